@@ -1,0 +1,12 @@
+"""ASGI entry point. A process that could bypass row-level security does not serve."""
+
+import os
+
+from django.core.asgi import get_asgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "konstruct.settings")
+application = get_asgi_application()
+
+from tenants.checks import refuse_unsafe_role  # noqa: E402  (needs the apps to be loaded)
+
+refuse_unsafe_role()

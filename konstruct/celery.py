@@ -1,0 +1,27 @@
+"""The Celery application of web, worker and beat."""
+
+import os
+from typing import Any
+
+from celery import Celery
+from kombu import Connection
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "konstruct.settings")
+
+
+class KonstructCelery(Celery):
+    """Celery that starts the embedded broker before the first connection, where no URL is set."""
+
+    def _connection(self, url: str | None, **options: Any) -> Connection:
+        from django.conf import settings  # settings import konstruct, which imports this module
+
+        if settings.EMBEDDED_CACHE:
+            from konstruct import embedded
+
+            embedded.ensure_valkey()
+        return super()._connection(url, **options)
+
+
+app = KonstructCelery("konstruct")
+app.config_from_object("django.conf:settings", namespace="CELERY")
+app.autodiscover_tasks()

