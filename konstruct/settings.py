@@ -184,7 +184,7 @@ CACHES = {
     }
 }
 if EMBEDDED_CACHE:
-    DJANGO_REDIS_CONNECTION_FACTORY = "konstruct.embedded.ConnectionFactory"
+    DJANGO_REDIS_CONNECTION_FACTORY = "konstruct.cache.ConnectionFactory"
 
 CELERY_BROKER_URL = os.environ.get("CELERY_BROKER_URL") or (
     embedded.broker_url() if EMBEDDED_CACHE else REDIS_URL

@@ -1,0 +1,88 @@
+"""What the demo's two tenants tell their agents, and what they ask afterwards.
+
+Both tenants have an agent "Iris" and a user "sam", and both talk of holidays, pets and food, so
+that anything which crossed from one to the other would show.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question, and the words that tell a right answer (none: nothing may be known)."""
+
+    text: str
+    answer: str = ""
+
+
+@dataclass(frozen=True)
+class Tenant:
+    """One tenant of the demo: `said` in order, then `questions`."""
+
+    slug: str
+    name: str
+    said: tuple[str, ...]
+    questions: tuple[Question, ...]
+
+
+AGENT = "Iris"
+USER = "sam"
+
+AURORA = Tenant(
+    slug="aurora",
+    name="Aurora Travel",
+    said=(
+        "Hi Iris, I'm Sam. I look after group bookings here in the Lisbon office.",
+        "My daughter Nora starts at the music conservatory in Porto this September.",
+        "She plays the cello, and the one she has now was built by my grandfather.",
+        "Please never book me a seafood restaurant. I am allergic to shellfish.",
+        "We adopted a greyhound last week. Her name is Pixel and she is afraid of escalators.",
+        "The Henderson family wants the night train from Vienna to Venice on the 14th of March.",
+        "Their budget is 3,200 euros for five people, sleeping compartment included.",
+        "I gave up coffee in January, so it is peppermint tea for me now.",
+        "My passport runs out in November, I must not forget to renew it.",
+        "For the summer holidays we rented a lighthouse keeper's cottage on the Azores.",
+        "The printer on the second floor is jammed again.",
+        "Could you draft a short thank-you note for the hotel in Bruges?",
+        "It rained the whole weekend, so we stayed in and played cards.",
+        "The new website goes live on Thursday if nothing else breaks.",
+        "Do you think a walking tour works for a group of forty?",
+        "I moved Monday's meeting to ten o'clock.",
+        "Somebody left a red umbrella at the reception.",
+        "The museum wants a deposit before they hold the tickets.",
+        "We are out of brochures for the Baltic cruise.",
+        "Traffic on the bridge was terrible this morning.",
+        "The intern did very well on the phone today.",
+        "Remind me how long a visa for Japan usually takes.",
+        "Lunch was fine, nothing special.",
+        "I think I will go home early, my head hurts.",
+    ),
+    questions=(
+        Question("What am I allergic to?", "shellfish"),
+        Question("Which instrument does Nora play?", "cello"),
+        Question("What is the name of our dog?", "Pixel"),
+        Question("How much can the Hendersons spend?", "3,200"),
+        Question("What do I drink instead of coffee?", "peppermint"),
+    ),
+)
+
+BIRCH = Tenant(
+    slug="birch",
+    name="Birch Garden Centre",
+    said=(
+        "Hello Iris, Sam here, from the greenhouse.",
+        "My son Theo is learning to play the trumpet, the neighbours suffer.",
+        "We have two cats, Miso and Soba, and no dog.",
+        "The holidays are cancelled this year, we are building a new greenhouse instead.",
+        "I water the orchids on Mondays and Thursdays with rain water only.",
+        "The supplier raised the price of peat-free compost to nine euros a bag.",
+    ),
+    questions=(
+        Question("What am I allergic to?"),
+        Question("Where is the passport office that I should go to before November?"),
+        Question("What are our cats called?", "Miso"),
+        Question("Which instrument does Theo play?", "trumpet"),
+    ),
+)
+
+TENANTS = (AURORA, BIRCH)
