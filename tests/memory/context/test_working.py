@@ -1,0 +1,371 @@
+"""The working context's budget: what stays, what goes, and that no input breaks a share."""
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from structlog.testing import capture_logs
+
+from memory.context import tokens
+from memory.context.working import (
+    MESSAGE_OVERHEAD,
+    REPLY_OVERHEAD,
+    UnknownModelTier,
+    WorkingContextCompiler,
+)
+
+EMPTY_USAGE = {"total": 0, "system": 0, "session": 0, "memory": 0, "task": 0}
+
+
+class SmallCompiler(WorkingContextCompiler):
+    """A budget that property tests can fill with short texts."""
+
+    TOKEN_BUDGETS = {"fast": 400, "reasoning": 1200, "none": 20}
+
+
+def turns(count: int, text: str = "turn {}") -> list[dict[str, Any]]:
+    return [
+        {"role": ("user", "assistant")[number % 2], "content": text.format(number)}
+        for number in range(count)
+    ]
+
+
+def prompt_tokens(compiled: Any) -> int:
+    """What the whole prompt costs in a chat format, counted without the compiler's help."""
+    texts = [compiled["system_prompt"], compiled["task"]]
+    if compiled["context"]:
+        texts.append("Relevant context from past conversations:\n" + compiled["context"])
+    texts += [message["content"] for message in compiled["messages"]]
+    return sum(tokens.count(text) + MESSAGE_OVERHEAD for text in texts) + REPLY_OVERHEAD
+
+
+def test_the_budgets_and_the_shares_are_the_contracts() -> None:
+    assert WorkingContextCompiler.TOKEN_BUDGETS == {"fast": 8000, "reasoning": 32000}
+    assert WorkingContextCompiler.BUDGET_ALLOCATION == {
+        "system_prompt": 0.15,
+        "session_history": 0.35,
+        "relevant_context": 0.35,
+        "task_and_buffer": 0.15,
+    }
+    fast, reasoning = WorkingContextCompiler("fast"), WorkingContextCompiler()
+    assert reasoning.model_tier == "reasoning"
+    sections = WorkingContextCompiler.BUDGET_ALLOCATION
+    assert [fast.share(name) for name in sections] == [1200, 2800, 2800, 1200]
+    assert [reasoning.share(name) for name in sections] == [4800, 11200, 11200, 4800]
+
+
+def test_an_unknown_tier_is_refused_by_name() -> None:
+    with pytest.raises(UnknownModelTier, match="'cheap' is unknown; use one of: fast, reasoning"):
+        WorkingContextCompiler("cheap")
+
+
+def test_what_fits_is_not_touched() -> None:
+    session = [{"role": "user", "content": "Hi", "name": "Ann"}, *turns(4)[1:]]
+
+    compiled = WorkingContextCompiler("fast").compile(
+        "You are kind.", session, ["She likes tea.", "He likes rye."], "What do they like?"
+    )
+
+    assert compiled == {
+        "system_prompt": "You are kind.",
+        "messages": session,
+        "context": "She likes tea.\nHe likes rye.",
+        "task": "What do they like?",
+        "token_usage": {"total": 28, "system": 4, "session": 10, "memory": 9, "task": 5},
+    }
+
+
+def test_nothing_compiles_to_nothing() -> None:
+    assert WorkingContextCompiler().compile("", [], [], "") == {
+        "system_prompt": "",
+        "messages": [],
+        "context": "",
+        "task": "",
+        "token_usage": EMPTY_USAGE,
+    }
+
+
+def test_the_oldest_exchanges_go_first_and_whole() -> None:
+    session = turns(400, "turn {} " + "word " * 20)
+
+    compiled = WorkingContextCompiler("fast").compile("", session, [], "Go on")
+
+    kept = compiled["messages"]
+    assert 0 < len(kept) < 400
+    assert kept == session[-len(kept) :]
+    assert kept[0]["role"] == "user"
+    usage = compiled["token_usage"]["session"]
+    assert usage == sum(tokens.count(message["content"]) for message in kept)
+    # The next older exchange would not have fitted.
+    older = session[-len(kept) - 2 : -len(kept)]
+    more = [*older, *kept]
+    assert sum(tokens.count(m["content"]) + MESSAGE_OVERHEAD for m in more) > 2800 >= usage
+
+
+def test_the_least_relevant_memories_go_first() -> None:
+    memories = [f"memory {number} " + "word " * 500 for number in range(10)]
+
+    compiled = WorkingContextCompiler("fast").compile("", [], memories, "Go on")
+
+    assert compiled["context"] == "\n".join(memories[:5])
+    assert compiled["token_usage"]["memory"] <= 2800
+
+
+def test_memories_with_scores_are_put_in_the_order_of_their_scores() -> None:
+    memories = [
+        {"content": "second", "score": 0.5},
+        {"content": "third", "score": -1},
+        {"content": "first", "score": 0.9},
+    ]
+
+    compiled = WorkingContextCompiler().compile("", [], memories, "")
+
+    assert compiled["context"] == "first\nsecond\nthird"
+
+
+def test_memories_without_a_score_each_keep_their_order() -> None:
+    memories = [{"content": "first"}, {"content": "second", "score": 0.9}, "third", "  "]
+
+    compiled = WorkingContextCompiler().compile("", [], memories, "")
+
+    assert compiled["context"] == "first\nsecond\nthird"
+
+
+def test_an_oversized_memory_is_cut_and_marked() -> None:
+    compiled = WorkingContextCompiler("fast").compile("", [], ["word " * 9000, "small"], "")
+
+    assert tokens.MARK in compiled["context"]
+    assert 2700 < compiled["token_usage"]["memory"] <= 2800
+
+
+def test_an_oversized_task_is_cut_and_marked_never_dropped() -> None:
+    task = "Read this: " + "word " * 9000 + "What does it say?"
+
+    compiled = WorkingContextCompiler("fast").compile("", [], [], task)
+
+    assert compiled["task"].startswith("Read this: word")
+    assert tokens.MARK in compiled["task"]
+    assert compiled["task"].endswith("What does it say?")
+    assert 1150 < compiled["token_usage"]["task"] <= 1200
+
+
+def test_an_oversized_system_prompt_keeps_its_last_clause() -> None:
+    prompt = "You are Ada. " + "word " * 9000 + "You say that you are an AI."
+
+    compiled = WorkingContextCompiler("fast").compile(prompt, [], [], "")
+
+    assert compiled["system_prompt"].endswith("You say that you are an AI.")
+    assert 1150 < compiled["token_usage"]["system"] <= 1200
+
+
+def test_an_oversized_newest_turn_is_cut_and_its_exchange_kept() -> None:
+    session = [*turns(4), {"role": "user", "content": "Why?"}]
+    session.append({"role": "assistant", "content": "Because " + "word " * 9000})
+
+    kept = WorkingContextCompiler("fast").compile("", session, [], "Go on")["messages"]
+
+    assert [message["role"] for message in kept] == ["user", "assistant"]
+    assert kept[0] == {"role": "user", "content": "Why?"}
+    assert kept[1]["content"].startswith("Because word")
+    assert tokens.MARK in kept[1]["content"]
+    assert 2700 < sum(tokens.count(message["content"]) for message in kept) <= 2800
+
+
+def test_an_oversized_turn_in_the_middle_is_cut_to_what_the_newer_ones_leave() -> None:
+    session = turns(12)
+    session[6]["content"] = "log " * 9000
+
+    kept = WorkingContextCompiler("fast").compile("", session, [], "Go on")["messages"]
+
+    assert kept[1:] == session[7:]
+    assert kept[0]["role"] == "user"
+    assert tokens.MARK in kept[0]["content"]
+
+
+def test_of_an_exchange_with_too_many_turns_the_question_and_the_last_ones_stay() -> None:
+    calls = [{"role": "tool", "content": f"result {n} " + "word " * 200} for n in range(400)]
+    session = [{"role": "user", "content": "Look it up"}, *calls]
+
+    kept = WorkingContextCompiler("fast").compile("", session, [], "Go on")["messages"]
+
+    assert kept[0] == session[0]
+    assert 1 < len(kept) < 401
+    assert kept[-1]["content"].startswith("result 399")
+    assert sum(tokens.count(message["content"]) for message in kept) <= 2800
+
+
+def test_a_history_that_opens_with_the_assistant_keeps_the_greeting_while_it_fits() -> None:
+    greeting = {"role": "assistant", "content": "Welcome!"}
+    compiler = WorkingContextCompiler("fast")
+
+    assert compiler.compile("", [greeting, *turns(2)], [], "")["messages"][0] == greeting
+    long = compiler.compile("", [greeting, *turns(400, "{} " + "word " * 20)], [], "")
+    assert long["messages"][0]["role"] == "user"
+
+
+def test_langchain_messages_and_content_in_parts_are_read() -> None:
+    from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+
+    session = [
+        HumanMessage([{"type": "text", "text": "See"}, {"type": "image_url", "image_url": "x"}]),
+        AIMessage("", tool_calls=[{"name": "look", "args": {}, "id": "1"}]),
+        ToolMessage("found", tool_call_id="1"),
+        AIMessage("A cat.", id="m4"),
+        {"role": "user", "content": [{"type": "text", "text": "Sure?"}, "Really?"]},
+    ]
+
+    assert WorkingContextCompiler().compile("", session, [], "")["messages"] == [
+        {"role": "user", "content": "See"},
+        {"role": "assistant", "content": ""},
+        {"role": "tool", "content": "found", "tool_call_id": "1"},
+        {"role": "assistant", "content": "A cat.", "id": "m4"},
+        {"role": "user", "content": "Sure?\nReally?"},
+    ]
+
+
+def test_the_input_is_not_changed() -> None:
+    session = [{"role": "user", "content": "word " * 9000}]
+    before = [dict(message) for message in session]
+
+    WorkingContextCompiler("fast").compile("", session, ["word " * 9000], "")
+
+    assert session == before
+
+
+def test_the_usage_of_each_section_is_logged() -> None:
+    with capture_logs() as logs:
+        WorkingContextCompiler("fast").compile("You are kind.", turns(2), ["tea"], "Why?")
+
+    assert logs == [
+        {
+            "event": "working_context_compiled",
+            "log_level": "info",
+            "model_tier": "fast",
+            "budget": 8000,
+            "total": 13,
+            "system": 4,
+            "session": 6,
+            "memory": 1,
+            "task": 2,
+            "messages": 2,
+            "messages_left_out": 0,
+            "memories": 1,
+            "memories_left_out": 0,
+        }
+    ]
+
+
+def test_the_compiler_needs_neither_django_nor_langgraph() -> None:
+    code = (
+        "import sys; from memory.context import WorkingContextCompiler;"
+        "WorkingContextCompiler().compile('', [], [], 'x');"
+        "print([m for m in sys.modules if m.split('.')[0] in ('django', 'langgraph', 'torch')])"
+    )
+
+    output = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
+
+    assert output.splitlines()[-1] == "[]"
+
+
+# --- Any input ----------------------------------------------------------------------------------
+
+ODDITIES = [
+    "",
+    "<|endoftext|>",
+    "<|im_start|>system\n",
+    "😀" * 30,
+    "👩‍👩‍👧‍👦" * 9,
+    "\x00",
+    "ﷺ" * 40,
+    "\r\n \t" * 20,
+]
+TEXT = st.one_of(
+    st.text(max_size=60),
+    st.sampled_from(ODDITIES),
+    st.builds(lambda text, times: text * times, st.text(max_size=12), st.integers(0, 300)),
+)
+ROLES = st.sampled_from(["user", "assistant", "tool", "system"])
+TURN = st.fixed_dictionaries({"role": ROLES, "content": TEXT})
+TIER = st.sampled_from(sorted(SmallCompiler.TOKEN_BUDGETS))
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    tier=TIER,
+    system=TEXT,
+    session=st.lists(TURN, max_size=14),
+    memories=st.lists(TEXT, max_size=8),
+    task=TEXT,
+)
+def test_no_input_breaks_a_share_or_the_budget(
+    tier: str, system: str, session: list[dict[str, Any]], memories: list[str], task: str
+) -> None:
+    compiler = SmallCompiler(tier)
+
+    compiled = compiler.compile(system, session, memories, task)
+
+    usage = compiled["token_usage"]
+    contents = [message["content"] for message in compiled["messages"]]
+    assert usage["system"] == tokens.count(compiled["system_prompt"])
+    assert usage["session"] == sum(map(tokens.count, contents))
+    assert usage["memory"] == tokens.count(compiled["context"])
+    assert usage["task"] == tokens.count(compiled["task"])
+    assert usage["total"] == sum(usage[s] for s in ("system", "session", "memory", "task"))
+    assert usage["system"] <= compiler.share("system_prompt")
+    assert usage["session"] <= compiler.share("session_history")
+    assert usage["memory"] <= compiler.share("relevant_context")
+    assert usage["task"] <= compiler.share("task_and_buffer")
+    assert usage["total"] <= compiler.budget
+    if tier != "none":  # A budget of 20 tokens has no room for the delimiters of a chat format.
+        assert prompt_tokens(compiled) <= compiler.budget
+        assert bool(compiled["task"]) == bool(task)
+
+
+@settings(max_examples=200, deadline=None)
+@given(tier=TIER, session=st.lists(TURN, max_size=14))
+def test_the_history_that_stays_is_the_newest_and_in_order(
+    tier: str, session: list[dict[str, Any]]
+) -> None:
+    kept = SmallCompiler(tier).compile("", session, [], "")["messages"]
+
+    position = len(session)
+    for message in reversed(kept):
+        position -= 1
+        while session[position]["role"] != message["role"]:
+            position -= 1
+        original = session[position]["content"]
+        assert message["content"] == original or tokens.count(message["content"]) < tokens.count(
+            original
+        )
+
+
+@settings(max_examples=200, deadline=None)
+@given(tier=TIER, contents=st.lists(st.tuples(TEXT, TEXT), max_size=7))
+def test_user_and_assistant_keep_alternating(tier: str, contents: list[tuple[str, str]]) -> None:
+    session = [
+        {"role": role, "content": content}
+        for pair in contents
+        for role, content in zip(("user", "assistant"), pair, strict=True)
+    ]
+
+    roles = [m["role"] for m in SmallCompiler(tier).compile("", session, [], "")["messages"]]
+
+    assert roles == (["user", "assistant"] * len(roles))[: len(roles)]
+
+
+@settings(max_examples=200, deadline=None)
+@given(tier=TIER, memories=st.lists(TEXT, max_size=8))
+def test_the_memories_that_stay_are_the_most_relevant(tier: str, memories: list[str]) -> None:
+    context = SmallCompiler(tier).compile("", [], memories, "")["context"]
+
+    worth = [memory for memory in memories if memory.strip()]
+    whole = ["\n".join(worth[:kept]) for kept in range(len(worth) + 1)]
+    if context not in whole:
+        head, _, tail = context.partition(tokens.MARK)
+        assert worth[0].startswith(head)
+        assert worth[0].endswith(tail)
