@@ -1,0 +1,38 @@
+"""Postgres and Valkey from Python packages, for whoever configured no URL.
+
+`database_url`, `redis_url` and `broker_url` are computed from KONSTRUCT_HOME and start nothing.
+`ensure_postgres` and `ensure_valkey` start what does not run yet and make this process a user of
+it; a service stops when its last user is gone. docs/operations.md tells it from the outside.
+"""
+
+from konstruct.embedded.errors import EmbeddedError
+from konstruct.embedded.places import (
+    broker_url,
+    database_url,
+    home,
+    local_secret_key,
+    redis_url,
+)
+from konstruct.embedded.users import (
+    ensure,
+    ensure_postgres,
+    ensure_valkey,
+    release,
+    stop,
+    wait_stopped,
+)
+
+__all__ = [
+    "EmbeddedError",
+    "broker_url",
+    "database_url",
+    "ensure",
+    "ensure_postgres",
+    "ensure_valkey",
+    "home",
+    "local_secret_key",
+    "redis_url",
+    "release",
+    "stop",
+    "wait_stopped",
+]
