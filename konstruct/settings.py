@@ -72,11 +72,12 @@ X_FRAME_OPTIONS = "DENY"
 
 # --- Applications -------------------------------------------------------------------------------
 
-# unfold must stand before django_tenants, whose admin templates would win otherwise.
+# unfold must stand before django_tenants, whose admin templates would win otherwise, and tenants
+# too, whose commands replace those of the same name.
 SHARED_APPS = [
     "unfold",
-    "django_tenants",
     "tenants",
+    "django_tenants",
     "konstruct",
     "django.contrib.contenttypes",
     "django.contrib.auth",

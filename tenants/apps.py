@@ -1,0 +1,16 @@
+"""App configuration of tenancy, in the public schema."""
+
+from django.apps import AppConfig
+
+
+class TenantsConfig(AppConfig):
+    """Tenants and their domains."""
+
+    name = "tenants"
+    verbose_name = "Tenants"
+
+    def ready(self) -> None:
+        from tenants import checks, content_types  # both need the app registry
+
+        checks.register_all()
+        content_types.cache_per_connection()

@@ -1,0 +1,37 @@
+"""Base of the tasks that work for one tenant."""
+
+import logging
+from typing import Any
+
+from celery import Task
+from celery.exceptions import Ignore
+
+from tenants.context import tenant_scope
+from tenants.exceptions import InvalidTenantId, TenantNotServing, UnknownTenant
+from tenants.provisioning import require_serving
+
+logger = logging.getLogger(__name__)
+
+
+class TenantTask(Task):  # type: ignore[misc]  # celery-types makes it generic, celery does not
+    """Runs inside the tenant that is the task's first argument (or ``tenant_id=``), pinned to it.
+
+    Work of a tenant that is suspended or gone is dropped with a log line: what must not be lost
+    waits in the tenant's outbox tables, where the sweepers find it when the tenant is active again.
+    """
+
+    abstract = True
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        tenant_id = kwargs.get("tenant_id", args[0] if args else None)
+        if tenant_id is None:
+            raise InvalidTenantId(f"task {self.name} was called without a tenant_id")
+        with tenant_scope(tenant_id, pinned=True) as entered:
+            try:
+                require_serving(entered)
+            except (TenantNotServing, UnknownTenant) as refusal:
+                if self.request.called_directly:
+                    raise
+                logger.warning("task %s dropped: %s", self.name, refusal)
+                raise Ignore from refusal
+            return super().__call__(*args, **kwargs)

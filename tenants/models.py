@@ -1,0 +1,131 @@
+"""Tenants and their domains (public schema), and the base of every model of a tenant's schema."""
+
+import uuid
+
+from django.core.exceptions import ValidationError
+from django.core.validators import RegexValidator
+from django.db import models
+from django.db.models.functions import Cast, Concat, Now, Replace
+from django_tenants.models import DomainMixin, TenantMixin
+
+from tenants.hosts import is_public_host
+from tenants.naming import schema_name_of
+from tenants.postgresql.expressions import CurrentTenant
+
+__all__ = ["CurrentTenant", "Domain", "Tenant", "TenantModel"]
+
+# A slug is one label of a host name; a domain is labels joined by dots.
+_LABEL = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+
+
+class TenantQuerySet(models.QuerySet["Tenant"]):
+    """Query vocabulary of tenants."""
+
+    def serving(self) -> "TenantQuerySet":
+        """Tenants whose requests and tasks are done."""
+        return self.filter(state=Tenant.State.ACTIVE)
+
+
+class Tenant(TenantMixin):
+    """A customer: one schema, one set of users, agents and memories, unseen by all others."""
+
+    # Schemas are made by a process with the owner's role: see provisioning.py.
+    auto_create_schema = False
+    auto_drop_schema = False
+
+    class State(models.TextChoices):
+        PROVISIONING = "provisioning"
+        ACTIVE = "active"
+        SUSPENDED = "suspended"
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    slug = models.CharField(
+        max_length=63,
+        unique=True,
+        validators=[
+            RegexValidator(
+                rf"^{_LABEL}\Z", "Use lower-case letters, digits and inner hyphens, at most 63."
+            )
+        ],
+        help_text="Short name; the first part of the default domain.",
+    )
+    name = models.CharField(max_length=200, help_text="Name that people read.")
+    schema_name = models.CharField(max_length=63, unique=True, editable=False)
+    state = models.CharField(
+        max_length=12,
+        choices=State,
+        default=State.PROVISIONING,
+        help_text="Only an active tenant is served.",
+    )
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    objects = TenantQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["slug"]
+        constraints = [
+            models.CheckConstraint(
+                # Everything computes the schema from the id.
+                condition=models.Q(
+                    schema_name=Concat(
+                        models.Value("t_"),
+                        Replace(
+                            Cast("id", models.CharField()),
+                            models.Value("-"),
+                            models.Value(""),
+                        ),
+                    )
+                ),
+                name="tenant_schema_is_named_after_its_id",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(state__in=["provisioning", "active", "suspended"]),
+                name="tenant_state_is_known",
+            ),
+        ]
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        super().__init__(*args, **kwargs)
+        # Not loaded (deferred) is something else than not given.
+        if self.__dict__.get("schema_name") == "":
+            self.schema_name = schema_name_of(self.id)
+
+    def __str__(self) -> str:
+        return self.slug
+
+
+class Domain(DomainMixin):
+    """A host name that serves a tenant."""
+
+    domain = models.CharField(
+        max_length=253,
+        unique=True,
+        validators=[
+            RegexValidator(
+                rf"^{_LABEL}(\.{_LABEL})*\Z", "Give a lower-case host name, without a port."
+            )
+        ],
+        help_text="Host name, without a port.",
+    )
+
+    class Meta:
+        ordering = ["domain"]
+
+    def __str__(self) -> str:
+        return self.domain
+
+    def clean(self) -> None:
+        """Refuse the hosts that serve the operators."""
+        if is_public_host(self.domain):
+            raise ValidationError(
+                {"domain": f"{self.domain} is a public host of this deployment (PUBLIC_HOSTS)."}
+            )
+
+
+class TenantModel(models.Model):
+    """Base of every model of a tenant's schema; Postgres itself fills in the tenant."""
+
+    tenant_id = models.UUIDField(db_default=CurrentTenant(), editable=False)
+
+    class Meta:
+        abstract = True

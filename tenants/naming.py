@@ -1,0 +1,29 @@
+"""A tenant's schema is named after its id, so that either can be had from the other."""
+
+import re
+from uuid import UUID
+
+from tenants.exceptions import InvalidTenantId
+
+SCHEMA_PATTERN = r"^t_[0-9a-f]{32}$"
+_SCHEMA = re.compile(SCHEMA_PATTERN)
+
+
+def as_tenant_id(value: UUID | str) -> UUID:
+    """Return ``value`` as a UUID, or raise `InvalidTenantId`."""
+    if isinstance(value, UUID):
+        return value
+    try:
+        return UUID(value)
+    except (AttributeError, TypeError, ValueError):
+        raise InvalidTenantId(f"{value!r} is not the id (a UUID) of a tenant") from None
+
+
+def schema_name_of(tenant_id: UUID) -> str:
+    """Return the name of the tenant's schema."""
+    return f"t_{tenant_id.hex}"
+
+
+def tenant_id_of(schema_name: str) -> UUID | None:
+    """Return the id of the tenant whose schema this is, None for any other schema."""
+    return UUID(schema_name[2:]) if _SCHEMA.fullmatch(schema_name) else None

@@ -1,0 +1,182 @@
+"""Reversible migration operations of isolation: policies, grants, column storage.
+
+They act on the schema that is being migrated and on nothing else: a table's name is always
+qualified with it, so that a table which a tenant lacks is an error and not public's namesake.
+"""
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+from django.db import router
+from django.db.migrations.operations.base import Operation
+
+from tenants.postgresql.expressions import CURRENT_TENANT, IS_CURRENT_TENANT
+from tenants.roles import APP_ROLE
+
+POLICY = "tenant_isolation"
+
+
+def protect_sql(table: str) -> list[str]:
+    """Statements that make Postgres show and take only the current tenant's rows.
+
+    FORCE, for the owner would be exempt otherwise. ``table`` is quoted already.
+    """
+    return [
+        f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY",
+        f"CREATE POLICY {POLICY} ON {table}"
+        f" USING ({IS_CURRENT_TENANT}) WITH CHECK ({IS_CURRENT_TENANT})",
+    ]
+
+
+def add_tenant_column_sql(table: str) -> str:
+    """Statement that adds tenant_id, filled in by Postgres. ``table`` is quoted already."""
+    return f"ALTER TABLE {table} ADD COLUMN tenant_id uuid NOT NULL DEFAULT ({CURRENT_TENANT})"
+
+
+class TableOperation(ABC, Operation):
+    """An operation on one table that changes nothing that Django's models know of."""
+
+    reduces_to_sql = True
+    reversible = True
+
+    def __init__(self, table: str) -> None:
+        self.table = table
+
+    @abstractmethod
+    def forwards_sql(self, table: str) -> list[str]:
+        """Statements that do it. ``table`` is qualified and quoted."""
+
+    @abstractmethod
+    def backwards_sql(self, table: str) -> list[str]:
+        """Statements that undo it. ``table`` is qualified and quoted."""
+
+    def state_forwards(self, app_label: str, state: Any) -> None:
+        """Django's models do not change."""
+
+    def database_forwards(
+        self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
+    ) -> None:
+        self._run(app_label, schema_editor, self.forwards_sql)
+
+    def database_backwards(
+        self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
+    ) -> None:
+        self._run(app_label, schema_editor, self.backwards_sql)
+
+    def _run(
+        self, app_label: str, schema_editor: Any, statements: Callable[[str], list[str]]
+    ) -> None:
+        connection = schema_editor.connection
+        if not router.allow_migrate(connection.alias, app_label):
+            return
+        quote = connection.ops.quote_name
+        for statement in statements(f"{quote(connection.schema_name)}.{quote(self.table)}"):
+            schema_editor.execute(statement, params=None)
+
+    @property
+    def migration_name_fragment(self) -> str:
+        return f"{self.__class__.__name__.lower()}_{self.table}"
+
+
+class ForceRowLevelSecurity(TableOperation):
+    """Show and take only the current tenant's rows, from the table's owner too."""
+
+    def forwards_sql(self, table: str) -> list[str]:
+        return protect_sql(table)
+
+    def backwards_sql(self, table: str) -> list[str]:
+        return [
+            f"DROP POLICY {POLICY} ON {table}",
+            f"ALTER TABLE {table} NO FORCE ROW LEVEL SECURITY, DISABLE ROW LEVEL SECURITY",
+        ]
+
+    def describe(self) -> str:
+        return f"Force row-level security on {self.table}"
+
+
+class AddTenantColumn(TableOperation):
+    """Give a table that we did not define (Django's, a library's) its tenant_id."""
+
+    def forwards_sql(self, table: str) -> list[str]:
+        return [add_tenant_column_sql(table)]
+
+    def backwards_sql(self, table: str) -> list[str]:
+        return [f"ALTER TABLE {table} DROP COLUMN tenant_id"]
+
+    def describe(self) -> str:
+        return f"Add tenant_id to {self.table}"
+
+
+class GrantToApp(TableOperation):
+    """Let the application role do more than SELECT, which it may on every table.
+
+    What is granted nowhere (UPDATE and DELETE on an append-only table) Postgres refuses.
+    A privilege may name columns: ``GrantToApp("agent", "INSERT", "UPDATE (name, persona)")``.
+    """
+
+    def __init__(self, table: str, *privileges: str) -> None:
+        super().__init__(table)
+        for privilege in privileges or ("",):
+            if not re.fullmatch(r"(SELECT|INSERT|UPDATE|DELETE)( \(\w+(, \w+)*\))?", privilege):
+                raise ValueError(f"{privilege!r} is not SELECT, INSERT, UPDATE or DELETE")
+        self.privileges = privileges
+
+    def deconstruct(self) -> tuple[str, list[str], dict[str, Any]]:
+        return self.__class__.__name__, [self.table, *self.privileges], {}
+
+    def forwards_sql(self, table: str) -> list[str]:
+        return [f"GRANT {', '.join(self.privileges)} ON {table} TO {APP_ROLE}"]
+
+    def backwards_sql(self, table: str) -> list[str]:
+        return [f"REVOKE {', '.join(self.privileges)} ON {table} FROM {APP_ROLE}"]
+
+    def describe(self) -> str:
+        return f"Grant {', '.join(self.privileges)} on {self.table} to {APP_ROLE}"
+
+
+class VectorStoragePlain(TableOperation):
+    """Keep a vector column's values inside the row instead of in a side table.
+
+    An exact scan of 10k rows of 384 dimensions with long texts takes 3.5 ms instead of 15.3.
+    """
+
+    def __init__(self, table: str, column: str = "embedding") -> None:
+        super().__init__(table)
+        self.column = column
+
+    def forwards_sql(self, table: str) -> list[str]:
+        return [f'ALTER TABLE {table} ALTER COLUMN "{self.column}" SET STORAGE PLAIN']
+
+    def backwards_sql(self, table: str) -> list[str]:
+        return [f'ALTER TABLE {table} ALTER COLUMN "{self.column}" SET STORAGE DEFAULT']
+
+    def describe(self) -> str:
+        return f"Store {self.table}.{self.column} inside the row"
+
+
+class HideFromTenants(TableOperation):
+    """Hide a public table's rows from every tenant, save those that ``own_rows`` lets it see.
+
+    The public schema ends every search_path. Without this, a tenant that lacks a table (or does
+    not exist) would read the operators' namesake of it.
+    """
+
+    def __init__(self, table: str, own_rows: str = "false") -> None:
+        super().__init__(table)
+        self.own_rows = own_rows
+
+    def forwards_sql(self, table: str) -> list[str]:
+        current = f"(SELECT {CURRENT_TENANT})"
+        visible = f"{current} IS NULL OR {self.own_rows.format(current_tenant=current)}"
+        return [
+            f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY",
+            f"CREATE POLICY {POLICY} ON {table}"
+            f" USING ({visible}) WITH CHECK ({current} IS NULL)",
+        ]
+
+    backwards_sql = ForceRowLevelSecurity.backwards_sql
+
+    def describe(self) -> str:
+        return f"Hide the rows of {self.table} from tenants"

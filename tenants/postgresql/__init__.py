@@ -1,0 +1,1 @@
+"""Database backend that keeps schema and row-level security setting together."""

@@ -1,0 +1,90 @@
+"""Names of all keys in the cache. None can be made without a tenant, and no two can be equal.
+
+Every key is ``{tenant_id}:`` and a kind with its own number of parts. No part may hold a colon, so
+that different arguments, or different functions, never give the same key.
+"""
+
+import unicodedata
+from uuid import UUID
+
+from tenants.exceptions import InvalidKeyPart
+
+KeyPart = UUID | str | int
+
+
+def rate_limit_key(tenant_id: KeyPart, channel: KeyPart) -> str:
+    """Token bucket of a tenant's channel."""
+    return _key(tenant_id, "ratelimit", channel)
+
+
+def idempotency_key(tenant_id: KeyPart, message_id: KeyPart) -> str:
+    """A message that a channel delivered, and may deliver again."""
+    return _key(tenant_id, "dedup", message_id)
+
+
+def session_key(tenant_id: KeyPart, thread_id: KeyPart) -> str:
+    """State of a conversation's session."""
+    return _key(tenant_id, "session", thread_id)
+
+
+def engaged_thread_key(tenant_id: KeyPart, thread_id: KeyPart) -> str:
+    """A thread that the agent answers without being mentioned again."""
+    return _key(tenant_id, "engaged", thread_id)
+
+
+def memory_short_key(tenant_id: KeyPart, agent_id: KeyPart, user_id: KeyPart) -> str:
+    """The sliding window of an agent's conversation with a user."""
+    return _key(tenant_id, "memory", "short", agent_id, user_id)
+
+
+def escalation_status_key(tenant_id: KeyPart, thread_id: KeyPart) -> str:
+    """Escalation of a thread to a human."""
+    return _key(tenant_id, "escalation", thread_id)
+
+
+def pending_tool_confirm_key(tenant_id: KeyPart, thread_id: KeyPart) -> str:
+    """A tool call that waits for confirmation in a thread."""
+    return _key(tenant_id, "tool_confirm", thread_id)
+
+
+def all_keys_pattern(tenant_id: UUID) -> str:
+    """Pattern for SCAN that matches every key of a tenant and no other's."""
+    return f"{tenant_id}:*"
+
+
+def escape_part(text: str) -> str:
+    """Make any text usable as a part, different texts differently.
+
+    For ids that a channel chose and that may hold colons: ``a:b%`` becomes ``a%3Ab%25``. The empty
+    text stays empty, and is refused as a part.
+    """
+    return "".join(
+        f"%{ord(character):02X}" if _must_escape(character) else character for character in text
+    )
+
+
+def _key(*parts: KeyPart) -> str:
+    return ":".join(_checked(part) for part in parts)
+
+
+def _checked(part: KeyPart) -> str:
+    if isinstance(part, bool) or not isinstance(part, UUID | str | int):
+        raise InvalidKeyPart(f"{part!r} cannot be part of a cache key: give a text, UUID or int")
+    text = str(part)
+    if not text:
+        raise InvalidKeyPart("a part of a cache key is empty")
+    if any(character == ":" or _unprintable(character) for character in text):
+        raise InvalidKeyPart(
+            f"{text!r} cannot be part of a cache key: it holds a colon or a control character"
+            " (see escape_part)"
+        )
+    return text
+
+
+def _must_escape(character: str) -> bool:
+    return character in ":%" or _unprintable(character)
+
+
+def _unprintable(character: str) -> bool:
+    """Tell control characters, and halves of surrogate pairs, which cannot be encoded."""
+    return unicodedata.category(character) in ("Cc", "Cs")

@@ -1,0 +1,17 @@
+"""The two database roles, and which commands need which."""
+
+# Migrates, provisions and erases; owns every table.
+OWNER_ROLE = "konstruct_owner"
+# Web and workers: owns nothing, cannot bypass row-level security.
+APP_ROLE = "konstruct_app"
+
+# manage.py connects these as the owner and everything else as the application.
+OWNER_COMMANDS = frozenset(
+    {
+        "create_tenant",
+        "delete_tenant",
+        "migrate",
+        "migrate_schemas",
+        "sqlmigrate",
+    }
+)
