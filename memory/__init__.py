@@ -1,0 +1,1 @@
+"""What agents remember: the transcript, the short-term window, long-term memory and recall."""

@@ -1,0 +1,98 @@
+"""Checks of what callers pass to memory's public functions, with the value in the message."""
+
+import math
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+
+from memory.conf import EMBEDDING_DIMENSIONS
+from memory.exceptions import InvalidArgument
+
+ROLES = ("user", "assistant")
+# Postgres keeps an index entry below a third of its page; a channel's user id is far shorter.
+MAX_ID_BYTES = 1024
+
+
+def uuid_argument(name: str, value: UUID | str) -> UUID:
+    """A UUID, given as one or as text."""
+    if isinstance(value, UUID):
+        return value
+    try:
+        return UUID(value)
+    except (ValueError, AttributeError, TypeError):
+        raise InvalidArgument(f"{name}={value!r} is not a UUID") from None
+
+
+def text_argument(name: str, value: str) -> str:
+    """Text that Postgres can store: no NUL, no lone surrogates."""
+    if not isinstance(value, str):
+        raise InvalidArgument(f"{name}={value!r} is not text")
+    if "\x00" in value:
+        raise InvalidArgument(
+            f"{name}={value[:80]!r} holds a NUL character at {value.index(chr(0))}; remove it"
+        )
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidArgument(
+            f"{name} holds half of a surrogate pair at {error.start}: {value[error.start]!r}"
+        ) from None
+    return value
+
+
+def id_argument(name: str, value: str) -> str:
+    """An id that a channel made: text, not empty, short enough for an index."""
+    text_argument(name, value)
+    if not value:
+        raise InvalidArgument(f"{name}='' is empty")
+    if len(value.encode()) > MAX_ID_BYTES:
+        raise InvalidArgument(f"{name}={value[:80]!r}… is longer than {MAX_ID_BYTES} bytes")
+    return value
+
+
+def role_argument(value: str) -> str:
+    """A role that memory knows."""
+    if value not in ROLES:
+        raise InvalidArgument(f"role={value!r} is none of {', '.join(ROLES)}")
+    return value
+
+
+def count_argument(name: str, value: int, *, minimum: int = 1) -> int:
+    """A whole number of things."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < minimum:
+        raise InvalidArgument(f"{name}={value!r} is not a whole number of at least {minimum}")
+    return int(value)
+
+
+def similarity_argument(name: str, value: float) -> float:
+    """A cosine similarity, from -1 to 1."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not -1 <= float(value) <= 1:
+        raise InvalidArgument(f"{name}={value!r} is not a number from -1 to 1")
+    return float(value)
+
+
+def vector_argument(name: str, value: Sequence[float] | np.ndarray[Any, Any]) -> list[float]:
+    """A vector of 384 finite numbers that has a direction."""
+    try:
+        vector = np.asarray(value)
+    except ValueError:
+        raise InvalidArgument(f"{name} is not a flat list of numbers") from None
+    if vector.ndim != 1 or vector.dtype.kind not in "fiu":
+        raise InvalidArgument(
+            f"{name} is not a flat list of numbers: shape {vector.shape}, {vector.dtype}"
+        )
+    if vector.size != EMBEDDING_DIMENSIONS:
+        raise InvalidArgument(f"{name} has {vector.size} dimensions, not {EMBEDDING_DIMENSIONS}")
+    with np.errstate(all="ignore"):
+        single = vector.astype(np.float32)
+        # Postgres sums in single precision: what overflows or vanishes there has no direction.
+        length = float(np.dot(single, single))
+    if not np.isfinite(single).all():
+        position = int(np.flatnonzero(~np.isfinite(single))[0])
+        raise InvalidArgument(f"{name}[{position}]={vector[position]} is not a finite number")
+    if length == 0 or not math.isfinite(length):
+        raise InvalidArgument(f"{name} has no direction: its squared length is {length}")
+    return list(single.tolist())

@@ -1,0 +1,44 @@
+"""Every number that memory is tuned by, with its reason. Operators' settings are in settings.py."""
+
+from typing import Final
+
+# The column is vector(384): a model with another size needs other tables.
+EMBEDDING_DIMENSIONS: Final = 384
+
+# --- Short-term window (contract B) --------------------------------------------------------------
+
+WINDOW: Final = 20
+
+# --- Vector search (contract C; sizes and times from docs/decisions) -----------------------------
+
+TOP_K: Final = 3
+THRESHOLD: Final = 0.75
+# Up to this many rows of one agent and user every vector is compared: 13 ms at 10,000 rows.
+EXACT_ROWS: Final = 20_000
+# Above it HNSW is walked until enough rows of the scope were met. Candidates are fetched in plenty
+# and ordered by their true distance: relaxed order alone found .77 at 10,000 rows.
+HNSW_EF_SEARCH: Final = 200
+HNSW_CANDIDATES_PER_ROW: Final = 10
+HNSW_MAX_SCAN_TUPLES: Final = 100_000
+# Cosine distances are sums of single-precision products.
+DISTANCE_TOLERANCE: Final = 1e-6
+
+# --- Embedding ----------------------------------------------------------------------------------
+
+EMBED_BATCH: Final = 64
+
+# --- Outbox -------------------------------------------------------------------------------------
+
+# Messages that are embedded and written in one transaction.
+OUTBOX_BATCH: Final = 128
+# Messages per task, so that one tenant's import does not keep the others waiting.
+OUTBOX_TASK_LIMIT: Final = 1024
+# A message whose worker died this often is worked on alone, so that it takes no other with it,
+OUTBOX_ALONE_AFTER: Final = 2
+# and is taken for the cause after this many.
+OUTBOX_SUSPECT_AFTER: Final = 5
+OUTBOX_BACKOFF_SECONDS: Final = 5.0
+OUTBOX_BACKOFF_MAX_SECONDS: Final = 3600.0
+# How long the sweeper waits for a task that it has enqueued.
+SWEEP_PAUSE_SECONDS: Final = 15.0
+SWEEP_LIMIT: Final = 512

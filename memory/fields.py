@@ -1,0 +1,39 @@
+"""Column types that Django does not have."""
+
+from typing import Any
+
+from django.db import models
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models.expressions import DatabaseDefault
+
+
+class IdentityField(models.BigIntegerField):
+    """A bigint that Postgres counts up, on a table whose primary key is something else.
+
+    Read after an insert, never written: GENERATED ALWAYS refuses a value of ours.
+    """
+
+    db_returning = True
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        kwargs["editable"] = False
+        kwargs["blank"] = True
+        super().__init__(*args, **kwargs)
+
+    def deconstruct(self) -> tuple[str, str, list[Any], dict[str, Any]]:
+        name, path, args, kwargs = super().deconstruct()
+        del kwargs["editable"], kwargs["blank"]
+        return name, path, list(args), kwargs
+
+    def db_type_suffix(self, connection: BaseDatabaseWrapper) -> str:
+        return "GENERATED ALWAYS AS IDENTITY"
+
+    def pre_save(self, model_instance: models.Model, add: bool) -> Any:
+        return DatabaseDefault(models.Value(None), output_field=self)
+
+
+class RealField(models.FloatField):
+    """A four-byte float, where rows are many and six digits are plenty."""
+
+    def db_type(self, connection: BaseDatabaseWrapper) -> str:
+        return "real"

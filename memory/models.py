@@ -1,0 +1,289 @@
+"""Tables of a tenant's memory. Append-only ones say so, and Postgres enforces it by grants."""
+
+import uuid
+
+from django.contrib.postgres.functions import RandomUUID
+from django.db import models
+from pgvector.django import HnswIndex, VectorField
+
+from memory.conf import EMBEDDING_DIMENSIONS
+from memory.fields import IdentityField, RealField
+from memory.querysets import MessageQuerySet, PendingEmbeddingQuerySet, ScopedQuerySet
+from tenants.models import TenantModel
+
+
+def server_now() -> models.Func:
+    """now() of Postgres as a column default: one clock for all processes."""
+    return models.Func(function="now", output_field=models.DateTimeField())
+
+
+class Role(models.TextChoices):
+    """Who spoke."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+
+
+class AgentUserModel(TenantModel):
+    """A row that belongs to what one agent knows of one user."""
+
+    agent_id = models.UUIDField("agent", help_text="The agent whose memory this is.")
+    user_id = models.TextField(
+        "user", help_text="The user as the channel knows them, such as a Slack user id."
+    )
+
+    class Meta:
+        abstract = True
+
+
+class Message(AgentUserModel):
+    """One turn of the transcript, verbatim, written before anything else happens. Append-only."""
+
+    IMPORT_CHANNEL = "import"
+
+    id = models.UUIDField(
+        primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
+    )
+    number = IdentityField(unique=True, help_text="Order of insertion.")
+    thread_id = models.TextField(
+        "thread", help_text="Conversation, as the channel knows it; memory spans them all."
+    )
+    channel = models.TextField(help_text="Where it came from: rest, slack, import …")
+    role = models.TextField(choices=Role, help_text="Who spoke.")
+    name = models.TextField(
+        blank=True, default="", db_default="", help_text="The speaker's display name."
+    )
+    content = models.TextField(help_text="What was said, verbatim.")
+    created_at = models.DateTimeField(
+        db_default=server_now(), help_text="When it was said; for imported turns, in the original."
+    )
+    idempotency_key = models.CharField(  # noqa: DJ001 - many are unset, and not equal
+        max_length=255,
+        null=True,
+        blank=True,
+        help_text="Given by the sender: the same key again is the same message.",
+    )
+    external_id = models.CharField(  # noqa: DJ001 - many are unset, and not equal
+        max_length=255,
+        null=True,
+        blank=True,
+        help_text="Id in the system that it was imported from.",
+    )
+    in_reply_to = models.OneToOneField(
+        "self",
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="reply",
+        help_text="The message that this one answers. A message gets one reply.",
+    )
+
+    objects = MessageQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = "message"
+        constraints = [
+            models.CheckConstraint(condition=models.Q(role__in=Role.values), name="message_role"),
+            models.UniqueConstraint(
+                fields=["idempotency_key"],
+                condition=models.Q(idempotency_key__isnull=False),
+                name="message_idempotency_key",
+            ),
+            models.UniqueConstraint(
+                fields=["agent_id", "user_id", "external_id"],
+                condition=models.Q(external_id__isnull=False),
+                name="message_external_id",
+            ),
+        ]
+        indexes = [
+            # The window, and an agent's whole conversation with a user.
+            models.Index(
+                fields=["agent_id", "user_id", "created_at", "number"], name="message_scope"
+            ),
+            # The turns before a turn, whose words give it context.
+            models.Index(
+                fields=["agent_id", "user_id", "thread_id", "created_at", "number"],
+                name="message_thread",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.role}: {self.content[:60]}"
+
+
+class ConversationEmbedding(AgentUserModel):
+    """The vector of one piece of a message, or of a text stored directly. Append-only."""
+
+    id = models.UUIDField(primary_key=True, db_default=RandomUUID(), editable=False)
+    message = models.ForeignKey(
+        Message,
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="embeddings",
+        db_index=False,
+        help_text="The message that this is a piece of; none for a text stored directly.",
+    )
+    piece = models.IntegerField(
+        default=0, db_default=0, help_text="Position of the piece in its message, from 0."
+    )
+    content = models.TextField(help_text="What was embedded.")
+    role = models.TextField(choices=Role, help_text="Who spoke.")
+    embedding = VectorField(
+        dimensions=EMBEDDING_DIMENSIONS, help_text="all-MiniLM-L6-v2, 384 dimensions."
+    )
+    embedding_model = models.TextField(
+        help_text="Model and digest of its weights. Only vectors of one model can be compared."
+    )
+    created_at = models.DateTimeField(db_default=server_now(), help_text="When it was stored.")
+
+    objects = ScopedQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = "conversation embedding"
+        constraints = [
+            models.CheckConstraint(condition=models.Q(role__in=Role.values), name="embedding_role"),
+            # Exactly once per model, whatever is killed or run twice.
+            models.UniqueConstraint(
+                fields=["message", "embedding_model", "piece"],
+                condition=models.Q(message__isnull=False),
+                name="embedding_piece",
+            ),
+        ]
+        indexes = [
+            HnswIndex(
+                fields=["embedding"],
+                name="embedding_hnsw",
+                m=16,
+                ef_construction=64,
+                opclasses=["vector_cosine_ops"],
+            ),
+            models.Index(
+                fields=["tenant_id", "agent_id", "user_id", "-created_at"],
+                include=["embedding_model"],
+                name="embedding_scope",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.role}: {self.content[:60]}"
+
+
+class PendingEmbedding(TenantModel):
+    """A message whose embeddings are still to be written: the outbox, removed when they stand."""
+
+    message = models.OneToOneField(
+        Message, on_delete=models.PROTECT, primary_key=True, related_name="pending_embedding"
+    )
+    attempts = models.PositiveIntegerField(
+        default=0, db_default=0, help_text="How often it was tried."
+    )
+    last_error = models.TextField(
+        blank=True, default="", db_default="", help_text="Why it failed last."
+    )
+    due_at = models.DateTimeField(
+        db_default=server_now(), help_text="When it will be tried (again)."
+    )
+    created_at = models.DateTimeField(db_default=server_now(), help_text="When it was accepted.")
+    recall_trace = models.JSONField(
+        null=True, blank=True, help_text="What was recalled for this reply; becomes a recall event."
+    )
+
+    objects = PendingEmbeddingQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = "pending embedding"
+        indexes = [models.Index(fields=["due_at"], name="pending_embedding_due")]
+
+    def __str__(self) -> str:
+        return f"message {self.message_id}"
+
+
+class Scope(AgentUserModel):
+    """The integer that stands for an agent and a user in the lexical index. Append-only."""
+
+    id = models.BigAutoField(primary_key=True)
+
+    objects = ScopedQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = "scope"
+        constraints = [
+            models.UniqueConstraint(fields=["agent_id", "user_id"], name="scope_agent_user")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user_id} with {self.agent_id}"
+
+
+class Posting(TenantModel):
+    """The weight of one lexeme in one message: the lexical index. Append-only.
+
+    No foreign keys: forty rows a message would each pay for their check. The primary key carries
+    the other columns too (see the migration), so that a search reads nothing but the index.
+    """
+
+    pk = models.CompositePrimaryKey("scope_id", "h", "message_number")
+    scope_id = models.BigIntegerField(help_text="Scope.id")
+    h = models.BigIntegerField(help_text="64-bit hash of the lexeme.")
+    message_number = models.BigIntegerField(help_text="Message.number")
+    w = RealField(help_text="Saturated weight of the lexeme in the message's context.")
+    own = models.BooleanField(help_text="Said in the message itself, not only around it.")
+
+    class Meta:
+        verbose_name = "posting"
+
+    def __str__(self) -> str:
+        return f"{self.h} in message {self.message_number}"
+
+
+class RecallEvent(AgentUserModel):
+    """What was recalled for a reply, and why: the answer to "why did it say that?". Append-only."""
+
+    id = models.UUIDField(primary_key=True, db_default=RandomUUID(), editable=False)
+    reply = models.OneToOneField(
+        Message,
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="recall_event",
+        help_text="The reply that was written with these memories.",
+    )
+    query = models.TextField(help_text="What was asked of memory.")
+    hits = models.JSONField(help_text="What was found, with the score of every channel.")
+    cut = models.JSONField(help_text="What was found but left out, and why.")
+    injected = models.JSONField(help_text="What the language model was given, as given.")
+    abstained = models.BooleanField(help_text="Nothing was worth giving.")
+    embedding_model = models.TextField(help_text="Model and digest of its weights.")
+    milliseconds = models.FloatField(help_text="Time that the recall took.")
+    created_at = models.DateTimeField(db_default=server_now(), help_text="When it was stored.")
+
+    objects = ScopedQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = "recall event"
+        indexes = [
+            models.Index(fields=["agent_id", "user_id", "created_at"], name="recall_event_scope")
+        ]
+
+    def __str__(self) -> str:
+        return self.query[:60]
+
+
+class WindowClear(AgentUserModel):
+    """A window that was cleared on purpose: nothing up to here comes back. Append-only."""
+
+    id = models.BigAutoField(primary_key=True)
+    last_number = models.BigIntegerField(
+        help_text="Number of the newest message of the conversation when it was cleared."
+    )
+    created_at = models.DateTimeField(db_default=server_now(), help_text="When it was cleared.")
+
+    objects = ScopedQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = "cleared window"
+        indexes = [models.Index(fields=["agent_id", "user_id", "id"], name="window_clear_scope")]
+
+    def __str__(self) -> str:
+        return f"{self.user_id} with {self.agent_id}, up to message {self.last_number}"
