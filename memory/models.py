@@ -133,7 +133,11 @@ class ConversationEmbedding(AgentUserModel):
         dimensions=EMBEDDING_DIMENSIONS, help_text="all-MiniLM-L6-v2, 384 dimensions."
     )
     embedding_model = models.TextField(
-        help_text="Model and digest of its weights. Only vectors of one model can be compared."
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Model and digest of its weights: only vectors of one model can be compared."
+        " Empty: its writer did not say, and it is taken for the current one's.",
     )
     created_at = models.DateTimeField(db_default=server_now(), help_text="When it was stored.")
 

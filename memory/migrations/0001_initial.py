@@ -217,10 +217,12 @@ class Migration(migrations.Migration):
                 (
                     "embedding_model",
                     models.TextField(
-                        help_text=(
-                            "Model and digest of its weights. Only vectors of one model can be"
-                            " compared."
-                        )
+                        blank=True,
+                        default="",
+                        db_default="",
+                        help_text="Model and digest of its weights: only vectors of one model can"
+                        " be compared. Empty: its writer did not say, and it is taken for the"
+                        " current one's.",
                     ),
                 ),
                 ("created_at", server_time("When it was stored.")),
