@@ -8,7 +8,7 @@ from celery.exceptions import Ignore
 
 from tenants.context import tenant_scope
 from tenants.exceptions import InvalidTenantId, TenantNotServing, UnknownTenant
-from tenants.provisioning import require_serving
+from tenants.serving import require_serving
 
 logger = logging.getLogger(__name__)
 

@@ -1,2 +1,117 @@
-def register_all(): pass
-def refuse_unsafe_role(): pass
+"""Refusing to serve where one tenant could see another: system checks, and a last look at start."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.conf import settings
+from django.core import checks
+from django_tenants.utils import get_tenant_database_alias
+
+from tenants.context import tenant_connection
+from tenants.naming import SCHEMA_PATTERN
+from tenants.postgresql.base import DatabaseWrapper
+from tenants.roles import APP_ROLE
+from tenants.sealing import unsealed_relations
+
+# What the connection's role could do to get round row-level security; no row: nothing.
+# A member of an owning role can become it. Login roles are looked at too: SET ROLE can be undone.
+_UNSAFE = """
+    SELECT reason FROM (
+        SELECT 1, r.rolname || ' is a superuser'
+        FROM pg_roles AS r WHERE r.rolsuper AND r.rolname IN (current_user, session_user)
+        UNION
+        SELECT 2, r.rolname || ' has BYPASSRLS'
+        FROM pg_roles AS r WHERE r.rolbypassrls AND r.rolname IN (current_user, session_user)
+        UNION
+        SELECT 3, session_user || ' owns, or is a member of the role that owns, tenants'' tables'
+        WHERE EXISTS (
+            SELECT FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+            WHERE c.relkind IN ('r', 'p')
+              AND (n.nspname ~ %s OR n.nspname = 'public' AND c.relname = 'tenants_tenant')
+              AND (pg_has_role(session_user, c.relowner, 'MEMBER')
+                   OR pg_has_role(current_user, c.relowner, 'MEMBER'))
+        )
+    ) AS found (severity, reason)
+    ORDER BY severity LIMIT 1
+"""
+
+
+def why_role_is_unsafe() -> str:
+    """Say why the connection's role could bypass the policies; empty if it could not."""
+    connection = tenant_connection()
+    # Superusers have every role; that reason is found before.
+    with connection.cursor() as cursor:
+        cursor.execute(_UNSAFE, [SCHEMA_PATTERN])
+        found = cursor.fetchone()
+    return found[0] if found else ""
+
+
+def refuse_unsafe_role() -> None:
+    """End a web or worker process that could bypass the policies, with one clear line."""
+    reason = why_role_is_unsafe()
+    if reason:
+        raise SystemExit(
+            f"konstruct: refusing to serve: the database role {reason}, so row-level security"
+            f" does not bind it. Connect as {APP_ROLE} (DATABASE_URL)."
+        )
+
+
+def check_settings(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]:
+    """Our engine, and no caching of the search_path."""
+    found: list[checks.CheckMessage] = []
+    if not isinstance(tenant_connection(), DatabaseWrapper):
+        found.append(
+            checks.Error(
+                "The database's ENGINE does not set row-level security's tenant.",
+                hint='Set ENGINE to "tenants.postgresql".',
+                id="tenants.E001",
+            )
+        )
+    if getattr(settings, "TENANT_LIMIT_SET_CALLS", False):
+        found.append(
+            checks.Error(
+                "TENANT_LIMIT_SET_CALLS trusts a search_path that a rollback may have reverted.",
+                hint="Set it to False.",
+                id="tenants.E002",
+            )
+        )
+    return found
+
+
+def check_database(
+    app_configs: Any, databases: Sequence[str] | None = None, **kwargs: Any
+) -> list[checks.CheckMessage]:
+    """The role cannot bypass policies; every table of every tenant has one.
+
+    Not for the owner, who owns the tables, and whose migrate protects what is not.
+    """
+    if get_tenant_database_alias() not in (databases or ()) or settings.DB_ROLE == "owner":
+        return []
+    found: list[checks.CheckMessage] = []
+    reason = why_role_is_unsafe()
+    if reason:
+        found.append(
+            checks.Error(
+                f"Row-level security does not bind this process: {reason}.",
+                hint=f"Connect as {APP_ROLE}.",
+                id="tenants.E003",
+            )
+        )
+    with tenant_connection().cursor() as cursor:
+        unsealed = unsealed_relations(cursor, SCHEMA_PATTERN)
+    if unsealed:
+        names = ", ".join(f"{relation.schema}.{relation.name}" for relation in unsealed[:10])
+        found.append(
+            checks.Error(
+                f"{len(unsealed)} relations of tenants are not protected, among them {names}.",
+                hint="Run manage.py migrate.",
+                id="tenants.E004",
+            )
+        )
+    return found
+
+
+def register_all() -> None:
+    """Register the checks with Django."""
+    checks.register(check_settings)
+    checks.register(check_database, checks.Tags.database)

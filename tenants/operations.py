@@ -21,10 +21,12 @@ POLICY = "tenant_isolation"
 def protect_sql(table: str) -> list[str]:
     """Statements that make Postgres show and take only the current tenant's rows.
 
-    FORCE, for the owner would be exempt otherwise. ``table`` is quoted already.
+    FORCE, for the owner would be exempt otherwise. Running them again changes nothing, for
+    sealing.py may have been there first. ``table`` is quoted already.
     """
     return [
         f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY",
+        f"DROP POLICY IF EXISTS {POLICY} ON {table}",
         f"CREATE POLICY {POLICY} ON {table}"
         f" USING ({IS_CURRENT_TENANT}) WITH CHECK ({IS_CURRENT_TENANT})",
     ]
@@ -32,7 +34,10 @@ def protect_sql(table: str) -> list[str]:
 
 def add_tenant_column_sql(table: str) -> str:
     """Statement that adds tenant_id, filled in by Postgres. ``table`` is quoted already."""
-    return f"ALTER TABLE {table} ADD COLUMN tenant_id uuid NOT NULL DEFAULT ({CURRENT_TENANT})"
+    return (
+        f"ALTER TABLE {table}"
+        f" ADD COLUMN IF NOT EXISTS tenant_id uuid NOT NULL DEFAULT ({CURRENT_TENANT})"
+    )
 
 
 class TableOperation(ABC, Operation):
@@ -172,8 +177,7 @@ class HideFromTenants(TableOperation):
         visible = f"{current} IS NULL OR {self.own_rows.format(current_tenant=current)}"
         return [
             f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY",
-            f"CREATE POLICY {POLICY} ON {table}"
-            f" USING ({visible}) WITH CHECK ({current} IS NULL)",
+            f"CREATE POLICY {POLICY} ON {table} USING ({visible}) WITH CHECK ({current} IS NULL)",
         ]
 
     backwards_sql = ForceRowLevelSecurity.backwards_sql

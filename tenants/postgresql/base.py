@@ -114,6 +114,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
         cursor = TenantNamedCursor(
             self.connection, name, scrollable=False, withhold=self.connection.autocommit
         )
-        if self.timezone != self.connection.adapters.get_loader(TIMESTAMPTZ_OID, Format.TEXT).timezone:
+        if (
+            self.timezone
+            != self.connection.adapters.get_loader(TIMESTAMPTZ_OID, Format.TEXT).timezone
+        ):
             register_tzloader(self.timezone, cursor)
         return cursor

@@ -1,0 +1,58 @@
+"""Base of our commands: whatever goes wrong is one clear line, wrong arguments exit with 2."""
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import OperationalError
+
+from tenants.exceptions import (
+    InvalidTenant,
+    InvalidTenantId,
+    KonstructError,
+    UnknownTenant,
+)
+from tenants.models import Tenant
+
+WRONG_ARGUMENTS = (InvalidTenant, InvalidTenantId, UnknownTenant)
+
+
+class UsageError(CommandError):
+    """The arguments are wrong: exit status 2."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(" ".join(message.split()), returncode=2)
+
+
+class OneLineParser(CommandParser):
+    """Says what is wrong in one line, without the usage."""
+
+    def error(self, message: str) -> Any:
+        if self.called_from_command_line:
+            self.exit(2, f"{self.prog}: {message} (--help shows how)\n")
+        raise UsageError(message)
+
+
+class KonstructCommand(BaseCommand):
+    """A command that turns our errors into one line on stderr and an exit status."""
+
+    def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
+        parser = super().create_parser(prog_name, subcommand, **kwargs)
+        # BaseCommand names its parser's class; ours differs in error() alone.
+        parser.__class__ = OneLineParser
+        return parser
+
+    def execute(self, *args: Any, **options: Any) -> str | None:
+        try:
+            return super().execute(*args, **options)
+        except WRONG_ARGUMENTS as error:
+            raise UsageError(str(error)) from error
+        except (KonstructError, OperationalError) as error:
+            raise CommandError(" ".join(str(error).split())) from error
+
+
+def tenant_of(slug: str) -> Tenant:
+    """Return the tenant with this slug, or raise `UnknownTenant`."""
+    try:
+        return Tenant.objects.get(slug=slug)
+    except Tenant.DoesNotExist:
+        raise UnknownTenant(f"no tenant is called {slug!r} (list_tenants shows them)") from None

@@ -1,0 +1,29 @@
+"""manage.py create_tenant: register a tenant, make its schema, let it serve."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from tenants import provisioning
+from tenants.management.base import KonstructCommand
+
+
+class Command(KonstructCommand):
+    """Creates a tenant; run again, it finishes what was interrupted."""
+
+    help = "Creates a tenant with its own schema, served at its own domain."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("slug", help="Short name, as in a host name: letters, digits, hyphens.")
+        parser.add_argument("--name", default="", help="Name that people read (default: SLUG).")
+        parser.add_argument(
+            "--domain",
+            default="",
+            help="Host name that serves it (default: SLUG.localhost; see TENANT_DOMAIN_SUFFIX).",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        tenant = provisioning.create_tenant(
+            slug=options["slug"], name=options["name"], domain=options["domain"]
+        )
+        domains = ", ".join(tenant.domains.values_list("domain", flat=True))
+        self.stdout.write(f"created tenant {tenant.slug} ({tenant.id}) at {domains}")

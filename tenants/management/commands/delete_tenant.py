@@ -1,0 +1,32 @@
+"""manage.py delete_tenant: a tenant and everything it has, after asking."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import CommandError
+
+from tenants import provisioning
+from tenants.management.base import KonstructCommand, UsageError, tenant_of
+
+
+class Command(KonstructCommand):
+    """Deletes a tenant: schema, cache keys, registration."""
+
+    help = "Deletes a tenant with all its data. There is no way back but a backup."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("slug", help="The tenant to delete.")
+        parser.add_argument("--yes", action="store_true", help="Do not ask.")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        tenant = tenant_of(options["slug"])
+        if not options["yes"]:
+            question = f"Delete tenant {tenant.slug} ({tenant.name}) and all its data?"
+            try:
+                answer = input(f"{question} Type the slug to confirm: ")
+            except EOFError:
+                raise UsageError("nobody is there to confirm: pass --yes") from None
+            if answer.strip() != tenant.slug:
+                raise CommandError("not deleted")
+        provisioning.delete_tenant(tenant)
+        self.stdout.write(f"deleted tenant {tenant.slug}")

@@ -1,0 +1,160 @@
+"""manage.py migrate: every schema, several at a time, one tenant's failure not the others'."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.apps import apps
+from django.core.management.base import CommandError
+from django.core.management.commands.migrate import Command as DjangoMigrate
+from django.db.migrations.loader import AmbiguityError, MigrationLoader
+
+from tenants.context import tenant_connection
+from tenants.locks import only_one_migrate
+from tenants.management.base import KonstructCommand, UsageError
+from tenants.migrating import (
+    DJANGO_OPTIONS,
+    Outcome,
+    default_parallel,
+    migrate_schema,
+    migrate_schemas,
+)
+from tenants.models import Tenant
+from tenants.roles import OWNER_ROLE
+
+PUBLIC = "public"
+
+
+class Command(KonstructCommand):
+    """Migrates the public schema first, then each tenant's."""
+
+    help = (
+        "Migrates all schemas: the public one, then every tenant's. A tenant that fails does not "
+        "stop the others and is reported at the end."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        DjangoMigrate().add_arguments(parser)
+        which = parser.add_mutually_exclusive_group()
+        which.add_argument(
+            "-s",
+            "--schema",
+            dest="schema_name",
+            metavar="TENANT",
+            help="Only this tenant (slug or schema name), or public.",
+        )
+        which.add_argument("--shared", action="store_true", help="Only the public schema.")
+        which.add_argument("--tenant", action="store_true", help="Only the tenants' schemas.")
+        parser.add_argument(
+            "--parallel",
+            type=int,
+            default=default_parallel(),
+            metavar="N",
+            help="How many tenants to migrate at a time (default here: %(default)s).",
+        )
+
+    def get_check_kwargs(self, options: dict[str, Any]) -> dict[str, Any]:
+        return {**super().get_check_kwargs(options), "databases": [options["database"]]}
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if options["parallel"] < 1:
+            raise UsageError("--parallel must be at least 1")
+        _refuse_unknown_target(options)
+        tenant_connection().set_schema_to_public()
+        if options["plan"] or options["check_unapplied"]:
+            self._run(options)
+            return
+        _refuse_other_roles()
+        with only_one_migrate() as is_alone:
+            if not is_alone:
+                raise CommandError("another migrate is running on this database; wait for it")
+            self._run(options)
+
+    def _run(self, options: dict[str, Any]) -> None:
+        django_options = {name: options[name] for name in DJANGO_OPTIONS}
+        django_options["verbosity"] = max(options["verbosity"] - 1, 0)
+        only = _schema_name(options.get("schema_name"))
+        outcomes: list[Outcome] = []
+        if only == PUBLIC or (only is None and not options["tenant"]):
+            outcome = migrate_schema(PUBLIC, django_options)
+            outcomes.append(outcome)
+            self._report(outcome, PUBLIC, "", options)
+            if outcome.error:
+                raise CommandError(f"the public schema was not migrated: {outcome.error}")
+        if only != PUBLIC and not options["shared"]:
+            outcomes += self._migrate_tenants(only, django_options, options)
+        if options["check_unapplied"] and any(outcome.unapplied for outcome in outcomes):
+            raise CommandError("there are migrations that were not applied")
+
+    def _migrate_tenants(
+        self, only: str | None, django_options: dict[str, Any], options: dict[str, Any]
+    ) -> list[Outcome]:
+        slugs = dict(Tenant.objects.values_list("schema_name", "slug"))
+        if only:
+            slugs = {only: slugs[only]}
+        width = max(map(len, slugs.values()), default=0)
+        outcomes = []
+        migrated = migrate_schemas(list(slugs), django_options, parallel=options["parallel"])
+        for number, outcome in enumerate(migrated, start=1):
+            outcomes.append(outcome)
+            progress = f"[{number:>{len(str(len(slugs)))}}/{len(slugs)}] "
+            self._report(outcome, f"{slugs[outcome.schema_name]:<{width}}", progress, options)
+        failed = [slugs[outcome.schema_name] for outcome in outcomes if outcome.error]
+        if failed:
+            raise CommandError(
+                f"{len(failed)} of {len(slugs)} tenants not migrated: {', '.join(sorted(failed))}."
+                " Remove the cause and run migrate again; -v 2 shows the traceback."
+            )
+        return outcomes
+
+    def _report(self, outcome: Outcome, name: str, progress: str, options: dict[str, Any]) -> None:
+        verbosity = options["verbosity"]
+        if outcome.error:
+            line = f"{progress}{name}  FAILED  {outcome.seconds:.2f} s  {outcome.error}"
+            self.stderr.write(line)
+        elif verbosity:
+            what = f"{outcome.applied} applied" if outcome.applied else "up to date"
+            if options["plan"]:
+                what = "plan"
+            elif options["check_unapplied"]:
+                what = "not up to date" if outcome.unapplied else "up to date"
+            if outcome.sealed:
+                what += f", protected {', '.join(outcome.sealed)}"
+            self.stdout.write(f"{progress}{name}  {what}  {outcome.seconds:.2f} s")
+        if outcome.details and (verbosity > 1 or options["plan"]):
+            self.stdout.write(outcome.details)
+
+
+def _refuse_unknown_target(options: dict[str, Any]) -> None:
+    """Say at once, and once, that an app or a migration does not exist."""
+    app_label, name = options.get("app_label"), options.get("migration_name")
+    if not app_label:
+        return
+    try:
+        apps.get_app_config(app_label)
+        if name and name != "zero":
+            MigrationLoader(None).get_migration_by_prefix(app_label, name)
+    except (LookupError, AmbiguityError) as error:
+        message = f"no migration of {app_label!r} is called {name!r}" if name else str(error)
+        raise UsageError(message) from error
+
+
+def _schema_name(wanted: str | None) -> str | None:
+    """Return the schema of a slug or schema name, None for all schemas."""
+    if not wanted or wanted == PUBLIC:
+        return wanted or None
+    found = Tenant.objects.filter(slug=wanted) | Tenant.objects.filter(schema_name=wanted)
+    schema_name = found.values_list("schema_name", flat=True).first()
+    if schema_name is None:
+        raise UsageError(f"no tenant is called {wanted!r} (list_tenants shows them)")
+    return schema_name
+
+
+def _refuse_other_roles() -> None:
+    with tenant_connection().cursor() as cursor:
+        cursor.execute("SELECT current_user, has_database_privilege(current_database(), 'CREATE')")
+        role, may_create = cursor.fetchone()
+    if not may_create:
+        raise CommandError(
+            f"migrate must run as {OWNER_ROLE}, not as {role}: set DATABASE_OWNER_URL and use"
+            " manage.py, or set KONSTRUCT_DB_ROLE=owner"
+        )

@@ -1,0 +1,31 @@
+"""Streamed responses: their body is made after the view has returned, and the tenant been left."""
+
+from collections.abc import Iterator
+from typing import Any, cast
+from uuid import UUID
+
+from django.http import FileResponse, HttpResponseBase
+from django.http.response import StreamingHttpResponse
+
+from tenants.context import tenant_scope
+
+
+def streamed_inside(response: HttpResponseBase, tenant_id: UUID) -> HttpResponseBase:
+    """Return the response; if it is streamed, each piece of it is made inside the tenant.
+
+    A file is left as it is, for it asks the database nothing.
+    """
+    if isinstance(response, StreamingHttpResponse) and not isinstance(response, FileResponse):
+        if not response.is_async:
+            response.streaming_content = _inside(tenant_id, iter(response.streaming_content))
+    return response
+
+
+def _inside(tenant_id: UUID, pieces: Any) -> Iterator[bytes]:
+    finished = object()
+    while True:
+        with tenant_scope(tenant_id, pinned=True):
+            piece = next(pieces, finished)
+        if piece is finished:
+            return
+        yield cast(bytes, piece)
