@@ -42,7 +42,8 @@ SELECT format('GRANT CONNECT ON DATABASE %I TO konstruct_app', current_database(
 
 -- Extensions stand in a schema of their own, which is on every tenant's search_path.
 CREATE SCHEMA IF NOT EXISTS extensions;
-GRANT USAGE ON SCHEMA extensions TO PUBLIC;
+SELECT 'GRANT USAGE ON SCHEMA extensions TO PUBLIC'
+WHERE NOT has_schema_privilege('public', 'extensions', 'USAGE') \gexec
 CREATE EXTENSION IF NOT EXISTS vector SCHEMA extensions;
 
 -- What the owner will make, the app may read; each migration grants the rest on its own table, so that

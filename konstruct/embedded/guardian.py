@@ -1,8 +1,8 @@
 """The process that starts one embedded service, restarts it when it dies, and stops it in the end.
 
 It ends with the last user, on SIGTERM, or when the home is removed. Users spawn it (users.py);
-nobody waits for it. What the guardian writes into its lock file, `<process id> <status>`, is true as
-long as the file is locked; "failed" stays there for the users to read.
+nobody waits for it. What the guardian writes into its lock file, `<process id> <status>`, is true
+as long as the file is locked; "failed" stays there for the users to read.
 """
 
 import contextlib
@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 import traceback
+from pathlib import Path
 from types import FrameType
 
 from konstruct.embedded.errors import EmbeddedError
@@ -131,7 +132,7 @@ def _write_status(lock: int, status: str) -> None:
     os.pwrite(lock, f"{os.getpid()} {status}".ljust(32).encode(), 0)
 
 
-def _patient_lock(path: "os.PathLike[str]", seconds: float) -> int | None:
+def _patient_lock(path: Path, seconds: float) -> int | None:
     """An exclusive lock, tried for a while: users probe the guardian's lock now and then."""
     deadline = time.monotonic() + seconds
     while True:

