@@ -47,6 +47,11 @@ def pending_tool_confirm_key(tenant_id: KeyPart, thread_id: KeyPart) -> str:
     return _key(tenant_id, "tool_confirm", thread_id)
 
 
+def reply_channel_key(tenant_id: KeyPart, message_id: KeyPart) -> str:
+    """Publish/subscribe channel on which the reply to a message is announced."""
+    return _key(tenant_id, "reply", message_id)
+
+
 def all_keys_pattern(tenant_id: UUID) -> str:
     """Pattern for SCAN that matches every key of a tenant and no other's."""
     return f"{tenant_id}:*"

@@ -15,9 +15,12 @@ def streamed_inside(response: HttpResponseBase, tenant_id: UUID) -> HttpResponse
 
     A file is left as it is, for it asks the database nothing.
     """
-    if isinstance(response, StreamingHttpResponse) and not isinstance(response, FileResponse):
-        if not response.is_async:
-            response.streaming_content = _inside(tenant_id, iter(response.streaming_content))
+    if (
+        isinstance(response, StreamingHttpResponse)
+        and not isinstance(response, FileResponse)
+        and not response.is_async
+    ):
+        response.streaming_content = _inside(tenant_id, iter(response.streaming_content))
     return response
 
 

@@ -1,0 +1,140 @@
+"""Fixtures of all tests: a real Postgres as konstruct_app, a real cache, two tenants."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from itertools import count
+from urllib.parse import urlsplit
+
+import pytest
+from django.conf import settings
+from django.core.cache import caches
+from django.db import connections
+from django.test import TransactionTestCase
+from django_redis import get_redis_connection
+
+from konstruct import embedded
+from tenants import provisioning
+from tenants.models import Tenant
+from tests import database
+
+# Each pytest-xdist worker has databases of its own, in Postgres and in the cache.
+WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 6
+CACHE_DATABASE, BROKER_DATABASE = 10 + WORKER, 4 + WORKER
+
+_slugs = count(1)
+_thrown_away: list[str] = []
+
+
+def pytest_configure() -> None:
+    """Point the cache and the broker at databases that only tests use."""
+    settings.CACHES["default"]["LOCATION"] = _cache_url(CACHE_DATABASE)
+    settings.CELERY_BROKER_URL = (
+        embedded.broker_url(BROKER_DATABASE)
+        if settings.EMBEDDED_CACHE
+        else _cache_url(BROKER_DATABASE)
+    )
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(django_db_modify_db_settings: None) -> None:
+    """The owner makes and migrates the database."""
+    database.connect_as("owner")
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(
+    django_db_setup: None, django_db_blocker: pytest.FixtureRequest
+) -> Iterator[None]:
+    """Two tenants for all tests; then everything is done as konstruct_app."""
+    patch = pytest.MonkeyPatch()
+    with django_db_blocker.unblock():
+        database.provision_standing_tenants()
+        database.connect_as("app")
+        database.assert_application_role()
+    # Django would TRUNCATE everything, tenants too, which konstruct_app may not.
+    patch.setattr(
+        TransactionTestCase, "_fixture_teardown", lambda case: database.remove_committed_rows()
+    )
+    yield
+    patch.undo()
+    with django_db_blocker.unblock():
+        database.connect_as("owner")
+
+
+@pytest.fixture(autouse=True)
+def _begins_in_no_tenant_with_an_empty_cache() -> Iterator[None]:
+    yield
+    for connection in connections.all(initialized_only=True):
+        connection.pinned_tenant = None
+        connection.set_schema_to_public()
+    if caches.all(initialized_only=True):
+        get_redis_connection("default").flushdb()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
+    """Delete the test's own tenants, after its transaction, which may hold locks on them."""
+    result = yield
+    if _thrown_away:
+        from pytest_django.plugin import blocking_manager_key
+
+        with item.config.stash[blocking_manager_key].unblock(), database.as_owner():
+            for tenant in Tenant.objects.filter(slug__in=_thrown_away):
+                provisioning.delete_tenant(tenant)
+        _thrown_away.clear()
+    return result
+
+
+@pytest.fixture
+def tenant_a(db: None) -> Tenant:
+    """A tenant that serves, without a row in its schema."""
+    return Tenant.objects.get(slug="tenant-a")
+
+
+@pytest.fixture
+def tenant_b(db: None) -> Tenant:
+    """Another one."""
+    return Tenant.objects.get(slug="tenant-b")
+
+
+@pytest.fixture
+def make_tenant(db: None) -> Callable[..., Tenant]:
+    """Make tenants for this test alone, committed and really there (about 0.3 s each)."""
+
+    def make(slug: str = "", **options: str) -> Tenant:
+        slug = slug or f"throwaway-{next(_slugs)}"
+        _thrown_away.append(slug)
+        with database.as_owner():
+            provisioning.create_tenant(slug=slug, **options)
+        return Tenant.objects.get(slug=slug)
+
+    return make
+
+
+@pytest.fixture
+def as_owner(db: None) -> Callable[[], AbstractContextManager[None]]:
+    """``with as_owner():`` does the block as konstruct_owner, on another connection."""
+    return database.as_owner
+
+
+@pytest.fixture
+def process_environment(transactional_db: None) -> dict[str, str]:
+    """Environment of a process (worker, web) that shall work on the tests' databases."""
+    return {
+        **os.environ,
+        "DATABASE_URL": database.url_of("app"),
+        "DATABASE_OWNER_URL": database.url_of("owner"),
+        "REDIS_URL": _cache_url(CACHE_DATABASE),
+        "CELERY_BROKER_URL": settings.CELERY_BROKER_URL,
+        "SECRET_KEY": settings.SECRET_KEY,
+        "DEBUG": "0",
+        "ALLOWED_HOSTS": ",".join(settings.ALLOWED_HOSTS),
+        "DJANGO_SETTINGS_MODULE": "konstruct.settings",
+    }
+
+
+def _cache_url(number: int) -> str:
+    if settings.EMBEDDED_CACHE:
+        return embedded.redis_url(number)
+    return urlsplit(settings.REDIS_URL)._replace(path=f"/{number}").geturl()

@@ -1,0 +1,118 @@
+"""The tests' database: made and migrated by the owner, used as konstruct_app, clean after each test."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import dj_database_url
+from django.conf import settings
+from django.db import connections
+from django_tenants.utils import schema_context
+
+from konstruct import embedded
+from tenants import provisioning
+from tenants.models import Domain, Tenant
+from tenants.roles import APP_ROLE
+
+# The tenants that every test finds; each test may add others (make_tenant).
+STANDING_TENANTS = ("tenant-a", "tenant-b")
+# What migrate wrote, and no test may remove.
+MIGRATED_TABLES = ("django_migrations", "django_content_type", "auth_permission")
+
+
+def url_of(role: str) -> str:
+    """Return the URL of the tests' database for a role: app or owner."""
+    name = connections["default"].settings_dict["NAME"]
+    if settings.EMBEDDED_DATABASE:
+        return embedded.database_url(role, name)
+    url = settings.DATABASE_OWNER_URL if role == "owner" else settings.DATABASE_URL
+    return url.rsplit("/", 1)[0] + f"/{name}"
+
+
+def connect_as(role: str) -> None:
+    """Let the default connection be another role's from now on."""
+    connection = connections["default"]
+    connection.close()
+    connection.settings_dict.update(_credentials(role))
+
+
+@contextmanager
+def as_owner() -> Iterator[None]:
+    """Do the block on a connection of the owner's; what it does is committed.
+
+    A transaction that the test has open on its own connection stays as it is.
+    """
+    connection = connections["default"]
+    owners = connection.copy()
+    owners.settings_dict.update(_credentials("owner"))
+    connections["default"] = owners
+    try:
+        yield
+    finally:
+        connections["default"] = connection
+        owners.close()
+
+
+def provision_standing_tenants() -> None:
+    """Create the tenants of all tests, or finish and migrate those of a kept database."""
+    for slug in STANDING_TENANTS:
+        tenant = Tenant.objects.filter(slug=slug).first()
+        if tenant is None or tenant.state == Tenant.State.PROVISIONING:
+            provisioning.create_tenant(slug=slug, name=slug.title())
+
+
+def assert_application_role() -> None:
+    """Fail unless the default connection is konstruct_app's."""
+    with connections["default"].cursor() as cursor:
+        cursor.execute("SELECT current_user, session_user")
+        assert cursor.fetchone() == (APP_ROLE, APP_ROLE)
+
+
+def remove_committed_rows() -> None:
+    """Undo what a test has committed, in the public schema and in the standing tenants."""
+    with as_owner():
+        remove_other_tenants()
+        Tenant.objects.update(state=Tenant.State.ACTIVE)
+        Domain.objects.exclude(
+            domain__in=[provisioning.default_domain(slug) for slug in STANDING_TENANTS]
+        ).delete()
+        _truncate(exclude=(*MIGRATED_TABLES, "tenants_tenant", "tenants_domain"))
+        for tenant in Tenant.objects.all():
+            with schema_context(tenant.schema_name):
+                _truncate(exclude=MIGRATED_TABLES)
+
+
+def remove_other_tenants() -> None:
+    """Delete every tenant but the standing ones."""
+    for tenant in Tenant.objects.exclude(slug__in=STANDING_TENANTS):
+        provisioning.delete_tenant(tenant)
+
+
+def _truncate(*, exclude: tuple[str, ...]) -> None:
+    """Empty the tables of the current schema that hold rows."""
+    connection = connections["default"]
+    schema, quote = connection.schema_name, connection.ops.quote_name
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT tablename FROM pg_tables WHERE schemaname = %s AND tablename <> ALL (%s)",
+            [schema, list(exclude)],
+        )
+        tables = {name: f"{quote(schema)}.{quote(name)}" for (name,) in cursor.fetchall()}
+        if not tables:
+            return
+        cursor.execute(
+            " UNION ALL ".join(
+                f"SELECT '{name}' WHERE EXISTS (SELECT FROM {table})"
+                for name, table in tables.items()
+            )
+        )
+        filled = [tables[name] for (name,) in cursor.fetchall()]
+        if filled:
+            # Where a test left a transaction open elsewhere, an error is better than waiting.
+            cursor.execute("SET lock_timeout = '15s'")
+            cursor.execute(f"TRUNCATE {', '.join(filled)} RESTART IDENTITY CASCADE")
+
+
+def _credentials(role: str) -> dict[str, Any]:
+    parsed = dj_database_url.parse(url_of(role))
+    return {name: parsed[name] for name in ("USER", "PASSWORD", "HOST", "PORT")}
