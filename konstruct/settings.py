@@ -103,6 +103,7 @@ INSTALLED_APPS = SHARED_APPS + [app for app in TENANT_APPS if app not in SHARED_
 
 MIDDLEWARE = [
     "konstruct.api.middleware.RequestIdMiddleware",
+    "konstruct.api.middleware.ProblemMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "tenants.middleware.TenantMiddleware",
@@ -112,6 +113,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "konstruct.api.middleware.ApiKeyTenantMiddleware",
 ]
 ROOT_URLCONF = "konstruct.urls"
 PUBLIC_SCHEMA_URLCONF = "konstruct.urls_public"
@@ -229,11 +231,13 @@ LLM_API = os.environ.get("LLM_API", "auto")
 LLM_API_KEY = os.environ.get("LLM_API_KEY", "")
 LLM_MODEL = os.environ.get("LLM_MODEL", "")
 LLM_TIMEOUT = _number("LLM_TIMEOUT", 60)
+# Pauses double from two seconds: six attempts give a language model a minute to come back.
+REPLY_MAX_ATTEMPTS = _number("REPLY_MAX_ATTEMPTS", 6)
 
 # --- REST API -----------------------------------------------------------------------------------
 
 MAX_MESSAGE_CHARACTERS = _number("MAX_MESSAGE_CHARACTERS", 32_768)
-DATA_UPLOAD_MAX_MEMORY_SIZE = _number("MAX_BODY_BYTES", 1_000_000)
+DATA_UPLOAD_MAX_MEMORY_SIZE = _number("MAX_BODY_BYTES", 2_500_000)
 # Token bucket per tenant and channel: bucket size, and tokens that come back per second.
 RATE_LIMIT_BURST = _number("RATE_LIMIT_BURST", 200)
 RATE_LIMIT_PER_SECOND = _number("RATE_LIMIT_PER_SECOND", 50)
@@ -245,7 +249,7 @@ REST_FRAMEWORK = {
     ],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_PARSER_CLASSES": ["konstruct.api.parsers.StrictJSONParser"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "DEFAULT_PAGINATION_CLASS": "konstruct.api.pagination.NewestFirst",
     "EXCEPTION_HANDLER": "konstruct.api.exceptions.problem_handler",

@@ -1,0 +1,1 @@
+"""What all REST endpoints share: keys, authentication, problem documents, limits, pages, schema."""

@@ -1,0 +1,61 @@
+"""Strict serializers: what is not understood is refused by name, and nothing is guessed."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.core.validators import RegexValidator
+from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+
+NOT_BLANK = RegexValidator(r"\S", "This may not be blank.")
+# Channel-native ids are any text, but nothing that could break a log line or a key.
+NO_CONTROL_CHARACTERS = RegexValidator(
+    r"\A[^\x00-\x1f\x7f]*\Z", "Control characters, such as line breaks and NUL, are not allowed."
+)
+
+
+class StrictCharField(serializers.CharField):
+    """Text, exactly as it was sent: not trimmed, and no number taken for one."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"trim_whitespace": False, **options})
+
+    def to_internal_value(self, data: Any) -> str:
+        """Refuse what is not a JSON string."""
+        if not isinstance(data, str):
+            self.fail("invalid")
+        return str(super().to_internal_value(data))
+
+
+class ChannelIdField(StrictCharField):
+    """An id that the calling system chose, such as a Slack user id."""
+
+    def __init__(self, **options: Any) -> None:
+        validators = [NOT_BLANK, NO_CONTROL_CHARACTERS]
+        super().__init__(**{"max_length": 255, "validators": validators, **options})
+
+
+class StrictSerializer(serializers.Serializer):
+    """Refuses fields that it does not know: a misspelt option must not be silently ignored."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        """Refuse unknown names first, then check the rest."""
+        if isinstance(data, Mapping):
+            known = [name for name, field in self.fields.items() if not field.read_only]
+            unknown = [name for name in data if name not in known]
+            if unknown:
+                hint = f"Unknown field. Known are: {', '.join(known)}."
+                raise ValidationError(dict.fromkeys(unknown, hint))
+        return super().to_internal_value(data)
+
+
+def checked_query(request: Request, serializer_class: type[StrictSerializer]) -> dict[str, Any]:
+    """Return the query parameters, checked like a body; one given twice is refused."""
+    parameters = request.query_params
+    twice = [name for name, values in parameters.lists() if len(values) > 1]
+    if twice:
+        raise ValidationError(dict.fromkeys(twice, "Give this parameter once."))
+    serializer = serializer_class(data=parameters.dict())
+    serializer.is_valid(raise_exception=True)
+    return dict(serializer.validated_data)

@@ -1,0 +1,61 @@
+"""Rate limits of the API: the tenant's token buckets, and the headers that tell of them."""
+
+import math
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpResponseBase
+from rest_framework.request import Request
+from rest_framework.throttling import BaseThrottle
+from rest_framework.views import APIView
+
+from tenants import rate_limit
+from tenants.context import current_tenant_id
+
+# Asking for replies must not eat the messages that a tenant may send: reads have their own bucket.
+SENDING = "rest"
+READING = "api"
+
+
+class TenantThrottle(BaseThrottle):
+    """One token for each request, from the tenant's bucket for sending or for reading."""
+
+    def __init__(self) -> None:
+        self.retry_after = 0.0
+
+    def allow_request(self, request: Request, view: APIView) -> bool:
+        """Take a token; leave what the bucket said for the response's headers."""
+        tenant_id = current_tenant_id()
+        if tenant_id is None:  # nobody was authenticated: such a request does nothing
+            return True
+        bucket = rate_limit.take(
+            tenant_id,
+            READING if request.method in ("GET", "HEAD", "OPTIONS") else SENDING,
+            burst=settings.RATE_LIMIT_BURST,
+            per_second=settings.RATE_LIMIT_PER_SECOND,
+        )
+        self.retry_after = bucket.retry_after
+        request._request.rate_limit = bucket
+        return bucket.allowed
+
+    def wait(self) -> float:
+        """Return the seconds until a token is there."""
+        return self.retry_after
+
+
+class RateLimited(APIView):
+    """A view whose requests cost tokens, and whose responses say how many are left."""
+
+    throttle_classes = [TenantThrottle]
+
+    def finalize_response(
+        self, request: Request, response: Any, *args: Any, **kwargs: Any
+    ) -> HttpResponseBase:
+        """Add the RateLimit headers to whatever was answered, errors too."""
+        final = super().finalize_response(request, response, *args, **kwargs)
+        bucket = getattr(getattr(request, "_request", request), "rate_limit", None)
+        if bucket is not None:
+            final["RateLimit-Limit"] = str(bucket.limit)
+            final["RateLimit-Remaining"] = str(bucket.remaining)
+            final["RateLimit-Reset"] = str(math.ceil(bucket.reset_after))
+        return final

@@ -1,0 +1,1 @@
+"""Ways in: each channel authenticates, normalises to a message, and accepts it."""

@@ -1,0 +1,212 @@
+"""The REST channel: programs send messages and fetch the replies."""
+
+from typing import Any
+from uuid import UUID
+
+from django.http import Http404
+from drf_spectacular.utils import OpenApiExample, OpenApiResponse, extend_schema
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.reverse import reverse
+
+from konstruct.api.fields import checked_query
+from konstruct.api.pagination import NewestFirst
+from konstruct.api.schema import header, problems, response_header
+from konstruct.api.throttling import RateLimited
+from konstruct.channels.rest_serializers import (
+    IdempotencyKeySerializer,
+    ListSerializer,
+    MessageSerializer,
+    SendSerializer,
+    WaitSerializer,
+)
+from konstruct.orchestrator.agents import find_agent
+from konstruct.orchestrator.intake import Incoming, accept
+from konstruct.orchestrator.models import Agent
+from konstruct.orchestrator.status import Status, progress_of, sent_messages
+from konstruct.orchestrator.waiting import wait_until
+from memory.models import Message
+from tenants.context import current_tenant_id
+
+CHANNEL = "rest"
+
+EXAMPLE = OpenApiExample(
+    "a message",
+    request_only=True,
+    value={
+        "agent": "ada",
+        "user_id": "U024BE7LH",
+        "name": "Maria",
+        "content": "When did I say that my sister visits?",
+    },
+)
+IDEMPOTENCY_KEY = header(
+    "Idempotency-Key",
+    "Any text of yours, such as a UUID. Sending a message again with its key returns the message "
+    "that stands; nothing is answered twice.",
+)
+LOCATION = response_header("Location", "The message's own address.", 200, 202)
+
+
+class MessagesView(RateLimited):
+    """Messages of end users to agents."""
+
+    @extend_schema(
+        operation_id="send_message",
+        summary="Send a message to an agent",
+        description="The message is accepted and answered by a worker. Ask at `url` for the reply, "
+        "or pass `wait` to get it in this response if it comes in time.",
+        tags=["messages"],
+        request=SendSerializer,
+        parameters=[WaitSerializer, IDEMPOTENCY_KEY, LOCATION],
+        examples=[EXAMPLE],
+        responses={
+            200: OpenApiResponse(MessageSerializer, description="Answered, or given up, in time."),
+            202: OpenApiResponse(MessageSerializer, description="Accepted; the reply is to come."),
+            **problems(400, 401, 403, 413, 415, 422, 429, 503),
+        },
+    )
+    def post(self, request: Request) -> Response:
+        """Accept a message; wait for its reply if asked to."""
+        wait = _seconds_to_wait(request)
+        idempotency_key = _idempotency_key(request)
+        body = SendSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        fields = body.validated_data
+        incoming = Incoming(
+            agent_id=find_agent(fields["agent"], active=True).id,
+            user_id=fields["user_id"],
+            thread_id=fields.get("thread_id", fields["user_id"]),
+            channel=CHANNEL,
+            content=fields["content"],
+            name=fields.get("name", ""),
+            idempotency_key=idempotency_key,
+        )
+        accepted, _ = accept(incoming, tenant_id=_tenant_id())
+        message = _message_when_settled(accepted.id, wait)
+        settled = progress_of(message).status is not Status.QUEUED
+        document = _documents([message], request)[0]
+        return Response(
+            document,
+            status=200 if wait and settled else 202,
+            headers={"Location": document["url"]},
+        )
+
+    @extend_schema(
+        operation_id="list_messages",
+        summary="List messages, newest first",
+        tags=["messages"],
+        parameters=[ListSerializer],
+        responses={
+            200: MessageSerializer(many=True),
+            **problems(400, 401, 403, 422, 429, 503),
+        },
+    )
+    def get(self, request: Request) -> Response:
+        """List what was sent, in pages."""
+        filters = checked_query(request, ListSerializer)
+        messages = sent_messages()
+        if "agent" in filters:
+            messages = messages.filter(agent_id=find_agent(filters["agent"]).id)
+        for name in ("user_id", "thread_id"):
+            if name in filters:
+                messages = messages.filter(**{name: filters[name]})
+        paginator = NewestFirst()
+        page = paginator.paginate_queryset(messages, request, view=self)
+        return paginator.get_paginated_response(_documents(page, request))
+
+
+class MessageView(RateLimited):
+    """One message."""
+
+    @extend_schema(
+        operation_id="get_message",
+        summary="Get a message and its reply",
+        tags=["messages"],
+        parameters=[WaitSerializer],
+        responses={200: MessageSerializer, **problems(400, 401, 403, 404, 429, 503)},
+    )
+    def get(self, request: Request, message_id: UUID) -> Response:
+        """Tell how far the message is; wait for the reply if asked to."""
+        message = _message_when_settled(message_id, _seconds_to_wait(request))
+        return Response(_documents([message], request)[0])
+
+
+def _tenant_id() -> UUID:
+    tenant_id = current_tenant_id()
+    if tenant_id is None:
+        raise AssertionError("authentication lets nobody in without a tenant")
+    return tenant_id
+
+
+def _seconds_to_wait(request: Request) -> float:
+    return float(checked_query(request, WaitSerializer).get("wait", 0))
+
+
+def _idempotency_key(request: Request) -> str | None:
+    given = request.headers.get("Idempotency-Key")
+    if given is None:
+        return None
+    serializer = IdempotencyKeySerializer(data={"key": given})
+    if not serializer.is_valid():
+        raise ValidationError({"Idempotency-Key": serializer.errors["key"]})
+    return str(serializer.validated_data["key"])
+
+
+def _message_when_settled(message_id: UUID, seconds: float) -> Message:
+    """Return the message once it is answered or given up, or as it is after so many seconds."""
+
+    def look() -> Message | None:
+        message = _message(message_id)
+        return message if progress_of(message).status is not Status.QUEUED else None
+
+    settled = seconds and wait_until(
+        look, tenant_id=_tenant_id(), message_id=message_id, seconds=seconds
+    )
+    return settled or _message(message_id)
+
+
+def _message(message_id: UUID) -> Message:
+    message = sent_messages().filter(pk=message_id).first()
+    if message is None:
+        raise Http404
+    return message
+
+
+def _documents(messages: list[Message], request: Request) -> list[dict[str, Any]]:
+    """Return the JSON of messages; one query for the names of all their agents."""
+    names = dict(
+        Agent.objects.filter(pk__in={message.agent_id for message in messages}).values_list(
+            "pk", "name"
+        )
+    )
+    return [_document(message, names, request) for message in messages]
+
+
+def _document(message: Message, agent_names: dict[UUID, str], request: Request) -> dict[str, Any]:
+    progress = progress_of(message)
+    failure = {
+        "detail": progress.last_error,
+        "attempts": progress.attempts,
+        "next_attempt_at": progress.next_attempt_at,
+    }
+    return dict(
+        MessageSerializer(
+            {
+                "id": message.id,
+                "status": progress.status.value,
+                "url": reverse("message", args=[message.id], request=request),
+                "agent": agent_names.get(message.agent_id, ""),
+                "agent_id": message.agent_id,
+                "user_id": message.user_id,
+                "thread_id": message.thread_id,
+                "channel": message.channel,
+                "name": message.name,
+                "content": message.content,
+                "created_at": message.created_at,
+                "reply": progress.reply,
+                "error": failure if progress.attempts else None,
+            }
+        ).data
+    )

@@ -1,0 +1,105 @@
+"""What a program sends to the REST channel, and what it gets back."""
+
+from django.conf import settings
+from rest_framework import serializers
+
+from konstruct.api.fields import NOT_BLANK, ChannelIdField, StrictCharField, StrictSerializer
+from konstruct.orchestrator.status import Status
+
+LONGEST_WAIT_SECONDS = 60
+
+
+class SendSerializer(StrictSerializer):
+    """A message to an agent."""
+
+    agent = ChannelIdField(help_text="Name or id of an active agent of this tenant.")
+    user_id = ChannelIdField(
+        help_text="Who speaks, in your own terms. The agent remembers each user apart."
+    )
+    thread_id = ChannelIdField(
+        required=False,
+        help_text="Conversation, in your own terms; memory spans all of a user's threads. "
+        "Default: one thread per user, named as the user.",
+    )
+    name = ChannelIdField(
+        required=False,
+        max_length=120,
+        help_text="Display name of the speaker, as in OpenAI's API.",
+    )
+    content = StrictCharField(
+        max_length=settings.MAX_MESSAGE_CHARACTERS,
+        validators=[NOT_BLANK],
+        help_text="What the user says, verbatim.",
+    )
+
+
+class IdempotencyKeySerializer(StrictSerializer):
+    """The Idempotency-Key header, checked like a field."""
+
+    key = serializers.RegexField(
+        r"\A[\x21-\x7e]{1,255}\Z",
+        trim_whitespace=False,
+        error_messages={"invalid": "Give 1 to 255 visible ASCII characters, such as a UUID."},
+    )
+
+
+class WaitSerializer(StrictSerializer):
+    """Query parameters of an endpoint that can wait for the reply."""
+
+    # A decimal and not a float: "nan" is within all limits of a float.
+    wait = serializers.DecimalField(
+        required=False,
+        max_digits=5,
+        decimal_places=3,
+        min_value=0,
+        max_value=LONGEST_WAIT_SECONDS,
+        help_text=f"Seconds to wait for the reply, 0 to {LONGEST_WAIT_SECONDS}.",
+    )
+
+
+class ListSerializer(StrictSerializer):
+    """Query parameters of the list."""
+
+    agent = ChannelIdField(required=False, help_text="Only messages to this agent (name or id).")
+    user_id = ChannelIdField(required=False, help_text="Only messages of this user.")
+    thread_id = ChannelIdField(required=False, help_text="Only messages of this conversation.")
+    limit = serializers.CharField(required=False)
+    cursor = serializers.CharField(required=False)
+
+
+class ReplySerializer(serializers.Serializer):
+    """What the agent answered."""
+
+    id = serializers.UUIDField()
+    content = serializers.CharField()
+    created_at = serializers.DateTimeField()
+
+
+class FailureSerializer(serializers.Serializer):
+    """Why there is no reply, or not yet."""
+
+    detail = serializers.CharField(help_text="What went wrong last.")
+    attempts = serializers.IntegerField(help_text="How often it has been tried.")
+    next_attempt_at = serializers.DateTimeField(
+        allow_null=True, help_text="When it is tried again; null if it was given up."
+    )
+
+
+class MessageSerializer(serializers.Serializer):
+    """A message that was sent, and how far it is."""
+
+    id = serializers.UUIDField()
+    status = serializers.ChoiceField(choices=[(status.value, status.value) for status in Status])
+    url = serializers.URLField(help_text="Where to ask again.")
+    agent = serializers.CharField(help_text="The agent's name.")
+    agent_id = serializers.UUIDField()
+    user_id = serializers.CharField()
+    thread_id = serializers.CharField()
+    channel = serializers.CharField(help_text="The way it came in: rest, slack …")
+    name = serializers.CharField(help_text="The speaker's display name, or empty.")
+    content = serializers.CharField()
+    created_at = serializers.DateTimeField(help_text="When it was accepted.")
+    reply = ReplySerializer(allow_null=True, help_text="Null until the status is `answered`.")
+    error = FailureSerializer(
+        allow_null=True, help_text="What went wrong, while it is retried and when it was given up."
+    )

@@ -1,0 +1,10 @@
+"""URLs of the REST channel."""
+
+from django.urls import path
+
+from konstruct.channels.rest import MessagesView, MessageView
+
+urlpatterns = [
+    path("messages/", MessagesView.as_view(), name="messages"),
+    path("messages/<uuid:message_id>/", MessageView.as_view(), name="message"),
+]

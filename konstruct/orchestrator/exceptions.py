@@ -1,0 +1,46 @@
+"""What can go wrong between a message and its reply."""
+
+from tenants.exceptions import KonstructError
+
+
+class AgentNotFound(KonstructError):
+    """No active agent of this tenant has that name or id."""
+
+
+class AgentInvalid(KonstructError):
+    """An agent cannot be made like this; the message names the field."""
+
+
+class MessageNotFound(KonstructError):
+    """This tenant has no such message."""
+
+
+class IdempotencyKeyReused(KonstructError):
+    """The key already stands for a message with other contents."""
+
+
+class NothingToRetry(KonstructError):
+    """Only a reply that was given up can be tried again."""
+
+
+class LLMError(KonstructError):
+    """The language model gave no answer that can be used."""
+
+
+class LLMUnavailable(LLMError):
+    """It may work later: no connection, a time-out, too many requests, an error of the server.
+
+    `retry_after` is how many seconds the server asked us to wait, if it did.
+    """
+
+    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class LLMRefused(LLMError):
+    """It will not work later either: the request itself was refused (a 4xx)."""
+
+
+class LLMReplyInvalid(LLMError):
+    """The answer came and held no text that we can read."""

@@ -1,0 +1,195 @@
+"""Language models: an LLM pool, any OpenAI-compatible server, or the built-in responder."""
+
+import atexit
+import functools
+import json
+import logging
+import os
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn, Protocol
+
+import httpx
+from django.conf import settings
+
+from konstruct.orchestrator import responder
+from konstruct.orchestrator.exceptions import LLMRefused, LLMReplyInvalid, LLMUnavailable
+from konstruct.orchestrator.llm_wire import Endpoint, endpoints, read_reply, retry_after_seconds
+
+logger = logging.getLogger(__name__)
+
+Messages = Sequence[Mapping[str, str]]
+
+TRIES = 3
+FIRST_PAUSE = 0.5
+# A worker does not sleep longer than this inside a task; the reply's outbox row waits instead.
+LONGEST_PAUSE = 5.0
+CONNECT_SECONDS = 5.0
+MAX_REPLY_BYTES = 4 * 1024 * 1024
+RETRIED_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
+UNKNOWN_PATH_STATUSES = frozenset({404, 405})
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An HTTP response, read whole."""
+
+    status: int
+    body: bytes
+    retry_after: str | None
+
+
+class LanguageModel(Protocol):
+    """Whatever turns messages into one answer."""
+
+    def complete(self, messages: Messages, *, model: str, tier: str) -> str:
+        """Return the answer's text; raise an LLMError if there is none."""
+        ...
+
+
+class BuiltInResponder:
+    """Answers without a language model, by quoting; see responder.py."""
+
+    def complete(self, messages: Messages, *, model: str, tier: str) -> str:
+        """Quote what fits the last user message; `model` and `tier` mean nothing here."""
+        return responder.respond(messages)
+
+
+@dataclass(frozen=True)
+class HttpLanguageModel:
+    """A language model behind HTTP, with a time-out and a few quick tries."""
+
+    url: str
+    api: str = "auto"
+    key: str = ""
+    default_model: str = ""
+    timeout: float = 60.0
+    sleep: Callable[[float], None] = time.sleep
+
+    def complete(self, messages: Messages, *, model: str, tier: str) -> str:
+        """Return the answer's text.
+
+        Raises LLMUnavailable where a later try may succeed, LLMRefused where it cannot, and
+        LLMReplyInvalid for an answer without text.
+        """
+        candidates = endpoints(self.url, self.api, known=_spoken.get(self.url))
+        for number, endpoint in enumerate(candidates, start=1):
+            payload = endpoint.payload(messages, model=model or self.default_model, tier=tier)
+            answer = self._post_with_retries(endpoint, payload)
+            if answer.status in UNKNOWN_PATH_STATUSES and number < len(candidates):
+                continue
+            if not 200 <= answer.status < 300:
+                _refuse(endpoint.url, answer)
+            if self.api == "auto":
+                _spoken[self.url] = endpoint.api
+            return read_reply(_parsed(endpoint.url, answer))
+        raise AssertionError("endpoints() names at least one endpoint")
+
+    def _post_with_retries(self, endpoint: Endpoint, payload: Mapping[str, Any]) -> Answer:
+        for attempt in range(1, TRIES + 1):
+            pause = FIRST_PAUSE * 2 ** (attempt - 1) * random.uniform(0.8, 1.2)  # noqa: S311
+            asked: float | None = None
+            try:
+                answer = self._post(endpoint.url, payload)
+            except httpx.TimeoutException as error:
+                # It has already cost a whole time-out: the next try is a later task's.
+                raise LLMUnavailable(
+                    f"The language model at {endpoint.url} did not answer within "
+                    f"{self.timeout:g} seconds ({type(error).__name__}); raise LLM_TIMEOUT if it "
+                    "needs longer."
+                ) from error
+            except httpx.TransportError as error:
+                problem = (
+                    f"The language model at {endpoint.url} cannot be reached: "
+                    f"{error or type(error).__name__}. Is LLM_POOL_URL right, and is it running?"
+                )
+            except httpx.InvalidURL as error:
+                raise LLMRefused(f"LLM_POOL_URL={self.url!r} is not a URL: {error}.") from error
+            else:
+                if answer.status not in RETRIED_STATUSES:
+                    return answer
+                asked = retry_after_seconds(answer.retry_after)
+                problem = _says(endpoint.url, answer)
+            pause = max(pause, asked or 0.0)
+            if attempt == TRIES or pause > LONGEST_PAUSE:
+                raise LLMUnavailable(problem, retry_after=asked)
+            logger.warning("%s Trying again in %.1f s.", problem, pause)
+            self.sleep(pause)
+        raise AssertionError("the last attempt returns or raises")
+
+    def _post(self, url: str, payload: Mapping[str, Any]) -> Answer:
+        """Post and read the whole answer, within the time-out and the size limit.
+
+        httpx' own time-out is for each read; a server that drips byte by byte would hold a worker
+        for ever.
+        """
+        deadline = time.monotonic() + self.timeout
+        headers = {"Authorization": f"Bearer {self.key}"} if self.key else {}
+        timeout = httpx.Timeout(self.timeout, connect=min(CONNECT_SECONDS, self.timeout))
+        body = bytearray()
+        with _client().stream(
+            "POST", url, json=payload, headers=headers, timeout=timeout
+        ) as response:
+            for chunk in response.iter_bytes():
+                body += chunk
+                if len(body) > MAX_REPLY_BYTES:
+                    raise LLMReplyInvalid(
+                        f"The language model at {url} sent more than {MAX_REPLY_BYTES} bytes."
+                    )
+                if time.monotonic() > deadline:
+                    raise httpx.ReadTimeout("the answer came too slowly")
+        return Answer(response.status_code, bytes(body), response.headers.get("Retry-After"))
+
+
+def language_model() -> LanguageModel:
+    """Return the language model that the settings name: by URL, or the built-in responder."""
+    if not settings.LLM_POOL_URL:
+        return BuiltInResponder()
+    return HttpLanguageModel(
+        url=settings.LLM_POOL_URL,
+        api=settings.LLM_API,
+        key=settings.LLM_API_KEY,
+        default_model=settings.LLM_MODEL,
+        timeout=settings.LLM_TIMEOUT,
+    )
+
+
+# Which API a URL turned out to speak, so that `auto` asks once per process.
+_spoken: dict[str, str] = {}
+
+
+@functools.cache
+def _client() -> httpx.Client:
+    """Return this process's connection pool."""
+    client = httpx.Client()
+    atexit.register(client.close)
+    return client
+
+
+# A forked worker must not speak over its parent's sockets.
+os.register_at_fork(after_in_child=_client.cache_clear)
+
+
+def _parsed(url: str, answer: Answer) -> Any:
+    try:
+        return json.loads(answer.body)
+    except (ValueError, RecursionError) as error:
+        raise LLMReplyInvalid(
+            f"The language model at {url} sent what is not JSON: {_excerpt(answer)!r}."
+        ) from error
+
+
+def _refuse(url: str, answer: Answer) -> NoReturn:
+    raise LLMRefused(
+        f"{_says(url, answer)} Check LLM_POOL_URL, LLM_API, LLM_API_KEY and the agent's model."
+    )
+
+
+def _says(url: str, answer: Answer) -> str:
+    return f"The language model at {url} answered {answer.status}: {_excerpt(answer)!r}."
+
+
+def _excerpt(answer: Answer) -> str:
+    return answer.body[:300].decode("utf-8", "replace").replace("\0", "").strip()

@@ -1,0 +1,44 @@
+"""manage.py create_agent: an agent for a tenant."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from konstruct.orchestrator.agents import create_agent
+from konstruct.orchestrator.exceptions import AgentInvalid
+from konstruct.orchestrator.models import ModelTier
+from tenants.management.base import KonstructCommand, UsageError, tenant_of
+
+
+class Command(KonstructCommand):
+    """Creates an agent."""
+
+    help = "Creates an agent of a tenant; its recall policy is edited in the tenant's admin."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--tenant", required=True, metavar="SLUG", help="Whose agent it is.")
+        parser.add_argument("--name", required=True, help="How programs and people call it.")
+        parser.add_argument("--system-prompt", default="", help="What it is for, how it works.")
+        parser.add_argument("--identity", default="", help="Who it is.")
+        parser.add_argument("--persona", default="", help="How it speaks.")
+        parser.add_argument(
+            "--model", default="", help="Model name (default: LLM_MODEL, or by tier)."
+        )
+        parser.add_argument(
+            "--model-tier",
+            default=ModelTier.FAST,
+            choices=ModelTier.values,
+            help="fast (default) or reasoning.",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        tenant = tenant_of(options["tenant"])
+        fields = ("system_prompt", "identity", "persona", "model", "model_tier")
+        try:
+            agent = create_agent(
+                tenant_id=tenant.id,
+                name=options["name"],
+                **{field: options[field] for field in fields},
+            )
+        except AgentInvalid as error:
+            raise UsageError(str(error)) from error
+        self.stdout.write(f"created agent {agent.name} ({agent.id}) of tenant {tenant.slug}")

@@ -1,0 +1,181 @@
+"""Tables of the orchestrator: agents, and the outbox of replies."""
+
+import uuid
+
+from django.contrib.postgres.functions import RandomUUID
+from django.core.validators import (
+    MaxValueValidator,
+    MinValueValidator,
+    ProhibitNullCharactersValidator,
+)
+from django.db import models
+
+from konstruct.orchestrator.querysets import UUID_PATTERN, AgentQuerySet, PendingReplyQuerySet
+from memory.models import Message, server_now
+from tenants.models import TenantModel
+
+
+class ModelTier(models.TextChoices):
+    """How much thinking, and how large a context, an agent's model is good for."""
+
+    FAST = "fast"
+    REASONING = "reasoning"
+
+
+class RecallMode(models.TextChoices):
+    """Which channels recall uses."""
+
+    HYBRID = "hybrid", "hybrid: meaning and words"
+    VECTOR = "vector", "vector: cosine similarity alone"
+
+
+class Agent(TenantModel):
+    """An AI agent of a tenant: who it is, which model speaks for it, and how it remembers."""
+
+    id = models.UUIDField(
+        primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
+    )
+    name = models.CharField(
+        max_length=120,
+        validators=[ProhibitNullCharactersValidator()],
+        help_text="How programs and people call it. Unique in the tenant, and not a UUID.",
+    )
+    system_prompt = models.TextField(
+        blank=True,
+        default="",
+        db_default="",
+        help_text="What it is for and how it works. Opens every prompt.",
+    )
+    identity = models.TextField(
+        blank=True, default="", db_default="", help_text="Who it is: “You are Ada, the librarian …”"
+    )
+    persona = models.TextField(
+        blank=True, default="", db_default="", help_text="How it speaks: tone, language, manners."
+    )
+    model = models.CharField(
+        max_length=200,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Model name for the LLM pool. Blank: LLM_MODEL, or the pool decides by tier.",
+    )
+    model_tier = models.CharField(
+        max_length=20,
+        choices=ModelTier,
+        default=ModelTier.FAST,
+        db_default=ModelTier.FAST,
+        help_text="fast: short contexts and low cost. reasoning: long contexts.",
+    )
+    is_active = models.BooleanField(
+        default=True,
+        db_default=True,
+        help_text="An inactive agent accepts no messages; its memory stays.",
+    )
+    recall_mode = models.CharField(
+        max_length=20,
+        choices=RecallMode,
+        default=RecallMode.HYBRID,
+        db_default=RecallMode.HYBRID,
+        help_text="How it looks for memories.",
+    )
+    recall_top_k = models.PositiveSmallIntegerField(
+        default=10,
+        db_default=10,
+        validators=[MinValueValidator(1), MaxValueValidator(100)],
+        help_text="At most this many memories go into a prompt (1 to 100).",
+    )
+    recall_gate = models.FloatField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(0.0), MaxValueValidator(1.0)],
+        help_text="The best memory must be this probable, else nothing is recalled. "
+        "Blank: the measured default.",
+    )
+    recall_keep = models.FloatField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(0.0), MaxValueValidator(1.0)],
+        help_text="Each further memory must be this probable. Blank: the measured default.",
+    )
+    recall_neighbours = models.PositiveSmallIntegerField(
+        default=1,
+        db_default=1,
+        validators=[MaxValueValidator(5)],
+        help_text="Turns before and after a memory that go along with it (0 to 5).",
+    )
+    recall_weights = models.JSONField(
+        blank=True,
+        default=dict,
+        help_text="Weights of the ranking that differ from the measured ones. {}: none.",
+    )
+    created_at = models.DateTimeField(
+        db_default=server_now(), editable=False, help_text="When it was made."
+    )
+
+    objects = AgentQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = "agent"
+        ordering = ["name"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["name"],
+                name="agent_name",
+                violation_error_message="This tenant has an agent of that name already.",
+            ),
+            models.CheckConstraint(
+                # The API takes a name or an id in the same place.
+                condition=~models.Q(name__iregex=UUID_PATTERN),
+                name="agent_name_is_no_id",
+                violation_error_message="This name reads as an id. Choose one that is not a UUID.",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(model_tier__in=ModelTier.values), name="agent_model_tier"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(recall_mode__in=RecallMode.values), name="agent_recall_mode"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class PendingReply(TenantModel):
+    """A message that waits for its reply: the outbox, removed when the reply is delivered.
+
+    A reply that was given up keeps its row, with the reason, until somebody retries it.
+    """
+
+    message = models.OneToOneField(
+        Message, on_delete=models.PROTECT, primary_key=True, related_name="pending_reply"
+    )
+    attempts = models.PositiveIntegerField(
+        default=0, db_default=0, help_text="How often it has failed."
+    )
+    last_error = models.TextField(
+        blank=True, default="", db_default="", help_text="Why it failed last."
+    )
+    due_at = models.DateTimeField(
+        db_default=server_now(), help_text="When the sweeper looks at it (again)."
+    )
+    failed_at = models.DateTimeField(
+        null=True, blank=True, help_text="When it was given up; empty while it is still tried."
+    )
+    created_at = models.DateTimeField(db_default=server_now(), help_text="When it was accepted.")
+
+    objects = PendingReplyQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = "pending reply"
+        verbose_name_plural = "pending replies"
+        indexes = [
+            models.Index(
+                fields=["due_at"],
+                name="pending_reply_due",
+                condition=models.Q(failed_at__isnull=True),
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"reply to {self.message_id}"

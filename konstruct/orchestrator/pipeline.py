@@ -1,0 +1,189 @@
+"""The way of a message to its reply, each step a function of its own.
+
+Every step may be killed and run again. What stands already (a reply, its turns in the window) is
+found and kept, and the message waits in the outbox until the last step is done. Nothing here holds
+a transaction while it waits for somebody else's network.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+
+from konstruct.orchestrator import outbox, waiting
+from konstruct.orchestrator.bell import ring
+from konstruct.orchestrator.builder import build_messages_with_memory, recalled_line
+from konstruct.orchestrator.exceptions import AgentNotFound, MessageNotFound
+from konstruct.orchestrator.locks import thread_lock
+from konstruct.orchestrator.messages import KonstructMessage
+from konstruct.orchestrator.models import Agent
+from konstruct.orchestrator.runner import run_agent
+from memory import recall, short_term, transcript
+from memory.models import Message, Role
+from memory.turns import Turn
+from memory.tasks import embed_and_store
+
+
+def handle(*, tenant_id: UUID, message_id: UUID) -> None:
+    """Answer the message, and what else waits in its thread, oldest first.
+
+    A thread is answered by one worker at a time. Who finds it taken leaves at once: the other looks
+    again after it has let go, so that no message falls between the two.
+    """
+    arrived = load_message(message_id)
+    while outbox.oldest_ready(arrived) is not None:
+        with thread_lock(arrived) as ours:
+            if not ours:
+                return
+            while (ready_id := outbox.oldest_ready(arrived)) is not None:
+                answer(ready_id)
+
+
+def answer(message_id: UUID) -> None:
+    """Take one message all the way, or note in the outbox why not and when to try again."""
+    outbox.begin(message_id)
+    message = load_message(message_id)
+    try:
+        reply = standing_reply(message) or compose_reply(message)
+        append_to_window(message, reply)
+        finish(message, reply)
+    except Exception as error:  # whatever it is, a human must find it on the row
+        outbox.give_back(message.id, error)
+    deliver(message)
+
+
+def compose_reply(message: KonstructMessage) -> Message:
+    """Remember, ask the language model, and record what it said."""
+    agent = load_agent(message)
+    window = load_window(message)
+    recalled = recall_memories(message, agent, window)
+    prompt = build_prompt(agent, message, window, recalled)
+    content = run_agent(message, agent, prompt)
+    return record_reply(message, agent, content, recalled)
+
+
+def load_message(message_id: UUID) -> KonstructMessage:
+    """Rebuild the message from the transcript.
+
+    Raises MessageNotFound.
+    """
+    row = Message.objects.filter(pk=message_id, role=Role.USER).first()
+    if row is None:
+        raise MessageNotFound(f"No user's message has the id {message_id}.")
+    return konstruct_message(row)
+
+
+def konstruct_message(row: Message) -> KonstructMessage:
+    """Return the pipeline's form of a transcript row."""
+    return KonstructMessage(
+        id=row.id,
+        tenant_id=row.tenant_id,
+        agent_id=row.agent_id,
+        user_id=row.user_id,
+        thread_id=row.thread_id,
+        channel=row.channel,
+        content=row.content,
+        name=row.name,
+        created_at=row.created_at,
+    )
+
+
+def standing_reply(message: KonstructMessage) -> Message | None:
+    """Return the reply that an earlier run recorded before it was killed."""
+    return Message.objects.filter(in_reply_to=message.id).first()
+
+
+def load_agent(message: KonstructMessage) -> Agent:
+    """Return the agent that the message was sent to; inactive ones finish what they accepted."""
+    try:
+        return Agent.objects.get(pk=message.agent_id)
+    except Agent.DoesNotExist:
+        raise AgentNotFound(f"Agent {message.agent_id} does not exist any more.") from None
+
+
+def load_window(message: KonstructMessage) -> list[dict[str, Any]]:
+    """Return the recent turns of the user with this agent, from all threads and channels."""
+    return short_term.get_recent_messages(message.tenant_id, message.agent_id, message.user_id)
+
+
+def recall_memories(
+    message: KonstructMessage, agent: Agent, window: Sequence[dict[str, Any]]
+) -> recall.RecallResult:
+    """Look for what was said before; the model sees the message and the window anyway."""
+    in_window = [UUID(turn["message_id"]) for turn in window if turn.get("message_id")]
+    return recall.recall(
+        message.tenant_id,
+        message.agent_id,
+        message.user_id,
+        message.content,
+        policy=recall_policy(agent),
+        exclude=[message.id, *in_window],
+    )
+
+
+def build_prompt(
+    agent: Agent,
+    message: KonstructMessage,
+    window: Sequence[dict[str, Any]],
+    recalled: recall.RecallResult,
+) -> list[dict[str, str]]:
+    """Put the agent, the memories, the window and the message together."""
+    lines = [
+        recalled_line(content=hit.content, speaker=hit.name or hit.role, said_at=hit.created_at)
+        for hit in recalled.hits
+    ]
+    return build_messages_with_memory(agent, message.content, window, lines)
+
+
+def record_reply(
+    message: KonstructMessage, agent: Agent, content: str, recalled: recall.RecallResult
+) -> Message:
+    """Write the reply, or return the one that another worker was first with."""
+    reply, _ = transcript.record_message(
+        tenant_id=message.tenant_id,
+        agent_id=message.agent_id,
+        user_id=message.user_id,
+        thread_id=message.thread_id,
+        channel=message.channel,
+        role=Role.ASSISTANT,
+        name=agent.name,
+        content=content,
+        in_reply_to=message.id,
+        recall_trace=recalled.trace(),
+    )
+    return reply
+
+
+def append_to_window(message: KonstructMessage, reply: Message) -> None:
+    """Append both turns, once however often this runs."""
+    short_term.append_turns(
+        message.tenant_id,
+        message.agent_id,
+        message.user_id,
+        [_turn_of(message), Turn.of(reply)],
+    )
+
+
+def finish(message: KonstructMessage, reply: Message) -> None:
+    """Take the message out of the outbox, and hand both turns to `embed_and_store`."""
+    with transaction.atomic():
+        outbox.finish(message.id)
+        turns = [str(message.id), str(reply.id)]
+        transaction.on_commit(partial(ring, embed_and_store, str(message.tenant_id), turns))
+
+
+def deliver(message: KonstructMessage) -> None:
+    """Wake whoever waits: a program that sent the message by REST fetches the reply itself."""
+    waiting.announce(message.tenant_id, message.id)
+
+
+def _turn_of(message: KonstructMessage) -> Turn:
+    return Turn(
+        role=Role.USER,
+        content=message.content,
+        message_id=str(message.id),
+        name=message.name,
+        at=message.created_at.isoformat() if message.created_at else "",
+    )

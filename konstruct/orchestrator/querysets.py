@@ -1,0 +1,46 @@
+"""The orchestrator's vocabulary of reads."""
+
+import re
+from typing import Self
+from uuid import UUID
+
+from django.db import models
+from django.db.models.functions import Now
+
+UUID_PATTERN = r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
+
+
+class AgentQuerySet(models.QuerySet):
+    """Agents of a tenant."""
+
+    def active(self) -> Self:
+        """Those that accept messages."""
+        return self.filter(is_active=True)
+
+    def named(self, name_or_id: str) -> Self:
+        """The agent of that name or id; no name reads as an id, so one value is one agent."""
+        if re.fullmatch(UUID_PATTERN, name_or_id, re.IGNORECASE):
+            return self.filter(pk=UUID(name_or_id))
+        return self.filter(name=name_or_id)
+
+
+class PendingReplyQuerySet(models.QuerySet):
+    """Messages that wait for their reply."""
+
+    def waiting(self) -> Self:
+        """Those that are still tried."""
+        return self.filter(failed_at__isnull=True)
+
+    def failed(self) -> Self:
+        """Those that were given up."""
+        return self.filter(failed_at__isnull=False)
+
+    def due(self) -> Self:
+        """Those that should be worked on now."""
+        return self.waiting().filter(due_at__lte=Now())
+
+    def in_thread(self, *, agent_id: UUID, user_id: str, thread_id: str) -> Self:
+        """Those of one conversation, oldest first."""
+        return self.filter(
+            message__agent_id=agent_id, message__user_id=user_id, message__thread_id=thread_id
+        ).order_by("message__number")

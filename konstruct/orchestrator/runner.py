@@ -1,0 +1,40 @@
+"""Runs an agent on a message."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from konstruct.orchestrator.builder import Persona, build_system_prompt
+from konstruct.orchestrator.llm import language_model
+
+
+class Runnable(Persona, Protocol):
+    """What of an agent a completion needs."""
+
+    @property
+    def model(self) -> str: ...
+
+    @property
+    def model_tier(self) -> str: ...
+
+
+class Said(Protocol):
+    """What of a message a completion needs."""
+
+    @property
+    def content(self) -> str: ...
+
+
+def run_agent(
+    msg: Said, agent: Runnable, messages: Sequence[Mapping[str, str]] | None = None
+) -> str:
+    """Return the agent's answer to the message.
+
+    Sends `messages` if given, else the agent's system prompt and the message alone. Raises an
+    LLMError if the language model gives no usable answer.
+    """
+    if messages is None:
+        messages = [
+            {"role": "system", "content": build_system_prompt(agent)},
+            {"role": "user", "content": msg.content},
+        ]
+    return language_model().complete(messages, model=agent.model, tier=agent.model_tier)

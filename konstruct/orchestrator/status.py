@@ -1,0 +1,56 @@
+"""How far a message is on its way to a reply."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from django.db.models import Q, QuerySet
+
+from konstruct.orchestrator.models import PendingReply
+from memory.models import Message, Role
+
+
+class Status(StrEnum):
+    """What a program is told."""
+
+    QUEUED = "queued"
+    ANSWERED = "answered"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A message's status, its reply once it is delivered, and what went wrong so far."""
+
+    status: Status
+    reply: Message | None = None
+    attempts: int = 0
+    last_error: str = ""
+    next_attempt_at: datetime | None = None
+
+
+def sent_messages() -> QuerySet[Message]:
+    """Messages that were sent to be answered, each with what `progress_of` needs."""
+    to_be_answered = Q(pending_reply__isnull=False) | Q(reply__isnull=False)
+    return Message.objects.filter(to_be_answered, role=Role.USER).select_related(
+        "pending_reply", "reply"
+    )
+
+
+def progress_of(message: Message) -> Progress:
+    """Tell how far the message is.
+
+    A reply counts when it is delivered, which is when the message has left the outbox: until then
+    the window may lack it.
+    """
+    # The reverse side of a one-to-one raises where there is no row; getattr knows that error.
+    pending: PendingReply | None = getattr(message, "pending_reply", None)
+    if pending is None:
+        return Progress(Status.ANSWERED, reply=getattr(message, "reply", None))
+    failed = pending.failed_at is not None
+    return Progress(
+        Status.FAILED if failed else Status.QUEUED,
+        attempts=pending.attempts,
+        last_error=pending.last_error,
+        next_attempt_at=pending.due_at if pending.attempts and not failed else None,
+    )

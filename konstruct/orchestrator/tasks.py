@@ -1,0 +1,43 @@
+"""Celery tasks of the orchestrator: each takes ids, enters its tenant and calls one service."""
+
+import logging
+from uuid import UUID
+
+from celery import shared_task
+
+from konstruct.orchestrator import outbox, pipeline
+from konstruct.orchestrator.bell import ring
+from tenants.celery import TenantTask
+from tenants.context import tenant_scope
+from tenants.models import Tenant
+
+logger = logging.getLogger(__name__)
+
+# Per tenant and sweep: what is left comes with the next sweep, five seconds later.
+SWEEP_LIMIT = 200
+
+
+@shared_task(base=TenantTask)
+def handle_message(tenant_id: str, message_id: str) -> None:
+    """Answer a message. Safe to run twice, at once or later; the outbox owns the retries."""
+    pipeline.handle(tenant_id=UUID(tenant_id), message_id=UUID(message_id))
+
+
+@shared_task
+def sweep_replies() -> int:
+    """Ring for every message whose bell was lost, whose worker died, or whose next try is due.
+
+    Returns how many were rung for. One tenant's trouble does not stop the others'.
+    """
+    rung = 0
+    for tenant_id in list(Tenant.objects.serving().values_list("id", flat=True)):
+        try:
+            with tenant_scope(tenant_id):
+                due = outbox.take_due(SWEEP_LIMIT)
+        except Exception:
+            logger.exception("The replies of tenant %s could not be swept", tenant_id)
+            continue
+        for message_id in due:
+            ring(handle_message, str(tenant_id), str(message_id))
+        rung += len(due)
+    return rung

@@ -1,0 +1,58 @@
+"""Waiting for a reply without asking the database over and over."""
+
+import logging
+import time
+from collections.abc import Callable
+from typing import TypeVar
+from uuid import UUID
+
+from django_redis import get_redis_connection
+from redis.exceptions import RedisError
+
+from tenants.redis_keys import reply_channel_key
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+# An announcement can be lost with the cache, so that the waiting look for themselves now and then.
+LOOK_SECONDS = 1.0
+
+
+def announce(tenant_id: UUID, message_id: UUID) -> None:
+    """Wake whoever waits for the reply to this message."""
+    try:
+        get_redis_connection().publish(reply_channel_key(tenant_id, message_id), b"")
+    except RedisError as error:
+        logger.warning(
+            "Reply to %s was not announced (%s): it will be seen late.", message_id, error
+        )
+
+
+def wait_until(
+    look: Callable[[], T | None], *, tenant_id: UUID, message_id: UUID, seconds: float
+) -> T | None:
+    """Return what `look` finds, as soon as it finds something; None after so many seconds.
+
+    `look` is called at once, at each announcement, and every second. In between this holds a
+    subscription of the cache and nothing of the database.
+    """
+    deadline = time.monotonic() + seconds
+    try:
+        with get_redis_connection().pubsub(ignore_subscribe_messages=True) as subscription:
+            # Subscribed before the first look: an announcement in between is not missed.
+            subscription.subscribe(reply_channel_key(tenant_id, message_id))
+            return _look_until(
+                deadline, look, lambda pause: subscription.get_message(timeout=pause)
+            )
+    except RedisError as error:
+        logger.warning("Waiting for the reply to %s without the cache: %s", message_id, error)
+        return _look_until(deadline, look, time.sleep)
+
+
+def _look_until(
+    deadline: float, look: Callable[[], T | None], pause: Callable[[float], object]
+) -> T | None:
+    while (found := look()) is None and (left := deadline - time.monotonic()) > 0:
+        pause(min(left, LOOK_SECONDS))
+    return found
