@@ -16,7 +16,6 @@ import psycopg
 
 from konstruct.embedded import places
 from konstruct.embedded.errors import EmbeddedError
-from konstruct.embedded.processes import clear_leftovers
 from konstruct.embedded.service import ENVIRONMENT, Service
 
 MAJOR = "18"
@@ -53,7 +52,7 @@ class Postgres(Service):
 
     def prepare(self) -> None:
         """Make the cluster if there is none; clear away what a killed postmaster left."""
-        clear_leftovers(self.executable, self.data, self.stop_signal)
+        self.clear_leftovers()
         if not self.data.exists():
             self._initialise()
         found = (self.data / "PG_VERSION").read_text().strip()

@@ -1,17 +1,22 @@
 """What the guardian and the users have to know of an embedded service, whichever it is."""
 
 import abc
+import contextlib
 import os
 import subprocess
 from pathlib import Path
 from signal import Signals
 from typing import BinaryIO
 
+import psutil
+
+from konstruct.embedded.errors import EmbeddedError
 from konstruct.embedded.places import home, make_home
-from konstruct.embedded.processes import die_with_parent
+from konstruct.processes import bound_to_us, end, working_in
 
 # Nothing of the caller's environment (PGPORT, PGDATA, LC_ALL ...) may change what a server does.
 ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C"}
+LEFTOVER_SECONDS = 10
 LARGEST_LOG = 10_000_000  # bytes; the log before it is kept as <name>.log.1
 
 
@@ -58,6 +63,18 @@ class Service(abc.ABC):
     def settle(self) -> None:
         """Finish what needs an answering server, before anybody else may use it."""
 
+    def clear_leftovers(self) -> None:
+        """End what a killed guardian or server left running on our data."""
+        found = working_in(self.data, self.executable)
+        # First the parents alone: a postmaster that is asked to stop ends its children properly.
+        numbers = {process.pid for process in found}
+        for process in found:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                if process.ppid() not in numbers:
+                    process.send_signal(self.stop_signal)
+        if survivors := end(found, seconds=LEFTOVER_SECONDS):
+            raise EmbeddedError(f"{survivors} cannot be ended, and {self.data} is theirs")
+
     def spawn(self, command: list[str | Path], user: str | None = None) -> subprocess.Popen[bytes]:
         """Run the server's command in its data directory, to stop when the guardian dies."""
         with self.open_log() as log:
@@ -69,7 +86,7 @@ class Service(abc.ABC):
                 stdout=log,
                 stderr=log,
                 start_new_session=True,  # a terminal's Ctrl-C is not for the server
-                preexec_fn=die_with_parent(self.stop_signal),
+                preexec_fn=bound_to_us(self.stop_signal),
                 user=user,
                 group=user,
                 extra_groups=None if user is None else [],

@@ -9,7 +9,6 @@ import redis
 
 from konstruct.embedded import places
 from konstruct.embedded.errors import EmbeddedError
-from konstruct.embedded.processes import clear_leftovers
 from konstruct.embedded.service import Service
 
 SETTINGS = {
@@ -31,7 +30,7 @@ class Valkey(Service):
 
     def prepare(self) -> None:
         """Make the directory if there is none; clear away a dead guardian's server."""
-        clear_leftovers(self.executable, self.data, self.stop_signal)
+        self.clear_leftovers()
         self.data.mkdir(mode=0o700, exist_ok=True)
         places.make_socket_directory()
 

@@ -15,8 +15,8 @@ import redis
 
 from konstruct import embedded
 from konstruct.embedded import places, postgres
-from konstruct.embedded.processes import is_alive
 from konstruct.embedded.users import SERVICES
+from konstruct.processes import is_alive
 
 USER = """
 import sys
