@@ -8,6 +8,8 @@ EMBEDDING_DIMENSIONS: Final = 384
 # --- Short-term window (contract B) --------------------------------------------------------------
 
 WINDOW: Final = 20
+# Imported turns belong to the window, though nobody answered them here.
+IMPORT_CHANNEL: Final = "import"
 
 # --- Vector search (contract C; sizes and times from docs/decisions) -----------------------------
 
@@ -42,3 +44,8 @@ OUTBOX_BACKOFF_MAX_SECONDS: Final = 3600.0
 # How long the sweeper waits for a task that it has enqueued.
 SWEEP_PAUSE_SECONDS: Final = 15.0
 SWEEP_LIMIT: Final = 512
+
+# --- Facts --------------------------------------------------------------------------------------
+
+# From this cosine similarity on, a new fact is reported to be much like one that stands.
+NEAR_DUPLICATE: Final = 0.9

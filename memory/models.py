@@ -7,6 +7,8 @@ from django.db import models
 from pgvector.django import HnswIndex, VectorField
 
 from memory.conf import EMBEDDING_DIMENSIONS
+from memory.fact_models import MemoryAttribute as MemoryAttribute
+from memory.fact_models import MemoryEntry as MemoryEntry
 from memory.fields import IdentityField, RealField
 from memory.querysets import MessageQuerySet, PendingEmbeddingQuerySet, ScopedQuerySet
 from tenants.models import TenantModel
@@ -38,8 +40,6 @@ class AgentUserModel(TenantModel):
 
 class Message(AgentUserModel):
     """One turn of the transcript, verbatim, written before anything else happens. Append-only."""
-
-    IMPORT_CHANNEL = "import"
 
     id = models.UUIDField(
         primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False

@@ -6,6 +6,8 @@ from uuid import UUID
 from django.db import models
 from django.db.models.functions import Now
 
+from memory.conf import IMPORT_CHANNEL
+
 
 class ScopedQuerySet(models.QuerySet):
     """Rows that belong to what one agent knows of one user."""
@@ -24,9 +26,7 @@ class MessageQuerySet(ScopedQuerySet):
 
         A message that waits for its reply is not in the window yet; it comes with the reply.
         """
-        ends_a_turn = models.Q(in_reply_to__isnull=False) | models.Q(
-            channel=self.model.IMPORT_CHANNEL
-        )
+        ends_a_turn = models.Q(in_reply_to__isnull=False) | models.Q(channel=IMPORT_CHANNEL)
         return (
             self.filter(ends_a_turn, number__gt=after_number)
             .select_related("in_reply_to")

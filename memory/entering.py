@@ -1,0 +1,41 @@
+"""Entering a tenant on behalf of a caller who may have been wrong about it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from uuid import UUID
+
+from django.db import ProgrammingError, connection, transaction
+from psycopg.errors import UndefinedTable
+
+from tenants.context import tenant_scope
+from tenants.exceptions import UnknownTenant
+
+
+@contextmanager
+def unbroken() -> Iterator[None]:
+    """Do the block so that its failure breaks no transaction of the caller, if there is one."""
+    if not connection.in_atomic_block:
+        yield
+        return
+    with transaction.atomic():
+        yield
+
+
+@contextmanager
+def known_tenant(tenant_id: UUID | str) -> Iterator[UUID]:
+    """Do the block inside the tenant; a tenant without memory's tables is said to be unknown.
+
+    It costs no query of its own. An error inside a transaction breaks that transaction, as ever.
+
+    Raises:
+        InvalidTenantId: it is not a UUID.
+        TenantPinned: the caller serves another tenant.
+        UnknownTenant: no such tenant, or one that `manage.py migrate` has not reached.
+    """
+    try:
+        with tenant_scope(tenant_id) as entered:
+            yield entered
+    except ProgrammingError as error:
+        if isinstance(error.__cause__, UndefinedTable):
+            raise UnknownTenant(f"no tenant with migrated tables has the id {tenant_id}") from error
+        raise
