@@ -1,0 +1,180 @@
+"""Long-term conversation memory: what was said, found again by the direction of its vector."""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from django.db import connection, transaction
+
+from memory.arguments import (
+    count_argument,
+    id_argument,
+    role_argument,
+    similarity_argument,
+    text_argument,
+    uuid_argument,
+    vector_argument,
+)
+from memory.conf import (
+    DISTANCE_TOLERANCE,
+    EXACT_ROWS,
+    HNSW_CANDIDATES_PER_ROW,
+    HNSW_EF_SEARCH,
+    HNSW_MAX_SCAN_TUPLES,
+    THRESHOLD,
+    TOP_K,
+)
+from memory.embeddings import model_version
+from memory.entering import known_tenant
+from memory.models import ConversationEmbedding
+from tenants.context import asynchronous
+
+Vector = Sequence[float] | np.ndarray[Any, Any]
+
+# The tenant is said although the schema and the policy decide it too: each wall holds by itself.
+_COUNT = """
+SELECT count(*) FROM (
+    SELECT FROM memory_conversationembedding
+    WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND user_id = %(user)s
+    LIMIT %(limit)s
+) AS bounded
+"""
+
+# "+ 0" hides the distance from the planner, who would take HNSW for a scope of any size, and find
+# only what lies among the nearest of all users. A row that does not name its model is taken for the
+# current one's.
+_EXACT = """
+SELECT content FROM memory_conversationembedding
+WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND user_id = %(user)s
+  AND embedding_model IN (%(model)s, '') AND (embedding <=> %(query)s) + 0 <= %(distance)s
+ORDER BY (embedding <=> %(query)s) + 0, created_at DESC, id
+LIMIT %(top_k)s
+"""
+
+# HNSW gives rows in about the right order; more of them than needed, put in the exact one.
+_NEAREST = """
+WITH nearest AS MATERIALIZED (
+    SELECT id, content, created_at, embedding <=> %(query)s AS distance
+    FROM memory_conversationembedding
+    WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND user_id = %(user)s
+      AND embedding_model IN (%(model)s, '')
+    ORDER BY embedding <=> %(query)s
+    LIMIT %(candidates)s
+)
+SELECT content, distance, count(*) OVER () FROM nearest
+ORDER BY distance, created_at DESC, id
+LIMIT %(top_k)s
+"""
+
+
+def retrieve_relevant(
+    tenant_id: UUID | str,
+    agent_id: UUID | str,
+    user_id: str,
+    query_embedding: Vector,
+    top_k: int = TOP_K,
+    threshold: float = THRESHOLD,
+) -> list[str]:
+    """Texts whose cosine similarity to the query is at least the threshold, most similar first.
+
+    Only what this agent knows of this user, and only vectors of the current model. Of equally
+    similar texts the newer comes first. Every vector is compared up to `EXACT_ROWS` rows; above,
+    HNSW finds the candidates.
+
+    Args:
+        query_embedding: 384 finite numbers, of any length but zero.
+        top_k: at most so many texts, at least 1.
+        threshold: from -1 to 1.
+
+    Raises:
+        InvalidArgument: a value that cannot be; the message names it.
+        InvalidTenantId, UnknownTenant: there is no such tenant.
+    """
+    parameters: dict[str, Any] = {
+        "agent": uuid_argument("agent_id", agent_id),
+        "user": id_argument("user_id", user_id),
+        "query": _text(vector_argument("query_embedding", query_embedding)),
+        "top_k": count_argument("top_k", top_k),
+        "distance": 1 - similarity_argument("threshold", threshold) + DISTANCE_TOLERANCE,
+        "model": model_version(),
+        "limit": EXACT_ROWS + 1,
+    }
+    with known_tenant(tenant_id) as tenant:
+        parameters["tenant"] = tenant
+        with connection.cursor() as cursor:
+            cursor.execute(_COUNT, parameters)
+            small = cursor.fetchone()[0] <= EXACT_ROWS
+        if not small:
+            found = _nearest(parameters)
+            if found is not None:
+                return found
+        with connection.cursor() as cursor:
+            cursor.execute(_EXACT, parameters)
+            return [content for (content,) in cursor.fetchall()]
+
+
+aretrieve_relevant = asynchronous(retrieve_relevant)
+
+
+def store_embedding(
+    tenant_id: UUID | str,
+    agent_id: UUID | str,
+    user_id: str,
+    content: str,
+    role: str,
+    embedding: Vector,
+) -> UUID:
+    """Keep a text with its vector, for good; the id of the row.
+
+    For texts that are no messages: those are embedded by the outbox. The row is marked with the
+    version of the current model, so the vector must come from it (`memory.embeddings.embed`).
+
+    Raises:
+        InvalidArgument: a value that cannot be stored; the message names it.
+        InvalidTenantId, UnknownTenant: there is no such tenant.
+    """
+    row = ConversationEmbedding(
+        agent_id=uuid_argument("agent_id", agent_id),
+        user_id=id_argument("user_id", user_id),
+        content=text_argument("content", content),
+        role=role_argument(role),
+        embedding=vector_argument("embedding", embedding),
+        embedding_model=model_version(),
+    )
+    with known_tenant(tenant_id):
+        row.save(force_insert=True)
+    return row.id
+
+
+astore_embedding = asynchronous(store_embedding)
+
+
+def _nearest(parameters: dict[str, Any]) -> list[str] | None:
+    """What HNSW finds, or None where it may have missed something.
+
+    It stops after `HNSW_MAX_SCAN_TUPLES` rows of all users: with fewer rows in hand than asked for,
+    the rest of the scope has not been looked at.
+    """
+    candidates = max(parameters["top_k"] * HNSW_CANDIDATES_PER_ROW, HNSW_EF_SEARCH)
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT set_config('hnsw.iterative_scan', 'relaxed_order', true),"
+            " set_config('hnsw.ef_search', %s, true),"
+            " set_config('hnsw.max_scan_tuples', %s, true),"
+            # Without sorts only the index has the order, and the planner no other choice.
+            " set_config('enable_sort', 'off', true)",
+            [str(HNSW_EF_SEARCH), str(HNSW_MAX_SCAN_TUPLES)],
+        )
+        cursor.execute(_NEAREST, {**parameters, "candidates": candidates})
+        rows = cursor.fetchall()
+        # Nothing was written, and the settings must leave no trace in an outer transaction.
+        transaction.set_rollback(True)
+    if not rows or rows[0][2] < candidates:
+        return None
+    return [content for content, distance, _ in rows if distance <= parameters["distance"]]
+
+
+def _text(vector: Sequence[float]) -> str:
+    """The vector as Postgres reads it."""
+    return f"[{','.join(map(str, vector))}]"
