@@ -10,8 +10,8 @@ from typing import Any, ClassVar, TypedDict
 import structlog
 
 from memory.context import tokens
+from memory.context.exceptions import UnknownModelTier
 from memory.context.messages import as_turn, text_of
-from tenants.exceptions import KonstructError
 
 logger = structlog.get_logger(__name__)
 
@@ -25,10 +25,6 @@ HEADING_OVERHEAD = 8
 SMALLEST_PIECE = 16
 # What is left of the history's share is not filled with a piece of an older exchange below this.
 WORTH_CUTTING = 64
-
-
-class UnknownModelTier(KonstructError, ValueError):
-    """A model tier without a token budget."""
 
 
 class TokenUsage(TypedDict):

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from memory.context import tokens
+from memory.context.exceptions import UnknownModelTier
 from memory.context.working import (
     MESSAGE_OVERHEAD,
     REPLY_OVERHEAD,
-    UnknownModelTier,
     WorkingContextCompiler,
 )
 

@@ -1,0 +1,153 @@
+"""Sessions: the conversations of LangGraph graphs, kept until somebody clears them."""
+
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from psycopg.errors import UndefinedTable
+
+from memory.arguments import count_argument, id_argument
+from memory.context.checkpointer import TenantPostgresSaver
+from memory.context.connections import connection_in
+from memory.context.exceptions import NoTenant, UnreadableSession
+from memory.context.messages import as_turn
+from tenants.context import asynchronous, current_tenant_id, tenant_connection
+from tenants.exceptions import TenantPinned
+from tenants.naming import as_tenant_id
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A thread that has a history: its newest checkpoint's time, and how many there are."""
+
+    thread_id: str
+    updated_at: datetime
+    checkpoints: int
+
+
+class SessionStore:
+    """A tenant's LangGraph threads. Nothing expires by time; only `clear_session` removes one.
+
+    Of a tenant that does not exist there are none.
+
+    Args:
+        tenant_id: whose sessions these are. Left out, the store follows the tenant that its
+            caller is in (a request, a task, `tenant_scope`).
+        messages_key: the key of the graph's state that holds its messages.
+        serde: how LangGraph writes what a checkpoint holds; its own way if left out.
+    """
+
+    def __init__(
+        self,
+        tenant_id: UUID | str | None = None,
+        *,
+        messages_key: str = "messages",
+        serde: SerializerProtocol | None = None,
+    ) -> None:
+        self._bound_to = None if tenant_id is None else as_tenant_id(tenant_id)
+        self.messages_key = messages_key
+        self._serde = serde
+
+    @property
+    def tenant_id(self) -> UUID:
+        """The tenant whose sessions these are.
+
+        Raises:
+            NoTenant: the store is bound to none and its caller is in none.
+            TenantPinned: the caller serves another tenant.
+        """
+        tenant_id = self._bound_to or current_tenant_id()
+        if tenant_id is None:
+            raise NoTenant("sessions belong to a tenant: use SessionStore(tenant_id)")
+        pinned = tenant_connection().pinned_tenant
+        if pinned not in (None, tenant_id):
+            raise TenantPinned(f"this code serves tenant {pinned} and cannot enter {tenant_id}")
+        return tenant_id
+
+    @property
+    def checkpointer(self) -> TenantPostgresSaver:
+        """For `graph.compile(checkpointer=...)`: it stays with the tenant of this moment.
+
+        It works for `invoke` and `ainvoke`, from any thread.
+        """
+        return TenantPostgresSaver(self.tenant_id, serde=self._serde)
+
+    def setup(self) -> None:
+        """Make sure that LangGraph's tables are there: see `TenantPostgresSaver.setup`."""
+        self.checkpointer.setup()
+
+    def get_session_messages(self, thread_id: str, limit: int = 50) -> list[dict[str, Any]]:
+        """The newest `limit` messages of a thread, oldest first; none of an unknown thread.
+
+        Each is {"role", "content", …}: user, assistant, system or tool, and its text.
+
+        Raises:
+            UnreadableSession: the state's messages are no list (a DeltaChannel keeps changes, that
+                only its graph can add up).
+        """
+        count_argument("limit", limit)
+        thread = _thread(thread_id)
+        found = None
+        with suppress(UndefinedTable):
+            found = self.checkpointer.get_tuple(thread)
+        if found is None:
+            return []
+        messages = found.checkpoint["channel_values"].get(self.messages_key, [])
+        if not isinstance(messages, list | tuple):
+            raise UnreadableSession(
+                f"thread {thread_id!r} keeps a {type(messages).__name__} under"
+                f" {self.messages_key!r}, not a list of messages"
+            )
+        return [as_turn(message) for message in messages[-limit:]]
+
+    def list_sessions(self, limit: int = 50, *, offset: int = 0) -> list[Session]:
+        """The tenant's threads, the one that was used last first."""
+        count_argument("limit", limit)
+        count_argument("offset", offset, minimum=0)
+        with suppress(UndefinedTable), connection_in(self.tenant_id) as connection:
+            # Checkpoint ids grow with time, so that the newest id leads to the newest time.
+            rows = connection.execute(
+                """
+                WITH threads AS (
+                    SELECT thread_id, max(checkpoint_id) AS newest, count(*) AS checkpoints
+                    FROM checkpoints WHERE checkpoint_ns = '' GROUP BY thread_id
+                    ORDER BY newest DESC, thread_id LIMIT %s OFFSET %s
+                )
+                SELECT threads.*, (checkpoint ->> 'ts')::timestamptz AS updated_at
+                FROM threads JOIN checkpoints c
+                ON c.thread_id = threads.thread_id AND checkpoint_ns = '' AND checkpoint_id = newest
+                ORDER BY newest DESC, thread_id
+                """,
+                (limit, offset),
+            )
+            return [
+                Session(row["thread_id"], row["updated_at"], row["checkpoints"])
+                for row in rows.fetchall()
+            ]
+        return []
+
+    def clear_session(self, thread_id: str) -> None:
+        """Remove a thread with its whole history."""
+        id_argument("thread_id", thread_id)
+        with suppress(UndefinedTable):
+            self.checkpointer.delete_thread(thread_id)
+
+    def prune_session(self, thread_id: str, keep: int = 1) -> None:
+        """Remove a thread's history but for its newest `keep` states; its messages stay."""
+        id_argument("thread_id", thread_id)
+        with suppress(UndefinedTable):
+            self.checkpointer.prune([thread_id], keep=keep)
+
+    asetup = asynchronous(setup)
+    aget_session_messages = asynchronous(get_session_messages)
+    alist_sessions = asynchronous(list_sessions)
+    aclear_session = asynchronous(clear_session)
+    aprune_session = asynchronous(prune_session)
+
+
+def _thread(thread_id: str) -> RunnableConfig:
+    return {"configurable": {"thread_id": id_argument("thread_id", thread_id)}}

@@ -1,0 +1,477 @@
+"""Facts: what is known apart from any conversation, with its versions and its time (contract E)."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID, uuid4
+
+import structlog
+from django.db import IntegrityError, models, transaction
+
+from memory.arguments import (
+    count_argument,
+    id_argument,
+    similarity_argument,
+    text_argument,
+    uuid_argument,
+    vector_argument,
+)
+from memory.conf import NEAR_DUPLICATE
+from memory.embeddings import embed, model_version
+from memory.entering import known_tenant
+from memory.exceptions import InvalidArgument
+from memory.fact_filters import values_of
+from memory.fact_models import MemoryAttribute, MemoryEntry, server_clock
+from memory.fact_querysets import MemoryEntryQuerySet
+from memory.fields import digest
+from tenants.context import asynchronous, current_tenant_id, tenant_connection
+from tenants.exceptions import KonstructError, UnknownTenant
+
+logger = structlog.get_logger(__name__)
+
+NEAR_DUPLICATES_REPORTED = 5
+
+
+class FactNotFound(KonstructError, LookupError):
+    """The tenant has no such fact."""
+
+
+class DuplicateFact(KonstructError, ValueError):
+    """A fact was to be changed into one that stands already."""
+
+    def __init__(self, memory_id: UUID) -> None:
+        super().__init__(f"fact {memory_id} says the same of the same agent and user")
+        self.memory_id = memory_id
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What became of a fact that was stored."""
+
+    memory_id: UUID
+    # False: the same text stood already, and its entry is the one above.
+    created: bool
+    # Facts that say nearly the same, nearest first; each has its cosine similarity as `score`.
+    near_duplicates: tuple[MemoryEntry, ...] = ()
+
+
+class _Unchanged:
+    """An argument that was left out, where None means something."""
+
+
+UNCHANGED = _Unchanged()
+
+
+class LongTermMemory:
+    """A tenant's facts. Every method enters the tenant that it is given, and no other.
+
+    Of a tenant that does not exist there is nothing to read and nothing to delete.
+    """
+
+    # --- Writing ----------------------------------------------------------------------------
+
+    def store(self, entry: MemoryEntry) -> UUID:
+        """Keep a fact; the same text of the same agent and user is the same entry.
+
+        `entry` is a new `MemoryEntry` with its tenant_id and content; agent_id, user_id, metadata,
+        valid_from, valid_to, expires_at and embedding (384 numbers) as wanted.
+
+        Returns:
+            The entry's memory_id, which stays through all updates.
+
+        Raises:
+            InvalidArgument: a field cannot be what it should be.
+            UnknownTenant: there is no such tenant.
+        """
+        return self.remember(entry).memory_id
+
+    def remember(self, entry: MemoryEntry) -> Stored:
+        """As `store`, but tells what was known already: the same, or nearly the same.
+
+        Near duplicates are reported and never merged: "likes tea" and "likes no tea" are near.
+        """
+        with _inside(_tenant_of(entry)) as tenant_id:
+            entry.tenant_id = tenant_id
+            values = _checked(entry)
+            standing = _standing(entry)
+            if standing is not None and _is_so(standing):
+                return Stored(standing.memory_id, created=False)
+            entry.embedding = _vector_of(entry)
+            entry.embedding_model = model_version()
+            with transaction.atomic():
+                if standing is not None:
+                    # It had run out, or was to begin later: now it is so, as stored now.
+                    revived = _replace(
+                        standing.memory_id,
+                        content=entry.content,
+                        metadata=entry.metadata,
+                        embedding=entry.embedding,
+                        valid_from=None,
+                        valid_to=entry.valid_to,
+                        expires_at=entry.expires_at,
+                    )
+                    return Stored(revived.memory_id, created=False)
+                try:
+                    with transaction.atomic():
+                        entry.save(force_insert=True)
+                except IntegrityError as error:
+                    return Stored(_winner(entry, error).memory_id, created=False)
+                _write_attributes(entry, values)
+            near = _near_duplicates(entry)
+        if near:
+            logger.info(
+                "fact_near_duplicates",
+                tenant_id=str(tenant_id),
+                memory_id=str(entry.memory_id),
+                near=[str(other.memory_id) for other in near],
+            )
+        return Stored(entry.memory_id, created=True, near_duplicates=near)
+
+    def update(
+        self,
+        memory_id: UUID | str,
+        tenant_id: UUID | str,
+        *,
+        content: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        valid_from: datetime | None = None,
+        valid_to: datetime | _Unchanged | None = UNCHANGED,
+        expires_at: datetime | _Unchanged | None = UNCHANGED,
+    ) -> MemoryEntry:
+        """Change a fact; what was known before stays, as a version that was so until now.
+
+        What is left out does not change. With `valid_from` (not in the future, and after the old
+        version's) the old version was so until then.
+
+        Raises:
+            FactNotFound: the tenant has no such fact.
+            DuplicateFact: another fact says this already.
+            InvalidArgument: a value cannot be what it should be.
+        """
+        identity = uuid_argument("memory_id", memory_id)
+        if content is not None:
+            _content(content)
+        if metadata is not None:
+            values_of(metadata)
+        with _inside(tenant_id):
+            # Embedded before the transaction, which others wait for.
+            embedding = None if content is None else embed([content])[0]
+            with transaction.atomic():
+                return _replace(
+                    identity,
+                    content=content,
+                    metadata=metadata,
+                    embedding=embedding,
+                    valid_from=_moment("valid_from", valid_from),
+                    valid_to=valid_to,
+                    expires_at=expires_at,
+                )
+
+    def delete(self, memory_id: UUID | str, tenant_id: UUID | str) -> bool:
+        """Remove a fact with all its versions; False if the tenant has no such fact."""
+        identity = uuid_argument("memory_id", memory_id)
+        with suppress(UnknownTenant), _inside(tenant_id) as entered:
+            versions = models.Q(version_of=identity)
+            entry = models.Q(memory_id=identity, version_of__isnull=True)
+            rows = MemoryEntry.objects.of_tenant(entered).filter(entry | versions)
+            removed = rows.delete()[1].get(MemoryEntry._meta.label, 0)
+            return removed > 0
+        return False
+
+    # --- Reading ----------------------------------------------------------------------------
+
+    def search(
+        self,
+        tenant_id: UUID | str,
+        query: str | Sequence[float],
+        limit: int = 10,
+        agent_id: UUID | str | None = None,
+        *,
+        user_id: str | None = None,
+        shared_only: bool = False,
+        filters: Mapping[str, Any] | None = None,
+        at: datetime | None = None,
+        threshold: float = -1.0,
+    ) -> list[MemoryEntry]:
+        """The facts nearest to a text (or to its vector), best first, each with its `score`.
+
+        Args:
+            tenant_id: whose facts.
+            query: what is asked, or its 384 numbers.
+            limit: how many at most.
+            agent_id: only what this agent knows: its own facts and those of no agent.
+            user_id: only what concerns this user: facts about them and about nobody.
+            shared_only: only facts about nobody; for a prompt whose user is not known.
+            filters: what the metadata must be, see `memory.fact_filters`.
+            at: what was so at that moment, in the words of that time; left out: what is so now.
+            threshold: least cosine similarity, from -1 to 1.
+
+        Returns:
+            Entries whose `score` is the cosine similarity.
+        """
+        count_argument("limit", limit)
+        similarity_argument("threshold", threshold)
+        if isinstance(query, str):
+            text_argument("query", query)
+        vector = embed([query])[0] if isinstance(query, str) else vector_argument("query", query)
+        with suppress(UnknownTenant), _inside(tenant_id) as entered:
+            rows = _selected(entered, agent_id, user_id, shared_only, filters, at)
+            found = rows.nearest(vector, model_version())[:limit]
+            return [entry for entry in found if entry.score >= threshold]
+        return []
+
+    def list_by_tenant(
+        self,
+        tenant_id: UUID | str,
+        limit: int = 50,
+        *,
+        agent_id: UUID | str | None = None,
+        user_id: str | None = None,
+        filters: Mapping[str, Any] | None = None,
+        at: datetime | None = None,
+    ) -> list[MemoryEntry]:
+        """The newest facts, newest first; narrowed as `search` is."""
+        count_argument("limit", limit)
+        with suppress(UnknownTenant), _inside(tenant_id) as entered:
+            rows = _selected(entered, agent_id, user_id, False, filters, at)
+            return [*rows.order_by("-created_at", "-memory_id")[:limit]]
+        return []
+
+    def get(
+        self, memory_id: UUID | str, tenant_id: UUID | str, *, at: datetime | None = None
+    ) -> MemoryEntry | None:
+        """A fact as it is, or as it was at a moment; None if it is not (or was not) so."""
+        identity = uuid_argument("memory_id", memory_id)
+        with suppress(UnknownTenant), _inside(tenant_id) as entered:
+            rows = MemoryEntry.objects.of_tenant(entered).filter(
+                models.Q(memory_id=identity, version_of__isnull=True)
+                | models.Q(version_of=identity)
+            )
+            return rows.as_of(_moment("at", at)).order_by("-valid_from").first()
+        return None
+
+    def history(self, memory_id: UUID | str, tenant_id: UUID | str) -> list[MemoryEntry]:
+        """All versions of a fact, newest first: the entry itself, then what it was before.
+
+        Expired ones too; empty if the tenant has no such fact.
+        """
+        identity = uuid_argument("memory_id", memory_id)
+        with suppress(UnknownTenant), _inside(tenant_id) as entered:
+            entry = MemoryEntry.objects.of_tenant(entered).entries().filter(memory_id=identity)
+            versions = MemoryEntry.objects.of_tenant(entered).filter(version_of=identity)
+            return [*entry, *versions.order_by("-valid_to", "-valid_from")]
+        return []
+
+    astore = asynchronous(store)
+    aremember = asynchronous(remember)
+    aupdate = asynchronous(update)
+    adelete = asynchronous(delete)
+    asearch = asynchronous(search)
+    alist_by_tenant = asynchronous(list_by_tenant)
+    aget = asynchronous(get)
+    ahistory = asynchronous(history)
+
+
+def reembed_facts(tenant_id: UUID | str, *, batch: int = 256) -> int:
+    """Give facts of another model's vectors those of today's; returns how many were left to do.
+
+    Until then a search does not find them. Safe to stop, to repeat, and beside other writers.
+    """
+    with _inside(tenant_id) as entered:
+        stale = MemoryEntry.objects.of_tenant(entered).exclude(embedding_model=model_version())
+        rows = [*stale.only("memory_id", "content").order_by("memory_id")[:batch]]
+        for row, vector in zip(rows, embed([row.content for row in rows]), strict=True):
+            # Not if it was changed meanwhile: its vector would be another text's.
+            stale.filter(memory_id=row.memory_id, content_digest=digest(row.content)).update(
+                embedding=vector, embedding_model=model_version()
+            )
+        return len(rows)
+
+
+# --- Inside the tenant ----------------------------------------------------------------------
+
+
+@contextmanager
+def _inside(tenant_id: UUID | str) -> Iterator[UUID]:
+    """The tenant's scope; raises `UnknownTenant` and leaves a caller's transaction whole."""
+    with known_tenant(tenant_id) as entered:
+        inner = transaction.atomic if tenant_connection().in_atomic_block else nullcontext
+        with inner():
+            yield entered
+
+
+def _selected(
+    tenant_id: UUID,
+    agent_id: UUID | str | None,
+    user_id: str | None,
+    shared_only: bool,
+    filters: Mapping[str, Any] | None,
+    at: datetime | None,
+) -> MemoryEntryQuerySet:
+    rows = MemoryEntry.objects.of_tenant(tenant_id).as_of(_moment("at", at))
+    if agent_id is not None:
+        rows = rows.known_to(uuid_argument("agent_id", agent_id))
+    if shared_only:
+        rows = rows.about_nobody()
+    elif user_id is not None:
+        rows = rows.about(id_argument("user_id", user_id))
+    return rows.with_metadata(filters) if filters else rows
+
+
+def _tenant_of(entry: MemoryEntry) -> UUID | str:
+    """The tenant that an entry names, or else the one that its maker is in."""
+    if isinstance(entry.tenant_id, UUID | str):
+        return entry.tenant_id
+    current = current_tenant_id()
+    if current is None:
+        raise InvalidArgument("the fact has no tenant_id, and is not stored inside a tenant")
+    return current
+
+
+def _checked(entry: MemoryEntry) -> list[tuple[str, Any]]:
+    """Put an entry's fields into their types; returns its metadata's values."""
+    _content(entry.content)
+    if entry.agent_id is not None:
+        entry.agent_id = uuid_argument("agent_id", entry.agent_id)
+    if entry.user_id is not None:
+        id_argument("user_id", entry.user_id)
+    entry.metadata = {} if entry.metadata is None else entry.metadata
+    for name in ("valid_from", "valid_to", "expires_at"):
+        value = getattr(entry, name)
+        if isinstance(value, datetime):
+            _moment(name, value)
+    return values_of(entry.metadata)
+
+
+def _content(content: str) -> None:
+    if not text_argument("content", content).strip():
+        raise InvalidArgument(f"content={content!r} says nothing")
+
+
+def _moment(name: str, value: datetime | None) -> datetime | None:
+    if value is not None and (not isinstance(value, datetime) or value.tzinfo is None):
+        raise InvalidArgument(f"{name}={value!r} is not a time with a time zone")
+    return value
+
+
+def _vector_of(entry: MemoryEntry) -> list[float]:
+    if entry.embedding is None:
+        return embed([entry.content])[0]
+    return vector_argument("embedding", entry.embedding)
+
+
+def _standing(entry: MemoryEntry) -> MemoryEntry | None:
+    """The entry that says the same of the same agent and user."""
+    return (
+        MemoryEntry.objects.of_tenant(entry.tenant_id)
+        .entries()
+        .filter(
+            content_digest=digest(entry.content),
+            **_same_or_null(agent_id=entry.agent_id, user_id=entry.user_id),
+        )
+        .first()
+    )
+
+
+def _same_or_null(**values: Any) -> dict[str, Any]:
+    return {
+        f"{name}__isnull" if value is None else name: True if value is None else value
+        for name, value in values.items()
+    }
+
+
+def _is_so(entry: MemoryEntry) -> bool:
+    return MemoryEntry.objects.filter(memory_id=entry.memory_id).as_of().exists()
+
+
+def _winner(entry: MemoryEntry, error: IntegrityError) -> MemoryEntry:
+    """The entry that somebody else stored between our look and our insert."""
+    standing = _standing(entry) if _constraint(error) == "fact_content" else None
+    if standing is None:
+        raise InvalidArgument(
+            f"fact {entry.memory_id} cannot be stored ({_constraint(error)}); change a fact that"
+            " stands with update()"
+        ) from error
+    return standing
+
+
+def _constraint(error: IntegrityError) -> str | None:
+    name: str | None = getattr(getattr(error.__cause__, "diag", None), "constraint_name", None)
+    return name
+
+
+def _replace(
+    identity: UUID,
+    *,
+    content: str | None,
+    metadata: Mapping[str, Any] | None,
+    embedding: list[float] | None,
+    valid_from: datetime | None,
+    valid_to: datetime | _Unchanged | None,
+    expires_at: datetime | _Unchanged | None,
+) -> MemoryEntry:
+    """Put the entry's row aside as a version, and the new values in its place."""
+    entry = MemoryEntry.objects.select_for_update().entries().filter(memory_id=identity).first()
+    if entry is None:
+        raise FactNotFound(f"there is no fact {identity}")
+    # Asked for after the lock was had: the version that another writer made meanwhile is older.
+    now = MemoryEntry.objects.filter(memory_id=identity).values_list(server_clock()).get()[0]
+    since = valid_from or now
+    if since > now or (valid_from and since <= entry.valid_from):
+        raise InvalidArgument(
+            f"valid_from={since.isoformat()} is not between {entry.valid_from.isoformat()}, since"
+            " when the old version is so, and now"
+        )
+    old = MemoryEntry.objects.get(memory_id=identity)
+    old.memory_id = uuid4()
+    old.version_of = identity
+    old.valid_to = max(since, old.valid_from) if old.valid_to is None else min(since, old.valid_to)
+    old.save(force_insert=True)
+    MemoryAttribute.objects.filter(memory_id=identity).update(memory_id=old.memory_id)
+
+    if content is not None and embedding is not None:
+        entry.content = content
+        entry.embedding = embedding
+        entry.embedding_model = model_version()
+    if metadata is not None:
+        entry.metadata = dict(metadata)
+    if not isinstance(valid_to, _Unchanged):
+        entry.valid_to = valid_to
+    if not isinstance(expires_at, _Unchanged):
+        entry.expires_at = expires_at
+    entry.valid_from = since
+    entry.updated_at = now
+    entry.supersedes = old.memory_id
+    try:
+        with transaction.atomic():
+            entry.save(force_update=True)
+    except IntegrityError as error:
+        raise DuplicateFact(_winner(entry, error).memory_id) from error
+    _write_attributes(entry, values_of(entry.metadata))
+    return entry
+
+
+def _write_attributes(entry: MemoryEntry, values: list[tuple[str, Any]]) -> None:
+    MemoryAttribute.objects.bulk_create(
+        MemoryAttribute(
+            memory_id=entry.memory_id,
+            key=key,
+            kind=value.kind,
+            text=value.text,
+            number=value.number,
+        )
+        for key, value in values
+    )
+
+
+def _near_duplicates(entry: MemoryEntry) -> tuple[MemoryEntry, ...]:
+    others = (
+        MemoryEntry.objects.of_tenant(entry.tenant_id)
+        .as_of()
+        .filter(**_same_or_null(agent_id=entry.agent_id, user_id=entry.user_id))
+        .exclude(memory_id=entry.memory_id)
+        .nearest(entry.embedding, entry.embedding_model)[:NEAR_DUPLICATES_REPORTED]
+    )
+    return tuple(other for other in others if other.score >= NEAR_DUPLICATE)

@@ -1,0 +1,254 @@
+"""Sessions of LangGraph graphs: kept through restarts, one tenant's unseen by another."""
+
+import asyncio
+import subprocess
+import sys
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.utils import timezone
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.graph import END, START, MessagesState, StateGraph
+
+from memory.context import SessionStore
+from memory.context.exceptions import NoTenant, UnreadableSession
+from memory.exceptions import InvalidArgument
+from tenants.context import tenant_scope
+from tenants.exceptions import TenantPinned
+from tenants.models import Tenant
+
+# LangGraph saves on connections of its own, which do not see what a test has not committed.
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def echo(state: MessagesState) -> dict[str, Any]:
+    """An agent that says what it has heard, and of how many turns it knows."""
+    heard = state["messages"][-1].content
+    return {"messages": [AIMessage(f"{heard}, after {len(state['messages'])}")]}
+
+
+def graph_of(store: SessionStore) -> Any:
+    return (
+        StateGraph(MessagesState)
+        .add_node("echo", echo)
+        .add_edge(START, "echo")
+        .add_edge("echo", END)
+        .compile(checkpointer=store.checkpointer)
+    )
+
+
+def say(store: SessionStore, text: str, thread_id: str = "thread") -> None:
+    graph_of(store).invoke(
+        {"messages": [HumanMessage(text)]}, {"configurable": {"thread_id": thread_id}}
+    )
+
+
+def said(store: SessionStore, thread_id: str = "thread", limit: int = 50) -> list[tuple[str, str]]:
+    return [
+        (message["role"], message["content"])
+        for message in store.get_session_messages(thread_id, limit)
+    ]
+
+
+def test_a_graph_goes_on_where_another_process_left_off(
+    tenant_a: Tenant, process_environment: dict[str, str]
+) -> None:
+    other_process = f"""
+import django
+django.setup()
+from tests.memory.context.test_session import say
+from memory.context import SessionStore
+say(SessionStore({str(tenant_a.id)!r}), "Hello")
+"""
+    subprocess.run(
+        [sys.executable, "-c", other_process],
+        env={**process_environment, "PYTHONPATH": "."},
+        check=True,
+        capture_output=True,
+    )
+    store = SessionStore(tenant_a.id)
+
+    say(store, "Again")
+
+    assert said(store) == [
+        ("user", "Hello"),
+        ("assistant", "Hello, after 1"),
+        ("user", "Again"),
+        ("assistant", "Again, after 3"),
+    ]
+    assert said(store, limit=2) == [("user", "Again"), ("assistant", "Again, after 3")]
+
+
+def test_an_asynchronous_graph_shares_its_threads_with_a_synchronous_one(tenant_a: Tenant) -> None:
+    store = SessionStore(tenant_a.id)
+
+    async def converse(text: str) -> list[dict[str, Any]]:
+        await graph_of(store).ainvoke(
+            {"messages": [HumanMessage(text)]}, {"configurable": {"thread_id": "thread"}}
+        )
+        return await store.aget_session_messages("thread")
+
+    asyncio.run(converse("Hello"))
+    say(store, "Again")
+    messages = asyncio.run(converse("And again"))
+
+    assert [message["content"] for message in messages] == [
+        "Hello",
+        "Hello, after 1",
+        "Again",
+        "Again, after 3",
+        "And again",
+        "And again, after 5",
+    ]
+
+
+def test_the_same_thread_of_two_tenants_never_meets(tenant_a: Tenant, tenant_b: Tenant) -> None:
+    ours, theirs = SessionStore(tenant_a.id), SessionStore(tenant_b.id)
+    say(ours, "Our secret")
+
+    assert said(theirs) == []
+    assert theirs.list_sessions() == []
+    theirs.clear_session("thread")
+    theirs.prune_session("thread")
+    say(theirs, "Theirs")
+
+    assert said(ours) == [("user", "Our secret"), ("assistant", "Our secret, after 1")]
+    assert said(theirs) == [("user", "Theirs"), ("assistant", "Theirs, after 1")]
+
+
+def test_clearing_removes_one_session_whole(tenant_a: Tenant) -> None:
+    store = SessionStore(tenant_a.id)
+    say(store, "Hello")
+    say(store, "Hello", "other")
+
+    store.clear_session("thread")
+    store.clear_session("thread")
+
+    assert said(store) == []
+    assert [session.thread_id for session in store.list_sessions()] == ["other"]
+    say(store, "A new start")
+    assert said(store)[0] == ("user", "A new start")
+
+
+def test_pruning_keeps_the_messages(tenant_a: Tenant) -> None:
+    store = SessionStore(tenant_a.id)
+    say(store, "Hello")
+    say(store, "Again")
+    before = said(store)
+
+    store.prune_session("thread", keep=2)
+    assert store.list_sessions()[0].checkpoints == 2
+    store.prune_session("thread")
+
+    assert store.list_sessions()[0].checkpoints == 1
+    assert said(store) == before
+    say(store, "Still here")
+    assert said(store)[4:] == [("user", "Still here"), ("assistant", "Still here, after 5")]
+
+
+def test_sessions_are_listed_by_their_last_use(tenant_a: Tenant) -> None:
+    store = SessionStore(tenant_a.id)
+    for thread_id in ("one", "two", "three"):
+        say(store, "Hello", thread_id)
+    say(store, "Again", "one")
+
+    sessions = store.list_sessions()
+
+    assert [session.thread_id for session in sessions] == ["one", "three", "two"]
+    assert [session.checkpoints for session in sessions] == [6, 3, 3]
+    assert store.list_sessions(1) == sessions[:1]
+    assert store.list_sessions(2, offset=1) == sessions[1:]
+    assert timezone.now() - sessions[0].updated_at < timedelta(minutes=5)
+    assert isinstance(sessions[0].updated_at, datetime)
+
+
+def test_a_store_without_a_tenant_follows_its_caller(tenant_a: Tenant, tenant_b: Tenant) -> None:
+    store = SessionStore()
+    with tenant_scope(tenant_a.id):
+        say(store, "Hello")
+        graph = graph_of(store)
+    with tenant_scope(tenant_b.id):
+        assert said(store) == []
+        # A compiled graph stays with the tenant that it was made in.
+        graph.invoke({"messages": [HumanMessage("Hi")]}, {"configurable": {"thread_id": "thread"}})
+        assert said(store) == []
+
+    assert len(said(SessionStore(tenant_a.id))) == 4
+    with pytest.raises(NoTenant, match=r"use SessionStore\(tenant_id\)"):
+        store.get_session_messages("thread")
+
+
+def test_code_that_serves_one_tenant_cannot_open_anothers_sessions(
+    tenant_a: Tenant, tenant_b: Tenant
+) -> None:
+    say(SessionStore(tenant_b.id), "Theirs")
+
+    with tenant_scope(tenant_a.id, pinned=True):
+        assert SessionStore(tenant_a.id).list_sessions() == []
+        with pytest.raises(TenantPinned):
+            SessionStore(tenant_b.id).get_session_messages("thread")
+        with pytest.raises(TenantPinned):
+            SessionStore(tenant_b.id).clear_session("thread")
+
+    assert len(said(SessionStore(tenant_b.id))) == 2
+
+
+def test_an_unknown_tenant_has_no_sessions() -> None:
+    store = SessionStore(uuid4())
+
+    assert store.get_session_messages("thread") == []
+    assert store.list_sessions() == []
+    store.clear_session("thread")
+    store.prune_session("thread")
+
+
+def test_a_graph_without_messages_has_a_session_without_messages(tenant_a: Tenant) -> None:
+    graph = (
+        StateGraph(dict[str, Any])
+        .add_node("count", lambda state: {"count": 1})
+        .add_edge(START, "count")
+        .compile(checkpointer=SessionStore(tenant_a.id).checkpointer)
+    )
+    graph.invoke({"count": 0}, {"configurable": {"thread_id": "thread"}})
+
+    assert SessionStore(tenant_a.id).get_session_messages("thread") == []
+
+
+def test_messages_may_stand_under_another_key_and_must_be_a_list(tenant_a: Tenant) -> None:
+    class Named(MessagesState):
+        title: str
+
+    store = SessionStore(tenant_a.id)
+    graph = (
+        StateGraph(Named)
+        .add_node("name", lambda state: {"title": "A talk"})
+        .add_edge(START, "name")
+        .compile(checkpointer=store.checkpointer)
+    )
+    graph.invoke({"messages": [HumanMessage("Hello")]}, {"configurable": {"thread_id": "thread"}})
+
+    assert said(store) == [("user", "Hello")]
+    with pytest.raises(UnreadableSession, match="keeps a str under 'title'"):
+        SessionStore(tenant_a.id, messages_key="title").get_session_messages("thread")
+
+
+@pytest.mark.parametrize(
+    ("thread_id", "limit", "message"),
+    [
+        ("", 50, "thread_id='' is empty"),
+        ("a\x00b", 50, "holds a NUL character"),
+        ("thread", 0, "limit=0 is not a whole number of at least 1"),
+    ],
+)
+def test_bad_arguments_are_named(
+    tenant_a: Tenant, thread_id: str, limit: int, message: str
+) -> None:
+    with pytest.raises(InvalidArgument, match=message):
+        SessionStore(tenant_a.id).get_session_messages(thread_id, limit)
+
+
+def test_setup_may_be_called_as_langgraphs_users_are_used_to(tenant_a: Tenant) -> None:
+    SessionStore(tenant_a.id).setup()
+    SessionStore(tenant_a.id).checkpointer.setup()
