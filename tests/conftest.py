@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 from itertools import count
 from urllib.parse import urlsplit
 
+import hypothesis
 import pytest
 from django.conf import settings
 from django.core.cache import caches
@@ -14,7 +15,9 @@ from django.test import TransactionTestCase
 from django_redis import get_redis_connection
 
 from konstruct import embedded
+from memory.context.connections import close_pool
 from tenants import provisioning
+from tenants.context import public_scope
 from tenants.models import Tenant
 from tests import database
 
@@ -28,6 +31,9 @@ _thrown_away: list[str] = []
 
 def pytest_configure() -> None:
     """Point the cache and the broker at databases that only tests use."""
+    # How long an example takes says something of the machine alone.
+    hypothesis.settings.register_profile("konstruct", deadline=None)
+    hypothesis.settings.load_profile("konstruct")
     settings.CACHES["default"]["LOCATION"] = _cache_url(CACHE_DATABASE)
     settings.CELERY_BROKER_URL = (
         embedded.broker_url(BROKER_DATABASE)
@@ -58,6 +64,8 @@ def django_db_setup(
     )
     yield
     patch.undo()
+    # Its connections would keep the database from being dropped.
+    close_pool()
     with django_db_blocker.unblock():
         database.connect_as("owner")
 
@@ -89,13 +97,15 @@ def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
 @pytest.fixture
 def tenant_a(db: None) -> Tenant:
     """A tenant that serves, without a row in its schema."""
-    return Tenant.objects.get(slug="tenant-a")
+    with public_scope():
+        return Tenant.objects.get(slug="tenant-a")
 
 
 @pytest.fixture
 def tenant_b(db: None) -> Tenant:
     """Another one."""
-    return Tenant.objects.get(slug="tenant-b")
+    with public_scope():
+        return Tenant.objects.get(slug="tenant-b")
 
 
 @pytest.fixture
@@ -107,7 +117,8 @@ def make_tenant(db: None) -> Callable[..., Tenant]:
         _thrown_away.append(slug)
         with database.as_owner():
             provisioning.create_tenant(slug=slug, **options)
-        return Tenant.objects.get(slug=slug)
+        with public_scope():
+            return Tenant.objects.get(slug=slug)
 
     return make
 

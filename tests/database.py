@@ -1,4 +1,4 @@
-"""The tests' database: made and migrated by the owner, used as konstruct_app, clean after each test."""
+"""The tests' database: the owner makes, migrates and cleans it, konstruct_app uses it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +17,12 @@ from tenants.roles import APP_ROLE
 # The tenants that every test finds; each test may add others (make_tenant).
 STANDING_TENANTS = ("tenant-a", "tenant-b")
 # What migrate wrote, and no test may remove.
-MIGRATED_TABLES = ("django_migrations", "django_content_type", "auth_permission")
+MIGRATED_TABLES = (
+    "django_migrations",
+    "django_content_type",
+    "auth_permission",
+    "checkpoint_migrations",
+)
 
 
 def url_of(role: str) -> str:
