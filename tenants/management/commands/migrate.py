@@ -27,6 +27,8 @@ PUBLIC = "public"
 class Command(KonstructCommand):
     """Migrates the public schema first, then each tenant's."""
 
+    # Django's check compares it with makemigrations'.
+    autodetector = DjangoMigrate.autodetector
     help = (
         "Migrates all schemas: the public one, then every tenant's. A tenant that fails does not "
         "stop the others and is reported at the end."
