@@ -6,7 +6,7 @@ qualified with it, so that a table which a tenant lacks is an error and not publ
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from django.db import router
@@ -121,15 +121,16 @@ class GrantToApp(TableOperation):
     A privilege may name columns: ``GrantToApp("agent", "INSERT", "UPDATE (name, persona)")``.
     """
 
-    def __init__(self, table: str, *privileges: str) -> None:
+    def __init__(self, table: str, privileges: str | Sequence[str], *more: str) -> None:
         super().__init__(table)
-        for privilege in privileges or ("",):
+        first = [privileges] if isinstance(privileges, str) else privileges
+        self.privileges = (*first, *more)
+        for privilege in self.privileges:
             if not re.fullmatch(r"(SELECT|INSERT|UPDATE|DELETE)( \(\w+(, \w+)*\))?", privilege):
                 raise ValueError(f"{privilege!r} is not SELECT, INSERT, UPDATE or DELETE")
-        self.privileges = privileges
 
-    def deconstruct(self) -> tuple[str, list[str], dict[str, Any]]:
-        return self.__class__.__name__, [self.table, *self.privileges], {}
+    def deconstruct(self) -> tuple[str, list[Any], dict[str, Any]]:
+        return self.__class__.__name__, [self.table, list(self.privileges)], {}
 
     def forwards_sql(self, table: str) -> list[str]:
         return [f"GRANT {', '.join(self.privileges)} ON {table} TO {APP_ROLE}"]

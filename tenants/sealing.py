@@ -14,10 +14,10 @@ from tenants.operations import POLICY, add_tenant_column_sql, protect_sql
 # Every relation that holds rows in tenants' schemas, with what protects it.
 _RELATIONS = """
     SELECT n.nspname, c.relname, c.relkind,
-           EXISTS (
-               SELECT FROM pg_attribute AS a
-               WHERE a.attrelid = c.oid AND a.attname = 'tenant_id'
-                 AND a.atttypid = 'uuid'::regtype AND a.attnotnull AND NOT a.attisdropped
+           (
+               SELECT a.atttypid = 'uuid'::regtype AND a.attnotnull
+               FROM pg_attribute AS a
+               WHERE a.attrelid = c.oid AND a.attname = 'tenant_id' AND NOT a.attisdropped
            ) AS has_tenant,
            c.relrowsecurity AND c.relforcerowsecurity AS forced,
            count(p.oid) FILTER (
@@ -44,7 +44,7 @@ class Relation:
     schema: str
     name: str
     kind: str
-    has_tenant: bool
+    has_tenant: bool | None  # None: no tenant_id; False: one that may be null, or is no uuid
     forced: bool
     has_policy: bool
     other_policies: int
@@ -52,12 +52,12 @@ class Relation:
     @property
     def is_sealed(self) -> bool:
         """Whether Postgres shows the current tenant's rows alone, to everybody."""
-        return self.has_tenant and self.forced and self.has_policy and not self.other_policies
+        return bool(self.has_tenant and self.forced and self.has_policy) and not self.other_policies
 
     @property
     def can_be_sealed(self) -> bool:
         """Whether it can have row-level security, and nothing undermines it."""
-        return self.kind in ("r", "p") and not self.other_policies
+        return self.kind in ("r", "p") and self.has_tenant is not False and not self.other_policies
 
 
 def unsealed_relations(cursor: Any, schemas: str) -> list[Relation]:
@@ -71,8 +71,7 @@ def seal_schema(connection: Any) -> list[str]:
     """Protect every table of the connection's schema; return the names of those it had to.
 
     Raises:
-        UnsealedSchema: something there cannot be protected (a materialized view, a foreign
-            table, a second permissive policy).
+        UnsealedSchema: something there cannot be protected.
     """
     with connection.cursor() as cursor:
         unsealed = unsealed_relations(cursor, f"^{connection.schema_name}$")
@@ -80,12 +79,13 @@ def seal_schema(connection: Any) -> list[str]:
         if hopeless:
             raise UnsealedSchema(
                 f"row-level security cannot protect {', '.join(hopeless)}: materialized views,"
-                " foreign tables and further permissive policies have no place in a tenant's schema"
+                " foreign tables, further permissive policies and a tenant_id that may be null"
+                " have no place in a tenant's schema"
             )
         quote = connection.ops.quote_name
         for relation in unsealed:
             table = f"{quote(relation.schema)}.{quote(relation.name)}"
-            if not relation.has_tenant:
+            if relation.has_tenant is None:
                 cursor.execute(add_tenant_column_sql(table))
             for statement in protect_sql(table):
                 cursor.execute(statement)

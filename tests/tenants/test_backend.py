@@ -1,0 +1,342 @@
+"""The backend: no rollback, reconnect or other cursor brings back another tenant."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from random import Random
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import DatabaseError, OperationalError, connection, transaction
+from django.test import override_settings
+from django_tenants.postgresql_backend.base import DatabaseWrapper as StockWrapper
+from django_tenants.utils import schema_context
+
+from tenants.context import tenant_scope
+from tenants.models import Tenant
+from tenants.postgresql.base import DatabaseWrapper
+
+SETTINGS = "SELECT current_setting('app.current_tenant', true), current_schema()"
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def users(tenant_a: Tenant, tenant_b: Tenant) -> tuple[Tenant, Tenant]:
+    """User "of-tenant-a" in one tenant, "of-tenant-b" in the other, committed."""
+    for tenant in (tenant_a, tenant_b):
+        with tenant_scope(tenant.id):
+            User.objects.create(username=f"of-{tenant.slug}")
+    return tenant_a, tenant_b
+
+
+@pytest.fixture
+def in_a(users: tuple[Tenant, Tenant]) -> Tenant:
+    """A connection that has read in tenant A, outside of a transaction; returns tenant B."""
+    tenant_a, tenant_b = users
+    connection.set_tenant(tenant_a)
+    assert names() == ["of-tenant-a"]
+    return tenant_b
+
+
+def names() -> list[str]:
+    return list(User.objects.values_list("username", flat=True))
+
+
+def swallowed_error_in_atomic(tenant: Tenant) -> None:
+    with transaction.atomic():
+        connection.set_tenant(tenant)
+        with connection.cursor() as cursor, pytest.raises(DatabaseError):
+            cursor.execute("SELECT 1 / 0")
+
+
+def rollback_by_exception(tenant: Tenant) -> None:
+    with suppress(ZeroDivisionError), transaction.atomic():
+        connection.set_tenant(tenant)
+        assert names() == ["of-tenant-b"]
+        raise ZeroDivisionError
+
+
+def savepoint_rollback(tenant: Tenant) -> None:
+    with transaction.atomic(), suppress(ZeroDivisionError), transaction.atomic():
+        connection.set_tenant(tenant)
+        assert names() == ["of-tenant-b"]
+        raise ZeroDivisionError
+
+
+def swallowed_error_in_savepoint(tenant: Tenant) -> None:
+    with transaction.atomic():
+        connection.set_tenant(tenant)
+        with pytest.raises(DatabaseError), transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SELECT 1 / 0")
+
+
+def raw_rollback(tenant: Tenant) -> None:
+    with transaction.atomic():
+        connection.set_tenant(tenant)
+        assert names() == ["of-tenant-b"]
+        with connection.cursor() as cursor:
+            cursor.execute("ROLLBACK")
+
+
+def raw_rollback_on_the_same_cursor(tenant: Tenant) -> None:
+    with transaction.atomic():
+        connection.set_tenant(tenant)
+        with connection.cursor() as cursor:
+            cursor.execute(SETTINGS)
+            cursor.execute("ROLLBACK")
+            cursor.execute(SETTINGS)
+            assert cursor.fetchone() == (str(tenant.id), tenant.schema_name)
+
+
+def raw_rollback_after_an_error(tenant: Tenant) -> None:
+    connection.set_tenant(tenant)
+    with connection.cursor() as cursor:
+        cursor.execute("BEGIN")
+        with pytest.raises(DatabaseError):
+            cursor.execute("SELECT 1 / 0")
+        with pytest.raises(DatabaseError, match="current transaction is aborted"):
+            cursor.execute("SELECT 1")
+        cursor.execute("ROLLBACK")
+
+
+def rollback_by_the_driver(tenant: Tenant) -> None:
+    with transaction.atomic():
+        connection.set_tenant(tenant)
+        assert names() == ["of-tenant-b"]
+        connection.connection.rollback()
+
+
+def reset_in_raw_sql(tenant: Tenant) -> None:
+    connection.set_tenant(tenant)
+    with connection.cursor() as cursor:
+        cursor.execute("DISCARD ALL")
+
+
+def search_path_in_raw_sql(tenant: Tenant) -> None:
+    connection.set_tenant(tenant)
+    with connection.cursor() as cursor:
+        cursor.execute("SET search_path = public; SET app.current_tenant = ''")
+
+
+def reconnect(tenant: Tenant) -> None:
+    connection.set_tenant(tenant)
+    connection.close()
+
+
+def cursor_made_before(tenant: Tenant) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(SETTINGS)
+        connection.set_tenant(tenant)
+        cursor.execute(SETTINGS)
+        assert cursor.fetchone() == (str(tenant.id), tenant.schema_name)
+
+
+ACCIDENTS: list[Callable[[Tenant], None]] = [
+    swallowed_error_in_atomic,
+    rollback_by_exception,
+    savepoint_rollback,
+    swallowed_error_in_savepoint,
+    raw_rollback,
+    raw_rollback_on_the_same_cursor,
+    raw_rollback_after_an_error,
+    rollback_by_the_driver,
+    reset_in_raw_sql,
+    search_path_in_raw_sql,
+    reconnect,
+    cursor_made_before,
+]
+
+
+@pytest.mark.parametrize("accident", ACCIDENTS)
+def test_after_any_accident_the_next_query_is_of_the_tenant_last_entered(
+    in_a: Tenant, accident: Callable[[Tenant], None]
+) -> None:
+    accident(in_a)
+    assert names() == ["of-tenant-b"]
+
+
+@pytest.mark.parametrize("accident", ACCIDENTS)
+def test_after_any_accident_a_named_cursor_is_of_the_tenant_last_entered(
+    in_a: Tenant, accident: Callable[[Tenant], None]
+) -> None:
+    accident(in_a)
+    with transaction.atomic():
+        assert [user.username for user in User.objects.iterator()] == ["of-tenant-b"]
+
+
+@pytest.mark.parametrize("accident", ACCIDENTS)
+def test_after_any_accident_the_drivers_own_cursor_is_of_the_tenant_last_entered(
+    in_a: Tenant, accident: Callable[[Tenant], None]
+) -> None:
+    accident(in_a)
+    connection.ensure_connection()
+    assert connection.connection.execute(SETTINGS).fetchone() == (str(in_a.id), in_a.schema_name)
+
+
+def test_an_accident_in_the_public_schema_brings_no_tenant_back(in_a: Tenant) -> None:
+    with transaction.atomic():
+        connection.set_schema_to_public()
+        with connection.cursor() as cursor, pytest.raises(DatabaseError):
+            cursor.execute("SELECT 1 / 0")
+    with connection.cursor() as cursor:
+        cursor.execute(SETTINGS)
+        assert cursor.fetchone() == ("", "public")
+
+
+def test_the_first_accident_leaks_in_the_stock_backend(users: tuple[Tenant, Tenant]) -> None:
+    """So that the tests above are known to be able to fail."""
+    tenant_a, tenant_b = users
+    stock = StockWrapper({**connection.settings_dict}, alias="default")
+    with override_settings(TENANT_LIMIT_SET_CALLS=True):
+        try:
+            stock.set_tenant(tenant_a)
+            with stock.cursor() as cursor:
+                cursor.execute("SELECT current_schema()")
+            stock.set_autocommit(False)
+            stock.set_tenant(tenant_b)
+            with stock.cursor() as cursor, pytest.raises(DatabaseError):
+                cursor.execute("SELECT 1 / 0")
+            stock.commit()
+            with stock.cursor() as cursor:
+                cursor.execute("SELECT current_schema()")
+                assert cursor.fetchone() == (tenant_a.schema_name,)
+        finally:
+            stock.close()
+
+
+def test_a_terminated_connection_comes_back_in_the_same_tenant(in_a: Tenant) -> None:
+    connection.set_tenant(in_a)
+    with connection.cursor() as cursor, pytest.raises(OperationalError):
+        cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+    connection.close()
+    assert names() == ["of-tenant-b"]
+
+
+@pytest.mark.parametrize("method", ["execute", "executemany", "callproc", "stream", "copy"])
+def test_every_way_to_send_a_statement_enters_the_tenant(in_a: Tenant, method: str) -> None:
+    connection.ensure_connection()
+    connection.set_tenant(in_a)
+    with connection.cursor() as cursor:
+        cursor.execute("SET search_path = public")
+        if method == "execute":
+            cursor.execute("SELECT current_schema()")
+            found = cursor.fetchone()[0]
+        elif method == "executemany":
+            cursor.cursor.executemany("SELECT current_schema()", [()], returning=True)
+            found = cursor.fetchone()[0]
+        elif method == "callproc":
+            cursor.callproc("current_schema")
+            found = cursor.fetchone()[0]
+        elif method == "stream":
+            found = next(iter(psycopg_stream(cursor)))[0]
+        else:
+            with cursor.copy("COPY (SELECT current_schema()) TO STDOUT") as copy:
+                found = next(copy.rows())[0]
+    assert found == in_a.schema_name
+
+
+def psycopg_stream(cursor: Any) -> Iterator[Any]:
+    # Client-side cursors have no stream(): a cursor of the class for server_side_binding.
+    from tenants.postgresql.cursors import TenantServerBindingCursor
+
+    with TenantServerBindingCursor(cursor.connection) as streaming:
+        yield from streaming.stream("SELECT current_schema()")
+
+
+def test_a_failure_to_enter_the_tenant_fails_the_statement(in_a: Tenant) -> None:
+    """Stock django-tenants swallows it and runs the statement in the tenant of before."""
+    connection.set_tenant(in_a)
+    connection.connection.enter_tenant_sql = b"SELECT 1 / 0"
+    with pytest.raises(DatabaseError, match="division by zero"):
+        names()
+
+
+def test_server_side_binding_keeps_the_tenant(users: tuple[Tenant, Tenant]) -> None:
+    binding = connection.copy()
+    binding.settings_dict["OPTIONS"] = {"server_side_binding": True}
+    try:
+        for tenant in users:
+            binding.set_tenant(tenant)
+            with binding.cursor() as cursor:
+                cursor.execute(SETTINGS)
+                assert cursor.fetchone() == (str(tenant.id), tenant.schema_name)
+            with binding.chunked_cursor() as cursor:
+                cursor.execute(SETTINGS)
+                assert cursor.fetchone() == (str(tenant.id), tenant.schema_name)
+    finally:
+        binding.close()
+
+
+def test_a_pooled_connection_forgets_the_tenant_of_who_had_it_before(
+    users: tuple[Tenant, Tenant],
+) -> None:
+    tenant_a, tenant_b = users
+    pooled_settings = {
+        **connection.settings_dict,
+        "OPTIONS": {"pool": {"min_size": 1, "max_size": 1}},
+        "CONN_MAX_AGE": 0,
+        "CONN_HEALTH_CHECKS": False,
+    }
+    first, second = (DatabaseWrapper(pooled_settings, alias="pooled") for _ in range(2))
+    try:
+        first.set_tenant(tenant_a)
+        with first.cursor() as cursor:
+            cursor.execute("SELECT pg_backend_pid()")
+            (backend,) = cursor.fetchone()
+        first.close()
+        second.set_tenant(tenant_b)
+        with second.cursor() as cursor:
+            cursor.execute("SELECT pg_backend_pid(), username FROM auth_user")
+            assert cursor.fetchall() == [(backend, "of-tenant-b")]
+        second.close()
+        first.set_schema_to_public()
+        with first.cursor() as cursor:
+            cursor.execute(SETTINGS)
+            assert cursor.fetchone() == ("", "public")
+        first.close()
+    finally:
+        first.close_pool()
+
+
+def test_threads_never_read_each_others_tenant(users: tuple[Tenant, Tenant]) -> None:
+    def read(seed: int) -> set[bool]:
+        random, right = Random(seed), set()
+        try:
+            for _ in range(40):
+                tenant = random.choice(users)
+                with tenant_scope(tenant.id):
+                    right.add(names() == [f"of-{tenant.slug}"])
+                    if random.random() < 0.3:
+                        with pytest.raises(DatabaseError), transaction.atomic():
+                            User.objects.create(id=1, username=f"of-{tenant.slug}")
+                    right.add(names() == [f"of-{tenant.slug}"])
+        finally:
+            connection.close()
+        return right
+
+    with ThreadPoolExecutor(6) as threads:
+        assert set().union(*threads.map(read, range(6))) == {True}
+
+
+def test_schema_context_of_django_tenants_sets_both(in_a: Tenant) -> None:
+    with schema_context(in_a.schema_name), connection.cursor() as cursor:
+        cursor.execute(SETTINGS)
+        assert cursor.fetchone() == (str(in_a.id), in_a.schema_name)
+    assert names() == ["of-tenant-a"]
+
+
+def test_entering_a_tenant_costs_no_query_of_its_own(
+    in_a: Tenant, django_assert_num_queries: Any
+) -> None:
+    with django_assert_num_queries(1), tenant_scope(in_a.id):
+        names()
+
+
+def test_introspection_sees_the_tenants_tables_and_not_publics(in_a: Tenant) -> None:
+    with tenant_scope(in_a.id):
+        tables = connection.introspection.table_names()
+        assert "auth_user" in tables
+        assert "tenants_tenant" not in tables
+        assert names() == ["of-tenant-b"]

@@ -1,0 +1,136 @@
+"""tenant_scope: enter, restore, pin; the asynchronous twins."""
+
+import asyncio
+from uuid import UUID, uuid4
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.core.exceptions import SynchronousOnlyOperation
+from django.db import connection
+from django_tenants.utils import schema_context
+
+from tenants.context import asynchronous, current_tenant_id, public_scope, tenant_scope
+from tenants.exceptions import InvalidTenantId, KonstructError, TenantPinned
+
+A, B = UUID(int=10), UUID(int=11)
+
+
+def test_outside_there_is_no_tenant() -> None:
+    assert current_tenant_id() is None
+    assert connection.schema_name == "public"
+
+
+@pytest.mark.parametrize("given", [A, str(A), A.hex])
+def test_a_scope_is_entered_by_id_and_left(given: UUID | str) -> None:
+    with tenant_scope(given) as entered:
+        assert entered == A
+        assert current_tenant_id() == A
+        assert connection.schema_name == "t_0000000000000000000000000000000a"
+    assert current_tenant_id() is None
+
+
+def test_scopes_nest_and_restore_in_order() -> None:
+    with tenant_scope(A):
+        with tenant_scope(B):
+            assert current_tenant_id() == B
+            with tenant_scope(A):
+                assert current_tenant_id() == A
+            assert current_tenant_id() == B
+        assert current_tenant_id() == A
+
+
+def test_a_scope_is_left_after_an_error() -> None:
+    with pytest.raises(ZeroDivisionError), tenant_scope(A, pinned=True):
+        raise ZeroDivisionError
+    assert current_tenant_id() is None
+    assert connection.pinned_tenant is None
+
+
+def test_what_the_block_entered_by_other_means_is_left_too() -> None:
+    with tenant_scope(A), tenant_scope(A):
+        connection.set_schema("t_" + B.hex)
+    assert current_tenant_id() is None
+
+
+@pytest.mark.parametrize("given", ["", "acme", "t_" + A.hex + "0", None, 5])
+def test_what_is_not_a_tenants_id_is_refused_by_value(given: object) -> None:
+    with pytest.raises(InvalidTenantId, match=repr(given)), tenant_scope(given):  # type: ignore[arg-type]
+        pytest.fail("entered")
+
+
+def test_a_pin_refuses_every_way_into_another_tenant() -> None:
+    message = f"this code serves tenant {A} and cannot enter tenant {B}"
+    with tenant_scope(A, pinned=True):
+        with pytest.raises(TenantPinned, match=message), tenant_scope(B):
+            pytest.fail("entered")
+        with pytest.raises(TenantPinned, match=message), schema_context("t_" + B.hex):
+            pytest.fail("entered")
+        with pytest.raises(TenantPinned, match=message):
+            connection.set_schema("t_" + B.hex)
+        with public_scope(), pytest.raises(TenantPinned, match=message), tenant_scope(B):
+            pytest.fail("entered")
+        with tenant_scope(A), pytest.raises(TenantPinned, match=message), tenant_scope(B):
+            pytest.fail("entered")
+        assert current_tenant_id() == A
+
+
+def test_a_pin_ends_with_its_scope() -> None:
+    with tenant_scope(A, pinned=True), tenant_scope(A, pinned=True):
+        pass
+    with tenant_scope(B):
+        assert current_tenant_id() == B
+
+
+def test_inside_a_pin_the_same_tenant_and_the_public_schema_may_be_entered() -> None:
+    with tenant_scope(A, pinned=True):
+        with public_scope():
+            assert current_tenant_id() is None
+            with tenant_scope(A):
+                assert current_tenant_id() == A
+            assert current_tenant_id() is None
+        assert current_tenant_id() == A
+
+
+def test_all_our_errors_have_one_base() -> None:
+    assert issubclass(TenantPinned, KonstructError)
+    assert issubclass(InvalidTenantId, KonstructError)
+
+
+def test_a_coroutine_cannot_enter_a_tenant_itself() -> None:
+    """It would change the tenant of every other coroutine in its thread."""
+
+    async def enter() -> None:
+        with tenant_scope(A):
+            pytest.fail("entered")
+
+    with pytest.raises(SynchronousOnlyOperation, match="use the a… twin"):
+        asyncio.run(enter())
+
+
+def tenant_seen_inside(tenant_id: UUID, *, prefix: str = "") -> str:
+    """Return the tenant as the connection knows it."""
+    with tenant_scope(tenant_id):
+        return f"{prefix}{current_tenant_id()}"
+
+
+def test_the_twin_is_the_same_function_asynchronously() -> None:
+    twin = asynchronous(tenant_seen_inside)
+    assert twin.__name__ == "atenant_seen_inside"
+    assert twin.__doc__ == "Return the tenant as the connection knows it."
+    assert asyncio.run(twin(A, prefix="> ")) == f"> {A}"
+
+
+def test_twins_that_run_together_keep_their_tenants_apart() -> None:
+    twin = asynchronous(tenant_seen_inside)
+    tenants = [uuid4() for _ in range(20)]
+
+    async def all_together() -> list[str]:
+        return await asyncio.gather(*(twin(tenant) for tenant in tenants))
+
+    assert asyncio.run(all_together()) == [str(tenant) for tenant in tenants]
+
+
+def test_a_twin_called_from_sync_code_comes_back_to_its_tenant() -> None:
+    with tenant_scope(B):
+        assert async_to_sync(asynchronous(tenant_seen_inside))(A) == str(A)
+        assert current_tenant_id() == B

@@ -1,0 +1,251 @@
+"""Row-level security and the role, each enough by itself: attacks in raw SQL, as konstruct_app."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from uuid import uuid4
+
+import psycopg
+import pytest
+from django.contrib.auth.models import User
+from django.contrib.sessions.models import Session
+from django.db import DatabaseError, connection, transaction
+from django.db.utils import ProgrammingError
+from django.utils import timezone
+
+from tenants.context import current_tenant_id, tenant_scope
+from tenants.models import Domain, Tenant
+from tests import database
+
+TABLES_OF_TENANTS = """
+    SELECT n.nspname, c.oid, c.oid::regclass::text
+    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    WHERE n.nspname LIKE 't\\_%%' AND c.relkind IN ('r', 'p', 'm', 'f')
+"""
+POLICY = (
+    "(tenant_id = ( SELECT (NULLIF(current_setting('app.current_tenant'::text, true),"
+    " ''::text))::uuid AS \"nullif\"))"
+)
+
+
+@pytest.fixture
+def users(tenant_a: Tenant, tenant_b: Tenant) -> tuple[Tenant, Tenant]:
+    """One user in each of two tenants."""
+    for tenant in (tenant_a, tenant_b):
+        with tenant_scope(tenant.id):
+            User.objects.create(username=f"of-{tenant.slug}")
+    return tenant_a, tenant_b
+
+
+def rows(sql: str, *parameters: object) -> list[tuple[object, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(sql, parameters)
+        return cursor.fetchall()
+
+
+def refused(sql: str, *parameters: object) -> str:
+    """Return Postgres' message for a statement that it refuses."""
+    with pytest.raises(DatabaseError) as caught, transaction.atomic():
+        rows(sql, *parameters)
+    return str(caught.value).splitlines()[0]
+
+
+def test_we_are_konstruct_app(db: None) -> None:
+    assert rows("SELECT current_user, session_user") == [("konstruct_app", "konstruct_app")]
+
+
+def test_another_tenants_schema_named_in_raw_sql_gives_no_row(
+    users: tuple[Tenant, Tenant],
+) -> None:
+    tenant_a, tenant_b = users
+    with tenant_scope(tenant_a.id):
+        assert rows("SELECT username FROM auth_user") == [("of-tenant-a",)]
+        assert rows(f"SELECT username FROM {tenant_b.schema_name}.auth_user") == []
+        assert rows(f"SELECT count(*) FROM {tenant_b.schema_name}.django_migrations") == [(0,)]
+
+
+def test_without_a_tenant_no_schema_gives_a_row(users: tuple[Tenant, Tenant]) -> None:
+    assert current_tenant_id() is None
+    for tenant in users:
+        assert rows(f"SELECT username FROM {tenant.schema_name}.auth_user") == []
+
+
+def test_an_insert_with_another_tenant_id_is_refused(users: tuple[Tenant, Tenant]) -> None:
+    tenant_a, tenant_b = users
+    insert = (
+        "INSERT INTO {}django_session (session_key, session_data, expire_date, tenant_id)"
+        " VALUES ('k', '', now(), %s)"
+    )
+    message = 'new row violates row-level security policy for table "django_session"'
+    with tenant_scope(tenant_a.id):
+        assert refused(insert.format(""), tenant_b.id) == message
+        assert refused(insert.format(f"{tenant_b.schema_name}."), tenant_b.id) == message
+        assert rows("SELECT count(*) FROM django_session") == [(0,)]
+    with tenant_scope(tenant_b.id):
+        assert rows("SELECT count(*) FROM django_session") == [(0,)]
+
+
+def test_an_insert_into_another_schema_cannot_leave_a_row_of_ours_there(
+    users: tuple[Tenant, Tenant],
+) -> None:
+    """The default fills in our own tenant, whose rows the other tenant's users never see."""
+    tenant_a, tenant_b = users
+    with tenant_scope(tenant_a.id):
+        rows(
+            f"INSERT INTO {tenant_b.schema_name}.django_session"
+            " (session_key, session_data, expire_date) VALUES ('k', '', now()) RETURNING 1"
+        )
+    with tenant_scope(tenant_b.id):
+        assert not Session.objects.exists()
+
+
+def test_an_insert_without_a_tenant_is_refused(tenant_a: Tenant) -> None:
+    insert = (
+        f"INSERT INTO {tenant_a.schema_name}.django_session"
+        " (session_key, session_data, expire_date) VALUES ('k', '', now())"
+    )
+    # The policy is looked at before the NOT NULL.
+    assert refused(insert) == (
+        'new row violates row-level security policy for table "django_session"'
+    )
+
+
+def test_a_row_cannot_be_given_to_another_tenant(users: tuple[Tenant, Tenant]) -> None:
+    tenant_a, tenant_b = users
+    with tenant_scope(tenant_a.id):
+        assert refused("UPDATE auth_user SET tenant_id = %s", tenant_b.id) == (
+            'new row violates row-level security policy for table "auth_user"'
+        )
+        assert rows("SELECT username FROM auth_user") == [("of-tenant-a",)]
+
+
+def test_update_and_delete_in_another_schema_touch_nothing(users: tuple[Tenant, Tenant]) -> None:
+    tenant_a, tenant_b = users
+    with tenant_scope(tenant_a.id), connection.cursor() as cursor:
+        cursor.execute(f"UPDATE {tenant_b.schema_name}.auth_user SET username = 'stolen'")
+        assert cursor.rowcount == 0
+        cursor.execute(f"DELETE FROM {tenant_b.schema_name}.auth_user")
+        assert cursor.rowcount == 0
+    with tenant_scope(tenant_b.id):
+        assert rows("SELECT username FROM auth_user") == [("of-tenant-b",)]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_owner_is_bound_too(
+    users: tuple[Tenant, Tenant], as_owner: Callable[[], AbstractContextManager[None]]
+) -> None:
+    tenant_a, tenant_b = users
+    with as_owner():
+        assert rows("SELECT current_user") == [("konstruct_owner",)]
+        with tenant_scope(tenant_a.id):
+            assert rows("SELECT username FROM auth_user") == [("of-tenant-a",)]
+            assert rows(f"SELECT username FROM {tenant_b.schema_name}.auth_user") == []
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "ALTER TABLE {schema}.auth_user DISABLE ROW LEVEL SECURITY",
+        "DROP POLICY tenant_isolation ON {schema}.auth_user",
+        "CREATE POLICY open ON {schema}.auth_user USING (true)",
+        "DROP TABLE {schema}.auth_user",
+        "TRUNCATE {schema}.auth_user",
+        "CREATE TABLE {schema}.mine (id int)",
+        "CREATE SCHEMA mine",
+        "SET ROLE konstruct_owner",
+        "GRANT konstruct_owner TO konstruct_app",
+        "DELETE FROM {schema}.django_admin_log",
+        "UPDATE {schema}.django_admin_log SET change_message = ''",
+        "INSERT INTO {schema}.django_migrations (app, name, applied) VALUES ('a', 'b', now())",
+    ],
+)
+def test_the_application_may_not(tenant_a: Tenant, statement: str) -> None:
+    with tenant_scope(tenant_a.id):
+        message = refused(statement.format(schema=tenant_a.schema_name))
+    assert message.startswith(("must be owner of", "permission denied"))
+
+
+def test_every_table_of_every_tenant_forces_the_policy(tenant_a: Tenant, tenant_b: Tenant) -> None:
+    tables = rows(TABLES_OF_TENANTS)
+    schemas = {schema for schema, *_ in tables}
+    assert {tenant_a.schema_name, tenant_b.schema_name} <= schemas
+    for _, oid, name in tables:
+        assert rows(
+            "SELECT relkind, relrowsecurity, relforcerowsecurity FROM pg_class WHERE oid = %s", oid
+        ) == [("r", True, True)], name
+        assert rows(
+            "SELECT format_type(atttypid, atttypmod), attnotnull FROM pg_attribute"
+            " WHERE attrelid = %s AND attname = 'tenant_id'",
+            oid,
+        ) == [("uuid", True)], name
+        assert rows(
+            "SELECT polname, polcmd, polpermissive, polroles::text,"
+            " pg_get_expr(polqual, polrelid), pg_get_expr(polwithcheck, polrelid)"
+            " FROM pg_policy WHERE polrelid = %s",
+            oid,
+        ) == [("tenant_isolation", "*", True, "{0}", POLICY, POLICY)], name
+    for schema in schemas:
+        with tenant_scope(schema.removeprefix("t_")):
+            own = set(connection.introspection.table_names())
+        assert own == {name.split(".")[1] for other, _, name in tables if other == schema}
+        assert {"auth_user", "django_session", "django_migrations"} <= own
+
+
+def test_no_table_of_a_tenant_is_the_applications(tenant_a: Tenant) -> None:
+    assert rows(
+        "SELECT DISTINCT tableowner::text FROM pg_tables WHERE schemaname LIKE 't\\_%%'"
+    ) == [("konstruct_owner",)]
+
+
+def test_a_tenant_sees_nothing_of_the_operators(users: tuple[Tenant, Tenant]) -> None:
+    tenant_a, _ = users
+    User.objects.create(username="operator")
+    Session.objects.create(session_key="s", session_data="", expire_date=timezone.now())
+    assert User.objects.get().username == "operator"
+    with tenant_scope(tenant_a.id):
+        assert rows("SELECT username FROM public.auth_user") == []
+        assert rows("SELECT session_key FROM public.django_session") == []
+        assert refused("INSERT INTO public.auth_group (name) VALUES ('g')") == (
+            'new row violates row-level security policy for table "auth_group"'
+        )
+
+
+def test_a_tenant_sees_its_own_registration_alone(users: tuple[Tenant, Tenant]) -> None:
+    tenant_a, _ = users
+    assert Tenant.objects.count() == 2
+    with tenant_scope(tenant_a.id):
+        assert [tenant.slug for tenant in Tenant.objects.all()] == ["tenant-a"]
+        assert [domain.domain for domain in Domain.objects.all()] == ["tenant-a.localhost"]
+        assert refused("UPDATE public.tenants_tenant SET state = 'suspended'") == (
+            'new row violates row-level security policy for table "tenants_tenant"'
+        )
+
+
+def test_a_tenant_that_does_not_exist_has_no_tables_and_not_publics_rows(db: None) -> None:
+    User.objects.create(username="operator")
+    with tenant_scope(uuid4()):
+        assert list(User.objects.all()) == []
+        with pytest.raises(DatabaseError, match="row-level security"), transaction.atomic():
+            User.objects.create(username="nobody")
+        with pytest.raises(ProgrammingError, match="does not exist"), transaction.atomic():
+            rows("SELECT * FROM memory_message")
+
+
+def test_the_same_username_and_session_stay_apart(tenant_a: Tenant, tenant_b: Tenant) -> None:
+    for tenant in (tenant_a, tenant_b):
+        with tenant_scope(tenant.id):
+            User.objects.create(username="same", email=f"same@{tenant.slug}.example")
+    with tenant_scope(tenant_b.id):
+        assert [user.email for user in User.objects.all()] == ["same@tenant-b.example"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_plain_connection_of_the_application_sees_nothing(
+    users: tuple[Tenant, Tenant],
+) -> None:
+    """The policies hold without our backend too."""
+    tenant_a, _ = users
+    with psycopg.connect(database.url_of("app")) as plain:
+        select = f"SELECT count(*) FROM {tenant_a.schema_name}.auth_user"
+        assert plain.execute(select).fetchone() == (0,)
+        plain.execute("SET app.current_tenant = ''")
+        assert plain.execute(select).fetchone() == (0,)

@@ -1,0 +1,130 @@
+"""Cache keys: the exact formats, and that no two calls give the same one."""
+
+import inspect
+from collections.abc import Callable
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tenants import redis_keys
+from tenants.exceptions import InvalidKeyPart
+
+TENANT = UUID("11111111-2222-3333-4444-555555555555")
+CONSTRUCTORS: dict[str, Callable[..., str]] = {
+    name: function
+    for name, function in vars(redis_keys).items()
+    if name.endswith("_key") and not name.startswith("_")
+}
+ALL = list(CONSTRUCTORS.values())
+
+# What people, channels and attackers put into ids.
+texts = st.text(alphabet=st.characters(), min_size=1, max_size=8) | st.sampled_from(
+    ["memory", "short", "ratelimit", "dedup", "*", "?", "[a]", "C1", "1700000000.000100", "ü"]
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "key"),
+    [
+        ("rate_limit_key", ("rest",), "ratelimit:rest"),
+        ("idempotency_key", ("m1",), "dedup:m1"),
+        ("session_key", ("th1",), "session:th1"),
+        ("engaged_thread_key", ("th1",), "engaged:th1"),
+        ("memory_short_key", ("a1", "u1"), "memory:short:a1:u1"),
+        ("escalation_status_key", ("th1",), "escalation:th1"),
+        ("pending_tool_confirm_key", ("th1",), "tool_confirm:th1"),
+        ("reply_channel_key", ("m1",), "reply:m1"),
+    ],
+)
+def test_the_formats(name: str, arguments: tuple[str, ...], key: str) -> None:
+    assert CONSTRUCTORS[name](TENANT, *arguments) == f"{TENANT}:{key}"
+    assert CONSTRUCTORS[name](str(TENANT), *arguments) == f"{TENANT}:{key}"
+
+
+def test_the_formats_above_are_all() -> None:
+    assert len(CONSTRUCTORS) == 8
+
+
+@pytest.mark.parametrize("constructor", ALL)
+def test_the_tenant_comes_first_and_has_no_default(constructor: Callable[..., str]) -> None:
+    parameters = list(inspect.signature(constructor).parameters.values())
+    assert parameters[0].name == "tenant_id"
+    assert all(parameter.default is inspect.Parameter.empty for parameter in parameters)
+
+
+@pytest.mark.parametrize(
+    "bad", ["", "a:b", ":", "a\x00", "a\nb", "\x7f", "\ud800", None, b"a", 1.5, True]
+)
+@pytest.mark.parametrize("constructor", ALL)
+def test_no_part_may_be_empty_or_able_to_collide(
+    constructor: Callable[..., str], bad: object
+) -> None:
+    count = len(inspect.signature(constructor).parameters)
+    for position in range(count):
+        parts: list[object] = ["x"] * count
+        parts[position] = bad
+        with pytest.raises(InvalidKeyPart):
+            constructor(*parts)
+
+
+def test_the_error_names_the_value() -> None:
+    with pytest.raises(InvalidKeyPart, match="'U:1' cannot be part of a cache key"):
+        redis_keys.memory_short_key(TENANT, "a", "U:1")
+
+
+def calls() -> st.SearchStrategy[tuple[str, tuple[str, ...]]]:
+    return st.sampled_from(sorted(CONSTRUCTORS)).flatmap(
+        lambda name: st.tuples(
+            st.just(name),
+            st.tuples(*[texts] * len(inspect.signature(CONSTRUCTORS[name]).parameters)),
+        )
+    )
+
+
+def key_of(call: tuple[str, tuple[str, ...]]) -> str | None:
+    name, arguments = call
+    try:
+        return CONSTRUCTORS[name](*arguments)
+    except InvalidKeyPart:
+        return None
+
+
+@given(calls(), calls())
+def test_no_two_calls_give_the_same_key(
+    one: tuple[str, tuple[str, ...]], other: tuple[str, tuple[str, ...]]
+) -> None:
+    if one != other and key_of(one) is not None:
+        assert key_of(one) != key_of(other)
+
+
+@given(st.lists(calls(), min_size=2, max_size=60, unique=True))
+def test_no_two_of_many_calls_give_the_same_key(
+    many: list[tuple[str, tuple[str, ...]]],
+) -> None:
+    keys = [key for key in map(key_of, many) if key is not None]
+    assert len(set(keys)) == len(keys)
+
+
+@given(texts, texts)
+def test_different_texts_are_escaped_differently(one: str, other: str) -> None:
+    assert (redis_keys.escape_part(one) == redis_keys.escape_part(other)) == (one == other)
+
+
+@given(st.text(min_size=1))
+def test_an_escaped_text_is_a_part(text: str) -> None:
+    key = redis_keys.session_key(TENANT, redis_keys.escape_part(text))
+    assert key.count(":") == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "escaped"),
+    [("U123", "U123"), ("a:b%", "a%3Ab%25"), ("a b\n", "a b%0A"), ("ü", "ü"), ("", "")],
+)
+def test_escaping(text: str, escaped: str) -> None:
+    assert redis_keys.escape_part(text) == escaped
+
+
+def test_the_pattern_of_a_tenant_matches_its_keys_alone() -> None:
+    assert redis_keys.all_keys_pattern(TENANT) == f"{TENANT}:*"
