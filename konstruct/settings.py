@@ -273,7 +273,8 @@ LANGUAGE_CODE = "en-us"
 TIME_ZONE = "UTC"
 USE_TZ = True
 STATIC_URL = "/static/"
-STATIC_ROOT = Path(os.environ.get("STATIC_ROOT", BASE_DIR / "staticfiles"))
+# None, not an empty folder: WhiteNoise would warn at every start.
+STATIC_ROOT = os.environ.get("STATIC_ROOT") or None
 # Files are served from the packages themselves, so that no collectstatic step can be forgotten.
 WHITENOISE_USE_FINDERS = True
 AUTH_PASSWORD_VALIDATORS = [
