@@ -67,6 +67,16 @@ class Embedder:
             )
         return np.asarray(vectors, dtype=np.float32)[positions]
 
+    @property
+    def max_tokens(self) -> int:
+        """How many word pieces of a text the model reads."""
+        return int(self._model.max_seq_length or 0)
+
+    def count_tokens(self, text: str) -> int:
+        """Word pieces that the model would make of `text`, with the two marks around them."""
+        with self._lock:
+            return len(self._model.tokenizer(_clean(text), verbose=False)["input_ids"])
+
 
 _embedder: Embedder | None = None
 _loading = threading.Lock()

@@ -180,7 +180,7 @@ class PendingEmbedding(TenantModel):
         Message, on_delete=models.PROTECT, primary_key=True, related_name="pending_embedding"
     )
     attempts = models.PositiveIntegerField(
-        default=0, db_default=0, help_text="How often it was tried."
+        default=0, db_default=0, help_text="How often it was tried by itself."
     )
     last_error = models.TextField(
         blank=True, default="", db_default="", help_text="Why it failed last."
@@ -204,9 +204,13 @@ class PendingEmbedding(TenantModel):
 
 
 class Scope(AgentUserModel):
-    """The integer that stands for an agent and a user in the lexical index. Append-only."""
+    """The integer that stands for an agent and a user in the index of recall. Append-only.
 
-    id = models.BigAutoField(primary_key=True)
+    It is computed from the two, so that a search knows it without asking; the row is here so that
+    two pairs can never share it.
+    """
+
+    id = models.BigIntegerField(primary_key=True)
 
     objects = ScopedQuerySet.as_manager()
 
@@ -239,6 +243,37 @@ class Posting(TenantModel):
 
     def __str__(self) -> str:
         return f"{self.h} in message {self.message_number}"
+
+
+class IndexedMessage(TenantModel):
+    """What recall weighs of a message beside its words and vectors. Append-only.
+
+    Apart from the transcript, so that a search reads a narrow index and no text.
+    """
+
+    message_number = models.BigIntegerField(primary_key=True, help_text="Message.number")
+    scope_id = models.BigIntegerField(help_text="Scope.id")
+    message_id = models.UUIDField(help_text="Message.id")
+    session = models.BigIntegerField(help_text="Hash of the thread and the day.")
+    created_at = models.DateTimeField(help_text="When it was said.")
+    subject = models.BigIntegerField(help_text="Hash of the first word of the speaker's name.")
+    by_user = models.BooleanField(help_text="Said by the user, not by the agent.")
+    words = models.IntegerField(help_text="Number of its words.")
+    has_time = models.BooleanField(help_text="Holds a word of time.")
+
+    class Meta:
+        verbose_name = "indexed message"
+        indexes = [
+            # A whole scope, turn after turn, from the index alone.
+            models.Index(
+                fields=["scope_id", "session", "created_at", "message_number"],
+                include=["message_id", "subject", "by_user", "words", "has_time", "tenant_id"],
+                name="indexed_message_scope",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"message {self.message_number}"
 
 
 class RecallEvent(AgentUserModel):

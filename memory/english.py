@@ -1,0 +1,79 @@
+"""What the lexical channel knows of English: stop words, irregular forms, words of time."""
+
+import re
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# The stop words of Snowball's English list, the one that Postgres' `english` configuration uses, with
+# the endings that an apostrophe leaves behind.
+STOP_WORDS = _words(
+    """
+    i me my myself we our ours ourselves you your yours yourself yourselves he him his
+    himself she her hers herself it its itself they them their theirs themselves what which
+    who whom this that these those am is are was were be been being have has had having do
+    does did doing a an the and but if or because as until while of at by for with about
+    against between into through during before after above below to from up down in out on
+    off over under again further then once here there when where why how all any both each
+    few more most other some such no nor not only own same so than too very s t can will
+    just don should now d ll m re ve
+    """
+)
+
+# Forms that the stemmer does not bring together with their base: went and go, children and child.
+_IRREGULAR_FORMS = """
+    go went gone|buy bought|bring brought|think thought|teach taught|catch caught
+    seek sought|fight fought|sell sold|tell told|find found|hold held|keep kept|sleep slept
+    feel felt|leave left|lose lost|meet met|feed fed|lead led|read read|make made|say said
+    pay paid|lay laid|hear heard|build built|send sent|spend spent|lend lent|bend bent
+    mean meant|learn learnt|dream dreamt|burn burnt|win won|stand stood
+    understand understood|sit sat|get got gotten|give gave given|take took taken
+    see saw seen|eat ate eaten|drink drank drunk|drive drove driven|ride rode ridden
+    write wrote written|rise rose risen|speak spoke spoken|break broke broken
+    choose chose chosen|wake woke woken|freeze froze frozen|steal stole stolen
+    wear wore worn|tear tore torn|bear bore born|know knew known|grow grew grown
+    throw threw thrown|fly flew flown|draw drew drawn|blow blew blown|show shown
+    begin began begun|swim swam swum|sing sang sung|ring rang rung|run ran|come came
+    become became|fall fell fallen|forget forgot forgotten|forgive forgave forgiven
+    hide hid hidden|bite bit bitten|shake shook shaken|mistake mistook|undertake undertook
+    overcome overcame|stick stuck|dig dug|hang hung|strike struck|swing swung|spin spun
+    shoot shot|shine shone|light lit|slide slid|bleed bled|breed bred|deal dealt|kneel knelt
+    lean leant|leap leapt|spell spelt|spill spilt|spoil spoilt|weep wept|sweep swept
+    creep crept|sink sank sunk|shrink shrank shrunk|stink stank|spring sprang sprung
+    lie lain|swear swore sworn|weave wove woven|sew sewn|bind bound|wind wound
+    child children|man men|woman women|person people|foot feet|tooth teeth|mouse mice
+    goose geese|wife wives|life lives|knife knives|leaf leaves|half halves|shelf shelves
+    wolf wolves|self selves|good better best|bad worse worst|mom mum mother|dad father
+"""
+IRREGULAR = {
+    form: group.split()[0]
+    for line in _IRREGULAR_FORMS.strip().splitlines()
+    for group in line.split("|")
+    for form in group.split()[1:]
+}
+
+MONTHS = (
+    "january", "february", "march", "april", "may", "june",
+    "july", "august", "september", "october", "november", "december",
+)  # fmt: skip
+
+# A memory that holds one of these, or a year, can answer a question that asks when.
+TIME_WORDS = _words(
+    """
+    january february march april may june july august september october november december
+    monday tuesday wednesday thursday friday saturday sunday
+    yesterday today tonight tomorrow ago last next since recently week weeks weekend month months
+    year years day days night morning afternoon evening summer winter spring autumn fall
+    """
+)
+
+# Whom a question speaks of, in a conversation between a user and an agent.
+I_WORDS = _words("i me my mine myself")
+YOU_WORDS = _words("you your yours yourself")
+
+# A question that asks when.
+WHEN = re.compile(
+    r"\bwhen\b|\b(?:what|which) (?:date|day|month|year|time)\b|\bhow long ago\b", re.IGNORECASE
+)

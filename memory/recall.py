@@ -1,0 +1,291 @@
+"""What an agent remembers of a user, for a question: hybrid ranking, a gate, and the reasons.
+
+Sentence vectors, words in their context, the conversation around, and the turns before and after
+are weighed against each other in one statement (see ranking.py); the gate then decides how many of
+the best are worth saying, none included (see gate.py). docs/recall.md has the measurements.
+"""
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+import numpy as np
+from django.db import connection
+from django.utils.timezone import is_naive
+
+from memory.arguments import id_argument, uuid_argument, vector_argument
+from memory.embeddings import embed, model_version
+from memory.entering import known_tenant
+from memory.exceptions import InvalidArgument
+from memory.gate import GATES, Signs
+from memory.indexing import vector_literal
+from memory.policy import DEFAULT_POLICY, RecallPolicy
+from memory.questions import Question
+from memory.ranking import ranking_sql
+from memory.scopes import scope_number
+from tenants.context import asynchronous
+
+# How many of those that were left out are told of.
+MAX_CUT = 20
+
+Reason = Literal["excluded", "below the gate", "over top_k"]
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A turn beside a hit."""
+
+    message_id: UUID
+    role: str
+    name: str
+    content: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A message that was found."""
+
+    message_id: UUID
+    external_id: str | None
+    thread_id: str
+    role: str
+    name: str
+    content: str
+    created_at: datetime
+    score: float
+    """Of the ranking; comparable within one recall only."""
+    probability: float
+    """That it is relevant, as the gate sees it."""
+    channels: dict[str, float]
+    """What each sign said, before its weight."""
+    neighbours: tuple[Turn, ...] = ()
+    """The turns around it, oldest first, if the policy asks for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A message that was found and left out."""
+
+    message_id: UUID
+    reason: Reason
+    score: float
+    probability: float
+    channels: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class RecallResult:
+    """The answer of a recall, best first, with what speaks for each."""
+
+    query: str
+    hits: tuple[Hit, ...]
+    cut: tuple[Cut, ...]
+    """The best of what was left out, and why."""
+    abstained: bool
+    """Something was found, and the gate held all of it back, or nothing was there."""
+    embedding_model: str
+    milliseconds: float
+    """Without the embedding of the query."""
+    embedding_milliseconds: float
+    """Of the query; 0 if its vector was given."""
+
+    def trace(self, injected: Sequence[str] | None = None) -> dict[str, Any]:
+        """The recall as JSON, for a RecallEvent.
+
+        Args:
+            injected: what the language model was given, as given; by default every hit's content.
+        """
+        return {
+            "query": self.query,
+            "hits": [_jsonable(asdict(hit)) for hit in self.hits],
+            "cut": [_jsonable(asdict(cut)) for cut in self.cut],
+            "injected": list(injected) if injected is not None else [h.content for h in self.hits],
+            "abstained": self.abstained,
+            "embedding_model": self.embedding_model,
+            "milliseconds": self.milliseconds,
+        }
+
+
+def recall(
+    tenant_id: UUID | str,
+    agent_id: UUID | str,
+    user_id: str,
+    query: str,
+    *,
+    policy: RecallPolicy | None = None,
+    at: datetime | None = None,
+    exclude: Iterable[UUID | str] = (),
+    query_embedding: Sequence[float] | np.ndarray[Any, Any] | None = None,
+) -> RecallResult:
+    """Find what was said before that answers `query`.
+
+    Given the query's vector it is one round trip to Postgres.
+
+    Args:
+        policy: how much, how sure, by which signs; by default DEFAULT_POLICY.
+        at: only what had been said by then.
+        exclude: ids of messages that are not wanted, such as those of the window.
+        query_embedding: the vector of `query`, if the caller has it already.
+
+    Returns:
+        At most `policy.top_k` messages, best first, each once.
+
+    Raises:
+        InvalidArgument: a value that cannot be what it should be; the message names it.
+        UnknownTenant: no such tenant.
+    """
+    policy = policy or DEFAULT_POLICY
+    agent, user = uuid_argument("agent_id", agent_id), id_argument("user_id", user_id)
+    if not isinstance(query, str):
+        raise InvalidArgument(f"query={query!r} is not text")
+    if at is not None and is_naive(at):
+        raise InvalidArgument(f"at={at} has no time zone")
+    excluded = [uuid_argument("exclude", message_id) for message_id in exclude]
+
+    started = time.perf_counter()
+    model = model_version()
+    if query_embedding is None:
+        vector = embed([query])[0]
+    else:
+        vector = vector_argument("query_embedding", query_embedding)
+    embedded = time.perf_counter()
+
+    question = Question.of(query)
+    hybrid = policy.mode == "hybrid"
+    weights = {name: weight if hybrid else 0.0 for name, weight in asdict(policy.weights).items()}
+    if not question.asks_when:
+        weights["time"] = 0.0
+    values = {
+        **weights,
+        "agent": agent,
+        "user": user,
+        "scope": scope_number(agent, user),
+        "model": model,
+        "vector": vector_literal(vector),
+        "terms": question.terms,
+        "names": question.names,
+        "names_user": question.names_user,
+        "names_agent": question.names_agent,
+        "exclude": excluded,
+        "at": at,
+        "limit": policy.top_k + MAX_CUT + len(excluded),
+        "neighbours": policy.neighbours,
+    }
+    with known_tenant(tenant_id) as tenant, connection.cursor() as cursor:
+        cursor.execute(
+            ranking_sql(until=at is not None, neighbours=policy.neighbours > 0),
+            {**values, "tenant": tenant},
+        )
+        columns = [column.name for column in cursor.description]
+        rows = [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
+    hits, cut = _decide(rows, policy, frozenset(excluded), asks_when=question.asks_when)
+    return RecallResult(
+        query=query,
+        hits=hits,
+        cut=cut,
+        abstained=not hits,
+        embedding_model=model,
+        milliseconds=1000 * (time.perf_counter() - embedded),
+        embedding_milliseconds=0.0 if query_embedding is not None else 1000 * (embedded - started),
+    )
+
+
+arecall = asynchronous(recall)
+
+
+def _decide(
+    rows: Sequence[dict[str, Any]],
+    policy: RecallPolicy,
+    excluded: frozenset[UUID],
+    *,
+    asks_when: bool,
+) -> tuple[tuple[Hit, ...], tuple[Cut, ...]]:
+    """Part what was found, best first, into what is given and what is left out."""
+    gate = GATES[policy.mode]
+    wanted = [row["score"] for row in rows if row["id"] not in excluded]
+    best_score = wanted[0] if wanted else 0.0
+    found = []
+    for row in rows:
+        signs = signs_of(row, best_score=best_score, asks_when=asks_when)
+        found.append((row, gate.probability(signs)))
+    is_open = not policy.gate or any(
+        probability >= policy.open_at for row, probability in found if row["id"] not in excluded
+    )
+    hits: list[Hit] = []
+    cut: list[Cut] = []
+    for row, probability in found:
+        reason: Reason | None = None
+        if row["id"] in excluded:
+            reason = "excluded"
+        elif policy.gate and not (is_open and probability >= policy.keep_at):
+            reason = "below the gate"
+        elif len(hits) == policy.top_k:
+            reason = "over top_k"
+        if reason is None:
+            hits.append(_hit(row, probability))
+        elif len(cut) < MAX_CUT:
+            cut.append(Cut(row["id"], reason, row["score"], probability, _channels(row)))
+    return tuple(hits), tuple(cut)
+
+
+def signs_of(row: dict[str, Any], *, best_score: float, asks_when: bool) -> Signs:
+    """What the gate looks at, of one row of the ranking."""
+    return Signs(
+        cosine=row["cosine"],
+        lexical=row["lexical"],
+        coverage=row["coverage"],
+        session=row["session_base"],
+        subject=row["subject"],
+        words=float(np.log1p(row["words"])),
+        time=float(asks_when and row["has_time"]),
+        unknown=row["unknown"],
+        gap=best_score - row["score"],
+        best_cosine=row["best_cosine"],
+    )
+
+
+def _channels(row: dict[str, Any]) -> dict[str, float]:
+    return {
+        "cosine": row["cosine"],
+        "lexical": row["lexical"],
+        "coverage": row["coverage"],
+        "session": row["session_base"],
+        "previous": row["previous"],
+        "following": row["following"],
+        "subject": float(row["subject"]),
+        "time": float(row["has_time"]),
+    }
+
+
+def _hit(row: dict[str, Any], probability: float) -> Hit:
+    return Hit(
+        message_id=row["id"],
+        external_id=row["external_id"],
+        thread_id=row["thread_id"],
+        role=row["role"],
+        name=row["name"],
+        content=row["content"],
+        created_at=row["created_at"],
+        score=row["score"],
+        probability=probability,
+        channels=_channels(row),
+        neighbours=tuple(
+            Turn(UUID(message_id), role, name, content, datetime.fromisoformat(created_at))
+            for message_id, role, name, content, created_at in row["neighbours"] or ()
+        ),
+    )
+
+
+def _jsonable(value: Any) -> Any:
+    """The value with ids and times as text."""
+    if isinstance(value, dict):
+        return {key: _jsonable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_jsonable(item) for item in value]
+    if isinstance(value, UUID):
+        return str(value)
+    return value.isoformat() if isinstance(value, datetime) else value
