@@ -1,5 +1,6 @@
 """Every number that memory is tuned by, with its reason. Operators' settings are in settings.py."""
 
+from datetime import timedelta
 from typing import Final
 
 # The column is vector(384): a model with another size needs other tables.
@@ -35,14 +36,12 @@ EMBED_BATCH: Final = 64
 OUTBOX_BATCH: Final = 128
 # Messages per task, so that one tenant's import does not keep the others waiting.
 OUTBOX_TASK_LIMIT: Final = 1024
-# A message whose worker died this often is worked on alone, so that it takes no other with it,
-OUTBOX_ALONE_AFTER: Final = 2
-# and is taken for the cause after this many.
-OUTBOX_SUSPECT_AFTER: Final = 5
-OUTBOX_BACKOFF_SECONDS: Final = 5.0
-OUTBOX_BACKOFF_MAX_SECONDS: Final = 3600.0
-# How long the sweeper waits for a task that it has enqueued.
-SWEEP_PAUSE_SECONDS: Final = 15.0
+# The head start of the task that is enqueued with a message, before the sweeper enqueues another.
+OUTBOX_GRACE: Final = timedelta(seconds=5)
+OUTBOX_BACKOFF: Final = timedelta(seconds=5)
+OUTBOX_BACKOFF_MAX: Final = timedelta(hours=1)
+# How long the sweeper leaves what it has enqueued alone, and how much it enqueues at once.
+SWEEP_PAUSE: Final = timedelta(seconds=15)
 SWEEP_LIMIT: Final = 512
 
 # --- Facts --------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """The vocabulary of reads: every query names its tenant, agent and user."""
 
-from typing import Self
+from typing import Self, TypeVar
 from uuid import UUID
 
 from django.db import models
@@ -8,8 +8,10 @@ from django.db.models.functions import Now
 
 from memory.conf import IMPORT_CHANNEL
 
+M = TypeVar("M", bound=models.Model, covariant=True)
 
-class ScopedQuerySet(models.QuerySet):
+
+class ScopedQuerySet(models.QuerySet[M]):
     """Rows that belong to what one agent knows of one user."""
 
     def of(self, tenant_id: UUID | str, agent_id: UUID | str, user_id: str) -> Self:
@@ -18,7 +20,7 @@ class ScopedQuerySet(models.QuerySet):
         return self.filter(tenant_id=tenant_id, agent_id=agent_id, user_id=user_id)
 
 
-class MessageQuerySet(ScopedQuerySet):
+class MessageQuerySet(ScopedQuerySet[M]):
     """The transcript."""
 
     def window_turns(self, *, after_number: int) -> Self:
@@ -34,9 +36,21 @@ class MessageQuerySet(ScopedQuerySet):
         )
 
 
-class PendingEmbeddingQuerySet(models.QuerySet):
+class PendingEmbeddingQuerySet(models.QuerySet[M]):
     """The outbox of messages that are not embedded yet."""
 
     def due(self) -> Self:
-        """What should be worked on now, oldest first."""
+        """What nobody seems to be working on, the longest due first."""
         return self.filter(due_at__lte=Now()).order_by("due_at", "message_id")
+
+    def workable(self) -> Self:
+        """What whoever has the time may store: all but what failed and waits for its next try."""
+        return self.filter(models.Q(last_error="") | models.Q(due_at__lte=Now()))
+
+    def unlocked(self) -> Self:
+        """Lock the rows until the transaction ends, passing over those that others have locked."""
+        return self.select_for_update(skip_locked=True, of=("self",))
+
+    def failed(self) -> Self:
+        """What went wrong at least once."""
+        return self.exclude(last_error="")

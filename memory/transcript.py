@@ -7,10 +7,11 @@ from uuid import UUID
 
 from django.db import IntegrityError, connection, transaction
 from django.db.models import Max, Q, QuerySet
+from django.db.models.functions import Now
 from django.utils.timezone import is_naive
 
 from memory.arguments import id_argument, role_argument, text_argument, uuid_argument
-from memory.conf import IMPORT_CHANNEL
+from memory.conf import IMPORT_CHANNEL, OUTBOX_GRACE
 from memory.entering import known_tenant
 from memory.exceptions import InvalidArgument
 from memory.models import Message, PendingEmbedding, WindowClear
@@ -70,7 +71,9 @@ def record_message(
         try:
             with transaction.atomic():
                 message.save(force_insert=True)
-                PendingEmbedding.objects.create(message=message, recall_trace=recall_trace)
+                PendingEmbedding.objects.create(
+                    message=message, recall_trace=recall_trace, due_at=Now() + OUTBOX_GRACE
+                )
         except IntegrityError:
             standing = _standing(message)
             if standing is None:

@@ -5,6 +5,7 @@ a lost one, and nobody who read the transcript before the clear can write the ol
 """
 
 from collections.abc import Sequence
+from typing import cast
 
 from django_redis import get_redis_connection
 from redis import Redis
@@ -60,12 +61,12 @@ redis.call('RPUSH', KEYS[1], '{"cleared":' .. ARGV[1] .. '}')
 def read(key: str, n: int | None = None) -> list[bytes]:
     """The last n entries (or all), oldest first; none if the list is missing, or is not a list."""
     try:
-        entries: list[bytes] = _client().lrange(key, 0 if n is None else -n, -1)
+        entries = _client().lrange(key, 0 if n is None else -n, -1)
     except ResponseError as error:
         if not str(error).startswith("WRONGTYPE"):
             raise
         return []
-    return entries
+    return cast(list[bytes], entries)
 
 
 def append(key: str, turns: Sequence[Turn], *, window: int, before: str = "") -> bool:

@@ -1,0 +1,205 @@
+"""The outbox of embeddings: every message stands in it until its vectors and words are stored.
+
+A row is removed in the transaction that writes what it asks for, and is locked while that is being
+done: killed anywhere, it is all there or all still to do, and whoever comes next may take it.
+"""
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.db import connection, transaction
+from django.db.models.functions import Now
+
+from memory.conf import (
+    OUTBOX_BACKOFF,
+    OUTBOX_BACKOFF_MAX,
+    OUTBOX_BATCH,
+    OUTBOX_TASK_LIMIT,
+    SWEEP_LIMIT,
+    SWEEP_PAUSE,
+)
+from memory.embeddings import get_embedder
+from memory.entering import known_tenant
+from memory.exceptions import EmbeddingModelError
+from memory.indexing import index_messages
+from memory.models import Message, PendingEmbedding, RecallEvent
+from tenants.context import asynchronous
+from tenants.exceptions import KonstructError
+
+logger = logging.getLogger(__name__)
+
+UNFINISHED = "The worker was stopped while it worked on this message."
+
+
+@dataclass(frozen=True)
+class Drained:
+    """What one run has done."""
+
+    stored: int
+    more: bool
+    """There may be others that nobody works on."""
+
+
+def drain(
+    tenant_id: UUID | str,
+    message_ids: Iterable[UUID | str] | None = None,
+    *,
+    limit: int = OUTBOX_TASK_LIMIT,
+    alone: bool = False,
+) -> Drained:
+    """Embed and store messages that wait for it, in batches, each once.
+
+    What other workers hold is left to them. A message that fails is noted with its error and tried
+    again later, ever more rarely; it takes no other with it.
+
+    Args:
+        message_ids: only these; by default whatever waits.
+        limit: at most so many.
+        alone: one by one, each noted before it is begun. After a worker has died over one of them,
+            that is how the others are stored and the culprit is found.
+
+    Raises:
+        EmbeddingModelError: the model does not load; the rows say so.
+        UnknownTenant: no such tenant.
+    """
+    stored = taken = 0
+    asked = None if message_ids is None else [UUID(str(message_id)) for message_id in message_ids]
+    with known_tenant(tenant_id):
+        _require_model()
+        while taken < limit:
+            rows = _look(asked, min(OUTBOX_BATCH, limit - taken))
+            if not rows:
+                return Drained(stored, more=False)
+            fresh = [] if alone else [row.pk for row in rows if not row.attempts]
+            if fresh:
+                stored += _store_batch(fresh)
+            stored += sum(_store_alone(row.pk) for row in rows if row.attempts or alone)
+            taken += len(rows)
+    return Drained(stored, more=True)
+
+
+adrain = asynchronous(drain)
+
+
+def take_due() -> list[UUID]:
+    """Messages of the current tenant that nobody works on though they are due, oldest first.
+
+    They are left alone for a while, so that the next sweep does not ask for them again. Those that
+    failed stay due until a worker begins with them.
+    """
+    if not PendingEmbedding.objects.due().exists():
+        return []
+    with transaction.atomic():
+        rows = list(PendingEmbedding.objects.due().unlocked()[:SWEEP_LIMIT])
+        PendingEmbedding.objects.filter(
+            pk__in=[row.pk for row in rows if not row.last_error]
+        ).update(due_at=Now() + SWEEP_PAUSE)
+    return [row.pk for row in rows]
+
+
+def retry_now(message_ids: Sequence[UUID]) -> int:
+    """Let messages that failed be tried again at the next sweep; how many there were."""
+    return PendingEmbedding.objects.filter(pk__in=message_ids).update(due_at=Now())
+
+
+def _require_model() -> None:
+    """Load the model before any row is locked; say on the rows if it cannot be."""
+    try:
+        get_embedder()
+    except EmbeddingModelError as error:
+        PendingEmbedding.objects.workable().update(
+            last_error=_reason(error), due_at=Now() + OUTBOX_BACKOFF
+        )
+        raise
+
+
+def _look(asked: Sequence[UUID] | None, size: int) -> list[PendingEmbedding]:
+    """Rows that may be worked on and that nobody holds, the longest due first."""
+    rows = PendingEmbedding.objects.workable().unlocked()
+    if asked is not None:
+        rows = rows.filter(pk__in=asked)
+    with transaction.atomic():
+        return list(rows.order_by("due_at", "message_id")[:size])
+
+
+def _store_batch(message_ids: Sequence[UUID]) -> int:
+    """Store these together; where that fails, those apart from the culprit. How many stand."""
+    try:
+        return _store(message_ids)
+    except Exception:
+        if not connection.is_usable():
+            raise
+        if len(message_ids) == 1:
+            return _store_alone(message_ids[0])
+        half = len(message_ids) // 2
+        return _store_batch(message_ids[:half]) + _store_batch(message_ids[half:])
+
+
+def _store_alone(message_id: UUID) -> int:
+    """Store this one, noting first that it was begun: 1, or 0 if it failed or is not ours."""
+    if not _begin(message_id):
+        return 0
+    try:
+        return _store([message_id])
+    except Exception as error:
+        if not connection.is_usable():
+            raise
+        PendingEmbedding.objects.filter(pk=message_id).update(last_error=_reason(error))
+        logger.warning("message %s could not be embedded: %s", message_id, error, exc_info=error)
+        return 0
+
+
+def _store(message_ids: Sequence[UUID]) -> int:
+    """Write what the messages ask for and take them out of the outbox, in one transaction."""
+    with transaction.atomic():
+        rows = list(
+            PendingEmbedding.objects.filter(pk__in=message_ids)
+            .unlocked()
+            .select_related("message")
+            .order_by("message__number")
+        )
+        if rows:
+            index_messages([row.message for row in rows])
+            RecallEvent.objects.bulk_create(
+                _recall_event(row.message, row.recall_trace) for row in rows if row.recall_trace
+            )
+            PendingEmbedding.objects.filter(pk__in=[row.pk for row in rows]).delete()
+    return len(rows)
+
+
+def _begin(message_id: UUID) -> bool:
+    """Note on the row that it is tried, and when again if its worker dies; False if it is held."""
+    with transaction.atomic():
+        row = PendingEmbedding.objects.filter(pk=message_id).unlocked().first()
+        if row is None:
+            return False
+        row.attempts += 1
+        row.last_error = UNFINISHED
+        row.due_at = Now() + min(OUTBOX_BACKOFF * 2 ** min(row.attempts, 16), OUTBOX_BACKOFF_MAX)
+        row.save(update_fields=["attempts", "last_error", "due_at"])
+    return True
+
+
+def _recall_event(reply: Message, trace: dict[str, Any]) -> RecallEvent:
+    """What was recalled for the reply, as it was noted when the reply was written."""
+    return RecallEvent(
+        agent_id=reply.agent_id,
+        user_id=reply.user_id,
+        reply=reply,
+        query=trace["query"],
+        hits=trace["hits"],
+        cut=trace["cut"],
+        injected=trace["injected"],
+        abstained=trace["abstained"],
+        embedding_model=trace["embedding_model"],
+        milliseconds=trace["milliseconds"],
+    )
+
+
+def _reason(error: Exception) -> str:
+    """What a human is shown: our own errors speak for themselves, others say their type."""
+    text = str(error) if isinstance(error, KonstructError) else f"{type(error).__name__}: {error}"
+    return text.replace("\0", "")[:2000]
