@@ -1,10 +1,14 @@
 """The Celery application of web, worker and beat."""
 
 import os
+from signal import Signals
 from typing import Any
 
 from celery import Celery
+from celery.signals import worker_process_init
 from kombu import Connection
+
+from konstruct.processes import bind_to_parent
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "konstruct.settings")
 
@@ -25,3 +29,9 @@ class KonstructCelery(Celery):
 app = KonstructCelery("konstruct")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
+
+
+@worker_process_init.connect
+def _end_with_the_worker(**kwargs: Any) -> None:
+    """A child of a killed worker ends too: another worker has its task by then."""
+    bind_to_parent(Signals.SIGKILL, os.getppid())

@@ -1,8 +1,4 @@
-"""Processes that must not outlive what they belong to.
-
-`python -m konstruct.processes COMMAND…` runs a command that the kernel kills with its parent: what
-a supervisor starts does not go on as nobody's child when the supervisor itself is killed.
-"""
+"""Processes that must not outlive what they belong to, and ending those that did."""
 
 import ctypes
 import os
@@ -64,9 +60,3 @@ def working_in(directory: Path, name: str) -> list[psutil.Process]:
         for process in psutil.process_iter(["name", "cwd"])
         if process.info["name"] == name and process.info["cwd"] == str(directory)
     ]
-
-
-if __name__ == "__main__":
-    # Where the parent is already gone its number is unknown; process 1 has adopted us then.
-    bind_to_parent(Signals.SIGKILL, os.getppid() if os.getppid() != 1 else -1)
-    os.execvp(sys.argv[1], sys.argv[1:])  # noqa: S606 (the caller's command is the purpose)

@@ -307,6 +307,10 @@ LOGGING = {
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["console"], "level": LOG_LEVEL},
     "loggers": {
+        # Every task at INFO: the sweepers alone are four lines every five seconds.
+        "celery.app.trace": {"level": "WARNING"},
+        "celery.worker.request": {"level": "WARNING"},
+        "celery.worker.strategy": {"level": "WARNING"},
         "httpx": {"level": "WARNING"},
         "sentence_transformers": {"level": "WARNING"},
     },

@@ -54,6 +54,11 @@ def broker_url(db: int = 1) -> str:
     return f"redis+socket://{valkey_socket()}?virtual_host={db}"
 
 
+def serve_lock() -> Path:
+    """Locked by the server of this home (konstruct/serving.py), with its process id in it."""
+    return home() / "serve.lock"
+
+
 def make_home() -> Path:
     """Create the home, closed to other users of the machine, and return it."""
     path = home()

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 import psutil
 
@@ -72,20 +73,25 @@ def wait_stopped() -> bool:
 
 
 def stop() -> bool:
-    """Stop the services of this home, whoever uses them; whether there was anything to stop."""
+    """Stop this home's server and services, whoever uses them; whether there was any."""
     release()
-    running = [service for service in SERVICES.values() if is_locked(service.guardian)]
-    for service in running:
-        status = _status(service)
-        with contextlib.suppress(psutil.NoSuchProcess):
-            psutil.Process(status.pid).terminate()
+    # The server first: it would start the services again.
+    holders = [places.serve_lock(), *(service.guardian for service in SERVICES.values())]
+    return any([_stop_holder(lock) for lock in holders])  # noqa: C419 (all of them, not the first)
+
+
+def _stop_holder(lock: Path) -> bool:
+    """End the process that holds the lock, whose id is in it; whether there was one."""
+    if not is_locked(lock):
+        return False
     deadline = time.monotonic() + STOP_SECONDS
-    for service in running:
-        while is_locked(service.guardian):
-            if time.monotonic() > deadline:
-                raise EmbeddedError(f"{service.name} does not stop:\n{service.log_tail()}")
-            time.sleep(POLL_SECONDS)
-    return bool(running)
+    with contextlib.suppress(psutil.NoSuchProcess):
+        psutil.Process(int(lock.read_text().split()[0])).terminate()
+    while is_locked(lock):
+        if time.monotonic() > deadline:
+            raise EmbeddedError(f"{lock} is still held by process {lock.read_text()}")
+        time.sleep(POLL_SECONDS)
+    return True
 
 
 @dataclass(frozen=True)

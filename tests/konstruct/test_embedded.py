@@ -17,6 +17,7 @@ from konstruct import embedded
 from konstruct.embedded import places, postgres
 from konstruct.embedded.users import SERVICES
 from konstruct.processes import is_alive
+from tests.konstruct.running import PROJECT, eventually, kill, processes_in
 
 USER = """
 import sys
@@ -25,7 +26,6 @@ embedded.ensure()
 print("ready", flush=True)
 sys.stdin.read()
 """
-PROJECT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -78,34 +78,6 @@ def wait_ready(process: subprocess.Popen[str]) -> None:
 def leave(process: subprocess.Popen[str]) -> None:
     process.communicate("")
     assert process.returncode == 0
-
-
-def processes_in(home: Path) -> list[str]:
-    """Names of the server processes that work in the home, and of its guardians."""
-    servers = [
-        process.info["name"]
-        for process in psutil.process_iter(["name", "cwd"])
-        if Path(process.info["cwd"] or "/").is_relative_to(home.resolve())
-    ]
-    guardians = [
-        service.name
-        for service in SERVICES.values()
-        if embedded.users.is_locked(home / f"{service.name}.guardian")
-    ]
-    return servers + guardians
-
-
-def eventually(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come about in 30 seconds"
-        time.sleep(0.05)
-
-
-def kill(pid: int) -> None:
-    process = psutil.Process(pid)
-    process.kill()
-    eventually(lambda: not is_alive(process))
 
 
 def guardian_of(name: str) -> int:
@@ -221,7 +193,7 @@ def test_a_killed_postmaster_is_replaced_and_its_orphans_are_gone(home: Path, bu
         connection.pgconn.send_query(
             b"SELECT sum(length(md5(n::text))) FROM generate_series(1, 10000000000) n"
         )
-    kill(before)
+    kill(psutil.Process(before))
     eventually(lambda: SERVICES["postgres"].answers())
     assert postmaster() != before
     assert not is_alive(orphan)
@@ -233,7 +205,7 @@ def test_a_killed_valkey_is_replaced_with_its_data(home: Path) -> None:
     with redis.Redis.from_url(embedded.redis_url()) as client:
         client.set("before", "the kill")
     before = valkey_server()
-    kill(before)
+    kill(psutil.Process(before))
     embedded.ensure_valkey()
     assert valkey_server() != before
     with redis.Redis.from_url(embedded.redis_url()) as client:
@@ -244,7 +216,7 @@ def test_a_killed_valkey_is_replaced_with_its_data(home: Path) -> None:
 def test_a_killed_guardian_is_replaced_by_the_next_user(home: Path, name: str) -> None:
     embedded.ensure()
     before = guardian_of(name)
-    kill(before)
+    kill(psutil.Process(before))
     embedded.ensure()
     assert guardian_of(name) != before
     assert sql("SELECT 1") == [(1,)]
@@ -257,7 +229,7 @@ def test_a_killed_guardian_leaves_no_server_behind(
 ) -> None:
     user = new_user(home)
     for name in SERVICES:
-        kill(guardian_of(name))
+        kill(psutil.Process(guardian_of(name)))
     user.kill()
     eventually(lambda: processes_in(home) == [])
 
@@ -276,7 +248,7 @@ def test_everything_killed_and_the_process_ids_given_to_others(home: Path) -> No
     pid_file = SERVICES["postgres"].data / "postmaster.pid"
     written = pid_file.read_text()
     for pid in (guardian_of("postgres"), guardian_of("valkey"), running, valkey_server()):
-        kill(pid)
+        kill(psutil.Process(pid))
     eventually(lambda: processes_in(home) == [])
     pid_file.write_text(written.replace(str(running), str(os.getpid()), 1))
     socket_lock = places.socket_directory() / ".s.PGSQL.5432.lock"
@@ -303,7 +275,7 @@ def test_a_forked_child_is_a_user_after_its_parent(home: Path) -> None:
     parent.stdout.close()
     embedded.ensure_valkey()
     assert embedded.wait_stopped() is False
-    kill(child)
+    kill(psutil.Process(child))
     eventually(lambda: processes_in(home) == [])
 
 

@@ -1,0 +1,42 @@
+"""What tests of real processes share: waiting, killing, and seeing what is left."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+
+from konstruct.embedded.locks import is_locked
+from konstruct.embedded.users import SERVICES
+from konstruct.processes import is_alive
+
+PROJECT = Path(__file__).resolve().parents[2]
+
+
+def eventually(condition: Callable[[], bool]) -> None:
+    """Wait for it, half a minute at most."""
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come about in 30 seconds"
+        time.sleep(0.05)
+
+
+def kill(process: psutil.Process) -> None:
+    """Kill it, and wait until it is dead: a signal is only sent."""
+    process.kill()
+    eventually(lambda: not is_alive(process))
+
+
+def processes_in(home: Path) -> list[str]:
+    """Names of the server processes that work in the home, and of its guardians."""
+    servers = [
+        process.info["name"]
+        for process in psutil.process_iter(["name", "cwd"])
+        if Path(process.info["cwd"] or "/").is_relative_to(home.resolve())
+    ]
+    guardians = [
+        service.name
+        for service in SERVICES.values()
+        if is_locked(home / f"{service.name}.guardian")
+    ]
+    return servers + guardians

@@ -1,0 +1,213 @@
+"""`manage.py serve`, as real processes: what is killed comes back, and at the end none is left."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from konstruct.processes import is_alive
+from tests.konstruct.running import PROJECT, eventually, kill, processes_in
+
+READY = "serves: /admin/ for operators"
+
+
+class Server:
+    """A running `manage.py serve` of a home of its own."""
+
+    def __init__(self, home: Path, port: int) -> None:
+        self.home = home
+        self.url = f"http://127.0.0.1:{port}"
+        self.process = start_serve(home, port)
+        self.printed: list[str] = []
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.printed.append(line)
+            if READY in line:
+                break
+        else:
+            pytest.fail(f"it ended before it was ready: {''.join(self.printed)}")
+
+    def tree(self) -> list[psutil.Process]:
+        ours = psutil.Process(self.process.pid)
+        return [ours, *ours.children(recursive=True)]
+
+    def find(self, *words: str) -> psutil.Process:
+        """The topmost of the server's processes whose command line has all these words."""
+        return next(one for one in self.tree() if set(words) <= set(one.cmdline()))
+
+    def answers(self) -> bool:
+        try:
+            return httpx.get(f"{self.url}/health/ready", timeout=5).is_success
+        except httpx.TransportError:
+            return False
+
+    def finish(self) -> str:
+        """What it printed until its end."""
+        rest, _ = self.process.communicate()
+        return "".join(self.printed) + rest
+
+
+def environment(home: Path) -> dict[str, str]:
+    ours = ("DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL", "KONSTRUCT_DB_ROLE")
+    return {name: value for name, value in os.environ.items() if name not in ours} | {
+        "KONSTRUCT_HOME": str(home)
+    }
+
+
+def start_serve(home: Path, port: int) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "manage.py", "serve", "--port", str(port)],
+        cwd=PROJECT,
+        env=environment(home),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def refusal(home: Path, port: int | str) -> tuple[int, str]:
+    """Exit status and everything printed by a serve that is expected to refuse."""
+    ran = subprocess.run(
+        [sys.executable, "manage.py", "serve", "--port", str(port)],
+        cwd=PROJECT,
+        env=environment(home),
+        capture_output=True,
+        text=True,
+    )
+    return ran.returncode, ran.stdout + ran.stderr
+
+
+def nothing_left(tree: list[psutil.Process], home: Path) -> bool:
+    return not any(map(is_alive, tree)) and processes_in(home) == []
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("serve") / "home"
+
+
+@pytest.fixture(scope="module")
+def server(home: Path) -> Iterator[Server]:
+    running = Server(home, free_port())
+    tree = running.tree()
+    yield running
+    running.process.kill()  # the hardest end of all
+    running.finish()
+    eventually(lambda: nothing_left(tree, home))
+
+
+def test_it_migrates_then_says_where_it_serves(server: Server) -> None:
+    assert server.printed[0].startswith("migrate | public")
+    port = server.url.rpartition(":")[2]
+    assert server.printed[-1].startswith(f"http://localhost:{port} serves: ")
+    assert server.answers()
+
+
+def test_no_warning_comes_from_running_as_whoever_runs_it(server: Server) -> None:
+    printed = "".join(server.printed)
+    for word in ("Warning", "privileges", "CRIT"):
+        assert word not in printed
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("gunicorn",), ("celery", "worker"), ("celery", "beat")],
+    ids=["web", "worker", "beat"],
+)
+def test_what_is_killed_is_started_again_and_its_children_are_gone(
+    server: Server, words: tuple[str, ...]
+) -> None:
+    killed = server.find(*words)
+    children = killed.children(recursive=True)
+    kill(killed)
+    eventually(lambda: not any(map(is_alive, children)))
+    eventually(lambda: any(set(words) <= set(one.cmdline()) for one in server.tree()))
+    eventually(server.answers)
+
+
+def test_a_killed_supervisor_takes_all_with_it_and_all_is_started_again(server: Server) -> None:
+    supervisord = server.find("supervisor.supervisord")
+    before = supervisord.children(recursive=True)
+    assert len(before) >= 3
+    kill(supervisord)
+    eventually(lambda: not any(map(is_alive, before)))
+    eventually(server.answers)
+    assert server.find("celery", "worker") not in before
+    assert server.find("celery", "beat") not in before
+
+
+def test_killed_guardians_are_replaced_without_a_request(server: Server) -> None:
+    for name in ("postgres", "valkey"):
+        lock = server.home / f"{name}.guardian"
+        before = lock.read_text().split()[0]
+        kill(psutil.Process(int(before)))
+        eventually(lambda lock=lock, before=before: lock.read_text().split() != [before, "ready"])
+    eventually(server.answers)
+
+
+def test_a_second_server_of_the_same_home_is_refused_in_one_line(server: Server) -> None:
+    assert refusal(server.home, free_port()) == (
+        1,
+        f"CommandError: Konstruct already runs here (process {server.process.pid}): "
+        "`make stop` ends it\n",
+    )
+
+
+def test_a_taken_port_is_refused_in_one_line_and_nothing_is_started(
+    server: Server, tmp_path: Path
+) -> None:
+    port = int(server.url.rpartition(":")[2])
+    assert refusal(tmp_path / "home", port) == (
+        1,
+        f"CommandError: cannot listen at 127.0.0.1:{port} (Address already in use): "
+        f"choose another port, for example `make run PORT={port + 1}`\n",
+    )
+    assert processes_in(tmp_path / "home") == []
+
+
+@pytest.mark.parametrize("port", ["http", "0", "65536", "-1", "8000.5"])
+def test_what_is_no_port_is_refused_in_one_line_with_status_2(tmp_path: Path, port: str) -> None:
+    status, printed = refusal(tmp_path, port)
+    assert status == 2
+    assert printed.count("\n") == 1
+    assert "--port" in printed
+
+
+def interrupt(server: Server) -> None:
+    server.process.send_signal(signal.SIGINT)
+
+
+def terminate(server: Server) -> None:
+    server.process.send_signal(signal.SIGTERM)
+
+
+def make_stop(server: Server) -> None:
+    subprocess.run(
+        [sys.executable, "-m", "konstruct.embedded", "stop"],
+        cwd=PROJECT,
+        env=environment(server.home),
+        check=True,
+    )
+
+
+@pytest.mark.parametrize("end", [interrupt, terminate, make_stop])
+def test_an_end_in_order_leaves_no_process(tmp_path: Path, end: Callable[[Server], None]) -> None:
+    running = Server(tmp_path / "home", free_port())
+    tree = running.tree()
+    end(running)
+    assert running.finish().endswith("Stopped.\n")
+    assert running.process.returncode == 0
+    assert nothing_left(tree, running.home)
