@@ -129,7 +129,7 @@ def append_turns(
         place = target.place_of(turns[-1])
         if place is not None and place.cleared:
             return
-        before = str(place.before) if place is not None and place.before is not None else ""
+        before = "" if place is None else str(place.before or window_store.FIRST)
         while not window_store.append(target.key, turns, window=size, before=before):
             standing, cleared = target.transcript(size)
             # What the transcript knows is in these turns, or has left the window since.

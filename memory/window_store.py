@@ -14,7 +14,8 @@ from redis.exceptions import ResponseError
 from memory.turns import Turn
 
 # Answers 1 when the turns are in the window (now or already), 0 when it must be rebuilt first: it
-# is missing, it is not a list, or the turn that should stand before these is not in it.
+# is missing, it is not a list, or the turn that should stand before these is not in it (FIRST:
+# there is none, but other messages are in it).
 APPEND = """
 local window, before = tonumber(ARGV[1]), ARGV[2]
 if redis.call('TYPE', KEYS[1]).ok ~= 'list' then return 0 end
@@ -29,7 +30,9 @@ for i = 3, #ARGV, 2 do
   if not known[ARGV[i]] then fresh[#fresh + 1] = ARGV[i + 1] end
 end
 if #fresh == 0 then return 1 end
-if before ~= '' and not known[before] and (with_id > 0 or #held < window) then return 0 end
+if before == 'first' and with_id > 0 then return 0 end
+if before ~= 'first' and before ~= '' and not known[before]
+  and (with_id > 0 or #held < window) then return 0 end
 redis.call('RPUSH', KEYS[1], unpack(fresh))
 redis.call('LTRIM', KEYS[1], -window, -1)
 return 1
@@ -58,6 +61,9 @@ redis.call('RPUSH', KEYS[1], '{"cleared":' .. ARGV[1] .. '}')
 """
 
 
+FIRST = "first"
+
+
 def read(key: str, n: int | None = None) -> list[bytes]:
     """The last n entries (or all), oldest first; none if the list is missing, or is not a list."""
     try:
@@ -73,8 +79,9 @@ def append(key: str, turns: Sequence[Turn], *, window: int, before: str = "") ->
     """Append turns that are not in the window yet; False if it must be rebuilt first.
 
     Args:
-        before: id of the message that ended the turn before these. A window without it has lost
-            something (the cache was away, or came back from an old snapshot).
+        before: id of the message that ended the turn before these, or FIRST. A window without it
+            has lost something: the cache was away, or came back from an old snapshot. Or it has
+            gone on, and these turns have left it already.
     """
     arguments = [part for turn in turns for part in (turn.message_id, turn.encode())]
     return bool(_run(APPEND, key, window, before, *arguments))
