@@ -105,6 +105,7 @@ class Domain(DomainMixin):
                 rf"^{_LABEL}(\.{_LABEL})*\Z", "Give a lower-case host name, without a port."
             )
         ],
+        error_messages={"unique": "This host serves a tenant already."},
         help_text="Host name, without a port.",
     )
 

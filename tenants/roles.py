@@ -10,6 +10,7 @@ OWNER_COMMANDS = frozenset(
     {
         "create_tenant",
         "delete_tenant",
+        "demo",
         "migrate",
         "migrate_schemas",
         "sqlmigrate",

@@ -3,7 +3,8 @@
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import OperationalError
+from django.db import OperationalError, ProgrammingError
+from psycopg.errors import UndefinedTable
 
 from tenants.exceptions import (
     InvalidTenant,
@@ -48,6 +49,10 @@ class KonstructCommand(BaseCommand):
             raise UsageError(str(error)) from error
         except (KonstructError, OperationalError) as error:
             raise CommandError(" ".join(str(error).split())) from error
+        except ProgrammingError as error:
+            if not isinstance(error.__cause__, UndefinedTable):
+                raise
+            raise CommandError("the database is not migrated: run manage.py migrate") from error
 
 
 def tenant_of(slug: str) -> Tenant:

@@ -100,6 +100,7 @@ class Migration(migrations.Migration):
                 (
                     "domain",
                     models.CharField(
+                        error_messages={"unique": "This host serves a tenant already."},
                         help_text="Host name, without a port.",
                         max_length=253,
                         unique=True,

@@ -62,19 +62,19 @@ class Command(KonstructCommand):
             raise UsageError("--parallel must be at least 1")
         _refuse_unknown_target(options)
         tenant_connection().set_schema_to_public()
+        only = _schema_name(options["schema_name"])
         if options["plan"] or options["check_unapplied"]:
-            self._run(options)
+            self._run(only, options)
             return
         _refuse_other_roles()
         with only_one_migrate() as is_alone:
             if not is_alone:
                 raise CommandError("another migrate is running on this database; wait for it")
-            self._run(options)
+            self._run(only, options)
 
-    def _run(self, options: dict[str, Any]) -> None:
+    def _run(self, only: str | None, options: dict[str, Any]) -> None:
         django_options = {name: options[name] for name in DJANGO_OPTIONS}
         django_options["verbosity"] = max(options["verbosity"] - 1, 0)
-        only = _schema_name(options.get("schema_name"))
         outcomes: list[Outcome] = []
         if only == PUBLIC or (only is None and not options["tenant"]):
             outcome = migrate_schema(PUBLIC, django_options)

@@ -1,0 +1,96 @@
+"""The base of tasks enters the tenant, pins it, and leaves it."""
+
+import logging
+from collections.abc import Iterator
+from uuid import UUID, uuid4
+
+import pytest
+from celery import Celery
+from django.contrib.auth.models import User
+from django.db import connection
+
+from tenants import provisioning
+from tenants.celery import TenantTask
+from tenants.context import current_tenant_id, tenant_scope
+from tenants.exceptions import InvalidTenantId, TenantNotServing, TenantPinned, UnknownTenant
+from tenants.models import Tenant
+
+app = Celery("test", set_as_current=False)
+
+
+@app.task(base=TenantTask)
+def seen_inside(tenant_id: str, other: str = "") -> tuple[UUID | None, list[str]]:
+    if other:
+        with tenant_scope(other):
+            pytest.fail("entered")
+    return current_tenant_id(), [user.username for user in User.objects.all()]
+
+
+@app.task(base=TenantTask, bind=True)
+def bound(task: TenantTask, tenant_id: str) -> tuple[str, UUID | None]:
+    return task.name, current_tenant_id()
+
+
+@app.task(base=TenantTask)
+def fails(tenant_id: str) -> None:
+    raise ZeroDivisionError
+
+
+@pytest.fixture(autouse=True)
+def _in_no_tenant_before_and_after() -> Iterator[None]:
+    assert current_tenant_id() is None
+    yield
+    assert current_tenant_id() is None
+    assert connection.pinned_tenant is None
+
+
+def test_a_task_runs_inside_its_tenant(tenant_a: Tenant, tenant_b: Tenant) -> None:
+    for tenant in (tenant_a, tenant_b):
+        with tenant_scope(tenant.id):
+            User.objects.create(username=tenant.slug)
+    assert seen_inside(str(tenant_a.id)) == (tenant_a.id, ["tenant-a"])
+    assert seen_inside.apply([str(tenant_b.id)]).get() == (tenant_b.id, ["tenant-b"])
+    assert seen_inside(tenant_id=tenant_a.id) == (tenant_a.id, ["tenant-a"])
+
+
+def test_a_bound_task_too(tenant_a: Tenant) -> None:
+    result = bound.apply([str(tenant_a.id)]).get()
+    assert result == (bound.name, tenant_a.id)
+
+
+def test_the_tenant_is_left_after_an_error(tenant_a: Tenant) -> None:
+    with pytest.raises(ZeroDivisionError):
+        fails.apply([str(tenant_a.id)], throw=True)
+
+
+def test_a_task_cannot_enter_another_tenant(tenant_a: Tenant, tenant_b: Tenant) -> None:
+    with pytest.raises(TenantPinned):
+        seen_inside(str(tenant_a.id), str(tenant_b.id))
+
+
+def test_a_task_without_a_tenant_is_refused(db: None) -> None:
+    with pytest.raises(InvalidTenantId, match="was called without a tenant_id"):
+        fails()
+
+
+@pytest.mark.parametrize("text", ["", "acme"])
+def test_a_task_with_what_is_no_tenants_id_is_refused(db: None, text: str) -> None:
+    with pytest.raises(InvalidTenantId, match=f"'{text}' is not the id"):
+        fails(text)
+
+
+def test_a_suspended_tenants_task_is_dropped_with_a_line(
+    tenant_a: Tenant, caplog: pytest.LogCaptureFixture
+) -> None:
+    provisioning.suspend_tenant(tenant_a)
+    with caplog.at_level(logging.WARNING, "tenants.celery"):
+        assert seen_inside.apply([str(tenant_a.id)]).state == "IGNORED"
+    assert caplog.messages == [f"task {seen_inside.name} dropped: tenant 'tenant-a' is suspended"]
+    with pytest.raises(TenantNotServing):
+        seen_inside(str(tenant_a.id))
+
+
+def test_a_task_of_a_tenant_that_is_gone_is_dropped(db: None) -> None:
+    assert seen_inside.apply([str(uuid4())]).state == "IGNORED"
+    with pytest.raises(UnknownTenant):
+        seen_inside(str(uuid4()))

@@ -1,0 +1,225 @@
+"""The operators' commands, as the processes that they are: output, errors, exit status."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import CommandError, call_command, get_commands, load_command_class
+from django.db import connection
+
+from tenants.context import tenant_scope
+from tenants.management.base import KonstructCommand
+from tenants.management.commands import create_tenant_admin
+from tenants.models import Domain, Tenant
+from tenants.roles import OWNER_COMMANDS
+
+PROJECT = Path(__file__).resolve().parents[2]
+# Commands of these packages are ours.
+OURS = {"tenants", "memory", "konstruct", "konstruct.orchestrator", "konstruct.api"}
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a command ended."""
+
+    status: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def manage(process_environment: dict[str, str]) -> Callable[..., Ran]:
+    """Run manage.py as an operator does."""
+
+    def run(*arguments: str, **environment: str) -> Ran:
+        ran = subprocess.run(
+            [sys.executable, "manage.py", *arguments],
+            cwd=PROJECT,
+            env={**process_environment, **environment},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return Ran(ran.returncode, ran.stdout, ran.stderr)
+
+    return run
+
+
+def test_a_tenants_life(manage: Callable[..., Ran]) -> None:
+    created = manage("create_tenant", "acme", "--name", "Acme Inc.", "--domain", "acme.example")
+    tenant = Tenant.objects.get(slug="acme")
+    assert created == Ran(0, f"created tenant acme ({tenant.id}) at acme.example\n", "")
+    again = manage("create_tenant", "acme")
+    assert again == Ran(2, "", "UsageError: tenant 'acme' exists already\n")
+
+    listed = manage("list_tenants")
+    assert (listed.status, listed.err) == (0, "")
+    lines = [line.split(maxsplit=5) for line in listed.out.splitlines()]
+    day = f"{tenant.created_at:%Y-%m-%d}"
+    assert lines[0] == ["SLUG", "STATE", "DOMAINS", "CREATED", "ID", "NAME"]
+    assert lines[1] == ["acme", "active", "acme.example", day, str(tenant.id), "Acme Inc."]
+
+    person = manage("create_tenant_admin", "--tenant", "acme", "--username", "ada")
+    first, second = person.out.splitlines()
+    assert (person.status, person.err, first) == (0, "", "created user ada of tenant acme")
+    with tenant_scope(tenant.id):
+        assert User.objects.get(username="ada").check_password(second.removeprefix("password: "))
+
+    assert manage("delete_tenant", "acme", "--yes") == Ran(0, "deleted tenant acme\n", "")
+    assert not Tenant.objects.filter(slug="acme").exists()
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["create_tenant"], "the following arguments are required: slug (--help shows how)"),
+        (["create_tenant", "Acme"], "slug: Use lower-case letters, digits and inner hyphens"),
+        (["create_tenant", "tenant-a"], "tenant 'tenant-a' exists already"),
+        (["create_tenant", "acme", "--size", "9"], "unrecognized arguments: --size 9"),
+        (["create_tenant_admin", "--username", "ada"], "are required: --tenant"),
+        (["create_tenant_admin", "--tenant", "acme", "--username", "ada"], "no tenant is called"),
+        (
+            ["delete_tenant", "acme", "--yes"],
+            "no tenant is called 'acme' (list_tenants shows them)",
+        ),
+        (["delete_tenant", "tenant-a"], "nobody is there to confirm: pass --yes"),
+        (["migrate", "--parallel", "0"], "--parallel must be at least 1"),
+        (["migrate", "--parallel", "many"], "argument --parallel: invalid int value: 'many'"),
+        (["migrate", "--schema", "acme"], "no tenant is called 'acme'"),
+        (["migrate", "--shared", "--tenant"], "not allowed with argument"),
+        (["migrate", "nothing"], "No installed app with label 'nothing'."),
+        (["migrate", "sessions", "0099"], "no migration of 'sessions' is called '0099'"),
+    ],
+)
+def test_wrong_arguments_are_one_clear_line_and_status_2(
+    arguments: list[str],
+    line: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sys.stdin", StringIO())
+    command = load_command_class(get_commands()[arguments[0]], arguments[0])
+    with pytest.raises(SystemExit) as ended:
+        command.run_from_argv(["manage.py", *arguments])
+    err = capsys.readouterr().err
+    assert ended.value.code == 2
+    assert err.count("\n") == 1
+    assert line in err
+
+
+def test_migrate_as_the_application_is_refused(manage: Callable[..., Ran]) -> None:
+    ran = manage("migrate", KONSTRUCT_DB_ROLE="app")
+    assert (ran.status, ran.out) == (1, "")
+    assert ran.err.startswith(
+        "CommandError: migrate must run as konstruct_owner, not as konstruct_app"
+    )
+    assert ran.err.count("\n") == 1
+
+
+def test_a_database_that_does_not_answer_is_one_line(manage: Callable[..., Ran]) -> None:
+    ran = manage("list_tenants", DATABASE_URL="postgresql://konstruct_app@127.0.0.1:1/konstruct")
+    assert (ran.status, ran.out) == (1, "")
+    assert ran.err.startswith("CommandError: connection failed")
+    assert ran.err.count("\n") == 1
+
+
+def test_every_command_of_ours_reports_errors_alike() -> None:
+    ours = {name: app for name, app in get_commands().items() if app in OURS}
+    for name, app in ours.items():
+        assert isinstance(load_command_class(app, name), KonstructCommand), name
+    assert set(ours) >= {
+        "migrate",
+        "migrate_schemas",
+        "create_tenant",
+        "list_tenants",
+        "delete_tenant",
+        "create_tenant_admin",
+    }
+
+
+def test_the_commands_that_need_the_owner_exist() -> None:
+    assert set(get_commands()) >= OWNER_COMMANDS
+
+
+def answer(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setattr("builtins.input", lambda prompt: text)
+
+
+def test_a_deletion_that_is_not_confirmed_deletes_nothing(
+    tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer(monkeypatch, "yes")
+    with pytest.raises(CommandError, match="not deleted"):
+        call_command("delete_tenant", "tenant-a")
+    assert Tenant.objects.get(slug="tenant-a").state == "active"
+    assert Domain.objects.filter(domain="tenant-a.localhost").exists()
+
+
+def admin_of(tenant: Tenant, **options: str) -> str:
+    out = StringIO()
+    call_command("create_tenant_admin", tenant=tenant.slug, username="ada", stdout=out, **options)
+    return out.getvalue()
+
+
+def test_an_admin_belongs_to_one_tenant(tenant_a: Tenant, tenant_b: Tenant) -> None:
+    out = admin_of(tenant_a, password="correct horse battery", email="ada@example.org")
+    assert out == "created user ada of tenant tenant-a\n"
+    with tenant_scope(tenant_a.id):
+        ada = User.objects.get()
+        assert (ada.username, ada.email, ada.is_staff, ada.is_superuser) == (
+            "ada",
+            "ada@example.org",
+            True,
+            True,
+        )
+        assert ada.check_password("correct horse battery")
+    with tenant_scope(tenant_b.id):
+        assert not User.objects.exists()
+    assert not User.objects.exists()
+
+
+def test_an_admins_password_may_come_from_the_environment(
+    tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(create_tenant_admin.PASSWORD_VARIABLE, "correct horse battery")
+    assert admin_of(tenant_a) == "created user ada of tenant tenant-a\n"
+    with tenant_scope(tenant_a.id):
+        assert User.objects.get().check_password("correct horse battery")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"password": "short"}, "This password is too short."),
+        ({"password": ""}, "the password is empty"),
+        ({"password": "correct horse battery", "email": "nowhere"}, "Enter a valid email address."),
+    ],
+)
+def test_an_admin_that_cannot_be_made_is_refused(
+    tenant_a: Tenant, options: dict[str, str], message: str
+) -> None:
+    with pytest.raises(CommandError, match=message) as caught:
+        admin_of(tenant_a, **options)
+    assert caught.value.returncode == 2
+    with tenant_scope(tenant_a.id):
+        assert not User.objects.exists()
+
+
+def test_the_same_admin_twice_is_refused(tenant_a: Tenant) -> None:
+    admin_of(tenant_a, password="correct horse battery")
+    with pytest.raises(CommandError, match="A user with that username already exists"):
+        admin_of(tenant_a, password="correct horse battery")
+
+
+def test_a_command_leaves_no_tenant_behind(tenant_a: Tenant) -> None:
+    admin_of(tenant_a, password="correct horse battery")
+    assert connection.schema_name == "public"
+    assert os.environ.get("KONSTRUCT_DB_ROLE") is None

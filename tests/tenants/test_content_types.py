@@ -1,0 +1,55 @@
+"""Content types are cached for one connection in one schema."""
+
+from threading import Thread
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.contrib.contenttypes.models import ContentType
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from tenants.context import tenant_scope
+from tenants.models import Tenant
+
+
+def test_they_are_cached_inside_a_tenant(tenant_a: Tenant, django_assert_num_queries: Any) -> None:
+    with tenant_scope(tenant_a.id):
+        with django_assert_num_queries(1):
+            found = ContentType.objects.get_for_model(User)
+        with django_assert_num_queries(0):
+            assert ContentType.objects.get_for_model(User) == found
+            assert ContentType.objects.get_for_id(found.pk) == found
+
+
+def test_they_are_forgotten_with_the_tenant(
+    tenant_a: Tenant, tenant_b: Tenant, django_assert_num_queries: Any
+) -> None:
+    with tenant_scope(tenant_a.id):
+        ContentType.objects.get_for_model(User)
+    with tenant_scope(tenant_b.id), django_assert_num_queries(1):
+        ContentType.objects.get_for_model(User)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_another_thread_neither_reads_nor_empties_ours(
+    tenant_a: Tenant, tenant_b: Tenant, django_assert_num_queries: Any
+) -> None:
+    queries = []
+
+    def read_in_b() -> None:
+        try:
+            with tenant_scope(tenant_b.id), CaptureQueriesContext(connection) as captured:
+                ContentType.objects.get_for_model(User)
+            queries.append(len(captured))
+        finally:
+            connection.close()
+
+    with tenant_scope(tenant_a.id):
+        ContentType.objects.get_for_model(User)
+        other = Thread(target=read_in_b)
+        other.start()
+        other.join()
+        with django_assert_num_queries(0):
+            ContentType.objects.get_for_model(User)
+    assert queries == [1]
