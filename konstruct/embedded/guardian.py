@@ -66,20 +66,14 @@ class _Guardian:
     def run(self) -> None:
         """Guard, then stop the service while no new user can come in."""
         self._status("starting")
-        self.socket_lock_path = make_socket_directory() / f"{self.service.name}.lock"
-        # Held by a guardian whose home was removed and made anew, until it notices.
-        socket_lock = _patient_lock(self.socket_lock_path, seconds=STOP_SECONDS)
-        if socket_lock is None:
-            raise EmbeddedError(
-                f"{self.socket_lock_path} is locked: is another {self.service.name} on it?"
-            )
+        socket_lock, socket_lock_path = _lock_sockets(self.service.name)
         users = None
         failures = 0
         try:
             while not self.stopping:
                 if not is_file(self.lock, self.service.guardian):
                     return  # the home was removed: nobody can find this service any more
-                if not is_file(socket_lock, self.socket_lock_path):
+                if not is_file(socket_lock, socket_lock_path):
                     return  # the sockets were: the next user starts another guardian
                 users = try_lock(self.service.users, shared=False)
                 if users is not None:
@@ -101,6 +95,7 @@ class _Guardian:
                 self._wait(TICK_RUNNING if self.ready else TICK_STARTING)
         finally:
             self._stop()
+            _remove_sockets(socket_lock, socket_lock_path)
             # Locked until here, so that no new user takes a stopping server for a running one.
             if users is not None:
                 os.close(users)
@@ -130,6 +125,28 @@ class _Guardian:
 def _write_status(lock: int, status: str) -> None:
     # Of one length, so that a reader never sees the end of an older one.
     os.pwrite(lock, f"{os.getpid()} {status}".ljust(32).encode(), 0)
+
+
+def _lock_sockets(name: str) -> tuple[int, Path]:
+    """A lock in the directory of the sockets, where a guardian of a removed home may still be."""
+    deadline = time.monotonic() + STOP_SECONDS
+    while True:
+        with contextlib.suppress(FileNotFoundError):  # another guardian removed the directory
+            path = make_socket_directory() / f"{name}.lock"
+            descriptor = try_lock(path, shared=False)
+            if descriptor is not None:
+                return descriptor, path
+        if time.monotonic() > deadline:
+            raise EmbeddedError(f"{path} is locked: is another {name} on it?")
+        time.sleep(TICK_STARTING)
+
+
+def _remove_sockets(lock: int, path: Path) -> None:
+    """Remove our lock, and the directory with the last one."""
+    if is_file(lock, path):
+        path.unlink()
+    with contextlib.suppress(OSError):
+        path.parent.rmdir()
 
 
 def _patient_lock(path: Path, seconds: float) -> int | None:

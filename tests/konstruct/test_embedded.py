@@ -168,6 +168,7 @@ def test_data_survives_a_restart(home: Path) -> None:
         client.rpush("kept", "lighthouse")
     assert embedded.wait_stopped() is True
     assert processes_in(home) == []
+    assert not places.socket_directory().exists()
     embedded.ensure()
     assert sql("SELECT word FROM kept") == [("lighthouse",)]
     with redis.Redis.from_url(embedded.redis_url(), decode_responses=True) as client:

@@ -190,10 +190,6 @@ def interrupt(server: Server) -> None:
     server.process.send_signal(signal.SIGINT)
 
 
-def terminate(server: Server) -> None:
-    server.process.send_signal(signal.SIGTERM)
-
-
 def make_stop(server: Server) -> None:
     subprocess.run(
         [sys.executable, "-m", "konstruct.embedded", "stop"],
@@ -203,11 +199,16 @@ def make_stop(server: Server) -> None:
     )
 
 
-@pytest.mark.parametrize("end", [interrupt, terminate, make_stop])
-def test_an_end_in_order_leaves_no_process(tmp_path: Path, end: Callable[[Server], None]) -> None:
-    running = Server(tmp_path / "home", free_port())
+@pytest.fixture(scope="module")
+def other_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("ends") / "home"
+
+
+@pytest.mark.parametrize("end", [interrupt, make_stop])
+def test_an_end_in_order_leaves_no_process(other_home: Path, end: Callable[[Server], None]) -> None:
+    running = Server(other_home, free_port())
     tree = running.tree()
     end(running)
     assert running.finish().endswith("Stopped.\n")
     assert running.process.returncode == 0
-    assert nothing_left(tree, running.home)
+    assert nothing_left(tree, other_home)
