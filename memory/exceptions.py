@@ -1,5 +1,7 @@
 """Errors of memory. Each message names the offending value and says what to do."""
 
+from uuid import UUID
+
 from tenants.exceptions import KonstructError
 
 
@@ -13,3 +15,15 @@ class WindowNotCleared(KonstructError):
 
 class EmbeddingModelError(KonstructError):
     """The embedding model cannot be found, loaded or used with the 384 dimensions of the tables."""
+
+
+class FactNotFound(KonstructError, LookupError):
+    """The tenant has no such fact."""
+
+
+class DuplicateFact(KonstructError, ValueError):
+    """A fact was to be changed into one that stands already."""
+
+    def __init__(self, memory_id: UUID) -> None:
+        super().__init__(f"fact {memory_id} says the same of the same agent and user")
+        self.memory_id = memory_id

@@ -50,26 +50,34 @@ class MemoryEntryQuerySet(models.QuerySet):
         """Whose metadata fulfils the filters: see `memory.fact_filters`."""
         found = self
         for condition in parse_filters(filters):
-            matches = _attributes(condition).values("memory_id")
+            matches = attributes_that_fulfil(condition).values("memory_id")
             if condition.operator == "missing":
                 found = found.exclude(memory_id__in=matches)
             else:
                 found = found.filter(memory_id__in=matches)
         return found
 
-    def nearest(self, embedding: Sequence[float], embedding_model: str) -> Self:
-        """By falling cosine similarity, as `score`; only vectors of the same model compare."""
+    def comparable(self, embedding_model: str) -> Self:
+        """Only vectors of this model: those of two models point anywhere."""
+        return self.filter(embedding_model=embedding_model)
+
+    def nearest(self, embedding: Sequence[float]) -> Self:
+        """By falling cosine similarity, as `score`; every row is compared.
+
+        The distance is added to nothing, or Postgres could walk the HNSW index, and stop when it
+        has met enough rows of anybody's.
+        """
         distance = CosineDistance("embedding", embedding)
-        return (
-            self.filter(embedding_model=embedding_model)
-            .annotate(score=1.0 - distance)
-            # Added to nothing, so that Postgres compares all rows that are left, instead of
-            # walking the index until enough of anybody's rows have been met.
-            .order_by(distance + 0.0, "memory_id")
+        return self.annotate(score=1.0 - distance).order_by(
+            distance + 0.0, "-created_at", "memory_id"
         )
 
+    def about_nearest(self, embedding: Sequence[float]) -> Self:
+        """Nearly by falling cosine similarity, in an order that the HNSW index has."""
+        return self.order_by(CosineDistance("embedding", embedding))
 
-def _attributes(condition: Condition) -> models.QuerySet[Any]:
+
+def attributes_that_fulfil(condition: Condition) -> models.QuerySet[Any]:
     """The attributes that fulfil a condition, found by a b-tree."""
     attributes = apps.get_model("memory", "MemoryAttribute").objects.filter(key=condition.key)
     if condition.operator in ("exists", "missing"):

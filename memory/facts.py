@@ -5,10 +5,12 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import structlog
-from django.db import IntegrityError, models, transaction
+from django.db import models, transaction
+from django.db.models.expressions import DatabaseDefault
+from django.utils import timezone
 
 from memory.arguments import (
     count_argument,
@@ -18,32 +20,30 @@ from memory.arguments import (
     uuid_argument,
     vector_argument,
 )
-from memory.conf import NEAR_DUPLICATE
+from memory.conf import EXACT_ROWS, HNSW_CANDIDATES_PER_ROW, HNSW_EF_SEARCH, NEAR_DUPLICATE
 from memory.embeddings import embed, model_version
 from memory.entering import known_tenant
 from memory.exceptions import InvalidArgument
 from memory.fact_filters import values_of
-from memory.fact_models import MemoryAttribute, MemoryEntry, server_clock
+from memory.fact_models import MemoryEntry
 from memory.fact_querysets import MemoryEntryQuerySet
+from memory.fact_versions import (
+    UNCHANGED,
+    Change,
+    Unchanged,
+    insert,
+    replace,
+    same_scope,
+    standing_entry,
+)
 from memory.fields import digest
+from memory.hnsw import walking_hnsw
 from tenants.context import asynchronous, current_tenant_id, tenant_connection
-from tenants.exceptions import KonstructError, UnknownTenant
+from tenants.exceptions import UnknownTenant
 
 logger = structlog.get_logger(__name__)
 
 NEAR_DUPLICATES_REPORTED = 5
-
-
-class FactNotFound(KonstructError, LookupError):
-    """The tenant has no such fact."""
-
-
-class DuplicateFact(KonstructError, ValueError):
-    """A fact was to be changed into one that stands already."""
-
-    def __init__(self, memory_id: UUID) -> None:
-        super().__init__(f"fact {memory_id} says the same of the same agent and user")
-        self.memory_id = memory_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +55,6 @@ class Stored:
     created: bool
     # Facts that say nearly the same, nearest first; each has its cosine similarity as `score`.
     near_duplicates: tuple[MemoryEntry, ...] = ()
-
-
-class _Unchanged:
-    """An argument that was left out, where None means something."""
-
-
-UNCHANGED = _Unchanged()
 
 
 class LongTermMemory:
@@ -94,31 +87,19 @@ class LongTermMemory:
         """
         with _inside(_tenant_of(entry)) as tenant_id:
             entry.tenant_id = tenant_id
-            values = _checked(entry)
-            standing = _standing(entry)
-            if standing is not None and _is_so(standing):
+            _check(entry)
+            standing = standing_entry(entry)
+            if standing is not None and (_is_so(standing) or not _will_be_so(entry)):
+                return Stored(standing.memory_id, created=False)
+            if standing is not None:
+                with transaction.atomic():
+                    replace(standing.memory_id, _revival(entry))
                 return Stored(standing.memory_id, created=False)
             entry.embedding = _vector_of(entry)
             entry.embedding_model = model_version()
-            with transaction.atomic():
-                if standing is not None:
-                    # It had run out, or was to begin later: now it is so, as stored now.
-                    revived = _replace(
-                        standing.memory_id,
-                        content=entry.content,
-                        metadata=entry.metadata,
-                        embedding=entry.embedding,
-                        valid_from=None,
-                        valid_to=entry.valid_to,
-                        expires_at=entry.expires_at,
-                    )
-                    return Stored(revived.memory_id, created=False)
-                try:
-                    with transaction.atomic():
-                        entry.save(force_insert=True)
-                except IntegrityError as error:
-                    return Stored(_winner(entry, error).memory_id, created=False)
-                _write_attributes(entry, values)
+            stored = insert(entry)
+            if stored is not entry:
+                return Stored(stored.memory_id, created=False)
             near = _near_duplicates(entry)
         if near:
             logger.info(
@@ -137,8 +118,8 @@ class LongTermMemory:
         content: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         valid_from: datetime | None = None,
-        valid_to: datetime | _Unchanged | None = UNCHANGED,
-        expires_at: datetime | _Unchanged | None = UNCHANGED,
+        valid_to: datetime | Unchanged | None = UNCHANGED,
+        expires_at: datetime | Unchanged | None = UNCHANGED,
     ) -> MemoryEntry:
         """Change a fact; what was known before stays, as a version that was so until now.
 
@@ -159,14 +140,16 @@ class LongTermMemory:
             # Embedded before the transaction, which others wait for.
             embedding = None if content is None else embed([content])[0]
             with transaction.atomic():
-                return _replace(
+                return replace(
                     identity,
-                    content=content,
-                    metadata=metadata,
-                    embedding=embedding,
-                    valid_from=_moment("valid_from", valid_from),
-                    valid_to=valid_to,
-                    expires_at=expires_at,
+                    Change(
+                        content=content,
+                        embedding=embedding,
+                        metadata=metadata,
+                        valid_from=_moment("valid_from", valid_from),
+                        valid_to=_left_or_moment("valid_to", valid_to),
+                        expires_at=_left_or_moment("expires_at", expires_at),
+                    ),
                 )
 
     def delete(self, memory_id: UUID | str, tenant_id: UUID | str) -> bool:
@@ -218,7 +201,7 @@ class LongTermMemory:
         vector = embed([query])[0] if isinstance(query, str) else vector_argument("query", query)
         with suppress(UnknownTenant), _inside(tenant_id) as entered:
             rows = _selected(entered, agent_id, user_id, shared_only, filters, at)
-            found = rows.nearest(vector, model_version())[:limit]
+            found = _nearest(rows.comparable(model_version()), vector, limit)
             return [entry for entry in found if entry.score >= threshold]
         return []
 
@@ -320,6 +303,18 @@ def _selected(
     return rows.with_metadata(filters) if filters else rows
 
 
+def _nearest(rows: MemoryEntryQuerySet, vector: Sequence[float], limit: int) -> list[MemoryEntry]:
+    """The nearest rows: all are compared while they are few, else what HNSW takes for near."""
+    if rows[: EXACT_ROWS + 1].count() > EXACT_ROWS:
+        candidates = max(limit * HNSW_CANDIDATES_PER_ROW, HNSW_EF_SEARCH)
+        with walking_hnsw():
+            near = [*rows.about_nearest(vector).values_list("memory_id", flat=True)[:candidates]]
+        # With fewer in hand than asked for, the index gave up before it had met all rows.
+        if len(near) == candidates:
+            rows = rows.filter(memory_id__in=near)
+    return [*rows.nearest(vector)[:limit]]
+
+
 def _tenant_of(entry: MemoryEntry) -> UUID | str:
     """The tenant that an entry names, or else the one that its maker is in."""
     if isinstance(entry.tenant_id, UUID | str):
@@ -330,19 +325,19 @@ def _tenant_of(entry: MemoryEntry) -> UUID | str:
     return current
 
 
-def _checked(entry: MemoryEntry) -> list[tuple[str, Any]]:
-    """Put an entry's fields into their types; returns its metadata's values."""
+def _check(entry: MemoryEntry) -> None:
+    """Put an entry's fields into their types, or say which of them cannot be."""
     _content(entry.content)
     if entry.agent_id is not None:
         entry.agent_id = uuid_argument("agent_id", entry.agent_id)
     if entry.user_id is not None:
         id_argument("user_id", entry.user_id)
     entry.metadata = {} if entry.metadata is None else entry.metadata
+    values_of(entry.metadata)
     for name in ("valid_from", "valid_to", "expires_at"):
         value = getattr(entry, name)
-        if isinstance(value, datetime):
+        if not isinstance(value, DatabaseDefault):
             _moment(name, value)
-    return values_of(entry.metadata)
 
 
 def _content(content: str) -> None:
@@ -356,122 +351,43 @@ def _moment(name: str, value: datetime | None) -> datetime | None:
     return value
 
 
+def _left_or_moment(name: str, value: datetime | Unchanged | None) -> datetime | Unchanged | None:
+    return value if isinstance(value, Unchanged) else _moment(name, value)
+
+
 def _vector_of(entry: MemoryEntry) -> list[float]:
     if entry.embedding is None:
         return embed([entry.content])[0]
     return vector_argument("embedding", entry.embedding)
 
 
-def _standing(entry: MemoryEntry) -> MemoryEntry | None:
-    """The entry that says the same of the same agent and user."""
-    return (
-        MemoryEntry.objects.of_tenant(entry.tenant_id)
-        .entries()
-        .filter(
-            content_digest=digest(entry.content),
-            **_same_or_null(agent_id=entry.agent_id, user_id=entry.user_id),
-        )
-        .first()
-    )
-
-
-def _same_or_null(**values: Any) -> dict[str, Any]:
-    return {
-        f"{name}__isnull" if value is None else name: True if value is None else value
-        for name, value in values.items()
-    }
+def _near_duplicates(entry: MemoryEntry) -> tuple[MemoryEntry, ...]:
+    scope = same_scope(entry).as_of().comparable(entry.embedding_model)
+    scope = scope.exclude(memory_id=entry.memory_id)
+    others = _nearest(scope, entry.embedding, NEAR_DUPLICATES_REPORTED)
+    return tuple(other for other in others if other.score >= NEAR_DUPLICATE)
 
 
 def _is_so(entry: MemoryEntry) -> bool:
     return MemoryEntry.objects.filter(memory_id=entry.memory_id).as_of().exists()
 
 
-def _winner(entry: MemoryEntry, error: IntegrityError) -> MemoryEntry:
-    """The entry that somebody else stored between our look and our insert."""
-    standing = _standing(entry) if _constraint(error) == "fact_content" else None
-    if standing is None:
-        raise InvalidArgument(
-            f"fact {entry.memory_id} cannot be stored ({_constraint(error)}); change a fact that"
-            " stands with update()"
-        ) from error
-    return standing
-
-
-def _constraint(error: IntegrityError) -> str | None:
-    name: str | None = getattr(getattr(error.__cause__, "diag", None), "constraint_name", None)
-    return name
-
-
-def _replace(
-    identity: UUID,
-    *,
-    content: str | None,
-    metadata: Mapping[str, Any] | None,
-    embedding: list[float] | None,
-    valid_from: datetime | None,
-    valid_to: datetime | _Unchanged | None,
-    expires_at: datetime | _Unchanged | None,
-) -> MemoryEntry:
-    """Put the entry's row aside as a version, and the new values in its place."""
-    entry = MemoryEntry.objects.select_for_update().entries().filter(memory_id=identity).first()
-    if entry is None:
-        raise FactNotFound(f"there is no fact {identity}")
-    # Asked for after the lock was had: the version that another writer made meanwhile is older.
-    now = MemoryEntry.objects.filter(memory_id=identity).values_list(server_clock()).get()[0]
-    since = valid_from or now
-    if since > now or (valid_from and since <= entry.valid_from):
-        raise InvalidArgument(
-            f"valid_from={since.isoformat()} is not between {entry.valid_from.isoformat()}, since"
-            " when the old version is so, and now"
-        )
-    old = MemoryEntry.objects.get(memory_id=identity)
-    old.memory_id = uuid4()
-    old.version_of = identity
-    old.valid_to = max(since, old.valid_from) if old.valid_to is None else min(since, old.valid_to)
-    old.save(force_insert=True)
-    MemoryAttribute.objects.filter(memory_id=identity).update(memory_id=old.memory_id)
-
-    if content is not None and embedding is not None:
-        entry.content = content
-        entry.embedding = embedding
-        entry.embedding_model = model_version()
-    if metadata is not None:
-        entry.metadata = dict(metadata)
-    if not isinstance(valid_to, _Unchanged):
-        entry.valid_to = valid_to
-    if not isinstance(expires_at, _Unchanged):
-        entry.expires_at = expires_at
-    entry.valid_from = since
-    entry.updated_at = now
-    entry.supersedes = old.memory_id
-    try:
-        with transaction.atomic():
-            entry.save(force_update=True)
-    except IntegrityError as error:
-        raise DuplicateFact(_winner(entry, error).memory_id) from error
-    _write_attributes(entry, values_of(entry.metadata))
-    return entry
-
-
-def _write_attributes(entry: MemoryEntry, values: list[tuple[str, Any]]) -> None:
-    MemoryAttribute.objects.bulk_create(
-        MemoryAttribute(
-            memory_id=entry.memory_id,
-            key=key,
-            kind=value.kind,
-            text=value.text,
-            number=value.number,
-        )
-        for key, value in values
+def _will_be_so(entry: MemoryEntry) -> bool:
+    """Whether a fact that is not stored yet would be so now."""
+    now = timezone.now()
+    since = entry.valid_from
+    return (
+        (not isinstance(since, datetime) or since <= now)
+        and (entry.valid_to is None or entry.valid_to > now)
+        and (entry.expires_at is None or entry.expires_at > now)
     )
 
 
-def _near_duplicates(entry: MemoryEntry) -> tuple[MemoryEntry, ...]:
-    others = (
-        MemoryEntry.objects.of_tenant(entry.tenant_id)
-        .as_of()
-        .filter(**_same_or_null(agent_id=entry.agent_id, user_id=entry.user_id))
-        .exclude(memory_id=entry.memory_id)
-        .nearest(entry.embedding, entry.embedding_model)[:NEAR_DUPLICATES_REPORTED]
+def _revival(entry: MemoryEntry) -> Change:
+    """A fact that had run out, or was to begin later, is so from now on."""
+    return Change(
+        metadata=entry.metadata,
+        valid_to=entry.valid_to,
+        expires_at=entry.expires_at,
+        from_now=True,
     )
-    return tuple(other for other in others if other.score >= NEAR_DUPLICATE)
