@@ -206,6 +206,9 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
     "visibility_timeout": 120,
     "socket_connect_timeout": 2,
     "socket_timeout": 30,
+    # Of publishing: by default kombu would sleep for six seconds between its tries.
+    "max_retries": 1,
+    "interval_start": 0,
 }
 CELERY_TASK_PUBLISH_RETRY = False
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False

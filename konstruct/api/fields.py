@@ -9,9 +9,9 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 
 NOT_BLANK = RegexValidator(r"\S", "This may not be blank.")
-# Channel-native ids are any text, but nothing that could break a log line or a key.
+# Channel-native ids are any text, but nothing that breaks a line. (CharField refuses NUL itself.)
 NO_CONTROL_CHARACTERS = RegexValidator(
-    r"\A[^\x00-\x1f\x7f]*\Z", "Control characters, such as line breaks and NUL, are not allowed."
+    r"\A[^\x01-\x1f\x7f]*\Z", "Control characters, such as line breaks, are not allowed."
 )
 
 

@@ -33,9 +33,10 @@ class AgentAdmin(ModelAdmin):
                 "fields": (
                     "recall_mode",
                     "recall_top_k",
-                    "recall_gate",
-                    "recall_keep",
                     "recall_neighbours",
+                    "recall_gate",
+                    "recall_open_at",
+                    "recall_keep_at",
                     "recall_weights",
                 )
             },

@@ -76,7 +76,7 @@ def alternating_turns(turns: Iterable[Mapping[str, Any]]) -> list[dict[str, str]
     return result
 
 
-def recalled_line(*, content: str, speaker: str, said_at: datetime | None) -> str:
+def recalled_line(content: str, speaker: str, said_at: datetime | None) -> str:
     """Return one memory with its date and speaker: without them "yesterday" means nothing."""
     when = f"[{said_at:%A, %Y-%m-%d %H:%M}] " if said_at else ""
     return f"{when}{speaker}: {content}"

@@ -12,6 +12,7 @@ from konstruct.orchestrator.exceptions import IdempotencyKeyReused
 from konstruct.orchestrator.tasks import handle_message
 from memory.models import Message, Role
 from memory.transcript import record_message
+from tenants.context import tenant_scope
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ def accept(incoming: Incoming, *, tenant_id: UUID) -> tuple[Message, bool]:
     The same idempotency key again returns the message that stands, and False. Raises
     IdempotencyKeyReused if that one says something else.
     """
-    with transaction.atomic():
+    with tenant_scope(tenant_id), transaction.atomic():
         message, created = record_message(
             tenant_id=tenant_id,
             agent_id=incoming.agent_id,
@@ -58,7 +59,7 @@ def retry_reply(message_id: UUID, *, tenant_id: UUID) -> None:
 
     Raises NothingToRetry if it was not.
     """
-    with transaction.atomic():
+    with tenant_scope(tenant_id), transaction.atomic():
         outbox.retry(message_id)
         _ring_on_commit(tenant_id, message_id)
 
@@ -75,6 +76,6 @@ def _require_same(standing: Message, incoming: Incoming) -> None:
     ]
     if different:
         raise IdempotencyKeyReused(
-            f"Idempotency-Key {incoming.idempotency_key!r} already stands for message {standing.id},"
-            f" whose {', '.join(different)} differ. Send a new key with a new message."
+            f"Idempotency-Key {incoming.idempotency_key!r} stands for message {standing.id}, "
+            f"whose {', '.join(different)} differ. Send a new key with a new message."
         )

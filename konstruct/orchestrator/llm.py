@@ -49,6 +49,7 @@ class LanguageModel(Protocol):
         ...
 
 
+@dataclass(frozen=True)
 class BuiltInResponder:
     """Answers without a language model, by quoting; see responder.py."""
 

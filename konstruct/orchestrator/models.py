@@ -3,14 +3,13 @@
 import uuid
 
 from django.contrib.postgres.functions import RandomUUID
-from django.core.validators import (
-    MaxValueValidator,
-    MinValueValidator,
-    ProhibitNullCharactersValidator,
-)
+from django.core.exceptions import ValidationError
+from django.core.validators import ProhibitNullCharactersValidator
 from django.db import models
 
+from konstruct.orchestrator.policy import recall_policy
 from konstruct.orchestrator.querysets import UUID_PATTERN, AgentQuerySet, PendingReplyQuerySet
+from memory.exceptions import InvalidArgument
 from memory.models import Message, server_now
 from tenants.models import TenantModel
 
@@ -79,34 +78,37 @@ class Agent(TenantModel):
         help_text="How it looks for memories.",
     )
     recall_top_k = models.PositiveSmallIntegerField(
-        default=10,
-        db_default=10,
-        validators=[MinValueValidator(1), MaxValueValidator(100)],
-        help_text="At most this many memories go into a prompt (1 to 100).",
-    )
-    recall_gate = models.FloatField(
         null=True,
         blank=True,
-        validators=[MinValueValidator(0.0), MaxValueValidator(1.0)],
-        help_text="The best memory must be this probable, else nothing is recalled. "
-        "Blank: the measured default.",
+        help_text="At most this many memories go into a prompt, 1 to 100. Blank: as measured (10).",
     )
-    recall_keep = models.FloatField(
+    recall_gate = models.BooleanField(
+        default=True,
+        db_default=True,
+        help_text="Leave out what is probably beside the question, all of it if need be.",
+    )
+    recall_open_at = models.FloatField(
         null=True,
         blank=True,
-        validators=[MinValueValidator(0.0), MaxValueValidator(1.0)],
-        help_text="Each further memory must be this probable. Blank: the measured default.",
+        help_text="With the gate: the best memory must be relevant with this probability, 0 to 1, "
+        "else none is given. Blank: as measured.",
+    )
+    recall_keep_at = models.FloatField(
+        null=True,
+        blank=True,
+        help_text="With the gate: each memory must be relevant with this probability, 0 to 1. "
+        "Blank: as measured.",
     )
     recall_neighbours = models.PositiveSmallIntegerField(
-        default=1,
-        db_default=1,
-        validators=[MaxValueValidator(5)],
-        help_text="Turns before and after a memory that go along with it (0 to 5).",
+        null=True,
+        blank=True,
+        help_text="Turns before and after a memory that are given along with it, 0 to 10. "
+        "Blank: as measured (0).",
     )
     recall_weights = models.JSONField(
         blank=True,
         default=dict,
-        help_text="Weights of the ranking that differ from the measured ones. {}: none.",
+        help_text='Weights of the ranking that differ from the measured ones, such as {"time": 1}.',
     )
     created_at = models.DateTimeField(
         db_default=server_now(), editable=False, help_text="When it was made."
@@ -139,6 +141,13 @@ class Agent(TenantModel):
 
     def __str__(self) -> str:
         return self.name
+
+    def clean(self) -> None:
+        """Refuse a recall policy that recall would refuse."""
+        try:
+            recall_policy(self)
+        except InvalidArgument as error:
+            raise ValidationError(f"This is no way to recall: {error}.") from error
 
 
 class PendingReply(TenantModel):

@@ -19,11 +19,14 @@ from konstruct.orchestrator.exceptions import AgentNotFound, MessageNotFound
 from konstruct.orchestrator.locks import thread_lock
 from konstruct.orchestrator.messages import KonstructMessage
 from konstruct.orchestrator.models import Agent
+from konstruct.orchestrator.policy import recall_policy
 from konstruct.orchestrator.runner import run_agent
-from memory import recall, short_term, transcript
+from memory import short_term, transcript
 from memory.models import Message, Role
-from memory.turns import Turn
+from memory.recall import RecallResult, recall
 from memory.tasks import embed_and_store
+from memory.turns import Turn
+from tenants.context import tenant_scope
 
 
 def handle(*, tenant_id: UUID, message_id: UUID) -> None:
@@ -32,13 +35,14 @@ def handle(*, tenant_id: UUID, message_id: UUID) -> None:
     A thread is answered by one worker at a time. Who finds it taken leaves at once: the other looks
     again after it has let go, so that no message falls between the two.
     """
-    arrived = load_message(message_id)
-    while outbox.oldest_ready(arrived) is not None:
-        with thread_lock(arrived) as ours:
-            if not ours:
-                return
-            while (ready_id := outbox.oldest_ready(arrived)) is not None:
-                answer(ready_id)
+    with tenant_scope(tenant_id):
+        arrived = load_message(message_id)
+        while outbox.oldest_ready(arrived) is not None:
+            with thread_lock(arrived) as ours:
+                if not ours:
+                    return
+                while (ready_id := outbox.oldest_ready(arrived)) is not None:
+                    answer(ready_id)
 
 
 def answer(message_id: UUID) -> None:
@@ -59,9 +63,10 @@ def compose_reply(message: KonstructMessage) -> Message:
     agent = load_agent(message)
     window = load_window(message)
     recalled = recall_memories(message, agent, window)
-    prompt = build_prompt(agent, message, window, recalled)
+    memories = memory_lines(message, window, recalled)
+    prompt = build_prompt(agent, message, window, memories)
     content = run_agent(message, agent, prompt)
-    return record_reply(message, agent, content, recalled)
+    return record_reply(message, agent, content, recalled, memories)
 
 
 def load_message(message_id: UUID) -> KonstructMessage:
@@ -110,37 +115,53 @@ def load_window(message: KonstructMessage) -> list[dict[str, Any]]:
 
 def recall_memories(
     message: KonstructMessage, agent: Agent, window: Sequence[dict[str, Any]]
-) -> recall.RecallResult:
+) -> RecallResult:
     """Look for what was said before; the model sees the message and the window anyway."""
-    in_window = [UUID(turn["message_id"]) for turn in window if turn.get("message_id")]
-    return recall.recall(
+    return recall(
         message.tenant_id,
         message.agent_id,
         message.user_id,
         message.content,
         policy=recall_policy(agent),
-        exclude=[message.id, *in_window],
+        exclude=[message.id, *_ids(window)],
     )
+
+
+def memory_lines(
+    message: KonstructMessage, window: Sequence[dict[str, Any]], recalled: RecallResult
+) -> list[str]:
+    """Return what was recalled as lines, best first, each turn once.
+
+    A hit's neighbours stand around it, as it was said; what the prompt holds anyway is left out.
+    """
+    shown = {message.id, *_ids(window)}
+    lines = []
+    for hit in recalled.hits:
+        for turn in sorted((hit, *hit.neighbours), key=lambda turn: turn.created_at):
+            if turn.message_id not in shown:
+                shown.add(turn.message_id)
+                lines.append(recalled_line(turn.content, turn.name or turn.role, turn.created_at))
+    return lines
 
 
 def build_prompt(
     agent: Agent,
     message: KonstructMessage,
     window: Sequence[dict[str, Any]],
-    recalled: recall.RecallResult,
+    memories: Sequence[str],
 ) -> list[dict[str, str]]:
     """Put the agent, the memories, the window and the message together."""
-    lines = [
-        recalled_line(content=hit.content, speaker=hit.name or hit.role, said_at=hit.created_at)
-        for hit in recalled.hits
-    ]
-    return build_messages_with_memory(agent, message.content, window, lines)
+    return build_messages_with_memory(agent, message.content, window, memories)
 
 
 def record_reply(
-    message: KonstructMessage, agent: Agent, content: str, recalled: recall.RecallResult
+    message: KonstructMessage,
+    agent: Agent,
+    content: str,
+    recalled: RecallResult,
+    memories: Sequence[str],
 ) -> Message:
-    """Write the reply, or return the one that another worker was first with."""
+    """Write the reply and why it was given, or return the one that another worker wrote first."""
     reply, _ = transcript.record_message(
         tenant_id=message.tenant_id,
         agent_id=message.agent_id,
@@ -151,7 +172,7 @@ def record_reply(
         name=agent.name,
         content=content,
         in_reply_to=message.id,
-        recall_trace=recalled.trace(),
+        recall_trace=recalled.trace(memories),
     )
     return reply
 
@@ -187,3 +208,8 @@ def _turn_of(message: KonstructMessage) -> Turn:
         name=message.name,
         at=message.created_at.isoformat() if message.created_at else "",
     )
+
+
+def _ids(window: Sequence[dict[str, Any]]) -> list[UUID]:
+    """Return the messages that the window holds; a turn appended by itself has none."""
+    return [UUID(turn["message_id"]) for turn in window if "message_id" in turn]

@@ -12,29 +12,30 @@ from konstruct.orchestrator.builder import CONTEXT_OPENING
 DISCLAIMER = "(Built-in responder, not a language model.)"
 NOTHING = f"I remember nothing that answers this. {DISCLAIMER}"
 FOUND = "This is what I remember:"
-MAX_LINES = 3
+MOST_RECALLED = 3
+MOST_FROM_WINDOW = 2
 
 _WORD = re.compile(r"[^\W_]+")
 # Words that carry no meaning of their own in a question.
-_STOP_WORDS = frozenset(
-    """
-    a about after again all am an and any are as at be been before by but can could did do does doing
-    for from had has have he her hers him his how i if in into is it its just know me mine my no not
-    of on or our ours please remember said say she should so some tell than that the their them then
-    there these they this to told too us was we were what when where which who whom whose why will
-    with would you your yours
-    """.split()
+_LITTLE_WORDS = (
+    "a about after again all am an and any are as at be been before but by can could did do "
+    "does doing for from had has have he her hers him his how i if in into is it its just know "
+    "me mine my no not of on or our ours please remember s said say she should so some t tell "
+    "than that the their them then there these they this to told too us was we were what when "
+    "where which who whom whose why will with would you your yours "
 )
-_SUFFIXES = ("ing", "ies", "ed", "es", "s")
+_STOP_WORDS = frozenset(_LITTLE_WORDS.split())
+_ENDINGS = {"ing": "", "ies": "y", "ed": "", "es": "", "s": "", "e": ""}
 
 
 def respond(messages: Sequence[Mapping[str, str]]) -> str:
     """Answer the last user message from the recalled lines and the user's turns in the window."""
     question = next((m["content"] for m in reversed(messages) if m["role"] == "user"), "")
-    lines = _unique([*_said_in_window(messages, question), *_recalled(messages)])
-    if not lines:
+    just_said = _said_in_window(messages, question)[:MOST_FROM_WINDOW]
+    recalled = _recalled(messages)[:MOST_RECALLED]
+    if not just_said and not recalled:
         return NOTHING
-    return "\n".join((FOUND, *(f"- {line}" for line in lines[:MAX_LINES]), DISCLAIMER))
+    return "\n".join((FOUND, *(f"- {line}" for line in (*just_said, *recalled)), DISCLAIMER))
 
 
 def _recalled(messages: Iterable[Mapping[str, str]]) -> list[str]:
@@ -47,22 +48,18 @@ def _recalled(messages: Iterable[Mapping[str, str]]) -> list[str]:
 
 
 def _said_in_window(messages: Sequence[Mapping[str, str]], question: str) -> list[str]:
-    """Return the user's turns that share at least half of the question's words, best first.
+    """Return the user's statements that share at least half of the question's words, best first.
 
-    The window is not recalled, since a model sees it anyway; this responder has only words to go by.
+    The window is not recalled, since a model sees it anyway; here there are only words to go by.
     """
     asked = _words(question)
     scored = []
     for position, message in enumerate(messages[:-1]):
-        if message["role"] == "user" and message["content"].strip() != question.strip():
-            shared = len(asked & _words(message["content"]))
-            if (
-                shared
-                and 2 * shared >= len(asked)
-                and not message["content"].rstrip().endswith("?")
-            ):
-                scored.append((shared, position, " ".join(message["content"].split())))
-    return [text for _, _, text in sorted(scored, reverse=True)]
+        said = " ".join(message["content"].split())
+        shared = len(asked & _words(said))
+        if message["role"] == "user" and 0 < len(asked) <= 2 * shared and not said.endswith("?"):
+            scored.append((shared, position, said))
+    return [said for _, _, said in sorted(scored, reverse=True)]
 
 
 def _words(text: str) -> set[str]:
@@ -71,11 +68,7 @@ def _words(text: str) -> set[str]:
 
 
 def _stem(word: str) -> str:
-    for suffix in _SUFFIXES:
-        if word.endswith(suffix) and len(word) - len(suffix) >= 3:
-            return word[: -len(suffix)]
+    for ending, instead in _ENDINGS.items():
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            return word.removesuffix(ending) + instead
     return word
-
-
-def _unique(lines: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(lines))

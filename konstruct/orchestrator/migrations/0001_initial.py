@@ -29,18 +29,6 @@ def server_time(**options):
     return models.DateTimeField(db_default=now, **options)
 
 
-def probability(help_text):
-    return models.FloatField(
-        blank=True,
-        help_text=help_text,
-        null=True,
-        validators=[
-            django.core.validators.MinValueValidator(0.0),
-            django.core.validators.MaxValueValidator(1.0),
-        ],
-    )
-
-
 class Migration(migrations.Migration):
     initial = True
 
@@ -118,35 +106,46 @@ class Migration(migrations.Migration):
                 (
                     "recall_top_k",
                     models.PositiveSmallIntegerField(
-                        db_default=10,
-                        default=10,
-                        help_text="At most this many memories go into a prompt (1 to 100).",
-                        validators=[
-                            django.core.validators.MinValueValidator(1),
-                            django.core.validators.MaxValueValidator(100),
-                        ],
+                        blank=True,
+                        help_text="At most this many memories go into a prompt, 1 to 100. Blank: "
+                        "as measured (10).",
+                        null=True,
                     ),
                 ),
                 (
                     "recall_gate",
-                    probability(
-                        "The best memory must be this probable, else nothing is recalled. "
-                        "Blank: the measured default."
+                    models.BooleanField(
+                        db_default=True,
+                        default=True,
+                        help_text="Leave out what is probably beside the question, all of it if "
+                        "need be.",
                     ),
                 ),
                 (
-                    "recall_keep",
-                    probability(
-                        "Each further memory must be this probable. Blank: the measured default."
+                    "recall_open_at",
+                    models.FloatField(
+                        blank=True,
+                        help_text="With the gate: the best memory must be relevant with "
+                        "this probability, 0 to 1, else none is given. Blank: as measured.",
+                        null=True,
+                    ),
+                ),
+                (
+                    "recall_keep_at",
+                    models.FloatField(
+                        blank=True,
+                        help_text="With the gate: each memory must be relevant with this "
+                        "probability, 0 to 1. Blank: as measured.",
+                        null=True,
                     ),
                 ),
                 (
                     "recall_neighbours",
                     models.PositiveSmallIntegerField(
-                        db_default=1,
-                        default=1,
-                        help_text="Turns before and after a memory that go along with it (0 to 5).",
-                        validators=[django.core.validators.MaxValueValidator(5)],
+                        blank=True,
+                        help_text="Turns before and after a memory that are given along with it, 0 "
+                        "to 10. Blank: as measured (0).",
+                        null=True,
                     ),
                 ),
                 (
@@ -154,8 +153,8 @@ class Migration(migrations.Migration):
                     models.JSONField(
                         blank=True,
                         default=dict,
-                        help_text="Weights of the ranking that differ from the measured ones. {}: "
-                        "none.",
+                        help_text="Weights of the ranking that differ from the measured ones, such "
+                        'as {"time": 1}.',
                     ),
                 ),
                 ("created_at", server_time(editable=False, help_text="When it was made.")),

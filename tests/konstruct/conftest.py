@@ -1,0 +1,91 @@
+"""Fixtures of the product's own tests."""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from konstruct.api.access import issue_key
+from konstruct.orchestrator import llm
+from konstruct.orchestrator.agents import create_agent
+from konstruct.orchestrator.models import Agent
+from tenants.models import Tenant
+from tests.llm_server import LLMServer
+
+MESSAGES = "/api/v1/messages/"
+
+
+@dataclass
+class Program:
+    """A program that uses the API of one tenant, by default on the neutral host."""
+
+    tenant: Tenant
+    agent: Agent
+    key: str
+    host: str = "localhost"
+
+    def request(self, method: str, path: str, **options: Any) -> Any:
+        """Send a request with the program's key."""
+        client = Client(raise_request_exception=False)
+        headers = {
+            "Host": self.host,
+            "Authorization": f"Bearer {self.key}",
+            **options.pop("headers", {}),
+        }
+        return client.generic(method, path, headers=headers, **options)
+
+    def get(self, path: str, **options: Any) -> Any:
+        """Send a GET."""
+        return self.request("GET", path, **options)
+
+    def post(self, path: str, body: Any, **options: Any) -> Any:
+        """Send JSON, or bytes as they are."""
+        data = body if isinstance(body, bytes) else json_bytes(body)
+        options.setdefault("content_type", "application/json")
+        return self.request("POST", path, data=data, **options)
+
+    def send(self, content: str = "Hello", *, query: str = "", **fields: Any) -> Any:
+        """Send a message of the user maria to the program's agent."""
+        headers = fields.pop("headers", {})
+        body = {"agent": self.agent.name, "user_id": "maria", "content": content, **fields}
+        return self.post(MESSAGES + query, body, headers=headers)
+
+
+def json_bytes(body: Any) -> bytes:
+    """Encode as JSON."""
+    return json.dumps(body).encode()
+
+
+@pytest.fixture
+def llm_server() -> Iterator[LLMServer]:
+    """A language model's server, which answers "Noted." unless told otherwise."""
+    llm._spoken.clear()
+    with LLMServer() as server:
+        yield server
+
+
+@pytest.fixture
+def make_program() -> Callable[[Tenant], Program]:
+    """Make an agent called ada and a key, in a tenant."""
+
+    def make(tenant: Tenant) -> Program:
+        agent = create_agent(tenant_id=tenant.id, name="ada", system_prompt="You are Ada.")
+        _, key = issue_key(tenant_id=tenant.id, name="tests")
+        return Program(tenant, agent, str(key))
+
+    return make
+
+
+@pytest.fixture
+def program_a(tenant_a: Tenant, make_program: Callable[[Tenant], Program]) -> Program:
+    """A program of tenant A."""
+    return make_program(tenant_a)
+
+
+@pytest.fixture
+def program_b(tenant_b: Tenant, make_program: Callable[[Tenant], Program]) -> Program:
+    """A program of tenant B, whose agent has the same name as A's."""
+    return make_program(tenant_b)

@@ -1,0 +1,124 @@
+"""A language model's server on loopback: answers what a test wants, and notes what it was asked."""
+
+import json
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One response: JSON, or text as it is; after `release()` if `wait`; slowly if `drip`."""
+
+    body: Any
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    wait: bool = False
+    drip: float = 0.0
+
+    @property
+    def content(self) -> bytes:
+        return (self.body if isinstance(self.body, str) else json.dumps(self.body)).encode()
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the server was asked."""
+
+    path: str
+    headers: Mapping[str, str]
+    body: Any
+
+    @property
+    def question(self) -> str:
+        return str(self.body["messages"][-1]["content"])
+
+
+class LLMServer:
+    """Answers with `answers` in turn, then with `default`; at `paths` alone, if there are any."""
+
+    def __init__(self) -> None:
+        self.answers: list[Answer] = []
+        self.default = Answer({"content": "Noted."})
+        self.paths: set[str] = set()
+        self.requests: list[Request] = []
+        self._released = threading.Event()
+        self._lock = threading.Lock()
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_port}"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.release()
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def release(self) -> None:
+        """Let every answer go that waits."""
+        self._released.set()
+
+    def wait_for_requests(self, count: int, seconds: float = 30) -> None:
+        """Return when so many requests have come; fail if they do not."""
+        deadline = time.monotonic() + seconds
+        while len(self.requests) < count:
+            assert time.monotonic() < deadline, f"{len(self.requests)} of {count} requests came"
+            time.sleep(0.02)
+
+    def reply_to(self, request: Request) -> Answer:
+        """Return the answer to a request."""
+        if self.paths and request.path not in self.paths:
+            return Answer("no such path", 404)
+        return self.answers.pop(0) if self.answers else self.default
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                length = int(self.headers["Content-Length"])
+                body = json.loads(self.rfile.read(length))
+                request = Request(self.path, dict(self.headers), body)
+                with server._lock:
+                    server.requests.append(request)
+                    answer = server.reply_to(request)
+                if answer.wait:
+                    server._released.wait(30)
+                self.send_response(answer.status)
+                for name, value in answer.headers.items():
+                    self.send_header(name, value)
+                self.send_header("Content-Length", str(len(answer.content)))
+                self.end_headers()
+                self._send(answer)
+
+            def _send(self, answer: Answer) -> None:
+                pieces = (
+                    [answer.content[i : i + 1] for i in range(len(answer.content))]
+                    if answer.drip
+                    else [answer.content]
+                )
+                try:
+                    for piece in pieces:
+                        self.wfile.write(piece)
+                        self.wfile.flush()
+                        time.sleep(answer.drip)
+                except ConnectionError:
+                    self.close_connection = True  # the client had enough, as tests want it
+
+            def log_message(self, *arguments: object) -> None:
+                """Say nothing."""
+
+        return Handler
