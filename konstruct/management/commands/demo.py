@@ -1,0 +1,219 @@
+"""`manage.py demo`: two tenants, a conversation each, and questions about what was said."""
+
+import io
+import json
+import os
+import time
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+import httpx
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.core.management import CommandError, call_command
+
+from konstruct import demo_conversations as conversations
+from konstruct import embedded
+from konstruct.management.commands.serve import port as port_argument
+from konstruct.orchestrator.models import Agent
+from konstruct.serving import serving
+from memory.models import Message, PendingEmbedding
+from tenants.context import tenant_scope
+from tenants.management.base import KonstructCommand
+from tenants.models import Tenant
+
+ADMIN = "admin"
+ADMIN_PASSWORD = "audit-what-it-remembers"  # noqa: S105  (of demo tenants on this machine alone)
+EMBED_SECONDS = 120
+
+
+class Command(KonstructCommand):
+    """Set up two tenants, talk to them through the REST API, and leave the server running."""
+
+    help = (
+        "Shows the product at work: starts web, worker and beat, holds a conversation in two "
+        "tenants, asks about it, prints addresses and logins, and serves until Ctrl-C."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Add `--port` and `--exit`."""
+        parser.add_argument(
+            "--port",
+            type=port_argument,
+            default=os.environ.get("PORT", "8000"),
+            help="(default: 8000)",
+        )
+        parser.add_argument("--exit", action="store_true", help="stop after the conversation")
+
+    def handle(self, *, port: int, **options: Any) -> None:
+        """Run the demo; exits with 1 if a question is not answered as it should be."""
+        if settings.PRODUCTION:
+            raise CommandError("demo makes tenants with a known password: not with DATABASE_URL.")
+        self.stdout.write("Starting Postgres, Valkey, web, worker and beat …")
+        self.stdout.flush()
+        try:
+            with serving(host="127.0.0.1", port=port, say=lambda line: None) as processes:
+                processes.wait_ready()
+                _prepare_operator()
+                tenants = [_prepare(tenant) for tenant in conversations.TENANTS]
+                right = self._converse(tenants, f"http://localhost:{port}")
+                if not right:
+                    raise CommandError("an answer was not what it should be, see above.")
+                self._say_where(port)
+                if not options["exit"]:
+                    processes.wait()
+        except KeyboardInterrupt:
+            self.stdout.write("\nStopped. What was said stays: `make demo` again remembers it.")
+
+    def _converse(self, tenants: list["_Prepared"], url: str) -> bool:
+        """Say everything, then ask; return whether each answer was right."""
+        self.stdout.write(
+            f"\nTwo companies. Each has an agent {conversations.AGENT} "
+            f"and a user {conversations.USER}; they share nothing else.\n"
+        )
+        for prepared in tenants:
+            with prepared.client(url) as client:
+                started = time.monotonic()
+                for number, text in enumerate(prepared.script.said):
+                    _send(client, text, f"demo-said-{number}")
+                seconds = time.monotonic() - started
+            _await_embeddings(prepared.tenant)
+            self.stdout.write(
+                f"  {prepared.script.name}: {conversations.USER} said "
+                f"{len(prepared.script.said)} things ({seconds:.1f} s with the replies)"
+            )
+        right = True
+        for prepared in tenants:
+            self.stdout.write(f"\n{prepared.script.name} is asked:")
+            with prepared.client(url) as client:
+                for number, question in enumerate(prepared.script.questions):
+                    reply = _send(client, question.text, f"demo-asked-{number}")
+                    right = self._show(prepared, question, reply) and right
+        return right
+
+    def _show(
+        self, prepared: "_Prepared", question: conversations.Question, reply: dict[str, Any]
+    ) -> bool:
+        """Print one question with its answer; return whether it is right."""
+        answer = reply["content"]
+        foreign = [
+            other.answer
+            for script in conversations.TENANTS
+            if script is not prepared.script
+            for other in script.questions
+            if other.answer
+        ]
+        right = question.answer in answer and not any(word in answer for word in foreign)
+        mark = self.style.SUCCESS("right") if right else self.style.ERROR("WRONG")
+        note = "" if question.answer else ", for nobody said so here"
+        self.stdout.write(f"  {conversations.USER}: {question.text}")
+        lines = answer.strip().splitlines() or [""]
+        self.stdout.write(f"  {conversations.AGENT}: {lines[0]}")
+        for line in lines[1:]:
+            self.stdout.write(f"        {line}")
+        self.stdout.write(f"        [{mark}{note}]")
+        return right
+
+    def _say_where(self, port: int) -> None:
+        """Print addresses and logins."""
+        with tenant_scope(Tenant.objects.get(slug=conversations.AURORA.slug).id):
+            remembered = Message.objects.count()
+        self.stdout.write(f"\n{remembered} messages of {conversations.AURORA.name} are audited at")
+        for script in conversations.TENANTS:
+            self.stdout.write(
+                f"  http://{script.slug}.localhost:{port}/admin/   {ADMIN} / {ADMIN_PASSWORD}"
+            )
+        self.stdout.write(
+            f"Operators:  http://localhost:{port}/admin/   {ADMIN} / {ADMIN_PASSWORD}\n"
+            f"API:        http://localhost:{port}/api/docs/   keys in {_keys_file()}\n\n"
+            "The server runs until Ctrl-C."
+        )
+
+
+class _Prepared:
+    """A tenant that is ready to talk: its row, its script, its API key."""
+
+    def __init__(self, tenant: Tenant, script: conversations.Tenant, key: str) -> None:
+        self.tenant = tenant
+        self.script = script
+        self.key = key
+
+    def client(self, url: str) -> httpx.Client:
+        """Return an HTTP client that is the tenant by its key."""
+        return httpx.Client(
+            base_url=url, headers={"Authorization": f"Bearer {self.key}"}, timeout=120
+        )
+
+
+def _prepare_operator() -> None:
+    """Make the operators' user of the public host, if missing."""
+    users = get_user_model()
+    if not users.objects.filter(username=ADMIN).exists():
+        users.objects.create_superuser(ADMIN, password=ADMIN_PASSWORD)
+
+
+def _prepare(script: conversations.Tenant) -> _Prepared:
+    """Make what a tenant lacks, its admin, its agent and its key, by the public commands."""
+    if not Tenant.objects.serving().filter(slug=script.slug).exists():
+        call_command("create_tenant", script.slug, name=script.name, stdout=io.StringIO())
+    tenant = Tenant.objects.get(slug=script.slug)
+    with tenant_scope(tenant.id):
+        has_agent = Agent.objects.filter(name=conversations.AGENT).exists()
+    if not has_agent:
+        call_command(
+            "create_agent",
+            tenant=script.slug,
+            name=conversations.AGENT,
+            system_prompt=f"You are {conversations.AGENT}, the assistant of {script.name}.",
+            stdout=io.StringIO(),
+        )
+    return _Prepared(tenant, script, _key(script.slug))
+
+
+def _keys_file() -> Path:
+    """Where the demo keeps its keys, which can be shown only once."""
+    return embedded.home() / "demo_keys.json"
+
+
+def _key(slug: str) -> str:
+    """Return the tenant's demo key; made, with the tenant's admin, at the first run."""
+    file = _keys_file()
+    keys: dict[str, str] = json.loads(file.read_text()) if file.exists() else {}
+    if slug not in keys:
+        call_command(
+            "create_tenant_admin",
+            tenant=slug,
+            username=ADMIN,
+            password=ADMIN_PASSWORD,
+            stdout=io.StringIO(),
+        )
+        printed = io.StringIO()
+        call_command("create_api_key", tenant=slug, name="demo", stdout=printed)
+        keys[slug] = printed.getvalue().strip()
+        file.touch(mode=0o600)
+        file.write_text(json.dumps(keys, indent=1))
+    return keys[slug]
+
+
+def _send(client: httpx.Client, text: str, idempotency_key: str) -> dict[str, Any]:
+    """Send a message as the demo's user and return the reply."""
+    answer = client.post(
+        "/api/v1/messages/?wait=60",
+        json={"agent": conversations.AGENT, "user_id": conversations.USER, "content": text},
+        headers={"Idempotency-Key": idempotency_key},
+    )
+    if answer.status_code != httpx.codes.OK:
+        raise CommandError(f"{answer.status_code} for {text!r}: {answer.text}")
+    reply: dict[str, Any] = answer.json()["reply"]
+    return reply
+
+
+def _await_embeddings(tenant: Tenant) -> None:
+    """Return when nothing of the tenant waits to be embedded."""
+    deadline = time.monotonic() + EMBED_SECONDS
+    with tenant_scope(tenant.id):
+        while PendingEmbedding.objects.exists():
+            if time.monotonic() > deadline:
+                raise CommandError(f"embeddings are still pending after {EMBED_SECONDS} seconds.")
+            time.sleep(0.1)
