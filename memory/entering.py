@@ -12,20 +12,11 @@ from tenants.exceptions import UnknownTenant
 
 
 @contextmanager
-def unbroken() -> Iterator[None]:
-    """Do the block so that its failure breaks no transaction of the caller, if there is one."""
-    if not connection.in_atomic_block:
-        yield
-        return
-    with transaction.atomic():
-        yield
-
-
-@contextmanager
 def known_tenant(tenant_id: UUID | str) -> Iterator[UUID]:
     """Do the block inside the tenant; a tenant without memory's tables is said to be unknown.
 
-    It costs no query of its own. An error inside a transaction breaks that transaction, as ever.
+    It costs no query of its own. Inside a transaction it is a savepoint, so that a tenant which
+    does not exist breaks no transaction of the caller's.
 
     Raises:
         InvalidTenantId: it is not a UUID.
@@ -33,9 +24,18 @@ def known_tenant(tenant_id: UUID | str) -> Iterator[UUID]:
         UnknownTenant: no such tenant, or one that `manage.py migrate` has not reached.
     """
     try:
-        with tenant_scope(tenant_id) as entered:
+        with tenant_scope(tenant_id) as entered, _savepoint():
             yield entered
     except ProgrammingError as error:
         if isinstance(error.__cause__, UndefinedTable):
             raise UnknownTenant(f"no tenant with migrated tables has the id {tenant_id}") from error
         raise
+
+
+@contextmanager
+def _savepoint() -> Iterator[None]:
+    if not connection.in_atomic_block:
+        yield
+        return
+    with transaction.atomic():
+        yield

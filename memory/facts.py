@@ -1,7 +1,7 @@
 """Facts: what is known apart from any conversation, with its versions and its time (contract E)."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -38,7 +38,7 @@ from memory.fact_versions import (
 )
 from memory.fields import digest
 from memory.hnsw import walking_hnsw
-from tenants.context import asynchronous, current_tenant_id, tenant_connection
+from tenants.context import asynchronous, current_tenant_id
 from tenants.exceptions import UnknownTenant
 
 logger = structlog.get_logger(__name__)
@@ -178,11 +178,11 @@ class LongTermMemory:
         at: datetime | None = None,
         threshold: float = -1.0,
     ) -> list[MemoryEntry]:
-        """The facts nearest to a text (or to its vector), best first, each with its `score`.
+        """The facts nearest to a text, best first, each with its `score`.
 
         Args:
             tenant_id: whose facts.
-            query: what is asked, or its 384 numbers.
+            query: what is asked; or its vector of 384 numbers, if the caller has it already.
             limit: how many at most.
             agent_id: only what this agent knows: its own facts and those of no agent.
             user_id: only what concerns this user: facts about them and about nobody.
@@ -280,9 +280,7 @@ def reembed_facts(tenant_id: UUID | str, *, batch: int = 256) -> int:
 def _inside(tenant_id: UUID | str) -> Iterator[UUID]:
     """The tenant's scope; raises `UnknownTenant` and leaves a caller's transaction whole."""
     with known_tenant(tenant_id) as entered:
-        inner = transaction.atomic if tenant_connection().in_atomic_block else nullcontext
-        with inner():
-            yield entered
+        yield entered
 
 
 def _selected(

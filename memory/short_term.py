@@ -16,7 +16,7 @@ from redis.exceptions import RedisError
 from memory import window_store
 from memory.arguments import count_argument, id_argument, role_argument
 from memory.conf import WINDOW
-from memory.entering import known_tenant, unbroken
+from memory.entering import known_tenant
 from memory.exceptions import InvalidArgument, WindowNotCleared
 from memory.transcript import Conversation, Place
 from memory.turns import Turn, decode
@@ -201,7 +201,7 @@ class _Window:
         if self.conversation is None:
             return [], 0
         try:
-            with known_tenant(self.conversation.tenant_id), unbroken():
+            with known_tenant(self.conversation.tenant_id):
                 cleared = self.conversation.cleared_up_to()
                 return self.conversation.recent_turns(size, after_number=cleared), cleared
         except UnknownTenant:
@@ -212,7 +212,7 @@ class _Window:
         if self.conversation is None or _as_uuid(turn.message_id) is None:
             return None
         try:
-            with known_tenant(self.conversation.tenant_id), unbroken():
+            with known_tenant(self.conversation.tenant_id):
                 return self.conversation.place_of(turn.message_id)
         except UnknownTenant:
             return None

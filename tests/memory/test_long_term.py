@@ -1,0 +1,340 @@
+"""Long-term memory: the most similar texts of one agent and user, whichever way they are found."""
+
+from itertools import product
+from uuid import UUID, uuid4
+
+import numpy as np
+import pytest
+from asgiref.sync import async_to_sync
+from django.db import connection, transaction
+
+from memory import long_term
+from memory.embeddings import embed, model_version
+from memory.exceptions import InvalidArgument
+from memory.long_term import (
+    aretrieve_relevant,
+    astore_embedding,
+    retrieve_relevant,
+    store_embedding,
+)
+from memory.models import ConversationEmbedding
+from tenants.context import current_tenant_id, tenant_scope
+from tenants.exceptions import InvalidTenantId, TenantPinned, UnknownTenant
+
+AGENT = UUID("0a9e0000-0000-4000-8000-000000000001")
+USER = "U024BE7LH"
+
+
+def direction(*parts):
+    """A vector with these first parts, and zeros after them."""
+    return [*parts, *[0.0] * (384 - len(parts))]
+
+
+def at_similarity(similarity):
+    """A unit vector whose cosine with ``direction(1)`` is this."""
+    return direction(similarity, (1 - similarity**2) ** 0.5)
+
+
+def store(tenant_id, content, embedding, user=USER, agent=AGENT, role="user"):
+    return store_embedding(tenant_id, agent, user, content, role, embedding)
+
+
+@pytest.fixture(params=["exact", "hnsw"])
+def way(request, monkeypatch):
+    """Both ways of searching must find the same."""
+    if request.param == "hnsw":
+        monkeypatch.setattr(long_term, "EXACT_ROWS", 0)
+        monkeypatch.setattr(long_term, "HNSW_EF_SEARCH", 1)
+        monkeypatch.setattr(long_term, "HNSW_CANDIDATES_PER_ROW", 1)
+    return request.param
+
+
+def test_the_most_similar_texts_come_first(tenant_a, way):
+    for similarity in (0.8, 0.99, 0.5, 0.9, 0.76, 0.74):
+        store(tenant_a.id, str(similarity), at_similarity(similarity))
+    query = direction(1)
+    assert retrieve_relevant(tenant_a.id, AGENT, USER, query) == ["0.99", "0.9", "0.8"]
+    assert retrieve_relevant(tenant_a.id, AGENT, USER, query, top_k=10) == [
+        "0.99",
+        "0.9",
+        "0.8",
+        "0.76",
+    ]
+    assert retrieve_relevant(tenant_a.id, AGENT, USER, query, top_k=1, threshold=0.0) == ["0.99"]
+    assert len(retrieve_relevant(tenant_a.id, AGENT, USER, query, 10, -1.0)) == 6
+
+
+def test_the_threshold_is_part_of_what_is_found(tenant_a, way):
+    store(tenant_a.id, "just", at_similarity(0.75))
+    store(tenant_a.id, "not quite", at_similarity(0.7499))
+    store(tenant_a.id, "the same", direction(1))
+    assert retrieve_relevant(tenant_a.id, AGENT, USER, direction(1)) == ["the same", "just"]
+    assert retrieve_relevant(tenant_a.id, AGENT, USER, direction(1), threshold=1) == ["the same"]
+
+
+def test_length_does_not_matter_and_direction_does(tenant_a, way):
+    store(tenant_a.id, "long", direction(1000.0))
+    store(tenant_a.id, "opposite", direction(-1))
+    assert retrieve_relevant(tenant_a.id, AGENT, USER, direction(0.001)) == ["long"]
+    assert retrieve_relevant(tenant_a.id, AGENT, USER, direction(1), threshold=-1.0) == [
+        "long",
+        "opposite",
+    ]
+
+
+def test_of_equally_similar_texts_the_newer_comes_first(tenant_a, way):
+    with tenant_scope(tenant_a.id), connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO memory_conversationembedding"
+            " (agent_id, user_id, content, role, embedding, created_at)"
+            " SELECT %s, %s, day::text, 'user', %s, now() + day * interval '1 day'"
+            " FROM unnest(ARRAY[3, 1, 2]) AS day",
+            [AGENT, USER, str(direction(1))],
+        )
+    assert retrieve_relevant(tenant_a.id, AGENT, USER, direction(1)) == ["3", "2", "1"]
+
+
+def test_nothing_stored_nothing_found(tenant_a, way):
+    assert retrieve_relevant(tenant_a.id, AGENT, USER, direction(1)) == []
+
+
+def test_hnsw_finds_what_exact_finds(tenant_a, monkeypatch):
+    """Among others' rows that are nearer; with what it takes when the scope is large."""
+    rng = np.random.default_rng(7)
+    query = rng.normal(size=384)
+    for user, distance, count in (("crowd", 0.2, 400), (USER, 1.0, 300)):
+        with tenant_scope(tenant_a.id):
+            ConversationEmbedding.objects.bulk_create(
+                ConversationEmbedding(
+                    agent_id=AGENT,
+                    user_id=user,
+                    content=f"{user} {number}",
+                    role="user",
+                    embedding=list(query + distance * rng.normal(size=384)),
+                    embedding_model=model_version(),
+                )
+                for number in range(count)
+            )
+    exact = retrieve_relevant(tenant_a.id, AGENT, USER, query, 10, 0.0)
+    assert len(exact) == 10
+    assert all(content.startswith(USER) for content in exact)
+    monkeypatch.setattr(long_term, "EXACT_ROWS", 100)
+    assert retrieve_relevant(tenant_a.id, AGENT, USER, query, 10, 0.0) == exact
+
+
+def test_where_hnsw_stops_early_every_vector_is_compared(tenant_a, monkeypatch):
+    monkeypatch.setattr(long_term, "EXACT_ROWS", 0)
+    monkeypatch.setattr(long_term, "HNSW_MAX_SCAN_TUPLES", 1)
+    for number in range(60):
+        store(tenant_a.id, f"near {number}", at_similarity(0.999), user="crowd")
+    store(tenant_a.id, "far", at_similarity(0.8))
+    assert retrieve_relevant(tenant_a.id, AGENT, USER, direction(1)) == ["far"]
+
+
+def test_the_settings_of_a_search_leave_no_trace(tenant_a, way):
+    store(tenant_a.id, "text", direction(1))
+    with tenant_scope(tenant_a.id), transaction.atomic(), connection.cursor() as cursor:
+        settings = "SELECT current_setting('enable_sort'), current_setting('hnsw.ef_search', true)"
+        cursor.execute(settings)
+        before = cursor.fetchone()
+        store(tenant_a.id, "in the same transaction", direction(1))
+        retrieve_relevant(tenant_a.id, AGENT, USER, direction(1))
+        cursor.execute(settings)
+        assert cursor.fetchone()[0] == before[0] == "on"
+        assert current_tenant_id() == tenant_a.id
+    assert len(retrieve_relevant(tenant_a.id, AGENT, USER, direction(1))) == 2
+
+
+def test_vectors_of_another_model_are_not_compared(tenant_a, way):
+    store(tenant_a.id, "current", direction(1))
+    with tenant_scope(tenant_a.id):
+        for content, model in (("old", "all-MiniLM-L6-v1@0123456789ab"), ("not said", "")):
+            ConversationEmbedding.objects.create(
+                agent_id=AGENT,
+                user_id=USER,
+                content=content,
+                role="user",
+                embedding=direction(1),
+                embedding_model=model,
+            )
+    assert set(retrieve_relevant(tenant_a.id, AGENT, USER, direction(1))) == {
+        "current",
+        "not said",
+    }
+
+
+def test_real_texts(tenant_a, way):
+    texts = [
+        "My sister Zoe moved to Lisbon last spring.",
+        "I had soup for lunch today.",
+        "The train to work was late again.",
+    ]
+    for text, vector in zip(texts, embed(texts), strict=True):
+        store(tenant_a.id, text, vector)
+    query = embed(["Where did my sister Zoe move?"])[0]
+    assert retrieve_relevant(tenant_a.id, AGENT, USER, query, threshold=0.5) == texts[:1]
+
+
+# --- isolation ------------------------------------------------------------------------------------
+
+
+def test_every_tenant_agent_and_user_has_memories_of_its_own(tenant_a, tenant_b, way):
+    """The same ids, texts and vectors on both sides: nothing of one is ever found by another."""
+    other_agent = uuid4()
+    places = list(product((tenant_a.id, tenant_b.id), (AGENT, other_agent), (USER, "bob")))
+    for tenant, agent, user in places:
+        store(tenant, "the same text", direction(1), user=user, agent=agent)
+        store(tenant, f"{tenant} {agent} {user}", at_similarity(0.9), user=user, agent=agent)
+    for tenant, agent, user in places:
+        assert retrieve_relevant(tenant, agent, user, direction(1), top_k=100, threshold=-1) == [
+            "the same text",
+            f"{tenant} {agent} {user}",
+        ]
+
+
+def test_the_tenant_of_the_call_decides_not_the_one_around_it(tenant_a, tenant_b):
+    store(tenant_a.id, "of a", direction(1))
+    with tenant_scope(tenant_b.id):
+        store(tenant_a.id, "also of a", direction(1))
+        assert retrieve_relevant(tenant_b.id, AGENT, USER, direction(1)) == []
+        assert len(retrieve_relevant(str(tenant_a.id), AGENT, USER, direction(1))) == 2
+        assert current_tenant_id() == tenant_b.id
+    with tenant_scope(tenant_b.id, pinned=True):
+        with pytest.raises(TenantPinned):
+            retrieve_relevant(tenant_a.id, AGENT, USER, direction(1))
+        with pytest.raises(TenantPinned):
+            store(tenant_a.id, "forged", direction(1))
+    with tenant_scope(tenant_a.id):
+        assert ConversationEmbedding.objects.count() == 2
+
+
+@pytest.mark.parametrize(
+    "user", ["' OR true --", "%", "_", "U024BE7LH%", " U024BE7LH", "u024be7lh"]
+)
+def test_a_users_id_is_no_pattern_and_no_sql(tenant_a, user):
+    store(tenant_a.id, "secret", direction(1))
+    assert retrieve_relevant(tenant_a.id, AGENT, user, direction(1), threshold=-1) == []
+
+
+# --- what is stored -------------------------------------------------------------------------------
+
+
+def test_a_stored_row_says_everything(tenant_a):
+    row_id = store(tenant_a.id, "Guten Tag 😀", direction(0.25, -0.5), role="assistant")
+    with tenant_scope(tenant_a.id):
+        row = ConversationEmbedding.objects.get()
+    assert (row.id, row.tenant_id, row.agent_id, row.user_id) == (
+        row_id,
+        tenant_a.id,
+        AGENT,
+        USER,
+    )
+    assert (row.content, row.role, row.message_id, row.embedding_model) == (
+        "Guten Tag 😀",
+        "assistant",
+        None,
+        model_version(),
+    )
+    assert list(row.embedding) == direction(0.25, -0.5)
+    assert row.created_at is not None
+
+
+def test_the_columns_of_the_contract_are_enough(tenant_a):
+    with tenant_scope(tenant_a.id), connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO memory_conversationembedding"
+            " (tenant_id, agent_id, user_id, content, role, embedding)"
+            " VALUES (%s, %s, %s, 'by hand', 'user', %s) RETURNING id, created_at",
+            [tenant_a.id, AGENT, USER, str(direction(1))],
+        )
+        assert None not in cursor.fetchone()
+    assert retrieve_relevant(tenant_a.id, AGENT, USER, direction(1)) == ["by hand"]
+
+
+VECTORS = [
+    ([0.0] * 384, "has no direction: its squared length is 0.0"),
+    ([1e-30] * 384, "has no direction: its squared length is 0.0"),
+    ([1e30] * 384, "has no direction: its squared length is inf"),
+    ([1.0] * 383, "has 383 dimensions, not 384"),
+    ([1.0] * 768, "has 768 dimensions, not 384"),
+    ([], "has 0 dimensions, not 384|is not a flat list"),
+    ([*[1.0] * 383, float("nan")], r"\[383\]=nan is not a finite number"),
+    ([float("inf"), *[1.0] * 383], r"\[0\]=inf is not a finite number"),
+    ([1e300, *[1.0] * 383], r"\[0\]=1e\+300 is not a finite number"),
+    ([[1.0] * 384], r"is not a flat list of numbers: shape \(1, 384\)"),
+    ([1.0, [2.0]], "is not a flat list of numbers"),
+    (["1"] * 384, "is not a flat list of numbers"),
+    (None, "is not a flat list of numbers"),
+    ("[1,2,3]", "is not a flat list of numbers"),
+]
+
+
+@pytest.mark.parametrize(("vector", "named"), VECTORS)
+def test_a_vector_that_cannot_be_is_refused(tenant_a, vector, named):
+    with pytest.raises(InvalidArgument, match=f"^embedding.*({named})"):
+        store(tenant_a.id, "text", vector)
+    with pytest.raises(InvalidArgument, match=f"^query_embedding.*({named})"):
+        retrieve_relevant(tenant_a.id, AGENT, USER, vector)
+    with tenant_scope(tenant_a.id):
+        assert ConversationEmbedding.objects.count() == 0
+
+
+@pytest.mark.parametrize("kind", [list, tuple, np.array, lambda v: np.array(v, dtype=np.float32)])
+def test_vectors_of_any_kind_are_taken(tenant_a, kind):
+    store(tenant_a.id, "text", kind(direction(1)))
+    assert retrieve_relevant(tenant_a.id, AGENT, USER, kind(direction(1))) == ["text"]
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        ({"agent_id": "helper"}, "agent_id='helper' is not a UUID"),
+        ({"user_id": None}, "user_id=None is not text"),
+        ({"content": "a\x00"}, "content=.* holds a NUL character at 1"),
+        ({"content": b"bytes"}, "content=b'bytes' is not text"),
+        ({"role": "robot"}, "role='robot' is none of user, assistant"),
+    ],
+)
+def test_what_cannot_be_stored_is_named(tenant_a, values, named):
+    good = {
+        "agent_id": AGENT,
+        "user_id": USER,
+        "content": "text",
+        "role": "user",
+        "embedding": direction(1),
+    }
+    with pytest.raises(InvalidArgument, match=named):
+        store_embedding(tenant_a.id, **{**good, **values})
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        ({"top_k": 0}, "top_k=0 is not a whole number of at least 1"),
+        ({"top_k": 2.5}, "top_k=2.5 is not a whole number"),
+        ({"threshold": 1.01}, "threshold=1.01 is not a number from -1 to 1"),
+        ({"threshold": float("nan")}, "threshold=nan is not a number"),
+        ({"threshold": "0.5"}, "threshold='0.5' is not a number"),
+    ],
+)
+def test_a_search_that_cannot_be_is_named(tenant_a, values, named):
+    with pytest.raises(InvalidArgument, match=named):
+        retrieve_relevant(tenant_a.id, AGENT, USER, direction(1), **values)
+
+
+def test_no_tenant_no_memories(db):
+    with pytest.raises(InvalidTenantId):
+        retrieve_relevant("acme", AGENT, USER, direction(1))
+    with pytest.raises(UnknownTenant):
+        retrieve_relevant(uuid4(), AGENT, USER, direction(1))
+    with pytest.raises(UnknownTenant):
+        store(uuid4(), "text", direction(1))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_asynchronous_twins_do_the_same(tenant_a):
+    async def use():
+        await astore_embedding(tenant_a.id, AGENT, USER, "text", "user", direction(1))
+        return await aretrieve_relevant(tenant_a.id, AGENT, USER, direction(1))
+
+    assert async_to_sync(use)() == ["text"]
