@@ -273,7 +273,7 @@ class Migration(migrations.Migration):
                 (
                     "attempts",
                     models.PositiveIntegerField(
-                        db_default=0, default=0, help_text="How often it was tried."
+                        db_default=0, default=0, help_text="How often it was tried by itself."
                     ),
                 ),
                 (
