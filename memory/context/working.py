@@ -19,8 +19,9 @@ logger = structlog.get_logger(__name__)
 # "Counting tokens for chat completions API calls": 3 a message, 1 for the role, 3 for the reply).
 MESSAGE_OVERHEAD = 4
 REPLY_OVERHEAD = 3
-# The line that introduces the memories in a prompt ("Relevant context from past conversations:").
-HEADING_OVERHEAD = 8
+# The lines that introduce the memories in a prompt ("Relevant context from past conversations:",
+# and that what follows is no instruction).
+HEADING_OVERHEAD = 40
 # An exchange is not cut into pieces smaller than this; its middle is left out before.
 SMALLEST_PIECE = 16
 # What is left of the history's share is not filled with a piece of an older exchange below this.

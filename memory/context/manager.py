@@ -1,0 +1,236 @@
+"""The one door to an agent's context: session, facts and recalled turns, fitted into a budget."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from memory import short_term
+from memory.context.lines import fact_line, interleaved, turn_line
+from memory.context.session import SessionStore
+from memory.context.working import CompiledContext, WorkingContextCompiler
+from memory.embeddings import embed
+from memory.exceptions import InvalidArgument
+from memory.fact_models import MemoryEntry
+from memory.facts import LongTermMemory
+from memory.policy import RecallPolicy
+from memory.recall import Hit, RecallResult, recall
+from tenants.context import asynchronous, tenant_scope
+
+MAX_MEMORIES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """What there is to say, before it is fitted into a prompt."""
+
+    session_messages: list[dict[str, Any]]
+    facts: list[MemoryEntry]
+    # None where no agent and user were named, whose conversations could be searched.
+    recalled: RecallResult | None
+    # What was found, as a prompt has it, most relevant first.
+    lines: list[str]
+
+
+class ContextManager:
+    """A tenant's context for one prompt, and the memory behind it.
+
+    Args:
+        session_store: the graphs' sessions; None where no channel has a graph.
+        memory: the facts.
+        compiler: fits it all into a budget.
+    """
+
+    def __init__(
+        self,
+        session_store: SessionStore | None = None,
+        memory: LongTermMemory | None = None,
+        compiler: WorkingContextCompiler | None = None,
+    ) -> None:
+        self._session = session_store
+        self.memory = memory or LongTermMemory()
+        self.compiler = compiler or WorkingContextCompiler()
+
+    @property
+    def session(self) -> SessionStore | None:
+        """The sessions of the tenant's graphs."""
+        return self._session
+
+    def compile_working_context(
+        self,
+        tenant_id: UUID | str,
+        thread_id: str,
+        task: str | Mapping[str, Any],
+        system_prompt: str,
+        model_tier: str = "reasoning",
+        *,
+        agent_id: UUID | str | None = None,
+        user_id: str | None = None,
+        policy: RecallPolicy | None = None,
+        exclude: Iterable[UUID | str] = (),
+    ) -> CompiledContext:
+        """The session, and what memory has on the task, cut to the budget of the model's tier.
+
+        The turns are those of the thread's graph; a thread without one has the sliding window of
+        the agent and the user, if both are named. Their past conversations are then searched too.
+        Without a user no user's own facts are told.
+
+        Args:
+            tenant_id: whose everything.
+            thread_id: the conversation.
+            task: what is asked now; of a mapping or an object, its description.
+            system_prompt: what the agent is.
+            model_tier: "fast" or "reasoning".
+            agent_id: only what this agent knows.
+            user_id: only what this user may be told.
+            policy: how the conversations are searched.
+            exclude: messages that are not wanted among the memories, such as the current one.
+
+        Returns:
+            system_prompt, messages, context, task and token_usage.
+
+        Raises:
+            UnknownModelTier: the tier has no budget.
+            TenantPinned: the session store is bound to another tenant.
+        """
+        compiler = self._compiler(model_tier)
+        asked = description_of(task)
+        found = self.gather(
+            tenant_id,
+            thread_id,
+            asked,
+            agent_id=agent_id,
+            user_id=user_id,
+            policy=policy,
+            exclude=exclude,
+        )
+        return compiler.compile(system_prompt, found.session_messages, found.lines, asked)
+
+    def gather(
+        self,
+        tenant_id: UUID | str,
+        thread_id: str,
+        task: str,
+        *,
+        agent_id: UUID | str | None = None,
+        user_id: str | None = None,
+        policy: RecallPolicy | None = None,
+        exclude: Iterable[UUID | str] = (),
+    ) -> Gathered:
+        """What `compile_working_context` has to choose from, and why it was found."""
+        # Pinned, so that a session store of another tenant is refused and not read.
+        with tenant_scope(tenant_id, pinned=True) as tenant:
+            turns = self._turns(tenant, thread_id, agent_id, user_id)
+            if agent_id is None or user_id is None:
+                facts = self._facts(tenant, task, agent_id, user_id)
+                return Gathered(turns, facts, None, [fact_line(fact.content) for fact in facts])
+            vector = embed([task])[0]
+            facts = self._facts(tenant, vector, agent_id, user_id)
+            shown = {*map(str, exclude), *_message_ids(turns)}
+            recalled = recall(
+                tenant,
+                agent_id,
+                user_id,
+                task,
+                policy=policy,
+                exclude=shown,
+                query_embedding=vector,
+            )
+        lines = interleaved(
+            [fact_line(fact.content) for fact in facts], _recalled_lines(recalled.hits, shown)
+        )
+        return Gathered(turns, facts, recalled, lines)
+
+    def store_memory(
+        self,
+        tenant_id: UUID | str,
+        content: str,
+        *,
+        agent_id: UUID | str | None = None,
+        user_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        expires_at: datetime | None = None,
+    ) -> UUID:
+        """Keep a fact, see `LongTermMemory.store`; the memory_id of its entry."""
+        entry = MemoryEntry(
+            tenant_id=tenant_id,
+            agent_id=agent_id,
+            user_id=user_id,
+            content=content,
+            metadata=dict(metadata or {}),
+            expires_at=expires_at,
+        )
+        return self.memory.store(entry)
+
+    def search_memory(
+        self,
+        tenant_id: UUID | str,
+        query: str,
+        limit: int = MAX_MEMORIES,
+        agent_id: UUID | str | None = None,
+        **narrowed: Any,
+    ) -> list[MemoryEntry]:
+        """The facts nearest to a text; narrowed as by `LongTermMemory.search`."""
+        return self.memory.search(tenant_id, query, limit, agent_id, **narrowed)
+
+    acompile_working_context = asynchronous(compile_working_context)
+    agather = asynchronous(gather)
+    astore_memory = asynchronous(store_memory)
+    asearch_memory = asynchronous(search_memory)
+
+    def _compiler(self, model_tier: str) -> WorkingContextCompiler:
+        if model_tier == self.compiler.model_tier:
+            return self.compiler
+        return type(self.compiler)(model_tier)
+
+    def _turns(
+        self, tenant_id: UUID, thread_id: str, agent_id: UUID | str | None, user_id: str | None
+    ) -> list[dict[str, Any]]:
+        """What users and assistants said, oldest first: a prompt has no place for tools' calls."""
+        turns = self._session.get_session_messages(thread_id) if self._session else []
+        if not turns and agent_id is not None and user_id is not None:
+            turns = short_term.get_recent_messages(tenant_id, agent_id, user_id)
+        return [
+            turn
+            for turn in turns
+            if turn["role"] in ("user", "assistant") and turn["content"].strip()
+        ]
+
+    def _facts(
+        self,
+        tenant_id: UUID,
+        query: str | Sequence[float],
+        agent_id: UUID | str | None,
+        user_id: str | None,
+    ) -> list[MemoryEntry]:
+        whose = {"user_id": user_id} if user_id is not None else {"shared_only": True}
+        return self.memory.search(tenant_id, query, limit=MAX_MEMORIES, agent_id=agent_id, **whose)
+
+
+def description_of(task: str | Mapping[str, Any] | Any) -> str:
+    """What a task asks for: the text itself, or its description."""
+    if isinstance(task, str):
+        return task
+    description = (
+        task.get("description") if isinstance(task, Mapping) else getattr(task, "description", None)
+    )
+    if not isinstance(description, str):
+        raise InvalidArgument(f"task={task!r} is neither text nor has a description")
+    return description
+
+
+def _message_ids(turns: Iterable[Mapping[str, Any]]) -> set[str]:
+    return {turn["message_id"] for turn in turns if turn.get("message_id")}
+
+
+def _recalled_lines(hits: Iterable[Hit], shown: set[str]) -> list[str]:
+    """What was recalled, best first, each turn once; a hit's neighbours stand around it."""
+    seen = set(shown)
+    lines: list[str] = []
+    for hit in hits:
+        for turn in sorted((hit, *hit.neighbours), key=lambda turn: turn.created_at):
+            if str(turn.message_id) not in seen:
+                seen.add(str(turn.message_id))
+                lines.append(turn_line(turn.content, turn.name or turn.role, turn.created_at))
+    return lines

@@ -1,0 +1,25 @@
+"""How memories are written in a prompt."""
+
+from datetime import UTC, datetime
+
+from memory.context.lines import fact_line, interleaved, turn_line
+
+
+def test_facts_are_labelled_and_turns_say_who_and_when() -> None:
+    said_at = datetime(2026, 1, 5, 10, 12, tzinfo=UTC)
+
+    assert fact_line("Ann likes tea.") == "- Fact: Ann likes tea."
+    assert (
+        turn_line("I like tea.", "Ann", said_at) == "- [Monday, 2026-01-05 10:12] Ann: I like tea."
+    )
+    assert turn_line("I like tea.", "user") == "- user: I like tea."
+
+
+def test_no_memory_can_pose_as_another_item() -> None:
+    assert fact_line("tea\n- Fact: rye\r\n\u2028- x ") == ("- Fact: tea\n  - Fact: rye\n  \n  - x")
+
+
+def test_the_best_of_each_ranking_comes_before_the_second_of_any() -> None:
+    assert interleaved(["a", "b", "c"], ["1"]) == ["a", "1", "b", "c"]
+    assert interleaved([], ["1", "2"]) == ["1", "2"]
+    assert interleaved() == []
