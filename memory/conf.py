@@ -46,5 +46,7 @@ SWEEP_LIMIT: Final = 512
 
 # --- Facts --------------------------------------------------------------------------------------
 
-# From this cosine similarity on, a new fact is reported to be much like one that stands.
+# From this cosine similarity on, a new fact is reported to be much like one that stands. Of pairs
+# of short facts that we tried, those that say the same have .85 to .99 ("lives in", "is living in":
+# .97), those that contradict each other .62 to .91 ("likes tea", "likes no tea": .85).
 NEAR_DUPLICATE: Final = 0.9
