@@ -13,7 +13,7 @@ from tenants.serving import require_serving
 logger = logging.getLogger(__name__)
 
 
-class TenantTask(Task):  # type: ignore[misc]  # celery-types makes it generic, celery does not
+class TenantTask(Task):
     """Runs inside the tenant that is the task's first argument (or ``tenant_id=``), pinned to it.
 
     Work of a tenant that is suspended or gone is dropped with a log line: what must not be lost

@@ -1,6 +1,7 @@
 """Tenants and their domains (public schema), and the base of every model of a tenant's schema."""
 
 import uuid
+from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
@@ -84,14 +85,15 @@ class Tenant(TenantMixin):
             ),
         ]
 
-    def __init__(self, *args: object, **kwargs: object) -> None:
-        super().__init__(*args, **kwargs)
-        # Not loaded (deferred) is something else than not given.
-        if self.__dict__.get("schema_name") == "":
-            self.schema_name = schema_name_of(self.id)
-
     def __str__(self) -> str:
         return self.slug
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        """Name a new tenant's schema after its id, which the admin's forms settle only now."""
+        if self._state.adding:
+            self.id = self.id or uuid.uuid4()
+            self.schema_name = schema_name_of(self.id)
+        super().save(*args, **kwargs)
 
 
 class Domain(DomainMixin):

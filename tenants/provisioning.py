@@ -94,7 +94,7 @@ def forget_cache(tenant: Tenant) -> int:
 def _register(slug: str, name: str, domain: str) -> Tenant:
     tenant = Tenant(slug=slug, name=name)
     try:
-        tenant.full_clean()
+        tenant.full_clean(exclude=["schema_name"])
         with transaction.atomic():
             tenant.save()
             host = Domain(domain=domain, tenant=tenant)

@@ -20,7 +20,8 @@ def streamed_inside(response: HttpResponseBase, tenant_id: UUID) -> HttpResponse
         and not isinstance(response, FileResponse)
         and not response.is_async
     ):
-        response.streaming_content = _inside(tenant_id, iter(response.streaming_content))
+        pieces = cast(Iterator[bytes], response.streaming_content)
+        response.streaming_content = _inside(tenant_id, iter(pieces))
     return response
 
 

@@ -31,6 +31,11 @@ _thrown_away: list[str] = []
 
 def pytest_configure() -> None:
     """Point the cache and the broker at databases that only tests use."""
+    # The quickest for what tests make; processes that they start have the usual one.
+    settings.PASSWORD_HASHERS = [
+        "django.contrib.auth.hashers.MD5PasswordHasher",
+        *settings.PASSWORD_HASHERS,
+    ]
     # How long an example takes says something of the machine alone.
     hypothesis.settings.register_profile("konstruct", deadline=None)
     hypothesis.settings.load_profile("konstruct")

@@ -40,6 +40,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     # While set, no other tenant can be entered on this connection: see tenants/context.py.
     pinned_tenant: UUID | None = None
+    _named_cursor: Any = TenantNamedCursor
+    include_public_schema: bool
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -111,7 +113,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         if name is None:
             return super().create_cursor()
         # As Django's own, but for the class: outside of a transaction it must be holdable.
-        cursor = TenantNamedCursor(
+        cursor = self._named_cursor(
             self.connection, name, scrollable=False, withhold=self.connection.autocommit
         )
         if (

@@ -12,6 +12,8 @@ class OwnSchemaIntrospection(DatabaseIntrospection):
     Otherwise a table that a tenant lacks would be taken for there if public has it.
     """
 
+    connection: Any  # our DatabaseWrapper, which imports this module
+
     def get_table_list(self, cursor: Any) -> Any:
         with self.connection.own_schema_only():
             return super().get_table_list(cursor)

@@ -1,7 +1,8 @@
 """manage.py create_tenant: register a tenant, make its schema, let it serve."""
 
-from argparse import ArgumentParser
 from typing import Any
+
+from django.core.management.base import CommandParser
 
 from tenants import provisioning
 from tenants.management.base import KonstructCommand
@@ -12,7 +13,7 @@ class Command(KonstructCommand):
 
     help = "Creates a tenant with its own schema, served at its own domain."
 
-    def add_arguments(self, parser: ArgumentParser) -> None:
+    def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("slug", help="Short name, as in a host name: letters, digits, hyphens.")
         parser.add_argument("--name", default="", help="Name that people read (default: SLUG).")
         parser.add_argument(

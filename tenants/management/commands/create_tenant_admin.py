@@ -3,13 +3,13 @@
 import os
 import secrets
 import sys
-from argparse import ArgumentParser
 from getpass import getpass
 from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
+from django.core.management.base import CommandParser
 from django.db import IntegrityError, transaction
 
 from tenants.context import tenant_scope
@@ -26,7 +26,7 @@ class Command(KonstructCommand):
         f"${PASSWORD_VARIABLE}, else asked for; without a terminal one is made up and printed."
     )
 
-    def add_arguments(self, parser: ArgumentParser) -> None:
+    def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--tenant", required=True, metavar="SLUG", help="The tenant.")
         parser.add_argument("--username", required=True, help="Name to log in with.")
         parser.add_argument("--email", default="", help="Mail address.")

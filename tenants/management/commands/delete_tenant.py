@@ -1,9 +1,8 @@
 """manage.py delete_tenant: a tenant and everything it has, after asking."""
 
-from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import CommandError
+from django.core.management.base import CommandError, CommandParser
 
 from tenants import provisioning
 from tenants.management.base import KonstructCommand, UsageError, tenant_of
@@ -14,7 +13,7 @@ class Command(KonstructCommand):
 
     help = "Deletes a tenant with all its data. There is no way back but a backup."
 
-    def add_arguments(self, parser: ArgumentParser) -> None:
+    def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("slug", help="The tenant to delete.")
         parser.add_argument("--yes", action="store_true", help="Do not ask.")
 

@@ -1,10 +1,9 @@
 """manage.py migrate: every schema, several at a time, one tenant's failure not the others'."""
 
-from argparse import ArgumentParser
 from typing import Any
 
 from django.apps import apps
-from django.core.management.base import CommandError
+from django.core.management.base import CommandError, CommandParser
 from django.core.management.commands.migrate import Command as DjangoMigrate
 from django.db.migrations.loader import AmbiguityError, MigrationLoader
 
@@ -34,7 +33,7 @@ class Command(KonstructCommand):
         "stop the others and is reported at the end."
     )
 
-    def add_arguments(self, parser: ArgumentParser) -> None:
+    def add_arguments(self, parser: CommandParser) -> None:
         DjangoMigrate().add_arguments(parser)
         which = parser.add_mutually_exclusive_group()
         which.add_argument(
@@ -54,8 +53,9 @@ class Command(KonstructCommand):
             help="How many tenants to migrate at a time (default here: %(default)s).",
         )
 
-    def get_check_kwargs(self, options: dict[str, Any]) -> dict[str, Any]:
-        return {**super().get_check_kwargs(options), "databases": [options["database"]]}
+    def get_check_kwargs(self, options: dict[str, Any]) -> Any:
+        kwargs: dict[Any, Any] = super().get_check_kwargs(options)
+        return {**kwargs, "databases": [options["database"]]}
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["parallel"] < 1:
@@ -90,7 +90,7 @@ class Command(KonstructCommand):
     def _migrate_tenants(
         self, only: str | None, django_options: dict[str, Any], options: dict[str, Any]
     ) -> list[Outcome]:
-        slugs = dict(Tenant.objects.values_list("schema_name", "slug"))
+        slugs = _slugs()
         if only:
             slugs = {only: slugs[only]}
         width = max(map(len, slugs.values()), default=0)
@@ -149,6 +149,14 @@ def _schema_name(wanted: str | None) -> str | None:
     if schema_name is None:
         raise UsageError(f"no tenant is called {wanted!r} (list_tenants shows them)")
     return schema_name
+
+
+def _slugs() -> dict[str, str]:
+    """Return slugs by schema name; none where --plan or --check look at an empty database."""
+    connection = tenant_connection()
+    if Tenant._meta.db_table not in connection.introspection.table_names():
+        return {}
+    return dict(Tenant.objects.values_list("schema_name", "slug"))
 
 
 def _refuse_other_roles() -> None:
