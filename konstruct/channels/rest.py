@@ -17,6 +17,7 @@ from konstruct.api.throttling import RateLimited
 from konstruct.channels.rest_serializers import (
     IdempotencyKeySerializer,
     ListSerializer,
+    MessagePageSerializer,
     MessageSerializer,
     SendSerializer,
     WaitSerializer,
@@ -96,10 +97,11 @@ class MessagesView(RateLimited):
     @extend_schema(
         operation_id="list_messages",
         summary="List messages, newest first",
+        description="Every message that was sent, on any channel, with its reply.",
         tags=["messages"],
         parameters=[ListSerializer],
         responses={
-            200: MessageSerializer(many=True),
+            200: MessagePageSerializer,
             **problems(400, 401, 403, 422, 429, 503),
         },
     )
@@ -123,6 +125,8 @@ class MessageView(RateLimited):
     @extend_schema(
         operation_id="get_message",
         summary="Get a message and its reply",
+        description="How far the message is. With `wait`, the response comes with the reply, or "
+        "after so many seconds.",
         tags=["messages"],
         parameters=[WaitSerializer],
         responses={200: MessageSerializer, **problems(400, 401, 403, 404, 429, 503)},

@@ -1,9 +1,11 @@
 """What a program sends to the REST channel, and what it gets back."""
 
 from django.conf import settings
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from konstruct.api.fields import NOT_BLANK, ChannelIdField, StrictCharField, StrictSerializer
+from konstruct.api.pagination import PageQuerySerializer
 from konstruct.orchestrator.status import Status
 
 LONGEST_WAIT_SECONDS = 60
@@ -43,28 +45,30 @@ class IdempotencyKeySerializer(StrictSerializer):
     )
 
 
+@extend_schema_field({"type": "number", "minimum": 0, "maximum": LONGEST_WAIT_SECONDS})
+class SecondsField(serializers.DecimalField):
+    """A number of seconds. A decimal and not a float: "nan" is within all limits of a float."""
+
+
 class WaitSerializer(StrictSerializer):
     """Query parameters of an endpoint that can wait for the reply."""
 
-    # A decimal and not a float: "nan" is within all limits of a float.
-    wait = serializers.DecimalField(
+    wait = SecondsField(
         required=False,
-        max_digits=5,
-        decimal_places=3,
+        max_digits=None,
+        decimal_places=None,
         min_value=0,
         max_value=LONGEST_WAIT_SECONDS,
         help_text=f"Seconds to wait for the reply, 0 to {LONGEST_WAIT_SECONDS}.",
     )
 
 
-class ListSerializer(StrictSerializer):
+class ListSerializer(PageQuerySerializer):
     """Query parameters of the list."""
 
     agent = ChannelIdField(required=False, help_text="Only messages to this agent (name or id).")
     user_id = ChannelIdField(required=False, help_text="Only messages of this user.")
     thread_id = ChannelIdField(required=False, help_text="Only messages of this conversation.")
-    limit = serializers.CharField(required=False)
-    cursor = serializers.CharField(required=False)
 
 
 class ReplySerializer(serializers.Serializer):
@@ -103,3 +107,11 @@ class MessageSerializer(serializers.Serializer):
     error = FailureSerializer(
         allow_null=True, help_text="What went wrong, while it is retried and when it was given up."
     )
+
+
+class MessagePageSerializer(serializers.Serializer):
+    """A page of messages."""
+
+    next = serializers.URLField(allow_null=True, help_text="The page of older messages.")
+    previous = serializers.URLField(allow_null=True, help_text="The page of newer messages.")
+    results = MessageSerializer(many=True)

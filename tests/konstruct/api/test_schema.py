@@ -1,0 +1,61 @@
+"""The OpenAPI description: current, complete, served from local files."""
+
+import re
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.core.management import call_command
+from django.test import Client
+from django.urls import get_resolver
+
+COMMITTED = Path(settings.BASE_DIR) / "docs" / "openapi.yaml"
+
+
+@pytest.fixture(scope="module")
+def schema(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The description of the code as it is; warnings of the generator are errors."""
+    file = tmp_path_factory.mktemp("schema") / "openapi.yaml"
+    call_command("spectacular", file=str(file), validate=True, fail_on_warn=True)
+    return file.read_text()
+
+
+def test_the_committed_description_is_current(schema: str) -> None:
+    assert schema == COMMITTED.read_text(), "run: manage.py spectacular --file docs/openapi.yaml"
+
+
+def test_it_is_openapi_3_1(schema: str) -> None:
+    assert schema.startswith("openapi: 3.1.0\n")
+
+
+def test_every_address_of_the_api_is_described(schema: str) -> None:
+    patterns = get_resolver("konstruct.urls_api").url_patterns
+    addresses = {
+        "/api/" + str(outer.pattern) + str(inner.pattern)
+        for outer in patterns
+        for inner in outer.url_patterns
+    }
+    described = set(re.findall(r"^  (/\S+):$", schema, re.MULTILINE))
+    assert described == {
+        re.sub(r"<uuid:(\w+)>", r"{\1}", address)
+        for address in addresses
+        if address not in ("/api/schema/", "/api/docs/")
+    }
+
+
+@pytest.mark.parametrize("host", ["localhost", "tenant-a.localhost"])
+def test_the_description_and_its_page_are_served_on_every_host(db: None, host: str) -> None:
+    client = Client(headers={"Host": host})
+    assert client.get("/api/schema/").status_code == 200
+    page = client.get("/api/docs/")
+    assert page.status_code == 200
+    sources = re.findall(rb'(?:src|href)="([^"]+)"', page.content)
+    assert sources
+    assert all(source.startswith(b"/static/") for source in sources)
+    script = next(source for source in sources if source.endswith(b"bundle.js"))
+    response = client.get(script.decode())
+    assert (response.status_code, len(b"".join(response.streaming_content)) > 100_000) == (
+        200,
+        True,
+    )
+    response.close()

@@ -1,0 +1,126 @@
+"""Agents: what they may be, how they are found, how they recall."""
+
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from django.db import IntegrityError, ProgrammingError, connection, transaction
+
+from konstruct.orchestrator.agents import create_agent, find_agent
+from konstruct.orchestrator.exceptions import AgentInvalid, AgentNotFound
+from konstruct.orchestrator.models import Agent
+from konstruct.orchestrator.policy import recall_policy
+from memory.policy import DEFAULT_POLICY, RecallPolicy, RecallWeights
+from tenants.context import tenant_scope
+from tenants.models import Tenant
+
+
+@pytest.fixture
+def inside(tenant_a: Tenant) -> Any:
+    with tenant_scope(tenant_a.id):
+        yield tenant_a
+
+
+def test_an_agent_is_found_by_name_and_by_id(inside: Tenant) -> None:
+    agent = create_agent(tenant_id=inside.id, name="ada")
+    assert find_agent("ada") == find_agent(str(agent.id)) == find_agent(str(agent.id).upper())
+
+
+@pytest.mark.parametrize("wanted", ["bob", "", "ADA", str(UUID(int=7))])
+def test_an_unknown_agent_is_an_error_that_names_it(inside: Tenant, wanted: str) -> None:
+    create_agent(tenant_id=inside.id, name="ada")
+    with pytest.raises(AgentNotFound, match=f"No agent has the name or id '{wanted}'"):
+        find_agent(wanted)
+
+
+def test_an_inactive_agent_is_found_only_where_that_does_not_matter(inside: Tenant) -> None:
+    agent = create_agent(tenant_id=inside.id, name="ada", is_active=False)
+    assert find_agent("ada") == agent
+    with pytest.raises(AgentNotFound, match="No active agent"):
+        find_agent("ada", active=True)
+
+
+def test_two_tenants_may_have_agents_of_one_name(tenant_a: Tenant, tenant_b: Tenant) -> None:
+    agents = [create_agent(tenant_id=tenant.id, name="ada") for tenant in (tenant_a, tenant_b)]
+    found = []
+    for tenant in (tenant_a, tenant_b):
+        with tenant_scope(tenant.id):
+            found.append(find_agent("ada"))
+    assert found == agents
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"name": ""}, "name: This field cannot be blank"),
+        ({"name": "x" * 121}, "name: Ensure this value has at most 120 characters"),
+        ({"name": "a\0b"}, "name: Null characters are not allowed"),
+        ({"name": str(uuid4())}, "reads as an id"),
+        ({"name": "ada"}, "has an agent of that name already"),
+        ({"model_tier": "slow"}, "model_tier: Value 'slow' is not a valid choice"),
+        ({"recall_mode": "psychic"}, "recall_mode: Value 'psychic' is not a valid choice"),
+        ({"recall_top_k": 0}, "top_k=0 is not a whole number of at least 1"),
+        ({"recall_top_k": 101}, "top_k=101 is more than 100"),
+        ({"recall_open_at": 1.5}, "open_at=1.5 is not a probability"),
+        ({"recall_open_at": 0.1, "recall_keep_at": 0.5}, "keep_at=0.5 is more than open_at=0.1"),
+        ({"recall_weights": []}, r"weights=\[\] is no object"),
+        ({"recall_weights": {"luck": 1}}, "names an unknown weight; known are lexical, session"),
+        ({"recall_weights": {"time": "much"}}, "weight time='much' is not a number"),
+    ],
+)
+def test_an_agent_that_cannot_be_is_refused_with_the_reason(
+    inside: Tenant, fields: dict[str, Any], message: str
+) -> None:
+    create_agent(tenant_id=inside.id, name="ada")
+    with pytest.raises(AgentInvalid, match=message):
+        create_agent(tenant_id=inside.id, **{"name": "bob", **fields})
+    assert Agent.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        {"name": "00000000-0000-0000-0000-000000000007"},
+        {"model_tier": "slow"},
+        {"recall_mode": "x"},
+    ],
+)
+def test_postgres_refuses_what_the_model_refuses(inside: Tenant, column: dict[str, str]) -> None:
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Agent.objects.create(**{"name": "bob", **column})
+
+
+def test_the_application_may_not_delete_an_agent(inside: Tenant) -> None:
+    agent = create_agent(tenant_id=inside.id, name="ada")
+    with (
+        pytest.raises(ProgrammingError, match="permission denied"),
+        transaction.atomic(),
+        connection.cursor() as cursor,
+    ):
+        cursor.execute("DELETE FROM orchestrator_agent WHERE id = %s", [agent.id])
+
+
+def test_an_agent_that_says_nothing_recalls_as_measured() -> None:
+    assert recall_policy(Agent(name="ada")) == DEFAULT_POLICY
+
+
+def test_an_agent_may_say_how_it_recalls() -> None:
+    agent = Agent(
+        name="ada",
+        recall_mode="vector",
+        recall_top_k=3,
+        recall_gate=False,
+        recall_open_at=0.2,
+        recall_keep_at=0.1,
+        recall_neighbours=1,
+        recall_weights={"time": 0.25},
+    )
+    assert recall_policy(agent) == RecallPolicy(
+        mode="vector",
+        top_k=3,
+        gate=False,
+        open_at=0.2,
+        keep_at=0.1,
+        neighbours=1,
+        weights=RecallWeights(time=0.25),
+    )

@@ -1,0 +1,91 @@
+"""create_agent and create_api_key, as an operator runs them."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from konstruct.api.access import check_key
+from konstruct.api.keys import parse_key
+from konstruct.api.models import ApiKey
+from konstruct.orchestrator.models import Agent
+from tenants.context import tenant_scope
+from tenants.models import Tenant
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Run a command; return what it wrote on standard output."""
+
+    def run(*arguments: str) -> str:
+        call_command(*arguments)
+        return capsys.readouterr().out
+
+    return run
+
+
+def test_create_agent_makes_one_with_what_was_given(
+    tenant_a: Tenant, run: Callable[..., str]
+) -> None:
+    out = run(
+        "create_agent", "--tenant", "tenant-a", "--name", "ada",
+        "--system-prompt", "Help.", "--identity", "You are Ada.", "--persona", "Brief.",
+        "--model", "small", "--model-tier", "reasoning",
+    )  # fmt: skip
+    with tenant_scope(tenant_a.id):
+        agent = Agent.objects.get()
+    assert out == f"created agent ada ({agent.id}) of tenant tenant-a\n"
+    assert (agent.system_prompt, agent.identity, agent.persona) == (
+        "Help.",
+        "You are Ada.",
+        "Brief.",
+    )
+    assert (agent.model, agent.model_tier) == ("small", "reasoning")
+
+
+def test_create_api_key_prints_the_key_alone(tenant_a: Tenant, run: Callable[..., str]) -> None:
+    out = run("create_api_key", "--tenant", "tenant-a", "--name", "billing")
+    key = parse_key(out.removesuffix("\n"))
+    assert key is not None
+    with tenant_scope(tenant_a.id):
+        assert check_key(key) == ApiKey.objects.get(name="billing")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["create_agent"], "required: --tenant, --name"),
+        (["create_agent", "--tenant", "tenant-a"], "required: --name"),
+        (["create_agent", "--tenant", "nobody", "--name", "ada"], "no tenant is called 'nobody'"),
+        (
+            ["create_agent", "--tenant", "tenant-a", "--name", ""],
+            "name: This field cannot be blank",
+        ),
+        (
+            ["create_agent", "--tenant", "tenant-a", "--name", "a", "--model-tier", "slow"],
+            "invalid choice: 'slow'",
+        ),
+        (["create_api_key", "--name", "x"], "required: --tenant"),
+        (["create_api_key", "--tenant", "nobody", "--name", "x"], "no tenant is called 'nobody'"),
+        (["create_api_key", "--tenant", "tenant-a", "--name", ""], "name: This field cannot be"),
+        (["create_api_key", "--tenant", "tenant-a", "--name", "x", "--scope", "y"], "--scope"),
+    ],
+)
+def test_wrong_arguments_are_one_line_and_status_2(
+    tenant_a: Tenant, arguments: list[str], message: str
+) -> None:
+    with pytest.raises(CommandError, match=message) as caught:
+        call_command(*arguments)
+    assert caught.value.returncode == 2
+    assert "\n" not in str(caught.value)
+    with tenant_scope(tenant_a.id):
+        assert not Agent.objects.exists()
+        assert not ApiKey.objects.exists()
+
+
+def test_a_name_that_is_taken_is_refused(tenant_a: Tenant, run: Any) -> None:
+    run("create_agent", "--tenant", "tenant-a", "--name", "ada")
+    with pytest.raises(CommandError, match="has an agent of that name already") as caught:
+        run("create_agent", "--tenant", "tenant-a", "--name", "ada")
+    assert caught.value.returncode == 2
