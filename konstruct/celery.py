@@ -23,7 +23,7 @@ class KonstructCelery(Celery):
             from konstruct import embedded
 
             embedded.ensure_valkey()
-        return super()._connection(url, **options)
+        return super()._connection(url, **options)  # type: ignore[misc]  # not in the stubs
 
 
 app = KonstructCelery("konstruct")

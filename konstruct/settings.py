@@ -57,7 +57,9 @@ if not SECRET_KEY:
 
 # Hosts of the operators' site and of the neutral API; every other host must be a tenant's domain.
 PUBLIC_HOSTS = _names("PUBLIC_HOSTS", "localhost,127.0.0.1,[::1]")
-ALLOWED_HOSTS = _names("ALLOWED_HOSTS", "" if PRODUCTION else ".localhost,localhost,127.0.0.1,[::1]")
+ALLOWED_HOSTS = _names(
+    "ALLOWED_HOSTS", "" if PRODUCTION else ".localhost,localhost,127.0.0.1,[::1]"
+)
 if PRODUCTION and not ALLOWED_HOSTS:
     sys.exit("konstruct: ALLOWED_HOSTS is not set; name the hosts that this deployment serves.")
 # A new tenant's domain is SLUG.<this>.
@@ -153,7 +155,9 @@ DATABASES = {
         **dj_database_url.parse(
             embedded.database_url(DB_ROLE)
             if EMBEDDED_DATABASE
-            else DATABASE_OWNER_URL if DB_ROLE == "owner" else DATABASE_URL,
+            else DATABASE_OWNER_URL
+            if DB_ROLE == "owner"
+            else DATABASE_URL,
             conn_max_age=600,
             conn_health_checks=True,
         ),
