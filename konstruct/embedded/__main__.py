@@ -1,18 +1,51 @@
-"""`python -m konstruct.embedded guard SERVICE` is a guardian; `stop` stops the home's services."""
+"""`python -m konstruct.embedded …`: stop the services, run a tool on them; inside: guard one."""
 
+import os
+import subprocess
 import sys
 
+from konstruct.embedded.errors import EmbeddedError
 from konstruct.embedded.guardian import detach, guard
-from konstruct.embedded.users import SERVICES, stop
+from konstruct.embedded.places import DATABASE, ROLES, socket_directory
+from konstruct.embedded.postgres import SETTINGS, binaries
+from konstruct.embedded.users import SERVICES, ensure_postgres, stop
 
-USAGE = f"usage: python -m konstruct.embedded guard ({' | '.join(SERVICES)}) | stop"
+USAGE = """usage: python -m konstruct.embedded stop
+       python -m konstruct.embedded tool (psql | pg_dump | pg_restore | …) [arguments]"""
+
+
+def run_tool(name: str, arguments: list[str]) -> int:
+    """Run one of Postgres' programs as the superuser on the embedded database; its exit status."""
+    tool = binaries() / name
+    if not tool.exists():
+        sys.exit(f"konstruct.embedded: there is no {name}; there are {_names_of_tools()}")
+    ensure_postgres()
+    connection = {
+        "PGHOST": str(socket_directory()),
+        "PGPORT": SETTINGS["port"],
+        "PGUSER": ROLES["superuser"],
+        "PGDATABASE": DATABASE,
+    }
+    # Not executed in our place: that would end our being a user, and with the last user, Postgres.
+    return subprocess.run([tool, *arguments], env={**os.environ, **connection}).returncode
+
+
+def _names_of_tools() -> str:
+    return ", ".join(sorted(path.name for path in binaries().iterdir()))
+
 
 if __name__ == "__main__":
-    match sys.argv[1:]:
-        case ["guard", name] if name in SERVICES:
-            detach()
-            sys.exit(guard(SERVICES[name]))
-        case ["stop"]:
-            stop()
-        case _:
-            sys.exit(USAGE)
+    try:
+        match sys.argv[1:]:
+            case ["guard", name] if name in SERVICES:
+                detach()
+                sys.exit(guard(SERVICES[name]))
+            case ["stop"]:
+                stop()
+            case ["tool", name, *arguments]:
+                sys.exit(run_tool(name, arguments))
+            case _:
+                print(USAGE, file=sys.stderr)  # noqa: T201 (a command's usage)
+                sys.exit(2)
+    except EmbeddedError as error:
+        sys.exit(f"konstruct.embedded: {error}")

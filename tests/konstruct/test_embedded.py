@@ -473,12 +473,39 @@ def test_the_bootstrap_works_for_an_administrator_who_is_no_superuser_and_twice(
         sql("DROP ROLE manager", role="superuser")
 
 
-def test_usage_is_printed_for_a_wrong_call_of_the_module() -> None:
+def embedded_command(*arguments: str) -> tuple[int, str, str]:
     ran = subprocess.run(
-        [sys.executable, "-m", "konstruct.embedded", "guard", "mysql"],
+        [sys.executable, "-m", "konstruct.embedded", *arguments],
         cwd=PROJECT,
         capture_output=True,
         text=True,
     )
-    assert ran.returncode == 1
-    assert ran.stderr == "usage: python -m konstruct.embedded guard (postgres | valkey) | stop\n"
+    return ran.returncode, ran.stdout, ran.stderr
+
+
+def test_a_tool_works_on_the_database_as_the_superuser_who_may_back_it_up(home: Path) -> None:
+    assert embedded_command("tool", "psql", "-XAtc", "SELECT current_user, current_database()") == (
+        0,
+        "postgres|konstruct\n",
+        "",
+    )
+    embedded.ensure_postgres()
+    sql("CREATE TABLE IF NOT EXISTS forced (n int)")
+    sql("ALTER TABLE forced ENABLE ROW LEVEL SECURITY")
+    sql("ALTER TABLE forced FORCE ROW LEVEL SECURITY")
+    status, dump, _ = embedded_command("tool", "pg_dump", "--table", "forced")
+    assert status == 0
+    assert "COPY public.forced" in dump
+
+
+@pytest.mark.parametrize("arguments", [(), ("start",), ("guard", "mysql"), ("tool",)])
+def test_a_wrong_call_of_the_module_prints_the_usage(arguments: tuple[str, ...]) -> None:
+    status, printed, error = embedded_command(*arguments)
+    assert (status, printed) == (2, "")
+    assert error.startswith("usage: python -m konstruct.embedded stop\n")
+
+
+def test_an_unknown_tool_is_answered_with_those_there_are() -> None:
+    status, _, error = embedded_command("tool", "pg_magic")
+    assert status == 1
+    assert error.startswith("konstruct.embedded: there is no pg_magic; there are clusterdb, ")

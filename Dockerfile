@@ -1,0 +1,28 @@
+# The image of migrate, web, worker and beat. The command tells which; the default is the web.
+
+FROM python:3.12-slim AS packages
+# Where torch's CPU build comes from, if the default index has none for this platform: README says
+# which. Unset, it is one index for everything.
+ARG TORCH_INDEX_URL=""
+COPY requirements/base.txt /tmp/base.txt
+RUN python -m venv /opt/konstruct \
+    && /opt/konstruct/bin/pip install --no-cache-dir \
+        ${TORCH_INDEX_URL:+--extra-index-url "$TORCH_INDEX_URL"} -r /tmp/base.txt
+
+FROM python:3.12-slim
+RUN useradd --system --create-home konstruct
+COPY --from=packages /opt/konstruct /opt/konstruct
+WORKDIR /srv/konstruct
+COPY manage.py ./
+COPY deploy deploy
+COPY konstruct konstruct
+COPY memory memory
+COPY tenants tenants
+USER konstruct
+ENV PATH=/opt/konstruct/bin:$PATH \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1 \
+    HOST=0.0.0.0 \
+    PORT=8000
+EXPOSE 8000
+CMD ["python", "-m", "gunicorn", "--config", "deploy/gunicorn.conf.py"]
