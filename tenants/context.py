@@ -11,7 +11,7 @@ from django.db import connections
 from django.utils.asyncio import async_unsafe
 from django_tenants.utils import get_tenant_database_alias
 
-from tenants.exceptions import TenantPinned
+from tenants.exceptions import NotInTenant, TenantPinned
 from tenants.naming import as_tenant_id, schema_name_of
 from tenants.postgresql.base import DatabaseWrapper
 
@@ -27,6 +27,18 @@ def tenant_connection() -> DatabaseWrapper:
 def current_tenant_id() -> UUID | None:
     """Return the tenant that this thread is in, None in the public schema."""
     return tenant_connection().tenant_id
+
+
+def required_tenant_id() -> UUID:
+    """Return the tenant that this thread is in.
+
+    Raises:
+        NotInTenant: it is in none.
+    """
+    tenant_id = current_tenant_id()
+    if tenant_id is None:
+        raise NotInTenant("this code serves a tenant, and runs outside of any: use tenant_scope")
+    return tenant_id
 
 
 @contextmanager

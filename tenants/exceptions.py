@@ -9,6 +9,10 @@ class InvalidTenantId(KonstructError, ValueError):
     """Something that is not a tenant's id was used as one."""
 
 
+class NotInTenant(KonstructError):
+    """Code that serves a tenant ran outside of any."""
+
+
 class TenantPinned(KonstructError):
     """Code that serves one tenant (a request, a task) tried to enter another."""
 

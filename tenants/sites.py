@@ -39,7 +39,7 @@ tenant_site = TenantSite(name="admin")
 class ReadOnlyModelAdmin(ModelAdmin):
     """Rows to look at: adding, changing and deleting them is refused to everybody."""
 
-    actions = None
+    actions: Any = None
 
     def has_add_permission(self, request: HttpRequest, *args: Any) -> bool:
         return False

@@ -11,7 +11,7 @@ from unfold.decorators import display
 
 from konstruct.api.access import issue_key, revoke_key
 from konstruct.api.models import ApiKey
-from tenants.context import current_tenant_id
+from tenants.context import required_tenant_id
 from tenants.sites import tenant_site
 
 
@@ -34,8 +34,9 @@ class ApiKeyAdmin(ModelAdmin):
 
     def save_model(self, request: HttpRequest, obj: ApiKey, form: Any, change: bool) -> None:
         """Make the key by the service, as the command does, and show it this once."""
-        tenant_id = current_tenant_id()
-        key, text = issue_key(tenant_id=tenant_id, name=obj.name, expires_at=obj.expires_at)
+        key, text = issue_key(
+            tenant_id=required_tenant_id(), name=obj.name, expires_at=obj.expires_at
+        )
         obj.pk = key.pk
         self.message_user(
             request, f"Copy the key now, it is never shown again: {text}", messages.WARNING

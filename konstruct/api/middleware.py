@@ -11,6 +11,7 @@ from konstruct.api.problems import MEDIA_TYPE, FieldError, Problem, problem_resp
 from tenants.context import current_tenant_id, tenant_scope
 from tenants.exceptions import TenantNotServing, UnknownTenant
 from tenants.serving import require_serving
+from tenants.streaming import streamed_inside
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
 
@@ -90,4 +91,4 @@ class ApiKeyTenantMiddleware:
         except (UnknownTenant, TenantNotServing):
             return self.get_response(request)
         with tenant_scope(key.tenant_id, pinned=True):
-            return self.get_response(request)
+            return streamed_inside(self.get_response(request), key.tenant_id)

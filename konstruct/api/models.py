@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 from tenants.models import TenantModel
 
 
-class ApiKeyQuerySet(models.QuerySet):
+class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
     """API keys of a tenant."""
 
     def valid(self) -> "ApiKeyQuerySet":

@@ -1,5 +1,7 @@
 """Cursor pagination, newest first."""
 
+from typing import cast
+
 from rest_framework import serializers
 from rest_framework.exceptions import NotFound, ValidationError
 from rest_framework.pagination import Cursor, CursorPagination
@@ -42,7 +44,8 @@ class NewestFirst(CursorPagination):
             cursor = super().decode_cursor(request)
         except (NotFound, UnicodeError) as error:
             raise refusal from error
-        position = None if cursor is None else cursor.position
+        # djangorestframework-stubs take the position, which is text, for a number.
+        position = None if cursor is None else cast("str | None", cursor.position)
         if position is not None and not _is_bigint(position):
             raise refusal
         return cursor

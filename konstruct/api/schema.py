@@ -25,7 +25,9 @@ class ProblemSerializer(serializers.Serializer):
     detail = serializers.CharField(help_text="What went wrong, for people.")
     instance = serializers.CharField(help_text="The path that was asked for.")
     request_id = serializers.CharField(help_text="Names the request in our logs.")
-    errors = FieldErrorSerializer(many=True, required=False)
+    errors = FieldErrorSerializer(  # type: ignore[assignment]  # a field of that name, not the property
+        many=True, required=False
+    )
 
 
 _WORDS = {

@@ -4,7 +4,6 @@ import math
 from typing import Any
 
 from django.conf import settings
-from django.http import HttpResponseBase
 from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 from rest_framework.views import APIView
@@ -35,7 +34,7 @@ class TenantThrottle(BaseThrottle):
             per_second=settings.RATE_LIMIT_PER_SECOND,
         )
         self.retry_after = bucket.retry_after
-        request._request.rate_limit = bucket
+        request._request.rate_limit = bucket  # type: ignore[attr-defined]  # for the headers below
         return bucket.allowed
 
     def wait(self) -> float:
@@ -48,9 +47,7 @@ class RateLimited(APIView):
 
     throttle_classes = [TenantThrottle]
 
-    def finalize_response(
-        self, request: Request, response: Any, *args: Any, **kwargs: Any
-    ) -> HttpResponseBase:
+    def finalize_response(self, request: Any, response: Any, *args: Any, **kwargs: Any) -> Any:
         """Add the RateLimit headers to whatever was answered, errors too."""
         final = super().finalize_response(request, response, *args, **kwargs)
         bucket = getattr(getattr(request, "_request", request), "rate_limit", None)

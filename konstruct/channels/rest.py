@@ -28,7 +28,7 @@ from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.status import Status, progress_of, sent_messages
 from konstruct.orchestrator.waiting import wait_until
 from memory.models import Message
-from tenants.context import current_tenant_id
+from tenants.context import required_tenant_id
 
 CHANNEL = "rest"
 
@@ -84,7 +84,7 @@ class MessagesView(RateLimited):
             name=fields.get("name", ""),
             idempotency_key=idempotency_key,
         )
-        accepted, _ = accept(incoming, tenant_id=_tenant_id())
+        accepted, _ = accept(incoming, tenant_id=required_tenant_id())
         message = _message_when_settled(accepted.id, wait)
         settled = progress_of(message).status is not Status.QUEUED
         document = _documents([message], request)[0]
@@ -116,7 +116,7 @@ class MessagesView(RateLimited):
                 messages = messages.filter(**{name: filters[name]})
         paginator = NewestFirst()
         page = paginator.paginate_queryset(messages, request, view=self)
-        return paginator.get_paginated_response(_documents(page, request))
+        return paginator.get_paginated_response(_documents(page or [], request))
 
 
 class MessageView(RateLimited):
@@ -135,13 +135,6 @@ class MessageView(RateLimited):
         """Tell how far the message is; wait for the reply if asked to."""
         message = _message_when_settled(message_id, _seconds_to_wait(request))
         return Response(_documents([message], request)[0])
-
-
-def _tenant_id() -> UUID:
-    tenant_id = current_tenant_id()
-    if tenant_id is None:
-        raise AssertionError("authentication lets nobody in without a tenant")
-    return tenant_id
 
 
 def _seconds_to_wait(request: Request) -> float:
@@ -165,10 +158,12 @@ def _message_when_settled(message_id: UUID, seconds: float) -> Message:
         message = _message(message_id)
         return message if progress_of(message).status is not Status.QUEUED else None
 
-    settled = seconds and wait_until(
-        look, tenant_id=_tenant_id(), message_id=message_id, seconds=seconds
-    )
-    return settled or _message(message_id)
+    if seconds:
+        tenant_id = required_tenant_id()
+        settled = wait_until(look, tenant_id=tenant_id, message_id=message_id, seconds=seconds)
+        if settled is not None:
+            return settled
+    return _message(message_id)
 
 
 def _message(message_id: UUID) -> Message:

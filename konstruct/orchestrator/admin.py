@@ -11,7 +11,7 @@ from unfold.decorators import display
 from konstruct.orchestrator.exceptions import NothingToRetry
 from konstruct.orchestrator.intake import retry_reply
 from konstruct.orchestrator.models import Agent, PendingReply
-from tenants.context import current_tenant_id
+from tenants.context import required_tenant_id
 from tenants.sites import ReadOnlyModelAdmin, tenant_site
 
 
@@ -87,7 +87,7 @@ class PendingReplyAdmin(ReadOnlyModelAdmin):
     def retry(self, request: HttpRequest, queryset: QuerySet[PendingReply]) -> None:
         """Ring for the selected messages again; those that are still tried are left alone."""
         retried = 0
-        tenant_id = current_tenant_id()
+        tenant_id = required_tenant_id()
         for pending in queryset:
             try:
                 retry_reply(pending.message_id, tenant_id=tenant_id)

@@ -23,7 +23,8 @@ from konstruct.orchestrator.policy import recall_policy
 from konstruct.orchestrator.runner import run_agent
 from memory import short_term, transcript
 from memory.models import Message, Role
-from memory.recall import RecallResult, recall
+from memory.recall import Hit, RecallResult, recall
+from memory.recall import Turn as SaidNearby
 from memory.tasks import embed_and_store
 from memory.turns import Turn
 from tenants.context import tenant_scope
@@ -137,7 +138,8 @@ def memory_lines(
     shown = {message.id, *_ids(window)}
     lines = []
     for hit in recalled.hits:
-        for turn in sorted((hit, *hit.neighbours), key=lambda turn: turn.created_at):
+        turns: list[Hit | SaidNearby] = [hit, *hit.neighbours]
+        for turn in sorted(turns, key=lambda turn: turn.created_at):
             if turn.message_id not in shown:
                 shown.add(turn.message_id)
                 lines.append(recalled_line(turn.content, turn.name or turn.role, turn.created_at))

@@ -1,16 +1,19 @@
 """The orchestrator's vocabulary of reads."""
 
 import re
-from typing import Self
+from typing import TYPE_CHECKING, Self
 from uuid import UUID
 
 from django.db import models
 from django.db.models.functions import Now
 
+if TYPE_CHECKING:
+    from konstruct.orchestrator.models import Agent, PendingReply  # noqa: F401  (in strings below)
+
 UUID_PATTERN = r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
 
 
-class AgentQuerySet(models.QuerySet):
+class AgentQuerySet(models.QuerySet["Agent"]):
     """Agents of a tenant."""
 
     def active(self) -> Self:
@@ -24,7 +27,7 @@ class AgentQuerySet(models.QuerySet):
         return self.filter(name=name_or_id)
 
 
-class PendingReplyQuerySet(models.QuerySet):
+class PendingReplyQuerySet(models.QuerySet["PendingReply"]):
     """Messages that wait for their reply."""
 
     def waiting(self) -> Self:
