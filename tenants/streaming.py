@@ -1,7 +1,7 @@
 """Streamed responses: their body is made after the view has returned, and the tenant been left."""
 
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 from uuid import UUID
 
 from django.http import FileResponse, HttpResponseBase
@@ -9,8 +9,10 @@ from django.http.response import StreamingHttpResponse
 
 from tenants.context import tenant_scope
 
+R = TypeVar("R", bound=HttpResponseBase)
 
-def streamed_inside(response: HttpResponseBase, tenant_id: UUID) -> HttpResponseBase:
+
+def streamed_inside(response: R, tenant_id: UUID) -> R:
     """Return the response; if it is streamed, each piece of it is made inside the tenant.
 
     A file is left as it is, for it asks the database nothing.

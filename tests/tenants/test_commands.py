@@ -54,6 +54,7 @@ def manage(process_environment: dict[str, str]) -> Callable[..., Ran]:
 
 def test_a_tenants_life(manage: Callable[..., Ran]) -> None:
     created = manage("create_tenant", "acme", "--name", "Acme Inc.", "--domain", "acme.example")
+    assert (created.status, created.err) == (0, "")
     tenant = Tenant.objects.get(slug="acme")
     assert created == Ran(0, f"created tenant acme ({tenant.id}) at acme.example\n", "")
     again = manage("create_tenant", "acme")
