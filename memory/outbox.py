@@ -26,7 +26,7 @@ from memory.entering import known_tenant
 from memory.exceptions import EmbeddingModelError
 from memory.indexing import index_messages
 from memory.models import Message, PendingEmbedding, RecallEvent
-from tenants.context import asynchronous
+from tenants.context import asynchronous, tenant_scope
 from tenants.exceptions import KonstructError
 
 logger = logging.getLogger(__name__)
@@ -68,6 +68,9 @@ def drain(
     stored = taken = 0
     asked = None if message_ids is None else [UUID(str(message_id)) for message_id in message_ids]
     with known_tenant(tenant_id):
+        if not PendingEmbedding.objects.workable().exists():
+            return Drained(stored, more=False)
+    with tenant_scope(tenant_id):
         _require_model()
         while taken < limit:
             rows = _look(asked, min(OUTBOX_BATCH, limit - taken))

@@ -6,6 +6,7 @@ from uuid import UUID
 from celery import Task, shared_task
 
 from memory import outbox
+from memory.conf import OUTBOX_TASK_LIMIT
 from tenants.celery import TenantTask
 from tenants.context import tenant_scope
 from tenants.models import Tenant
@@ -22,7 +23,7 @@ def embed_and_store(self: Task, tenant_id: UUID | str, message_ids: list[str] | 
     """
     # Delivered again because its worker died: over one of these messages, for all we know.
     alone = bool((self.request.delivery_info or {}).get("redelivered"))
-    done = outbox.drain(tenant_id, message_ids, alone=alone)
+    done = outbox.drain(tenant_id, message_ids, limit=OUTBOX_TASK_LIMIT, alone=alone)
     if done.more:
         embed_and_store.apply_async((str(tenant_id), message_ids), retry=False)
     return done.stored

@@ -1,0 +1,442 @@
+"""The outbox: each message is embedded exactly once, whatever fails or is killed."""
+
+import logging
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from datetime import timedelta
+from itertools import pairwise
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.db import OperationalError, transaction
+from django.db.models import Count
+from django.utils import timezone
+
+from memory import embeddings, outbox
+from memory.exceptions import EmbeddingModelError
+from memory.indexing import index_messages
+from memory.models import (
+    ConversationEmbedding,
+    IndexedMessage,
+    PendingEmbedding,
+    Posting,
+    RecallEvent,
+)
+from memory.outbox import UNFINISHED, Drained, adrain, drain, retry_now, take_due
+from tenants.context import tenant_scope
+from tenants.exceptions import InvalidTenantId, TenantPinned, UnknownTenant
+
+ROOT = Path(__file__).resolve().parents[2]
+AGENT = UUID("0a9e0000-0000-4000-8000-000000000001")
+TRACE = {
+    "query": "Where does my sister live?",
+    "hits": [{"content": "My sister lives in Lisbon.", "score": 0.9}],
+    "cut": [{"content": "The train was late.", "reason": "top_k"}],
+    "injected": ["2024-03-04 Ann: My sister lives in Lisbon."],
+    "abstained": False,
+    "embedding_model": "all-MiniLM-L6-v2@6fceb34132ad",
+    "milliseconds": 3.25,
+}
+
+
+def stored(tenant_id):
+    """Messages that have vectors, with how many; it must be one piece for each sentence here."""
+    with tenant_scope(tenant_id):
+        return dict(
+            ConversationEmbedding.objects.values_list("message__content").annotate(Count("id"))
+        )
+
+
+def waiting(tenant_id):
+    with tenant_scope(tenant_id):
+        return sorted(PendingEmbedding.objects.values_list("message__content", flat=True))
+
+
+def pending(tenant_id, content):
+    with tenant_scope(tenant_id):
+        return PendingEmbedding.objects.get(message__content=content)
+
+
+def make_due(tenant_id):
+    with tenant_scope(tenant_id):
+        PendingEmbedding.objects.update(due_at=timezone.now() - timedelta(seconds=1))
+
+
+def sentence(number):
+    return f"The number of the day is {number}."
+
+
+@pytest.fixture
+def failing(monkeypatch):
+    """Let the indexing of texts that hold a word fail: ``failing("poison")``."""
+
+    def fail(word, error=ValueError):
+        def index(messages):
+            index_messages(messages)
+            if any(word in message.content for message in messages):
+                raise error(f"cannot index {word}")
+
+        monkeypatch.setattr(outbox, "index_messages", index)
+
+    return fail
+
+
+def test_what_waits_is_stored_and_waits_no_more(tenant_a, say):
+    for number in range(3):
+        say(tenant_a.id, sentence(number))
+    assert drain(tenant_a.id) == Drained(stored=3, more=False)
+    assert stored(tenant_a.id) == {sentence(number): 1 for number in range(3)}
+    assert waiting(tenant_a.id) == []
+    with tenant_scope(tenant_a.id):
+        rows = list(ConversationEmbedding.objects.select_related("message"))
+        assert all(
+            (row.agent_id, row.user_id, row.role, row.tenant_id)
+            == (row.message.agent_id, row.message.user_id, row.message.role, tenant_a.id)
+            for row in rows
+        )
+        assert {row.embedding_model for row in rows} == {embeddings.model_version()}
+        assert IndexedMessage.objects.count() == 3
+        assert Posting.objects.exists()
+
+
+def test_nothing_waits_nothing_is_done(tenant_a):
+    assert drain(tenant_a.id) == Drained(stored=0, more=False)
+
+
+def test_twice_is_once(tenant_a, say):
+    messages = [say(tenant_a.id, sentence(number)) for number in range(3)]
+    ids = [message.id for message in messages]
+    assert drain(tenant_a.id, ids).stored == 3
+    assert drain(tenant_a.id, ids).stored == 0
+    assert drain(tenant_a.id).stored == 0
+    assert stored(tenant_a.id) == {sentence(number): 1 for number in range(3)}
+
+
+def test_only_the_messages_asked_for_are_taken(tenant_a, say):
+    first, second = say(tenant_a.id, sentence(1)), say(tenant_a.id, sentence(2))
+    assert drain(tenant_a.id, [str(second.id), uuid4()]) == Drained(stored=1, more=False)
+    assert waiting(tenant_a.id) == [first.content]
+    assert drain(tenant_a.id, []) == Drained(stored=0, more=False)
+    assert waiting(tenant_a.id) == [first.content]
+
+
+def test_a_limit_leaves_the_rest_for_the_next_task(tenant_a, say, monkeypatch):
+    monkeypatch.setattr(outbox, "OUTBOX_BATCH", 2)
+    for number in range(7):
+        say(tenant_a.id, sentence(number))
+    assert drain(tenant_a.id, limit=3) == Drained(stored=3, more=True)
+    assert drain(tenant_a.id, limit=3) == Drained(stored=3, more=True)
+    assert drain(tenant_a.id, limit=3) == Drained(stored=1, more=False)
+    assert len(stored(tenant_a.id)) == 7
+
+
+def test_only_this_tenants_messages_are_taken(tenant_a, tenant_b, say):
+    for tenant in (tenant_a, tenant_b):
+        say(tenant.id, sentence(1))
+    assert drain(tenant_a.id).stored == 1
+    assert waiting(tenant_b.id) == [sentence(1)]
+    assert stored(tenant_b.id) == {}
+    with tenant_scope(tenant_a.id, pinned=True), pytest.raises(TenantPinned):
+        drain(tenant_b.id)
+
+
+def test_no_tenant_no_outbox(db):
+    with pytest.raises(InvalidTenantId):
+        drain("acme")
+    with pytest.raises(UnknownTenant):
+        drain(uuid4())
+
+
+def test_what_was_recalled_for_a_reply_becomes_an_event_once(tenant_a, say):
+    message = say(tenant_a.id, "Where does my sister live?")
+    reply = say(
+        tenant_a.id,
+        "She lives in Lisbon.",
+        role="assistant",
+        in_reply_to=message.id,
+        recall_trace=TRACE,
+    )
+    drain(tenant_a.id)
+    drain(tenant_a.id)
+    with tenant_scope(tenant_a.id):
+        event = RecallEvent.objects.get()
+    assert (event.reply_id, event.agent_id, event.user_id) == (reply.id, AGENT, "U024BE7LH")
+    assert {field: getattr(event, field) for field in TRACE} == TRACE
+
+
+def test_a_message_of_many_sentences_is_wholly_stored_once(tenant_a, say):
+    say(tenant_a.id, " ".join(sentence(number) for number in range(40)))
+    drain(tenant_a.id)
+    (pieces,) = stored(tenant_a.id).values()
+    assert pieces >= 40
+    with tenant_scope(tenant_a.id):
+        positions = list(ConversationEmbedding.objects.values_list("piece", flat=True))
+    assert sorted(positions) == list(range(pieces))
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n", "?", "😀", "ok", "你好。再见。", "x" * 32_000])
+def test_any_text_can_be_stored(tenant_a, say, text):
+    say(tenant_a.id, text)
+    assert drain(tenant_a.id) == Drained(stored=1, more=False)
+    assert waiting(tenant_a.id) == []
+
+
+# --- failures -------------------------------------------------------------------------------------
+
+
+def test_one_that_fails_takes_no_other_with_it(tenant_a, say, failing, caplog):
+    for number in range(5):
+        say(tenant_a.id, sentence(number))
+    say(tenant_a.id, "This is poison.")
+    for number in range(5, 8):
+        say(tenant_a.id, sentence(number))
+    failing("poison")
+    with caplog.at_level(logging.WARNING, logger="memory"):
+        assert drain(tenant_a.id) == Drained(stored=8, more=False)
+    assert stored(tenant_a.id) == {sentence(number): 1 for number in range(8)}
+    row = pending(tenant_a.id, "This is poison.")
+    assert (row.attempts, row.last_error) == (1, "ValueError: cannot index poison")
+    assert row.due_at > timezone.now()
+    assert "could not be embedded: cannot index poison" in caplog.text
+
+
+def test_what_failed_waits_ever_longer_and_is_stored_when_it_can_be(
+    tenant_a, say, failing, monkeypatch
+):
+    say(tenant_a.id, "This is poison.")
+    failing("poison")
+    waits = []
+    for attempt in range(1, 14):
+        assert drain(tenant_a.id).stored == 0
+        assert drain(tenant_a.id).stored == 0  # not due: not tried
+        row = pending(tenant_a.id, "This is poison.")
+        assert row.attempts == attempt
+        waits.append((row.due_at - timezone.now()).total_seconds())
+        make_due(tenant_a.id)
+    assert all(a < b for a, b in pairwise(waits[:9]))
+    assert 3500 < waits[-1] <= 3600
+    monkeypatch.undo()
+    assert drain(tenant_a.id).stored == 1
+    assert (stored(tenant_a.id), waiting(tenant_a.id)) == ({"This is poison.": 1}, [])
+
+
+def test_a_failure_leaves_no_half(tenant_a, say, failing):
+    say(tenant_a.id, "This is poison.")
+    failing("poison")
+    drain(tenant_a.id)
+    with tenant_scope(tenant_a.id):
+        assert ConversationEmbedding.objects.count() == 0
+        assert Posting.objects.count() == IndexedMessage.objects.count() == 0
+
+
+def test_an_error_of_the_database_is_isolated_too(tenant_a, say, failing):
+    say(tenant_a.id, sentence(1))
+    say(tenant_a.id, "This is poison.")
+    failing("poison", OperationalError)
+    assert drain(tenant_a.id).stored == 1
+    assert pending(tenant_a.id, "This is poison.").last_error == (
+        "OperationalError: cannot index poison"
+    )
+
+
+def test_a_bad_trace_is_seen_and_can_be_tried_again(tenant_a, say):
+    say(tenant_a.id, sentence(1), recall_trace={"query": "no more than this"})
+    assert drain(tenant_a.id).stored == 0
+    assert pending(tenant_a.id, sentence(1)).last_error == "KeyError: 'hits'"
+
+
+def test_a_message_that_failed_can_be_tried_at_once(tenant_a, say, failing, monkeypatch):
+    message = say(tenant_a.id, "This is poison.")
+    failing("poison")
+    drain(tenant_a.id)
+    monkeypatch.undo()
+    with tenant_scope(tenant_a.id):
+        assert take_due() == []
+        assert retry_now([message.id]) == 1
+        assert take_due() == [message.id]
+    assert drain(tenant_a.id, [message.id]).stored == 1
+
+
+def test_a_model_that_does_not_load_is_said_on_the_rows(tenant_a, say, monkeypatch):
+    say(tenant_a.id, sentence(1))
+
+    def fail():
+        raise EmbeddingModelError("the weights are gone")
+
+    monkeypatch.setattr(outbox, "get_embedder", fail)
+    with pytest.raises(EmbeddingModelError):
+        drain(tenant_a.id)
+    row = pending(tenant_a.id, sentence(1))
+    assert (row.attempts, row.last_error) == (0, "the weights are gone")
+    monkeypatch.undo()
+    make_due(tenant_a.id)
+    assert drain(tenant_a.id).stored == 1
+
+
+def test_alone_each_message_is_noted_before_it_is_begun(tenant_a, say, monkeypatch):
+    for number in range(3):
+        say(tenant_a.id, sentence(number))
+    seen = []
+
+    def index(messages):
+        seen.append([message.content for message in messages])
+        if messages[0].content == sentence(1):
+            raise SystemExit  # as good as killed: nothing of ours runs after it
+        index_messages(messages)
+
+    monkeypatch.setattr(outbox, "index_messages", index)
+    with pytest.raises(SystemExit):
+        drain(tenant_a.id, alone=True)
+    assert seen == [[sentence(0)], [sentence(1)]]
+    row = pending(tenant_a.id, sentence(1))
+    assert (row.attempts, row.last_error) == (1, UNFINISHED)
+    assert row.due_at > timezone.now()
+    assert drain(tenant_a.id, alone=True).stored == 1  # the culprit waits, the last is stored
+    assert waiting(tenant_a.id) == [sentence(1)]
+
+
+# --- many workers ---------------------------------------------------------------------------------
+
+
+@pytest.mark.django_db(transaction=True)
+def test_many_workers_store_each_message_once(tenant_a, say, at_once, monkeypatch):
+    monkeypatch.setattr(outbox, "OUTBOX_BATCH", 5)
+    for number in range(40):
+        say(tenant_a.id, sentence(number))
+    done = at_once(lambda _: drain(tenant_a.id).stored, list(range(4)))
+    assert sum(done) == 40
+    assert stored(tenant_a.id) == {sentence(number): 1 for number in range(40)}
+    assert waiting(tenant_a.id) == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_another_worker_holds_is_left_to_it(tenant_a, say, at_once):
+    held, free = say(tenant_a.id, sentence(1)), say(tenant_a.id, sentence(2))
+    with tenant_scope(tenant_a.id), transaction.atomic():
+        list(PendingEmbedding.objects.filter(pk=held.pk).unlocked())
+        assert at_once(lambda _: drain(tenant_a.id).stored, [1]) == [1]
+    assert waiting(tenant_a.id) == [held.content]
+    assert stored(tenant_a.id) == {free.content: 1}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_asynchronous_twin_does_the_same(tenant_a, say):
+    say(tenant_a.id, sentence(1))
+    assert async_to_sync(adrain)(tenant_a.id) == Drained(stored=1, more=False)
+
+
+# --- killed workers -------------------------------------------------------------------------------
+
+WORKER = """
+    import os, signal, sys
+    import django
+    django.setup()
+    from memory import outbox
+    from memory.querysets import PendingEmbeddingQuerySet
+
+    def die(*args, **kwargs):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    outbox.OUTBOX_BATCH = 4
+    tenant, where = sys.argv[1:]
+    index, store = outbox.index_messages, outbox._store
+    batches = []
+
+    def count(messages):
+        batches.append(messages)
+        index(messages)
+        if where == "after the vectors" and len(batches) == 2:
+            die()
+
+    def store_and_die(ids):
+        done = store(ids)
+        if where == "after the commit" and len(batches) == 2:
+            die()
+        return done
+
+    outbox.index_messages, outbox._store = count, store_and_die
+    if where == "before the commit":
+        delete = PendingEmbeddingQuerySet.delete
+
+        def delete_and_die(self):
+            done = delete(self)
+            if len(batches) == 2:
+                die()
+            return done
+
+        PendingEmbeddingQuerySet.delete = delete_and_die
+    outbox.drain(tenant)
+"""
+
+
+def worker(environment, tenant_id, where):
+    return subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(WORKER), str(tenant_id), where],
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("where", "left"),
+    [
+        ("after the vectors", 6),
+        ("before the commit", 6),
+        ("after the commit", 2),
+    ],
+)
+def test_a_worker_killed_in_the_middle_loses_and_doubles_nothing(
+    process_environment, tenant_a, say, where, left
+):
+    for number in range(10):
+        say(tenant_a.id, sentence(number), recall_trace=TRACE)
+    process = worker(process_environment, tenant_a.id, where)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == -signal.SIGKILL, errors
+    assert len(waiting(tenant_a.id)) == left
+    assert len(stored(tenant_a.id)) == 10 - left
+    _wait_until_unlocked(tenant_a.id, left)
+    assert drain(tenant_a.id).stored == left
+    assert stored(tenant_a.id) == {sentence(number): 1 for number in range(10)}
+    assert waiting(tenant_a.id) == []
+    with tenant_scope(tenant_a.id):
+        assert RecallEvent.objects.count() == IndexedMessage.objects.count() == 10
+
+
+def test_workers_killed_at_any_moment_lose_and_double_nothing(process_environment, tenant_a, say):
+    total = 400
+    for number in range(total):
+        say(tenant_a.id, sentence(number))
+    for moment in (0.0, 0.05):
+        before = len(stored(tenant_a.id))
+        process = worker(process_environment, tenant_a.id, "nowhere")
+        while process.poll() is None and len(stored(tenant_a.id)) == before:
+            time.sleep(0.01)
+        time.sleep(moment)
+        process.kill()
+        _, errors = process.communicate(timeout=60)
+        assert process.returncode == -signal.SIGKILL, errors
+        assert before < len(stored(tenant_a.id)) < total
+        assert len(waiting(tenant_a.id)) + len(stored(tenant_a.id)) == total
+    _wait_until_unlocked(tenant_a.id, len(waiting(tenant_a.id)))
+    drain(tenant_a.id)
+    assert stored(tenant_a.id) == {sentence(number): 1 for number in range(total)}
+    assert waiting(tenant_a.id) == []
+
+
+def _wait_until_unlocked(tenant_id, rows):
+    """Postgres notices a dead client when its socket closes, a moment later."""
+    for _ in range(200):
+        with tenant_scope(tenant_id), transaction.atomic():
+            if len(PendingEmbedding.objects.all().unlocked()) == rows:
+                return
+        time.sleep(0.05)
+    raise AssertionError("the dead worker's rows are still locked")

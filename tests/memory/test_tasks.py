@@ -1,0 +1,229 @@
+"""The tasks: what waits is embedded by a worker, and what no task has done is found again."""
+
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+from django.db.models import Count
+from django.utils import timezone
+from kombu import Connection
+
+from konstruct.celery import app
+from memory import outbox, tasks
+from memory.models import ConversationEmbedding, PendingEmbedding
+from memory.tasks import embed_and_store, sweep_embeddings
+from tenants.context import tenant_scope
+from tenants.exceptions import TenantNotServing
+from tenants.models import Tenant
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def sentence(number):
+    return f"The number of the day is {number}."
+
+
+def make_due(tenant_id):
+    with tenant_scope(tenant_id):
+        PendingEmbedding.objects.update(due_at=timezone.now() - timedelta(seconds=1))
+
+
+def waiting(tenant_id):
+    with tenant_scope(tenant_id):
+        return sorted(PendingEmbedding.objects.values_list("message__content", flat=True))
+
+
+def stored(tenant_id):
+    with tenant_scope(tenant_id):
+        return dict(
+            ConversationEmbedding.objects.values_list("message__content").annotate(Count("id"))
+        )
+
+
+@pytest.fixture
+def enqueued():
+    """Take what was enqueued for the embeddings' workers: name and arguments of each task."""
+    with Connection(app.conf.broker_url) as connection:
+        queue = connection.SimpleQueue("embeddings")
+        queue.clear()
+
+        def take():
+            taken = []
+            with suppress(queue.Empty):
+                while True:
+                    message = queue.get_nowait()
+                    taken.append((message.headers["task"], *message.payload[0]))
+                    message.ack()
+            return taken
+
+        yield take
+        queue.clear()
+        queue.close()
+
+
+def test_the_task_stores_what_it_is_asked_for(tenant_a, say):
+    first, second = say(tenant_a.id, sentence(1)), say(tenant_a.id, sentence(2))
+    assert embed_and_store(str(tenant_a.id), [str(first.id)]) == 1
+    assert embed_and_store(str(tenant_a.id), [str(first.id)]) == 0
+    assert waiting(tenant_a.id) == [second.content]
+    assert embed_and_store(tenant_a.id) == 1
+    assert stored(tenant_a.id) == {sentence(1): 1, sentence(2): 1}
+
+
+def test_a_large_outbox_is_done_in_turns_with_other_tenants(tenant_a, say, enqueued, monkeypatch):
+    monkeypatch.setattr(outbox, "OUTBOX_BATCH", 2)
+    monkeypatch.setattr(tasks, "OUTBOX_TASK_LIMIT", 4)
+    for number in range(6):
+        say(tenant_a.id, sentence(number))
+    assert embed_and_store(tenant_a.id) == 4
+    assert enqueued() == [("memory.tasks.embed_and_store", str(tenant_a.id), None)]
+    assert embed_and_store(tenant_a.id) == 2
+    assert enqueued() == []
+
+
+def test_the_sweeper_enqueues_what_is_due_and_nothing_twice(tenant_a, tenant_b, say, enqueued):
+    messages = {
+        tenant.id: [say(tenant.id, sentence(number)) for number in range(2)]
+        for tenant in (tenant_a, tenant_b)
+    }
+    assert sweep_embeddings() == 0  # their own tasks have a head start
+    make_due(tenant_a.id)
+    make_due(tenant_b.id)
+    assert sweep_embeddings() == 4
+    assert sweep_embeddings() == 0
+    tasks_of = {tenant_id: set(ids) for _, tenant_id, ids in enqueued()}
+    assert tasks_of == {
+        str(tenant_id): {str(message.id) for message in rows}
+        for tenant_id, rows in messages.items()
+    }
+    make_due(tenant_a.id)
+    assert sweep_embeddings() == 2
+
+
+def test_what_the_sweeper_waits_for_can_be_stored_by_anyone(tenant_a, say, enqueued):
+    say(tenant_a.id, sentence(1))
+    make_due(tenant_a.id)
+    sweep_embeddings()
+    assert embed_and_store(tenant_a.id) == 1
+
+
+def test_a_tenant_that_is_suspended_is_left_alone(tenant_a, say, enqueued):
+    say(tenant_a.id, sentence(1))
+    make_due(tenant_a.id)
+    Tenant.objects.filter(pk=tenant_a.pk).update(state=Tenant.State.SUSPENDED)
+    assert sweep_embeddings() == 0
+    assert enqueued() == []
+    with pytest.raises(TenantNotServing):
+        embed_and_store(tenant_a.id)
+    assert waiting(tenant_a.id) == [sentence(1)]
+
+
+def test_one_tenants_trouble_does_not_stop_the_others(
+    tenant_a, tenant_b, say, enqueued, monkeypatch, caplog
+):
+    say(tenant_b.id, sentence(1))
+    make_due(tenant_b.id)
+    take = outbox.take_due
+    visited = []
+
+    def take_due():
+        visited.append(1)
+        if len(visited) == 1:
+            raise ValueError("trouble")
+        return take()
+
+    monkeypatch.setattr(tasks.outbox, "take_due", take_due)
+    monkeypatch.setattr(
+        tasks.Tenant.objects,
+        "serving",
+        lambda: Tenant.objects.filter(pk__in=[tenant_a.pk, tenant_b.pk]).order_by("slug"),
+    )
+    assert sweep_embeddings() == 1
+    assert [task[1] for task in enqueued()] == [str(tenant_b.id)]
+    assert f"the embeddings of tenant {tenant_a.id} could not be swept" in caplog.text
+
+
+def test_a_tenant_with_nothing_due_costs_one_query(tenant_a, tenant_b, django_assert_num_queries):
+    serving = Tenant.objects.serving().count()
+    with django_assert_num_queries(1 + serving):
+        sweep_embeddings()
+
+
+def test_beat_and_queues_know_the_tasks(settings):
+    schedule = settings.CELERY_BEAT_SCHEDULE["sweep-embeddings"]
+    assert schedule["task"] == sweep_embeddings.name
+    assert app.amqp.router.route({}, embed_and_store.name)["queue"].name == "embeddings"
+
+
+# A worker whose child dies over one message, as it would for want of memory.
+DEADLY = """
+    import os, signal
+    from konstruct.celery import app
+    import django
+    django.setup()
+    from memory import outbox
+
+    index = outbox.index_messages
+
+    def index_or_die(messages):
+        index(messages)
+        if any("poison" in message.content for message in messages):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    outbox.index_messages = index_or_die
+"""
+
+
+def test_a_message_that_kills_its_worker_is_found_out(
+    process_environment, tenant_a, say, enqueued, tmp_path: Path
+):
+    for number in range(4):
+        say(tenant_a.id, sentence(number))
+    say(tenant_a.id, "This is poison.")
+    for number in range(4, 8):
+        say(tenant_a.id, sentence(number))
+    (tmp_path / "deadly.py").write_text(textwrap.dedent(DEADLY))
+    command = [
+        *(sys.executable, "-m", "celery", "--app", "deadly", "worker"),
+        *("--queues", "embeddings", "--concurrency", "1", "--loglevel", "INFO"),
+    ]
+    with (tmp_path / "log").open("w") as log:
+        worker = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env={**process_environment, "PYTHONPATH": f"{tmp_path}:{ROOT}"},
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        embed_and_store.delay(str(tenant_a.id))
+        for _ in range(900):
+            if waiting(tenant_a.id) == ["This is poison."]:
+                break
+            assert worker.poll() is None, (tmp_path / "log").read_text()
+            time.sleep(0.1)
+        assert stored(tenant_a.id) == {sentence(number): 1 for number in range(8)}
+        with tenant_scope(tenant_a.id):
+            row = PendingEmbedding.objects.get()
+        assert row.attempts >= 1
+        assert row.last_error == outbox.UNFINISHED
+    finally:
+        worker.send_signal(signal.SIGTERM)
+        try:
+            worker.wait(timeout=60)
+        finally:
+            worker.kill()
+
+
+def test_tenant_ids_are_checked(db):
+    with pytest.raises(ValueError, match="is not the id"):
+        embed_and_store("acme")
+    with pytest.raises(LookupError):
+        embed_and_store(str(UUID(int=1)))
