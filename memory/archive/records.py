@@ -1,0 +1,168 @@
+"""What the archive gives back, and the checks of what goes into it. Pure.
+
+An archive holds nothing that a tenant's memory could not take: the same roles, ids and texts.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+from memory.arguments import id_argument, role_argument, text_argument
+from memory.exceptions import InvalidArgument
+
+MESSAGE_KEYS = ("role", "content", "id", "timestamp", "embedding_id")
+REQUIRED_KEYS = ("role", "content")
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """A row of `conversations`."""
+
+    id: str
+    title: str
+    created_at: datetime
+    updated_at: datetime
+    metadata: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Message:
+    """A row of `messages`. `embedding_id` is the id of its vector, if it has one."""
+
+    id: str
+    conversation_id: str
+    role: str
+    content: str
+    timestamp: datetime
+    embedding_id: str | None = None
+
+
+@dataclass(frozen=True)
+class StoredVector:
+    """A vector in single precision, as it is stored, and the model that made it."""
+
+    id: str
+    vector: tuple[float, ...]
+    model_version: str
+
+
+@dataclass(frozen=True)
+class VectorHit:
+    """A vector that a search found; cosine similarity from -1 to 1."""
+
+    id: str
+    similarity: float
+    model_version: str
+
+
+@dataclass(frozen=True)
+class SearchHit:
+    """A message that a search found; cosine similarity from -1 to 1."""
+
+    message: Message
+    similarity: float
+
+
+def new_id() -> str:
+    """An id that no other archive has made, so that two archives can be brought together."""
+    return str(uuid4())
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+def new_message(
+    conversation_id: str,
+    role: str,
+    content: str,
+    *,
+    id: str | None = None,
+    timestamp: datetime | None = None,
+    embedding_id: str | None = None,
+) -> Message:
+    """A message to be inserted, with its id and time made up where none is given.
+
+    Raises:
+        InvalidArgument: a value is not what a message can have.
+    """
+    return Message(
+        id=new_id() if id is None else id_argument("id", id),
+        conversation_id=id_argument("conversation_id", conversation_id),
+        role=role_argument(role),
+        content=text_argument("content", content),
+        timestamp=now() if timestamp is None else moment_argument("timestamp", timestamp),
+        embedding_id=None if embedding_id is None else id_argument("embedding_id", embedding_id),
+    )
+
+
+def new_messages(
+    conversation_id: str,
+    messages: Iterable[Mapping[str, Any]],
+    *,
+    keys: tuple[str, ...] = MESSAGE_KEYS,
+) -> list[Message]:
+    """Messages to be inserted, from mappings with "role" and "content" and any others of `keys`.
+
+    Raises:
+        InvalidArgument: which message is wrong, and how.
+    """
+    if isinstance(messages, str | bytes | Mapping):
+        raise InvalidArgument(f"messages={str(messages)[:80]!r} is not a list of messages")
+    made = []
+    for number, message in enumerate(messages):
+        try:
+            made.append(new_message(conversation_id, **_fields(message, keys)))
+        except InvalidArgument as error:
+            raise InvalidArgument(f"messages[{number}]: {error}") from None
+    return made
+
+
+def _fields(message: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
+    if not isinstance(message, Mapping):
+        raise InvalidArgument(f"{message!r} is not a mapping with role and content")
+    for key in REQUIRED_KEYS:
+        if key not in message:
+            raise InvalidArgument(f"{key!r} is missing")
+    for key in message:
+        if key not in keys:
+            raise InvalidArgument(f"{key!r} is none of {', '.join(keys)}")
+    return dict(message)
+
+
+def moment_argument(name: str, value: datetime) -> datetime:
+    """A moment in UTC, from a datetime that knows its time zone."""
+    if not isinstance(value, datetime):
+        raise InvalidArgument(f"{name}={value!r} is not a datetime")
+    if value.utcoffset() is None:
+        raise InvalidArgument(f"{name}={value!r} has no time zone: give it one, such as UTC")
+    try:
+        return value.astimezone(UTC)
+    except OverflowError:
+        raise InvalidArgument(f"{name}={value!r} lies outside the years 1 to 9999 in UTC") from None
+
+
+def moment_text(value: datetime) -> str:
+    """A moment in UTC as it is stored: text of constant length, which sorts as the moments do."""
+    return value.isoformat(timespec="microseconds")
+
+
+def metadata_text(metadata: Mapping[str, Any]) -> str:
+    """Metadata as it is stored: a JSON object that reads back equal."""
+    if not isinstance(metadata, Mapping):
+        raise InvalidArgument(f"metadata={metadata!r} is not a mapping")
+    metadata = dict(metadata)
+    try:
+        text = json.dumps(metadata, ensure_ascii=False, allow_nan=False)
+        changed = json.loads(text) != metadata
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidArgument(f"metadata={str(metadata)[:80]} is not JSON: {error}") from None
+    if changed:
+        raise InvalidArgument(
+            f"metadata={str(metadata)[:80]} would be read back as {text[:80]}: use JSON's types,"
+            " with text as keys"
+        )
+    return text_argument("metadata", text)

@@ -1,0 +1,386 @@
+"""Conversations and their messages in an archive."""
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import apsw
+
+from memory.archive import integrity, schema
+from memory.archive.connections import Bindings, Connections
+from memory.archive.exceptions import ArchiveDamaged, DuplicateId, UnknownId
+from memory.archive.records import (
+    Conversation,
+    Message,
+    metadata_text,
+    moment_argument,
+    moment_text,
+    new_id,
+    new_message,
+    new_messages,
+    now,
+)
+from memory.arguments import count_argument, id_argument, text_argument
+
+_CONVERSATION = "SELECT id, title, created_at, updated_at, metadata FROM conversations"
+_MESSAGE = "SELECT id, conversation_id, role, content, timestamp, embedding_id FROM messages"
+_OF_EMBEDDINGS = "WHERE embedding_id IN (SELECT value FROM json_each(?))"
+
+
+class SQLiteManager:
+    """An archive's conversations and messages, for any number of threads and processes.
+
+    A file that does not exist is made; one of an earlier version is brought up to this one.
+
+    Raises:
+        ArchiveUnavailable: there is no such directory, or the file cannot be opened or written.
+        NotAnArchive, ArchiveDamaged, NewerArchive: the file is none that we can use; it is left
+            as it was.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._connections = Connections(path, schema.prepare)
+
+    @property
+    def path(self) -> Path:
+        """Where the file is."""
+        return self._connections.path
+
+    @property
+    def schema_version(self) -> int:
+        """The version that the file has by now."""
+        return int(self.rows("PRAGMA user_version")[0][0])
+
+    def rows(self, sql: str, bindings: Bindings = ()) -> list[tuple[Any, ...]]:
+        """All rows that a query gives, read by this thread's connection."""
+        return self._connections.rows(sql, bindings)
+
+    def transaction(self) -> AbstractContextManager[apsw.Connection]:
+        """All that is done inside is written, or nothing of it if an exception leaves it.
+
+        Others can read meanwhile, but not write. Transactions can be nested.
+        """
+        return self._connections.transaction()
+
+    def snapshot(self) -> AbstractContextManager[apsw.Connection]:
+        """All that is read inside is of one moment, whatever others write meanwhile."""
+        return self._connections.snapshot()
+
+    # --- Conversations ---------------------------------------------------------------------------
+
+    def create_conversation(
+        self,
+        title: str = "",
+        *,
+        id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        created_at: datetime | None = None,
+    ) -> str:
+        """Begin a conversation and return its id.
+
+        Raises:
+            DuplicateId: there is a conversation of this id.
+        """
+        id = new_id() if id is None else id_argument("id", id)
+        created = moment_text(
+            now() if created_at is None else moment_argument("created_at", created_at)
+        )
+        values = (
+            id,
+            text_argument("title", title),
+            created,
+            created,
+            metadata_text(metadata or {}),
+        )
+        with self.transaction() as connection:
+            if connection.execute("SELECT 1 FROM conversations WHERE id = ?", (id,)).get:
+                raise DuplicateId(f"there is a conversation with id={id!r} already: use another id")
+            connection.execute("INSERT INTO conversations VALUES (?, ?, ?, ?, ?)", values)
+        return id
+
+    def get_conversation(self, id: str) -> Conversation:
+        """The conversation of this id.
+
+        Raises:
+            UnknownId: there is none.
+        """
+        rows = self.rows(f"{_CONVERSATION} WHERE id = ?", (id_argument("id", id),))
+        if not rows:
+            raise _unknown_conversation(id)
+        return _conversation(rows[0])
+
+    def list_conversations(
+        self, *, limit: int | None = None, offset: int = 0
+    ) -> list[Conversation]:
+        """Conversations, the one that was added to last first."""
+        rows = self.rows(
+            f"{_CONVERSATION} ORDER BY updated_at DESC, rowid DESC LIMIT ? OFFSET ?",
+            _page(limit, offset),
+        )
+        return [_conversation(row) for row in rows]
+
+    def count_conversations(self) -> int:
+        """How many conversations there are."""
+        return int(self.rows("SELECT count(*) FROM conversations")[0][0])
+
+    def update_conversation(
+        self, id: str, *, title: str | None = None, metadata: Mapping[str, Any] | None = None
+    ) -> Conversation:
+        """Replace the title or the metadata, whichever is given.
+
+        Raises:
+            UnknownId: there is no such conversation.
+        """
+        values = (
+            None if title is None else text_argument("title", title),
+            None if metadata is None else metadata_text(metadata),
+            moment_text(now()),
+            id_argument("id", id),
+        )
+        with self.transaction() as connection:
+            row = connection.execute(
+                "UPDATE conversations SET title = coalesce(?, title),"
+                " metadata = coalesce(?, metadata), updated_at = ? WHERE id = ?"
+                " RETURNING id, title, created_at, updated_at, metadata",
+                values,
+            ).fetchone()
+            if row is None:
+                raise _unknown_conversation(id)
+        return _conversation(row)
+
+    def delete_conversation(self, id: str) -> None:
+        """Delete a conversation with its messages and their vectors.
+
+        Raises:
+            UnknownId: there is no such conversation.
+        """
+        with self.transaction() as connection:
+            connection.execute("DELETE FROM conversations WHERE id = ?", (id_argument("id", id),))
+            if not connection.changes():
+                raise _unknown_conversation(id)
+
+    # --- Messages --------------------------------------------------------------------------------
+
+    def add_message(
+        self,
+        conversation_id: str,
+        role: str,
+        content: str,
+        *,
+        id: str | None = None,
+        timestamp: datetime | None = None,
+        embedding_id: str | None = None,
+    ) -> str:
+        """Add a message (role: user or assistant) to a conversation and return its id.
+
+        Raises:
+            UnknownId: there is no such conversation.
+            DuplicateId: a message has this id or this embedding_id.
+        """
+        message = new_message(
+            conversation_id,
+            role,
+            content,
+            id=id,
+            timestamp=timestamp,
+            embedding_id=embedding_id,
+        )
+        self.insert_messages(conversation_id, [message])
+        return message.id
+
+    def add_messages(
+        self, conversation_id: str, messages: Iterable[Mapping[str, Any]]
+    ) -> list[str]:
+        """Add all of these messages, or none, and return their ids.
+
+        Each is a mapping with "role" and "content", and "id", "timestamp" and "embedding_id" where
+        add_message would be given them.
+        """
+        made = new_messages(conversation_id, messages)
+        self.insert_messages(conversation_id, made)
+        return [message.id for message in made]
+
+    def insert_messages(self, conversation_id: str, messages: Sequence[Message]) -> None:
+        """Insert messages of one conversation that `memory.archive.records` has made."""
+        with self.transaction() as connection:
+            connection.execute(
+                "UPDATE conversations SET updated_at = ? WHERE id = ?",
+                (moment_text(now()), id_argument("conversation_id", conversation_id)),
+            )
+            if not connection.changes():
+                raise _unknown_conversation(conversation_id)
+            for m in messages:
+                try:
+                    connection.execute(
+                        "INSERT INTO messages"
+                        " (id, conversation_id, role, content, timestamp, embedding_id)"
+                        " VALUES (?, ?, ?, ?, ?, ?)",
+                        (
+                            m.id,
+                            conversation_id,
+                            m.role,
+                            m.content,
+                            moment_text(m.timestamp),
+                            m.embedding_id,
+                        ),
+                    )
+                except apsw.ConstraintError as error:
+                    column = "embedding_id" if "embedding_id" in str(error) else "id"
+                    raise DuplicateId(
+                        f"there is a message with {column}={getattr(m, column)!r} already: use"
+                        " another one"
+                    ) from None
+
+    def get_message(self, id: str) -> Message:
+        """The message of this id.
+
+        Raises:
+            UnknownId: there is none.
+        """
+        rows = self.rows(f"{_MESSAGE} WHERE id = ?", (id_argument("id", id),))
+        if not rows:
+            raise _unknown_message(id)
+        return _message(rows[0])
+
+    def list_messages(
+        self,
+        conversation_id: str,
+        *,
+        limit: int | None = None,
+        offset: int = 0,
+        newest_first: bool = False,
+    ) -> list[Message]:
+        """Messages of a conversation in the order of their timestamps.
+
+        Raises:
+            UnknownId: there is no such conversation.
+        """
+        order = "DESC" if newest_first else "ASC"
+        rows = self.rows(
+            f"{_MESSAGE} WHERE conversation_id = ?"
+            f" ORDER BY timestamp {order}, position {order} LIMIT ? OFFSET ?",
+            (id_argument("conversation_id", conversation_id), *_page(limit, offset)),
+        )
+        if not rows:
+            self.get_conversation(conversation_id)
+        return [_message(row) for row in rows]
+
+    def embedding_ids(self, conversation_id: str) -> list[str]:
+        """The ids of the vectors of a conversation's messages.
+
+        Raises:
+            UnknownId: there is no such conversation.
+        """
+        rows = self.rows(
+            "SELECT embedding_id FROM messages"
+            " WHERE conversation_id = ? AND embedding_id IS NOT NULL",
+            (id_argument("conversation_id", conversation_id),),
+        )
+        if not rows:
+            self.get_conversation(conversation_id)
+        return [id for (id,) in rows]
+
+    def messages_of_embeddings(self, embedding_ids: Sequence[str]) -> dict[str, Message]:
+        """The messages that have these vectors, by the id of the vector."""
+        rows = self.rows(f"{_MESSAGE} {_OF_EMBEDDINGS}", (json.dumps(embedding_ids),))
+        return {row[5]: _message(row) for row in rows}
+
+    def count_messages(self, conversation_id: str | None = None) -> int:
+        """How many messages there are, in one conversation or in all.
+
+        Raises:
+            UnknownId: there is no such conversation.
+        """
+        if conversation_id is None:
+            return int(self.rows("SELECT count(*) FROM messages")[0][0])
+        count = self.rows(
+            "SELECT count(*) FROM messages WHERE conversation_id = ?",
+            (id_argument("conversation_id", conversation_id),),
+        )[0][0]
+        if not count:
+            self.get_conversation(conversation_id)
+        return int(count)
+
+    def delete_message(self, id: str) -> None:
+        """Delete a message and its vector.
+
+        Raises:
+            UnknownId: there is no such message.
+        """
+        with self.transaction() as connection:
+            connection.execute("DELETE FROM messages WHERE id = ?", (id_argument("id", id),))
+            if not connection.changes():
+                raise _unknown_message(id)
+
+    # --- The file --------------------------------------------------------------------------------
+
+    def verify(self) -> None:
+        """Read the whole file and compare what must agree.
+
+        Raises:
+            ArchiveDamaged: with the first things that are wrong.
+        """
+        with self.snapshot() as connection:
+            if problems := integrity.problems(connection):
+                raise ArchiveDamaged(
+                    f"{self.path} is damaged: {'; '.join(problems)}; restore it from a copy"
+                )
+
+    def close(self) -> None:
+        """Let go of the file, in all threads; it is one file then, with nothing beside it."""
+        self._connections.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _conversation(row: tuple[Any, ...]) -> Conversation:
+    id, title, created_at, updated_at, metadata = row
+    return Conversation(
+        id=id,
+        title=title,
+        created_at=datetime.fromisoformat(created_at),
+        updated_at=datetime.fromisoformat(updated_at),
+        metadata=json.loads(metadata),
+    )
+
+
+def _message(row: tuple[Any, ...]) -> Message:
+    id, conversation_id, role, content, timestamp, embedding_id = row
+    return Message(
+        id=id,
+        conversation_id=conversation_id,
+        role=role,
+        content=content,
+        timestamp=datetime.fromisoformat(timestamp),
+        embedding_id=embedding_id,
+    )
+
+
+def _page(limit: int | None, offset: int) -> tuple[int, int]:
+    # SQLite's word for "no limit" is -1.
+    return (
+        -1 if limit is None else count_argument("limit", limit, minimum=0),
+        count_argument("offset", offset, minimum=0),
+    )
+
+
+def _unknown_conversation(id: str) -> UnknownId:
+    return UnknownId(f"there is no conversation with id={id!r}: see list_conversations()")
+
+
+def _unknown_message(id: str) -> UnknownId:
+    return UnknownId(f"there is no message with id={id!r}: see list_messages(conversation_id)")

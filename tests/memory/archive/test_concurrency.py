@@ -1,0 +1,407 @@
+"""Threads, processes, forks and kills: nothing is lost, nothing is half there."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from memory.archive import (
+    ArchiveBusy,
+    ArchiveClosed,
+    MemoryManager,
+    SQLiteManager,
+    VectorStore,
+    connections,
+)
+
+REPOSITORY = Path(__file__).parents[3]
+
+# What every process of these tests begins with: an archive without Django, with a model made here.
+PREAMBLE = """
+import os, signal, sys
+from memory.archive import MemoryManager, SQLiteManager, VectorStore, schema
+
+class Letters:
+    version = "letters@1"
+    def encode(self, texts):
+        return [[text.count(letter) + 0.1 for letter in "0123456789"] for text in texts]
+
+path = sys.argv[1]
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+class Letters:
+    version = "letters@1"
+
+    def encode(self, texts: Any) -> Any:
+        return [[text.count(letter) + 0.1 for letter in "0123456789"] for text in texts]
+
+
+def opened(path: Path) -> MemoryManager:
+    return MemoryManager(path, Letters(), dimensions=10)
+
+
+def process(code: str, path: Path, **options: Any) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", PREAMBLE + code, str(path)],
+        cwd=REPOSITORY,
+        stdout=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+def in_threads(count: int, work: Callable[[int], Any]) -> list[Any]:
+    """What each thread's `work` returns; all begin at once."""
+    barrier = threading.Barrier(count)
+
+    def begin(number: int) -> Any:
+        barrier.wait()
+        return work(number)
+
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(begin, range(count)))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "shared.db"
+
+
+def test_threads_share_one_manager(path: Path) -> None:
+    with opened(path) as manager:
+        conversation = manager.create_conversation()
+
+        def write_and_read(thread: int) -> None:
+            own = manager.create_conversation(str(thread))
+            for n in range(10):
+                id = manager.add_message(own, "user", f"{thread} says {n}")
+                manager.add_messages(
+                    conversation, [{"role": "user", "content": f"{thread}{n}{m}"} for m in "ab"]
+                )
+                (hit,) = manager.search(f"{thread} says {n}", 1, conversation_id=own)
+                assert hit.message.conversation_id == own
+                assert manager.get_message(id).content == f"{thread} says {n}"
+
+        in_threads(8, write_and_read)
+        assert manager.count_messages() == 8 * 30
+        assert manager.model_versions() == {"letters@1": 8 * 30}
+        shared = [m.content for m in manager.list_messages(conversation)]
+        assert sorted(shared) == sorted(
+            f"{thread}{n}{m}" for thread in range(8) for n in range(10) for m in "ab"
+        )
+        manager.verify()
+    assert os.listdir(path.parent) == ["shared.db"]
+
+
+def test_a_batch_is_never_seen_in_part(path: Path) -> None:
+    with opened(path) as manager:
+        conversation = manager.create_conversation()
+        writing = threading.Event()
+
+        def write_or_count(thread: int) -> set[int]:
+            if thread:
+                seen = set()
+                while not writing.is_set():
+                    seen.add(manager.count_messages(conversation))
+                    seen.add(manager.model_versions().get("letters@1", 0))
+                return seen
+            try:
+                for _ in range(10):
+                    manager.add_messages(
+                        conversation, [{"role": "user", "content": str(n)} for n in range(100)]
+                    )
+            finally:
+                writing.set()
+            return set()
+
+        seen = set().union(*in_threads(3, write_or_count))
+        assert seen <= set(range(0, 1001, 100))
+        assert manager.count_messages() == 1000
+
+
+def test_a_snapshot_does_not_move_and_does_not_stop_a_writer(path: Path) -> None:
+    with SQLiteManager(path) as file, SQLiteManager(path) as other:
+        with file.snapshot():
+            assert file.count_conversations() == 0
+            other.create_conversation()
+            assert file.count_conversations() == 0
+        assert file.count_conversations() == 1
+        # The next transaction is one that writes, as before.
+        with file.transaction() as connection:
+            assert connection.txn_state() == apsw.SQLITE_TXN_WRITE
+
+
+def test_a_writer_that_waits_too_long_is_told(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "BUSY_TIMEOUT_MS", 50)
+    with SQLiteManager(path) as file, SQLiteManager(path) as other:
+        with file.transaction():
+            with pytest.raises(ArchiveBusy, match="is being written by somebody else"):
+                other.create_conversation()
+            assert other.count_conversations() == 0
+        other.create_conversation()
+        assert file.count_conversations() == 1
+
+
+def test_a_thread_waits_for_another_ones_transaction(path: Path) -> None:
+    with SQLiteManager(path) as file, ThreadPoolExecutor(1) as pool:
+        with file.transaction():
+            first = file.create_conversation("first")
+            # The thread must not keep this one from going on while it waits.
+            waiting = pool.submit(file.create_conversation, "second")
+            time.sleep(0.3)
+            assert not waiting.done()
+        assert first in {c.id for c in file.list_conversations()}
+        assert file.get_conversation(waiting.result()).title == "second"
+
+
+def test_a_closed_store_says_so_in_every_thread(path: Path) -> None:
+    file = SQLiteManager(path)
+    opened_in_thread, closed = threading.Event(), threading.Event()
+
+    def use() -> BaseException | None:
+        file.count_conversations()
+        opened_in_thread.set()
+        closed.wait()
+        try:
+            file.count_conversations()
+        except ArchiveClosed as error:
+            return error
+        return None
+
+    with ThreadPoolExecutor(1) as pool:
+        told = pool.submit(use)
+        opened_in_thread.wait()
+        file.close()
+        closed.set()
+        assert "was closed: open it again" in str(told.result())
+    with pytest.raises(ArchiveClosed, match="was closed: open it again"):
+        file.create_conversation()
+    file.close()
+    assert os.listdir(path.parent) == ["shared.db"]
+
+
+def test_closing_while_another_thread_reads_leaves_that_read_alone(path: Path) -> None:
+    with SQLiteManager(path) as file:
+        reading = threading.Event()
+
+        def read() -> int:
+            with file.snapshot() as connection:
+                connection.create_scalar_function("started", lambda: reading.set() or 1)
+                return connection.execute(
+                    "WITH RECURSIVE n (i) AS"
+                    " (SELECT started() UNION ALL SELECT i + 1 FROM n WHERE i < 2000000)"
+                    " SELECT max(i) FROM n"
+                ).get
+
+        with ThreadPoolExecutor(1) as pool:
+            result = pool.submit(read)
+            reading.wait()
+            file.close()
+            assert result.result() == 2000000
+
+
+def test_threads_that_end_leave_no_connection_behind(path: Path) -> None:
+    with SQLiteManager(path) as file:
+        for _ in range(3):
+            in_threads(4, lambda _: file.count_conversations())
+        left = [each for each in apsw.connections() if each.filename == str(path)]
+        assert len(left) == 1
+
+
+def test_many_processes_create_and_fill_one_file_at_once(path: Path) -> None:
+    code = """
+with MemoryManager(path, Letters(), dimensions=10) as manager:
+    conversation = manager.create_conversation(str(os.getpid()))
+    for n in range(20):
+        manager.add_messages(
+            conversation, [{"role": "user", "content": f"{n} {m}"} for m in range(5)]
+        )
+        assert len(manager.search(str(n), 3)) == 3
+"""
+    processes = [process(code, path) for _ in range(6)]
+    assert [each.wait() for each in processes] == [0] * 6
+    for each in processes:
+        each.communicate()
+    with opened(path) as manager:
+        conversations = manager.list_conversations()
+        assert {c.title for c in conversations} == {str(each.pid) for each in processes}
+        for conversation in conversations:
+            assert [m.content for m in manager.list_messages(conversation.id)] == [
+                f"{n} {m}" for n in range(20) for m in range(5)
+            ]
+        assert manager.model_versions() == {"letters@1": 600}
+        manager.verify()
+
+
+def test_many_processes_migrate_one_file_at_once(path: Path) -> None:
+    code = """
+steps = tuple(f"CREATE TABLE step{n} (x); INSERT INTO step{n} VALUES (1)" for n in range(20))
+schema.MIGRATIONS = (*schema.MIGRATIONS, *steps)
+with SQLiteManager(path) as file:
+    assert [file.rows(f"SELECT count(*) FROM step{n}") for n in range(20)] == [[(1,)]] * 20
+    print(file.schema_version)
+"""
+    SQLiteManager(path).close()
+    processes = [process(code, path) for _ in range(4)]
+    assert [each.communicate()[0] for each in processes] == ["22\n"] * 4
+
+
+def test_a_forked_process_opens_the_file_for_itself(path: Path) -> None:
+    # In a process of its own: pytest's has threads, which do not go well with a fork.
+    code = """
+manager = MemoryManager(path, Letters(), dimensions=10)
+conversation = manager.create_conversation()
+manager.add_message(conversation, "user", "parent 1")
+children = []
+for n in range(3):
+    child = os.fork()
+    if child == 0:
+        manager.add_message(conversation, "user", f"child {n}")
+        assert manager.search(f"child {n}", 1)
+        manager.close()
+        os._exit(0)
+    children.append(child)
+for n in (2, 3):
+    manager.add_message(conversation, "user", f"parent {n}")
+assert [os.waitpid(child, 0)[1] for child in children] == [0, 0, 0]
+manager.add_message(conversation, "user", "parent 4")
+manager.verify()
+print(sorted(m.content for m in manager.list_messages(conversation)))
+"""
+    out, _ = process(code, path).communicate()
+    texts = [f"child {n}" for n in range(3)] + [f"parent {n}" for n in (1, 2, 3, 4)]
+    assert out == f"{texts}\n"
+    with opened(path) as manager:
+        assert manager.count_messages() == 7
+        manager.verify()
+
+
+def test_a_process_killed_at_any_moment_leaves_what_it_was_told_is_written(path: Path) -> None:
+    code = """
+manager = MemoryManager(path, Letters(), dimensions=10)
+number = int(sys.argv[2])
+while True:
+    conversation = manager.create_conversation(id=f"c{number}")
+    ids = manager.add_messages(
+        conversation, [{"role": "user", "content": f"{number} {m}"} for m in range(50)]
+    )
+    if number % 3 == 0 and number > int(sys.argv[2]):
+        manager.delete_conversation(f"c{number - 1}")
+    print(number, flush=True)
+    number += 1
+"""
+    told = -1
+    for round_ in range(12):
+        worker = subprocess.Popen(
+            [sys.executable, "-c", PREAMBLE + code, str(path), str(1000 * round_)],
+            cwd=REPOSITORY,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert worker.stdout is not None
+        for _ in range(1 + round_):
+            told = int(worker.stdout.readline())
+        worker.kill()
+        rest = worker.communicate()[0].split()
+        assert worker.returncode == -signal.SIGKILL
+        # The last line may have been cut off by the kill.
+        written = range(1000 * round_, max([told, *map(int, rest[:-1])]) + 1)
+
+        with opened(path) as manager:
+            manager.verify()
+            counts = {c.id: manager.count_messages(c.id) for c in manager.list_conversations()}
+            assert set(counts.values()) <= {0, 50}
+            # A number that leaves 2 is deleted by the next one, if that got so far.
+            for number in written:
+                if number % 3 != 2:
+                    assert counts[f"c{number}"] == 50
+                elif number != written[-1]:
+                    assert f"c{number}" not in counts
+            assert sum(counts.values()) == manager.model_versions()["letters@1"]
+            for hit in manager.search(f"{written[0]}", 20):
+                assert manager.get_message(hit.message.id) == hit.message
+
+
+@pytest.mark.parametrize(
+    "death",
+    [
+        "VectorStore.store_batch = lambda self, *a, **k: die()",
+        "SQLiteManager.insert_messages = lambda self, *a, **k: die()",
+        "before = SQLiteManager.insert_messages\n"
+        "SQLiteManager.insert_messages = lambda self, *a, **k: (before(self, *a, **k), die())",
+    ],
+)
+def test_killed_between_a_vector_and_its_message_neither_is_there(path: Path, death: str) -> None:
+    with opened(path) as manager:
+        manager.add_message(manager.create_conversation(id="c"), "user", "stands")
+    code = f"""
+manager = MemoryManager(path, Letters(), dimensions=10)
+{death}
+manager.add_messages("c", [{{"role": "user", "content": str(n)}} for n in range(2000)])
+"""
+    killed = process(code, path)
+    killed.communicate()
+    assert killed.returncode == -signal.SIGKILL
+    with opened(path) as manager:
+        manager.verify()
+        assert [m.content for m in manager.list_messages("c")] == ["stands"]
+        assert manager.model_versions() == {"letters@1": 1}
+        assert len(manager.add_messages("c", [{"role": "user", "content": "goes on"}])) == 1
+
+
+def test_killed_in_a_migration_the_file_stays_at_the_version_before(path: Path) -> None:
+    with opened(path) as manager:
+        manager.create_conversation("kept")
+    code = """
+import apsw
+apsw.connection_hooks.append(lambda c: c.create_scalar_function("die", die))
+good = "CREATE TABLE third (x)"
+deadly = "CREATE TABLE fourth (x); INSERT INTO fourth VALUES (1); SELECT die()"
+schema.MIGRATIONS = (*schema.MIGRATIONS, good, deadly)
+SQLiteManager(path)
+"""
+    killed = process(code, path)
+    killed.communicate()
+    assert killed.returncode == -signal.SIGKILL
+    connection = apsw.Connection(str(path))
+    names = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
+    assert (connection.pragma("user_version"), "third" in names, "fourth" in names) == (
+        3,
+        True,
+        False,
+    )
+    assert connection.execute("SELECT title FROM conversations").get == "kept"
+    connection.close()
+
+
+def test_killed_while_it_makes_the_table_of_vectors_the_next_one_makes_it(path: Path) -> None:
+    code = """
+recorded = schema.recorded_dimensions
+def die_when_made(connection):
+    if connection.in_transaction and recorded(connection) is None:
+        connection.execute(schema._VECTORS.format(dimensions=10))
+        die()
+    return recorded(connection)
+SQLiteManager(path).create_conversation("kept")
+with SQLiteManager(path) as file, file.transaction() as connection:
+    die_when_made(connection)
+"""
+    killed = process(code, path)
+    killed.communicate()
+    assert killed.returncode == -signal.SIGKILL
+    with SQLiteManager(path) as file, VectorStore(file, dimensions=4) as vectors:
+        vectors.store([1, 2, 3, 4])
+        assert file.count_conversations() == 1
+        file.verify()

@@ -1,0 +1,340 @@
+"""The archive whole, with the real embedding model: written together, found by meaning."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from memory import embeddings
+from memory.archive import (
+    ArchiveDamaged,
+    DimensionMismatch,
+    DuplicateId,
+    EmbedderError,
+    MemoryManager,
+    ModelMismatch,
+    SQLiteManager,
+    UnknownId,
+    VectorStore,
+    reembedding,
+)
+from memory.exceptions import InvalidArgument
+
+TRIP = [
+    {"role": "user", "content": "We fly to Lisbon on Friday morning."},
+    {"role": "assistant", "content": "The hotel in the old town is booked for three nights."},
+    {"role": "user", "content": "My sister Ana is allergic to peanuts."},
+]
+WORK = [
+    {"role": "user", "content": "The quarterly report is due at the end of the month."},
+    {"role": "assistant", "content": "I have moved the meeting with the auditors to Tuesday."},
+]
+
+
+class Letters:
+    """A small model made here, for what a second model does: counts of the letters a to h."""
+
+    version = "letters@1"
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def encode(self, texts: Sequence[str]) -> Any:
+        self.texts += texts
+        return [[text.count(letter) + 0.1 for letter in "abcdefgh"] for text in texts]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "archive.db"
+
+
+@pytest.fixture
+def manager(path: Path) -> Iterator[MemoryManager]:
+    with MemoryManager(path) as manager:
+        yield manager
+
+
+def texts(hits: Any) -> list[str]:
+    return [hit.message.content for hit in hits]
+
+
+def test_what_was_said_is_found_by_its_meaning_after_a_restart(path: Path) -> None:
+    with MemoryManager(path) as manager:
+        trip, work = manager.create_conversation("Trip"), manager.create_conversation("Work")
+        ids = manager.add_messages(trip, TRIP)
+        manager.add_messages(work, WORK)
+
+    with MemoryManager(path) as manager:
+        food, *others = manager.search("Which foods must we avoid?", 3)
+        assert food.message == manager.get_message(ids[2])
+        assert food.message.content == "My sister Ana is allergic to peanuts."
+        assert food.similarity > max(hit.similarity for hit in others)
+        assert texts(manager.search("When does our plane leave?", 1)) == [TRIP[0]["content"]]
+        (night,) = manager.search("Where do we sleep?", 1, conversation_id=trip)
+        assert night.message.content == TRIP[1]["content"]
+        assert manager.model_versions() == {embeddings.model_version(): 5}
+        manager.verify()
+
+
+def test_search_is_the_cosine_of_the_models_own_vectors(manager: MemoryManager) -> None:
+    conversation = manager.create_conversation()
+    manager.add_messages(conversation, TRIP + WORK)
+    query = "What did we plan for the weekend?"
+    vectors = np.array(embeddings.embed([query, *(m["content"] for m in TRIP + WORK)]))
+    cosines = vectors[1:] @ vectors[0]
+
+    hits = manager.search(query)
+
+    best = np.argsort(-cosines)
+    assert texts(hits) == [(TRIP + WORK)[n]["content"] for n in best]
+    assert [hit.similarity for hit in hits] == pytest.approx(cosines[best], abs=1e-5)
+    least = (hits[1].similarity + hits[2].similarity) / 2
+    assert manager.search(query, min_similarity=least) == hits[:2]
+
+
+def test_a_search_in_one_conversation_sees_no_other(manager: MemoryManager) -> None:
+    trip, work = manager.create_conversation(), manager.create_conversation()
+    empty = manager.create_conversation()
+    manager.add_messages(trip, TRIP)
+    manager.add_messages(work, WORK)
+    found = manager.search("peanuts", conversation_id=work)
+    assert sorted(texts(found)) == sorted(message["content"] for message in WORK)
+    assert manager.search("peanuts", conversation_id=empty) == []
+    with pytest.raises(UnknownId, match="there is no conversation with id='nowhere'"):
+        manager.search("peanuts", conversation_id="nowhere")
+
+
+def test_an_empty_archive_finds_nothing(manager: MemoryManager) -> None:
+    assert manager.search("anything") == []
+
+
+def test_conversations_and_messages_are_managed(manager: MemoryManager) -> None:
+    moment = datetime(2023, 5, 8, tzinfo=UTC)
+    id = manager.create_conversation("Trip", id="c", metadata={"a": 1}, created_at=moment)
+    assert (id, manager.get_conversation("c").created_at) == ("c", moment)
+    first = manager.add_message("c", "user", "one", id="m1", timestamp=moment)
+    manager.add_messages("c", [{"role": "assistant", "content": "two", "id": "m2"}])
+    assert first == "m1"
+    assert manager.get_message("m1").timestamp == moment
+    assert [m.id for m in manager.list_messages("c")] == ["m1", "m2"]
+    newest = manager.list_messages("c", newest_first=True, limit=1, offset=0)
+    assert [m.id for m in newest] == ["m2"]
+    assert manager.update_conversation("c", title="New").title == "New"
+    assert [c.title for c in manager.list_conversations(limit=5, offset=0)] == ["New"]
+    assert (manager.count_conversations(), manager.count_messages("c")) == (1, 2)
+    manager.delete_message("m1")
+    assert texts(manager.search("one")) == ["two"]
+    manager.delete_conversation("c")
+    assert (manager.count_conversations(), manager.count_messages()) == (0, 0)
+    assert manager.model_versions() == {}
+    manager.verify()
+
+
+def test_a_message_and_its_vector_are_written_together_or_not_at_all(
+    manager: MemoryManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conversation = manager.create_conversation()
+    manager.add_message(conversation, "user", "stands", id="m")
+    version = embeddings.model_version()
+
+    # The vectors are in, then a message cannot be.
+    with pytest.raises(DuplicateId, match="there is a message with id='m' already"):
+        manager.add_messages(conversation, [*TRIP, {"role": "user", "content": "x", "id": "m"}])
+    assert (manager.count_messages(), manager.model_versions()) == (1, {version: 1})
+
+    def broken(texts: Sequence[str]) -> Any:
+        raise RuntimeError(f"no memory left for {len(texts)} texts")
+
+    monkeypatch.setattr(embeddings.get_embedder(), "encode", broken)
+    with pytest.raises(RuntimeError, match="no memory left for 1 texts"):
+        manager.add_message(conversation, "user", "x")
+    assert (manager.count_messages(), manager.model_versions()) == (1, {version: 1})
+    manager.verify()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda m: m.add_message("c", "wizard", "x"), "role='wizard' is none of user, assistant"),
+        (lambda m: m.add_message("c", "user", "a\x00"), "holds a NUL character at 1"),
+        (
+            lambda m: m.add_messages("c", [{"role": "user", "content": "x", "embedding_id": "v"}]),
+            r"messages\[0\]: 'embedding_id' is none of role, content, id, timestamp",
+        ),
+        (lambda m: m.search(" \n"), r"query=' \\n' holds no text to search for"),
+        (lambda m: m.search(7), "query=7 is not text"),
+        (lambda m: m.search("x", 0), "k=0 is not a whole number of at least 1"),
+    ],
+)
+def test_bad_input_is_refused(manager: MemoryManager, call: Any, message: str) -> None:
+    manager.create_conversation(id="c")
+    with pytest.raises(InvalidArgument, match=message):
+        call(manager)
+    assert manager.count_messages() == 0
+
+
+def test_a_message_to_nowhere_is_refused_before_it_is_embedded(path: Path) -> None:
+    embedder = Letters()
+    with MemoryManager(path, embedder, dimensions=8) as manager:
+        for add in (
+            lambda: manager.add_message("nowhere", "user", "x"),
+            lambda: manager.add_messages("nowhere", []),
+        ):
+            with pytest.raises(UnknownId, match="there is no conversation with id='nowhere'"):
+                add()
+    assert embedder.texts == []
+
+
+def test_a_message_without_a_word_is_kept_and_not_embedded(manager: MemoryManager) -> None:
+    conversation = manager.create_conversation()
+    manager.add_messages(
+        conversation, [{"role": "user", "content": text} for text in ("", " \n ", "word")]
+    )
+    assert [m.embedding_id is None for m in manager.list_messages(conversation)] == [
+        True,
+        True,
+        False,
+    ]
+    assert texts(manager.search("word")) == ["word"]
+
+
+def test_the_model_is_not_loaded_before_something_is_embedded(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def load() -> None:
+        raise AssertionError("the model was loaded")
+
+    monkeypatch.setattr(embeddings, "get_embedder", load)
+    with MemoryManager(path) as manager:
+        conversation = manager.create_conversation()
+        manager.add_messages(conversation, [])
+        assert manager.list_messages(conversation) == []
+        with pytest.raises(AssertionError, match="the model was loaded"):
+            manager.search("x")
+
+
+def test_an_embedder_of_ones_own(path: Path) -> None:
+    with MemoryManager(path, Letters(), dimensions=8) as manager:
+        conversation = manager.create_conversation()
+        manager.add_messages(
+            conversation, [{"role": "user", "content": text} for text in ("aaa", "abab", "hhh")]
+        )
+        assert texts(manager.search("ab", 2)) == ["abab", "aaa"]
+        assert manager.model_versions() == {"letters@1": 3}
+    with pytest.raises(DimensionMismatch, match="holds vectors of 8 dimensions, not 384"):
+        MemoryManager(path)
+
+
+@pytest.mark.parametrize("embedder", [lambda texts: [], "all-MiniLM-L6-v2", object()])
+def test_an_embedder_that_is_none_is_refused(path: Path, embedder: Any) -> None:
+    with pytest.raises(EmbedderError, match=r"is none: it needs a text `version`"):
+        MemoryManager(path, embedder)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("answer", [[[1.0] * 7], [[1.0] * 8] * 2, [1.0] * 8, []])
+def test_an_embedder_that_answers_wrongly_is_refused(path: Path, answer: Any) -> None:
+    embedder = Letters()
+    embedder.encode = lambda texts: answer  # type: ignore[method-assign]  # the fault under test
+    with MemoryManager(path, embedder, dimensions=8) as manager:
+        conversation = manager.create_conversation()
+        with pytest.raises(EmbedderError, match=r"'letters@1' gave an array of shape .*, not \(1"):
+            manager.add_message(conversation, "user", "x")
+        assert manager.count_messages() == 0
+
+
+def test_messages_of_another_model_are_not_forgotten_in_silence(path: Path) -> None:
+    old, new = Letters(), Letters()
+    new.version = "letters@2"
+    with MemoryManager(path, old, dimensions=8) as manager:
+        conversation = manager.create_conversation()
+        manager.add_messages(conversation, TRIP)
+    with MemoryManager(path, new, dimensions=8) as manager:
+        manager.add_message(conversation, "user", "abc")
+        assert manager.model_versions() == {"letters@1": 3, "letters@2": 1}
+        with pytest.raises(ModelMismatch, match=r"embedded by 'letters@1', .* or call reembed"):
+            manager.search("abc")
+
+        assert manager.reembed() == 3
+
+        assert manager.model_versions() == {"letters@2": 4}
+        assert texts(manager.search("abc", 1)) == ["abc"]
+        assert len(manager.search("abc")) == 4
+        assert manager.reembed() == 0
+        manager.verify()
+
+
+def test_reembedding_goes_on_where_it_was_stopped(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reembedding, "BATCH", 4)
+    with SQLiteManager(path) as file:
+        conversation = file.create_conversation()
+        file.add_messages(
+            conversation,
+            [{"role": "user", "content": f"text {n}" if n % 5 else " "} for n in range(15)],
+        )
+    embedder = Letters()
+    working = embedder.encode
+
+    def fails_at_the_third_batch(texts: Sequence[str]) -> Any:
+        if len(embedder.texts) > 6:
+            raise RuntimeError("stopped")
+        return working(texts)
+
+    embedder.encode = fails_at_the_third_batch  # type: ignore[method-assign]  # the fault under test
+    with MemoryManager(path, embedder, dimensions=8) as manager:
+        with pytest.raises(RuntimeError, match="stopped"):
+            manager.reembed()
+        done = len(embedder.texts)
+        assert manager.model_versions() == {"letters@1": done}
+        embedder.encode = working  # type: ignore[method-assign]  # mended
+        assert manager.reembed() == 12 - done
+        assert sorted(embedder.texts) == sorted(f"text {n}" for n in range(15) if n % 5)
+        manager.verify()
+
+
+def test_reembedding_leaves_what_was_deleted_meanwhile_deleted(path: Path) -> None:
+    embedder = Letters()
+    with MemoryManager(path, Letters(), dimensions=8) as manager:
+        conversation = manager.create_conversation()
+        ids = manager.add_messages(conversation, TRIP)
+    working = embedder.encode
+    embedder.version = "letters@2"
+
+    with MemoryManager(path, embedder, dimensions=8) as manager:
+
+        def somebody_deletes_one(texts: Sequence[str]) -> Any:
+            with SQLiteManager(path) as other:
+                other.delete_message(ids[1])
+            return working(texts)
+
+        embedder.encode = somebody_deletes_one  # type: ignore[method-assign]  # the race under test
+        assert manager.reembed() == 2
+        assert manager.model_versions() == {"letters@2": 2}
+        assert [m.id for m in manager.list_messages(conversation)] == [ids[0], ids[2]]
+        manager.verify()
+
+
+def test_a_file_that_disagrees_with_itself_is_found_out(path: Path) -> None:
+    with MemoryManager(path, Letters(), dimensions=8) as manager:
+        conversation = manager.create_conversation()
+        manager.add_messages(conversation, TRIP)
+        manager.verify()
+    with SQLiteManager(path) as file, VectorStore(file, dimensions=8):
+        for damage, problem in {
+            "DELETE FROM vectors WHERE rowid = 1": "1 embeddings have no vector",
+            "INSERT INTO vectors (rowid, model_version, embedding)"
+            " VALUES (9, 'x', zeroblob(32))": "1 vectors have no embedding",
+            "UPDATE messages SET embedding_id = 'gone' WHERE position = 2": (
+                "1 messages have an embedding_id that is not there"
+            ),
+        }.items():
+            with file.transaction() as connection:
+                connection.execute(damage)
+            with pytest.raises(ArchiveDamaged, match=problem):
+                file.verify()

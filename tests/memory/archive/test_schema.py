@@ -1,0 +1,314 @@
+"""Files of every kind: of an earlier version, a later one, another program's, damaged, none."""
+
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from memory.archive import (
+    ArchiveBusy,
+    ArchiveDamaged,
+    ArchiveError,
+    ArchiveUnavailable,
+    MemoryManager,
+    NewerArchive,
+    NotAnArchive,
+    SQLiteManager,
+    VectorStore,
+    connections,
+    schema,
+)
+from memory.exceptions import InvalidArgument
+from tenants.exceptions import KonstructError
+
+# The first version's tables as they were written, with one conversation in them.
+VERSION_1 = """
+CREATE TABLE conversations (
+    id TEXT PRIMARY KEY NOT NULL,
+    title TEXT NOT NULL DEFAULT '',
+    created_at TEXT NOT NULL,
+    updated_at TEXT NOT NULL,
+    metadata TEXT NOT NULL DEFAULT '{}' CHECK (json_type(metadata) = 'object')
+) STRICT;
+CREATE INDEX conversations_latest ON conversations (updated_at);
+CREATE TABLE messages (
+    position INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    conversation_id TEXT NOT NULL REFERENCES conversations (id) ON DELETE CASCADE,
+    role TEXT NOT NULL CHECK (role IN ('user', 'assistant')),
+    content TEXT NOT NULL,
+    timestamp TEXT NOT NULL,
+    embedding_id TEXT UNIQUE
+) STRICT;
+CREATE INDEX messages_in_order ON messages (conversation_id, timestamp, position);
+INSERT INTO conversations VALUES
+    ('c', 'Trip', '2023-05-08T13:56:00.000000+00:00', '2023-05-08T13:56:00.000000+00:00', '{}');
+INSERT INTO messages (id, conversation_id, role, content, timestamp) VALUES
+    ('m1', 'c', 'user', 'When do we fly?', '2023-05-08T13:56:00.000000+00:00'),
+    ('m2', 'c', 'assistant', 'On Friday.', '2023-05-08T13:57:00.000000+00:00');
+PRAGMA application_id = 0x4B6E7374;
+PRAGMA user_version = 1;
+"""
+
+
+def database(path: Path, sql: str) -> Path:
+    connection = apsw.Connection(str(path))
+    connection.execute(sql)
+    connection.close()
+    return path
+
+
+def tables(path: Path) -> set[str]:
+    connection = apsw.Connection(str(path))
+    names = {row[0] for row in connection.execute("SELECT name FROM sqlite_schema")}
+    connection.close()
+    return names
+
+
+@pytest.fixture
+def filled(tmp_path: Path) -> Path:
+    """An archive of many pages."""
+    path = tmp_path / "filled.db"
+    with SQLiteManager(path) as file, VectorStore(file) as vectors:
+        conversation = file.create_conversation()
+        file.add_messages(
+            conversation, [{"role": "user", "content": "x" * 2000} for _ in range(100)]
+        )
+        vectors.store_batch([[1.0] * 384] * 10)
+    return path
+
+
+def test_a_new_file_has_the_latest_version(tmp_path: Path) -> None:
+    with SQLiteManager(tmp_path / "new.db") as file:
+        assert file.schema_version == len(schema.MIGRATIONS) == 2
+        assert file.rows("PRAGMA application_id") == [(0x4B6E7374,)]
+        assert file.rows("PRAGMA journal_mode") == [("wal",)]
+
+
+def test_a_file_of_the_first_version_is_migrated_with_what_it_holds(tmp_path: Path) -> None:
+    path = database(tmp_path / "old.db", VERSION_1)
+    with MemoryManager(path) as manager:
+        assert manager.get_conversation("c").title == "Trip"
+        assert [m.content for m in manager.list_messages("c")] == ["When do we fly?", "On Friday."]
+        assert manager.search("flight") == []
+        assert manager.reembed() == 2
+        assert manager.search("flight", 1)[0].message.id == "m1"
+        manager.verify()
+    with SQLiteManager(path) as file:
+        assert file.schema_version == 2
+
+
+def test_an_old_file_ends_with_the_tables_of_a_new_one(tmp_path: Path) -> None:
+    old = database(tmp_path / "old.db", VERSION_1)
+    new = tmp_path / "new.db"
+    for path in (old, new):
+        SQLiteManager(path).close()
+    definitions = []
+    for path in (old, new):
+        with SQLiteManager(path) as file:
+            rows = file.rows("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL")
+            definitions.append({name: " ".join(sql.split()) for name, sql in rows})
+    assert definitions[0] == definitions[1]
+
+
+def test_a_step_that_fails_is_undone_and_the_steps_before_it_stand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = database(tmp_path / "old.db", VERSION_1)
+    broken = "CREATE TABLE half (x); INSERT INTO half VALUES (1); SELECT no_such_function();"
+    monkeypatch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, broken))
+    with pytest.raises(apsw.SQLError, match="no_such_function"):
+        SQLiteManager(path)
+    assert "half" not in tables(path)
+
+    monkeypatch.undo()
+    with SQLiteManager(path) as file:
+        assert file.schema_version == 2
+        assert file.count_messages("c") == 2
+
+
+def test_a_step_runs_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = database(tmp_path / "old.db", VERSION_1)
+    third = "CREATE TABLE third (x); INSERT INTO third VALUES (1);"
+    monkeypatch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, third))
+    for _ in range(2):
+        with SQLiteManager(path) as file:
+            assert file.schema_version == 3
+            assert file.rows("SELECT count(*) FROM third") == [(1,)]
+
+
+def test_a_file_of_a_later_version_is_refused_and_left_alone(filled: Path) -> None:
+    database(filled, "PRAGMA user_version = 9")
+    before = filled.read_bytes()
+    for opener in (SQLiteManager, VectorStore, MemoryManager):
+        with pytest.raises(
+            NewerArchive, match="has schema version 9; this program knows up to 2: update Konstruct"
+        ):
+            opener(filled)
+    assert filled.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CREATE TABLE auth_user (id INTEGER)",
+        "PRAGMA user_version = 1; CREATE TABLE conversations (id TEXT)",
+        "PRAGMA application_id = 77",
+    ],
+)
+def test_another_programs_database_is_refused_and_left_alone(tmp_path: Path, sql: str) -> None:
+    path = database(tmp_path / "django.sqlite3", sql)
+    before = path.read_bytes()
+    for opener in (SQLiteManager, VectorStore, MemoryManager):
+        with pytest.raises(NotAnArchive, match=r"is the SQLite database of another program: give"):
+            opener(path)
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["django.sqlite3"]
+
+
+@pytest.mark.parametrize("content", [b"x", b"hello", b"PK\x03\x04" * 2000, os.urandom(10_000)])
+def test_a_file_that_is_no_database_is_refused_and_left_alone(
+    tmp_path: Path, content: bytes
+) -> None:
+    path = tmp_path / "letter.txt"
+    path.write_bytes(content)
+    with pytest.raises(NotAnArchive, match=r"letter.txt is not a SQLite file: give the path"):
+        MemoryManager(path)
+    assert path.read_bytes() == content
+
+
+def test_an_empty_file_becomes_an_archive(tmp_path: Path) -> None:
+    path = tmp_path / "made by tempfile"
+    path.touch()
+    with SQLiteManager(path) as file:
+        assert file.schema_version == 2
+
+
+def test_a_truncated_file_is_refused_wherever_it_was_cut(filled: Path) -> None:
+    whole = filled.read_bytes()
+    assert len(whole) > 200_000
+    for size in (50, 100, 511, 1000, 4096, 5000, 100_000, len(whole) - 4096, len(whole) - 1):
+        filled.write_bytes(whole[:size])
+        with pytest.raises(ArchiveDamaged, match=r"filled.db is (damaged|cut off).* from a copy"):
+            MemoryManager(filled)
+        assert filled.read_bytes() == whole[:size]
+    filled.write_bytes(whole)
+    with SQLiteManager(filled) as file:
+        file.verify()
+
+
+def test_a_page_overwritten_inside_is_found_by_verify(filled: Path) -> None:
+    whole = bytearray(filled.read_bytes())
+    page = whole.index(b"x" * 1000) // 4096 * 4096
+    whole[page : page + 64] = os.urandom(64)
+    filled.write_bytes(whole)
+    with (
+        pytest.raises(ArchiveDamaged, match=r"is damaged.*restore it from a copy"),
+        SQLiteManager(filled) as file,
+    ):
+        file.verify()
+
+
+@pytest.mark.parametrize(
+    ("path", "error", "message"),
+    [
+        ("no/such/a.db", ArchiveUnavailable, "no/such, the directory of archive 'a.db', does not"),
+        (".", ArchiveUnavailable, "is a directory: give the path of a file in it"),
+        ("", InvalidArgument, "path='' is not the path of a file"),
+        (":memory:", InvalidArgument, "path=':memory:' is not the path of a file: threads"),
+        ("a\x00b", InvalidArgument, "is not the path of a file"),
+        ("x" * 300, ArchiveUnavailable, "x' cannot be used: .*name too long"),
+        (None, InvalidArgument, "path=None is not the path of a file"),
+        (7, InvalidArgument, "path=7 is not the path of a file"),
+    ],
+)
+def test_a_path_that_is_none_is_refused(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    path: Any,
+    error: type[Exception],
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for opener in (SQLiteManager, VectorStore, MemoryManager):
+        with pytest.raises(error, match=message):
+            opener(path)
+    assert os.listdir(tmp_path) == []
+
+
+def test_paths_may_be_text_or_bytes_relative_or_odd(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("plain.db", "with space?mode=ro#x.db", "ünïcode.db", "file:odd.db"):
+        with SQLiteManager(name) as file:
+            file.create_conversation(name)
+        with SQLiteManager(os.fsencode(tmp_path / name)) as file:
+            assert [c.title for c in file.list_conversations()] == [name]
+    assert len(os.listdir(tmp_path)) == 4
+
+
+def test_a_store_keeps_its_file_when_the_process_moves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with SQLiteManager("a.db") as file:
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        file.create_conversation()
+        assert file.path == tmp_path / "a.db"
+    assert os.listdir(tmp_path / "elsewhere") == []
+
+
+def test_a_file_that_cannot_be_opened_is_reported(tmp_path: Path) -> None:
+    path = tmp_path / "socket"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        with pytest.raises(ArchiveUnavailable, match="socket cannot be opened, read or written"):
+            SQLiteManager(path)
+
+
+def test_a_full_disk_and_a_read_only_file_are_reported_and_change_nothing(filled: Path) -> None:
+    with SQLiteManager(filled) as file:
+        conversation = file.list_conversations()[0].id
+        batch = [{"role": "user", "content": "y" * 2000} for _ in range(100)]
+        for limit, lifted, message in (
+            ("max_page_count = 1", "max_page_count = 1000000", "is full: make room"),
+            ("query_only = 1", "query_only = 0", "cannot be written .* permissions"),
+        ):
+            file.rows(f"PRAGMA {limit}")
+            with pytest.raises(ArchiveUnavailable, match=message):
+                file.add_messages(conversation, batch)
+            assert file.count_messages() == 100
+            file.rows(f"PRAGMA {lifted}")
+        file.add_messages(conversation, batch)
+        assert file.count_messages() == 200
+        file.verify()
+
+
+def test_a_new_file_that_somebody_holds_is_waited_for_and_then_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "held.db"
+    holder = apsw.Connection(str(path))
+    holder.execute("BEGIN EXCLUSIVE")
+    monkeypatch.setattr(connections, "BUSY_TIMEOUT_MS", 50)
+    with pytest.raises(ArchiveBusy, match="is being written by somebody else"):
+        SQLiteManager(path)
+    holder.execute("COMMIT; BEGIN")
+    # One that reads keeps the mode of the file from being changed.
+    assert holder.execute("SELECT count(*) FROM sqlite_schema").get == 0
+    with pytest.raises(ArchiveBusy, match="is being written by somebody else"):
+        SQLiteManager(path)
+    holder.close()
+    with SQLiteManager(path) as file:
+        assert file.schema_version == 2
+
+
+def test_every_error_is_one_of_the_products(tmp_path: Path) -> None:
+    assert issubclass(ArchiveError, KonstructError)
+    with pytest.raises(KonstructError):
+        SQLiteManager(tmp_path)

@@ -1,0 +1,362 @@
+"""Conversations and messages: what is stored comes back, and what cannot be stored is named."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from memory.archive import Conversation, DuplicateId, Message, SQLiteManager, UnknownId
+from memory.exceptions import InvalidArgument
+
+MAY = datetime(2023, 5, 8, 13, 56, 0, 123456, tzinfo=UTC)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "memory.db"
+
+
+@pytest.fixture
+def store(path: Path) -> Iterator[SQLiteManager]:
+    with SQLiteManager(path) as manager:
+        yield manager
+
+
+def contents(messages: list[Message]) -> list[str]:
+    return [message.content for message in messages]
+
+
+def test_a_conversation_and_its_messages_survive_a_restart(path: Path) -> None:
+    before = datetime.now(UTC)
+    with SQLiteManager(path) as store:
+        conversation = store.create_conversation(
+            "Lisbon", metadata={"tags": ["trip"], "n": 1.5, "ü": None}, created_at=MAY
+        )
+        first = store.add_message(conversation, "user", "When do we fly?", timestamp=MAY)
+        second = store.add_message(conversation, "assistant", "On Friday.", embedding_id="v1")
+    after = datetime.now(UTC)
+
+    with SQLiteManager(path) as store:
+        read = store.get_conversation(conversation)
+        assert read == Conversation(
+            id=conversation,
+            title="Lisbon",
+            created_at=MAY,
+            updated_at=read.updated_at,
+            metadata={"tags": ["trip"], "n": 1.5, "ü": None},
+        )
+        assert before <= read.updated_at <= after
+        question, answer = store.list_messages(conversation)
+        assert question == Message(first, conversation, "user", "When do we fly?", MAY, None)
+        assert answer == Message(
+            second, conversation, "assistant", "On Friday.", answer.timestamp, "v1"
+        )
+        assert before <= answer.timestamp <= after
+        assert store.get_message(second) == answer
+
+
+def test_the_tables_are_the_contracts(store: SQLiteManager) -> None:
+    for table, columns in {
+        "conversations": {"id", "title", "created_at", "updated_at", "metadata"},
+        "messages": {"id", "conversation_id", "role", "content", "timestamp", "embedding_id"},
+    }.items():
+        rows = store.rows("SELECT name FROM pragma_table_info(?)", (table,))
+        assert columns <= {name for (name,) in rows}
+
+
+def test_a_closed_archive_is_one_file(path: Path) -> None:
+    with SQLiteManager(path) as store:
+        store.create_conversation()
+        assert store.path == path
+    assert [entry.name for entry in path.parent.iterdir()] == ["memory.db"]
+
+
+def test_messages_come_in_the_order_of_their_time_then_of_their_insertion(
+    store: SQLiteManager,
+) -> None:
+    conversation = store.create_conversation()
+    store.add_message(conversation, "user", "later", timestamp=MAY + timedelta(microseconds=1))
+    for text in ("first", "second", "third"):
+        store.add_message(conversation, "user", text, timestamp=MAY)
+    # The same moment as MAY, told by a clock in another zone.
+    zone = timezone(timedelta(hours=-7))
+    store.add_message(conversation, "user", "fourth", timestamp=MAY.astimezone(zone))
+
+    in_order = ["first", "second", "third", "fourth", "later"]
+    assert contents(store.list_messages(conversation)) == in_order
+    assert contents(store.list_messages(conversation, newest_first=True)) == in_order[::-1]
+    assert contents(store.list_messages(conversation, limit=2, offset=1)) == ["second", "third"]
+    assert contents(store.list_messages(conversation, limit=1, newest_first=True)) == ["later"]
+    assert store.list_messages(conversation, limit=0) == []
+    assert store.list_messages(conversation, offset=5) == []
+
+
+def test_conversations_come_by_their_last_change(store: SQLiteManager) -> None:
+    ids = [store.create_conversation(title) for title in "abc"]
+    store.add_message(ids[0], "user", "hello")
+    assert [c.title for c in store.list_conversations()] == ["a", "c", "b"]
+    store.update_conversation(ids[1], title="B")
+    assert [c.title for c in store.list_conversations()] == ["B", "a", "c"]
+    assert [c.title for c in store.list_conversations(limit=1, offset=1)] == ["a"]
+
+
+def test_an_update_changes_what_it_is_given(store: SQLiteManager) -> None:
+    id = store.create_conversation("Old", metadata={"a": 1})
+    created = store.get_conversation(id)
+
+    assert store.update_conversation(id, title="New").metadata == {"a": 1}
+    emptied = store.update_conversation(id, title="", metadata={})
+    assert (emptied.title, emptied.metadata, emptied.created_at) == ("", {}, created.created_at)
+    assert emptied.updated_at > created.updated_at
+    assert store.get_conversation(id) == emptied
+
+
+def test_counts(store: SQLiteManager) -> None:
+    assert (store.count_conversations(), store.count_messages()) == (0, 0)
+    one, two = store.create_conversation(), store.create_conversation()
+    store.add_messages(one, [{"role": "user", "content": text} for text in "abc"])
+    store.add_message(two, "user", "d")
+    assert store.count_conversations() == 2
+    assert [store.count_messages(id) for id in (None, one, two)] == [4, 3, 1]
+
+
+def test_a_batch_takes_what_a_single_message_takes(store: SQLiteManager) -> None:
+    conversation = store.create_conversation()
+    ids = store.add_messages(
+        conversation,
+        (
+            message
+            for message in [
+                {"role": "user", "content": "a", "id": "m1", "timestamp": MAY},
+                {"role": "assistant", "content": "b", "embedding_id": "v1"},
+            ]
+        ),
+    )
+    assert ids[0] == "m1"
+    assert [m.id for m in store.list_messages(conversation)] == ids
+    assert store.get_message("m1").timestamp == MAY
+    assert store.get_message(ids[1]).embedding_id == "v1"
+    assert store.add_messages(conversation, []) == []
+
+
+def test_a_batch_is_all_or_nothing(store: SQLiteManager) -> None:
+    conversation = store.create_conversation()
+    store.add_message(conversation, "user", "stands", id="taken")
+    before = store.get_conversation(conversation)
+
+    with pytest.raises(DuplicateId, match="there is a message with id='taken' already"):
+        store.add_messages(
+            conversation,
+            [
+                {"role": "user", "content": "new"},
+                {"role": "user", "content": "again", "id": "taken"},
+            ],
+        )
+    with pytest.raises(DuplicateId, match="there is a message with embedding_id='v' already"):
+        store.add_messages(
+            conversation,
+            [{"role": "user", "content": text, "embedding_id": "v"} for text in "ab"],
+        )
+    with pytest.raises(InvalidArgument, match=r"messages\[1\]: role='robot' is none of user, "):
+        store.add_messages(
+            conversation,
+            [{"role": "user", "content": "a"}, {"role": "robot", "content": "b"}],
+        )
+    assert contents(store.list_messages(conversation)) == ["stands"]
+    assert store.get_conversation(conversation) == before
+
+
+def test_deleting_a_conversation_takes_its_messages_and_no_others(store: SQLiteManager) -> None:
+    gone, kept = store.create_conversation("gone"), store.create_conversation("kept")
+    lost = store.add_message(gone, "user", "a")
+    store.add_message(kept, "user", "b")
+
+    store.delete_conversation(gone)
+
+    assert [c.title for c in store.list_conversations()] == ["kept"]
+    assert store.count_messages() == 1
+    with pytest.raises(UnknownId, match=f"there is no message with id='{lost}'"):
+        store.get_message(lost)
+
+
+def test_deleting_a_message(store: SQLiteManager) -> None:
+    conversation = store.create_conversation()
+    ids = [store.add_message(conversation, "user", text) for text in "abc"]
+    store.delete_message(ids[1])
+    assert contents(store.list_messages(conversation)) == ["a", "c"]
+
+
+def test_an_unknown_id_is_named(store: SQLiteManager) -> None:
+    for call in (
+        lambda: store.get_conversation("nowhere"),
+        lambda: store.update_conversation("nowhere", title="x"),
+        lambda: store.delete_conversation("nowhere"),
+        lambda: store.add_message("nowhere", "user", "x"),
+        lambda: store.add_messages("nowhere", []),
+        lambda: store.list_messages("nowhere"),
+        lambda: store.count_messages("nowhere"),
+    ):
+        with pytest.raises(UnknownId, match="there is no conversation with id='nowhere'"):
+            call()
+    for call in (lambda: store.get_message("nowhere"), lambda: store.delete_message("nowhere")):
+        with pytest.raises(UnknownId, match="there is no message with id='nowhere'"):
+            call()
+    assert (store.count_conversations(), store.count_messages()) == (0, 0)
+
+
+def test_a_taken_conversation_id_is_refused(store: SQLiteManager) -> None:
+    store.create_conversation("first", id="c")
+    with pytest.raises(DuplicateId, match="there is a conversation with id='c' already"):
+        store.create_conversation("second", id="c")
+    assert store.get_conversation("c").title == "first"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"role": "wizard"}, "role='wizard' is none of user, assistant"),
+        ({"role": None}, "role=None is none of user, assistant"),
+        ({"content": None}, "content=None is not text"),
+        ({"content": b"bytes"}, "content=b'bytes' is not text"),
+        ({"content": "a\x00b"}, r"content='a\\x00b' holds a NUL character at 1"),
+        ({"content": "\ud800"}, "content holds half of a surrogate pair at 0"),
+        ({"id": ""}, "id='' is empty"),
+        ({"id": "x" * 1025}, "is longer than 1024 bytes"),
+        ({"timestamp": "yesterday"}, "timestamp='yesterday' is not a datetime"),
+        ({"timestamp": datetime(2023, 5, 8)}, "has no time zone: give it one, such as UTC"),  # noqa: DTZ001
+        (
+            {"timestamp": datetime.min.replace(tzinfo=timezone(timedelta(hours=1)))},
+            "lies outside the years 1 to 9999 in UTC",
+        ),
+        ({"embedding_id": 7}, "embedding_id=7 is not text"),
+    ],
+)
+def test_a_message_that_cannot_be_one_is_refused(
+    store: SQLiteManager, arguments: dict[str, Any], message: str
+) -> None:
+    conversation = store.create_conversation()
+    values = {"role": "user", "content": "hello", **arguments}
+    with pytest.raises(InvalidArgument, match=message):
+        store.add_message(conversation, **values)
+    with pytest.raises(InvalidArgument, match=r"^messages\[0\]: .*" + message):
+        store.add_messages(conversation, [values])
+    assert store.count_messages() == 0
+
+
+@pytest.mark.parametrize(
+    ("batch", "message"),
+    [
+        ([{"role": "user"}], r"messages\[0\]: 'content' is missing"),
+        ([{"content": "x"}], r"messages\[0\]: 'role' is missing"),
+        (["hello"], r"messages\[0\]: 'hello' is not a mapping with role and content"),
+        ([{"role": "user", "content": "x", "text": 1}], r"messages\[0\]: 'text' is none of role"),
+        ({"role": "user", "content": "x"}, "is not a list of messages"),
+        ("hello", "messages='hello' is not a list of messages"),
+    ],
+)
+def test_a_batch_that_is_none_is_refused(store: SQLiteManager, batch: Any, message: str) -> None:
+    conversation = store.create_conversation()
+    with pytest.raises(InvalidArgument, match=message):
+        store.add_messages(conversation, batch)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "message"),
+    [
+        ([1], r"metadata=\[1\] is not a mapping"),
+        ({"at": MAY}, "is not JSON: Object of type datetime"),
+        ({"x": float("nan")}, "is not JSON: Out of range float values"),
+        ({1: "x"}, "would be read back as"),
+        ({"x": (1, 2)}, "would be read back as"),
+        ({"x": "\ud800"}, "half of a surrogate pair"),
+    ],
+)
+def test_metadata_that_json_would_change_is_refused(
+    store: SQLiteManager, metadata: Any, message: str
+) -> None:
+    with pytest.raises(InvalidArgument, match=message):
+        store.create_conversation(metadata=metadata)
+    assert store.count_conversations() == 0
+
+
+@pytest.mark.parametrize("page", [{"limit": -1}, {"limit": 1.5}, {"offset": -1}, {"limit": True}])
+def test_a_page_that_is_none_is_refused(store: SQLiteManager, page: dict[str, Any]) -> None:
+    with pytest.raises(InvalidArgument, match="is not a whole number of at least 0"):
+        store.list_conversations(**page)
+
+
+def test_the_file_itself_refuses_what_the_code_would_not_write(store: SQLiteManager) -> None:
+    with pytest.raises(apsw.ConstraintError), store.transaction() as connection:
+        connection.execute(
+            "INSERT INTO messages (id, conversation_id, role, content, timestamp)"
+            " VALUES ('m', 'nowhere', 'user', 'x', '2023')"
+        )
+    conversation = store.create_conversation()
+    with pytest.raises(apsw.ConstraintError), store.transaction() as connection:
+        connection.execute(
+            "INSERT INTO messages (id, conversation_id, role, content, timestamp)"
+            " VALUES ('m', ?, 'wizard', 'x', '2023')",
+            (conversation,),
+        )
+
+
+def test_a_transaction_is_undone_as_a_whole_and_a_nested_one_alone(store: SQLiteManager) -> None:
+    def add_and_fail(conversation: str) -> None:
+        with store.transaction():
+            store.add_message(conversation, "user", "undone")
+            store.create_conversation("undone")
+            raise KeyError
+
+    with store.transaction():
+        kept = store.create_conversation("kept")
+        with pytest.raises(KeyError):
+            add_and_fail(kept)
+    with pytest.raises(KeyError):
+        add_and_fail(kept)
+    assert [c.title for c in store.list_conversations()] == ["kept"]
+    assert store.count_messages() == 0
+
+
+# What a tenant can hold: any text but NUL and half surrogates.
+TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"))
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | TEXT,
+    lambda inner: st.lists(inner) | st.dictionaries(TEXT, inner),
+    max_leaves=10,
+)
+MOMENT = st.datetimes(
+    min_value=datetime(1, 1, 3),  # noqa: DTZ001 (hypothesis adds the zones)
+    max_value=datetime(9999, 12, 29),  # noqa: DTZ001
+    timezones=st.timezones(),
+)
+MESSAGE = st.fixed_dictionaries(
+    {"role": st.sampled_from(["user", "assistant"]), "content": TEXT, "timestamp": MOMENT}
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(title=TEXT, metadata=st.dictionaries(TEXT, JSON), messages=st.lists(MESSAGE, max_size=8))
+def test_everything_comes_back_as_it_went_in(
+    store: SQLiteManager, title: str, metadata: dict[str, Any], messages: list[dict[str, Any]]
+) -> None:
+    id = store.create_conversation(title, metadata=metadata)
+    store.add_messages(id, messages)
+    read = store.get_conversation(id)
+    assert (read.title, read.metadata) == (title, metadata)
+    # In UTC, since a time that clocks skip in spring equals none in another zone. sorted() keeps
+    # the order of insertion among equal times, as the archive does.
+    in_utc = [{**m, "timestamp": m["timestamp"].astimezone(UTC)} for m in messages]
+    expected = sorted(in_utc, key=lambda message: message["timestamp"])
+    assert [
+        {"role": m.role, "content": m.content, "timestamp": m.timestamp}
+        for m in store.list_messages(id)
+    ] == expected

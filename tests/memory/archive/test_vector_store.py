@@ -1,0 +1,309 @@
+"""Vectors: exact search by cosine, models kept apart, nothing stored that cannot be compared."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import apsw
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
+
+from memory.archive import (
+    DimensionMismatch,
+    DuplicateId,
+    ModelMismatch,
+    SQLiteManager,
+    StoredVector,
+    UnknownId,
+    VectorHit,
+    VectorStore,
+    vector_store,
+)
+from memory.exceptions import InvalidArgument
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "vectors.db"
+
+
+@pytest.fixture
+def store(path: Path) -> Iterator[VectorStore]:
+    with VectorStore(path, dimensions=3) as store:
+        yield store
+
+
+def random_vectors(count: int, dimensions: int = 384, seed: int = 0) -> np.ndarray[Any, Any]:
+    return np.random.default_rng(seed).standard_normal((count, dimensions)).astype(np.float32)
+
+
+def test_the_table_is_a_vec0_of_384_floats(path: Path) -> None:
+    with VectorStore(path) as store:
+        assert store.dimensions == 384
+    with SQLiteManager(path) as file:
+        (sql,) = file.rows("SELECT sql FROM sqlite_schema WHERE name = 'vectors'")[0]
+    assert "USING vec0" in sql
+    assert "embedding FLOAT[384] distance_metric=cosine" in sql
+
+
+def test_vectors_survive_a_restart(path: Path) -> None:
+    vectors = random_vectors(3)
+    with VectorStore(path) as store:
+        first = store.store(vectors[0], model_version="m@1")
+        rest = store.store_batch(vectors[1:], model_version="m@1")
+    with VectorStore(path) as store:
+        assert store.count() == 3
+        for id, vector in zip([first, *rest], vectors, strict=True):
+            assert store.get(id) == StoredVector(id, tuple(vector.tolist()), "m@1")
+            (hit,) = store.search(vector, 1)
+            assert (hit.id, hit.model_version) == (id, "m@1")
+            assert hit.similarity == pytest.approx(1, abs=1e-6)
+
+
+def test_the_most_similar_come_first(store: VectorStore) -> None:
+    store.store([0, 2, 0], id="orthogonal")
+    store.store([-1, 0, 0], id="opposite")
+    store.store([5, 0, 0], id="same direction")
+    store.store([1, 1, 0], id="half way")
+
+    hits = store.search([1, 0, 0])
+    assert [(hit.id, round(hit.similarity, 6)) for hit in hits] == [
+        ("same direction", 1.0),
+        ("half way", 0.707107),
+        ("orthogonal", 0.0),
+        ("opposite", -1.0),
+    ]
+    assert store.search([1, 0, 0], 2) == hits[:2]
+    assert store.search([1, 0, 0], min_similarity=0.5) == hits[:2]
+    assert store.search([1, 0, 0], min_similarity=-1) == hits
+
+
+def test_search_finds_what_comparing_all_finds(path: Path) -> None:
+    vectors, queries = random_vectors(3000), random_vectors(10, seed=1)
+    with VectorStore(path) as store:
+        ids = store.store_batch(vectors)
+        unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        for query in queries:
+            cosines = unit @ (query / np.linalg.norm(query))
+            best = np.argsort(-cosines)[:50]
+            hits = store.search(query, 50)
+            assert [hit.id for hit in hits] == [ids[n] for n in best]
+            assert [hit.similarity for hit in hits] == pytest.approx(cosines[best], abs=1e-5)
+        assert len(store.search(queries[0], 4096)) == 3000
+
+
+def test_search_among_ids(store: VectorStore) -> None:
+    for n in range(20):
+        store.store([1, n, 0], id=f"v{n}")
+    found = [hit.id for hit in store.search([1, 0, 0], 2, ids=["v9", "v7", "v3", "elsewhere"])]
+    assert found == ["v3", "v7"]
+    assert store.search([1, 0, 0], ids=iter([])) == []
+
+
+def test_among_few_and_among_many_ids_the_same_is_found(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vectors = random_vectors(300)
+    with VectorStore(path) as store:
+        ids = store.store_batch(vectors[:250], model_version="m")
+        ids += store.store_batch(vectors[250:], model_version="other")
+        some = [*ids[::3], *ids[::3]]
+        few = store.search(vectors[0], 20, model_version="m", ids=some)
+        monkeypatch.setattr(vector_store, "FEW_IDS", 0)
+        many = store.search(vectors[0], 20, model_version="m", ids=some)
+        every = store.search(vectors[0], 300, model_version="m")
+    assert [hit.id for hit in few] == [hit.id for hit in every if hit.id in some][:20]
+    assert [hit.id for hit in many] == [hit.id for hit in few]
+    assert [hit.similarity for hit in many] == pytest.approx([hit.similarity for hit in few])
+
+
+def test_an_empty_store_finds_nothing(store: VectorStore) -> None:
+    assert store.search([1, 0, 0]) == []
+    assert (store.count(), store.model_versions()) == (0, {})
+    assert store.store_batch([]) == []
+
+
+def test_models_are_kept_apart(store: VectorStore) -> None:
+    store.store([1, 0, 0], id="old", model_version="m@1")
+    store.store_batch([[0, 1, 0], [1, 0, 0]], ids=["new", "new too"], model_version="m@2")
+
+    assert store.model_versions() == {"m@1": 1, "m@2": 2}
+    assert [store.count(), store.count("m@1"), store.count("m@2"), store.count("m@3")] == [
+        3,
+        1,
+        2,
+        0,
+    ]
+    assert [hit.id for hit in store.search([1, 0, 0], model_version="m@1")] == ["old"]
+    assert [hit.id for hit in store.search([1, 0, 0], model_version="m@2")] == ["new too", "new"]
+    assert store.search([1, 0, 0], model_version="m@3") == []
+    with pytest.raises(ModelMismatch, match=r"2 models, .* one of 'm@1', 'm@2'"):
+        store.search([1, 0, 0])
+
+    store.delete("old")
+    assert store.search([1, 0, 0], 1) == [VectorHit("new too", 1.0, "m@2")]
+
+
+def test_a_deleted_vector_is_gone_and_its_id_free(store: VectorStore) -> None:
+    store.store_batch([[1, 0, 0], [0, 1, 0]], ids=["a", "b"])
+    store.delete("a")
+    assert [hit.id for hit in store.search([1, 0, 0])] == ["b"]
+    for call in (store.get, store.delete):
+        with pytest.raises(UnknownId, match="there is no vector with id='a'"):
+            call("a")
+    store.store([0, 0, 1], id="a")
+    assert store.get("a").vector == (0, 0, 1)
+
+
+def test_a_batch_is_all_or_nothing(store: VectorStore) -> None:
+    store.store([1, 0, 0], id="taken")
+    with pytest.raises(DuplicateId, match="there is a vector with id='taken' already"):
+        store.store_batch([[0, 1, 0], [0, 0, 1]], ids=["new", "taken"])
+    with pytest.raises(DuplicateId, match="there is a vector with id='twice' already"):
+        store.store_batch([[0, 1, 0], [0, 0, 1]], ids=["twice", "twice"])
+    with pytest.raises(InvalidArgument, match="1 ids were given for 2 vectors"):
+        store.store_batch([[0, 1, 0], [0, 0, 1]], ids=["one"])
+    with pytest.raises(InvalidArgument, match=r"vectors\[1\] has 2 dimensions, not 3"):
+        store.store_batch([[0, 1, 0], [0, 0]])
+    assert (store.count(), len(store.search([1, 1, 1]))) == (1, 1)
+
+
+NAN, INFINITY = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize(
+    ("vector", "message"),
+    [
+        ([1, 2], "vector has 2 dimensions, not 3"),
+        ([], "vector has 0 dimensions, not 3"),
+        ([1, NAN, 0], r"vector\[1\]=nan is not a finite number"),
+        ([1, 0, -INFINITY], r"vector\[2\]=-inf is not a finite number"),
+        ([1e300, 0, 0], r"vector\[0\]=1e\+300 is not a finite number"),
+        ([0, 0, 0], "vector has no direction: its squared length is 0.0"),
+        ([1e30, 0, 0], "vector has no direction: its squared length is inf"),
+        ([1e-30, 0, 0], "vector has no direction: its squared length is 0.0"),
+        (["a", "b", "c"], "is not a flat list of numbers"),
+        ([[1, 2, 3]], "is not a flat list of numbers"),
+        ([1, [2], 3], "is not a flat list of numbers"),
+        (None, "vector=None is not a flat list of numbers"),
+        (1.0, "vector=1.0 is not a flat list of numbers"),
+    ],
+)
+def test_a_vector_that_cannot_be_compared_is_refused(
+    store: VectorStore, vector: Any, message: str
+) -> None:
+    with pytest.raises(InvalidArgument, match=message):
+        store.store(vector)
+    with pytest.raises(InvalidArgument, match=message):
+        store.search(vector)
+    with pytest.raises(InvalidArgument, match=message.replace("vector", r"vectors\[1\]", 1)):
+        store.store_batch([[1, 2, 3], vector])
+    assert store.count() == 0
+
+
+@pytest.mark.parametrize("vectors", [None, 1, np.ones(3), np.ones((2, 2, 3)), "abc"])
+def test_a_batch_that_is_none_is_refused(store: VectorStore, vectors: Any) -> None:
+    with pytest.raises(InvalidArgument, match=r"is not a (list of vectors|flat list of numbers)"):
+        store.store_batch(vectors)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"k": 0}, "k=0 is not a whole number of at least 1"),
+        ({"k": 1.5}, "k=1.5 is not a whole number"),
+        ({"k": 4097}, "k=4097 is more than the 4096 that sqlite-vec can give"),
+        ({"min_similarity": 2}, "min_similarity=2 is not a number from -1 to 1"),
+        ({"ids": [1]}, "ids=1 is not text"),
+    ],
+)
+def test_a_search_that_is_none_is_refused(
+    store: VectorStore, arguments: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InvalidArgument, match=message):
+        store.search([1, 0, 0], **arguments)
+
+
+def test_another_number_of_dimensions_is_refused(path: Path) -> None:
+    with VectorStore(path, dimensions=8) as store:
+        store.store(np.ones(8), id="a")
+    with pytest.raises(DimensionMismatch, match="holds vectors of 8 dimensions, not 384: open it"):
+        VectorStore(path)
+    with VectorStore(path, dimensions=8) as store:
+        assert store.get("a").vector == (1.0,) * 8
+    for dimensions in (0, 8193, 1.5):
+        with pytest.raises(InvalidArgument, match=f"dimensions={dimensions} is "):
+            VectorStore(path, dimensions)  # type: ignore[arg-type]  # one is wrong on purpose
+
+
+def test_both_stores_share_a_file(path: Path) -> None:
+    with SQLiteManager(path) as file:
+        vectors = VectorStore(file, dimensions=3)
+        conversation = file.create_conversation()
+        embedding = vectors.store([1, 0, 0])
+        message = file.add_message(conversation, "user", "hello", embedding_id=embedding)
+        with pytest.raises(DuplicateId), file.transaction():
+            vectors.store_batch([[0, 1, 0], [0, 0, 1]], ids=["undone", embedding])
+        assert vectors.count() == 1
+        vectors.close()
+        assert file.get_message(message).embedding_id == embedding
+        file.verify()
+
+
+def test_a_deleted_message_takes_its_vector_along(path: Path) -> None:
+    with SQLiteManager(path) as file, VectorStore(file, dimensions=3) as vectors:
+        conversation = file.create_conversation()
+        for n in range(3):
+            vectors.store([1, n, 0], id=f"v{n}")
+            file.add_message(conversation, "user", "x", id=f"m{n}", embedding_id=f"v{n}")
+        vectors.store([0, 0, 1], id="of no message")
+
+        file.delete_message("m0")
+        assert [hit.id for hit in vectors.search([1, 0, 0])] == ["v1", "v2", "of no message"]
+        vectors.delete("v1")
+        assert file.get_message("m1").embedding_id is None
+        file.verify()
+        file.delete_conversation(conversation)
+        assert [hit.id for hit in vectors.search([1, 0, 0])] == ["of no message"]
+        file.verify()
+
+
+def test_another_program_without_sqlite_vec_cannot_part_a_message_from_its_vector(
+    path: Path,
+) -> None:
+    with SQLiteManager(path) as file, VectorStore(file, dimensions=3) as vectors:
+        embedding = vectors.store([1, 0, 0])
+        file.add_message(file.create_conversation(), "user", "x", embedding_id=embedding)
+    plain = apsw.Connection(str(path))
+    with pytest.raises(apsw.SQLError, match="no such module: vec0"):
+        plain.execute("DELETE FROM messages")
+    plain.close()
+    with SQLiteManager(path) as file:
+        assert file.count_messages() == 1
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(
+    vectors=npst.arrays(
+        np.float32,
+        st.tuples(st.integers(1, 6), st.just(3)),
+        elements=st.floats(-1e6, 1e6, width=32, allow_subnormal=False),
+    ).filter(lambda vectors: bool((np.einsum("ij,ij->i", vectors, vectors) > 1e-12).all()))
+)
+def test_any_vector_comes_back_and_finds_itself(
+    store: VectorStore, vectors: np.ndarray[Any, Any]
+) -> None:
+    before = store.count()
+    ids = store.store_batch(vectors)
+    assert store.count() == before + len(vectors)
+    for id, vector in zip(ids, vectors, strict=True):
+        assert store.get(id).vector == tuple(vector.tolist())
+        (hit,) = store.search(vector, 1, ids=[id])
+        assert hit.id == id
+        assert hit.similarity == pytest.approx(1, abs=1e-5)
+    for id in ids:
+        store.delete(id)
+    assert store.count() == before
