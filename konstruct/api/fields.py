@@ -1,6 +1,7 @@
 """Strict serializers: what is not understood is refused by name, and nothing is guessed."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from django.core.validators import ProhibitNullCharactersValidator, RegexValidator
@@ -41,6 +42,36 @@ class ChannelIdField(StrictCharField):
             for validator in self.validators
             if not isinstance(validator, ProhibitNullCharactersValidator)
         ] + [ID_TEXT]
+
+
+class StrictIntegerField(serializers.IntegerField):
+    """A whole number, and no text or truth value taken for one."""
+
+    def to_internal_value(self, data: Any) -> int:
+        """Refuse what is not a whole JSON number."""
+        if isinstance(data, bool) or not isinstance(data, int):
+            self.fail("invalid")
+        return int(super().to_internal_value(data))
+
+
+class StrictBooleanField(serializers.BooleanField):
+    """true or false, and no word taken for one."""
+
+    def to_internal_value(self, data: Any) -> bool:
+        """Refuse what is not a JSON truth value."""
+        if not isinstance(data, bool):
+            self.fail("invalid", input=data)
+        return data
+
+
+class MomentField(serializers.DateTimeField):
+    """A moment: a time that says its time zone, so that it is not taken for another."""
+
+    def enforce_timezone(self, value: datetime) -> datetime:
+        """Refuse a time that could be anywhere."""
+        if value.tzinfo is None:
+            raise ValidationError("Add a time zone, such as Z or +02:00.")
+        return value
 
 
 class StrictSerializer(serializers.Serializer):

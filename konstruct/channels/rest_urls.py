@@ -2,9 +2,11 @@
 
 from django.urls import path
 
+from konstruct.channels.history import ImportView
 from konstruct.channels.rest import MessagesView, MessageView
 
 urlpatterns = [
     path("messages/", MessagesView.as_view(), name="messages"),
+    path("messages/import/", ImportView.as_view(), name="import"),
     path("messages/<uuid:message_id>/", MessageView.as_view(), name="message"),
 ]

@@ -1,0 +1,108 @@
+"""The REST face of history import."""
+
+from dataclasses import asdict
+
+from drf_spectacular.utils import OpenApiExample, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from konstruct.api.fields import StrictSerializer
+from konstruct.api.schema import problems
+from konstruct.api.throttling import RateLimited
+from konstruct.orchestrator.history import Outcome, import_history
+from tenants.context import required_tenant_id
+
+MOST_LINES = 1000
+
+EXAMPLE = OpenApiExample(
+    "two turns",
+    request_only=True,
+    value={
+        "messages": [
+            {
+                "external_id": "crm-1017",
+                "agent": "ada",
+                "user_id": "U024BE7LH",
+                "thread_id": "2026-03-14",
+                "role": "user",
+                "name": "Maria",
+                "content": "My sister visits in May.",
+                "created_at": "2026-03-14T09:30:00Z",
+            },
+            {
+                "external_id": "crm-1018",
+                "agent": "ada",
+                "user_id": "U024BE7LH",
+                "thread_id": "2026-03-14",
+                "role": "assistant",
+                "content": "How nice, how long will she stay?",
+                "created_at": "2026-03-14T09:30:20Z",
+            },
+        ]
+    },
+)
+
+
+class ImportSerializer(StrictSerializer):
+    """A part of a history. Each message is checked by itself: see the answer's `results`."""
+
+    messages = serializers.ListField(
+        child=serializers.JSONField(allow_null=True),
+        min_length=1,
+        max_length=MOST_LINES,
+        help_text="Objects with external_id, agent (name or id), user_id, thread_id, role (user or "
+        "assistant), content, created_at (ISO 8601 with a time zone) and, if known, name: the "
+        "speaker's display name.",
+    )
+
+
+class LineResultSerializer(serializers.Serializer):
+    """What became of one message."""
+
+    index = serializers.IntegerField(help_text="Its place in the request, from 0.")
+    status = serializers.ChoiceField(
+        choices=[(outcome.value, outcome.value) for outcome in Outcome],
+        help_text="created; exists: the external_id was imported before, and stays as it was; "
+        "invalid: see error.",
+    )
+    external_id = serializers.CharField(allow_null=True)
+    message_id = serializers.UUIDField(allow_null=True, help_text="Null if it is invalid.")
+    error = serializers.CharField(help_text="What is wrong with it; empty if nothing is.")
+
+
+class ImportResultSerializer(serializers.Serializer):
+    """What became of every message, in the order of the request."""
+
+    created = serializers.IntegerField()
+    exists = serializers.IntegerField()
+    invalid = serializers.IntegerField()
+    results = LineResultSerializer(many=True)
+
+
+class ImportView(RateLimited):
+    """History from elsewhere."""
+
+    @extend_schema(
+        operation_id="import_messages",
+        summary="Import history",
+        description=f"Up to {MOST_LINES} messages in one request, idempotent by `external_id` for "
+        "each agent and user. A message that is invalid keeps no other from being imported. "
+        "Nothing is answered; embeddings follow in bulk, and `GET /api/v1/usage/` tells how many "
+        "are pending.",
+        tags=["messages"],
+        request=ImportSerializer,
+        examples=[EXAMPLE],
+        responses={200: ImportResultSerializer, **problems(400, 401, 403, 413, 415, 429, 503)},
+    )
+    def post(self, request: Request) -> Response:
+        """Import what is valid; answer for every message."""
+        body = ImportSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        results = import_history(body.validated_data["messages"], tenant_id=required_tenant_id())
+        counts = {
+            outcome.value: sum(result.status is outcome for result in results)
+            for outcome in Outcome
+        }
+        document = {**counts, "results": [asdict(result) for result in results]}
+        return Response(ImportResultSerializer(document).data)

@@ -1,0 +1,72 @@
+"""manage.py import_transcript: history from a file of JSON lines."""
+
+import json
+from argparse import ArgumentParser
+from collections import Counter
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandError
+
+from konstruct.orchestrator.history import OPTIONAL, REQUIRED, Outcome, import_history
+from memory.models import PendingEmbedding
+from tenants.context import tenant_scope
+from tenants.management.base import KonstructCommand, UsageError, tenant_of
+
+BATCH = 500
+
+
+class Command(KonstructCommand):
+    """Imports a transcript; running it again writes nothing twice."""
+
+    help = (
+        "Imports history into a tenant from a file of JSON lines, each an object with "
+        f"{', '.join(REQUIRED)} and, if known, {', '.join(OPTIONAL)} (the speaker's). Lines that "
+        "cannot be taken are reported and the others imported; embeddings follow in the background."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--tenant", required=True, metavar="SLUG", help="Whose history it is.")
+        parser.add_argument("file", metavar="FILE", type=Path, help="JSON lines, UTF-8.")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        tenant = tenant_of(options["tenant"])
+        path: Path = options["file"]
+        counts: Counter[Outcome] = Counter()
+        try:
+            with path.open("rb") as file, tenant_scope(tenant.id, pinned=True):
+                lines = _numbered(file)
+                while batch := list(islice(lines, BATCH)):
+                    results = import_history([line for _, line in batch], tenant_id=tenant.id)
+                    for (number, _), result in zip(batch, results, strict=True):
+                        counts[result.status] += 1
+                        if result.error:
+                            self.stderr.write(f"{path}:{number}: {result.error}")
+                    self.stdout.write(f"{counts.total()} lines read, {_summary(counts)}")
+                pending = PendingEmbedding.objects.count()
+        except OSError as error:
+            raise UsageError(f"{path} cannot be read: {error.strerror}") from error
+        if not counts:
+            raise UsageError(f"{path} holds no lines")
+        self.stdout.write(f"{pending} messages wait for their embeddings, which workers store")
+        if counts[Outcome.INVALID]:
+            raise CommandError(
+                f"{counts[Outcome.INVALID]} lines were not imported, see above. Mend them and run "
+                "this again: what is imported already stays as it is."
+            )
+
+
+def _numbered(file: Any) -> Iterator[tuple[int, Any]]:
+    """Yield the lines that are not blank with their numbers; one that is not JSON as None."""
+    for number, raw in enumerate(file, start=1):
+        if raw.strip():
+            try:
+                yield number, json.loads(raw)
+            except (ValueError, RecursionError):
+                yield number, None
+
+
+def _summary(counts: Counter[Outcome]) -> str:
+    return ", ".join(f"{counts[outcome]} {outcome}" for outcome in Outcome)
