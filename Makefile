@@ -8,7 +8,7 @@ PORT ?= 8000
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 # Tests and checks have services of their own, so that a running demo is not disturbed.
-IN_TEST_HOME := KONSTRUCT_HOME=$(CURDIR)/.konstruct/test
+IN_TEST_HOME := KONSTRUCT_HOME="$(CURDIR)/.konstruct/test"
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo run stop migrate test lint format

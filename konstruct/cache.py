@@ -1,15 +1,16 @@
-"""Cache connections that start the embedded Valkey before the first use."""
+"""Cache connections that see to it, whenever they connect, that the embedded Valkey runs."""
 
-from django_redis.pool import ConnectionFactory as DjangoRedisConnectionFactory
-from redis import Redis
+from typing import Any
+
+from redis.connection import UnixDomainSocketConnection
 
 from konstruct import embedded
 
 
-class ConnectionFactory(DjangoRedisConnectionFactory):
-    """django-redis' factory; used only where no REDIS_URL is set."""
+class EmbeddedConnection(UnixDomainSocketConnection):
+    """redis-py's connection, used only where no REDIS_URL is set."""
 
-    def connect(self, url: str) -> Redis:
-        """Start what is not running, then connect."""
+    def connect_check_health(self, *args: Any, **kwargs: Any) -> None:
+        """Start what is not running, then connect; reconnects come through here too."""
         embedded.ensure_valkey()
-        return super().connect(url)
+        super().connect_check_health(*args, **kwargs)

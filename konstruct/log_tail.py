@@ -24,10 +24,14 @@ class LogTail:
         self._read()
         if self._was_replaced():
             self._read()  # what was written just before
-            if self._file is not None:
-                self._file.close()
+            self.close()
             self._file = self._path.open("rb")
             self._read()
+
+    def close(self) -> None:
+        """Follow it no more."""
+        if self._file is not None:
+            self._file.close()
 
     def _read(self) -> None:
         if self._file is None:

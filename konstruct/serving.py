@@ -118,6 +118,8 @@ class Processes:
             end(everything, seconds=STOP_SECONDS)
         self._supervisord.wait()
         self._show()
+        for tail in self._tails:
+            tail.close()
 
     def _start(self) -> "subprocess.Popen[bytes]":
         command = [sys.executable, "-m", "supervisor.supervisord"]
@@ -215,6 +217,8 @@ def _migrate(say: Callable[[str], None]) -> None:
         stdout=subprocess.PIPE,
         text=True,
         check=False,
+        start_new_session=True,
+        preexec_fn=bound_to_us(signal.SIGTERM),
     )
     for line in ran.stdout.splitlines():
         say(f"migrate | {line}")

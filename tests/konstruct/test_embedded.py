@@ -14,6 +14,7 @@ import pytest
 import redis
 
 from konstruct import embedded
+from konstruct.cache import EmbeddedConnection
 from konstruct.embedded import places, postgres
 from konstruct.embedded.users import SERVICES
 from konstruct.processes import is_alive
@@ -211,6 +212,17 @@ def test_a_killed_valkey_is_replaced_with_its_data(home: Path) -> None:
     assert valkey_server() != before
     with redis.Redis.from_url(embedded.redis_url()) as client:
         assert client.get("before") == b"the kill"
+
+
+def test_a_cache_connection_starts_what_was_killed_when_it_connects_again(home: Path) -> None:
+    url = embedded.redis_url()
+    pool = redis.ConnectionPool.from_url(url, connection_class=EmbeddedConnection)
+    with redis.Redis(connection_pool=pool) as client:
+        client.set("before", "the kill")
+        kill(psutil.Process(guardian_of("valkey")))
+        eventually(lambda: processes_in(home) == [])
+        assert client.get("before") == b"the kill"
+    pool.disconnect()
 
 
 @pytest.mark.parametrize("name", ["postgres", "valkey"])

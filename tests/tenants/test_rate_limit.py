@@ -83,9 +83,7 @@ def test_without_a_cache_everything_is_allowed_and_logged(
             "OPTIONS": {"SOCKET_CONNECT_TIMEOUT": 1},
         }
     }
-    with override_settings(
-        CACHES=nowhere, DJANGO_REDIS_CONNECTION_FACTORY="django_redis.pool.ConnectionFactory"
-    ):
+    with override_settings(CACHES=nowhere):
         answer = take(tenant, "rest", burst=1, per_second=1)
     assert answer == RateLimit(True, limit=1, remaining=1, retry_after=0.0, reset_after=0.0)
     (line,) = caplog.messages

@@ -1,0 +1,83 @@
+"""Processes that die with their parent, and the ending of those that will not."""
+
+import signal
+import subprocess
+import sys
+
+import psutil
+
+from konstruct.processes import end, is_alive
+from tests.konstruct.running import PROJECT, eventually, kill
+
+SLEEP = "import time; print('up', flush=True); time.sleep(600)"
+ENDS_IN_ORDER = """
+import signal, sys, time
+signal.signal(signal.SIGTERM, lambda *_: (print("in order", flush=True), sys.exit()))
+print("up", flush=True)
+time.sleep(600)
+"""
+STUBBORN = """
+import signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print("up", flush=True)
+time.sleep(600)
+"""
+
+
+def started(code: str) -> subprocess.Popen[str]:
+    """Run Python code, its output to be read."""
+    return subprocess.Popen(
+        [sys.executable, "-c", code], cwd=PROJECT, stdout=subprocess.PIPE, text=True
+    )
+
+
+def line_of(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline()
+
+
+def test_a_leashed_command_is_killed_with_its_parent() -> None:
+    leashed = [sys.executable, "-m", "konstruct.leash", sys.executable, "-c", SLEEP]
+    parent = started(
+        "import subprocess\n"
+        f"child = subprocess.Popen({leashed!r}, stdout=subprocess.PIPE)\n"
+        "child.stdout.readline()\n"
+        "print(child.pid, flush=True)\n"
+        "child.wait()\n"
+    )
+    child = psutil.Process(int(line_of(parent)))
+    assert is_alive(child)
+    kill(psutil.Process(parent.pid))
+    eventually(lambda: not is_alive(child))
+    parent.communicate()
+
+
+def test_a_child_that_is_bound_by_a_gentler_signal_ends_in_order() -> None:
+    parent = started(
+        "import signal, subprocess, time\n"
+        "from konstruct.processes import bound_to_us\n"
+        f"command = {[sys.executable, '-c', ENDS_IN_ORDER]!r}\n"
+        "subprocess.Popen(command, preexec_fn=bound_to_us(signal.SIGTERM))\n"
+        "time.sleep(600)\n"
+    )
+    assert line_of(parent) == "up\n"
+    parent.kill()
+    assert line_of(parent) == "in order\n"
+    parent.communicate()
+
+
+def test_what_does_not_end_when_asked_is_killed() -> None:
+    stubborn = started(STUBBORN)
+    line_of(stubborn)
+    stubborn.terminate()
+    assert end([psutil.Process(stubborn.pid)], seconds=0.2) == []
+    stubborn.communicate()
+    assert stubborn.returncode == -signal.SIGKILL
+
+
+def test_a_zombie_is_not_alive() -> None:
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    zombie = psutil.Process(process.pid)
+    eventually(lambda: zombie.status() == psutil.STATUS_ZOMBIE)
+    assert not is_alive(zombie)
+    process.wait()
