@@ -65,6 +65,9 @@ class MemoryEntry(TenantModel):
         null=True, blank=True, editable=False, help_text="The entry that this is an old version of."
     )
 
+    # Set by a search: the cosine similarity to what was asked.
+    score: float
+
     objects = MemoryEntryQuerySet.as_manager()
 
     class Meta:

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from memory import short_term
 from memory.context.lines import fact_line, interleaved, turn_line
+from memory.context.messages import as_turn
 from memory.context.session import SessionStore
 from memory.context.working import CompiledContext, WorkingContextCompiler
 from memory.embeddings import embed
@@ -15,7 +16,7 @@ from memory.exceptions import InvalidArgument
 from memory.fact_models import MemoryEntry
 from memory.facts import LongTermMemory
 from memory.policy import RecallPolicy
-from memory.recall import Hit, RecallResult, recall
+from memory.recall import Hit, RecallResult, Turn, recall
 from tenants.context import asynchronous, tenant_scope
 
 MAX_MEMORIES = 10
@@ -67,6 +68,7 @@ class ContextManager:
         *,
         agent_id: UUID | str | None = None,
         user_id: str | None = None,
+        session_messages: Iterable[Any] | None = None,
         policy: RecallPolicy | None = None,
         exclude: Iterable[UUID | str] = (),
     ) -> CompiledContext:
@@ -84,6 +86,8 @@ class ContextManager:
             model_tier: "fast" or "reasoning".
             agent_id: only what this agent knows.
             user_id: only what this user may be told.
+            session_messages: the turns before the task, if the caller has them at hand, as a
+                graph's node has; nothing is read then.
             policy: how the conversations are searched.
             exclude: messages that are not wanted among the memories, such as the current one.
 
@@ -102,6 +106,7 @@ class ContextManager:
             asked,
             agent_id=agent_id,
             user_id=user_id,
+            session_messages=session_messages,
             policy=policy,
             exclude=exclude,
         )
@@ -115,13 +120,16 @@ class ContextManager:
         *,
         agent_id: UUID | str | None = None,
         user_id: str | None = None,
+        session_messages: Iterable[Any] | None = None,
         policy: RecallPolicy | None = None,
         exclude: Iterable[UUID | str] = (),
     ) -> Gathered:
         """What `compile_working_context` has to choose from, and why it was found."""
         # Pinned, so that a session store of another tenant is refused and not read.
         with tenant_scope(tenant_id, pinned=True) as tenant:
-            turns = self._turns(tenant, thread_id, agent_id, user_id)
+            if session_messages is None:
+                session_messages = self._session_messages(tenant, thread_id, agent_id, user_id)
+            turns = _spoken(session_messages, task)
             if agent_id is None or user_id is None:
                 facts = self._facts(tenant, task, agent_id, user_id)
                 return Gathered(turns, facts, None, [fact_line(fact.content) for fact in facts])
@@ -184,18 +192,14 @@ class ContextManager:
             return self.compiler
         return type(self.compiler)(model_tier)
 
-    def _turns(
+    def _session_messages(
         self, tenant_id: UUID, thread_id: str, agent_id: UUID | str | None, user_id: str | None
     ) -> list[dict[str, Any]]:
-        """What users and assistants said, oldest first: a prompt has no place for tools' calls."""
+        """The turns of the thread's graph, or else of the window."""
         turns = self._session.get_session_messages(thread_id) if self._session else []
-        if not turns and agent_id is not None and user_id is not None:
-            turns = short_term.get_recent_messages(tenant_id, agent_id, user_id)
-        return [
-            turn
-            for turn in turns
-            if turn["role"] in ("user", "assistant") and turn["content"].strip()
-        ]
+        if turns or agent_id is None or user_id is None:
+            return turns
+        return short_term.get_recent_messages(tenant_id, agent_id, user_id)
 
     def _facts(
         self,
@@ -220,6 +224,21 @@ def description_of(task: str | Mapping[str, Any] | Any) -> str:
     return description
 
 
+def _spoken(messages: Iterable[Any], task: str) -> list[dict[str, Any]]:
+    """What users and assistants said, oldest first: a prompt has no place for tools' calls.
+
+    A graph that is at work has the task as its last turn already; it is not said twice.
+    """
+    turns = [
+        turn
+        for turn in map(as_turn, messages)
+        if turn["role"] in ("user", "assistant") and turn["content"].strip()
+    ]
+    if turns and (turns[-1]["role"], turns[-1]["content"]) == ("user", task):
+        turns.pop()
+    return turns
+
+
 def _message_ids(turns: Iterable[Mapping[str, Any]]) -> set[str]:
     return {turn["message_id"] for turn in turns if turn.get("message_id")}
 
@@ -229,7 +248,8 @@ def _recalled_lines(hits: Iterable[Hit], shown: set[str]) -> list[str]:
     seen = set(shown)
     lines: list[str] = []
     for hit in hits:
-        for turn in sorted((hit, *hit.neighbours), key=lambda turn: turn.created_at):
+        around: list[Hit | Turn] = [hit, *hit.neighbours]
+        for turn in sorted(around, key=lambda turn: turn.created_at):
             if str(turn.message_id) not in seen:
                 seen.add(str(turn.message_id))
                 lines.append(turn_line(turn.content, turn.name or turn.role, turn.created_at))

@@ -97,6 +97,27 @@ def test_a_thread_without_a_graph_has_the_window(tenant_a: Tenant) -> None:
     assert said("chat", agent_id=AGENT, user_id="somebody else") == []
 
 
+def test_a_node_of_a_graph_hands_over_the_turns_that_it_has(tenant_a: Tenant) -> None:
+    append_message(tenant_a.id, AGENT, USER, "user", "From the window")
+    earlier = [HumanMessage("Hello"), AIMessage("Hi."), ToolMessage("x", tool_call_id="1")]
+
+    compiled = MANAGER.compile_working_context(
+        tenant_a.id, "t", "So?", "", agent_id=AGENT, user_id=USER, session_messages=earlier
+    )
+
+    assert [message["content"] for message in compiled["messages"]] == ["Hello", "Hi."]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_task_that_the_graph_has_as_its_last_turn_is_not_said_twice(tenant_a: Tenant) -> None:
+    save_session(tenant_a, "t", HumanMessage("So?"), AIMessage("Yes."), HumanMessage("So?"))
+
+    compiled = MANAGER.compile_working_context(tenant_a.id, "t", "So?", "")
+
+    assert [message["content"] for message in compiled["messages"]] == ["So?", "Yes."]
+    assert compiled["task"] == "So?"
+
+
 def test_a_manager_without_graphs_needs_no_session_store(tenant_a: Tenant) -> None:
     append_message(tenant_a.id, AGENT, USER, "user", "From the window")
     manager = ContextManager(None, LongTermMemory(), WorkingContextCompiler("fast"))
