@@ -1,5 +1,6 @@
 """Refusing to serve where one tenant could see another: system checks, and a last look at start."""
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +13,9 @@ from tenants.naming import SCHEMA_PATTERN
 from tenants.postgresql.base import DatabaseWrapper
 from tenants.roles import APP_ROLE
 from tenants.sealing import unsealed_relations
+
+# gunicorn ends at this status, instead of starting the worker again and again.
+CANNOT_BOOT = 3
 
 # What the connection's role could do to get round row-level security; no row: nothing.
 # A member of an owning role can become it. Login roles are looked at too: SET ROLE can be undone.
@@ -50,10 +54,11 @@ def refuse_unsafe_role() -> None:
     """End a web or worker process that could bypass the policies, with one clear line."""
     reason = why_role_is_unsafe()
     if reason:
-        raise SystemExit(
+        sys.stderr.write(
             f"konstruct: refusing to serve: the database role {reason}, so row-level security"
-            f" does not bind it. Connect as {APP_ROLE} (DATABASE_URL)."
+            f" does not bind it. Connect as {APP_ROLE} (DATABASE_URL).\n"
         )
+        raise SystemExit(CANNOT_BOOT)
 
 
 def check_settings(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]:

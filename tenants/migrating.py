@@ -2,6 +2,7 @@
 
 import io
 import os
+import signal
 import time
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
@@ -120,7 +121,7 @@ def migrate_schemas(
         return
     # fork: the children have the apps and the migrations loaded.
     with ProcessPoolExecutor(
-        parallel, mp_context=get_context("fork"), initializer=_forget_connection
+        parallel, mp_context=get_context("fork"), initializer=_begin_child
     ) as pool:
         futures = {
             pool.submit(migrate_schema, schema_name, options): schema_name
@@ -184,8 +185,12 @@ def _outcome(future: Future[Outcome], schema_name: str) -> Outcome:
         )
 
 
-def _forget_connection() -> None:
-    """In a forked child: leave the parent's connection alone and open one of our own."""
+def _begin_child() -> None:
+    """In a forked child: leave the parent's connection alone, and Ctrl-C to the parent.
+
+    The parent stops handing out schemas; one that is being migrated is finished.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     connection = tenant_connection()
     connection.connection = None
     connection.savepoint_ids = []

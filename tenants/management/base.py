@@ -1,5 +1,6 @@
 """Base of our commands: whatever goes wrong is one clear line, wrong arguments exit with 2."""
 
+from signal import SIGINT
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -53,6 +54,8 @@ class KonstructCommand(BaseCommand):
             if not isinstance(error.__cause__, UndefinedTable):
                 raise
             raise CommandError("the database is not migrated: run manage.py migrate") from error
+        except KeyboardInterrupt:
+            raise CommandError("interrupted", returncode=128 + SIGINT) from None
 
 
 def tenant_of(slug: str) -> Tenant:

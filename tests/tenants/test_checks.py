@@ -29,13 +29,16 @@ def test_the_application_may_serve(tenant_a: Tenant) -> None:
     checks.refuse_unsafe_role()
 
 
-def test_the_owner_may_not(tenant_a: Tenant, as_owner: AsOwner) -> None:
+def test_the_owner_may_not(
+    tenant_a: Tenant, as_owner: AsOwner, capsys: pytest.CaptureFixture[str]
+) -> None:
     with as_owner(), pytest.raises(SystemExit) as refusal:
         checks.refuse_unsafe_role()
-    assert refusal.value.code == (
+    assert refusal.value.code == checks.CANNOT_BOOT
+    assert capsys.readouterr().err == (
         "konstruct: refusing to serve: the database role konstruct_owner owns, or is a member of"
         " the role that owns, tenants' tables, so row-level security does not bind it."
-        " Connect as konstruct_app (DATABASE_URL)."
+        " Connect as konstruct_app (DATABASE_URL).\n"
     )
 
 
@@ -51,7 +54,7 @@ def test_a_web_process_with_the_owners_role_ends_with_one_line(
         text=True,
         check=False,
     )
-    assert (ran.returncode, ran.stdout) == (1, "")
+    assert (ran.returncode, ran.stdout) == (checks.CANNOT_BOOT, "")
     assert ran.stderr.startswith("konstruct: refusing to serve: the database role konstruct_owner")
     assert ran.stderr.count("\n") == 1
 

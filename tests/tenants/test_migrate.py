@@ -134,6 +134,19 @@ def test_a_second_run_is_refused() -> None:
     assert migrate()[2] is None
 
 
+def test_ctrl_c_is_one_line_and_frees_the_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*arguments: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("tenants.management.commands.migrate.migrate_schemas", interrupt)
+        _, err, failure = migrate()
+    assert (err, str(failure)) == ([], "interrupted")
+    assert failure is not None
+    assert failure.returncode == 130
+    assert migrate()[2] is None
+
+
 def test_the_lock_is_free_after_a_failure(tenant_a: Tenant) -> None:
     tenant = provisioning.create_tenant(slug="tenant-c")
     break_schema(tenant)
