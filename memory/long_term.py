@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID
 
 import numpy as np
-from django.db import connection, transaction
+from django.db import connection
 
 from memory.arguments import (
     count_argument,
@@ -21,12 +21,12 @@ from memory.conf import (
     EXACT_ROWS,
     HNSW_CANDIDATES_PER_ROW,
     HNSW_EF_SEARCH,
-    HNSW_MAX_SCAN_TUPLES,
     THRESHOLD,
     TOP_K,
 )
 from memory.embeddings import model_version
 from memory.entering import known_tenant
+from memory.hnsw import walking_hnsw
 from memory.models import ConversationEmbedding
 from tenants.context import asynchronous
 
@@ -157,19 +157,9 @@ def _nearest(parameters: dict[str, Any]) -> list[str] | None:
     the rest of the scope has not been looked at.
     """
     candidates = max(parameters["top_k"] * HNSW_CANDIDATES_PER_ROW, HNSW_EF_SEARCH)
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT set_config('hnsw.iterative_scan', 'relaxed_order', true),"
-            " set_config('hnsw.ef_search', %s, true),"
-            " set_config('hnsw.max_scan_tuples', %s, true),"
-            # Without sorts only the index has the order, and the planner no other choice.
-            " set_config('enable_sort', 'off', true)",
-            [str(HNSW_EF_SEARCH), str(HNSW_MAX_SCAN_TUPLES)],
-        )
+    with walking_hnsw(), connection.cursor() as cursor:
         cursor.execute(_NEAREST, {**parameters, "candidates": candidates})
         rows = cursor.fetchall()
-        # Nothing was written, and the settings must leave no trace in an outer transaction.
-        transaction.set_rollback(True)
     if not rows or rows[0][2] < candidates:
         return None
     return [content for content, distance, _ in rows if distance <= parameters["distance"]]
