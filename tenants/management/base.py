@@ -58,9 +58,16 @@ class KonstructCommand(BaseCommand):
             raise CommandError("interrupted", returncode=128 + SIGINT) from None
 
 
-def tenant_of(slug: str) -> Tenant:
-    """Return the tenant with this slug, or raise `UnknownTenant`."""
-    try:
-        return Tenant.objects.get(slug=slug)
-    except Tenant.DoesNotExist:
-        raise UnknownTenant(f"no tenant is called {slug!r} (list_tenants shows them)") from None
+def tenant_of(slug: str, *, provisioned: bool = True) -> Tenant:
+    """Return the tenant with this slug, by default one whose schema stands.
+
+    Raises:
+        UnknownTenant: there is none.
+        InvalidTenant: it is not provisioned yet.
+    """
+    tenant = Tenant.objects.filter(slug=slug).first()
+    if tenant is None:
+        raise UnknownTenant(f"no tenant is called {slug!r} (list_tenants shows them)")
+    if provisioned and tenant.state == Tenant.State.PROVISIONING:
+        raise InvalidTenant(f"tenant {slug!r} is not provisioned yet: run create_tenant {slug}")
+    return tenant

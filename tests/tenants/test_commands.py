@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command, get_commands, load_command_class
-from django.db import connection
+from django.db import ProgrammingError, connection
 
 from tenants.context import tenant_scope
 from tenants.management.base import KonstructCommand
@@ -212,6 +212,51 @@ def test_an_admin_that_cannot_be_made_is_refused(
     assert caught.value.returncode == 2
     with tenant_scope(tenant_a.id):
         assert not User.objects.exists()
+
+
+@pytest.mark.parametrize(("again", "works"), [("correct horse battery", True), ("typo", False)])
+def test_an_admins_password_is_asked_for_at_a_terminal(
+    tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch, again: str, works: bool
+) -> None:
+    answers = iter(["correct horse battery", again])
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    monkeypatch.setattr(create_tenant_admin, "getpass", lambda *prompt: next(answers))
+    if works:
+        assert admin_of(tenant_a) == "created user ada of tenant tenant-a\n"
+    else:
+        with pytest.raises(CommandError, match="the two passwords differ"):
+            admin_of(tenant_a)
+    with tenant_scope(tenant_a.id):
+        assert User.objects.filter(username="ada").exists() == works
+
+
+def test_a_tenant_without_a_schema_has_no_admins_yet(db: None) -> None:
+    tenant = Tenant.objects.create(slug="begun", name="Begun")
+    with pytest.raises(CommandError, match="tenant 'begun' is not provisioned yet"):
+        admin_of(tenant, password="correct horse battery")
+
+
+class AsksForWhatIsNotThere(KonstructCommand):
+    def handle(self, *args: object, **options: object) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(str(options["sql"]))
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        ("SELECT * FROM nowhere", "the database is not migrated: run manage.py migrate"),
+        ("SELECT nothing", 'column "nothing" does not exist'),
+    ],
+)
+def test_an_empty_database_is_one_line_and_a_mistake_of_ours_is_not(
+    db: None, sql: str, message: str
+) -> None:
+    kind = CommandError if "migrate" in message else ProgrammingError
+    with pytest.raises(kind, match=message):
+        AsksForWhatIsNotThere().execute(
+            sql=sql, force_color=False, no_color=True, skip_checks=True, verbosity=1
+        )
 
 
 def test_the_same_admin_twice_is_refused(tenant_a: Tenant) -> None:

@@ -9,8 +9,14 @@ from django.core.exceptions import SynchronousOnlyOperation
 from django.db import connection
 from django_tenants.utils import schema_context
 
-from tenants.context import asynchronous, current_tenant_id, public_scope, tenant_scope
-from tenants.exceptions import InvalidTenantId, KonstructError, TenantPinned
+from tenants.context import (
+    asynchronous,
+    current_tenant_id,
+    public_scope,
+    required_tenant_id,
+    tenant_scope,
+)
+from tenants.exceptions import InvalidTenantId, KonstructError, NotInTenant, TenantPinned
 
 A, B = UUID(int=10), UUID(int=11)
 
@@ -27,6 +33,13 @@ def test_a_scope_is_entered_by_id_and_left(given: UUID | str) -> None:
         assert current_tenant_id() == A
         assert connection.schema_name == "t_0000000000000000000000000000000a"
     assert current_tenant_id() is None
+
+
+def test_code_that_needs_a_tenant_says_so() -> None:
+    with tenant_scope(A):
+        assert required_tenant_id() == A
+    with pytest.raises(NotInTenant, match="outside of any: use tenant_scope"):
+        required_tenant_id()
 
 
 def test_scopes_nest_and_restore_in_order() -> None:

@@ -18,7 +18,7 @@ class Command(KonstructCommand):
         parser.add_argument("--yes", action="store_true", help="Do not ask.")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        tenant = tenant_of(options["slug"])
+        tenant = tenant_of(options["slug"], provisioned=False)
         if not options["yes"]:
             question = f"Delete tenant {tenant.slug} ({tenant.name}) and all its data?"
             try:
