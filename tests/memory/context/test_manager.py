@@ -211,8 +211,8 @@ def test_the_tier_decides_the_budget_whatever_the_history(
 ) -> None:
     for number in range(20):
         append_message(tenant_a.id, AGENT, USER, ("user", "assistant")[number % 2], "word " * 3000)
-    for number in range(10):
-        MANAGER.store_memory(tenant_a.id, f"{number} " + "fact " * 3000)
+    for number in range(2):
+        MANAGER.store_memory(tenant_a.id, f"{number} " + "fact " * 6000)
 
     compiled = ContextManager().compile_working_context(
         tenant_a.id, "t", "task " * 9000, "system " * 9000, tier, agent_id=AGENT, user_id=USER
