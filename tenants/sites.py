@@ -10,25 +10,41 @@ from django.http import HttpRequest
 from unfold.admin import ModelAdmin
 from unfold.sites import UnfoldAdminSite
 
+from tenants.models import Tenant
+
 
 class OperatorSite(UnfoldAdminSite):
     """Where operators manage tenants and domains, and see nothing of what is inside."""
 
-    site_title = site_header = "Konstruct operators"
     index_title = "Tenants"
 
     def has_permission(self, request: HttpRequest) -> bool:
-        return getattr(request, "tenant", None) is None and super().has_permission(request)
+        return _tenant_of(request) is None and super().has_permission(request)
+
+    def each_context(self, request: HttpRequest) -> dict[str, Any]:
+        context = super().each_context(request)
+        return {**context, "site_subheader": "Operators"}
 
 
 class TenantSite(UnfoldAdminSite):
     """Where a tenant's own users audit what its agents remember."""
 
-    site_title = site_header = "Konstruct"
     index_title = "Memory"
 
     def has_permission(self, request: HttpRequest) -> bool:
-        return getattr(request, "tenant", None) is not None and super().has_permission(request)
+        return _tenant_of(request) is not None and super().has_permission(request)
+
+    def each_context(self, request: HttpRequest) -> dict[str, Any]:
+        """Say on every page whose memory this is."""
+        context = super().each_context(request)
+        tenant = _tenant_of(request)
+        return {**context, "site_subheader": tenant.name if tenant else ""}
+
+
+def _tenant_of(request: HttpRequest) -> Tenant | None:
+    """Return what the middleware found; None on a public host."""
+    tenant: Tenant | None = getattr(request, "tenant", None)
+    return tenant
 
 
 # Both answer to "admin:…": each URL configuration has one of them.

@@ -159,6 +159,15 @@ def test_a_tenants_admin_adds_a_person_and_the_log_keeps_it(
         assert not User.objects.filter(username="eve").exists()
 
 
+def test_each_page_says_whose_it_is(
+    operator: Client, people: Callable[[Tenant], Client], tenant_a: Tenant
+) -> None:
+    assert operator.get("/admin/").context["site_subheader"] == "Operators"
+    page = people(tenant_a).get("/admin/")
+    assert page.context["site_subheader"] == "Tenant-A"
+    assert "Tenant-A" in page.content.decode()
+
+
 def test_both_sites_answer_to_the_same_names() -> None:
     assert operator_site.name == tenant_site.name == "admin"
 
