@@ -25,8 +25,8 @@ MAX_K = 4096
 # Vectors that were stored without saying which model made them are of one unknown model.
 UNSPECIFIED = "unspecified"
 
-# Up to this many ids are looked up and compared one by one: 500 of 100,000 vectors take 3 ms, where
-# vec0, which reads all vectors whatever it is asked, takes 80.
+# Up to this many ids are looked up and compared one by one: 26 ms for 500 of 100,000 vectors where
+# vec0, which reads all of them, took 159 (benchmarks/archive.py, on a busy machine).
 FEW_IDS = 1000
 
 # The nearest are found before anything is joined: vec0 takes its conditions from this query alone.

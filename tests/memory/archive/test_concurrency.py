@@ -288,6 +288,20 @@ print(sorted(m.content for m in manager.list_messages(conversation)))
         manager.verify()
 
 
+def test_a_forked_process_is_not_inside_its_parents_transaction(path: Path) -> None:
+    code = """
+with SQLiteManager(path) as file:
+    with file.transaction():
+        file.create_conversation("not committed when the child looks")
+        child = os.fork()
+        if child == 0:
+            os._exit(10 + file.count_conversations())
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    print(file.count_conversations())
+"""
+    assert process(code, path).communicate()[0] == "10\n1\n"
+
+
 def test_a_process_killed_at_any_moment_leaves_what_it_was_told_is_written(path: Path) -> None:
     code = """
 manager = MemoryManager(path, Letters(), dimensions=10)

@@ -86,6 +86,7 @@ def test_a_new_file_has_the_latest_version(tmp_path: Path) -> None:
         assert file.schema_version == len(schema.MIGRATIONS) == 2
         assert file.rows("PRAGMA application_id") == [(0x4B6E7374,)]
         assert file.rows("PRAGMA journal_mode") == [("wal",)]
+        assert file.rows("PRAGMA page_size") == [(16384,)]
 
 
 def test_a_file_of_the_first_version_is_migrated_with_what_it_holds(tmp_path: Path) -> None:
@@ -202,7 +203,7 @@ def test_a_truncated_file_is_refused_wherever_it_was_cut(filled: Path) -> None:
 
 def test_a_page_overwritten_inside_is_found_by_verify(filled: Path) -> None:
     whole = bytearray(filled.read_bytes())
-    page = whole.index(b"x" * 1000) // 4096 * 4096
+    page = whole.index(b"x" * 1000) // 16384 * 16384
     whole[page : page + 64] = os.urandom(64)
     filled.write_bytes(whole)
     with (
