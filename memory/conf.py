@@ -28,7 +28,11 @@ DISTANCE_TOLERANCE: Final = 1e-6
 
 # --- Embedding ----------------------------------------------------------------------------------
 
-EMBED_BATCH: Final = 64
+# Word pieces of a batch, and by how many its texts may differ in length.
+EMBED_BATCH_TOKENS: Final = 1024
+EMBED_BATCH_SPREAD: Final = 2
+# So few texts are not worth sorting.
+EMBED_AT_ONCE: Final = 8
 
 # --- Outbox -------------------------------------------------------------------------------------
 
