@@ -28,6 +28,7 @@ from memory.embeddings import model_version
 from memory.entering import known_tenant
 from memory.hnsw import walking_hnsw
 from memory.models import ConversationEmbedding
+from memory.vectors import vector_literal
 from tenants.context import asynchronous
 
 Vector = Sequence[float] | np.ndarray[Any, Any]
@@ -94,7 +95,7 @@ def retrieve_relevant(
     parameters: dict[str, Any] = {
         "agent": uuid_argument("agent_id", agent_id),
         "user": id_argument("user_id", user_id),
-        "query": _text(vector_argument("query_embedding", query_embedding)),
+        "query": vector_literal(vector_argument("query_embedding", query_embedding)),
         "top_k": count_argument("top_k", top_k),
         "distance": 1 - similarity_argument("threshold", threshold) + DISTANCE_TOLERANCE,
         "model": model_version(),
@@ -164,7 +165,3 @@ def _nearest(parameters: dict[str, Any]) -> list[str] | None:
         return None
     return [content for content, distance, _ in rows if distance <= parameters["distance"]]
 
-
-def _text(vector: Sequence[float]) -> str:
-    """The vector as Postgres reads it."""
-    return f"[{','.join(map(str, vector))}]"
