@@ -7,7 +7,7 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# The stop words of Snowball's English list, the one that Postgres' `english` configuration uses, with
+# The stop words of Snowball's English list, which Postgres' `english` configuration uses too, with
 # the endings that an apostrophe leaves behind.
 STOP_WORDS = _words(
     """

@@ -8,9 +8,10 @@ from django.db import connection
 
 from memory import lexical
 from memory.chunking import count_words, cut_pieces
-from memory.embeddings import get_embedder
+from memory.embeddings import Embedder, get_embedder
 from memory.models import Message
 from memory.scopes import scope_number, session_number
+from memory.vectors import vector_literal
 
 # The names of speakers who gave none.
 UNNAMED = {"user": "User", "assistant": "Assistant"}
@@ -55,7 +56,7 @@ def index_messages(messages: Sequence[Message]) -> None:
     _write_scopes(messages)
     _write_features(messages)
     _write_postings(messages)
-    write_embeddings(messages)
+    write_embeddings(messages, get_embedder())
 
 
 def _write_scopes(messages: Iterable[Message]) -> None:
@@ -104,7 +105,7 @@ def _write_postings(messages: Sequence[Message]) -> None:
     for message in messages:
         scope = scope_number(message.agent_id, message.user_id)
         own = own_lexemes(message.name, message.role, message.content)
-        own += lexical.date_lexemes(message.created_at)
+        own += [lexical.SPOKEN_BY[message.role], *lexical.date_lexemes(message.created_at)]
         said = set(own)
         rows += [
             (scope, lexical.lexeme_hash(lexeme), message.number, weight, lexeme in said)
@@ -118,9 +119,8 @@ def _write_postings(messages: Sequence[Message]) -> None:
     )
 
 
-def write_embeddings(messages: Sequence[Message]) -> None:
-    """Embed the sentences of messages with the current model, inside the caller's transaction."""
-    embedder = get_embedder()
+def write_embeddings(messages: Sequence[Message], embedder: Embedder) -> None:
+    """Embed the sentences of messages with a model, inside the caller's transaction."""
     pieces = [
         (message, position, piece)
         for message in messages
@@ -136,8 +136,9 @@ def write_embeddings(messages: Sequence[Message]) -> None:
     vectors = embedder.encode([piece for _, _, piece in pieces])
     _insert(
         "INSERT INTO memory_conversationembedding (agent_id, user_id, message_id, piece, content,"
-        " role, embedding, embedding_model) SELECT * FROM unnest(%s::uuid[], %s::text[], %s::uuid[],"
-        " %s::int[], %s::text[], %s::text[], %s::vector[], %s::text[]) ON CONFLICT DO NOTHING",
+        " role, embedding, embedding_model) SELECT * FROM unnest(%s::uuid[], %s::text[],"
+        " %s::uuid[], %s::int[], %s::text[], %s::text[], %s::vector[], %s::text[])"
+        " ON CONFLICT DO NOTHING",
         [
             (
                 message.agent_id,
@@ -152,11 +153,6 @@ def write_embeddings(messages: Sequence[Message]) -> None:
             for (message, position, piece), vector in zip(pieces, vectors, strict=True)
         ],
     )
-
-
-def vector_literal(vector: Iterable[float]) -> str:
-    """A vector as pgvector reads it; nine digits are a whole single-precision number."""
-    return "[" + ",".join(format(number, ".9g") for number in vector) + "]"
 
 
 def _insert(statement: str, rows: Sequence[tuple[Any, ...]]) -> None:

@@ -23,6 +23,10 @@ B = 0.3
 AVERAGE_LENGTH = 32
 CONTEXT_WEIGHTS = (0.5, 0.25, 0.25)
 
+# What every turn of the user or the agent holds, so that "my" and "your" find whose it was as a
+# name would. No word can be spelt so.
+SPOKEN_BY = {"user": "@user", "assistant": "@agent"}
+
 # A longer run of letters is no word that anybody would ask for again.
 MAX_WORD = 64
 

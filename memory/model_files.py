@@ -26,12 +26,13 @@ class ModelFiles:
     version: str
 
 
-def model_files() -> ModelFiles:
-    """The model that EMBEDDING_MODEL names: a path, a hub name, or nothing for the packaged one.
+def model_files(name: str | None = None) -> ModelFiles:
+    """The model of that name, by default the one that EMBEDDING_MODEL names: a path, a hub name, or
+    nothing for the packaged one.
 
     Looked up and read once per process: the digest of 90 MB takes a fifth of a second.
     """
-    return _model_files(settings.EMBEDDING_MODEL)
+    return _model_files(settings.EMBEDDING_MODEL if name is None else name)
 
 
 @cache

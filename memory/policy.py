@@ -55,9 +55,9 @@ class RecallPolicy:
     """At most this many memories."""
     gate: bool = True
     """Leave out what is probably beside the question, all of it if need be."""
-    open_at: float = 0.05
+    open_at: float = 0.065
     """With the gate: the best memory must be relevant with this probability, else none is."""
-    keep_at: float = 0.01
+    keep_at: float = 0.005
     """With the gate: each memory must be relevant with this probability."""
     neighbours: int = 0
     """Turns before and after each hit that are given along with it; they do not count."""

@@ -30,11 +30,17 @@ class Question:
         lexemes = list(dict.fromkeys(lexical.lexemes(query)))
         if len(lexemes) > MAX_TERMS:
             lexemes = lexemes[: MAX_TERMS // 2] + lexemes[-MAX_TERMS // 2 :]
+        names_user = not I_WORDS.isdisjoint(words)
+        names_agent = not YOU_WORDS.isdisjoint(words)
+        if names_user:
+            lexemes.append(lexical.SPOKEN_BY["user"])
+        if names_agent:
+            lexemes.append(lexical.SPOKEN_BY["assistant"])
         names = list(dict.fromkeys(word for word in words if word not in STOP_WORDS))
         return cls(
             terms=[lexical.lexeme_hash(lexeme) for lexeme in lexemes],
             names=[lexical.lexeme_hash(name) for name in names[:MAX_TERMS]],
-            names_user=not I_WORDS.isdisjoint(words),
-            names_agent=not YOU_WORDS.isdisjoint(words),
+            names_user=names_user,
+            names_agent=names_agent,
             asks_when=bool(WHEN.search(query)),
         )

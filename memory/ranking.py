@@ -1,56 +1,169 @@
-"""The one statement of a recall: every sign of every message of a scope, the best with their text.
+"""The one statement of a recall: every sign of a scope's messages, and the best with their text.
 
-Each CTE that is fenced (MATERIALIZED, OFFSET 0, FULL JOIN) is fenced against a plan that was seen: a
-one-row CTE inlined and computed per row, nested loops over hundreds of rows where the planner knew no
-statistics yet, the HNSW index chosen for a scope that is scanned faster. docs/decisions has them.
+A scope of up to WHOLE_SCOPE messages is weighed as a whole. In a larger one candidates come first:
+the best by the rarest of the question's words, the nearest by HNSW, and the turns around them; then
+those are weighed as in a small scope. The switch is a bounded count in the statement itself; what
+belongs to the other way is not executed (a filter without columns is tested once, before the scan).
 
-Values are bound on the client's side (Django's default), so that the planner sees them: a generic
-plan takes 150 ms instead of 6 in a big scope.
+Fences, each against a plan that was seen (docs/decisions has them):
+- MATERIALIZED: a one-row CTE in a cross join was inlined and computed for every row.
+- OFFSET 0 around FULL JOIN: without statistics the planner took nested loops over hundreds of rows;
+  a full join can only be hashed or merged, unless a condition above makes it another.
+- CASE around the scope's columns: HNSW is the only index that knows the order, and an opaque
+  condition passes for half of the rows, so that neither statistics nor their lack lead elsewhere.
+- `= ANY (ARRAY(SELECT …))`: a join with the terms became a merge join over the whole scope.
+
+Values are bound on the client's side (Django's default), so that the planner sees them.
 """
 
-_POSTING = """
-posting AS MATERIALIZED (
+from typing import Final
+
+# Messages that are all weighed: 20 ms at the limit, where candidates would take 13.
+WHOLE_SCOPE: Final = 5_000
+# In a larger scope, candidates of either kind. The turns around them come in addition.
+CANDIDATES: Final = 60
+# HNSW gives pieces, of which a message has two or three.
+CANDIDATE_PIECES: Final = 100
+# The words that lead to candidates: the rarest, up to this many messages that hold them together.
+CANDIDATE_POSTINGS: Final = 3_000
+# Counting ends here; a word or a scope beyond it is as common or as large as any.
+MOST_COUNTED_WORD: Final = 5_000
+MOST_COUNTED_SCOPE: Final = 10_000
+HNSW_EF_SEARCH: Final = 100
+
+LIMITS: Final = {
+    "whole_scope": WHOLE_SCOPE,
+    "candidates": CANDIDATES,
+    "candidate_pieces": CANDIDATE_PIECES,
+    "candidate_postings": CANDIDATE_POSTINGS,
+    "most_counted_word": MOST_COUNTED_WORD,
+    "most_counted_scope": MOST_COUNTED_SCOPE,
+    "ef_search": str(HNSW_EF_SEARCH),
+}
+
+_SCOPE = """
+bounded AS MATERIALIZED (
+    SELECT count(*) AS counted, count(*) <= %(whole_scope)s AS whole FROM (
+        SELECT FROM memory_indexedmessage WHERE scope_id = %(scope)s {until}
+        LIMIT %(whole_scope)s + 1
+    ) AS few
+), size AS MATERIALIZED (
+    SELECT CASE WHEN whole THEN counted ELSE (
+        SELECT count(*) FROM (
+            SELECT FROM memory_indexedmessage WHERE scope_id = %(scope)s
+            LIMIT %(most_counted_scope)s
+        ) AS few
+    ) END::float8 AS messages
+    FROM bounded
+), scope AS MATERIALIZED (
+    SELECT messages, messages + %(prior)s AS idf_messages, ln(1 + messages + %(prior)s) AS norm
+    FROM size
+)"""
+
+_TERMS = """
+whole_posting AS MATERIALIZED (
     SELECT h, message_number, w, own FROM memory_posting
-    WHERE scope_id = %(scope)s AND h = ANY (%(terms)s::bigint[])
-)"""
-
-# As of a moment: words that were said later are not counted either.
-_POSTING_AT = """
-posting AS MATERIALIZED (
-    SELECT h, message_number, w, own FROM memory_posting
-    WHERE scope_id = %(scope)s AND h = ANY (%(terms)s::bigint[])
-      AND message_number IN (SELECT message_number FROM entry)
-)"""
-
-_ENTRY = """
-entry AS MATERIALIZED (
-    SELECT message_number, message_id, session, created_at, words, has_time,
-           subject = ANY (%(names)s::bigint[])
-           OR CASE WHEN by_user THEN %(names_user)s ELSE %(names_agent)s END AS named
-    FROM memory_indexedmessage
-    WHERE scope_id = %(scope)s {until}
-)"""
-
-_WHOLE_SCOPE = """
-scope AS MATERIALIZED (
-    SELECT count(*)::float8 AS messages, ln(1 + count(*)::float8) AS norm,
-           bool_or(named) AS names_anybody
-    FROM entry
+    WHERE scope_id = %(scope)s AND h = ANY (%(terms)s::bigint[]) AND (SELECT whole FROM bounded)
+      {posting_until}
+), rarity AS MATERIALIZED (
+    SELECT h, df, sum(df) OVER (ORDER BY df, h) AS cumulated
+    FROM unnest(%(terms)s::bigint[]) AS asked (h), LATERAL (
+        SELECT count(*)::float8 AS df FROM (
+            SELECT FROM memory_posting AS posting
+            WHERE scope_id = %(scope)s AND posting.h = asked.h AND own
+            LIMIT %(most_counted_word)s
+        ) AS few
+    ) AS counted
+    WHERE (SELECT NOT whole FROM bounded)
 ), term AS MATERIALIZED (
-    SELECT h, ln(1 + (messages - df + .5::float8) / (df + .5::float8)) AS idf
-    FROM (SELECT h, count(*) FILTER (WHERE own)::float8 AS df FROM posting GROUP BY h) AS counted,
-         scope
+    SELECT h, ln(1 + (idf_messages - df + .5::float8) / (df + .5::float8)) AS idf
+    FROM (
+        SELECT h, count(*) FILTER (WHERE own)::float8 AS df FROM whole_posting GROUP BY h
+        UNION ALL
+        SELECT h, df FROM rarity WHERE df > 0
+    ) AS counted, scope
 ), question AS MATERIALIZED (
-    SELECT messages, norm, names_anybody,
-           unknown / greatest(known + unknown, 1e-9::float8) AS unknown,
+    SELECT messages, norm, unknown / greatest(known + unknown, 1e-9::float8) AS unknown,
            greatest(known + unknown, 1e-9::float8) AS idf
     FROM scope,
          (SELECT coalesce(sum(idf), 0) AS known, count(*) AS found FROM term) AS found,
          LATERAL (SELECT (cardinality(%(terms)s::bigint[]) - found)
-                         * ln(1 + (messages + .5::float8) / .5::float8) AS unknown) AS rest
+                         * ln(1 + (idf_messages + .5::float8) / .5::float8) AS unknown) AS rest
+)"""
+
+_CANDIDATES = """
+walk AS MATERIALIZED (
+    SELECT set_config('hnsw.iterative_scan', 'relaxed_order', true) IS NOT NULL
+           AND set_config('hnsw.ef_search', %(ef_search)s, true) IS NOT NULL AS ready
+    FROM bounded WHERE NOT whole
+), rare_posting AS MATERIALIZED (
+    SELECT h, message_number, w, own FROM memory_posting
+    WHERE scope_id = %(scope)s AND h = ANY (ARRAY(
+        SELECT h FROM rarity WHERE df > 0 AND cumulated <= %(candidate_postings)s
+    )) {posting_until}
+), by_words AS MATERIALIZED (
+    SELECT message_number FROM rare_posting JOIN term USING (h)
+    GROUP BY message_number ORDER BY sum(w * idf) DESC LIMIT %(candidates)s
+), by_vector AS MATERIALIZED (
+    SELECT message_id FROM memory_conversationembedding AS piece
+    WHERE (SELECT ready FROM walk)
+      AND CASE WHEN tenant_id = %(tenant)s::uuid AND agent_id = %(agent)s::uuid
+                    AND user_id = %(user)s AND embedding_model = %(model)s
+                    AND message_id IS NOT NULL {piece_until}
+               THEN true ELSE false END
+    ORDER BY embedding <=> %(vector)s::vector
+    LIMIT %(candidate_pieces)s
+), candidate AS MATERIALIZED (
+    SELECT message_number, session, created_at FROM memory_indexedmessage
+    WHERE scope_id = %(scope)s AND message_number = ANY (ARRAY(
+        SELECT message_number FROM by_words
+        UNION
+        SELECT number FROM memory_message WHERE id = ANY (ARRAY(SELECT message_id FROM by_vector))
+    ))
+), around AS MATERIALIZED (
+    SELECT message_number FROM candidate
+    UNION
+    SELECT turn.message_number FROM candidate, LATERAL (
+        (SELECT message_number FROM memory_indexedmessage AS before
+         WHERE scope_id = %(scope)s AND before.session = candidate.session
+           AND (before.created_at, before.message_number)
+               < (candidate.created_at, candidate.message_number)
+         ORDER BY before.created_at DESC, before.message_number DESC LIMIT 1)
+        UNION ALL
+        (SELECT message_number FROM memory_indexedmessage AS after
+         WHERE scope_id = %(scope)s AND after.session = candidate.session
+           AND (after.created_at, after.message_number)
+               > (candidate.created_at, candidate.message_number)
+         ORDER BY after.created_at, after.message_number LIMIT 1)
+    ) AS turn
+)"""
+
+_EVIDENCE = """
+entry AS MATERIALIZED (
+    SELECT message_number, message_id, session, created_at, words, has_time,
+           subject = ANY (%(names)s::bigint[])
+           OR CASE WHEN by_user THEN %(names_user)s ELSE %(names_agent)s END AS named
+    FROM (
+        SELECT * FROM memory_indexedmessage
+        WHERE scope_id = %(scope)s {until} AND (SELECT whole FROM bounded)
+        UNION ALL
+        SELECT * FROM memory_indexedmessage
+        WHERE message_number = ANY (ARRAY(SELECT message_number FROM around))
+          AND scope_id = %(scope)s {until}
+    ) AS weighed
 ), lexical AS MATERIALIZED (
     SELECT message_number, sum(w * idf) AS lexical, sum(idf) AS covered
-    FROM posting JOIN term USING (h)
+    FROM (
+        SELECT h, message_number, w FROM whole_posting
+        UNION ALL
+        SELECT h, message_number, w FROM rare_posting
+        UNION ALL
+        SELECT h, message_number, w FROM memory_posting
+        WHERE scope_id = %(scope)s
+          AND h = ANY (ARRAY(SELECT h FROM rarity WHERE cumulated > %(candidate_postings)s))
+          AND message_number = ANY (ARRAY(SELECT message_number FROM around))
+    ) AS posting
+    JOIN term USING (h)
     GROUP BY message_number
 ), dense AS MATERIALIZED (
     SELECT message_id, max(cosine) AS cosine
@@ -59,23 +172,32 @@ scope AS MATERIALIZED (
         FROM memory_conversationembedding
         WHERE tenant_id = %(tenant)s::uuid AND agent_id = %(agent)s::uuid AND user_id = %(user)s
           AND embedding_model = %(model)s AND message_id IS NOT NULL
+          AND (SELECT whole FROM bounded)
+        UNION ALL
+        SELECT message_id, 1 - (embedding <=> %(vector)s::vector) AS cosine
+        FROM memory_conversationembedding
+        WHERE message_id = ANY (ARRAY(SELECT message_id FROM entry, bounded WHERE NOT whole))
+          AND embedding_model = %(model)s
         OFFSET 0
     ) AS piece
     GROUP BY message_id
 )"""
 
 _RANKING = """
-base AS MATERIALIZED (
-    SELECT message_number, message_id, session, created_at, words, has_time, cosine,
+named AS MATERIALIZED (
+    SELECT bool_or(named) AS anybody FROM entry
+), base AS MATERIALIZED (
+    SELECT message_number, message_id, session, created_at, words, has_time,
+           coalesce(cosine, 0) AS cosine,
            coalesce(lexical, 0) / norm AS lexical, coalesce(covered, 0) / idf AS coverage,
-           CASE WHEN NOT names_anybody THEN 0 WHEN named THEN 1 ELSE -1 END AS subject,
-           cosine + %(lexical)s::float8 * coalesce(lexical, 0) / norm AS base
+           CASE WHEN NOT anybody THEN 0 WHEN named THEN 1 ELSE -1 END AS subject,
+           coalesce(cosine, 0) + %(lexical)s::float8 * coalesce(lexical, 0) / norm AS base
     FROM (
         SELECT * FROM entry
         FULL JOIN dense USING (message_id) FULL JOIN lexical USING (message_number)
         OFFSET 0
-    ) AS evidence, question
-    WHERE session IS NOT NULL AND cosine IS NOT NULL
+    ) AS evidence, question, named
+    WHERE session IS NOT NULL AND (cosine IS NOT NULL OR words > 0)
 ), placed AS (
     SELECT *, row_number() OVER (PARTITION BY session ORDER BY base DESC) AS place,
            lag(cosine) OVER turns AS previous, lead(base) OVER turns AS following
@@ -83,28 +205,23 @@ base AS MATERIALIZED (
     WINDOW turns AS (PARTITION BY session ORDER BY created_at, message_number)
 ), session_best AS MATERIALIZED (
     SELECT session, avg(base) AS session_base FROM placed WHERE place <= 3 GROUP BY session
-), scope_wide AS MATERIALIZED (
-    SELECT avg(cosine) AS mean_cosine, avg(base) AS mean_base,
-           coalesce(
-               max(cosine) FILTER (WHERE message_id <> ALL (%(exclude)s::uuid[])), max(cosine)
-           ) AS best_cosine
-    FROM base
+), mean AS MATERIALIZED (
+    SELECT avg(cosine) AS cosine, avg(base) AS base FROM base
 ), best AS MATERIALIZED (
-    SELECT message_id, cosine, lexical, coverage, session_base, subject, words, has_time,
-           coalesce(previous, mean_cosine) AS previous, coalesce(following, mean_base) AS following,
-           best_cosine,
-           base + %(session)s::float8 * session_base
-           + %(previous)s::float8 * coalesce(previous, mean_cosine)
-           + %(following)s::float8 * coalesce(following, mean_base)
+    SELECT message_id, placed.cosine, lexical, coverage, session_base, subject, words, has_time,
+           coalesce(previous, mean.cosine) AS previous, coalesce(following, mean.base) AS following,
+           placed.base + %(session)s::float8 * session_base
+           + %(previous)s::float8 * coalesce(previous, mean.cosine)
+           + %(following)s::float8 * coalesce(following, mean.base)
            + %(length)s::float8 * ln(1 + words) + %(subject)s::float8 * subject
            + CASE WHEN has_time THEN %(time)s::float8 ELSE 0 END AS score
-    FROM placed FULL JOIN session_best USING (session), scope_wide
+    FROM placed FULL JOIN session_best USING (session), mean
     ORDER BY score DESC, message_number DESC
     LIMIT %(limit)s
 )
 SELECT message.id, message.external_id, message.thread_id, message.role, message.name,
-       message.content, message.created_at, score, cosine, best.lexical, coverage, session_base, previous, following,
-       subject, words, has_time, best_cosine, unknown,
+       message.content, message.created_at, score, cosine, best.lexical, coverage, session_base,
+       previous, following, subject, words, has_time, unknown, messages,
        {neighbours} AS neighbours
 FROM best, question, LATERAL (
     SELECT * FROM memory_message WHERE id = best.message_id OFFSET 0
@@ -140,13 +257,22 @@ def ranking_sql(*, until: bool, neighbours: bool) -> str:
     """The statement that ranks a scope's messages.
 
     Args:
-        until: as of a moment, %(at)s.
+        until: as of a moment, %(at)s: nothing that was said later is seen or counted. (Of a large
+            scope's words the later ones are counted, which moves every message's score alike.)
         neighbours: with so many turns, %(neighbours)s, before and after each.
     """
-    entry = _ENTRY.format(until="AND created_at <= %(at)s" if until else "")
-    postings = (entry, _POSTING_AT) if until else (_POSTING, entry)
-    turns = _NEIGHBOURS.format(
-        same_thread=_SAME_THREAD, until="AND turn.created_at <= %(at)s" if until else ""
-    )
-    ranking = _RANKING.format(neighbours=turns if neighbours else "NULL")
-    return "WITH " + ", ".join((*postings, _WHOLE_SCOPE, ranking))
+    moments = {
+        "until": "AND created_at <= %(at)s",
+        "posting_until": "AND (SELECT created_at FROM memory_indexedmessage AS said"
+        " WHERE said.message_number = memory_posting.message_number) <= %(at)s",
+        "piece_until": "AND (SELECT created_at FROM memory_message AS said"
+        " WHERE said.id = piece.message_id) <= %(at)s",
+    }
+    moments = moments if until else dict.fromkeys(moments, "")
+    turns = "NULL"
+    if neighbours:
+        turns = _NEIGHBOURS.format(
+            same_thread=_SAME_THREAD, until="AND turn.created_at <= %(at)s" if until else ""
+        )
+    parts = (_SCOPE, _TERMS, _CANDIDATES, _EVIDENCE, _RANKING)
+    return "WITH " + ", ".join(part.format(**moments, neighbours=turns) for part in parts)

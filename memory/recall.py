@@ -5,6 +5,7 @@ are weighed against each other in one statement (see ranking.py); the gate then 
 the best are worth saying, none included (see gate.py). docs/recall.md has the measurements.
 """
 
+import math
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -21,15 +22,18 @@ from memory.embeddings import embed, model_version
 from memory.entering import known_tenant
 from memory.exceptions import InvalidArgument
 from memory.gate import GATES, Signs
-from memory.indexing import vector_literal
 from memory.policy import DEFAULT_POLICY, RecallPolicy
 from memory.questions import Question
-from memory.ranking import ranking_sql
+from memory.ranking import LIMITS, ranking_sql
 from memory.scopes import scope_number
+from memory.vectors import vector_literal
 from tenants.context import asynchronous
 
 # How many of those that were left out are told of.
 MAX_CUT = 20
+# Words are as rare as if so many other messages, without any of them, had been said before: in the
+# first days of a conversation every word would be common, and nothing could be told from anything.
+PRIOR_MESSAGES = 300
 
 Reason = Literal["excluded", "below the gate", "over top_k"]
 
@@ -160,6 +164,7 @@ def recall(
     if not question.asks_when:
         weights["time"] = 0.0
     values = {
+        **LIMITS,
         **weights,
         "agent": agent,
         "user": user,
@@ -167,6 +172,7 @@ def recall(
         "model": model,
         "vector": vector_literal(vector),
         "terms": question.terms,
+        "prior": PRIOR_MESSAGES,
         "names": question.names,
         "names_user": question.names_user,
         "names_agent": question.names_agent,
@@ -206,18 +212,19 @@ def _decide(
 ) -> tuple[tuple[Hit, ...], tuple[Cut, ...]]:
     """Part what was found, best first, into what is given and what is left out."""
     gate = GATES[policy.mode]
-    wanted = [row["score"] for row in rows if row["id"] not in excluded]
-    best_score = wanted[0] if wanted else 0.0
+    best_score = max((row["score"] for row in rows if row["id"] not in excluded), default=0.0)
     found = []
     for row in rows:
-        signs = signs_of(row, best_score=best_score, asks_when=asks_when)
-        found.append((row, gate.probability(signs)))
+        signs = _signs(row, best_score=best_score, asks_when=asks_when)
+        found.append((row, gate.probability(signs), _channels(row, signs)))
     is_open = not policy.gate or any(
-        probability >= policy.open_at for row, probability in found if row["id"] not in excluded
+        probability >= policy.open_at
+        for row, probability, _ in found[: policy.top_k + len(excluded)]
+        if row["id"] not in excluded
     )
     hits: list[Hit] = []
     cut: list[Cut] = []
-    for row, probability in found:
+    for row, probability, channels in found:
         reason: Reason | None = None
         if row["id"] in excluded:
             reason = "excluded"
@@ -226,42 +233,37 @@ def _decide(
         elif len(hits) == policy.top_k:
             reason = "over top_k"
         if reason is None:
-            hits.append(_hit(row, probability))
+            hits.append(_hit(row, probability, channels))
         elif len(cut) < MAX_CUT:
-            cut.append(Cut(row["id"], reason, row["score"], probability, _channels(row)))
+            cut.append(Cut(row["id"], reason, row["score"], probability, channels))
     return tuple(hits), tuple(cut)
 
 
-def signs_of(row: dict[str, Any], *, best_score: float, asks_when: bool) -> Signs:
-    """What the gate looks at, of one row of the ranking."""
+def _signs(row: dict[str, Any], *, best_score: float, asks_when: bool) -> Signs:
     return Signs(
         cosine=row["cosine"],
         lexical=row["lexical"],
         coverage=row["coverage"],
-        session=row["session_base"],
-        subject=row["subject"],
-        words=float(np.log1p(row["words"])),
+        subject=float(row["subject"]),
+        words=math.log1p(row["words"]),
         time=float(asks_when and row["has_time"]),
         unknown=row["unknown"],
         gap=best_score - row["score"],
-        best_cosine=row["best_cosine"],
+        scarcity=math.log1p(PRIOR_MESSAGES / row["messages"]),
     )
 
 
-def _channels(row: dict[str, Any]) -> dict[str, float]:
+def _channels(row: dict[str, Any], signs: Signs) -> dict[str, float]:
+    """Everything that was weighed, by the ranking or by the gate."""
     return {
-        "cosine": row["cosine"],
-        "lexical": row["lexical"],
-        "coverage": row["coverage"],
+        **asdict(signs),
         "session": row["session_base"],
         "previous": row["previous"],
         "following": row["following"],
-        "subject": float(row["subject"]),
-        "time": float(row["has_time"]),
     }
 
 
-def _hit(row: dict[str, Any], probability: float) -> Hit:
+def _hit(row: dict[str, Any], probability: float, channels: dict[str, float]) -> Hit:
     return Hit(
         message_id=row["id"],
         external_id=row["external_id"],
@@ -272,7 +274,7 @@ def _hit(row: dict[str, Any], probability: float) -> Hit:
         created_at=row["created_at"],
         score=row["score"],
         probability=probability,
-        channels=_channels(row),
+        channels=channels,
         neighbours=tuple(
             Turn(UUID(message_id), role, name, content, datetime.fromisoformat(created_at))
             for message_id, role, name, content, created_at in row["neighbours"] or ()
