@@ -4,7 +4,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
+from uuid import UUID
 
+from memory.arguments import ROLES
 from memory.models import Message
 
 
@@ -53,6 +55,11 @@ def decode(entry: bytes) -> dict[str, Any] | None:
     if not isinstance(turn, Mapping):
         return None
     role, content = turn.get("role"), turn.get("content")
-    if not isinstance(role, str) or not isinstance(content, str):
+    if role not in ROLES or not isinstance(content, str):
         return None
-    return {"role": role, "content": content, **turn}
+    known = {"role": role, "content": content, **turn}
+    try:
+        UUID(known.get("message_id", ""))
+    except (ValueError, AttributeError, TypeError):
+        known.pop("message_id", None)
+    return known

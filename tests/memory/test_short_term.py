@@ -204,7 +204,17 @@ def test_a_window_of_an_unknown_tenant_cannot_be_cleared(db):
 
 
 @pytest.mark.parametrize(
-    "entry", [b"not json", b"\xff\xfe", b"7", b"[]", b"null", b'{"role": "user"}', b'{"role":1}']
+    "entry",
+    [
+        b"not json",
+        b"\xff\xfe",
+        b"7",
+        b"[]",
+        b"null",
+        b'{"role": "user"}',
+        b'{"role":1}',
+        b'{"role": "robot", "content": "x"}',
+    ],
 )
 def test_entries_that_are_no_turns_are_passed_over(tenant_a, entry):
     cache = get_redis_connection("default")
@@ -214,6 +224,20 @@ def test_entries_that_are_no_turns_are_passed_over(tenant_a, entry):
     append_message(tenant_a.id, AGENT, USER, "user", "3")
     assert contents(tenant_a.id) == ["0", "1", "2", "3"]
     assert contents(tenant_a.id, n=3) == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize("message_id", ["nonsense", 7, None, ["x"]])
+def test_whoever_reads_a_message_id_can_rely_on_it(tenant_a, message_id):
+    append_message(tenant_a.id, AGENT, USER, "user", "Hello")
+    get_redis_connection("default").rpush(
+        key_of(tenant_a.id),
+        json.dumps({"message_id": message_id, "role": "user", "content": "?", "more": 1}),
+    )
+    assert get_recent_messages(tenant_a.id, AGENT, USER)[1] == {
+        "role": "user",
+        "content": "?",
+        "more": 1,
+    }
 
 
 def test_something_else_under_the_key_is_replaced_by_the_transcript(tenant_a, talk):
