@@ -21,6 +21,7 @@ import httpx
 import kombu.exceptions
 import psutil
 from django.conf import settings
+from django.db import connection
 
 from konstruct import embedded
 from konstruct.celery import app
@@ -28,9 +29,10 @@ from konstruct.embedded.locks import try_lock
 from konstruct.embedded.places import make_home, serve_lock
 from konstruct.log_tail import LogTail
 from konstruct.processes import bound_to_us, end
+from tenants.checks import refuse_unsafe_role
 from tenants.exceptions import KonstructError
 
-READY_SECONDS = 90
+READY_SECONDS = 120
 STOP_SECONDS = 30
 LOOK_SECONDS = 0.2
 HEAL_SECONDS = 2.0
@@ -54,6 +56,7 @@ def serving(*, host: str, port: int, say: Callable[[str], None]) -> Iterator["Pr
             try:
                 _ensure_embedded()
                 _migrate(say)
+                _refuse_unsafe_role()
                 processes = Processes(host, port, say)
                 try:
                     yield processes
@@ -65,6 +68,17 @@ def serving(*, host: str, port: int, say: Callable[[str], None]) -> Iterator["Pr
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
+
+
+def _refuse_unsafe_role() -> None:
+    """Say it here once, in one line, rather than in each process's log.
+
+    The demo is the owner, who provisions; its web and workers are the application all the same,
+    and check for themselves.
+    """
+    if settings.DB_ROLE == "app":
+        refuse_unsafe_role()
+        connection.close()
 
 
 class Processes:

@@ -1,6 +1,7 @@
 """The embedded services, as real processes: shared, stopped with the last user, healed."""
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -311,6 +312,26 @@ def test_stop_stops_whoever_uses_it_and_the_next_use_starts_again(
     assert embedded.stop() is False
     embedded.ensure()
     assert sql("SELECT 1") == [(1,)]
+
+
+def test_stop_ends_a_server_of_this_home_too(home: Path) -> None:
+    code = (
+        "import os, time\n"
+        "from konstruct.embedded import locks, places\n"
+        "places.make_home()\n"
+        "lock = locks.try_lock(places.serve_lock(), shared=False)\n"
+        "os.pwrite(lock, str(os.getpid()).encode(), 0)\n"
+        "print('serving', flush=True)\n"
+        "time.sleep(600)\n"
+    )
+    server = subprocess.Popen(
+        [sys.executable, "-c", code], cwd=PROJECT, stdout=subprocess.PIPE, text=True
+    )
+    assert server.stdout is not None
+    assert server.stdout.readline() == "serving\n"
+    assert embedded_command("stop") == (0, "", "")
+    server.communicate()
+    assert server.returncode == -signal.SIGTERM
 
 
 def test_one_service_starts_without_the_other(home: Path) -> None:

@@ -1,18 +1,21 @@
 """`manage.py serve`, as real processes: what is killed comes back, and at the end none is left."""
 
+import contextlib
 import os
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import psutil
 import pytest
 
+from konstruct import embedded
 from konstruct.processes import is_alive
+from tenants.checks import CANNOT_BOOT
 from tests.konstruct.running import PROJECT, eventually, kill, processes_in
 
 READY = "serves: /admin/ for operators"
@@ -38,9 +41,13 @@ class Server:
         ours = psutil.Process(self.process.pid)
         return [ours, *ours.children(recursive=True)]
 
-    def find(self, *words: str) -> psutil.Process:
+    def find(self, *words: str) -> psutil.Process | None:
         """The topmost of the server's processes whose command line has all these words."""
-        return next(one for one in self.tree() if set(words) <= set(one.cmdline()))
+        for one in filter(is_alive, self.tree()):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                if set(words) <= set(one.cmdline()):
+                    return one
+        return None
 
     def answers(self) -> bool:
         try:
@@ -78,12 +85,12 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def refusal(home: Path, port: int | str) -> tuple[int, str]:
+def refusal(home: Path, port: int | str, **variables: str) -> tuple[int, str]:
     """Exit status and everything printed by a serve that is expected to refuse."""
     ran = subprocess.run(
         [sys.executable, "manage.py", "serve", "--port", str(port)],
         cwd=PROJECT,
-        env=environment(home),
+        env=environment(home) | variables,
         capture_output=True,
         text=True,
     )
@@ -131,22 +138,24 @@ def test_what_is_killed_is_started_again_and_its_children_are_gone(
     server: Server, words: tuple[str, ...]
 ) -> None:
     killed = server.find(*words)
+    assert killed is not None
     children = killed.children(recursive=True)
     kill(killed)
     eventually(lambda: not any(map(is_alive, children)))
-    eventually(lambda: any(set(words) <= set(one.cmdline()) for one in server.tree()))
+    eventually(lambda: server.find(*words) not in (None, killed))
     eventually(server.answers)
 
 
 def test_a_killed_supervisor_takes_all_with_it_and_all_is_started_again(server: Server) -> None:
     supervisord = server.find("supervisor.supervisord")
+    assert supervisord is not None
     before = supervisord.children(recursive=True)
     assert len(before) >= 3
     kill(supervisord)
     eventually(lambda: not any(map(is_alive, before)))
+    for words in (("gunicorn",), ("celery", "worker"), ("celery", "beat")):
+        eventually(lambda words=words: server.find(*words) not in (None, *before))
     eventually(server.answers)
-    assert server.find("celery", "worker") not in before
-    assert server.find("celery", "beat") not in before
 
 
 def test_killed_guardians_are_replaced_without_a_request(server: Server) -> None:
@@ -178,6 +187,25 @@ def test_a_taken_port_is_refused_in_one_line_and_nothing_is_started(
     assert processes_in(tmp_path / "home") == []
 
 
+def test_a_role_that_could_go_round_the_policies_is_refused_before_anything_serves(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KONSTRUCT_HOME", str(server.home))
+    status, printed = refusal(
+        tmp_path / "home",
+        free_port(),
+        DATABASE_URL=embedded.database_url("superuser"),
+        DATABASE_OWNER_URL=embedded.database_url("owner"),
+        REDIS_URL=embedded.redis_url(),
+        DEBUG="true",
+    )
+    assert status == CANNOT_BOOT
+    assert printed.splitlines()[-1].startswith(
+        "konstruct: refusing to serve: the database role postgres is a superuser"
+    )
+    assert not list((tmp_path / "home").glob("log/*"))
+
+
 @pytest.mark.parametrize("port", ["http", "0", "65536", "-1", "8000.5"])
 def test_what_is_no_port_is_refused_in_one_line_with_status_2(tmp_path: Path, port: str) -> None:
     status, printed = refusal(tmp_path, port)
@@ -186,29 +214,10 @@ def test_what_is_no_port_is_refused_in_one_line_with_status_2(tmp_path: Path, po
     assert "--port" in printed
 
 
-def interrupt(server: Server) -> None:
-    server.process.send_signal(signal.SIGINT)
-
-
-def make_stop(server: Server) -> None:
-    subprocess.run(
-        [sys.executable, "-m", "konstruct.embedded", "stop"],
-        cwd=PROJECT,
-        env=environment(server.home),
-        check=True,
-    )
-
-
-@pytest.fixture(scope="module")
-def other_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("ends") / "home"
-
-
-@pytest.mark.parametrize("end", [interrupt, make_stop])
-def test_an_end_in_order_leaves_no_process(other_home: Path, end: Callable[[Server], None]) -> None:
-    running = Server(other_home, free_port())
+def test_ctrl_c_leaves_no_process(tmp_path: Path) -> None:
+    running = Server(tmp_path / "home", free_port())
     tree = running.tree()
-    end(running)
+    running.process.send_signal(signal.SIGINT)
     assert running.finish().endswith("Stopped.\n")
     assert running.process.returncode == 0
-    assert nothing_left(tree, other_home)
+    assert nothing_left(tree, running.home)
