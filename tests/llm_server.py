@@ -69,6 +69,13 @@ class LLMServer:
         """Let every answer go that waits."""
         self._released.set()
 
+    def forget(self) -> None:
+        """Begin anew: nothing asked, nothing to answer, and who shall wait waits again."""
+        with self._lock:
+            self.answers.clear()
+            self.requests.clear()
+            self._released.clear()
+
     def wait_for_requests(self, count: int, seconds: float = 30) -> None:
         """Return when so many requests have come; fail if they do not."""
         deadline = time.monotonic() + seconds

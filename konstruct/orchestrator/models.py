@@ -166,7 +166,10 @@ class PendingReply(TenantModel):
         blank=True, default="", db_default="", help_text="Why it failed last."
     )
     due_at = models.DateTimeField(
-        db_default=server_now(), help_text="When the sweeper looks at it (again)."
+        db_default=server_now(), help_text="From when on it may be tried (again)."
+    )
+    ring_at = models.DateTimeField(
+        db_default=server_now(), help_text="When the sweeper rings for a worker (again)."
     )
     failed_at = models.DateTimeField(
         null=True, blank=True, help_text="When it was given up; empty while it is still tried."
@@ -180,8 +183,8 @@ class PendingReply(TenantModel):
         verbose_name_plural = "pending replies"
         indexes = [
             models.Index(
-                fields=["due_at"],
-                name="pending_reply_due",
+                fields=["ring_at"],
+                name="pending_reply_ring",
                 condition=models.Q(failed_at__isnull=True),
             )
         ]

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import DurationField, ExpressionWrapper, F, Q, Value
+from django.db.models import DurationField, ExpressionWrapper, F, Value
 from django.db.models.functions import Greatest, Least, Now
 
 from konstruct.orchestrator.exceptions import LLMRefused, LLMUnavailable, NothingToRetry
@@ -27,7 +27,7 @@ LONGEST_BACKOFF_SECONDS = 3600.0
 
 def put(message: Message) -> None:
     """Let the message wait for its reply. Call it in the transaction that records the message."""
-    PendingReply.objects.create(message=message, due_at=Now() + GRACE)
+    PendingReply.objects.create(message=message, ring_at=Now() + GRACE)
 
 
 def oldest_ready(thread: KonstructMessage) -> UUID | None:
@@ -36,8 +36,7 @@ def oldest_ready(thread: KonstructMessage) -> UUID | None:
     One that failed and waits for its next try is passed over: it must not hold up the thread.
     """
     return (
-        PendingReply.objects.waiting()
-        .filter(Q(attempts=0) | Q(due_at__lte=Now()))
+        PendingReply.objects.due()
         .in_thread(agent_id=thread.agent_id, user_id=thread.user_id, thread_id=thread.thread_id)
         .values_list("message_id", flat=True)
         .first()
@@ -46,7 +45,7 @@ def oldest_ready(thread: KonstructMessage) -> UUID | None:
 
 def begin(message_id: UUID) -> None:
     """Ask the sweeper to look again in a moment: by then it is done, or its worker was killed."""
-    PendingReply.objects.filter(pk=message_id).update(due_at=Now() + GRACE)
+    PendingReply.objects.filter(pk=message_id).update(ring_at=Now() + GRACE)
 
 
 def finish(message_id: UUID) -> None:
@@ -69,8 +68,8 @@ def give_back(message_id: UUID, error: Exception) -> None:
         if isinstance(error, LLMRefused) or pending.attempts >= settings.REPLY_MAX_ATTEMPTS:
             pending.failed_at = Now()
         else:
-            pending.due_at = Now() + _backoff(pending.attempts, error)
-        pending.save(update_fields=["attempts", "last_error", "failed_at", "due_at"])
+            pending.due_at = pending.ring_at = Now() + _backoff(pending.attempts, error)
+        pending.save(update_fields=["attempts", "last_error", "failed_at", "due_at", "ring_at"])
     if pending.failed_at is None:
         logger.warning(
             "The reply to %s failed (attempt %s) and will be tried again: %s",
@@ -96,7 +95,7 @@ def retry(message_id: UUID) -> None:
     reset = (
         PendingReply.objects.failed()
         .filter(pk=message_id)
-        .update(failed_at=None, attempts=0, due_at=Now() + GRACE)
+        .update(failed_at=None, attempts=0, due_at=Now(), ring_at=Now() + GRACE)
     )
     if not reset:
         raise NothingToRetry(
@@ -104,8 +103,8 @@ def retry(message_id: UUID) -> None:
         )
 
 
-def take_due(limit: int) -> list[UUID]:
-    """Return messages that are due, oldest first, and let the others sweeps leave them for a while.
+def take_unheard(limit: int) -> list[UUID]:
+    """Return messages to ring for, the longest unheard first; other sweeps leave them for a while.
 
     The pause grows with the message's age, so that a long queue is not filled with its own echoes.
     """
@@ -113,12 +112,11 @@ def take_due(limit: int) -> list[UUID]:
     pause = Greatest(Value(GRACE), Least(age, Value(LONGEST_GRACE)), output_field=DurationField())
     with transaction.atomic():
         ids = list(
-            PendingReply.objects.due()
-            .order_by("due_at")
+            PendingReply.objects.unheard()
             .select_for_update(skip_locked=True)
             .values_list("message_id", flat=True)[:limit]
         )
-        PendingReply.objects.filter(pk__in=ids).update(due_at=Now() + pause)
+        PendingReply.objects.filter(pk__in=ids).update(ring_at=Now() + pause)
     return ids
 
 

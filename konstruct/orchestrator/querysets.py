@@ -39,8 +39,12 @@ class PendingReplyQuerySet(models.QuerySet["PendingReply"]):
         return self.filter(failed_at__isnull=False)
 
     def due(self) -> Self:
-        """Those that should be worked on now."""
+        """Those that may be worked on now."""
         return self.waiting().filter(due_at__lte=Now())
+
+    def unheard(self) -> Self:
+        """Those that nobody seems to work on, though they are due: the longest first."""
+        return self.waiting().filter(ring_at__lte=Now()).order_by("ring_at")
 
     def in_thread(self, *, agent_id: UUID, user_id: str, thread_id: str) -> Self:
         """Those of one conversation, oldest first."""

@@ -33,11 +33,11 @@ def sweep_replies() -> int:
     for tenant_id in list(Tenant.objects.serving().values_list("id", flat=True)):
         try:
             with tenant_scope(tenant_id):
-                due = outbox.take_due(SWEEP_LIMIT)
+                unheard = outbox.take_unheard(SWEEP_LIMIT)
         except Exception:
             logger.exception("The replies of tenant %s could not be swept", tenant_id)
             continue
-        for message_id in due:
+        for message_id in unheard:
             ring(handle_message, str(tenant_id), str(message_id))
-        rung += len(due)
+        rung += len(unheard)
     return rung

@@ -208,7 +208,8 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("last_error", text("Why it failed last.")),
-                ("due_at", server_time(help_text="When the sweeper looks at it (again).")),
+                ("due_at", server_time(help_text="From when on it may be tried (again).")),
+                ("ring_at", server_time(help_text="When the sweeper rings for a worker (again).")),
                 (
                     "failed_at",
                     models.DateTimeField(
@@ -225,8 +226,8 @@ class Migration(migrations.Migration):
                 "indexes": [
                     models.Index(
                         condition=models.Q(("failed_at__isnull", True)),
-                        fields=["due_at"],
-                        name="pending_reply_due",
+                        fields=["ring_at"],
+                        name="pending_reply_ring",
                     )
                 ],
             },

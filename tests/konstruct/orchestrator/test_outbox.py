@@ -46,21 +46,25 @@ def send(program_a: Program) -> Any:
 def pass_time(**elapsed: float) -> None:
     """Make every row older."""
     passed = timedelta(**elapsed)
-    PendingReply.objects.update(due_at=F("due_at") - passed, created_at=F("created_at") - passed)
+    PendingReply.objects.update(
+        **{moment: F(moment) - passed for moment in ("due_at", "ring_at", "created_at")}
+    )
 
 
 def test_a_fresh_message_is_left_to_its_bell(send: Callable[..., Message]) -> None:
     send()
-    assert outbox.take_due(10) == []
+    assert outbox.take_unheard(10) == []
 
 
-def test_a_message_whose_bell_was_lost_is_due_oldest_first(send: Callable[..., Message]) -> None:
+def test_a_message_whose_bell_was_lost_is_rung_for_the_longest_unheard_first(
+    send: Callable[..., Message],
+) -> None:
     messages = [send(f"message {number}") for number in range(3)]
     pass_time(seconds=6)
-    PendingReply.objects.filter(pk=messages[2].id).update(due_at=F("due_at") - SECOND)
-    assert outbox.take_due(2) == [messages[2].id, messages[0].id]
-    assert outbox.take_due(2) == [messages[1].id]
-    assert outbox.take_due(2) == []
+    PendingReply.objects.filter(pk=messages[2].id).update(ring_at=F("ring_at") - SECOND)
+    assert outbox.take_unheard(2) == [messages[2].id, messages[0].id]
+    assert outbox.take_unheard(2) == [messages[1].id]
+    assert outbox.take_unheard(2) == []
 
 
 def test_a_message_that_was_rung_for_is_left_alone_the_longer_the_older_it_is(
@@ -68,9 +72,9 @@ def test_a_message_that_was_rung_for_is_left_alone_the_longer_the_older_it_is(
 ) -> None:
     send()
     for age, pause in ((1, 5), (60, 60), (3600, 300)):
-        PendingReply.objects.update(due_at=Now(), created_at=Now() - timedelta(seconds=age))
-        assert len(outbox.take_due(1)) == 1
-        (left,) = PendingReply.objects.annotate(left=F("due_at") - Now()).values_list(
+        PendingReply.objects.update(ring_at=Now(), created_at=Now() - timedelta(seconds=age))
+        assert len(outbox.take_unheard(1)) == 1
+        (left,) = PendingReply.objects.annotate(left=F("ring_at") - Now()).values_list(
             "left", flat=True
         )
         assert abs(left - pause * SECOND) < SECOND
@@ -80,9 +84,9 @@ def test_work_that_was_begun_is_looked_at_again_soon(send: Callable[..., Message
     message = send()
     pass_time(hours=1)
     outbox.begin(message.id)
-    assert outbox.take_due(1) == []
+    assert outbox.take_unheard(1) == []
     pass_time(seconds=6)
-    assert outbox.take_due(1) == [message.id]
+    assert outbox.take_unheard(1) == [message.id]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,27 @@
+"""One deployment for all end-to-end tests: starting it costs more than any of them."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.end_to_end.deployment import Deployment
+from tests.llm_server import Answer, LLMServer
+
+
+@pytest.fixture(scope="session")
+def standing_deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+    """Processes that outlive a test."""
+    with LLMServer() as llm:
+        home = tmp_path_factory.mktemp("deployment") / "home"
+        with Deployment(home, llm).running() as deployment:
+            yield deployment
+
+
+@pytest.fixture
+def deployment(standing_deployment: Deployment) -> Deployment:
+    """The deployment, with a language model that answers "Noted." and nobody told to die."""
+    llm = standing_deployment.llm
+    llm.forget()
+    llm.default = Answer({"content": "Noted."})
+    assert standing_deployment.open_orders() == []
+    return standing_deployment

@@ -1,0 +1,274 @@
+"""A whole Konstruct in a home of its own: real web, worker and beat processes, several tenants."""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import httpx
+import psutil
+import psycopg
+import redis
+
+from konstruct.embedded import places
+from konstruct.processes import bound_to_us
+from tenants.redis_keys import memory_short_key
+from tests.llm_server import LLMServer
+
+PROJECT = Path(__file__).resolve().parents[2]
+# Seconds until what does not come about is a failure. Nothing waits for so long but a failure.
+PATIENCE = 120
+SLUGS = ["oak", "elm", "ash", "fir", "yew", "bay", "fig"]
+
+
+def eventually(condition: Callable[[], object], what: str, seconds: float = PATIENCE) -> None:
+    """Wait for it; fail if it does not come about."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"after {seconds} seconds: {what}"
+        time.sleep(0.1)
+
+
+class Supervised:
+    """A process that is started again when it dies, as a supervisor does."""
+
+    def __init__(self, command: list[str], environment: dict[str, str], log: Path) -> None:
+        self._command = [sys.executable, *command]
+        self._environment = environment
+        self._log = log
+        self.process = self._start()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+
+    def _start(self) -> "subprocess.Popen[bytes]":
+        with self._log.open("ab") as log:
+            return subprocess.Popen(
+                self._command,
+                cwd=PROJECT,
+                env=self._environment,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                preexec_fn=bound_to_us(signal.SIGTERM),
+            )
+
+    def _watch(self) -> None:
+        while not self._stopping.is_set():
+            if self.process.poll() is not None:
+                self.process = self._start()
+            time.sleep(0.1)
+
+    def children(self) -> list[psutil.Process]:
+        """Return the process' children."""
+        return psutil.Process(self.process.pid).children(recursive=True)
+
+    def kill(self) -> None:
+        """Kill it with its children, as the end of a machine does."""
+        os.killpg(self.process.pid, signal.SIGKILL)
+
+    def stop(self) -> None:
+        """End it for good."""
+        self._stopping.set()
+        self._thread.join()
+        self.process.terminate()
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            self.process.wait()
+
+
+class Tenant:
+    """A tenant, seen from outside by its programs, and from inside by its rows."""
+
+    def __init__(self, deployment: "Deployment", row: dict[str, str]) -> None:
+        self.deployment = deployment
+        self.slug = row["slug"]
+        self.id = UUID(row["id"])
+        self.agent_id = UUID(row["agent_id"])
+        self.key = row["key"]
+
+    def client(self, host: str = "localhost") -> httpx.Client:
+        """Return a client with the tenant's key, at the neutral host or the tenant's own."""
+        headers = {
+            "Authorization": f"Bearer {self.key}",
+            "Host": f"{host}:{self.deployment.port}",
+        }
+        return httpx.Client(base_url=self.deployment.url, headers=headers, timeout=90)
+
+    def send(self, content: str, **fields: Any) -> str:
+        """Send a message of maria's; return its id."""
+        body = {"agent": "ada", "user_id": "maria", "content": content, **fields}
+        with self.client() as client:
+            response = client.post("/api/v1/messages/", json=body)
+        assert response.status_code == 202, response.text
+        return str(response.json()["id"])
+
+    def wait_for(self, message_id: str, seconds: float = PATIENCE) -> dict[str, Any]:
+        """Return the message when it is answered; fail if it is not."""
+        deadline = time.monotonic() + seconds
+        with self.client() as client:
+            while True:
+                with contextlib.suppress(httpx.TransportError):
+                    response = client.get(f"/api/v1/messages/{message_id}/?wait=5")
+                    if response.status_code == 200:
+                        document: dict[str, Any] = response.json()
+                        if document["status"] != "queued":
+                            assert document["status"] == "answered", document
+                            return document
+                assert time.monotonic() < deadline, f"{message_id} was not answered"
+
+    def rows(self, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
+        """Return the rows of a query inside the tenant, as the application's role."""
+        options = f"-c search_path=t_{self.id.hex},extensions -c app.current_tenant={self.id}"
+        with psycopg.connect(self.deployment.database_url, options=options) as connection:
+            return connection.execute(sql, parameters).fetchall()
+
+    def window(self, user_id: str = "maria") -> list[str]:
+        """Return the ids of the messages in the window, oldest first."""
+        key = memory_short_key(self.id, self.agent_id, user_id)
+        with contextlib.closing(redis.from_url(self.deployment.redis_url)) as cache:
+            return [json.loads(entry)["message_id"] for entry in cache.lrange(key, 0, -1)]
+
+    def is_settled(self) -> bool:
+        """Tell whether nothing waits any more."""
+        return self.rows(
+            "SELECT (SELECT count(*) FROM orchestrator_pendingreply)"
+            " + (SELECT count(*) FROM memory_pendingembedding)"
+        ) == [(0,)]
+
+    def assert_whole(self, *, users: tuple[str, ...] = ("maria",)) -> None:
+        """Check that every message has one reply, one pair in the window, and its embeddings."""
+        eventually(self.is_settled, f"{self.slug} still has something waiting")
+        pairs = self.rows(
+            "SELECT asked.id::text, reply.id::text, asked.user_id FROM memory_message asked"
+            " JOIN memory_message reply ON reply.in_reply_to_id = asked.id ORDER BY reply.number"
+        )
+        asked = self.rows("SELECT count(*) FROM memory_message WHERE role = 'user'")
+        assert asked == [(len(pairs),)]
+        assert len({first for first, _, _ in pairs}) == len(pairs)
+        for user_id in users:
+            turns = [turn for *pair, whose in pairs if whose == user_id for turn in pair]
+            assert self.window(user_id) == turns[-20:]
+        not_embedded = self.rows(
+            "SELECT message.content FROM memory_message message LEFT JOIN"
+            " memory_conversationembedding piece ON piece.message_id = message.id"
+            " WHERE piece.id IS NULL"
+        )
+        assert not_embedded == []
+
+
+class Deployment:
+    """Postgres, Valkey, web, worker and beat, with a language model's server of the test's own."""
+
+    def __init__(self, home: Path, llm: LLMServer) -> None:
+        self.home = home
+        self.llm = llm
+        self.orders = home / "orders"
+        self.orders.mkdir(parents=True)
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = int(probe.getsockname()[1])
+        self.url = f"http://127.0.0.1:{self.port}"
+        with _home(home):
+            self.database_url = places.database_url("app")
+            self.redis_url = places.redis_url()
+        ours = ("DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL", "CELERY_BROKER_URL")
+        self.environment = {
+            **{name: value for name, value in os.environ.items() if name not in ours},
+            "KONSTRUCT_HOME": str(home),
+            "DJANGO_SETTINGS_MODULE": "konstruct.settings",
+            "LLM_POOL_URL": llm.url,
+            "PORT": str(self.port),
+            "PYTHONUNBUFFERED": "1",
+            "C_FORCE_ROOT": "1",
+        }
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator["Deployment"]:
+        """Start everything; leave nothing behind."""
+        with contextlib.ExitStack() as stack:
+            stack.callback(self._run, "-m", "konstruct.embedded", "stop")
+            self._run("manage.py", "migrate")
+            rows = self._run("-m", "tests.end_to_end.prepare", *SLUGS, role="owner")
+            self.tenants = [Tenant(self, row) for row in json.loads(rows)]
+            self.web = self._supervised(
+                stack, "web", ["-m", "gunicorn", "--config", "deploy/gunicorn.conf.py"]
+            )
+            self.worker = self._supervised(
+                stack, "worker", ["-m", "tests.end_to_end.worker", str(self.orders)]
+            )
+            self.beat = self._supervised(
+                stack,
+                "beat",
+                ["-m", "celery", "--quiet", "--app", "konstruct", "beat", "--pidfile=",
+                 "--scheduler", "celery.beat:Scheduler", "--loglevel", "WARNING"],
+            )  # fmt: skip
+            eventually(self._is_ready, "the web is not ready")
+            yield self
+
+    def _supervised(self, stack: contextlib.ExitStack, name: str, command: list[str]) -> Supervised:
+        process = Supervised(command, self.environment, self.home / f"{name}.log")
+        stack.callback(process.stop)
+        return process
+
+    def _is_ready(self) -> bool:
+        try:
+            return httpx.get(f"{self.url}/health/ready").is_success
+        except httpx.TransportError:
+            return False
+
+    def _run(self, *arguments: str, role: str = "") -> str:
+        ran = subprocess.run(
+            [sys.executable, *arguments],
+            cwd=PROJECT,
+            env={**self.environment, **({"KONSTRUCT_DB_ROLE": role} if role else {})},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+        return ran.stdout
+
+    def order_deaths(self, points: list[str]) -> None:
+        """Let the next process that comes to each point kill itself there."""
+        for point in points:
+            (self.orders / point).touch()
+
+    def open_orders(self) -> list[str]:
+        """Return the points at which nobody has died yet."""
+        return sorted(path.name for path in self.orders.iterdir() if path.suffix != ".obeyed")
+
+    def restart_postgres(self) -> None:
+        """Shut Postgres down, breaking all connections; its guardian starts it again."""
+        (pid_file,) = self.home.rglob("postmaster.pid")
+        os.kill(int(pid_file.read_text().split()[0]), signal.SIGINT)
+
+    def lose_cache_and_broker(self) -> None:
+        """Empty every database of Valkey."""
+        with contextlib.closing(redis.from_url(self.redis_url)) as cache:
+            cache.flushall()
+
+
+@contextlib.contextmanager
+def _home(home: Path) -> Iterator[None]:
+    """Let places be computed for another home."""
+    before = os.environ.get("KONSTRUCT_HOME")
+    os.environ["KONSTRUCT_HOME"] = str(home)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["KONSTRUCT_HOME"]
+        else:
+            os.environ["KONSTRUCT_HOME"] = before

@@ -1,0 +1,36 @@
+"""Makes tenants, each with an agent, a key and an admin, in one process; prints them as JSON.
+
+python -m tests.end_to_end.prepare SLUG...
+"""
+
+import json
+import sys
+
+
+def main() -> None:
+    """Prepare what the command line names, as the owner."""
+    import django
+
+    django.setup()
+    from django.contrib.auth import get_user_model
+
+    from konstruct.api.access import issue_key
+    from konstruct.orchestrator.agents import create_agent
+    from tenants.context import tenant_scope
+    from tenants.provisioning import create_tenant
+
+    prepared = []
+    for slug in sys.argv[1:]:
+        tenant = create_tenant(slug=slug)
+        agent = create_agent(tenant_id=tenant.id, name="ada")
+        _, key = issue_key(tenant_id=tenant.id, name="tests")
+        with tenant_scope(tenant.id):
+            get_user_model().objects.create_superuser("eva", password="pw")
+        prepared.append(
+            {"slug": slug, "id": str(tenant.id), "agent_id": str(agent.id), "key": str(key)}
+        )
+    sys.stdout.write(json.dumps(prepared))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""Whatever is killed, flushed or restarted: every message ends with one reply, remembered once."""
+
+import pytest
+
+from tests.end_to_end.deployment import Deployment, Tenant, eventually
+from tests.end_to_end.worker import POINTS
+from tests.llm_server import Answer
+
+
+@pytest.fixture
+def tenant(deployment: Deployment) -> Tenant:
+    return deployment.tenants[1]
+
+
+def hold_the_language_model(deployment: Deployment, requests: int) -> None:
+    """Let so many requests wait for their answer."""
+    deployment.llm.answers = [Answer({"content": "At last."}, wait=True)] * requests
+
+
+def test_a_worker_killed_at_every_step(deployment: Deployment, tenant: Tenant) -> None:
+    deployment.order_deaths(POINTS)
+    sent = []
+    while deployment.open_orders():
+        assert len(sent) < 3 * len(POINTS), f"nobody came to {deployment.open_orders()}"
+        sent.append(tenant.send(f"Message {len(sent)} to a mortal worker.", thread_id="mortal"))
+        tenant.wait_for(sent[-1])
+        eventually(tenant.is_settled, "not everything is embedded")
+    tenant.assert_whole()
+
+
+def test_all_workers_killed_while_the_language_model_thinks(
+    deployment: Deployment, tenant: Tenant
+) -> None:
+    hold_the_language_model(deployment, 2)
+    sent = [tenant.send("Think hard.", thread_id=f"think {number}") for number in range(2)]
+    deployment.llm.wait_for_requests(2)
+    deployment.worker.kill()
+    for message_id in sent:
+        assert tenant.wait_for(message_id)["reply"]["content"] == "Noted."
+    deployment.llm.release()
+    tenant.assert_whole()
+
+
+def test_the_cache_and_the_broker_are_flushed_while_messages_queue(
+    deployment: Deployment, tenant: Tenant
+) -> None:
+    hold_the_language_model(deployment, 2)
+    sent = [tenant.send("Wait for me.", thread_id=f"flush {number}") for number in range(6)]
+    deployment.llm.wait_for_requests(2)
+    deployment.lose_cache_and_broker()
+    deployment.llm.release()
+    for message_id in sent:
+        tenant.wait_for(message_id)
+    tenant.assert_whole()
+
+
+def test_postgres_is_restarted_while_the_language_model_thinks(
+    deployment: Deployment, tenant: Tenant
+) -> None:
+    hold_the_language_model(deployment, 1)
+    message_id = tenant.send("Think while the database is away.", thread_id="restart")
+    deployment.llm.wait_for_requests(1)
+    deployment.restart_postgres()
+    deployment.llm.release()
+    tenant.wait_for(message_id)
+    tenant.assert_whole()
+
+
+def test_messages_of_a_thread_are_answered_in_order_through_all_of_this(
+    deployment: Deployment, tenant: Tenant
+) -> None:
+    sent = [tenant.send(f"Number {number}.", thread_id="order") for number in range(8)]
+    for child in deployment.worker.children():
+        child.kill()
+    for message_id in sent:
+        tenant.wait_for(message_id)
+    tenant.assert_whole()
+    answered = tenant.rows(
+        "SELECT asked.id::text FROM memory_message reply"
+        " JOIN memory_message asked ON asked.id = reply.in_reply_to_id"
+        " WHERE asked.thread_id = 'order' ORDER BY reply.number"
+    )
+    assert [message_id for (message_id,) in answered] == sent
+
+
+def test_a_language_model_that_was_away_is_asked_again(
+    deployment: Deployment, tenant: Tenant
+) -> None:
+    deployment.llm.answers = [Answer("busy", 503)] * 4
+    message_id = tenant.send("Are you there?", thread_id="away")
+    assert tenant.wait_for(message_id)["reply"]["content"] == "Noted."
+    assert len(deployment.llm.requests) == 5
+    tenant.assert_whole()

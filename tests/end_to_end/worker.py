@@ -1,0 +1,77 @@
+"""The Celery worker, as in deploy/supervisord.conf, which can be told to die at any step.
+
+    python -m tests.end_to_end.worker DIRECTORY
+
+A file in the directory is called `before STEP` or `after STEP`. The first process that comes there
+takes the file away and kills itself with SIGKILL. The product knows nothing of this.
+"""
+
+import functools
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+# Every step of handle_message and of embed_and_store: module, function.
+STEPS = [
+    ("konstruct.orchestrator.outbox", "begin"),
+    ("konstruct.orchestrator.pipeline", "load_window"),
+    ("konstruct.orchestrator.pipeline", "recall_memories"),
+    ("konstruct.orchestrator.pipeline", "run_agent"),
+    ("konstruct.orchestrator.pipeline", "record_reply"),
+    ("konstruct.orchestrator.pipeline", "append_to_window"),
+    ("konstruct.orchestrator.pipeline", "finish"),
+    ("memory.outbox", "drain"),
+    ("memory.outbox", "index_messages"),
+    ("memory.outbox", "_store"),
+]
+# `after` one step is `before` the next one; these are all that differ.
+POINTS = [f"before {step}" for _, step in STEPS] + [
+    "after finish",
+    "after index_messages",
+    "after _store",
+]
+
+
+def breakable(module: Any, name: str, directory: Path) -> None:
+    """Put the two points around a function."""
+    function: Callable[..., Any] = getattr(module, name)
+
+    @functools.wraps(function)
+    def step(*args: Any, **kwargs: Any) -> Any:
+        die_if_told(directory / f"before {name}")
+        result = function(*args, **kwargs)
+        die_if_told(directory / f"after {name}")
+        return result
+
+    setattr(module, name, step)
+
+
+def die_if_told(order: Path) -> None:
+    """Obey the order, if there is one that nobody has obeyed yet."""
+    try:
+        order.rename(order.with_suffix(".obeyed"))
+    except FileNotFoundError:
+        return
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def main() -> None:
+    """Run the worker."""
+    import importlib
+
+    from konstruct.celery import app
+
+    app.loader.import_default_modules()
+    for module, name in STEPS:
+        breakable(importlib.import_module(module), name, Path(sys.argv[1]))
+    app.worker_main(
+        ["--quiet", "worker", "--queues", "replies,embeddings", "--pool", "prefork",
+         "--concurrency", "2", "--without-gossip", "--without-mingle", "--loglevel", "INFO"]
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
