@@ -6,14 +6,15 @@ Konstruct: `ContextManager.compile_working_context` for a user with 20 recent tu
 messages and facts: window, recall, facts, and the cut to the budget; as `konstruct_app` with
 policies on. LangGraph: its PostgresSaver gets a thread with the same turns, and its PostgresStore
 searches the same messages by the same model's vectors (HNSW, its default); no policies, and nothing
-is compiled. Both embed each question once; every question is asked of both in turn.
+is compiled. Both need each question's vector once: it is timed once, handed to LangGraph's search,
+and counted in both sums. Every question is asked of both in turn.
 """
 
 import argparse
 import contextlib
 import random
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
@@ -40,6 +41,17 @@ def main() -> None:
         fill(tenant_id, agent_id, arguments.stored, arguments.facts)
         fill_langgraph(tenant_id, agent_id, saver, peer)
         compare(tenant_id, agent_id, saver, peer, arguments.prompts)
+
+
+# The vectors of questions, which LangGraph's store takes from here.
+known: dict[str, list[float]] = {}
+
+
+def embed_unless_known(texts: Sequence[str]) -> list[list[float]]:
+    """What LangGraph's store embeds with."""
+    from memory.embeddings import embed
+
+    return [known[text] for text in texts] if known.keys() >= set(texts) else embed(texts)
 
 
 def fill(tenant_id: UUID, agent_id: UUID, stored: int, facts: int) -> None:
@@ -121,6 +133,7 @@ def compare(tenant_id: UUID, agent_id: UUID, saver: Any, peer: Any, prompts: int
         assert len(compiled["messages"]) == RECENT
         window = watch.time("  window", partial(short_term.get_recent_messages, *scope))
         (vector,) = watch.time("  query embedding", partial(embeddings.embed, [question]))
+        known[question] = vector
         found = manager.gather(tenant_id, THREAD, question, **named)
         assert found.recalled is not None
         watch.seconds.setdefault("  recall", []).append(found.recalled.milliseconds / 1000)
@@ -133,16 +146,13 @@ def compare(tenant_id: UUID, agent_id: UUID, saver: Any, peer: Any, prompts: int
         assert len(checkpoint.checkpoint["channel_values"]["messages"]) == RECENT
         search = partial(peer.search, (str(agent_id), USER), query=question, limit=10)
         assert len(watch.time("  PostgresStore.search", search)) == 10
-    get_and_search = zip(
-        watch.seconds["  PostgresSaver.get_tuple"],
-        watch.seconds["  PostgresStore.search"],
-        strict=True,
-    )
     peers = {name: watch.seconds.pop(name) for name in [*watch.seconds] if "Postgres" in name}
+    peers["  query embedding"] = watch.seconds["  query embedding"]
+    whole = [sum(parts) for parts in zip(*peers.values(), strict=True)]
     print("Konstruct (each part timed by itself)")
     print_table(watch.seconds)
-    print("LangGraph (the search embeds the question too)")
-    print_table({"get_tuple + search": [sum(pair) for pair in get_and_search], **peers})
+    print("LangGraph")
+    print_table({"get_tuple + search": whole, **peers})
 
 
 def print_table(seconds: dict[str, list[float]]) -> None:
@@ -165,7 +175,6 @@ def langgraphs_own() -> Iterator[tuple[Any, Any]]:
     from psycopg.rows import dict_row
 
     from konstruct import embedded
-    from memory.embeddings import embed
 
     url = (
         embedded.database_url("owner")
@@ -184,7 +193,7 @@ def langgraphs_own() -> Iterator[tuple[Any, Any]]:
         ):
             saver = PostgresSaver(first)
             saver.setup()
-            index: Any = {"dims": 384, "embed": embed, "fields": ["text"]}
+            index: Any = {"dims": 384, "embed": embed_unless_known, "fields": ["text"]}
             peer = PostgresStore(second, index=index)
             peer.setup()
             yield saver, peer
