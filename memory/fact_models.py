@@ -95,9 +95,9 @@ class MemoryEntry(TenantModel):
                 opclasses=["vector_cosine_ops"],
             ),
             models.Index(
-                "tenant_id", "agent_id", "user_id", models.F("created_at").desc(), name="fact_scope"
+                fields=["tenant_id", "agent_id", "user_id", "-created_at"], name="fact_scope"
             ),
-            models.Index("tenant_id", models.F("created_at").desc(), name="fact_newest"),
+            models.Index(fields=["tenant_id", "-created_at"], name="fact_newest"),
             models.Index(
                 fields=["version_of", "valid_from"],
                 condition=models.Q(version_of__isnull=False),
