@@ -44,6 +44,8 @@ OUTBOX_TASK_LIMIT: Final = 1024
 OUTBOX_GRACE: Final = timedelta(seconds=5)
 OUTBOX_BACKOFF: Final = timedelta(seconds=5)
 OUTBOX_BACKOFF_MAX: Final = timedelta(hours=1)
+# A model that does not load is looked for again so often.
+OUTBOX_MODEL_PAUSE: Final = timedelta(minutes=1)
 # How long the sweeper leaves what it has enqueued alone, and how much it enqueues at once.
 SWEEP_PAUSE: Final = timedelta(seconds=15)
 SWEEP_LIMIT: Final = 512

@@ -17,6 +17,7 @@ from memory.conf import (
     OUTBOX_BACKOFF,
     OUTBOX_BACKOFF_MAX,
     OUTBOX_BATCH,
+    OUTBOX_MODEL_PAUSE,
     OUTBOX_TASK_LIMIT,
     SWEEP_LIMIT,
     SWEEP_PAUSE,
@@ -114,7 +115,7 @@ def _require_model() -> None:
         get_embedder()
     except EmbeddingModelError as error:
         PendingEmbedding.objects.workable().update(
-            last_error=_reason(error), due_at=Now() + OUTBOX_BACKOFF
+            last_error=_reason(error), due_at=Now() + OUTBOX_MODEL_PAUSE
         )
         raise
 

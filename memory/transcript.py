@@ -54,7 +54,7 @@ def record_message(
     message = Message(
         agent_id=uuid_argument("agent_id", agent_id),
         user_id=id_argument("user_id", user_id),
-        thread_id=text_argument("thread_id", thread_id),
+        thread_id=id_argument("thread_id", thread_id),
         channel=id_argument("channel", channel),
         role=role_argument(role),
         name=text_argument("name", name),

@@ -412,7 +412,7 @@ def test_a_worker_killed_in_the_middle_loses_and_doubles_nothing(
 
 
 def test_workers_killed_at_any_moment_lose_and_double_nothing(process_environment, tenant_a, say):
-    total = 400
+    total = 160
     for number in range(total):
         say(tenant_a.id, sentence(number))
     for moment in (0.0, 0.05):

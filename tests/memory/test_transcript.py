@@ -124,6 +124,8 @@ def test_an_earlier_time_is_kept(tenant_a):
         ({"content": "a\ud800"}, r"content holds half of a surrogate pair at 1: '\\ud800'"),
         ({"content": None}, "content=None is not text"),
         ({"thread_id": 7}, "thread_id=7 is not text"),
+        ({"thread_id": ""}, "thread_id='' is empty"),
+        ({"thread_id": "t" * 3000}, "is longer than 1024 bytes"),
         ({"channel": ""}, "channel='' is empty"),
         ({"role": "system"}, "role='system' is none of user, assistant"),
         ({"name": None}, "name=None is not text"),
