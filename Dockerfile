@@ -22,7 +22,7 @@ USER konstruct
 ENV PATH=/opt/konstruct/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \
-    HOST=0.0.0.0 \
+    KONSTRUCT_HOST=0.0.0.0 \
     PORT=8000
 EXPOSE 8000
 CMD ["python", "-m", "gunicorn", "--config", "deploy/gunicorn.conf.py"]

@@ -22,7 +22,7 @@ class AccessLogger(Logger):  # type: ignore[misc]  # gunicorn has no types
 
 
 wsgi_app = "konstruct.wsgi:application"
-bind = f"{os.environ.get('HOST', '127.0.0.1')}:{os.environ.get('PORT', '8000')}"
+bind = f"{os.environ.get('KONSTRUCT_HOST', '127.0.0.1')}:{os.environ.get('PORT', '8000')}"
 workers = 2
 worker_class = "gthread"
 # Most requests wait: for Postgres, or with ?wait= for a reply.

@@ -90,7 +90,7 @@ class Processes:
         self._logs.mkdir(mode=0o700, exist_ok=True)
         self._environment = {
             **os.environ,
-            "HOST": host,
+            "KONSTRUCT_HOST": host,
             "PORT": str(port),
             "KONSTRUCT_DB_ROLE": "app",
             "KONSTRUCT_LOGS": str(self._logs),

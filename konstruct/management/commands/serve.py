@@ -26,7 +26,7 @@ class Command(KonstructCommand):
         )
         parser.add_argument(
             "--host",
-            default=os.environ.get("HOST", "127.0.0.1"),
+            default=os.environ.get("KONSTRUCT_HOST", "127.0.0.1"),
             help="Address to listen at; 0.0.0.0 is reachable from other machines (default: "
             "127.0.0.1).",
         )
