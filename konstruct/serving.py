@@ -125,8 +125,8 @@ class Processes:
         """End all processes: in order, or at once when a second signal says so."""
         for number in ENDING_SIGNALS:
             signal.signal(number, lambda *_: self._supervisord.kill())
-        ours = psutil.Process(self._supervisord.pid)
         with contextlib.suppress(psutil.NoSuchProcess):
+            ours = psutil.Process(self._supervisord.pid)
             everything = [ours, *ours.children(recursive=True)]
             self._supervisord.terminate()
             end(everything, seconds=STOP_SECONDS)
