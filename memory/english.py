@@ -70,8 +70,16 @@ TIME_WORDS = _words(
 )
 
 # Whom a question speaks of, in a conversation between a user and an agent.
-I_WORDS = _words("i me my mine myself")
+I_WORDS = _words("i me my mine myself we us our ours ourselves")
 YOU_WORDS = _words("you your yours yourself")
+
+# A sentence that begins so, and ends without a mark, asks something: people are in a hurry.
+QUESTION_WORDS = _words(
+    """
+    who whom whose what which when where why how do does did is are was were am has have had
+    can could will would shall should may might must
+    """
+)
 
 # A question that asks when.
 WHEN = re.compile(

@@ -253,7 +253,7 @@ class IndexedMessage(TenantModel):
 
     message_number = models.BigIntegerField(primary_key=True, help_text="Message.number")
     scope_id = models.BigIntegerField(help_text="Scope.id")
-    message_id = models.UUIDField(help_text="Message.id")
+    message_id = models.UUIDField(unique=True, help_text="Message.id")
     session = models.BigIntegerField(help_text="Hash of the thread and the day.")
     created_at = models.DateTimeField(help_text="When it was said.")
     subject = models.BigIntegerField(help_text="Hash of the first word of the speaker's name.")

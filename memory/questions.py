@@ -2,11 +2,43 @@
 
 from dataclasses import dataclass
 
+import regex
+
 from memory import lexical
-from memory.english import I_WORDS, STOP_WORDS, WHEN, YOU_WORDS
+from memory.chunking import MIN_WORDS, count_words, split_sentences
+from memory.english import I_WORDS, QUESTION_WORDS, STOP_WORDS, WHEN, YOU_WORDS
 
 # Of a pasted page, its beginning and its end are the question.
 MAX_TERMS = 64
+
+_CLOSING = r"""["'”’»)\]」』）]*$"""
+_ASKS = regex.compile(rf"(?:[?？؟⁇\u037e]|か[。｡]?){_CLOSING}")
+_SAYS = regex.compile(rf"[.!…。！｡]{_CLOSING}")
+_WORD = regex.compile(r"\p{L}[\p{L}\p{M}\p{N}'’]*")
+
+
+def is_question(text: str) -> bool:
+    """Whether the text asks something and says nothing: every sentence of it is a question."""
+    sentences = [s for s in split_sentences(text) if count_words(s) >= MIN_WORDS]
+    return all(_is_question(sentence) for sentence in sentences or [text.strip()])
+
+
+def _is_question(sentence: str) -> bool:
+    if _ASKS.search(sentence):
+        return True
+    return not _SAYS.search(sentence) and next(iter(lexical.words(sentence)), "") in QUESTION_WORDS
+
+
+def proper_names(text: str) -> list[str]:
+    """The lexemes of what is written as a name is: with a capital, and not because a sentence
+    begins there."""
+    names = [
+        lexical.lexemes(word)[:1]
+        for sentence in split_sentences(text)
+        for word in _WORD.findall(sentence)[1:]
+        if word[0].isupper() and not word.isupper()
+    ]
+    return list(dict.fromkeys(name for found in names for name in found))
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +46,9 @@ class Question:
     """A query, taken apart."""
 
     terms: list[int]
-    """Hashes of its lexemes, each once."""
+    """Hashes of its lexemes, each once, and of whose words it asks for."""
+    said_terms: list[int]
+    """Those of them that are words."""
     names: list[int]
     """Hashes of its words that may be names of speakers."""
     names_user: bool
@@ -22,6 +56,10 @@ class Question:
     names_agent: bool
     """It speaks of the agent: "you", "your"."""
     asks_when: bool
+    is_question: bool
+    proper_names: list[int]
+    """Hashes of its lexemes that are written as names are."""
+    words: int
 
     @classmethod
     def of(cls, query: str) -> "Question":
@@ -30,17 +68,23 @@ class Question:
         lexemes = list(dict.fromkeys(lexical.lexemes(query)))
         if len(lexemes) > MAX_TERMS:
             lexemes = lexemes[: MAX_TERMS // 2] + lexemes[-MAX_TERMS // 2 :]
+        said_terms = [lexical.lexeme_hash(lexeme) for lexeme in lexemes]
         names_user = not I_WORDS.isdisjoint(words)
         names_agent = not YOU_WORDS.isdisjoint(words)
-        if names_user:
-            lexemes.append(lexical.SPOKEN_BY["user"])
-        if names_agent:
-            lexemes.append(lexical.SPOKEN_BY["assistant"])
+        spoken_by = [
+            lexical.SPOKEN_BY[role]
+            for role, named in (("user", names_user), ("assistant", names_agent))
+            if named
+        ]
         names = list(dict.fromkeys(word for word in words if word not in STOP_WORDS))
         return cls(
-            terms=[lexical.lexeme_hash(lexeme) for lexeme in lexemes],
+            terms=[*said_terms, *map(lexical.lexeme_hash, spoken_by)],
+            said_terms=said_terms,
             names=[lexical.lexeme_hash(name) for name in names[:MAX_TERMS]],
             names_user=names_user,
             names_agent=names_agent,
             asks_when=bool(WHEN.search(query)),
+            is_question=is_question(query),
+            proper_names=[lexical.lexeme_hash(n) for n in proper_names(query)[:MAX_TERMS]],
+            words=count_words(query),
         )

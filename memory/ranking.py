@@ -1,9 +1,10 @@
-"""The one statement of a recall: every sign of a scope's messages, and the best with their text.
+"""The statements of a recall: every sign of a scope's messages, and the best with their text.
 
-A scope of up to WHOLE_SCOPE messages is weighed as a whole. In a larger one candidates come first:
-the best by the rarest of the question's words, the nearest by HNSW, and the turns around them; then
-those are weighed as in a small scope. The switch is a bounded count in the statement itself; what
-belongs to the other way is not executed (a filter without columns is tested once, before the scan).
+A scope of up to WHOLE_SCOPE messages is weighed as a whole, by one statement that first counts, no
+further than it must, and does nothing else where there are more. A larger one is known to be large
+from then on and has a statement of its own: candidates come first, the best by the rarest of the
+question's words, the nearest by HNSW, and the turns around both; then those are weighed in the same
+way. Either is one round trip.
 
 Fences, each against a plan that was seen (docs/decisions has them):
 - MATERIALIZED: a one-row CTE in a cross join was inlined and computed for every row.
@@ -12,6 +13,7 @@ Fences, each against a plan that was seen (docs/decisions has them):
 - CASE around the scope's columns: HNSW is the only index that knows the order, and an opaque
   condition passes for half of the rows, so that neither statistics nor their lack lead elsewhere.
 - `= ANY (ARRAY(SELECT …))`: a join with the terms became a merge join over the whole scope.
+- One statement for both sizes was planned for 3.5 ms, longer than it took to run.
 
 Values are bound on the client's side (Django's default), so that the planner sees them.
 """
@@ -20,90 +22,78 @@ from typing import Final
 
 # Messages that are all weighed: 20 ms at the limit, where candidates would take 13.
 WHOLE_SCOPE: Final = 5_000
-# In a larger scope, candidates of either kind. The turns around them come in addition.
+# In a larger scope, candidates by words, and pieces by HNSW, of which a message has two or three.
 CANDIDATES: Final = 60
-# HNSW gives pieces, of which a message has two or three.
 CANDIDATE_PIECES: Final = 100
+HNSW_EF_SEARCH: Final = 100
 # The words that lead to candidates: the rarest, up to this many messages that hold them together.
 CANDIDATE_POSTINGS: Final = 3_000
-# Counting ends here; a word or a scope beyond it is as common or as large as any.
-MOST_COUNTED_WORD: Final = 5_000
-MOST_COUNTED_SCOPE: Final = 10_000
-HNSW_EF_SEARCH: Final = 100
+# A word is counted up to here, against a large scope taken to be of this size: what is more common
+# than that tells little, and counting on would take longer than the rest.
+MOST_COUNTED: Final = 3_000
+LARGE_SCOPE: Final = 10_000
 
 LIMITS: Final = {
     "whole_scope": WHOLE_SCOPE,
     "candidates": CANDIDATES,
     "candidate_pieces": CANDIDATE_PIECES,
     "candidate_postings": CANDIDATE_POSTINGS,
-    "most_counted_word": MOST_COUNTED_WORD,
-    "most_counted_scope": MOST_COUNTED_SCOPE,
+    "most_counted": MOST_COUNTED,
+    "large_scope": LARGE_SCOPE,
     "ef_search": str(HNSW_EF_SEARCH),
 }
 
-_SCOPE = """
+_ENTRY_COLUMNS = """message_number, message_id, session, created_at, words, has_time,
+           subject = ANY (%(names)s::bigint[])
+           OR CASE WHEN by_user THEN %(names_user)s ELSE %(names_agent)s END AS named"""
+
+_WHOLE = """
 bounded AS MATERIALIZED (
-    SELECT count(*) AS counted, count(*) <= %(whole_scope)s AS whole FROM (
+    SELECT count(*)::float8 AS messages, count(*) <= %(whole_scope)s AS whole FROM (
         SELECT FROM memory_indexedmessage WHERE scope_id = %(scope)s {until}
         LIMIT %(whole_scope)s + 1
     ) AS few
-), size AS MATERIALIZED (
-    SELECT CASE WHEN whole THEN counted ELSE (
-        SELECT count(*) FROM (
-            SELECT FROM memory_indexedmessage WHERE scope_id = %(scope)s
-            LIMIT %(most_counted_scope)s
-        ) AS few
-    ) END::float8 AS messages
-    FROM bounded
-), scope AS MATERIALIZED (
-    SELECT messages, messages + %(prior)s AS idf_messages, ln(1 + messages + %(prior)s) AS norm
-    FROM size
-)"""
-
-_TERMS = """
-whole_posting AS MATERIALIZED (
+), posting AS MATERIALIZED (
     SELECT h, message_number, w, own FROM memory_posting
     WHERE scope_id = %(scope)s AND h = ANY (%(terms)s::bigint[]) AND (SELECT whole FROM bounded)
       {posting_until}
-), rarity AS MATERIALIZED (
-    SELECT h, df, sum(df) OVER (ORDER BY df, h) AS cumulated
+), counted AS (
+    SELECT h, count(*) FILTER (WHERE own)::float8 AS df FROM posting GROUP BY h
+), entry AS MATERIALIZED (
+    SELECT {entry_columns}
+    FROM memory_indexedmessage
+    WHERE scope_id = %(scope)s {until} AND (SELECT whole FROM bounded)
+), piece AS (
+    SELECT message_id, 1 - (embedding <=> %(vector)s::vector) AS cosine
+    FROM memory_conversationembedding
+    WHERE tenant_id = %(tenant)s::uuid AND agent_id = %(agent)s::uuid AND user_id = %(user)s
+      AND embedding_model = %(model)s AND message_id IS NOT NULL AND (SELECT whole FROM bounded)
+    OFFSET 0
+)"""
+
+_LARGE = """
+bounded AS MATERIALIZED (
+    SELECT %(large_scope)s::float8 AS messages
+), counted AS MATERIALIZED (
+    SELECT h, df, sum(df) OVER (ORDER BY df, h) <= %(candidate_postings)s AS rare
     FROM unnest(%(terms)s::bigint[]) AS asked (h), LATERAL (
         SELECT count(*)::float8 AS df FROM (
             SELECT FROM memory_posting AS posting
             WHERE scope_id = %(scope)s AND posting.h = asked.h AND own
-            LIMIT %(most_counted_word)s
+            LIMIT %(most_counted)s
         ) AS few
-    ) AS counted
-    WHERE (SELECT NOT whole FROM bounded)
-), term AS MATERIALIZED (
-    SELECT h, ln(1 + (idf_messages - df + .5::float8) / (df + .5::float8)) AS idf
-    FROM (
-        SELECT h, count(*) FILTER (WHERE own)::float8 AS df FROM whole_posting GROUP BY h
-        UNION ALL
-        SELECT h, df FROM rarity WHERE df > 0
-    ) AS counted, scope
-), question AS MATERIALIZED (
-    SELECT messages, norm, unknown / greatest(known + unknown, 1e-9::float8) AS unknown,
-           greatest(known + unknown, 1e-9::float8) AS idf
-    FROM scope,
-         (SELECT coalesce(sum(idf), 0) AS known, count(*) AS found FROM term) AS found,
-         LATERAL (SELECT (cardinality(%(terms)s::bigint[]) - found)
-                         * ln(1 + (idf_messages + .5::float8) / .5::float8) AS unknown) AS rest
-)"""
-
-_CANDIDATES = """
-walk AS MATERIALIZED (
-    SELECT set_config('hnsw.iterative_scan', 'relaxed_order', true) IS NOT NULL
-           AND set_config('hnsw.ef_search', %(ef_search)s, true) IS NOT NULL AS ready
-    FROM bounded WHERE NOT whole
+    ) AS bounded
+    WHERE df > 0
 ), rare_posting AS MATERIALIZED (
-    SELECT h, message_number, w, own FROM memory_posting
-    WHERE scope_id = %(scope)s AND h = ANY (ARRAY(
-        SELECT h FROM rarity WHERE df > 0 AND cumulated <= %(candidate_postings)s
-    )) {posting_until}
+    SELECT h, message_number, w FROM memory_posting
+    WHERE scope_id = %(scope)s AND h = ANY (ARRAY(SELECT h FROM counted WHERE rare))
+      {posting_until}
 ), by_words AS MATERIALIZED (
     SELECT message_number FROM rare_posting JOIN term USING (h)
     GROUP BY message_number ORDER BY sum(w * idf) DESC LIMIT %(candidates)s
+), walk AS MATERIALIZED (
+    SELECT set_config('hnsw.iterative_scan', 'relaxed_order', true) IS NOT NULL
+           AND set_config('hnsw.ef_search', %(ef_search)s, true) IS NOT NULL AS ready
 ), by_vector AS MATERIALIZED (
     SELECT message_id FROM memory_conversationembedding AS piece
     WHERE (SELECT ready FROM walk)
@@ -114,73 +104,66 @@ walk AS MATERIALIZED (
     ORDER BY embedding <=> %(vector)s::vector
     LIMIT %(candidate_pieces)s
 ), candidate AS MATERIALIZED (
-    SELECT message_number, session, created_at FROM memory_indexedmessage
-    WHERE scope_id = %(scope)s AND message_number = ANY (ARRAY(
-        SELECT message_number FROM by_words
-        UNION
-        SELECT number FROM memory_message WHERE id = ANY (ARRAY(SELECT message_id FROM by_vector))
-    ))
-), around AS MATERIALIZED (
-    SELECT message_number FROM candidate
+    SELECT * FROM memory_indexedmessage
+    WHERE message_number = ANY (ARRAY(SELECT message_number FROM by_words))
+      AND scope_id = %(scope)s
     UNION
-    SELECT turn.message_number FROM candidate, LATERAL (
-        (SELECT message_number FROM memory_indexedmessage AS before
-         WHERE scope_id = %(scope)s AND before.session = candidate.session
-           AND (before.created_at, before.message_number)
-               < (candidate.created_at, candidate.message_number)
-         ORDER BY before.created_at DESC, before.message_number DESC LIMIT 1)
+    SELECT * FROM memory_indexedmessage
+    WHERE message_id = ANY (ARRAY(SELECT message_id FROM by_vector)) AND scope_id = %(scope)s
+), entry AS MATERIALIZED (
+    SELECT DISTINCT ON (message_number) {entry_columns}
+    FROM (
+        SELECT * FROM candidate
         UNION ALL
-        (SELECT message_number FROM memory_indexedmessage AS after
-         WHERE scope_id = %(scope)s AND after.session = candidate.session
-           AND (after.created_at, after.message_number)
-               > (candidate.created_at, candidate.message_number)
-         ORDER BY after.created_at, after.message_number LIMIT 1)
-    ) AS turn
+        SELECT turn.* FROM candidate, LATERAL (
+            (SELECT * FROM memory_indexedmessage AS before
+             WHERE scope_id = %(scope)s AND before.session = candidate.session
+               AND (before.created_at, before.message_number)
+                   < (candidate.created_at, candidate.message_number)
+             ORDER BY before.created_at DESC, before.message_number DESC LIMIT 1)
+            UNION ALL
+            (SELECT * FROM memory_indexedmessage AS after
+             WHERE scope_id = %(scope)s AND after.session = candidate.session
+               AND (after.created_at, after.message_number)
+                   > (candidate.created_at, candidate.message_number)
+             ORDER BY after.created_at, after.message_number LIMIT 1)
+        ) AS turn
+    ) AS around
+    WHERE true {until}
+    ORDER BY message_number
+), posting AS (
+    SELECT h, message_number, w FROM rare_posting
+    UNION ALL
+    SELECT h, message_number, w FROM memory_posting
+    WHERE scope_id = %(scope)s AND h = ANY (ARRAY(SELECT h FROM counted WHERE NOT rare))
+      AND message_number = ANY (ARRAY(SELECT message_number FROM entry))
+), piece AS (
+    SELECT message_id, 1 - (embedding <=> %(vector)s::vector) AS cosine
+    FROM memory_conversationembedding
+    WHERE message_id = ANY (ARRAY(SELECT message_id FROM entry)) AND embedding_model = %(model)s
+    OFFSET 0
 )"""
 
-_EVIDENCE = """
-entry AS MATERIALIZED (
-    SELECT message_number, message_id, session, created_at, words, has_time,
-           subject = ANY (%(names)s::bigint[])
-           OR CASE WHEN by_user THEN %(names_user)s ELSE %(names_agent)s END AS named
-    FROM (
-        SELECT * FROM memory_indexedmessage
-        WHERE scope_id = %(scope)s {until} AND (SELECT whole FROM bounded)
-        UNION ALL
-        SELECT * FROM memory_indexedmessage
-        WHERE message_number = ANY (ARRAY(SELECT message_number FROM around))
-          AND scope_id = %(scope)s {until}
-    ) AS weighed
+_QUESTION = """
+term AS MATERIALIZED (
+    SELECT h, ln(1 + (messages + %(prior)s - df + .5::float8) / (df + .5::float8)) AS idf
+    FROM counted, bounded
+), question AS MATERIALIZED (
+    SELECT messages, ln(1 + messages + %(prior)s) AS norm,
+           unknown / greatest(known + unknown, 1e-9::float8) AS unknown,
+           greatest(known + unknown, 1e-9::float8) AS idf
+    FROM bounded,
+         (SELECT coalesce(sum(idf), 0) AS known, count(*) AS found FROM term) AS found,
+         LATERAL (
+             SELECT (cardinality(%(terms)s::bigint[]) - found)
+                    * ln(1 + (messages + %(prior)s + .5::float8) / .5::float8) AS unknown
+         ) AS rest
 ), lexical AS MATERIALIZED (
     SELECT message_number, sum(w * idf) AS lexical, sum(idf) AS covered
-    FROM (
-        SELECT h, message_number, w FROM whole_posting
-        UNION ALL
-        SELECT h, message_number, w FROM rare_posting
-        UNION ALL
-        SELECT h, message_number, w FROM memory_posting
-        WHERE scope_id = %(scope)s
-          AND h = ANY (ARRAY(SELECT h FROM rarity WHERE cumulated > %(candidate_postings)s))
-          AND message_number = ANY (ARRAY(SELECT message_number FROM around))
-    ) AS posting
-    JOIN term USING (h)
+    FROM posting JOIN term USING (h)
     GROUP BY message_number
 ), dense AS MATERIALIZED (
-    SELECT message_id, max(cosine) AS cosine
-    FROM (
-        SELECT message_id, 1 - (embedding <=> %(vector)s::vector) AS cosine
-        FROM memory_conversationembedding
-        WHERE tenant_id = %(tenant)s::uuid AND agent_id = %(agent)s::uuid AND user_id = %(user)s
-          AND embedding_model = %(model)s AND message_id IS NOT NULL
-          AND (SELECT whole FROM bounded)
-        UNION ALL
-        SELECT message_id, 1 - (embedding <=> %(vector)s::vector) AS cosine
-        FROM memory_conversationembedding
-        WHERE message_id = ANY (ARRAY(SELECT message_id FROM entry, bounded WHERE NOT whole))
-          AND embedding_model = %(model)s
-        OFFSET 0
-    ) AS piece
-    GROUP BY message_id
+    SELECT message_id, max(cosine) AS cosine FROM piece GROUP BY message_id
 )"""
 
 _RANKING = """
@@ -219,15 +202,18 @@ named AS MATERIALIZED (
     ORDER BY score DESC, message_number DESC
     LIMIT %(limit)s
 )
-SELECT message.id, message.external_id, message.thread_id, message.role, message.name,
+SELECT {whole} AS whole, message.id, message.external_id, message.thread_id, message.role,
+       message.name,
        message.content, message.created_at, score, cosine, best.lexical, coverage, session_base,
        previous, following, subject, words, has_time, unknown, messages,
        {neighbours} AS neighbours
-FROM best, question, LATERAL (
-    SELECT * FROM memory_message WHERE id = best.message_id OFFSET 0
-) AS message
-WHERE message.tenant_id = %(tenant)s::uuid AND message.agent_id = %(agent)s::uuid
-  AND message.user_id = %(user)s
+FROM question LEFT JOIN (
+    best JOIN LATERAL (
+        SELECT * FROM memory_message WHERE id = best.message_id OFFSET 0
+    ) AS message
+    ON message.tenant_id = %(tenant)s::uuid AND message.agent_id = %(agent)s::uuid
+       AND message.user_id = %(user)s
+) ON true
 ORDER BY score DESC, message.number DESC
 """
 
@@ -253,12 +239,16 @@ _SAME_THREAD = """turn.agent_id = message.agent_id AND turn.user_id = message.us
          AND turn.thread_id = message.thread_id"""
 
 
-def ranking_sql(*, until: bool, neighbours: bool) -> str:
+def ranking_sql(*, large: bool, until: bool, neighbours: bool) -> str:
     """The statement that ranks a scope's messages.
 
+    It always gives a row: where there is nothing, or a scope that is not `large` has more than
+    WHOLE_SCOPE messages (`whole` is false then), one without a message.
+
     Args:
-        until: as of a moment, %(at)s: nothing that was said later is seen or counted. (Of a large
-            scope's words the later ones are counted, which moves every message's score alike.)
+        large: by candidates.
+        until: as of a moment, %(at)s: nothing that was said later is seen or counted. (Of a
+            large scope's words the later ones are counted, which moves all scores alike.)
         neighbours: with so many turns, %(neighbours)s, before and after each.
     """
     moments = {
@@ -274,5 +264,9 @@ def ranking_sql(*, until: bool, neighbours: bool) -> str:
         turns = _NEIGHBOURS.format(
             same_thread=_SAME_THREAD, until="AND turn.created_at <= %(at)s" if until else ""
         )
-    parts = (_SCOPE, _TERMS, _CANDIDATES, _EVIDENCE, _RANKING)
-    return "WITH " + ", ".join(part.format(**moments, neighbours=turns) for part in parts)
+    evidence = (_LARGE if large else _WHOLE).format(**moments, entry_columns=_ENTRY_COLUMNS)
+    ranking = _RANKING.format(
+        whole="true" if large else "(SELECT whole FROM bounded)", neighbours=turns
+    )
+    # RECURSIVE only lets the parts stand in the order in which they are read.
+    return f"WITH RECURSIVE {evidence}, {_QUESTION}, {ranking}"

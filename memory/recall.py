@@ -34,6 +34,9 @@ MAX_CUT = 20
 # Words are as rare as if so many other messages, without any of them, had been said before: in the
 # first days of a conversation every word would be common, and nothing could be told from anything.
 PRIOR_MESSAGES = 300
+# Scopes that this process knows to be large; one that it has forgotten costs a round trip.
+MAX_LARGE_SCOPES = 100_000
+_large_scopes: set[tuple[UUID, int]] = set()
 
 Reason = Literal["excluded", "below the gate", "over top_k"]
 
@@ -127,7 +130,8 @@ def recall(
 ) -> RecallResult:
     """Find what was said before that answers `query`.
 
-    Given the query's vector it is one round trip to Postgres.
+    Given the query's vector it is one round trip to Postgres, but for a process' first recall in a
+    large scope, which takes two.
 
     Args:
         policy: how much, how sure, by which signs; by default DEFAULT_POLICY.
@@ -181,13 +185,8 @@ def recall(
         "limit": policy.top_k + MAX_CUT + len(excluded),
         "neighbours": policy.neighbours,
     }
-    with known_tenant(tenant_id) as tenant, connection.cursor() as cursor:
-        cursor.execute(
-            ranking_sql(until=at is not None, neighbours=policy.neighbours > 0),
-            {**values, "tenant": tenant},
-        )
-        columns = [column.name for column in cursor.description]
-        rows = [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
+    with known_tenant(tenant_id) as tenant:
+        rows = _ranked(tenant, {**values, "tenant": tenant})
     hits, cut = _decide(rows, policy, frozenset(excluded), asks_when=question.asks_when)
     return RecallResult(
         query=query,
@@ -201,6 +200,31 @@ def recall(
 
 
 arecall = asynchronous(recall)
+
+
+def _ranked(tenant: UUID, values: dict[str, Any]) -> list[dict[str, Any]]:
+    """The best of the scope, best first; one round trip, but for the first of a large scope."""
+    key = (tenant, values["scope"])
+    # As of an earlier moment a large scope may have been small.
+    large = values["at"] is None and key in _large_scopes
+    rows = _fetch(values, large=large)
+    if not rows[0]["whole"]:
+        if values["at"] is None:
+            _large_scopes.add(key)
+            if len(_large_scopes) > MAX_LARGE_SCOPES:
+                _large_scopes.pop()
+        rows = _fetch(values, large=True)
+    return [row for row in rows if row["id"] is not None]
+
+
+def _fetch(values: dict[str, Any], *, large: bool) -> list[dict[str, Any]]:
+    statement = ranking_sql(
+        large=large, until=values["at"] is not None, neighbours=values["neighbours"] > 0
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values)
+        columns = [column.name for column in cursor.description]
+        return [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
 
 
 def _decide(

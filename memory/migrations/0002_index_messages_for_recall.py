@@ -24,7 +24,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("scope_id", models.BigIntegerField(help_text="Scope.id")),
-                ("message_id", models.UUIDField(help_text="Message.id")),
+                ("message_id", models.UUIDField(unique=True, help_text="Message.id")),
                 ("session", models.BigIntegerField(help_text="Hash of the thread and the day.")),
                 ("created_at", models.DateTimeField(help_text="When it was said.")),
                 (

@@ -117,16 +117,17 @@ class Tenant:
     def wait_for(self, message_id: str, seconds: float = PATIENCE) -> dict[str, Any]:
         """Return the message when it is answered; fail if it is not."""
         deadline = time.monotonic() + seconds
+        document: dict[str, Any] = {}
         with self.client() as client:
             while True:
                 with contextlib.suppress(httpx.TransportError):
                     response = client.get(f"/api/v1/messages/{message_id}/?wait=5")
                     if response.status_code == 200:
-                        document: dict[str, Any] = response.json()
+                        document = response.json()
                         if document["status"] != "queued":
                             assert document["status"] == "answered", document
                             return document
-                assert time.monotonic() < deadline, f"{message_id} was not answered"
+                assert time.monotonic() < deadline, f"not answered: {document or message_id}"
 
     def rows(self, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
         """Return the rows of a query inside the tenant, as the application's role."""

@@ -1,59 +1,358 @@
-"""Recall: what was said is found, by whom it was said, and nothing else is."""
+"""Recall: what was said is found, whoever else said what, and nothing is made of nothing."""
 
-from datetime import UTC, datetime, timedelta
-from uuid import UUID
+import json
+from datetime import datetime, timedelta
+from uuid import UUID, uuid4
 
-from django.db import transaction
+import pytest
+from asgiref.sync import async_to_sync
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
-from memory.indexing import index_messages
-from memory.models import Message
+from memory import ranking
+from memory import recall as recall_module
+from memory.embeddings import embed
+from memory.exceptions import InvalidArgument
 from memory.policy import RecallPolicy
-from memory.recall import recall
-from memory.transcript import record_message
-from tenants.context import tenant_scope
+from memory.recall import MAX_CUT, Hit, RecallResult, arecall, recall
+from tenants.exceptions import UnknownTenant
 from tenants.models import Tenant
+from tests.memory.said import AGENT, START, say
 
-AGENT = UUID("0a000000-0000-4000-8000-000000000001")
-START = datetime(2024, 3, 4, 9, tzinfo=UTC)
 UNGATED = RecallPolicy(gate=False)
+SMALL_TALK = (
+    "I had soup for lunch today.",
+    "The train to work was late again this morning.",
+    "My neighbour is repainting his garage.",
+    "We watched an old western on television.",
+    "The supermarket has run out of oat milk.",
+    "I should really clean the windows soon.",
+    "There was a long queue at the post office.",
+    "My laptop battery hardly lasts two hours.",
+    "They are digging up the street in front of our house.",
+    "I forgot my umbrella at the dentist.",
+)
 
 
-def say(
-    tenant: Tenant,
-    *texts: str,
-    user: str = "ann",
-    agent: UUID = AGENT,
-    thread: str = "t",
-    start: datetime = START,
-    role: str = "user",
-    name: str = "Ann",
-) -> list[Message]:
-    """Record and index turns, a minute apart."""
-    messages = [
-        record_message(
-            tenant_id=tenant.id,
-            agent_id=agent,
-            user_id=user,
-            thread_id=thread,
-            channel="rest",
-            role=role,
-            name=name,
-            content=text,
-            created_at=start + timedelta(minutes=minute),
-        )[0]
-        for minute, text in enumerate(texts)
-    ]
-    with tenant_scope(tenant.id), transaction.atomic():
-        index_messages(messages)
-    return messages
+@pytest.fixture
+def by_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every scope is large."""
+    monkeypatch.setitem(ranking.LIMITS, "whole_scope", 0)
+    monkeypatch.setattr(recall_module, "_large_scopes", set())
+
+
+def contents(result: RecallResult) -> list[str]:
+    return [hit.content for hit in result.hits]
+
+
+def statements(queries: CaptureQueriesContext) -> list[str]:
+    """What was sent, without the savepoints that the test's own transaction asks for."""
+    sent = [query["sql"] for query in queries.captured_queries]
+    return [sql for sql in sent if "SAVEPOINT" not in sql]
 
 
 def test_finds_the_message_that_answers(tenant_a: Tenant) -> None:
-    messages = say(
-        tenant_a,
-        "My sister Zoe moved to Lisbon last spring.",
-        "I had soup for lunch today.",
-        "The train to work was late again.",
+    say(tenant_a, *SMALL_TALK)
+    answer, *_ = say(tenant_a, "My sister Zoe moved to Lisbon last spring.", thread="other")
+    result = recall(tenant_a.id, AGENT, "ann", "Which city did my sister move to?")
+    assert result.hits[0].message_id == answer.id
+    assert result.hits[0].content == "My sister Zoe moved to Lisbon last spring."
+    assert result.hits[0].probability >= RecallPolicy().open_at
+    assert result.abstained is False
+
+
+def test_nothing_is_made_of_nothing(tenant_a: Tenant) -> None:
+    say(tenant_a, *SMALL_TALK)
+    result = recall(tenant_a.id, AGENT, "ann", "Who composed the opera about the flying Dutchman?")
+    assert result.hits == ()
+    assert result.abstained is True
+    assert {cut.reason for cut in result.cut} == {"below the gate"}
+
+
+def test_without_the_gate_the_best_are_given_whatever_they_are_worth(tenant_a: Tenant) -> None:
+    say(tenant_a, *SMALL_TALK)
+    result = recall(tenant_a.id, AGENT, "ann", "Who composed the opera?", policy=UNGATED)
+    assert len(result.hits) == 10
+    scores = [hit.score for hit in result.hits]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_an_empty_scope_gives_nothing(tenant_a: Tenant) -> None:
+    result = recall(tenant_a.id, AGENT, "nobody", "Where does my sister live?")
+    assert (result.hits, result.cut, result.abstained) == ((), (), True)
+
+
+def test_agents_users_and_tenants_do_not_share_memories(tenant_a: Tenant, tenant_b: Tenant) -> None:
+    secret = "My sister Zoe moved to Lisbon."
+    say(tenant_a, secret)
+    for tenant, agent, user in (
+        (tenant_a, AGENT, "bob"),
+        (tenant_a, uuid4(), "ann"),
+        (tenant_b, AGENT, "ann"),
+    ):
+        result = recall(tenant.id, agent, user, secret, policy=UNGATED)
+        assert (result.hits, result.cut) == ((), ())
+    assert contents(recall(tenant_a.id, AGENT, "ann", secret, policy=UNGATED)) == [secret]
+
+
+def test_a_message_is_one_result_by_its_best_sentence(tenant_a: Tenant) -> None:
+    text = "I like tea a lot. My sister lives in Lisbon. The weather is quite mild."
+    say(tenant_a, text)
+    assert contents(recall(tenant_a.id, AGENT, "ann", "my sister in Lisbon")) == [text]
+
+
+def test_the_end_of_a_long_message_is_found(tenant_a: Tenant) -> None:
+    say(tenant_a, *SMALL_TALK)
+    text = " ".join([*SMALL_TALK * 20, "My sister Zoe moved to Lisbon last spring."])
+    message, *_ = say(tenant_a, text, thread="long")
+    result = recall(tenant_a.id, AGENT, "ann", "Which city did my sister move to?")
+    assert result.hits[0].message_id == message.id
+
+
+def test_scripts_without_spaces_are_found(tenant_a: Tenant) -> None:
+    say(tenant_a, *SMALL_TALK, "我姐姐去年搬到了里斯本。", "今天午饭我喝了汤。")
+    result = recall(tenant_a.id, AGENT, "ann", "姐姐搬到了哪个城市？", policy=UNGATED)
+    assert result.hits[0].content == "我姐姐去年搬到了里斯本。"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "",
+        " ",
+        "😀",
+        "the of and",
+        "\x00",
+        "a\x00b",
+        "\ud800",
+        "%s %(x)s '; --",
+        "word " * 20_000,
+        "漢" * 5000,
+    ],
+    ids=[
+        "empty",
+        "space",
+        "emoji",
+        "stop words",
+        "nul",
+        "nul inside",
+        "surrogate",
+        "sql",
+        "long",
+        "han",
+    ],
+)
+def test_any_text_can_be_asked(
+    tenant_a: Tenant, query: str, request: pytest.FixtureRequest
+) -> None:
+    say(tenant_a, "I like tea.", "😀", "…")
+    assert len(recall(tenant_a.id, AGENT, "ann", query, policy=UNGATED).hits) == 3
+
+
+def test_what_is_excluded_is_not_given_and_said_to_be_so(tenant_a: Tenant) -> None:
+    first, second = say(tenant_a, "My sister Zoe lives in Lisbon.", "My sister is called Zoe.")
+    result = recall(
+        tenant_a.id, AGENT, "ann", "my sister Zoe in Lisbon", policy=UNGATED, exclude=[first.id]
     )
-    result = recall(tenant_a.id, AGENT, "ann", "Where did my sister move to?")
-    assert result.hits[0].message_id == messages[0].id
+    assert [hit.message_id for hit in result.hits] == [second.id]
+    assert [(cut.message_id, cut.reason) for cut in result.cut] == [(first.id, "excluded")]
+
+
+def test_as_of_a_moment_later_turns_are_unknown(tenant_a: Tenant) -> None:
+    first, second, _ = say(
+        tenant_a, "My sister lives in Rome.", "My sister moved to Lisbon.", "My sister is in Oslo."
+    )
+    result = recall(
+        tenant_a.id, AGENT, "ann", "my sister", policy=UNGATED, at=START + timedelta(minutes=1)
+    )
+    assert {hit.message_id for hit in result.hits} == {first.id, second.id}
+
+
+def test_as_of_a_moment_words_that_came_later_count_for_nothing(tenant_a: Tenant) -> None:
+    say(tenant_a, "My sister lives in Rome.")
+
+    def ask() -> float:
+        result = recall(tenant_a.id, AGENT, "ann", "sister in Rome", policy=UNGATED, at=START)
+        return result.hits[0].score
+
+    before = ask()
+    say(tenant_a, *["Rome is where my sister is."] * 5, start=START + timedelta(hours=1))
+    assert ask() == pytest.approx(before, abs=1e-9)
+
+
+def test_at_most_top_k_and_the_rest_is_cut(tenant_a: Tenant) -> None:
+    say(tenant_a, *(f"I bought {number} red apples at the market." for number in range(40)))
+    policy = RecallPolicy(gate=False, top_k=3)
+    result = recall(tenant_a.id, AGENT, "ann", "red apples", policy=policy)
+    assert len(result.hits) == 3
+    assert [cut.reason for cut in result.cut] == ["over top_k"] * MAX_CUT
+
+
+def test_neighbours_come_along_and_do_not_count(tenant_a: Tenant) -> None:
+    say(
+        tenant_a,
+        "One before.",
+        "Just before.",
+        "My sister lives in Lisbon.",
+        "Just after.",
+        "Later.",
+    )
+    say(tenant_a, "In another thread.", thread="other")
+    policy = RecallPolicy(gate=False, top_k=1, neighbours=1)
+    (hit,) = recall(tenant_a.id, AGENT, "ann", "sister in Lisbon", policy=policy).hits
+    assert [turn.content for turn in hit.neighbours] == ["Just before.", "Just after."]
+    assert isinstance(hit.neighbours[0].message_id, UUID)
+    assert hit.neighbours[0].created_at == START + timedelta(minutes=1)
+
+
+def test_neighbours_as_of_a_moment_are_of_then(tenant_a: Tenant) -> None:
+    say(tenant_a, "Just before.", "My sister lives in Lisbon.", "Just after.")
+    policy = RecallPolicy(gate=False, top_k=1, neighbours=2)
+    at = START + timedelta(minutes=1)
+    (hit,) = recall(tenant_a.id, AGENT, "ann", "sister in Lisbon", policy=policy, at=at).hits
+    assert [turn.content for turn in hit.neighbours] == ["Just before."]
+
+
+def test_my_is_the_users_and_your_the_agents(tenant_a: Tenant) -> None:
+    say(tenant_a, *SMALL_TALK)
+    say(tenant_a, "The favourite colour is green.", thread="colours")
+    say(tenant_a, "The favourite colour is blue.", thread="shades", role="assistant", name="Nova")
+
+    def ask(query: str) -> Hit:
+        return recall(tenant_a.id, AGENT, "ann", query, policy=UNGATED).hits[0]
+
+    assert ask("What is my favourite colour?").role == "user"
+    assert ask("What is your favourite colour?").role == "assistant"
+    assert ask("What is Nova's favourite colour?").name == "Nova"
+
+
+def test_vectors_alone_rank_by_cosine(tenant_a: Tenant) -> None:
+    say(tenant_a, *SMALL_TALK, "My sister Zoe moved to Lisbon.")
+    policy = RecallPolicy(mode="vector", gate=False)
+    result = recall(tenant_a.id, AGENT, "ann", "Where does my sister live?", policy=policy)
+    assert result.hits[0].content == "My sister Zoe moved to Lisbon."
+    assert [hit.score for hit in result.hits] == pytest.approx(
+        [hit.channels["cosine"] for hit in result.hits]
+    )
+
+
+def test_vectors_alone_have_a_gate_too(tenant_a: Tenant) -> None:
+    say(tenant_a, *SMALL_TALK)
+    policy = RecallPolicy(mode="vector")
+    assert recall(tenant_a.id, AGENT, "ann", "A fugue in D minor", policy=policy).hits == ()
+    assert (
+        contents(recall(tenant_a.id, AGENT, "ann", SMALL_TALK[0], policy=policy))[0]
+        == SMALL_TALK[0]
+    )
+
+
+def test_given_the_vector_a_recall_is_one_statement(tenant_a: Tenant) -> None:
+    say(tenant_a, *SMALL_TALK)
+    (vector,) = embed(["soup for lunch"])
+    policy = RecallPolicy(neighbours=2)
+    for at in (None, START + timedelta(hours=1)):
+        with CaptureQueriesContext(connection) as queries:
+            result = recall(
+                tenant_a.id, AGENT, "ann", "soup for lunch", policy=policy, at=at,
+                exclude=[uuid4()], query_embedding=vector,
+            )  # fmt: skip
+        assert len(statements(queries)) == 1
+        assert contents(result)[0] == SMALL_TALK[0]
+
+
+@pytest.mark.usefixtures("by_candidates")
+def test_a_large_scope_is_weighed_by_candidates(
+    tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    say(tenant_a, *SMALL_TALK, "My sister Zoe moved to Lisbon.")
+    say(tenant_a, "My sister Zoe moved to Lisbon.", user="bob")
+    query = "Where did my sister move?"
+    found = recall(tenant_a.id, AGENT, "ann", query, policy=UNGATED)
+    assert found.hits[0].content == "My sister Zoe moved to Lisbon."
+    assert len(contents(found)) == len(set(contents(found))) == 10
+    monkeypatch.setitem(ranking.LIMITS, "whole_scope", 5000)
+    recall_module._large_scopes.clear()
+    whole = recall(tenant_a.id, AGENT, "ann", query, policy=UNGATED)
+    assert contents(found) == contents(whole)
+    cosines = [hit.channels["cosine"] for hit in found.hits]
+    assert cosines == pytest.approx([hit.channels["cosine"] for hit in whole.hits])
+
+
+@pytest.mark.usefixtures("by_candidates")
+def test_a_scope_once_known_to_be_large_is_one_statement(tenant_a: Tenant) -> None:
+    say(tenant_a, *SMALL_TALK)
+    (vector,) = embed(["soup for lunch"])
+    counts = []
+    for _ in range(2):
+        with CaptureQueriesContext(connection) as queries:
+            recall(tenant_a.id, AGENT, "ann", "soup for lunch", query_embedding=vector)
+        counts.append(len(statements(queries)))
+    assert counts == [2, 1]
+
+
+@pytest.mark.usefixtures("by_candidates")
+def test_a_large_scope_as_of_a_moment(tenant_a: Tenant) -> None:
+    first, *_ = say(tenant_a, "My sister lives in Rome.", "My sister moved to Lisbon.")
+    result = recall(tenant_a.id, AGENT, "ann", "my sister", policy=UNGATED, at=START)
+    assert [hit.message_id for hit in result.hits] == [first.id]
+
+
+def test_what_the_model_has_not_embedded_is_found_by_its_words(
+    tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    say(tenant_a, *SMALL_TALK, "My sister Zoe moved to Lisbon.")
+    monkeypatch.setattr(recall_module, "model_version", lambda: "another@000000000000")
+    result = recall(tenant_a.id, AGENT, "ann", "Where did Zoe move to?", policy=UNGATED)
+    assert result.hits[0].content == "My sister Zoe moved to Lisbon."
+    assert result.hits[0].channels["cosine"] == 0
+    assert result.embedding_model == "another@000000000000"
+
+
+def test_messages_that_wait_to_be_indexed_are_not_there_yet(tenant_a: Tenant) -> None:
+    say(tenant_a, "My sister Zoe moved to Lisbon.", index=False)
+    assert recall(tenant_a.id, AGENT, "ann", "Zoe in Lisbon", policy=UNGATED).hits == ()
+
+
+def test_the_trace_is_json(tenant_a: Tenant) -> None:
+    say(tenant_a, *SMALL_TALK)
+    result = recall(tenant_a.id, AGENT, "ann", "soup for lunch", policy=RecallPolicy(neighbours=1))
+    trace = json.loads(json.dumps(result.trace()))
+    assert set(trace) == {
+        "query", "hits", "cut", "injected", "abstained", "embedding_model", "milliseconds",
+    }  # fmt: skip
+    assert trace["hits"][0]["message_id"] == str(result.hits[0].message_id)
+    assert trace["injected"] == contents(result)
+    assert result.trace(["as given"])["injected"] == ["as given"]
+    assert all(isinstance(value, float) for value in trace["hits"][0]["channels"].values())
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_asynchronous_twin_finds_the_same(tenant_a: Tenant) -> None:
+    say(tenant_a, *SMALL_TALK)
+    result = async_to_sync(arecall)(tenant_a.id, AGENT, "ann", "soup for lunch")
+    assert contents(result)[0] == SMALL_TALK[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"agent_id": "x"}, "agent_id='x' is not a UUID"),
+        ({"user_id": ""}, "user_id='' is empty"),
+        ({"query": None}, "query=None is not text"),
+        ({"at": datetime(2024, 1, 1)}, "at=2024-01-01 00:00:00 has no time zone"),  # noqa: DTZ001
+        ({"exclude": ["x"]}, "exclude='x' is not a UUID"),
+        ({"query_embedding": [1.0]}, "query_embedding has 1 dimensions, not 384"),
+    ],
+)
+def test_wrong_arguments_are_named(
+    tenant_a: Tenant, arguments: dict[str, object], message: str
+) -> None:
+    call = {"agent_id": AGENT, "user_id": "ann", "query": "tea", **arguments}
+    with pytest.raises(InvalidArgument, match="^" + message.replace("(", r"\(")):
+        recall(tenant_a.id, **call)
+
+
+@pytest.mark.usefixtures("db")
+def test_an_unknown_tenant_is_an_error() -> None:
+    with pytest.raises(UnknownTenant):
+        recall(uuid4(), AGENT, "ann", "tea")
