@@ -19,11 +19,16 @@ def hold_the_language_model(deployment: Deployment, requests: int) -> None:
 
 def test_a_worker_killed_at_every_step(deployment: Deployment, tenant: Tenant) -> None:
     deployment.order_deaths(POINTS)
-    sent = []
+    rounds = 0
     while deployment.open_orders():
-        assert len(sent) < 3 * len(POINTS), f"nobody came to {deployment.open_orders()}"
-        sent.append(tenant.send(f"Message {len(sent)} to a mortal worker.", thread_id="mortal"))
-        tenant.wait_for(sent[-1])
+        rounds += 1
+        assert rounds <= len(POINTS), f"nobody came to {deployment.open_orders()}"
+        sent = [
+            tenant.send(f"Message {rounds} to mortal workers.", thread_id=f"mortal {number}")
+            for number in range(3)
+        ]
+        for message_id in sent:
+            tenant.wait_for(message_id)
         eventually(tenant.is_settled, "not everything is embedded")
     tenant.assert_whole()
 
