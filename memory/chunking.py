@@ -1,17 +1,20 @@
 """Cut a message into the pieces that are embedded: its sentences, each with its subject.
 
-A memory is found by its best sentence: on LoCoMo the best cosine over "Subject: sentence" finds
-.576 of the evidence in ten hits where one vector for the whole turn finds .441. It also takes care
-of the model's limit of 256 word pieces, since nothing longer is ever handed to it. Pure: the
-tokenizer is passed in.
+A memory is found by its best piece: on LoCoMo the best cosine over "Subject: sentence" finds .576
+of the evidence in ten hits where one vector for the whole turn finds .441. Short sentences share a
+piece: .60, with a third fewer vectors. It also takes care of the model's limit of 256 word pieces,
+since nothing longer is ever handed to it. Pure: the tokenizer is passed in.
 """
 
 from collections.abc import Callable, Iterator
 
 import regex
 
-# A sentence of one or two words ("Sure!", "Me too.") says too little to be worth a vector.
+# A sentence of one or two words ("Sure!", "Me too.") says nothing that could be looked for.
 MIN_WORDS = 3
+# A piece takes in sentences until it has so many words. From 7 to 9 recall is the same on every
+# dialogue; at 5 and at 12 vectors alone find less.
+MIN_PIECE_WORDS = 8
 # Of a subject's name, so that the text has room beside it.
 MAX_SUBJECT = 80
 
@@ -62,21 +65,37 @@ def cut_pieces(
 ) -> list[str]:
     """The texts to embed for one message: "Subject: sentence", each of at most `max_tokens` tokens.
 
-    Short sentences are left out when a longer one stands beside them; a message that has only short
-    ones is one piece as a whole, so every message with any text has at least one piece.
+    Sentences of a word or two are left out when a longer one stands beside them; a message that has
+    only such is one piece as a whole, so every message with any text has at least one piece.
     """
     text = text.replace("\x00", " ").strip()
     if not text:
         return []
-    sentences = [s for s in split_sentences(text) if count_words(s) >= MIN_WORDS] or [text]
+    sentences = [s for s in split_sentences(text) if count_words(s) >= MIN_WORDS]
     prefix = f"{subject[:MAX_SUBJECT]}: " if subject else ""
 
     def fits(part: str) -> bool:
         # A word piece has at least one character: short texts need no tokenizer.
         return len(prefix) + len(part) <= max_tokens or count_tokens(prefix + part) <= max_tokens
 
-    pieces = [prefix + part for sentence in sentences for part in _parts(sentence, fits)]
+    pieces = [
+        prefix + part for joined in _join(sentences or [text]) for part in _parts(joined, fits)
+    ]
     return list(dict.fromkeys(pieces))
+
+
+def _join(sentences: list[str]) -> list[str]:
+    """The sentences, short ones together with what follows, or at the end with what went before."""
+    joined: list[str] = []
+    begun: list[str] = []
+    for sentence in sentences:
+        begun.append(sentence)
+        if count_words(" ".join(begun)) >= MIN_PIECE_WORDS:
+            joined.append(" ".join(begun))
+            begun = []
+    if begun:
+        joined.append(" ".join([joined.pop(), *begun] if joined else begun))
+    return joined
 
 
 def _parts(sentence: str, fits: Callable[[str], bool]) -> Iterator[str]:

@@ -48,10 +48,24 @@ def test_words_are_counted_in_any_script(text: str, words: int) -> None:
     assert count_words(text) == words
 
 
-def test_each_sentence_carries_its_subject_and_short_ones_are_left_out() -> None:
-    text = "Sure! I moved to Lisbon in May. Me too."
+def test_each_piece_carries_its_subject_and_the_shortest_sentences_are_left_out() -> None:
+    text = (
+        "Sure! I moved to Lisbon with my brother in May. Me too."
+        " The flat is small but it has a view of the river."
+    )
     assert cut_pieces(text, "Ann", count_tokens=characters, max_tokens=256) == [
-        "Ann: I moved to Lisbon in May."
+        "Ann: I moved to Lisbon with my brother in May.",
+        "Ann: The flat is small but it has a view of the river.",
+    ]
+
+
+def test_short_sentences_share_a_piece() -> None:
+    text = "I like tea. It is warm. We sat in the garden until it rained. It was such fun."
+    assert cut_pieces(text, "Ann", count_tokens=characters, max_tokens=256) == [f"Ann: {text}"]
+    text = "I like tea very much. It is warm and cheap. Coffee is something for my older brother."
+    assert cut_pieces(text, "Ann", count_tokens=characters, max_tokens=256) == [
+        "Ann: I like tea very much. It is warm and cheap.",
+        "Ann: Coffee is something for my older brother.",
     ]
 
 
@@ -66,7 +80,7 @@ def test_nothing_to_say_is_no_piece() -> None:
 
 
 def test_a_repeated_sentence_is_one_piece() -> None:
-    text = "I like tea very much. I like tea very much."
+    text = "I like green tea with milk very much. I like green tea with milk very much."
     assert len(cut_pieces(text, "Ann", count_tokens=characters, max_tokens=256)) == 1
 
 
