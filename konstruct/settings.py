@@ -105,7 +105,7 @@ TENANT_APPS = [
 INSTALLED_APPS = SHARED_APPS + [app for app in TENANT_APPS if app not in SHARED_APPS]
 
 MIDDLEWARE = [
-    "konstruct.api.middleware.RequestIdMiddleware",
+    "konstruct.api.request_id.RequestIdMiddleware",
     "konstruct.api.middleware.ProblemMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -239,6 +239,8 @@ EMBEDDING_MODEL = os.environ.get("EMBEDDING_MODEL", "")
 MEMORY_AGENT_MODEL = "orchestrator.Agent"
 # How LLM_POOL_URL is spoken to: auto (an URL that ends in /v1 is OpenAI's), pool or openai.
 LLM_API = os.environ.get("LLM_API", "auto")
+if LLM_API not in ("auto", "pool", "openai"):
+    raise ImproperlyConfigured(f"LLM_API={LLM_API!r} is none of auto, pool and openai")
 LLM_API_KEY = os.environ.get("LLM_API_KEY", "")
 LLM_MODEL = os.environ.get("LLM_MODEL", "")
 LLM_TIMEOUT = _number("LLM_TIMEOUT", 60)
@@ -313,9 +315,16 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {
-        "line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"},
+        "line": {"format": "%(asctime)s %(levelname)s %(name)s [%(request_id)s]: %(message)s"},
     },
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "filters": {"request_id": {"()": "konstruct.api.request_id.RequestIdFilter"}},
+    "handlers": {
+        "console": {
+            "class": "logging.StreamHandler",
+            "formatter": "line",
+            "filters": ["request_id"],
+        }
+    },
     "root": {"handlers": ["console"], "level": LOG_LEVEL},
     "loggers": {
         # Every task at INFO: the sweepers alone are four lines every five seconds.

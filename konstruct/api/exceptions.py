@@ -33,13 +33,7 @@ def problem_handler(error: Exception, context: Mapping[str, Any]) -> HttpRespons
     request = context["request"]
     problem = problem_of(error, data=_parsed_body(request))
     if problem.status >= 500:
-        logger.error(
-            "%s %s failed (request %s)",
-            request.method,
-            request.path,
-            getattr(request, "request_id", "-"),
-            exc_info=error,
-        )
+        logger.error("%s %s failed", request.method, request.path, exc_info=error)
     return problem_response(request._request, problem)
 
 

@@ -1,7 +1,5 @@
-"""Around every request: its id; for the API, problem documents and the tenant of its key."""
+"""Around every request of the API: problem documents, and the tenant of its key."""
 
-import re
-import uuid
 from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponse
@@ -16,24 +14,6 @@ from tenants.streaming import streamed_inside
 GetResponse = Callable[[HttpRequest], HttpResponse]
 
 API_PREFIX = "/api/"
-REQUEST_ID_HEADER = "X-Request-ID"
-# What goes back into a header and into log lines must not be able to make new ones.
-_REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
-
-
-class RequestIdMiddleware:
-    """Takes the caller's X-Request-ID, or makes one, and sends it back."""
-
-    def __init__(self, get_response: GetResponse) -> None:
-        self.get_response = get_response
-
-    def __call__(self, request: HttpRequest) -> HttpResponse:
-        given = request.headers.get(REQUEST_ID_HEADER, "")
-        request_id = given if _REQUEST_ID.fullmatch(given) else str(uuid.uuid4())
-        request.request_id = request_id  # type: ignore[attr-defined]  # HttpRequest is open for this
-        response = self.get_response(request)
-        response.headers[REQUEST_ID_HEADER] = request_id
-        return response
 
 
 class ProblemMiddleware:

@@ -8,6 +8,8 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 
+from konstruct.api.request_id import current_request_id
+
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:konstruct:problem:"
 # Longer values are not sent back: whoever sent them has them.
@@ -78,7 +80,7 @@ class Problem:
             "status": self.status,
             "detail": self.detail,
             "instance": request.path,
-            "request_id": getattr(request, "request_id", ""),
+            "request_id": current_request_id(),
         }
         if self.errors:
             document["errors"] = [error.document() for error in self.errors]

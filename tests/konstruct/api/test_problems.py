@@ -1,14 +1,17 @@
 """Every error below /api/ is a problem document, wherever it comes from."""
 
+import logging
 import re
 from typing import Any
 
 import pytest
 from django.db import OperationalError
-from django.test import Client
+from django.http import HttpRequest, HttpResponse
+from django.test import Client, RequestFactory
 
 from konstruct.api.exceptions import OWN_ERRORS, problem_of
 from konstruct.api.problems import FieldError, Problem
+from konstruct.api.request_id import RequestIdFilter, RequestIdMiddleware, current_request_id
 from konstruct.channels import rest
 from tests.konstruct.conftest import MESSAGES, Program
 
@@ -45,7 +48,7 @@ def test_an_error_of_ours(
     response = program_a.get(MESSAGES)
     document = problem(response, 500, "internal-error")
     assert "secret" not in str(document)
-    assert f"GET {MESSAGES} failed (request {document['request_id']})" in caplog.text
+    assert f"GET {MESSAGES} failed" in caplog.text
     assert "secret internals" in caplog.text
 
 
@@ -91,6 +94,20 @@ def test_pages_outside_the_api_stay_pages(tenant_a: Any) -> None:
 def test_the_callers_request_id_comes_back(program_a: Program) -> None:
     response = program_a.get(MESSAGES, headers={"X-Request-ID": "job-7.try:2"})
     assert response.headers["X-Request-ID"] == "job-7.try:2"
+
+
+def test_log_lines_of_a_request_have_its_id() -> None:
+    seen: list[str] = []
+
+    def answer(request: HttpRequest) -> HttpResponse:
+        record = logging.makeLogRecord({})
+        assert RequestIdFilter().filter(record) is True
+        seen.append(record.request_id)
+        return HttpResponse()
+
+    request = RequestFactory().get("/", headers={"X-Request-ID": "job-7"})
+    assert RequestIdMiddleware(answer)(request).headers["X-Request-ID"] == "job-7"
+    assert (seen, current_request_id()) == (["job-7"], "-")
 
 
 @pytest.mark.parametrize("given", ["", "a b", "x" * 129, "a\tb", "ü"])
