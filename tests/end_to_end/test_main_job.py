@@ -1,6 +1,10 @@
 """The main job: a message is answered with what the agent remembers."""
 
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
 from tests.end_to_end.deployment import Deployment, eventually
+from tests.llm_server import Answer
 
 
 def test_a_message_is_answered_with_what_was_said_long_ago(deployment: Deployment) -> None:
@@ -29,3 +33,48 @@ def test_a_message_is_answered_with_what_was_said_long_ago(deployment: Deploymen
     assert prompt[1]["content"].startswith("Relevant context from past conversations:")
     assert "Nora: I have adopted a beagle called Rex." in prompt[1]["content"]
     tenant.assert_whole(users=("nora",))
+
+
+def test_a_message_sent_many_times_at_once_is_one_message_with_one_reply(
+    deployment: Deployment,
+) -> None:
+    tenant = deployment.tenants[0]
+
+    def send(number: int) -> tuple[int, dict[str, Any]]:
+        with tenant.client() as client:
+            response = client.post(
+                "/api/v1/messages/?wait=60",
+                json={"agent": "ada", "user_id": "zoe", "content": "Did you get this?"},
+                headers={"Idempotency-Key": "sent-by-a-nervous-client"},
+            )
+        return response.status_code, response.json()
+
+    with ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(send, range(8)))
+    assert [status for status, _ in answers] == [200] * 8
+    assert all(document == answers[0][1] for _, document in answers)
+    assert answers[0][1]["reply"]["content"] == "Noted."
+    assert len(deployment.llm.requests) == 1
+    tenant.assert_whole(users=("zoe",))
+
+
+def test_many_may_wait_while_others_are_served(deployment: Deployment) -> None:
+    tenant = deployment.tenants[0]
+    deployment.llm.answers = [Answer({"content": "At last."}, wait=True)] * 2
+    busy = [tenant.send("Think.", user_id="ivy", thread_id=f"wait {number}") for number in range(2)]
+    deployment.llm.wait_for_requests(2)
+
+    def wait(number: int) -> str:
+        with tenant.client() as client:
+            response = client.get(f"/api/v1/messages/{busy[number % 2]}/?wait=60")
+        return str(response.json()["status"])
+
+    with ThreadPoolExecutor(12) as threads:
+        waiting = [threads.submit(wait, number) for number in range(12)]
+        with tenant.client() as client:
+            assert client.get("/api/v1/messages/").status_code == 200
+            assert client.get("/health/live").status_code == 200
+        assert not any(one.done() for one in waiting)
+        deployment.llm.release()
+        assert [one.result() for one in waiting] == ["answered"] * 12
+    tenant.assert_whole(users=("ivy",))

@@ -125,6 +125,21 @@ def test_a_reply_that_stands_is_finished_and_not_asked_for_again(
     assert not PendingReply.objects.exists()
 
 
+def test_of_two_workers_that_answer_one_message_the_first_reply_stands(
+    send: Callable[..., Message], llm_server: LLMServer
+) -> None:
+    """As when Postgres forgets a lock while its holder asks the language model."""
+    llm_server.answers = [Answer({"content": "First."}), Answer({"content": "Second."})]
+    message = pipeline.konstruct_message(send())
+    for _ in range(2):
+        reply = pipeline.compose_reply(message)
+        assert reply.content == "First."
+        pipeline.append_to_window(message, reply)
+        pipeline.finish(message, reply)
+    assert replies() == [("Hello", "First.")]
+    assert window(send("next")) == [("user", "Hello"), ("assistant", "First.")]
+
+
 def test_the_prompt_holds_agent_memories_window_and_message(
     send: Callable[..., Message], llm_server: LLMServer, program: Program
 ) -> None:
