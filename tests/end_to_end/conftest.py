@@ -8,9 +8,9 @@ from tests.end_to_end.deployment import Deployment
 from tests.llm_server import Answer, LLMServer
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def standing_deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    """Processes that outlive a test."""
+    """Processes that outlive a test, and end with this package."""
     with LLMServer() as llm:
         home = tmp_path_factory.mktemp("deployment") / "home"
         with Deployment(home, llm).running() as deployment:
