@@ -23,9 +23,9 @@ from typing import Final
 # Messages that are all weighed: 20 ms at the limit, where candidates would take 13.
 WHOLE_SCOPE: Final = 5_000
 # In a larger scope, candidates by words, and pieces by HNSW, of which a message has two or three.
-CANDIDATES: Final = 60
-CANDIDATE_PIECES: Final = 100
-HNSW_EF_SEARCH: Final = 100
+CANDIDATES: Final = 40
+CANDIDATE_PIECES: Final = 60
+HNSW_EF_SEARCH: Final = 64
 # The words that lead to candidates: the rarest, up to this many messages that hold them together.
 CANDIDATE_POSTINGS: Final = 3_000
 # A word is counted up to here, against a large scope taken to be of this size: what is more common
