@@ -2,11 +2,11 @@
 
     python benchmarks/recall_scale.py [--sizes 600,5000,20000,100000] [--others 200] [--json OUT]
 
-Messages are made of words drawn as in a language (Zipf's law, a topic for each thread), and a vector
-is the sum of its words' directions with noise, so that words and vectors agree about as much as in
-speech and no time goes into embedding; all else is the product's: `index_messages`, the HNSW index
-in place, `konstruct_app`, policies on. A question is a few words of one message, which is what must
-be found; the exact answer is that of the same recall with no limit on what is weighed as a whole.
+Messages are made of words drawn as in a language (Zipf's law, a topic for each thread), and a
+vector is the sum of its words' directions with noise, so that words and vectors agree about as much
+as in speech and no time goes into embedding; all else is the product's: `index_messages`, the HNSW
+index in place, `konstruct_app`, policies on. A question is a few words of one message, which is what
+must be found; the exact answer is that of the same recall with no limit on what is weighed whole.
 """
 
 import argparse

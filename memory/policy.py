@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, field, fields
 from numbers import Real
-from typing import Literal
+from typing import Final, Literal
 
 from memory.arguments import count_argument
 from memory.exceptions import InvalidArgument
@@ -43,6 +43,9 @@ class RecallWeights:
                 raise InvalidArgument(f"weight {weight.name}={value!r} is not a number")
             if not (math.isfinite(value) and 0 <= value <= 10):
                 raise InvalidArgument(f"weight {weight.name}={value!r} is not from 0 to 10")
+
+
+WEIGHT_NAMES: Final = tuple(weight.name for weight in fields(RecallWeights))
 
 
 @dataclass(frozen=True, slots=True)

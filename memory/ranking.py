@@ -18,6 +18,7 @@ Fences, each against a plan that was seen (docs/decisions has them):
 Values are bound on the client's side (Django's default), so that the planner sees them.
 """
 
+from functools import cache
 from typing import Final
 
 # Messages that are all weighed: 20 ms at the limit, where candidates would take 13.
@@ -239,6 +240,7 @@ _SAME_THREAD = """turn.agent_id = message.agent_id AND turn.user_id = message.us
          AND turn.thread_id = message.thread_id"""
 
 
+@cache
 def ranking_sql(*, large: bool, until: bool, neighbours: bool) -> str:
     """The statement that ranks a scope's messages.
 

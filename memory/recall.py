@@ -21,8 +21,8 @@ from memory.arguments import id_argument, uuid_argument, vector_argument
 from memory.embeddings import embed, model_version
 from memory.entering import known_tenant
 from memory.exceptions import InvalidArgument
-from memory.gate import GATES, Signs
-from memory.policy import DEFAULT_POLICY, RecallPolicy
+from memory.gate import GATES, SIGN_NAMES, Signs
+from memory.policy import DEFAULT_POLICY, WEIGHT_NAMES, RecallPolicy
 from memory.questions import Question
 from memory.ranking import LIMITS, ranking_sql
 from memory.scopes import scope_number
@@ -164,7 +164,7 @@ def recall(
 
     question = Question.of(query)
     hybrid = policy.mode == "hybrid"
-    weights = {name: weight if hybrid else 0.0 for name, weight in asdict(policy.weights).items()}
+    weights = {name: getattr(policy.weights, name) if hybrid else 0.0 for name in WEIGHT_NAMES}
     if not question.asks_when:
         weights["time"] = 0.0
     values = {
@@ -280,7 +280,7 @@ def _signs(row: dict[str, Any], *, best_score: float, asks_when: bool) -> Signs:
 def _channels(row: dict[str, Any], signs: Signs) -> dict[str, float]:
     """Everything that was weighed, by the ranking or by the gate."""
     return {
-        **asdict(signs),
+        **{name: getattr(signs, name) for name in SIGN_NAMES},
         "session": row["session_base"],
         "previous": row["previous"],
         "following": row["following"],
