@@ -153,7 +153,8 @@ class Tenant:
         eventually(self.is_settled, f"{self.slug} still has something waiting")
         pairs = self.rows(
             "SELECT asked.id::text, reply.id::text, asked.user_id FROM memory_message asked"
-            " JOIN memory_message reply ON reply.in_reply_to_id = asked.id ORDER BY reply.number"
+            " JOIN memory_message reply ON reply.in_reply_to_id = asked.id"
+            " ORDER BY reply.created_at, reply.number"
         )
         asked = self.rows("SELECT count(*) FROM memory_message WHERE role = 'user'")
         assert asked == [(len(pairs),)]
