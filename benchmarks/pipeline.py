@@ -113,7 +113,11 @@ def measure(tenant_id: UUID, stored: int, messages: int) -> None:
             assert prompt[-1]["content"].endswith(text)
             reply = watch.time(
                 "record reply",
-                partial(pipeline.record_reply, message, loaded, "Noted.", recalled, memories),
+                partial(
+                    pipeline.record_reply,
+                    message,
+                    pipeline.Draft(loaded.name, "Noted.", recalled, memories),
+                ),
             )
             watch.time("append", partial(pipeline.append_to_window, message, reply))
             watch.time("finish", partial(pipeline.finish, message, reply))

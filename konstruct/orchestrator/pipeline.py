@@ -6,6 +6,7 @@ a transaction while it waits for somebody else's network.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -16,7 +17,7 @@ from konstruct.orchestrator import outbox, waiting
 from konstruct.orchestrator.bell import ring
 from konstruct.orchestrator.builder import build_messages_with_memory, recalled_line
 from konstruct.orchestrator.exceptions import AgentNotFound, MessageNotFound
-from konstruct.orchestrator.locks import thread_lock
+from konstruct.orchestrator.locks import thread_lock, window_lock
 from konstruct.orchestrator.messages import KonstructMessage
 from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.policy import recall_policy
@@ -28,6 +29,16 @@ from memory.recall import Turn as SaidNearby
 from memory.tasks import embed_and_store
 from memory.turns import Turn
 from tenants.context import tenant_scope
+
+
+@dataclass(frozen=True)
+class Draft:
+    """What the agent says, before it is written down, and what it was given to say it."""
+
+    name: str
+    content: str
+    recalled: RecallResult
+    memories: Sequence[str]
 
 
 def handle(*, tenant_id: UUID, message_id: UUID) -> None:
@@ -51,23 +62,24 @@ def answer(message_id: UUID) -> None:
     outbox.begin(message_id)
     message = load_message(message_id)
     try:
-        reply = standing_reply(message) or compose_reply(message)
-        append_to_window(message, reply)
+        said = standing_reply(message) or draft_reply(message)
+        with window_lock(message):
+            reply = said if isinstance(said, Message) else record_reply(message, said)
+            append_to_window(message, reply)
         finish(message, reply)
     except Exception as error:  # whatever it is, a human must find it on the row
         outbox.give_back(message.id, error)
     deliver(message)
 
 
-def compose_reply(message: KonstructMessage) -> Message:
-    """Remember, ask the language model, and record what it said."""
+def draft_reply(message: KonstructMessage) -> Draft:
+    """Remember, and ask the language model."""
     agent = load_agent(message)
     window = load_window(message)
     recalled = recall_memories(message, agent, window)
     memories = memory_lines(message, window, recalled)
     prompt = build_prompt(agent, message, window, memories)
-    content = run_agent(message, agent, prompt)
-    return record_reply(message, agent, content, recalled, memories)
+    return Draft(agent.name, run_agent(message, agent, prompt), recalled, memories)
 
 
 def load_message(message_id: UUID) -> KonstructMessage:
@@ -156,13 +168,7 @@ def build_prompt(
     return build_messages_with_memory(agent, message.content, window, memories)
 
 
-def record_reply(
-    message: KonstructMessage,
-    agent: Agent,
-    content: str,
-    recalled: RecallResult,
-    memories: Sequence[str],
-) -> Message:
+def record_reply(message: KonstructMessage, draft: Draft) -> Message:
     """Write the reply and why it was given, or return the one that another worker wrote first."""
     reply, _ = transcript.record_message(
         tenant_id=message.tenant_id,
@@ -171,10 +177,10 @@ def record_reply(
         thread_id=message.thread_id,
         channel=message.channel,
         role=Role.ASSISTANT,
-        name=agent.name,
-        content=content,
+        name=draft.name,
+        content=draft.content,
         in_reply_to=message.id,
-        recall_trace=recalled.trace(memories),
+        recall_trace=draft.recalled.trace(draft.memories),
     )
     return reply
 

@@ -58,6 +58,21 @@ def test_a_message_sent_many_times_at_once_is_one_message_with_one_reply(
     tenant.assert_whole(users=("zoe",))
 
 
+def test_threads_that_are_answered_at_once_stand_in_the_window_as_in_the_transcript(
+    deployment: Deployment,
+) -> None:
+    tenant = deployment.tenants[0]
+    for _ in range(5):
+        deployment.llm.forget()
+        deployment.llm.answers = [Answer({"content": "Both."}, wait=True)] * 2
+        sent = [tenant.send("Now.", user_id="gil", thread_id=f"at once {n}") for n in range(2)]
+        deployment.llm.wait_for_requests(2)
+        deployment.llm.release()
+        for message_id in sent:
+            tenant.wait_for(message_id)
+    tenant.assert_whole(users=("gil",))
+
+
 def test_many_may_wait_while_others_are_served(deployment: Deployment) -> None:
     tenant = deployment.tenants[0]
     deployment.llm.answers = [Answer({"content": "At last."}, wait=True)] * 2

@@ -117,7 +117,7 @@ def test_a_reply_that_stands_is_finished_and_not_asked_for_again(
 ) -> None:
     message = send()
     row = pipeline.konstruct_message(message)
-    pipeline.compose_reply(row)
+    pipeline.record_reply(row, pipeline.draft_reply(row))
     handle(message)
     assert len(llm_server.requests) == 1
     assert replies() == [("Hello", "Noted.")]
@@ -132,7 +132,7 @@ def test_of_two_workers_that_answer_one_message_the_first_reply_stands(
     llm_server.answers = [Answer({"content": "First."}), Answer({"content": "Second."})]
     message = pipeline.konstruct_message(send())
     for _ in range(2):
-        reply = pipeline.compose_reply(message)
+        reply = pipeline.record_reply(message, pipeline.draft_reply(message))
         assert reply.content == "First."
         pipeline.append_to_window(message, reply)
         pipeline.finish(message, reply)
