@@ -5,8 +5,8 @@
 Messages are made of words drawn as in a language (Zipf's law, a topic for each thread), and a
 vector is the sum of its words' directions with noise, so that words and vectors agree about as much
 as in speech and no time goes into embedding; all else is the product's: `index_messages`, the HNSW
-index in place, `konstruct_app`, policies on. A question is a few words of one message, which is what
-must be found; the exact answer is that of the same recall with no limit on what is weighed whole.
+index in place, `konstruct_app`, policies on. A question is a few words of one message, which must
+be found; the exact answer is that of the same recall with no limit on what is weighed as a whole.
 """
 
 import argparse
