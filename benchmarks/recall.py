@@ -26,7 +26,7 @@ from throwaway import set_up, throwaway_tenant
 
 DEPTHS = (3, 5, 10, 20)
 # (open_at, keep_at), from lenient to strict; the policy's own stand in their place among them.
-GATES = ((0.02, 0.005), (0.04, 0.005), (0.05, 0.01), (0.065, 0.005), (0.08, 0.02), (0.15, 0.03))
+GATES = ((0.02, 0.005), (0.03, 0.005), (0.05, 0.005), (0.05, 0.01), (0.08, 0.02), (0.15, 0.03))
 
 
 @dataclass(frozen=True)

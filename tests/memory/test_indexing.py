@@ -24,7 +24,10 @@ def weights_of(message: Message) -> dict[int, tuple[float, bool]]:
 
 
 def test_a_message_has_vectors_words_and_features(tenant_a: Tenant) -> None:
-    text = "My sister Zoe lives in Lisbon with two cats. They all moved there together by train last spring."
+    text = (
+        "My sister Zoe lives in Lisbon with two cats."
+        " They all moved there together by train last spring."
+    )
     (message,) = say(tenant_a, text, name="Ann Lee")
     with tenant_scope(tenant_a.id):
         pieces = ConversationEmbedding.objects.order_by("piece")
