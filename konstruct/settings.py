@@ -111,7 +111,7 @@ MIDDLEWARE = [
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "tenants.middleware.TenantMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
-    "django.middleware.common.CommonMiddleware",
+    "konstruct.api.middleware.SlashMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
@@ -267,6 +267,8 @@ REST_FRAMEWORK = {
     "DEFAULT_PAGINATION_CLASS": "konstruct.api.pagination.NewestFirst",
     "EXCEPTION_HANDLER": "konstruct.api.exceptions.problem_handler",
     "UNAUTHENTICATED_USER": None,
+    # ?format= is an unknown parameter like any other.
+    "URL_FORMAT_OVERRIDE": None,
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "Konstruct",

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
+from django.middleware.common import CommonMiddleware
 
 from konstruct.api.keys import bearer_key, parse_key
 from konstruct.api.problems import MEDIA_TYPE, FieldError, Problem, problem_response
@@ -49,6 +50,18 @@ def _problem_of(request: HttpRequest, response: HttpResponse) -> Problem:
     return Problem.of_status(
         response.status_code, detail, errors=(FieldError("Host", detail, host),)
     )
+
+
+class PreservingRedirect(HttpResponsePermanentRedirect):
+    """A redirect that keeps method and body."""
+
+    status_code = HttpResponsePermanentRedirect.status_code_preserve_request
+
+
+class SlashMiddleware(CommonMiddleware):
+    """Django's CommonMiddleware, but a POST to an address without its last slash stays a POST."""
+
+    response_redirect_class = PreservingRedirect
 
 
 class ApiKeyTenantMiddleware:

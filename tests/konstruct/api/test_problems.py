@@ -91,6 +91,11 @@ def test_pages_outside_the_api_stay_pages(tenant_a: Any) -> None:
     )
 
 
+def test_without_the_last_slash_method_and_body_are_kept(program_a: Program) -> None:
+    response = program_a.post(MESSAGES.rstrip("/"), {"content": "Hello"})
+    assert (response.status_code, response.headers["Location"]) == (308, MESSAGES)
+
+
 def test_the_callers_request_id_comes_back(program_a: Program) -> None:
     response = program_a.get(MESSAGES, headers={"X-Request-ID": "job-7.try:2"})
     assert response.headers["X-Request-ID"] == "job-7.try:2"
