@@ -237,9 +237,10 @@ def _decide(
     """Part what was found, best first, into what is given and what is left out."""
     gate = GATES[policy.mode]
     best_score = max((row["score"] for row in rows if row["id"] not in excluded), default=0.0)
+    names_anybody = any(row["named"] for row in rows)
     found = []
     for row in rows:
-        signs = _signs(row, best_score=best_score, asks_when=asks_when)
+        signs = _signs(row, best_score=best_score, asks_when=asks_when, names_anybody=names_anybody)
         found.append((row, gate.probability(signs), _channels(row, signs)))
     is_open = not policy.gate or any(
         probability >= policy.open_at
@@ -263,12 +264,14 @@ def _decide(
     return tuple(hits), tuple(cut)
 
 
-def _signs(row: dict[str, Any], *, best_score: float, asks_when: bool) -> Signs:
+def _signs(
+    row: dict[str, Any], *, best_score: float, asks_when: bool, names_anybody: bool
+) -> Signs:
     return Signs(
         cosine=row["cosine"],
         lexical=row["lexical"],
         coverage=row["coverage"],
-        subject=float(row["subject"]),
+        subject=(1.0 if row["named"] else -1.0) if names_anybody else 0.0,
         words=math.log1p(row["words"]),
         time=float(asks_when and row["has_time"]),
         unknown=row["unknown"],
