@@ -48,7 +48,7 @@ class Language:
 
     def thread(self) -> list[str]:
         """Ten to thirty messages on one topic, of one to three sentences."""
-        topic = self._random.integers(TOPICS)
+        topic = int(self._random.integers(TOPICS))
         return [
             " ".join(self._sentence(topic) for _ in range(self._random.integers(1, 4)))
             for _ in range(self._random.integers(10, 31))
@@ -112,7 +112,8 @@ def main() -> None:
         for number in range(arguments.others):
             grow(tenant_id, Scope(agent_id, f"other-{number}"), OTHERS_MESSAGES, language)
         print(f"{arguments.others} other scopes after {time.perf_counter() - started:.0f} s")
-        scope, contents = Scope(agent_id, "the-one"), {}
+        scope = Scope(agent_id, "the-one")
+        contents: dict[UUID, str] = {}
         for size in sizes:
             started = time.perf_counter()
             contents |= grow(tenant_id, scope, size - len(contents), language)

@@ -41,7 +41,7 @@ class RecallWeights:
             value = getattr(self, weight.name)
             if isinstance(value, bool) or not isinstance(value, Real):
                 raise InvalidArgument(f"weight {weight.name}={value!r} is not a number")
-            if not (math.isfinite(value) and 0 <= value <= 10):
+            if not (math.isfinite(value) and 0 <= float(value) <= 10):
                 raise InvalidArgument(f"weight {weight.name}={value!r} is not from 0 to 10")
 
 
@@ -79,7 +79,7 @@ class RecallPolicy:
             raise InvalidArgument(f"gate={self.gate!r} is neither True nor False")
         for name in ("open_at", "keep_at"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= value <= 1:
+            if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) <= 1:
                 raise InvalidArgument(f"{name}={value!r} is not a probability from 0 to 1")
         if self.keep_at > self.open_at:
             raise InvalidArgument(
