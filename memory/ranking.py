@@ -25,13 +25,13 @@ from typing import Final
 WHOLE_SCOPE: Final = 5_000
 # In a larger scope, candidates by words, and pieces by HNSW, of which a message has two or three.
 CANDIDATES: Final = 40
-CANDIDATE_PIECES: Final = 60
-HNSW_EF_SEARCH: Final = 64
+CANDIDATE_PIECES: Final = 40
+HNSW_EF_SEARCH: Final = 40
 # The words that lead to candidates: the rarest, up to this many messages that hold them together.
-CANDIDATE_POSTINGS: Final = 3_000
+CANDIDATE_POSTINGS: Final = 1_500
 # A word is counted up to here, against a large scope taken to be of this size: what is more common
 # than that tells little, and counting on would take longer than the rest.
-MOST_COUNTED: Final = 3_000
+MOST_COUNTED: Final = 1_500
 LARGE_SCOPE: Final = 10_000
 
 LIMITS: Final = {
