@@ -49,21 +49,19 @@ _ENTRY_COLUMNS = """message_number, message_id, session, created_at, words, has_
            OR CASE WHEN by_user THEN %(names_user)s ELSE %(names_agent)s END AS named"""
 
 _WHOLE = """
-bounded AS MATERIALIZED (
-    SELECT count(*)::float8 AS messages, count(*) <= %(whole_scope)s AS whole FROM (
-        SELECT FROM memory_indexedmessage WHERE scope_id = %(scope)s {until}
-        LIMIT %(whole_scope)s + 1
-    ) AS few
+entry AS MATERIALIZED (
+    SELECT {entry_columns}
+    FROM memory_indexedmessage
+    WHERE scope_id = %(scope)s {until}
+    LIMIT %(whole_scope)s + 1
+), bounded AS MATERIALIZED (
+    SELECT count(*)::float8 AS messages, count(*) <= %(whole_scope)s AS whole FROM entry
 ), posting AS MATERIALIZED (
     SELECT h, message_number, w, own FROM memory_posting
     WHERE scope_id = %(scope)s AND h = ANY (%(terms)s::bigint[]) AND (SELECT whole FROM bounded)
       {posting_until}
 ), counted AS (
     SELECT h, count(*) FILTER (WHERE own)::float8 AS df FROM posting GROUP BY h
-), entry AS MATERIALIZED (
-    SELECT {entry_columns}
-    FROM memory_indexedmessage
-    WHERE scope_id = %(scope)s {until} AND (SELECT whole FROM bounded)
 ), piece AS (
     SELECT message_id, 1 - (embedding <=> %(vector)s::vector) AS cosine
     FROM memory_conversationembedding
@@ -74,7 +72,7 @@ bounded AS MATERIALIZED (
 
 _LARGE = """
 bounded AS MATERIALIZED (
-    SELECT %(large_scope)s::float8 AS messages
+    SELECT %(large_scope)s::float8 AS messages, true AS whole
 ), counted AS MATERIALIZED (
     SELECT h, df, sum(df) OVER (ORDER BY df, h) <= %(candidate_postings)s AS rare
     FROM unnest(%(terms)s::bigint[]) AS asked (h), LATERAL (
@@ -181,7 +179,8 @@ base AS MATERIALIZED (
         FULL JOIN dense USING (message_id) FULL JOIN lexical USING (message_number)
         OFFSET 0
     ) AS evidence
-    WHERE session IS NOT NULL AND (cosine IS NOT NULL OR words > 0)
+    WHERE (SELECT whole FROM bounded) AND session IS NOT NULL
+      AND (cosine IS NOT NULL OR words > 0)
 ), session_best AS MATERIALIZED (
     SELECT session, (SELECT avg(best) FROM unnest(bases[1:3]) AS best) AS session_base
     FROM (
@@ -204,11 +203,11 @@ base AS MATERIALIZED (
     ORDER BY score DESC, message_number DESC
     LIMIT %(limit)s
 )
-SELECT {whole} AS whole, message.id, message.external_id, message.thread_id, message.role,
-       message.name, message.content, message.created_at, score, cosine,
-       base.lexical / norm AS lexical, covered / idf AS coverage, session_base,
-       coalesce(previous, 0) AS previous, coalesce(following, 0) AS following, named, words,
-       has_time, unknown, messages, {neighbours} AS neighbours
+SELECT (SELECT whole FROM bounded) AS whole, messages, unknown,
+       message.id, message.external_id, message.thread_id, message.role, message.name,
+       message.content, message.created_at, score, cosine, base.lexical / norm AS lexical,
+       covered / idf AS coverage, session_base, coalesce(previous, 0) AS previous,
+       coalesce(following, 0) AS following, named, words, has_time, {neighbours} AS neighbours
 FROM question LEFT JOIN (
     best JOIN base USING (message_number) JOIN LATERAL (
         SELECT * FROM memory_message WHERE id = base.message_id OFFSET 0
@@ -268,8 +267,6 @@ def ranking_sql(*, large: bool, until: bool, neighbours: bool) -> str:
             same_thread=_SAME_THREAD, until="AND turn.created_at <= %(at)s" if until else ""
         )
     evidence = (_LARGE if large else _WHOLE).format(**moments, entry_columns=_ENTRY_COLUMNS)
-    ranking = _RANKING.format(
-        whole="true" if large else "(SELECT whole FROM bounded)", neighbours=turns
-    )
+    ranking = _RANKING.format(neighbours=turns)
     # RECURSIVE only lets the parts stand in the order in which they are read.
     return f"WITH RECURSIVE {evidence}, {_QUESTION}, {ranking}"

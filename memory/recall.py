@@ -30,7 +30,7 @@ from memory.vectors import vector_literal
 from tenants.context import asynchronous
 
 # How many of those that were left out are told of.
-MAX_CUT = 20
+MAX_CUT = 10
 # Words are as rare as if so many other messages, without any of them, had been said before: in the
 # first days of a conversation every word would be common, and nothing could be told from anything.
 PRIOR_MESSAGES = 300
