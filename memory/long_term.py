@@ -164,4 +164,3 @@ def _nearest(parameters: dict[str, Any]) -> list[str] | None:
     if not rows or rows[0][2] < candidates:
         return None
     return [content for content, distance, _ in rows if distance <= parameters["distance"]]
-

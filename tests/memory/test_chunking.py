@@ -62,7 +62,9 @@ def test_each_piece_carries_its_subject_and_the_shortest_sentences_are_left_out(
 def test_short_sentences_share_a_piece() -> None:
     text = "I like tea. It is warm. We sat in the garden until it rained. It was such fun."
     assert cut_pieces(text, "Ann", count_tokens=characters, max_tokens=256) == [f"Ann: {text}"]
-    text = "I like tea very much. It is warm and cheap. Coffee is something for my much older brother."
+    text = (
+        "I like tea very much. It is warm and cheap. Coffee is something for my much older brother."
+    )
     assert cut_pieces(text, "Ann", count_tokens=characters, max_tokens=256) == [
         "Ann: I like tea very much. It is warm and cheap.",
         "Ann: Coffee is something for my much older brother.",
