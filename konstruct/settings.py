@@ -302,6 +302,7 @@ AUTH_PASSWORD_VALIDATORS = [
     )
 ]
 LOGIN_URL = reverse_lazy("admin:login")
+LOGIN_REDIRECT_URL = reverse_lazy("admin:index")
 UNFOLD = {
     "SITE_TITLE": "Konstruct",
     "SITE_HEADER": "Konstruct",

@@ -1,0 +1,137 @@
+"""Fixtures of the admin's tests: people who log in, and a tenant with something of everything."""
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+
+from konstruct.orchestrator import outbox, pipeline
+from konstruct.orchestrator.exceptions import LLMRefused
+from konstruct.orchestrator.intake import Incoming, accept
+from memory.facts import LongTermMemory
+from memory.long_term import store_embedding
+from memory.models import MemoryEntry, Message
+from memory.outbox import drain
+from memory.short_term import clear_window
+from tenants.context import tenant_scope
+from tenants.models import Tenant
+from tests.konstruct.conftest import Program
+
+MARKUP = "<script>alert(1)</script>"
+SAID = (
+    "My sister lives in Lisbon and visits in May.",
+    f"I am allergic to shellfish {MARKUP}",
+    "Where does my sister live?",
+)
+
+
+@pytest.fixture
+def browser() -> Callable[..., Client]:
+    """Log a person in: ``browser(tenant)`` a superuser, or ``browser(tenant, "view_message")``."""
+
+    def log_in(tenant: Tenant, *permissions: str) -> Client:
+        client = Client(headers={"Host": f"{tenant.slug}.localhost"})
+        with tenant_scope(tenant.id):
+            user = User.objects.create_user(f"u{uuid4()}", is_staff=True)
+            user.is_superuser = not permissions
+            user.save()
+            user.user_permissions.set(Permission.objects.filter(codename__in=permissions))
+            client.force_login(user)
+        return client
+
+    return log_in
+
+
+@pytest.fixture
+def operator(db: None) -> Client:
+    """An operator on the public host."""
+    client = Client(headers={"Host": "localhost"})
+    client.force_login(User.objects.create_superuser("olga"))
+    return client
+
+
+@pytest.fixture
+def say() -> Callable[..., Message]:
+    """Send a message as a channel does; `answered` has the pipeline answer it at once."""
+
+    def send(
+        program: Program,
+        content: str,
+        *,
+        answered: bool = True,
+        user_id: str = "maria",
+        thread_id: str = "t1",
+        **fields: Any,
+    ) -> Message:
+        incoming = Incoming(
+            agent_id=program.agent.id,
+            user_id=user_id,
+            thread_id=thread_id,
+            channel="rest",
+            content=content,
+            **fields,
+        )
+        with tenant_scope(program.tenant.id):
+            message, _ = accept(incoming, tenant_id=program.tenant.id)
+            if answered:
+                pipeline.handle(tenant_id=program.tenant.id, message_id=message.id)
+        return message
+
+    return send
+
+
+@pytest.fixture
+def fail() -> Callable[[Program, UUID], None]:
+    """Give the reply to a message up."""
+
+    def give_up(program: Program, message_id: UUID) -> None:
+        with tenant_scope(program.tenant.id):
+            outbox.give_back(message_id, LLMRefused("No such model: gpt-0."))
+
+    return give_up
+
+
+@pytest.fixture
+def furnish(
+    say: Callable[..., Message], fail: Callable[[Program, UUID], None]
+) -> Callable[[Program], Program]:
+    """Put something of everything into a program's tenant, by the services that make it."""
+
+    def make(program: Program) -> Program:
+        tenant_id, agent_id = program.tenant.id, program.agent.id
+        for content in SAID:
+            say(program, content)
+            drain(tenant_id)
+        clear_window(tenant_id, agent_id, "maria")
+        store_embedding(tenant_id, agent_id, "maria", "Stored directly.", "user", [1.0] * 384)
+        facts = LongTermMemory()
+        fact = facts.store(
+            MemoryEntry(
+                tenant_id=tenant_id,
+                agent_id=agent_id,
+                user_id="maria",
+                content=f"Of {program.tenant.slug}: likes tea.",
+                metadata={"topic": "drinks"},
+            )
+        )
+        facts.update(fact, tenant_id, content=f"Of {program.tenant.slug}: likes green tea.")
+        fail(program, say(program, "Answer me!", answered=False).id)
+        say(program, f"I wait in {program.tenant.slug}.", answered=False, user_id="bob")
+        return program
+
+    return make
+
+
+@pytest.fixture
+def furnished_a(program_a: Program, furnish: Callable[[Program], Program]) -> Program:
+    """Tenant A with something of everything."""
+    return furnish(program_a)
+
+
+@pytest.fixture
+def furnished_b(program_b: Program, furnish: Callable[[Program], Program]) -> Program:
+    """Tenant B with the same."""
+    return furnish(program_b)

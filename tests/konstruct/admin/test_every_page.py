@@ -1,0 +1,182 @@
+"""Every page of both sites opens, whatever is in its address, and no page changes what may not be."""
+
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from itertools import product
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from django.db.models import Model
+from django.test import Client
+from django.urls import reverse
+
+from konstruct import urls, urls_public
+from memory.models import (
+    ConversationEmbedding,
+    Message,
+    RecallEvent,
+    Scope,
+    WindowClear,
+)
+from tenants.context import tenant_scope
+from tenants.models import Tenant
+from tenants.sites import operator_site, tenant_site
+from tests.konstruct.conftest import Program
+
+# Tables that konstruct_app may only add to.
+APPEND_ONLY = {Message, ConversationEmbedding, RecallEvent, Scope, WindowClear}
+ODD_QUERIES = (
+    "?q=lisbon",
+    "?q=%00",
+    "?q=" + "x" * 5000,
+    "?p=2",
+    "?p=nonsense",
+    "?all=",
+    "?e=1",
+    "?nosuch=parameter",
+    "?o=1.-2",
+    "?o=99",
+    "?_popup=1",
+)
+# Keys that no row has: a number, a UUID, a text that is neither, one with a NUL.
+ODD_KEYS = ("0", "999999999999999999999", "00000000-0000-4000-8000-000000000000", "x", "_00")
+
+
+def page(model: type[Model], name: str, *arguments: Any) -> str:
+    """Return the address of a page of a model's, which both sites have under the same name."""
+    urlconf = urls if tenant_site.is_registered(model) else urls_public
+    view = f"admin:{model._meta.app_label}_{model._meta.model_name}_{name}"
+    return reverse(view, urlconf=urlconf, args=arguments)
+
+
+def statuses(client: Client, addresses: Iterator[str]) -> dict[str, int]:
+    """Open the addresses; what is in their way raises."""
+    return {address: client.get(address).status_code for address in addresses}
+
+
+def list_addresses(model: type[Model], site_admin: Any, client: Client) -> Iterator[str]:
+    """The list of a model in every order, narrowed by every filter, and with odd parameters."""
+    address = page(model, "changelist")
+    yield address
+    yield from (address + query for query in ODD_QUERIES)
+    yield from (
+        f"{address}?{urlencode({'o': sign + str(column)})}"
+        for sign, column in product(("", "-"), range(len(site_admin.list_display) + 1))
+    )
+    change_list = client.get(address).context["cl"]
+    for spec in change_list.filter_specs:
+        for choice in spec.choices(change_list):
+            if "query_string" in choice:
+                yield address + choice["query_string"]
+        for parameter in spec.expected_parameters():
+            yield f"{address}?{urlencode({parameter: 'nonsense'})}"
+
+
+def row_addresses(model: type[Model], keys: list[Any]) -> Iterator[str]:
+    """The pages of some rows, of rows that do not exist, and of one to be added."""
+    yield page(model, "add")
+    for name, key in product(("change", "history", "delete"), [*keys[:2], *ODD_KEYS]):
+        yield page(model, name, key)
+
+
+def site_addresses(site: Any) -> Iterator[str]:
+    """The pages that belong to no model."""
+    yield "/admin/"
+    yield from ("/admin/search/", "/admin/search/?s=a", "/admin/search/?s=a&extended=1")
+    yield from ("/admin/password_change/", "/admin/password_change/done/", "/admin/jsi18n/")
+    yield from {f"/admin/{model._meta.app_label}/" for model in site._registry}
+    yield "/admin/nosuchpage/"
+
+
+def open_everything(site: Any, client: Client, tenant: Tenant | None) -> dict[str, int]:
+    """Open every page of a site; return each address with its status."""
+    seen = statuses(client, site_addresses(site))
+    for model, site_admin in site._registry.items():
+        with tenant_scope(tenant.id) if tenant else nullcontext():
+            keys = list(model._default_manager.values_list("pk", flat=True))
+        seen |= statuses(client, list_addresses(model, site_admin, client))
+        seen |= statuses(client, row_addresses(model, keys))
+        for key in keys[:1]:
+            assert seen[page(model, "change", key)] == 200
+            assert seen[page(model, "history", key)] == 200
+    return seen
+
+
+def test_every_page_of_a_tenants_site_opens(
+    furnished_a: Program, browser: Callable[..., Client]
+) -> None:
+    seen = open_everything(tenant_site, browser(furnished_a.tenant), furnished_a.tenant)
+    assert {address: status for address, status in seen.items() if status >= 500} == {}
+    assert set(seen.values()) <= {200, 302, 403, 404}
+    assert seen["/admin/orchestrator/pendingreply/"] == 200
+
+
+def test_every_page_of_the_operators_site_opens(operator: Client, tenant_a: Tenant) -> None:
+    seen = open_everything(operator_site, operator, None)
+    assert set(seen.values()) <= {200, 302, 403, 404}
+
+
+def test_nobody_who_is_not_logged_in_sees_a_page(furnished_a: Program, db: None) -> None:
+    for host, site in (("tenant-a.localhost", tenant_site), ("localhost", operator_site)):
+        stranger = Client(headers={"Host": host})
+        models = [page(model, "changelist") for model in site._registry]
+        for address in ["/admin/", "/admin/search/?s=a", *models]:
+            answer = stranger.get(address)
+            assert (answer.status_code, answer["Location"].partition("?")[0]) == (
+                302,
+                "/admin/login/",
+            )
+
+
+def test_everything_append_only_is_on_the_site() -> None:
+    assert {model for model in APPEND_ONLY if not tenant_site.is_registered(model)} == set()
+
+
+@pytest.mark.parametrize("model", sorted(APPEND_ONLY, key=lambda model: model.__name__))
+def test_an_append_only_row_is_changed_by_no_address_form_action_or_inline(
+    furnished_a: Program, browser: Callable[..., Client], model: type[Model]
+) -> None:
+    client = browser(furnished_a.tenant)
+    with tenant_scope(furnished_a.tenant.id):
+        before = list(model._default_manager.order_by("pk").values())
+    assert before
+    keys = [str(row[model._meta.pk.attname]) for row in before]
+    form = {
+        **{field.name: "forged" for field in model._meta.fields},
+        "_save": "Save",
+        "post": "yes",
+        "embeddings-TOTAL_FORMS": "1",
+        "embeddings-INITIAL_FORMS": "1",
+        "embeddings-0-content": "forged",
+        "embeddings-0-DELETE": "on",
+    }
+    assert client.post(page(model, "add"), form).status_code == 403
+    for key in keys:
+        assert client.post(page(model, "change", key), form).status_code == 403
+        assert client.post(page(model, "delete", key), form).status_code == 403
+    # Every action that any list has, those that this one lacks too, and an editable list's form.
+    actions = {name for each in tenant_site._registry.values() for name in each.actions or ()}
+    for action in {"delete_selected", *(name for name in actions if isinstance(name, str))}:
+        chosen = {"action": action, "_selected_action": keys, "post": "yes", "select_across": "1"}
+        answer = client.post(page(model, "changelist"), chosen)
+        assert answer.status_code in (200, 302, 403)
+    editable = {"form-TOTAL_FORMS": "1", "form-INITIAL_FORMS": "1", "form-0-content": "forged"}
+    client.post(page(model, "changelist"), {**editable, "form-0-id": keys[0], "_save": "Save"})
+    with tenant_scope(furnished_a.tenant.id):
+        rows = {row[model._meta.pk.attname]: row for row in model._default_manager.values()}
+    # An action may add rows, as clearing a window does; what stood stands unchanged.
+    assert [rows[row[model._meta.pk.attname]] for row in before] == before
+
+
+def test_no_model_can_be_edited_inline_that_is_append_only() -> None:
+    for site_admin in tenant_site._registry.values():
+        for inline in site_admin.inlines:
+            made = inline(site_admin.model, tenant_site)
+            if inline.model in APPEND_ONLY:
+                refused = (
+                    made.has_add_permission(None, None),
+                    made.has_change_permission(None),
+                    made.can_delete,
+                )
+                assert (inline, refused) == (inline, (False, False, False))
