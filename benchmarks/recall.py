@@ -5,8 +5,7 @@
 Imports the dialogues by the product's own path (transcript, outbox) into a tenant that exists for
 this run, as `konstruct_app` with policies on, and asks every question: of its own dialogue, for the
 share of the evidence that is among the first k (R@k); and of the others, with and without the names
-swapped, for how often something is returned although nothing is there. `--signs` writes what the
-gate looks at, labelled, for `manage.py refit_gate`.
+swapped, for how often something is returned although nothing is there.
 """
 
 import argparse
@@ -45,27 +44,22 @@ def main() -> None:
     parser.add_argument("--dialogues", type=_numbers, help="such as 0-3; by default all")
     parser.add_argument("--mode", choices=["hybrid", "vector"], help="by default both")
     parser.add_argument("--json", type=Path, help="write the figures there")
-    parser.add_argument("--signs", type=Path, help="write labelled signs for refit_gate there")
     arguments = parser.parse_args()
     dialogues = read_dialogues(arguments.data, arguments.dialogues)
     set_up()
     with throwaway_tenant() as tenant_id:
-        report = run(tenant_id, dialogues, arguments.mode, arguments.signs)
+        report = run(tenant_id, dialogues, arguments.mode)
     if arguments.json:
         arguments.json.write_text(json.dumps(report, indent=2) + "\n")
 
 
-def run(
-    tenant_id: UUID, dialogues: list[Dialogue], mode: str | None, signs: Path | None
-) -> dict[str, Any]:
+def run(tenant_id: UUID, dialogues: list[Dialogue], mode: str | None) -> dict[str, Any]:
     """Import, ask, print; the figures."""
     scopes = [Scope(dialogue, uuid4(), f"locomo-{dialogue.number}") for dialogue in dialogues]
     report: dict[str, Any] = {"import": import_dialogues(tenant_id, scopes)}
     vectors = embed_questions(scopes)
     for name in [mode] if mode else ["vector", "hybrid"]:
-        report[name] = measure(
-            tenant_id, scopes, vectors, name, signs if name == "hybrid" else None
-        )
+        report[name] = measure(tenant_id, scopes, vectors, name)
     return report
 
 
@@ -134,7 +128,6 @@ def measure(
     scopes: list[Scope],
     vectors: dict[str, np.ndarray[Any, Any]],
     mode: str,
-    signs: Path | None,
 ) -> dict[str, Any]:
     """Ask everything in one mode, print, and return the figures."""
     from memory.policy import RecallPolicy
@@ -151,8 +144,6 @@ def measure(
             (kind, question, ask(text, deep, query_embedding=vectors[text]))
             for text, kind, question in _asked_of(scopes, scope)
         ]
-    if signs:
-        _write_signs(signs, found)
     own = [(question, result) for kind, question, result in found if kind == "own"]
     report: dict[str, Any] = {
         "overall": quality(own),
@@ -246,15 +237,6 @@ def latency(
         "p50_with_embedding": float(np.percentile(embedded, 50)),
         "p95_with_embedding": float(np.percentile(embedded, 95)),
     }
-
-
-def _write_signs(path: Path, found: list[tuple[str, Question, Any]]) -> None:
-    """One line for each of the ten best: what the gate sees, and whether it is relevant."""
-    with path.open("w") as file:
-        for kind, question, result in found:
-            for hit in result.hits[:10]:
-                relevant = kind == "own" and hit.external_id in question.evidence
-                file.write(json.dumps({"relevant": relevant, "signs": hit.channels}) + "\n")
 
 
 def _print(mode: str, report: dict[str, Any]) -> None:

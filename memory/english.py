@@ -81,6 +81,9 @@ QUESTION_WORDS = _words(
     """
 )
 
+# "How much", "how many": they ask for a number, and no answer repeats them.
+ASKED_NUMBERS = _words("much mani")  # as stemmed
+
 # A question that asks when.
 WHEN = re.compile(
     r"\bwhen\b|\b(?:what|which) (?:date|day|month|year|time)\b|\bhow long ago\b", re.IGNORECASE

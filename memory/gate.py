@@ -28,6 +28,12 @@ class Signs:
     """Share of the question's rarity that nobody in this scope has ever said."""
     gap: float
     """Score of the best memory minus this one's."""
+    mean_cosine: float
+    """Of the whole scope: how near the question is to anything that is said here."""
+    unknown_name: float
+    """1 if the question has a name that nobody in this scope has ever said."""
+    anonymous: float
+    """1 if the question names no speaker by name: "my cat", not "Caroline's cat"."""
     scarcity: float
     """ln(1 + 300 / messages of the scope): where little was said, the best is the answer sooner."""
 
@@ -45,6 +51,9 @@ class Gate:
     time: float = 0.0
     unknown: float = 0.0
     gap: float = 0.0
+    mean_cosine: float = 0.0
+    unknown_name: float = 0.0
+    anonymous: float = 0.0
     scarcity: float = 0.0
 
     def probability(self, signs: Signs) -> float:
@@ -56,19 +65,23 @@ class Gate:
 
 SIGN_NAMES: Final = tuple(sign.name for sign in fields(Signs))
 
-# Fitted by `manage.py refit_gate` on LoCoMo's dialogues 0-3: every question against its own
-# dialogue, and the others with and without the names swapped. docs/recall.md has the curve.
+# Printed by `manage.py refit_gate`, of what benchmarks/gate_signs.py wrote: LoCoMo's dialogues 0-3
+# as they are, the same as a nameless user has them in memories of all sizes, and the conversations
+# of tests/memory/data. docs/recall.md has the curve.
 HYBRID: Final = Gate(
-    bias=-10.56,
-    cosine=5.915,
-    lexical=1.233,
-    coverage=1.889,
-    subject=0.652,
-    words=0.3,
-    time=0.472,
-    unknown=-2.168,
-    gap=-1.71,
-    scarcity=0.35,
+    bias=-7.757,
+    cosine=7.85,
+    lexical=0.48,
+    coverage=1.932,
+    subject=0.567,
+    words=0.019,
+    time=0.326,
+    unknown=-0.753,
+    gap=-2.214,
+    mean_cosine=-5.714,
+    unknown_name=-1.53,
+    anonymous=0.633,
+    scarcity=0.72,
 )
 # The same for ranking by vectors alone, of which it may look at nothing else.
 VECTOR: Final = Gate(bias=-8.0, cosine=9.0, gap=-8.0)

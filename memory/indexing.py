@@ -10,6 +10,7 @@ from memory import lexical
 from memory.chunking import count_words, cut_pieces
 from memory.embeddings import Embedder, get_embedder
 from memory.models import Message
+from memory.questions import is_question
 from memory.scopes import scope_number, session_number
 from memory.vectors import vector_literal
 
@@ -74,9 +75,9 @@ def _write_scopes(messages: Iterable[Message]) -> None:
 def _write_features(messages: Iterable[Message]) -> None:
     _insert(
         "INSERT INTO memory_indexedmessage (message_number, scope_id, message_id, session,"
-        " created_at, subject, by_user, words, has_time) SELECT * FROM unnest(%s::bigint[],"
+        " created_at, subject, by_user, words, has_time, asks) SELECT * FROM unnest(%s::bigint[],"
         " %s::bigint[], %s::uuid[], %s::bigint[], %s::timestamptz[], %s::bigint[], %s::bool[],"
-        " %s::int[], %s::bool[])"
+        " %s::int[], %s::bool[], %s::bool[])"
         " ON CONFLICT DO NOTHING",
         [
             (
@@ -89,6 +90,7 @@ def _write_features(messages: Iterable[Message]) -> None:
                 message.role == "user",
                 count_words(message.content),
                 lexical.holds_time(message.content),
+                is_question(message.content),
             )
             for message in messages
         ],

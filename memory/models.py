@@ -260,6 +260,7 @@ class IndexedMessage(TenantModel):
     by_user = models.BooleanField(help_text="Said by the user, not by the agent.")
     words = models.IntegerField(help_text="Number of its words.")
     has_time = models.BooleanField(help_text="Holds a word of time.")
+    asks = models.BooleanField(db_default=False, help_text="Only asks, and says nothing.")
 
     class Meta:
         verbose_name = "indexed message"
@@ -267,7 +268,15 @@ class IndexedMessage(TenantModel):
             # A whole scope, turn after turn, from the index alone.
             models.Index(
                 fields=["scope_id", "session", "created_at", "message_number"],
-                include=["message_id", "subject", "by_user", "words", "has_time", "tenant_id"],
+                include=[
+                    "message_id",
+                    "subject",
+                    "by_user",
+                    "words",
+                    "has_time",
+                    "asks",
+                    "tenant_id",
+                ],
                 name="indexed_message_scope",
             )
         ]

@@ -58,7 +58,7 @@ class RecallPolicy:
     """At most this many memories."""
     gate: bool = True
     """Leave out what is probably beside the question, all of it if need be."""
-    open_at: float = 0.04
+    open_at: float = 0.06
     """With the gate: the best memory must be relevant with this probability, else none is."""
     keep_at: float = 0.005
     """With the gate: each memory must be relevant with this probability."""

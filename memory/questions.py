@@ -6,7 +6,7 @@ import regex
 
 from memory import lexical
 from memory.chunking import MIN_WORDS, count_words, split_sentences
-from memory.english import I_WORDS, QUESTION_WORDS, STOP_WORDS, WHEN, YOU_WORDS
+from memory.english import ASKED_NUMBERS, I_WORDS, QUESTION_WORDS, STOP_WORDS, WHEN, YOU_WORDS
 
 # Of a pasted page, its beginning and its end are the question.
 MAX_TERMS = 64
@@ -65,7 +65,8 @@ class Question:
     def of(cls, query: str) -> "Question":
         """Take a query apart; any text will do."""
         words = lexical.words(query)
-        lexemes = list(dict.fromkeys(lexical.lexemes(query)))
+        lexemes = [lexeme for lexeme in lexical.lexemes(query) if lexeme not in ASKED_NUMBERS]
+        lexemes = list(dict.fromkeys(lexemes))
         if len(lexemes) > MAX_TERMS:
             lexemes = lexemes[: MAX_TERMS // 2] + lexemes[-MAX_TERMS // 2 :]
         said_terms = [lexical.lexeme_hash(lexeme) for lexeme in lexemes]

@@ -44,13 +44,13 @@ LIMITS: Final = {
     "ef_search": str(HNSW_EF_SEARCH),
 }
 
-_ENTRY_COLUMNS = """message_number, message_id, session, created_at, words, has_time,
-           subject = ANY (%(names)s::bigint[])
-           OR CASE WHEN by_user THEN %(names_user)s ELSE %(names_agent)s END AS named"""
+_ENTRY_COLUMNS = """message_number, message_id, session, created_at, words, has_time, asks,
+           subject = ANY (%(names)s::bigint[]) AS by_name,
+           CASE WHEN by_user THEN %(names_user)s ELSE %(names_agent)s END AS addressed"""
 
 _WHOLE = """
 entry AS MATERIALIZED (
-    SELECT {entry_columns}
+    SELECT {entry_columns}, false AS near
     FROM memory_indexedmessage
     WHERE scope_id = %(scope)s {until}
     LIMIT %(whole_scope)s + 1
@@ -84,7 +84,7 @@ bounded AS MATERIALIZED (
     ) AS bounded
     WHERE df > 0
 ), rare_posting AS MATERIALIZED (
-    SELECT h, message_number, w FROM memory_posting
+    SELECT h, message_number, w, own FROM memory_posting
     WHERE scope_id = %(scope)s AND h = ANY (ARRAY(SELECT h FROM counted WHERE rare))
       {posting_until}
 ), by_words AS MATERIALIZED (
@@ -110,11 +110,11 @@ bounded AS MATERIALIZED (
     SELECT * FROM memory_indexedmessage
     WHERE message_id = ANY (ARRAY(SELECT message_id FROM by_vector)) AND scope_id = %(scope)s
 ), entry AS MATERIALIZED (
-    SELECT DISTINCT ON (message_number) {entry_columns}
+    SELECT DISTINCT ON (message_number) {entry_columns}, near
     FROM (
-        SELECT * FROM candidate
+        SELECT *, true AS near FROM candidate
         UNION ALL
-        SELECT turn.* FROM candidate, LATERAL (
+        SELECT turn.*, false FROM candidate, LATERAL (
             (SELECT * FROM memory_indexedmessage AS before
              WHERE scope_id = %(scope)s AND before.session = candidate.session
                AND (before.created_at, before.message_number)
@@ -129,11 +129,11 @@ bounded AS MATERIALIZED (
         ) AS turn
     ) AS around
     WHERE true {until}
-    ORDER BY message_number
+    ORDER BY message_number, near DESC
 ), posting AS (
-    SELECT h, message_number, w FROM rare_posting
+    SELECT h, message_number, w, own FROM rare_posting
     UNION ALL
-    SELECT h, message_number, w FROM memory_posting
+    SELECT h, message_number, w, own FROM memory_posting
     WHERE scope_id = %(scope)s AND h = ANY (ARRAY(SELECT h FROM counted WHERE NOT rare))
       AND message_number = ANY (ARRAY(SELECT message_number FROM entry))
 ), piece AS (
@@ -150,16 +150,36 @@ term AS MATERIALIZED (
 ), question AS MATERIALIZED (
     SELECT messages, ln(1 + messages + %(prior)s) AS norm,
            unknown / greatest(known + unknown, 1e-9::float8) AS unknown,
-           greatest(known + unknown, 1e-9::float8) AS idf
+           greatest(known + unknown, 1e-9::float8) AS idf,
+           EXISTS (
+               SELECT FROM unnest(%(proper_names)s::bigint[]) AS name
+               WHERE name <> ALL (ARRAY(SELECT h FROM term))
+           ) AS unknown_name
     FROM bounded,
          (SELECT coalesce(sum(idf), 0) AS known, count(*) AS found FROM term) AS found,
          LATERAL (
              SELECT (cardinality(%(terms)s::bigint[]) - found)
                     * ln(1 + (messages + %(prior)s + .5::float8) / .5::float8) AS unknown
          ) AS rest
+), echo AS MATERIALIZED (
+    SELECT message_number FROM posting
+    WHERE %(is_question)s AND own AND h = ANY (%(said_terms)s::bigint[])
+      AND message_number = ANY (ARRAY(
+          SELECT message_number FROM entry WHERE asks AND words <= %(longest_echo)s
+      ))
+    GROUP BY message_number HAVING count(*) = cardinality(%(said_terms)s::bigint[])
+), reply AS MATERIALIZED (
+    SELECT message_number FROM (
+        SELECT message_number, lag(message_number) OVER (
+            PARTITION BY session ORDER BY created_at, message_number
+        ) AS before
+        FROM entry WHERE EXISTS (SELECT FROM echo)
+    ) AS turn
+    WHERE before = ANY (ARRAY(SELECT message_number FROM echo))
 ), lexical AS MATERIALIZED (
     SELECT message_number, sum(w * idf) AS lexical, sum(idf) AS covered
     FROM posting JOIN term USING (h)
+    WHERE own OR message_number <> ALL (ARRAY(SELECT message_number FROM reply))
     GROUP BY message_number
 ), dense AS MATERIALIZED (
     SELECT message_id, max(cosine) AS cosine FROM piece GROUP BY message_id
@@ -169,7 +189,8 @@ term AS MATERIALIZED (
 # columns through all steps, 600 messages took twice as long.
 _RANKING = """
 base AS MATERIALIZED (
-    SELECT message_number, message_id, session, created_at, words, has_time, named,
+    SELECT message_number, message_id, session, created_at, words, has_time, by_name,
+           addressed, near, message_number = ANY (ARRAY(SELECT message_number FROM echo)) AS echo,
            coalesce(cosine, 0) AS cosine, coalesce(lexical, 0) AS lexical,
            coalesce(covered, 0) AS covered,
            coalesce(cosine, 0)
@@ -184,30 +205,34 @@ base AS MATERIALIZED (
 ), session_best AS MATERIALIZED (
     SELECT session, (SELECT avg(best) FROM unnest(bases[1:3]) AS best) AS session_base
     FROM (
-        SELECT session, array_agg(base ORDER BY base DESC) AS bases FROM base GROUP BY session
+        SELECT session, array_agg(base ORDER BY base DESC) FILTER (WHERE NOT echo) AS bases
+        FROM base GROUP BY session
     ) AS sessions
 ), placed AS (
-    SELECT message_number, session, base,
-           lag(cosine) OVER turns AS previous, lead(base) OVER turns AS following,
+    SELECT message_number, session, base, echo,
+           lag(CASE WHEN NOT echo THEN cosine END) OVER turns AS previous,
+           lead(CASE WHEN NOT echo THEN base END) OVER turns AS following,
            %(length)s::float8 * ln(1 + words)
-           + CASE WHEN named THEN 2 * %(subject)s::float8 ELSE 0 END
+           + CASE WHEN by_name OR addressed THEN 2 * %(subject)s::float8 ELSE 0 END
            + CASE WHEN has_time THEN %(time)s::float8 ELSE 0 END AS prior
     FROM base
     WINDOW turns AS (PARTITION BY session ORDER BY created_at, message_number)
 ), best AS MATERIALIZED (
-    SELECT message_number, session_base, previous, following,
-           base + prior + %(session)s::float8 * session_base
+    SELECT message_number, echo, coalesce(session_base, base) AS session_base, previous, following,
+           base + prior + %(session)s::float8 * coalesce(session_base, base)
            + %(previous)s::float8 * coalesce(previous, (SELECT avg(cosine) FROM base))
            + %(following)s::float8 * coalesce(following, (SELECT avg(base) FROM base)) AS score
     FROM placed FULL JOIN session_best USING (session)
-    ORDER BY score DESC, message_number DESC
+    ORDER BY echo AND %(gate)s, score DESC, message_number DESC
     LIMIT %(limit)s
 )
-SELECT (SELECT whole FROM bounded) AS whole, messages, unknown,
+SELECT (SELECT whole FROM bounded) AS whole, messages, unknown, unknown_name,
        message.id, message.external_id, message.thread_id, message.role, message.name,
        message.content, message.created_at, score, cosine, base.lexical / norm AS lexical,
        covered / idf AS coverage, session_base, coalesce(previous, 0) AS previous,
-       coalesce(following, 0) AS following, named, words, has_time, {neighbours} AS neighbours
+       coalesce(following, 0) AS following, by_name, addressed, words, has_time,
+       best.echo, (SELECT coalesce(avg(cosine) FILTER (WHERE NOT near), avg(cosine)) FROM base)
+       AS mean_cosine, {neighbours} AS neighbours
 FROM question LEFT JOIN (
     best JOIN base USING (message_number) JOIN LATERAL (
         SELECT * FROM memory_message WHERE id = base.message_id OFFSET 0
@@ -215,7 +240,7 @@ FROM question LEFT JOIN (
     ON message.tenant_id = %(tenant)s::uuid AND message.agent_id = %(agent)s::uuid
        AND message.user_id = %(user)s
 ) ON true
-ORDER BY score DESC, message.number DESC
+ORDER BY best.echo AND %(gate)s, score DESC, message.number DESC
 """
 
 # The turns around a hit, oldest first, as JSON.

@@ -37,8 +37,11 @@ PRIOR_MESSAGES = 300
 # Scopes that this process knows to be large; one that it has forgotten costs a round trip.
 MAX_LARGE_SCOPES = 100_000
 _large_scopes: set[tuple[UUID, int]] = set()
+# Who asks the same again, in so many times the words and so many more, only asks: that answers
+# nothing, however near the two questions are.
+ECHO_WORDS = (2, 3)
 
-Reason = Literal["excluded", "below the gate", "over top_k"]
+Reason = Literal["excluded", "asks the same", "below the gate", "over top_k"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +183,11 @@ def recall(
         "names": question.names,
         "names_user": question.names_user,
         "names_agent": question.names_agent,
+        "said_terms": question.said_terms,
+        "proper_names": question.proper_names,
+        "is_question": question.is_question,
+        "longest_echo": ECHO_WORDS[0] * question.words + ECHO_WORDS[1],
+        "gate": policy.gate,
         "exclude": excluded,
         "at": at,
         "limit": policy.top_k + MAX_CUT + len(excluded),
@@ -236,16 +244,24 @@ def _decide(
 ) -> tuple[tuple[Hit, ...], tuple[Cut, ...]]:
     """Part what was found, best first, into what is given and what is left out."""
     gate = GATES[policy.mode]
-    best_score = max((row["score"] for row in rows if row["id"] not in excluded), default=0.0)
-    names_anybody = any(row["named"] for row in rows)
+    answers = [row for row in rows if row["id"] not in excluded and not row["echo"]]
+    best_score = max((row["score"] for row in answers), default=0.0)
+    by_name = any(row["by_name"] for row in rows)
+    names_anybody = by_name or any(row["addressed"] for row in rows)
     found = []
     for row in rows:
-        signs = _signs(row, best_score=best_score, asks_when=asks_when, names_anybody=names_anybody)
+        signs = _signs(
+            row,
+            best_score=best_score,
+            asks_when=asks_when,
+            by_name=by_name,
+            names_anybody=names_anybody,
+        )
         found.append((row, gate.probability(signs), _channels(row, signs)))
     is_open = not policy.gate or any(
         probability >= policy.open_at
         for row, probability, _ in found[: policy.top_k + len(excluded)]
-        if row["id"] not in excluded
+        if row["id"] not in excluded and not row["echo"]
     )
     hits: list[Hit] = []
     cut: list[Cut] = []
@@ -253,6 +269,8 @@ def _decide(
         reason: Reason | None = None
         if row["id"] in excluded:
             reason = "excluded"
+        elif policy.gate and row["echo"]:
+            reason = "asks the same"
         elif policy.gate and not (is_open and probability >= policy.keep_at):
             reason = "below the gate"
         elif len(hits) == policy.top_k:
@@ -265,19 +283,31 @@ def _decide(
 
 
 def _signs(
-    row: dict[str, Any], *, best_score: float, asks_when: bool, names_anybody: bool
+    row: dict[str, Any],
+    *,
+    best_score: float,
+    asks_when: bool,
+    by_name: bool,
+    names_anybody: bool,
 ) -> Signs:
     return Signs(
         cosine=row["cosine"],
         lexical=row["lexical"],
         coverage=row["coverage"],
-        subject=(1.0 if row["named"] else -1.0) if names_anybody else 0.0,
+        subject=_subject(row) if names_anybody else 0.0,
         words=math.log1p(row["words"]),
         time=float(asks_when and row["has_time"]),
         unknown=row["unknown"],
-        gap=best_score - row["score"],
+        gap=max(0.0, best_score - row["score"]),
+        mean_cosine=row["mean_cosine"],
+        unknown_name=float(row["unknown_name"]),
+        anonymous=float(not by_name),
         scarcity=math.log1p(PRIOR_MESSAGES / row["messages"]),
     )
+
+
+def _subject(row: dict[str, Any]) -> float:
+    return 1.0 if row["by_name"] or row["addressed"] else -1.0
 
 
 def _channels(row: dict[str, Any], signs: Signs) -> dict[str, float]:

@@ -3,33 +3,40 @@
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from itertools import zip_longest
+from typing import TypeVar
+
+T = TypeVar("T")
+
+_NOTHING = object()
+
+
+def item(text: str) -> str:
+    """One item of a list of memories.
+
+    What a line break inside begins is indented, so that no memory can pose as another item.
+    """
+    return "- " + "\n  ".join(_lines(text))
 
 
 def fact_line(content: str) -> str:
     """An item that is known, apart from any conversation."""
-    return _item(f"Fact: {content}")
+    return item(f"Fact: {content}")
 
 
 def turn_line(content: str, speaker: str, said_at: datetime | None = None) -> str:
     """An item that somebody said: without its date, "yesterday" in it would mean nothing."""
     when = f"[{said_at:%A, %Y-%m-%d %H:%M}] " if said_at else ""
-    return _item(f"{when}{speaker}: {content}")
+    return item(f"{when}{speaker}: {content}")
 
 
-def interleaved(*rankings: Iterable[str]) -> list[str]:
+def interleaved(*rankings: Iterable[T]) -> list[T]:
     """The best of each ranking, then the second of each, and so on: what is cut is cut from all."""
-    nothing = object()
     return [
-        item
-        for items in zip_longest(*rankings, fillvalue=nothing)
-        for item in items
-        if isinstance(item, str)
+        each
+        for rank in zip_longest(*rankings, fillvalue=_NOTHING)
+        for each in rank
+        if each is not _NOTHING
     ]
-
-
-def _item(text: str) -> str:
-    # What a line break inside begins is indented, so that no memory can pose as another item.
-    return "- " + "\n  ".join(_lines(text))
 
 
 def _lines(text: str) -> Iterator[str]:

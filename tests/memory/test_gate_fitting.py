@@ -12,7 +12,7 @@ from django.core.management.base import CommandError
 
 from memory.exceptions import InvalidArgument
 from memory.gate import GATES, SIGN_NAMES, Gate, Signs
-from memory.gate_fitting import SCARCITY, fit_gate
+from memory.gate_fitting import fit_gate
 
 NOTHING = dict.fromkeys(SIGN_NAMES, 0.0)
 
@@ -53,11 +53,14 @@ def test_fitting_finds_the_gate_that_made_the_labels() -> None:
     assert gate.lexical == gate.scarcity == 0
 
 
-def test_scarcity_is_given_and_not_fitted() -> None:
-    rows = [({**signs, "scarcity": 0.5}, label) for signs, label in observed(Gate(-2.0, 5.0))]
-    gate = fit_gate(rows, ("cosine", "scarcity"))
-    assert gate.scarcity == SCARCITY
-    assert gate.bias == pytest.approx(-2.0 - 0.5 * SCARCITY, abs=0.2)
+def test_a_weight_counts_as_so_many_memories() -> None:
+    rows = observed(Gate(bias=-2.0, cosine=5.0), 200)
+    twice = fit_gate([*rows, *rows[:50]], ("cosine", "gap"))
+    weighed = fit_gate(rows, ("cosine", "gap"), weights=[2.0] * 50 + [1.0] * 150)
+    # The signs are standardised before they are weighed, so that the pull to zero differs a little.
+    assert (weighed.bias, weighed.cosine) == pytest.approx((twice.bias, twice.cosine), abs=0.02)
+    with pytest.raises(InvalidArgument, match="one positive number for each memory"):
+        fit_gate(rows, ("cosine",), weights=[1.0])
 
 
 def test_signs_that_part_the_data_perfectly_have_finite_coefficients() -> None:

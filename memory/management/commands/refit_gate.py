@@ -19,8 +19,9 @@ MODE_SIGNS = {"hybrid": SIGN_NAMES, "vector": ("cosine", "gap")}
 class Command(KonstructCommand):
     help = (
         "Fits the gate to labelled memories and prints its coefficients, which live in"
-        ' memory/gate.py. FILE has a JSON object per line: {"signs": {…}, "relevant": true}, where'
-        " the signs are the channels of a recalled memory; benchmarks/recall.py --signs writes one."
+        ' memory/gate.py. FILE has a JSON object per line: {"signs": {…}, "relevant": true}, and a'
+        ' "weight" if it counts other than once; the signs are the channels of a recalled memory.'
+        " benchmarks/gate_signs.py writes the one that the gate was fitted to."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -30,7 +31,12 @@ class Command(KonstructCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        gate = fit_gate(_labelled(options["file"]), MODE_SIGNS[options["mode"]])
+        records = list(_labelled(options["file"]))
+        gate = fit_gate(
+            [(signs, relevant) for signs, relevant, _ in records],
+            MODE_SIGNS[options["mode"]],
+            weights=[weight for *_, weight in records],
+        )
         self.stdout.write("Gate(")
         for name, value in asdict(gate).items():
             if value:
@@ -38,7 +44,7 @@ class Command(KonstructCommand):
         self.stdout.write(")")
 
 
-def _labelled(path: Path) -> Iterator[tuple[dict[str, float], bool]]:
+def _labelled(path: Path) -> Iterator[tuple[dict[str, float], bool, float]]:
     try:
         lines = path.read_text().splitlines()
     except OSError as error:
@@ -46,7 +52,7 @@ def _labelled(path: Path) -> Iterator[tuple[dict[str, float], bool]]:
     for number, line in enumerate(lines, start=1):
         try:
             record = json.loads(line)
-            yield record["signs"], bool(record["relevant"])
+            yield record["signs"], bool(record["relevant"]), float(record.get("weight", 1))
         except (ValueError, KeyError, TypeError):
             raise InvalidArgument(
                 f'{path}, line {number}: not {{"signs": {{…}}, "relevant": true}}: {line[:80]}'

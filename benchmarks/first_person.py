@@ -1,0 +1,69 @@
+"""LoCoMo as a user without a name would have it. Pure.
+
+"What did Caroline paint?" is "What did I paint?", as Caroline puts it to her agent. By rules, so
+now and then a sentence comes out crooked; those of people in a hurry do, too.
+"""
+
+import re
+
+# Of the names that LoCoMo's speakers call each other by.
+NICKNAMES = {"Melanie": "Mel", "Joanna": "Jo"}
+# (verb after the third person, after "I", after "you")
+_VERBS = (
+    ("does", "do", "do"),
+    ("do", "do", "do"),
+    ("has", "have", "have"),
+    ("is", "am", "are"),
+    ("was", "was", "were"),
+    ("did", "did", "did"),
+)
+_BEFORE_ME = (
+    "to for with of about from by on at after before towards help helps helped gave give given"
+    " made make told invite invited motivated"
+).replace(" ", "|")
+# Of a question that is about the user alone.
+_PRONOUNS = (
+    (r"\b(?:she|he)\b", "I"),
+    (r"\bhis\b", "my"),
+    (r"\bher\b(?= \w)", "my"),
+    (r"\b(?:her|him)\b", "me"),
+    (r"\b(?:herself|himself)\b", "myself"),
+)
+
+
+def first_person(question: str, user: str, agent: str) -> str:
+    """The question as the user puts it to the agent."""
+    i, you = _pattern(user), _pattern(agent)
+    both = rf"(?:{i} and {you}|{you} and {i})"
+    about_both = re.search(rf"\b{you}\b", question)
+    text = re.sub(rf"\b{both}['’]s?(?!\w)", "our", question)
+    text = re.sub(rf"\b{both}\b", "we", text)
+    text = re.sub(rf"\b{i}['’]s?(?!\w)", "my", text)
+    text = re.sub(rf"\b{you}['’]s?(?!\w)", "your", text)
+    for verb, mine, yours in _VERBS:
+        for name, pronoun, form in ((i, "I", mine), (you, "you", yours)):
+            text = re.sub(
+                rf"\b({verb})((?: not)?) {name}\b",
+                lambda found, form=form, pronoun=pronoun: (
+                    f"{_like(found[1], form)}{found[2]} {pronoun}"
+                ),
+                text,
+                flags=re.IGNORECASE,
+            )
+            text = re.sub(rf"\b{name} {verb}\b", f"{pronoun} {form}", text)
+    text = re.sub(rf"\b({_BEFORE_ME}) {i}\b", r"\1 me", text)
+    text = re.sub(rf"\b{i}(?=[?.!]?$)", "me", text)
+    text = re.sub(rf"\b{i}\b", "I", text)
+    text = re.sub(rf"\b{you}\b", "you", text)
+    if not about_both:
+        for pronoun, instead in _PRONOUNS:
+            text = re.sub(pronoun, instead, text)
+    return text[:1].upper() + text[1:]
+
+
+def _pattern(name: str) -> str:
+    return f"(?:{'|'.join(filter(None, (name, NICKNAMES.get(name))))})"
+
+
+def _like(word: str, instead: str) -> str:
+    return instead.capitalize() if word[0].isupper() else instead
