@@ -260,7 +260,7 @@ REST_FRAMEWORK = {
         "konstruct.api.authentication.ApiKeyAuthentication",
         "konstruct.api.authentication.AdminSessionAuthentication",
     ],
-    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_PERMISSION_CLASSES": ["konstruct.api.permissions.KeyAllows"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["konstruct.api.parsers.StrictJSONParser"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",

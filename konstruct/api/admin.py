@@ -2,26 +2,59 @@
 
 from typing import Any
 
+from django import forms
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 from unfold.admin import ModelAdmin
 from unfold.decorators import display
+from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminTextInputWidget
 
 from konstruct.api.access import issue_key, revoke_key
-from konstruct.api.models import ApiKey
+from konstruct.api.fields import ID_TEXT
+from konstruct.api.models import USUAL_SCOPES, ApiKey, KeyScope
 from tenants.context import required_tenant_id
 from tenants.sites import tenant_site
+
+
+class ApiKeyForm(forms.ModelForm):
+    """What a new key may do."""
+
+    scopes = forms.MultipleChoiceField(
+        choices=KeyScope.choices,
+        initial=USUAL_SCOPES,
+        widget=UnfoldAdminCheckboxSelectMultipleWidget,
+        help_text=ApiKey._meta.get_field("scopes").help_text,
+    )
+    user_id = forms.CharField(
+        label="User",
+        required=False,
+        max_length=255,
+        strip=False,
+        empty_value=None,
+        validators=[ID_TEXT],
+        widget=UnfoldAdminTextInputWidget,
+        help_text=ApiKey._meta.get_field("user_id").help_text,
+    )
+
+    class Meta:
+        model = ApiKey
+        fields = ("name", "scopes", "agent", "user_id", "expires_at")
 
 
 @admin.register(ApiKey, site=tenant_site)
 class ApiKeyAdmin(ModelAdmin):
     """Keys of programs. The key itself is shown once, after it is made."""
 
-    list_display = ("name", "prefix", "state", "created_at", "expires_at", "revoked_at")
-    search_fields = ("name", "prefix")
-    fields = ("name", "expires_at")
+    form = ApiKeyForm
+    list_display = (
+        "name", "prefix", "state", "may", "agent", "user_id", "last_used_at", "created_at",
+        "expires_at", "revoked_at",
+    )  # fmt: skip
+    list_select_related = ("agent",)
+    search_fields = ("name", "prefix", "user_id")
+    fields = ("name", "scopes", "agent", "user_id", "expires_at")
     actions = ("revoke",)
 
     @display(label={"valid": "success", "revoked": "danger", "expired": "warning"})
@@ -32,10 +65,20 @@ class ApiKeyAdmin(ModelAdmin):
         expired = key.expires_at is not None and key.expires_at <= timezone.now()
         return "expired" if expired else "valid"
 
+    @display(description="scopes")
+    def may(self, key: ApiKey) -> str:
+        """Return what the key may do, in words."""
+        return ", ".join(key.scopes)
+
     def save_model(self, request: HttpRequest, obj: ApiKey, form: Any, change: bool) -> None:
         """Make the key by the service, as the command does, and show it this once."""
         key, text = issue_key(
-            tenant_id=required_tenant_id(), name=obj.name, expires_at=obj.expires_at
+            tenant_id=required_tenant_id(),
+            name=obj.name,
+            scopes=obj.scopes,
+            agent_id=obj.agent_id,
+            user_id=obj.user_id,
+            expires_at=obj.expires_at,
         )
         obj.pk = key.pk
         self.message_user(

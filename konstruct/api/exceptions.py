@@ -11,6 +11,7 @@ from django.http import Http404, HttpResponse
 from rest_framework import exceptions as drf
 from rest_framework.views import set_rollback
 
+from konstruct.api.caller import OutsideOfKey
 from konstruct.api.problems import FieldError, Problem, problem_response
 from konstruct.orchestrator.exceptions import AgentNotFound, IdempotencyKeyReused, MessageNotFound
 from memory.exceptions import InvalidArgument
@@ -23,6 +24,7 @@ OWN_ERRORS: dict[type[KonstructError], tuple[int, str, str]] = {
     AgentNotFound: (422, "unknown-agent", "agent"),
     IdempotencyKeyReused: (422, "idempotency-key-reused", "Idempotency-Key"),
     MessageNotFound: (404, "not-found", ""),
+    OutsideOfKey: (403, "outside-of-key", "user_id"),
     InvalidArgument: (400, "invalid-fields", ""),
 }
 

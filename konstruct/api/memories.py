@@ -17,9 +17,9 @@ from konstruct.api.fields import (
     StrictIntegerField,
     StrictSerializer,
 )
+from konstruct.api.models import KeyScope
 from konstruct.api.schema import problems
-from konstruct.api.throttling import RateLimited
-from konstruct.orchestrator.agents import find_agent
+from konstruct.api.views import ApiView
 from konstruct.orchestrator.policy import recall_policy
 from memory.policy import MAX_TOP_K, MODES, RecallPolicy
 from memory.recall import Hit, RecallResult, recall
@@ -92,8 +92,11 @@ class SearchResultSerializer(serializers.Serializer):
     abstained = serializers.BooleanField(help_text="Nothing was worth saying.")
 
 
-class MemorySearchView(RateLimited):
+class MemorySearchView(ApiView):
     """Recall, as the pipeline does it."""
+
+    scopes = {"POST": KeyScope.READ}
+    keeps_to_binding = True
 
     @extend_schema(
         operation_id="search_memories",
@@ -111,11 +114,11 @@ class MemorySearchView(RateLimited):
         body = SearchSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         fields = body.validated_data
-        agent = find_agent(fields["agent"])
+        agent = self.caller.agent(fields["agent"])
         result = recall(
             required_tenant_id(),
             agent.id,
-            fields["user_id"],
+            self.caller.user(fields["user_id"]),
             fields["query"],
             policy=_policy(recall_policy(agent), fields),
             at=fields.get("at"),

@@ -2,12 +2,27 @@
 
 import uuid
 
+from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.functions import RandomUUID
-from django.core.validators import ProhibitNullCharactersValidator
+from django.core.validators import MaxLengthValidator, ProhibitNullCharactersValidator
 from django.db import models
 from django.db.models.functions import Now
 
+from konstruct.api.fields import ID_TEXT
+from konstruct.orchestrator.models import Agent
 from tenants.models import TenantModel
+
+
+class KeyScope(models.TextChoices):
+    """What a key may do."""
+
+    READ = "read", "read: look, and search"
+    WRITE = "write", "write: send, make and edit"
+    ERASE = "erase", "erase: clear and delete"
+
+
+# What a key may do that was asked for nothing else: all but taking away.
+USUAL_SCOPES = (KeyScope.READ, KeyScope.WRITE)
 
 
 class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
@@ -36,8 +51,31 @@ class ApiKey(TenantModel):
     secret_digest = models.CharField(
         max_length=64, editable=False, help_text="SHA-256 of the key's secret."
     )
+    scopes = ArrayField(models.TextField(choices=KeyScope), help_text="What it may do.")
+    agent = models.ForeignKey(
+        Agent,
+        # Not SET_NULL: a key would see more than before because something was taken away.
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="api_keys",
+        help_text="The one agent that there is for this key. Empty: all of them.",
+    )
+    user_id = models.TextField(  # noqa: DJ001  (null: no user; '' would be one)
+        "user",
+        null=True,
+        blank=True,
+        validators=[ID_TEXT, MaxLengthValidator(255)],
+        help_text="The one end user whom this key may speak for and read of. Empty: all of them.",
+    )
     created_at = models.DateTimeField(
         db_default=Now(), editable=False, help_text="When it was made."
+    )
+    last_used_at = models.DateTimeField(
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="When it was last used, to within a few minutes.",
     )
     expires_at = models.DateTimeField(
         null=True, blank=True, help_text="From then on it opens nothing. Empty: it does not expire."
@@ -51,7 +89,18 @@ class ApiKey(TenantModel):
     class Meta:
         verbose_name = "API key"
         ordering = ["-created_at"]
-        constraints = [models.UniqueConstraint(fields=["prefix"], name="api_key_prefix")]
+        constraints = [
+            models.UniqueConstraint(fields=["prefix"], name="api_key_prefix"),
+            models.CheckConstraint(
+                condition=models.Q(scopes__contained_by=KeyScope.values, scopes__len__gt=0),
+                name="api_key_scopes",
+            ),
+            models.CheckConstraint(
+                condition=~models.Q(user_id=""),
+                name="api_key_user",
+                violation_error_message="user_id: Name a user, or none at all.",
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.name} ({self.prefix}…)"

@@ -1,17 +1,21 @@
 """How much a tenant remembers, and what is still to be done."""
 
-from typing import Any
+from typing import Any, TypeVar
 
+from django.db.models import Model, QuerySet
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from konstruct.api.caller import Caller
 from konstruct.api.fields import StrictSerializer, checked_query
 from konstruct.api.schema import problems
-from konstruct.api.throttling import RateLimited
+from konstruct.api.views import ApiView
 from konstruct.orchestrator.models import Agent, PendingReply
 from memory.models import ConversationEmbedding, Message, PendingEmbedding, Scope
+
+M = TypeVar("M", bound=Model)
 
 
 class NoParametersSerializer(StrictSerializer):
@@ -33,8 +37,10 @@ class UsageSerializer(serializers.Serializer):
     failed_replies = serializers.IntegerField(help_text="Messages whose reply was given up.")
 
 
-class UsageView(RateLimited):
-    """The tenant in numbers."""
+class UsageView(ApiView):
+    """The tenant in numbers, or what a bound key sees of it."""
+
+    keeps_to_binding = True
 
     @extend_schema(
         operation_id="get_usage",
@@ -45,14 +51,25 @@ class UsageView(RateLimited):
     def get(self, request: Request) -> Response:
         """Count."""
         checked_query(request, NoParametersSerializer)
+        of_caller = self.caller.rows
+        pending_embeddings = _of_messages(self.caller, PendingEmbedding.objects.all())
+        pending_replies = _of_messages(self.caller, PendingReply.objects.all())
+        agents = Agent.objects.all()
+        if self.caller.agent_id is not None:
+            agents = agents.filter(pk=self.caller.agent_id)
         counts: dict[str, Any] = {
-            "agents": Agent.objects.count(),
-            "users": Scope.objects.count(),
-            "messages": Message.objects.count(),
-            "embeddings": ConversationEmbedding.objects.count(),
-            "pending_embeddings": PendingEmbedding.objects.count(),
-            "failed_embeddings": PendingEmbedding.objects.failed().count(),
-            "pending_replies": PendingReply.objects.waiting().count(),
-            "failed_replies": PendingReply.objects.failed().count(),
+            "agents": agents.count(),
+            "users": of_caller(Scope.objects.all()).count(),
+            "messages": of_caller(Message.objects.all()).count(),
+            "embeddings": of_caller(ConversationEmbedding.objects.all()).count(),
+            "pending_embeddings": pending_embeddings.count(),
+            "failed_embeddings": pending_embeddings.exclude(last_error="").count(),
+            "pending_replies": pending_replies.filter(failed_at__isnull=True).count(),
+            "failed_replies": pending_replies.filter(failed_at__isnull=False).count(),
         }
         return Response(UsageSerializer(counts).data)
+
+
+def _of_messages(caller: Caller, rows: QuerySet[M]) -> QuerySet[M]:
+    """Only the rows whose message the caller may see."""
+    return caller.rows(rows, agent="message__agent_id", user="message__user_id")

@@ -9,7 +9,7 @@ from rest_framework.response import Response
 
 from konstruct.api.fields import StrictSerializer
 from konstruct.api.schema import problems
-from konstruct.api.throttling import RateLimited
+from konstruct.api.views import ApiView
 from konstruct.orchestrator.history import Outcome, import_history
 from tenants.context import required_tenant_id
 
@@ -80,7 +80,7 @@ class ImportResultSerializer(serializers.Serializer):
     results = LineResultSerializer(many=True)
 
 
-class ImportView(RateLimited):
+class ImportView(ApiView):
     """History from elsewhere."""
 
     @extend_schema(

@@ -10,10 +10,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
+from konstruct.api.caller import Caller
 from konstruct.api.fields import checked_query
 from konstruct.api.pagination import NewestFirst
 from konstruct.api.schema import header, problems, response_header
-from konstruct.api.throttling import RateLimited
+from konstruct.api.views import ApiView
 from konstruct.channels.rest_serializers import (
     IdempotencyKeySerializer,
     ListSerializer,
@@ -22,7 +23,6 @@ from konstruct.channels.rest_serializers import (
     SendSerializer,
     WaitSerializer,
 )
-from konstruct.orchestrator.agents import find_agent
 from konstruct.orchestrator.intake import Incoming, accept
 from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.status import Status, progress_of, sent_messages
@@ -50,8 +50,10 @@ IDEMPOTENCY_KEY = header(
 LOCATION = response_header("Location", "The message's own address.", 200, 202)
 
 
-class MessagesView(RateLimited):
+class MessagesView(ApiView):
     """Messages of end users to agents."""
+
+    keeps_to_binding = True
 
     @extend_schema(
         operation_id="send_message",
@@ -76,8 +78,8 @@ class MessagesView(RateLimited):
         body.is_valid(raise_exception=True)
         fields = body.validated_data
         incoming = Incoming(
-            agent_id=find_agent(fields["agent"], active=True).id,
-            user_id=fields["user_id"],
+            agent_id=self.caller.agent(fields["agent"], active=True).id,
+            user_id=self.caller.user(fields["user_id"]),
             thread_id=fields.get("thread_id", fields["user_id"]),
             channel=CHANNEL,
             content=fields["content"],
@@ -85,7 +87,7 @@ class MessagesView(RateLimited):
             idempotency_key=idempotency_key,
         )
         accepted, _ = accept(incoming, tenant_id=required_tenant_id())
-        message = _message_when_settled(accepted.id, wait)
+        message = _message_when_settled(accepted.id, wait, self.caller)
         settled = progress_of(message).status is not Status.QUEUED
         document = _documents([message], request)[0]
         return Response(
@@ -108,19 +110,22 @@ class MessagesView(RateLimited):
     def get(self, request: Request) -> Response:
         """List what was sent, in pages."""
         filters = checked_query(request, ListSerializer)
-        messages = sent_messages()
+        messages = self.caller.rows(sent_messages())
         if "agent" in filters:
-            messages = messages.filter(agent_id=find_agent(filters["agent"]).id)
-        for name in ("user_id", "thread_id"):
-            if name in filters:
-                messages = messages.filter(**{name: filters[name]})
+            messages = messages.filter(agent_id=self.caller.agent(filters["agent"]).id)
+        if "user_id" in filters:
+            messages = messages.filter(user_id=self.caller.user(filters["user_id"]))
+        if "thread_id" in filters:
+            messages = messages.filter(thread_id=filters["thread_id"])
         paginator = NewestFirst()
         page = paginator.paginate_queryset(messages, request, view=self)
         return paginator.get_paginated_response(_documents(page or [], request))
 
 
-class MessageView(RateLimited):
+class MessageView(ApiView):
     """One message."""
+
+    keeps_to_binding = True
 
     @extend_schema(
         operation_id="get_message",
@@ -133,7 +138,7 @@ class MessageView(RateLimited):
     )
     def get(self, request: Request, message_id: UUID) -> Response:
         """Tell how far the message is; wait for the reply if asked to."""
-        message = _message_when_settled(message_id, _seconds_to_wait(request))
+        message = _message_when_settled(message_id, _seconds_to_wait(request), self.caller)
         return Response(_documents([message], request)[0])
 
 
@@ -151,11 +156,11 @@ def _idempotency_key(request: Request) -> str | None:
     return str(serializer.validated_data["key"])
 
 
-def _message_when_settled(message_id: UUID, seconds: float) -> Message:
+def _message_when_settled(message_id: UUID, seconds: float, caller: Caller) -> Message:
     """Return the message once it is answered or given up, or as it is after so many seconds."""
 
     def look() -> Message | None:
-        message = _message(message_id)
+        message = _message(message_id, caller)
         return message if progress_of(message).status is not Status.QUEUED else None
 
     if seconds:
@@ -163,11 +168,11 @@ def _message_when_settled(message_id: UUID, seconds: float) -> Message:
         settled = wait_until(look, tenant_id=tenant_id, message_id=message_id, seconds=seconds)
         if settled is not None:
             return settled
-    return _message(message_id)
+    return _message(message_id, caller)
 
 
-def _message(message_id: UUID) -> Message:
-    message = sent_messages().filter(pk=message_id).first()
+def _message(message_id: UUID, caller: Caller) -> Message:
+    message = caller.rows(sent_messages()).filter(pk=message_id).first()
     if message is None:
         raise Http404
     return message

@@ -9,6 +9,7 @@ import pytest
 from django.test import Client
 
 from konstruct.api.access import issue_key
+from konstruct.api.models import KeyScope
 from konstruct.orchestrator import llm
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.models import Agent
@@ -73,7 +74,7 @@ def make_program() -> Callable[[Tenant], Program]:
 
     def make(tenant: Tenant) -> Program:
         agent = create_agent(tenant_id=tenant.id, name="ada", system_prompt="You are Ada.")
-        _, key = issue_key(tenant_id=tenant.id, name="tests")
+        _, key = issue_key(tenant_id=tenant.id, name="tests", scopes=KeyScope.values)
         return Program(tenant, agent, str(key))
 
     return make

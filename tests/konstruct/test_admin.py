@@ -156,7 +156,9 @@ def test_who_may_only_look_may_not_retry(program_a: Program) -> None:
 
 
 def test_a_new_key_is_shown_once_and_works(program_a: Program, admin: Client) -> None:
-    response = admin.post(f"{KEYS}add/", {"name": "billing"}, follow=True)
+    response = admin.post(
+        f"{KEYS}add/", {"name": "billing", "scopes": ["read", "erase"]}, follow=True
+    )
     found = re.search(r"ks_[0-9a-f_]+", response.content.decode())
     assert found is not None
     key = parse_key(found[0])
@@ -164,6 +166,7 @@ def test_a_new_key_is_shown_once_and_works(program_a: Program, admin: Client) ->
     with tenant_scope(program_a.tenant.id):
         stored = ApiKey.objects.get(name="billing")
         assert check_key(key) == stored
+        assert (stored.scopes, stored.agent, stored.user_id) == (["read", "erase"], None, None)
     assert found[0] not in admin.get(KEYS).content.decode()
     assert found[0] not in admin.get(f"{KEYS}{stored.pk}/change/").content.decode()
 

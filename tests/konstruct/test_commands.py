@@ -1,10 +1,12 @@
 """create_agent and create_api_key, as an operator runs them."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.utils import timezone
 
 from konstruct.api.access import check_key
 from konstruct.api.keys import parse_key
@@ -52,6 +54,22 @@ def test_create_api_key_prints_the_key_alone(tenant_a: Tenant, run: Callable[...
         assert check_key(key) == ApiKey.objects.get(name="billing")
 
 
+def test_create_api_key_makes_a_key_for_as_little_as_is_needed(
+    tenant_a: Tenant, run: Callable[..., str]
+) -> None:
+    run("create_agent", "--tenant", "tenant-a", "--name", "ada", "--system-prompt", "Help.")
+    out = run(
+        "create_api_key", "--tenant", "tenant-a", "--name", "widget", "--scope", "erase",
+        "--scope", "read", "--agent", "ada", "--user", "maria", "--days", "30",
+    )  # fmt: skip
+    assert parse_key(out.removesuffix("\n")) is not None
+    with tenant_scope(tenant_a.id):
+        key = ApiKey.objects.select_related("agent").get(name="widget")
+    assert (key.scopes, str(key.agent), key.user_id) == (["read", "erase"], "ada", "maria")
+    assert key.expires_at is not None
+    assert abs(key.expires_at - timezone.now() - timedelta(days=30)) < timedelta(minutes=5)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -70,6 +88,10 @@ def test_create_api_key_prints_the_key_alone(tenant_a: Tenant, run: Callable[...
         (["create_api_key", "--tenant", "nobody", "--name", "x"], "no tenant is called 'nobody'"),
         (["create_api_key", "--tenant", "tenant-a", "--name", ""], "name: This field cannot be"),
         (["create_api_key", "--tenant", "tenant-a", "--name", "x", "--scope", "y"], "--scope"),
+        (["create_api_key", "--tenant", "tenant-a", "--name", "x", "--agent", "y"], "No agent"),
+        (["create_api_key", "--tenant", "tenant-a", "--name", "x", "--user", ""], "user_id: "),
+        (["create_api_key", "--tenant", "tenant-a", "--name", "x", "--days", "0"], "--days"),
+        (["create_api_key", "--tenant", "tenant-a", "--name", "x", "--days", "9" * 12], "--days"),
     ],
 )
 def test_wrong_arguments_are_one_line_and_status_2(

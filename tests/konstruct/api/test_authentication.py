@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth import get_user_model
+from django.contrib.auth.models import Permission
 from django.test import Client
 from django.utils import timezone
 
@@ -122,6 +123,7 @@ def test_a_refusal_does_not_tell_which_part_was_wrong(
 def test_a_key_is_looked_up_with_one_query(
     program_a: Program, django_assert_num_queries: Any
 ) -> None:
+    status(program_a)
     with django_assert_num_queries(3) as queries:  # the tenant's state, the key, the messages
         assert status(program_a) == 200
     assert [query["sql"].count("api_apikey") > 0 for query in queries] == [False, True, False]
@@ -140,17 +142,29 @@ def test_a_key_needs_a_name(tenant_a: Tenant, name: str) -> None:
         issue_key(tenant_id=tenant_a.id, name=name)
 
 
-def admin(program: Program, *, is_staff: bool = True, csrf: bool = False) -> Client:
-    """Return a browser in which a user of the tenant is logged in."""
+def admin(program: Program, *permissions: str, is_staff: bool = True, csrf: bool = False) -> Client:
+    """Return a browser with a superuser of the tenant, or a user with these permissions alone."""
     client = Client(enforce_csrf_checks=csrf, headers={"Host": f"{program.tenant.slug}.localhost"})
     with tenant_scope(program.tenant.id):
-        user = get_user_model().objects.create_user("eva", password=PASSWORD, is_staff=is_staff)
+        user = get_user_model().objects.create_user(
+            "eva", password=PASSWORD, is_staff=is_staff, is_superuser=is_staff and not permissions
+        )
+        user.user_permissions.set(Permission.objects.filter(codename__in=permissions))
         client.force_login(user)
     return client
 
 
 def test_a_tenants_admin_may_read_with_their_session(program_a: Program) -> None:
     assert admin(program_a).get(MESSAGES).status_code == 200
+
+
+def test_a_person_may_do_by_the_api_what_their_role_lets_them(program_a: Program) -> None:
+    client = admin(program_a, "view_message")
+    assert client.get(MESSAGES).status_code == 200
+    body = {"agent": "ada", "user_id": "eva", "content": "Hello"}
+    refused = client.post(MESSAGES, body, content_type="application/json")
+    assert refused.status_code == 403
+    assert refused.json()["detail"] == "This needs the scope write; yours: read."
 
 
 def test_a_user_who_is_no_admin_may_not(program_a: Program) -> None:

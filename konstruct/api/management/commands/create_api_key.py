@@ -1,9 +1,16 @@
 """manage.py create_api_key: a key for a program, printed once."""
 
 from argparse import ArgumentParser
+from datetime import datetime, timedelta
 from typing import Any
 
+from django.utils import timezone
+
 from konstruct.api.access import KeyInvalid, issue_key
+from konstruct.api.models import USUAL_SCOPES, KeyScope
+from konstruct.orchestrator.agents import find_agent
+from konstruct.orchestrator.exceptions import AgentNotFound
+from tenants.context import tenant_scope
 from tenants.management.base import KonstructCommand, UsageError, tenant_of
 
 
@@ -15,11 +22,45 @@ class Command(KonstructCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--tenant", required=True, metavar="SLUG", help="Whose key it is.")
         parser.add_argument("--name", required=True, help="Which program uses it, for people.")
+        parser.add_argument(
+            "--scope",
+            action="append",
+            choices=KeyScope.values,
+            help="What it may do; give it once for each. Without it: read and write.",
+        )
+        parser.add_argument(
+            "--agent", metavar="NAME_OR_ID", help="The one agent that there is for it."
+        )
+        parser.add_argument("--user", help="The one end user that there is for it.")
+        parser.add_argument("--days", type=int, help="It expires after so many days.")
 
     def handle(self, *args: Any, **options: Any) -> None:
         tenant = tenant_of(options["tenant"])
+        agent_id = None
         try:
-            _, text = issue_key(tenant_id=tenant.id, name=options["name"])
-        except KeyInvalid as error:
+            if options["agent"] is not None:
+                with tenant_scope(tenant.id):
+                    agent_id = find_agent(options["agent"]).id
+            _, text = issue_key(
+                tenant_id=tenant.id,
+                name=options["name"],
+                scopes=options["scope"] or USUAL_SCOPES,
+                agent_id=agent_id,
+                user_id=options["user"],
+                expires_at=_expiry(options["days"]),
+            )
+        except (KeyInvalid, AgentNotFound) as error:
             raise UsageError(str(error)) from error
         self.stdout.write(str(text))
+
+
+def _expiry(days: int | None) -> datetime | None:
+    if days is None:
+        return None
+    try:
+        expiry = timezone.now() + timedelta(days=days)
+    except OverflowError:
+        days = 0
+    if days < 1:
+        raise UsageError("--days: give a whole number of days, from 1 on")
+    return expiry
