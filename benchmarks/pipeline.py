@@ -54,7 +54,8 @@ class Stopwatch:
             p95 = milliseconds[int(0.95 * (len(milliseconds) - 1))]
             print(f"  {step:<18}{statistics.median(milliseconds):>10.2f}{p95:>10.2f}")
         rounds = len(next(iter(self.seconds.values())))
-        total = sum(sum(seconds) for seconds in self.seconds.values())
+        # Indented steps are parts of others.
+        total = sum(sum(s) for step, s in self.seconds.items() if not step.startswith(" "))
         print(f"  {rounds / total:.0f} messages per second\n")
 
 
@@ -96,27 +97,20 @@ def measure(tenant_id: UUID, stored: int, messages: int) -> None:
             row, _ = watch.time("accept", partial(intake.accept, incoming, tenant_id=tenant_id))
             message = pipeline.konstruct_message(row)
             loaded = watch.time("load agent", partial(pipeline.load_agent, message))
-            window = watch.time("window", partial(pipeline.load_window, message))
-            vector = watch.time("query embedding", partial(embeddings.embed, [text]))
+            gathered = watch.time(
+                "gather context", partial(pipeline.gather_context, message, loaded)
+            )
+            vector = watch.time("  query embedding", partial(embeddings.embed, [text]))
             assert len(vector) == 1
-            recalled = watch.time(
-                "recall", partial(pipeline.recall_memories, message, loaded, window)
-            )
-            # The query is embedded inside recall, too; what was just measured is taken off.
-            watch.seconds["recall"][-1] = recalled.milliseconds / 1000
-            memories = watch.time(
-                "memory lines", partial(pipeline.memory_lines, message, window, recalled)
-            )
-            prompt = watch.time(
-                "build", partial(pipeline.build_prompt, loaded, message, window, memories)
-            )
-            assert prompt[-1]["content"].endswith(text)
+            watch.seconds.setdefault("  recall", []).append(gathered.recalled.milliseconds / 1000)
+            prompt = watch.time("build prompt", partial(pipeline.build_prompt, loaded, gathered))
+            assert prompt.messages[-1]["content"].endswith(text)
             reply = watch.time(
                 "record reply",
                 partial(
                     pipeline.record_reply,
                     message,
-                    pipeline.Draft(loaded.name, "Noted.", recalled, memories),
+                    pipeline.Draft(loaded.name, "Noted.", prompt),
                 ),
             )
             watch.time("append", partial(pipeline.append_to_window, message, reply))

@@ -301,6 +301,16 @@ class RecallEvent(AgentUserModel):
     hits = models.JSONField(help_text="What was found, with the score of every channel.")
     cut = models.JSONField(help_text="What was found but left out, and why.")
     injected = models.JSONField(help_text="What the language model was given, as given.")
+    facts = models.JSONField(
+        default=list,
+        db_default=models.Value([], output_field=models.JSONField()),
+        help_text="Facts that were found, with their similarity, and why some were not given.",
+    )
+    prompt = models.JSONField(
+        null=True,
+        help_text="The prompt as it was sent, with the tokens of each section and how much was"
+        " left out; none for replies from before prompts were kept.",
+    )
     abstained = models.BooleanField(help_text="Nothing was worth giving.")
     embedding_model = models.TextField(help_text="Model and digest of its weights.")
     milliseconds = models.FloatField(help_text="Time that the recall took.")

@@ -197,6 +197,9 @@ def _recall_event(reply: Message, trace: dict[str, Any]) -> RecallEvent:
         hits=trace["hits"],
         cut=trace["cut"],
         injected=trace["injected"],
+        # A reply that was written before an upgrade has a trace without these.
+        facts=trace.get("facts", []),
+        prompt=trace.get("prompt"),
         abstained=trace["abstained"],
         embedding_model=trace["embedding_model"],
         milliseconds=trace["milliseconds"],

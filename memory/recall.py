@@ -41,7 +41,7 @@ _large_scopes: set[tuple[UUID, int]] = set()
 # nothing, however near the two questions are.
 ECHO_WORDS = (2, 3)
 
-Reason = Literal["excluded", "asks the same", "below the gate", "over top_k"]
+Reason = Literal["excluded", "asks the same", "below the gate", "over top_k", "over the budget"]
 
 
 @dataclass(frozen=True, slots=True)

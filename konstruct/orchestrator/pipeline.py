@@ -5,17 +5,15 @@ found and kept, and the message waits in the outbox until the last step is done.
 a transaction while it waits for somebody else's network.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 from uuid import UUID
 
 from django.db import transaction
 
 from konstruct.orchestrator import outbox, waiting
 from konstruct.orchestrator.bell import ring
-from konstruct.orchestrator.builder import build_messages_with_memory, recalled_line
+from konstruct.orchestrator.builder import build_system_prompt
 from konstruct.orchestrator.exceptions import AgentNotFound, MessageNotFound
 from konstruct.orchestrator.locks import thread_lock, window_lock
 from konstruct.orchestrator.messages import KonstructMessage
@@ -23,12 +21,16 @@ from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.policy import recall_policy
 from konstruct.orchestrator.runner import run_agent
 from memory import short_term, transcript
+from memory.context import ContextManager
+from memory.context.prompt import Gathered, Prompt
 from memory.models import Message, Role
-from memory.recall import Hit, RecallResult, recall
-from memory.recall import Turn as SaidNearby
 from memory.tasks import embed_and_store
 from memory.turns import Turn
 from tenants.context import tenant_scope
+
+# Without a session store: no channel has a graph, and the thread of a graph may be called as a
+# thread of a channel is, whose users it knows nothing of.
+context = ContextManager()
 
 
 @dataclass(frozen=True)
@@ -37,8 +39,7 @@ class Draft:
 
     name: str
     content: str
-    recalled: RecallResult
-    memories: Sequence[str]
+    prompt: Prompt
 
 
 def handle(*, tenant_id: UUID, message_id: UUID) -> None:
@@ -75,11 +76,8 @@ def answer(message_id: UUID) -> None:
 def draft_reply(message: KonstructMessage) -> Draft:
     """Remember, and ask the language model."""
     agent = load_agent(message)
-    window = load_window(message)
-    recalled = recall_memories(message, agent, window)
-    memories = memory_lines(message, window, recalled)
-    prompt = build_prompt(agent, message, window, memories)
-    return Draft(agent.name, run_agent(message, agent, prompt), recalled, memories)
+    prompt = build_prompt(agent, gather_context(message, agent))
+    return Draft(agent.name, run_agent(message, agent, prompt.messages), prompt)
 
 
 def load_message(message_id: UUID) -> KonstructMessage:
@@ -121,51 +119,27 @@ def load_agent(message: KonstructMessage) -> Agent:
         raise AgentNotFound(f"Agent {message.agent_id} does not exist any more.") from None
 
 
-def load_window(message: KonstructMessage) -> list[dict[str, Any]]:
-    """Return the recent turns of the user with this agent, from all threads and channels."""
-    return short_term.get_recent_messages(message.tenant_id, message.agent_id, message.user_id)
+def gather_context(message: KonstructMessage, agent: Agent) -> Gathered:
+    """Load the window, and look for facts and for what was said before.
 
-
-def recall_memories(
-    message: KonstructMessage, agent: Agent, window: Sequence[dict[str, Any]]
-) -> RecallResult:
-    """Look for what was said before; the model sees the message and the window anyway."""
-    return recall(
+    The window has the user's recent turns with this agent, from all threads and channels. What the
+    model will see of it, and the message itself, are not recalled.
+    """
+    return context.gather(
         message.tenant_id,
-        message.agent_id,
-        message.user_id,
+        message.thread_id,
         message.content,
+        agent.model_tier,
+        agent_id=message.agent_id,
+        user_id=message.user_id,
         policy=recall_policy(agent),
-        exclude=[message.id, *_ids(window)],
+        exclude=[message.id],
     )
 
 
-def memory_lines(
-    message: KonstructMessage, window: Sequence[dict[str, Any]], recalled: RecallResult
-) -> list[str]:
-    """Return what was recalled as lines, best first, each turn once.
-
-    A hit's neighbours stand around it, as it was said; what the prompt holds anyway is left out.
-    """
-    shown = {message.id, *_ids(window)}
-    lines = []
-    for hit in recalled.hits:
-        turns: list[Hit | SaidNearby] = [hit, *hit.neighbours]
-        for turn in sorted(turns, key=lambda turn: turn.created_at):
-            if turn.message_id not in shown:
-                shown.add(turn.message_id)
-                lines.append(recalled_line(turn.content, turn.name or turn.role, turn.created_at))
-    return lines
-
-
-def build_prompt(
-    agent: Agent,
-    message: KonstructMessage,
-    window: Sequence[dict[str, Any]],
-    memories: Sequence[str],
-) -> list[dict[str, str]]:
-    """Put the agent, the memories, the window and the message together."""
-    return build_messages_with_memory(agent, message.content, window, memories)
+def build_prompt(agent: Agent, gathered: Gathered) -> Prompt:
+    """Put the agent, the memories, the window and the message together, within the budget."""
+    return context.fit(gathered, build_system_prompt(agent), agent.model_tier)
 
 
 def record_reply(message: KonstructMessage, draft: Draft) -> Message:
@@ -180,7 +154,7 @@ def record_reply(message: KonstructMessage, draft: Draft) -> Message:
         name=draft.name,
         content=draft.content,
         in_reply_to=message.id,
-        recall_trace=draft.recalled.trace(draft.memories),
+        recall_trace=draft.prompt.trace(),
     )
     return reply
 
@@ -216,8 +190,3 @@ def _turn_of(message: KonstructMessage) -> Turn:
         name=message.name,
         at=message.created_at.isoformat() if message.created_at else "",
     )
-
-
-def _ids(window: Sequence[dict[str, Any]]) -> list[UUID]:
-    """Return the messages that the window holds; a turn appended by itself has none."""
-    return [UUID(turn["message_id"]) for turn in window if "message_id" in turn]

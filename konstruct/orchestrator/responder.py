@@ -7,7 +7,7 @@ that it was given, and with none that fit it says that it knows nothing.
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from konstruct.orchestrator.builder import CONTEXT_OPENING
+from memory.context.chat import CONTEXT_OPENING
 
 DISCLAIMER = "(Built-in responder, not a language model.)"
 NOTHING = f"I remember nothing that answers this. {DISCLAIMER}"

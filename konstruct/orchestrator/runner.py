@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from konstruct.orchestrator.builder import Persona, build_system_prompt
+from konstruct.orchestrator.builder import Persona, build_messages_with_memory
 from konstruct.orchestrator.llm import language_model
 
 
@@ -33,8 +33,5 @@ def run_agent(
     LLMError if the language model gives no usable answer.
     """
     if messages is None:
-        messages = [
-            {"role": "system", "content": build_system_prompt(agent)},
-            {"role": "user", "content": msg.content},
-        ]
+        messages = build_messages_with_memory(agent, msg.content, [], [])
     return language_model().complete(messages, model=agent.model, tier=agent.model_tier)

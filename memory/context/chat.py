@@ -1,7 +1,7 @@
 """A prompt as the messages of a chat model: one form, whoever puts its parts together. Pure."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal
 
 CONTEXT_OPENING = "Relevant context from past conversations:"
 # What users once said comes back inside a system message, the place that models obey most.
@@ -11,13 +11,8 @@ CONTEXT_NOTICE = (
 NO_REPLY = "(This message was not answered.)"
 
 SectionName = Literal["system", "memory", "session", "task"]
-
-
-class ChatMessage(TypedDict):
-    """One message, as every chat model's API takes it."""
-
-    role: str
-    content: str
+# {"role", "content"}, as every chat model's API takes it.
+ChatMessage = dict[str, str]
 
 
 def chat_sections(

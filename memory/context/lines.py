@@ -7,8 +7,6 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-_NOTHING = object()
-
 
 def item(text: str) -> str:
     """One item of a list of memories.
@@ -31,11 +29,10 @@ def turn_line(content: str, speaker: str, said_at: datetime | None = None) -> st
 
 def interleaved(*rankings: Iterable[T]) -> list[T]:
     """The best of each ranking, then the second of each, and so on: what is cut is cut from all."""
+    # Each by itself in a tuple, so that an empty one can stand where a ranking has ended.
+    wrapped = ([(each,) for each in ranking] for ranking in rankings)
     return [
-        each
-        for rank in zip_longest(*rankings, fillvalue=_NOTHING)
-        for each in rank
-        if each is not _NOTHING
+        each for rank in zip_longest(*wrapped, fillvalue=()) for entry in rank for each in entry
     ]
 
 

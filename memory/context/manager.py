@@ -1,17 +1,20 @@
 """The one door to an agent's context: session, facts and recalled turns, fitted into a budget."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from memory import short_term
+from memory.arguments import similarity_argument
+from memory.conf import FACT_FLOOR
+from memory.context.chat import SectionName
 from memory.context.lines import fact_line, interleaved, turn_line
-from memory.context.messages import as_turn
+from memory.context.messages import as_turn, writable
+from memory.context.prompt import SHARES, Gathered, Memory, Prompt
 from memory.context.session import SessionStore
 from memory.context.working import CompiledContext, WorkingContextCompiler
-from memory.embeddings import embed
+from memory.embeddings import embed, model_version
 from memory.exceptions import InvalidArgument
 from memory.fact_models import MemoryEntry
 from memory.facts import LongTermMemory
@@ -22,18 +25,6 @@ from tenants.context import asynchronous, tenant_scope
 MAX_MEMORIES = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Gathered:
-    """What there is to say, before it is fitted into a prompt."""
-
-    session_messages: list[dict[str, Any]]
-    facts: list[MemoryEntry]
-    # None where no agent and user were named, whose conversations could be searched.
-    recalled: RecallResult | None
-    # What was found, as a prompt has it, most relevant first.
-    lines: list[str]
-
-
 class ContextManager:
     """A tenant's context for one prompt, and the memory behind it.
 
@@ -41,6 +32,8 @@ class ContextManager:
         session_store: the graphs' sessions; None where no channel has a graph.
         memory: the facts.
         compiler: fits it all into a budget.
+        fact_floor: the least cosine similarity of a fact that a prompt tells; -1 tells all that
+            are searched for.
     """
 
     def __init__(
@@ -48,10 +41,13 @@ class ContextManager:
         session_store: SessionStore | None = None,
         memory: LongTermMemory | None = None,
         compiler: WorkingContextCompiler | None = None,
+        *,
+        fact_floor: float = FACT_FLOOR,
     ) -> None:
         self._session = session_store
         self.memory = memory or LongTermMemory()
         self.compiler = compiler or WorkingContextCompiler()
+        self.fact_floor = similarity_argument("fact_floor", fact_floor)
 
     @property
     def session(self) -> SessionStore | None:
@@ -76,7 +72,8 @@ class ContextManager:
 
         The turns are those of the thread's graph; a thread without one has the sliding window of
         the agent and the user, if both are named. Their past conversations are then searched too.
-        Without a user no user's own facts are told.
+        Without a user no user's own facts are told, and of the ten facts that are most like the
+        task none that is less like it than the floor.
 
         Args:
             tenant_id: whose everything.
@@ -98,25 +95,25 @@ class ContextManager:
             UnknownModelTier: the tier has no budget.
             TenantPinned: the session store is bound to another tenant.
         """
-        compiler = self._compiler(model_tier)
-        asked = description_of(task)
-        found = self.gather(
+        gathered = self.gather(
             tenant_id,
             thread_id,
-            asked,
+            task,
+            model_tier,
             agent_id=agent_id,
             user_id=user_id,
             session_messages=session_messages,
             policy=policy,
             exclude=exclude,
         )
-        return compiler.compile(system_prompt, found.session_messages, found.lines, asked)
+        return self.fit(gathered, system_prompt, model_tier).fitted.compiled()
 
     def gather(
         self,
         tenant_id: UUID | str,
         thread_id: str,
-        task: str,
+        task: str | Mapping[str, Any],
+        model_tier: str = "reasoning",
         *,
         agent_id: UUID | str | None = None,
         user_id: str | None = None,
@@ -124,31 +121,55 @@ class ContextManager:
         policy: RecallPolicy | None = None,
         exclude: Iterable[UUID | str] = (),
     ) -> Gathered:
-        """What `compile_working_context` has to choose from, and why it was found."""
+        """What `compile_working_context` has to choose from, and why it was found.
+
+        Turns that the prompt will show are not recalled; older ones, for which the tier's budget
+        has no room, can be.
+        """
+        compiler, asked = self._compiler(model_tier), description_of(task)
         # Pinned, so that a session store of another tenant is refused and not read.
         with tenant_scope(tenant_id, pinned=True) as tenant:
             if session_messages is None:
                 session_messages = self._session_messages(tenant, thread_id, agent_id, user_id)
-            turns = _spoken(session_messages, task)
-            if agent_id is None or user_id is None:
-                facts = self._facts(tenant, task, agent_id, user_id)
-                return Gathered(turns, facts, None, [fact_line(fact.content) for fact in facts])
-            vector = embed([task])[0]
+            turns = _spoken(session_messages, asked)
+            shown = {*map(str, exclude), *_message_ids(compiler.fitting_turns(turns))}
+            vector = embed([asked])[0]
             facts = self._facts(tenant, vector, agent_id, user_id)
-            shown = {*map(str, exclude), *_message_ids(turns)}
-            recalled = recall(
-                tenant,
-                agent_id,
-                user_id,
-                task,
-                policy=policy,
-                exclude=shown,
-                query_embedding=vector,
-            )
-        lines = interleaved(
-            [fact_line(fact.content) for fact in facts], _recalled_lines(recalled.hits, shown)
+            if agent_id is None or user_id is None:
+                recalled = nothing_recalled(asked)
+            else:
+                recalled = recall(
+                    tenant,
+                    agent_id,
+                    user_id,
+                    asked,
+                    policy=policy,
+                    exclude=shown,
+                    query_embedding=vector,
+                )
+        alike = [fact for fact in facts if fact.score >= self.fact_floor]
+        return Gathered(
+            task=asked,
+            session_messages=turns,
+            memories=interleaved(
+                [Memory(fact_line(fact.content), fact=fact) for fact in alike],
+                _recalled_turns(recalled.hits, shown),
+            ),
+            facts=alike,
+            unlike=[fact for fact in facts if fact.score < self.fact_floor],
+            recalled=recalled,
         )
-        return Gathered(turns, facts, recalled, lines)
+
+    def fit(self, gathered: Gathered, system_prompt: str, model_tier: str = "reasoning") -> Prompt:
+        """The prompt of what was gathered, within the budget of the model's tier."""
+        compiler = self._compiler(model_tier)
+        fitted = compiler.fit(
+            system_prompt, gathered.session_messages, gathered.lines, gathered.task
+        )
+        shares: dict[SectionName, int] = {
+            section: compiler.share(share) for section, share in SHARES.items()
+        }
+        return Prompt(gathered, fitted, shares)
 
     def store_memory(
         self,
@@ -204,12 +225,12 @@ class ContextManager:
     def _facts(
         self,
         tenant_id: UUID,
-        query: str | Sequence[float],
+        vector: Sequence[float],
         agent_id: UUID | str | None,
         user_id: str | None,
     ) -> list[MemoryEntry]:
         whose = {"user_id": user_id} if user_id is not None else {"shared_only": True}
-        return self.memory.search(tenant_id, query, limit=MAX_MEMORIES, agent_id=agent_id, **whose)
+        return self.memory.search(tenant_id, vector, limit=MAX_MEMORIES, agent_id=agent_id, **whose)
 
 
 def description_of(task: str | Mapping[str, Any] | Any) -> str:
@@ -224,13 +245,26 @@ def description_of(task: str | Mapping[str, Any] | Any) -> str:
     return description
 
 
+def nothing_recalled(query: str) -> RecallResult:
+    """The recall of a prompt that has no agent and user, whose conversations could be searched."""
+    return RecallResult(
+        query=query,
+        hits=(),
+        cut=(),
+        abstained=True,
+        embedding_model=model_version(),
+        milliseconds=0.0,
+        embedding_milliseconds=0.0,
+    )
+
+
 def _spoken(messages: Iterable[Any], task: str) -> list[dict[str, Any]]:
     """What users and assistants said, oldest first: a prompt has no place for tools' calls.
 
     A graph that is at work has the task as its last turn already; it is not said twice.
     """
     turns = [
-        turn
+        {**turn, "content": writable(turn["content"])}
         for turn in map(as_turn, messages)
         if turn["role"] in ("user", "assistant") and turn["content"].strip()
     ]
@@ -243,14 +277,15 @@ def _message_ids(turns: Iterable[Mapping[str, Any]]) -> set[str]:
     return {turn["message_id"] for turn in turns if turn.get("message_id")}
 
 
-def _recalled_lines(hits: Iterable[Hit], shown: set[str]) -> list[str]:
+def _recalled_turns(hits: Iterable[Hit], shown: set[str]) -> list[Memory]:
     """What was recalled, best first, each turn once; a hit's neighbours stand around it."""
     seen = set(shown)
-    lines: list[str] = []
+    memories: list[Memory] = []
     for hit in hits:
         around: list[Hit | Turn] = [hit, *hit.neighbours]
         for turn in sorted(around, key=lambda turn: turn.created_at):
             if str(turn.message_id) not in seen:
                 seen.add(str(turn.message_id))
-                lines.append(turn_line(turn.content, turn.name or turn.role, turn.created_at))
-    return lines
+                line = turn_line(turn.content, turn.name or turn.role, turn.created_at)
+                memories.append(Memory(line, message_id=turn.message_id))
+    return memories

@@ -33,6 +33,15 @@ def text_of(item: Any) -> str:
     return content if isinstance(content, str) else json.dumps(content, default=str)
 
 
+def writable(text: str) -> str:
+    """The text without what neither Postgres nor UTF-8 has: NUL, and halves of surrogate pairs.
+
+    The cache keeps any turn that a program appends; a language model's API and the trace of a
+    prompt do not.
+    """
+    return text.replace("\0", "").encode("utf-8", "replace").decode()
+
+
 def _part(part: Any) -> str:
     """The text of one part of a message; an image or a tool call has none."""
     if isinstance(part, str):

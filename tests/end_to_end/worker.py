@@ -17,8 +17,8 @@ from typing import Any
 # Every step of handle_message and of embed_and_store: module, function.
 STEPS = [
     ("konstruct.orchestrator.outbox", "begin"),
-    ("konstruct.orchestrator.pipeline", "load_window"),
-    ("konstruct.orchestrator.pipeline", "recall_memories"),
+    ("konstruct.orchestrator.pipeline", "gather_context"),
+    ("konstruct.orchestrator.pipeline", "build_prompt"),
     ("konstruct.orchestrator.pipeline", "run_agent"),
     ("konstruct.orchestrator.pipeline", "record_reply"),
     ("konstruct.orchestrator.pipeline", "append_to_window"),

@@ -1,21 +1,13 @@
 """What a language model is given."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
-
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from konstruct.orchestrator.builder import (
-    CONTEXT_NOTICE,
-    NO_REPLY,
     TRANSPARENCY_CLAUSE,
-    alternating_turns,
     build_messages_with_memory,
     build_system_prompt,
-    recalled_line,
 )
+from memory.context.chat import CONTEXT_NOTICE, NO_REPLY
 
 
 @dataclass
@@ -92,43 +84,12 @@ def test_what_else_a_turn_holds_does_not_reach_the_model() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("window", "expected"),
-    [
-        ([assistant("a"), user("b"), assistant("c")], [user("b"), assistant("c")]),
-        ([user("a"), user("b"), assistant("c")], [user("a\n\nb"), assistant("c")]),
-        ([user("a"), assistant("b"), assistant("c")], [user("a"), assistant("b\n\nc")]),
-        (
-            [user("a"), assistant("b"), user("c")],
-            [user("a"), assistant("b"), user("c"), assistant(NO_REPLY)],
-        ),
-        ([assistant("a")], []),
-        ([{"role": "system", "content": "obey"}, user("a"), assistant("b")],
-         [user("a"), assistant("b")]),
-    ],
-)  # fmt: skip
-def test_an_odd_window_is_made_to_alternate(
-    window: list[dict[str, str]], expected: list[dict[str, str]]
-) -> None:
-    assert alternating_turns(window) == expected
-
-
-@given(
-    st.lists(
-        st.fixed_dictionaries(
-            {"role": st.sampled_from(["user", "assistant"]), "content": st.text(max_size=5)}
-        )
-    )
-)
-def test_any_window_alternates_and_is_not_changed_itself(window: list[dict[str, str]]) -> None:
-    before = [dict(turn) for turn in window]
-    roles = [turn["role"] for turn in alternating_turns(window)]
-    assert roles == ["user", "assistant"] * (len(roles) // 2)
-    assert window == before
-
-
-def test_a_recalled_line_says_who_and_when() -> None:
-    moment = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
-    line = recalled_line("I went yesterday.", "Maria", moment)
-    assert line == "[Monday, 2023-05-08 13:56] Maria: I went yesterday."
-    assert recalled_line("Hi", "user", None) == "user: Hi"
+def test_an_odd_window_is_made_to_alternate() -> None:
+    window = [assistant("What?"), user("a"), user("b"), assistant("c"), user("d")]
+    assert build_messages_with_memory(Ada(), "?", window, [])[1:] == [
+        user("a\n\nb"),
+        assistant("c"),
+        user("d"),
+        assistant(NO_REPLY),
+        user("?"),
+    ]
