@@ -314,6 +314,8 @@ UNFOLD = {
 # --- Logs ---------------------------------------------------------------------------------------
 
 LOG_LEVEL = os.environ.get("LOG_LEVEL", "INFO")
+# Django's own, and structlog through it.
+LOGGING_CONFIG = "konstruct.logs.configure"
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,

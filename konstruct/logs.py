@@ -1,0 +1,38 @@
+"""One way for all log lines: what structlog is told goes through the handlers of settings.LOGGING."""
+
+import logging.config
+from typing import Any
+
+import structlog
+from structlog.typing import EventDict, WrappedLogger
+
+# What the standard library's loggers take beside the message.
+_LOGGER_OPTIONS = ("exc_info", "stack_info", "stacklevel")
+_render = structlog.processors.LogfmtRenderer()
+
+
+def configure(config: dict[str, Any]) -> None:
+    """Configure the standard library's logging, and structlog on top of it (LOGGING_CONFIG)."""
+    logging.config.dictConfig(config)
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            structlog.contextvars.merge_contextvars,
+            as_line,
+        ],
+        wrapper_class=structlog.stdlib.BoundLogger,
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        cache_logger_on_first_use=True,
+    )
+
+
+def as_line(
+    logger: WrappedLogger, method: str, event: EventDict
+) -> tuple[tuple[str], dict[str, Any]]:
+    """An event as a line's text, `event key=value …`, with what the logger itself understands.
+
+    Values are quoted where they hold spaces or line breaks, so that none can pose as another line.
+    """
+    options = {name: event.pop(name) for name in _LOGGER_OPTIONS if name in event}
+    name = str(event.pop("event", ""))
+    return (f"{name} {_render(logger, method, event)}".rstrip(),), options
