@@ -1,4 +1,4 @@
-"""One way for all log lines: what structlog is told goes through the handlers of settings.LOGGING."""
+"""One way for all log lines: structlog's events go through the handlers of settings.LOGGING."""
 
 import logging.config
 from typing import Any
