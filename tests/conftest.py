@@ -75,20 +75,19 @@ def django_db_setup(
         database.connect_as("owner")
 
 
-@pytest.fixture(autouse=True)
-def _begins_in_no_tenant_with_an_empty_cache() -> Iterator[None]:
-    yield
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
+    """Leave no tenant entered, no cache filled, and none of the test's own tenants.
+
+    After all of its fixtures: its environment is not ours, and its transaction may hold locks on
+    its tenants.
+    """
+    result = yield
     for connection in connections.all(initialized_only=True):
         connection.pinned_tenant = None
         connection.set_schema_to_public()
     if caches.all(initialized_only=True):
         get_redis_connection("default").flushdb()
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
-    """Delete the test's own tenants, after its transaction, which may hold locks on them."""
-    result = yield
     if _thrown_away:
         from pytest_django.plugin import blocking_manager_key
 
