@@ -1,16 +1,20 @@
 """The built-in responder: quotes what was recalled, where no language model is configured. Pure.
 
 It is honest rather than clever. It says that it is not a language model, it only ever quotes lines
-that it was given, and with none that fit it says that it knows nothing.
+that it was given, and with none that fit it says that it knows nothing, or, of what is no question,
+that it will remember it, which the pipeline sees to.
 """
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from memory.chunking import split_sentences
 from memory.context.chat import CONTEXT_OPENING
+from memory.questions import is_question
 
 DISCLAIMER = "(Built-in responder, not a language model.)"
 NOTHING = f"I remember nothing that answers this. {DISCLAIMER}"
+NOTED = f"I will remember that. {DISCLAIMER}"
 FOUND = "This is what I remember:"
 MOST_RECALLED = 3
 MOST_FROM_WINDOW = 2
@@ -34,7 +38,7 @@ def respond(messages: Sequence[Mapping[str, str]]) -> str:
     just_said = _said_in_window(messages, question)[:MOST_FROM_WINDOW]
     recalled = _recalled(messages)[:MOST_RECALLED]
     if not just_said and not recalled:
-        return NOTHING
+        return NOTHING if any(map(is_question, split_sentences(question))) else NOTED
     return "\n".join((FOUND, *(f"- {line}" for line in (*just_said, *recalled)), DISCLAIMER))
 
 

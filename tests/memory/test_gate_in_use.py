@@ -11,7 +11,7 @@ import pytest
 from django.db import transaction
 
 from konstruct import demo_conversations
-from konstruct.orchestrator.responder import NOTHING
+from konstruct.orchestrator.responder import NOTED, NOTHING
 from memory.indexing import index_messages
 from memory.models import Message
 from memory.policy import RecallPolicy
@@ -85,7 +85,7 @@ def test_what_was_said_is_found_and_little_is_made_of_the_rest(
 
 def test_the_demo_is_answered(tenant_a: Tenant) -> None:
     for script in demo_conversations.TENANTS:
-        hold(tenant_a, list(script.said), [NOTHING], script.slug)
+        hold(tenant_a, list(script.said), [NOTED], script.slug)
         for question in script.questions:
             hits = recall(tenant_a.id, AGENT, script.slug, question.text).hits
             if question.answer:
@@ -97,7 +97,7 @@ QUESTION = "What am I allergic to?"
 
 def test_the_same_question_asked_before_does_not_stand_in_the_answers_way(tenant_a: Tenant) -> None:
     said = list(demo_conversations.AURORA.said)
-    ids = hold(tenant_a, said, [NOTHING], "sam")
+    ids = hold(tenant_a, said, [NOTED], "sam")
     again = [QUESTION, "what am I allergic to", "So, what am I allergic to?"]
     for number, asked in enumerate(again):
         later = START + timedelta(days=number + 1)
@@ -109,7 +109,7 @@ def test_the_same_question_asked_before_does_not_stand_in_the_answers_way(tenant
 
 
 def test_what_only_asks_the_same_is_told_of_as_left_out(tenant_a: Tenant) -> None:
-    (allergic,) = hold(tenant_a, ["I am allergic to hazelnuts."], [NOTHING], "sam")
+    (allergic,) = hold(tenant_a, ["I am allergic to hazelnuts."], [NOTED], "sam")
     say(tenant_a, QUESTION, user="sam", start=START + timedelta(days=1))
     result = recall(tenant_a.id, AGENT, "sam", QUESTION)
     assert result.hits[0].message_id == allergic
@@ -117,7 +117,7 @@ def test_what_only_asks_the_same_is_told_of_as_left_out(tenant_a: Tenant) -> Non
 
 
 def test_a_question_asked_in_vain_is_asked_in_vain_again(tenant_a: Tenant) -> None:
-    hold(tenant_a, list(demo_conversations.BIRCH.said), [NOTHING], "sam")
+    hold(tenant_a, list(demo_conversations.BIRCH.said), [NOTED], "sam")
     say(tenant_a, QUESTION, user="sam", start=START + timedelta(days=1))
     say(tenant_a, NOTHING, user="sam", role="assistant", start=START + timedelta(days=1, minutes=1))
     assert recall(tenant_a.id, AGENT, "sam", QUESTION).hits == ()
@@ -126,7 +126,7 @@ def test_a_question_asked_in_vain_is_asked_in_vain_again(tenant_a: Tenant) -> No
 @pytest.mark.parametrize("number", range(len(demo_conversations.AURORA.said)))
 def test_what_was_said_is_found_word_for_word(tenant_a: Tenant, number: int) -> None:
     said = demo_conversations.AURORA.said
-    ids = hold(tenant_a, list(said), [NOTHING], "sam")
+    ids = hold(tenant_a, list(said), [NOTED], "sam")
     policy = RecallPolicy(gate=not said[number].endswith("?"))
     hits = recall(tenant_a.id, AGENT, "sam", said[number], policy=policy).hits
     assert hits[0].message_id == ids[number]

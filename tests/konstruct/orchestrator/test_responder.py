@@ -1,7 +1,7 @@
 """The built-in responder: it quotes, and never makes anything up."""
 
 from konstruct.orchestrator.builder import build_messages_with_memory
-from konstruct.orchestrator.responder import DISCLAIMER, FOUND, NOTHING, respond
+from konstruct.orchestrator.responder import DISCLAIMER, FOUND, NOTED, NOTHING, respond
 from tests.konstruct.orchestrator.test_builder import Ada, assistant, user
 
 
@@ -12,6 +12,11 @@ def ask(question: str, *, window: list[dict[str, str]] = [], recalled: list[str]
 def test_with_nothing_recalled_it_says_so() -> None:
     assert ask("Where did I move?") == NOTHING
     assert "not a language model" in NOTHING
+
+
+def test_a_statement_is_noted_and_a_question_inside_it_is_answered() -> None:
+    assert ask("I moved to Porto.") == NOTED
+    assert ask("I moved to Porto. Where did I live before?") == NOTHING
 
 
 def test_it_quotes_the_best_recalled_lines_in_their_order() -> None:
