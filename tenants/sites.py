@@ -4,16 +4,81 @@ Every package's admin.py registers its models on one of them. Two, for one site 
 and domains inside a tenant's admin, and a tenant's tables where there are none.
 """
 
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
-from django.http import HttpRequest
+from django.core.exceptions import PermissionDenied
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
 from unfold.admin import ModelAdmin
 from unfold.sites import UnfoldAdminSite
 
 from tenants.models import Tenant
 
+View = Callable[..., HttpResponseBase]
 
-class OperatorSite(UnfoldAdminSite):
+
+class PagedSite(UnfoldAdminSite):
+    """An admin site with pages of its own beside those of its models."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.pages: dict[str, str] = {}
+        self._page_urls: list[URLPattern] = []
+
+    def page(self, route: str, *, name: str, permission: str) -> Callable[[View], View]:
+        """Serve a view below /admin/, as admin:NAME, to whoever has the permission."""
+
+        def register(view: View) -> View:
+            @wraps(view)
+            def guarded(request: HttpRequest, **arguments: Any) -> HttpResponseBase:
+                if not request.user.has_perm(permission):
+                    raise PermissionDenied
+                return view(request, **arguments)
+
+            self.pages[name] = permission
+            self._page_urls.append(path(route, self.admin_view(guarded), name=name))
+            return guarded
+
+        return register
+
+    def extra_urls(self) -> list[URLPattern]:
+        return self._page_urls
+
+    def render(
+        self, request: HttpRequest, template: str, *, title: str, **context: Any
+    ) -> TemplateResponse:
+        """Answer with a page of the site."""
+        request.current_app = self.name
+        return TemplateResponse(
+            request, template, {**self.each_context(request), "title": title, **context}
+        )
+
+    def search(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Find models by their names, for the sidebar.
+
+        Unfold would keep what it finds in the cache, under the user's number: that of another
+        person in every other tenant.
+        """
+        asked = request.GET.get("s", "").strip().lower()
+        if not asked:
+            return HttpResponse()
+        found = self._search_apps(self.get_app_list(request), asked)
+        extended = "extended" in request.GET
+        return TemplateResponse(
+            request,
+            f"unfold/helpers/{'command' if extended else 'search'}_results.html",
+            {"page_obj": Paginator(found, 100), "results": found, "page_counter": 0},
+            headers={"HX-Trigger": "search"},
+        )
+
+
+class OperatorSite(PagedSite):
     """Where operators manage tenants and domains, and see nothing of what is inside."""
 
     index_title = "Tenants"
@@ -26,7 +91,7 @@ class OperatorSite(UnfoldAdminSite):
         return {**context, "site_subheader": "Operators"}
 
 
-class TenantSite(UnfoldAdminSite):
+class TenantSite(PagedSite):
     """Where a tenant's own users audit what its agents remember."""
 
     index_title = "Memory"

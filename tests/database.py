@@ -21,6 +21,8 @@ MIGRATED_TABLES = (
     "django_migrations",
     "django_content_type",
     "auth_permission",
+    "auth_group",
+    "auth_group_permissions",
     "checkpoint_migrations",
 )
 

@@ -1,4 +1,4 @@
-"""Every page of both sites opens, whatever is in its address, and no page changes what may not be."""
+"""Every page of both sites opens, whatever its address; no page changes what may not be."""
 
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext

@@ -1,51 +1,19 @@
-"""The orchestrator in a tenant's admin: agents are edited, waiting replies are looked at."""
+"""Messages that wait for a reply, and those whose reply was given up."""
 
 from typing import Any
 
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from unfold.admin import ModelAdmin
 from unfold.decorators import display
 
+from konstruct.admin.access import AuditedReadOnlyAdmin, note
+from konstruct.audit.models import Action
 from konstruct.orchestrator.exceptions import NothingToRetry
 from konstruct.orchestrator.intake import retry_reply
-from konstruct.orchestrator.models import Agent, PendingReply
+from konstruct.orchestrator.models import PendingReply
 from tenants.context import required_tenant_id
-from tenants.sites import ReadOnlyModelAdmin, tenant_site
-
-
-@admin.register(Agent, site=tenant_site)
-class AgentAdmin(ModelAdmin):
-    """Agents: who they are and how they remember."""
-
-    list_display = ("name", "model_tier", "model", "recall_mode", "is_active", "created_at")
-    list_filter = ("is_active", "model_tier", "recall_mode")
-    search_fields = ("name", "identity", "persona")
-    readonly_fields = ("id", "created_at")
-    fieldsets = (
-        (None, {"fields": ("name", "is_active", "id", "created_at")}),
-        ("Prompt", {"fields": ("system_prompt", "identity", "persona")}),
-        ("Language model", {"fields": ("model_tier", "model")}),
-        (
-            "Recall",
-            {
-                "fields": (
-                    "recall_mode",
-                    "recall_top_k",
-                    "recall_neighbours",
-                    "recall_gate",
-                    "recall_open_at",
-                    "recall_keep_at",
-                    "recall_weights",
-                )
-            },
-        ),
-    )
-
-    def has_delete_permission(self, request: HttpRequest, obj: Agent | None = None) -> bool:
-        """Its memory would be nobody's: an agent that is not wanted any more is made inactive."""
-        return False
+from tenants.sites import tenant_site
 
 
 class StateFilter(admin.SimpleListFilter):
@@ -64,14 +32,14 @@ class StateFilter(admin.SimpleListFilter):
 
 
 @admin.register(PendingReply, site=tenant_site)
-class PendingReplyAdmin(ReadOnlyModelAdmin):
+class PendingReplyAdmin(AuditedReadOnlyAdmin):
     """Messages without a reply, and why; those that were given up can be tried again."""
 
     list_display = ("message", "state", "attempts", "last_error", "due_at", "created_at")
     list_filter = (StateFilter,)
     list_select_related = ("message",)
     search_fields = ("last_error", "message__content", "message__user_id")
-    ordering = ("created_at",)
+    ordering = ("created_at", "message_id")
     actions = ("retry",)
 
     @display(label={"failed": "danger", "waiting": "info"})
@@ -88,7 +56,15 @@ class PendingReplyAdmin(ReadOnlyModelAdmin):
         """Ring for the selected messages again; those that are still tried are left alone."""
         retried = 0
         tenant_id = required_tenant_id()
-        for pending in queryset:
+        for pending in queryset.select_related("message"):
+            note(
+                request,
+                Action.RETRY,
+                "reply",
+                subject_id=pending.message_id,
+                agent_id=pending.message.agent_id,
+                user_id=pending.message.user_id,
+            )
             try:
                 retry_reply(pending.message_id, tenant_id=tenant_id)
             except NothingToRetry as error:

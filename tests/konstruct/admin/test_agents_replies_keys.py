@@ -1,12 +1,11 @@
 """Agents, waiting replies and API keys in a tenant's admin."""
 
 import re
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
 import pytest
-from django.contrib.auth import get_user_model
-from django.contrib.auth.models import Permission
 from django.test import Client
 
 from konstruct.api.access import check_key
@@ -23,21 +22,9 @@ REPLIES = "/admin/orchestrator/pendingreply/"
 KEYS = "/admin/api/apikey/"
 
 
-def browser(program: Program, *permissions: str) -> Client:
-    """Return a browser with a superuser of the tenant, or a user with these permissions alone."""
-    client = Client(headers={"Host": f"{program.tenant.slug}.localhost"})
-    with tenant_scope(program.tenant.id):
-        user = get_user_model().objects.create_user(
-            "eva", password="pw", is_staff=True, is_superuser=not permissions
-        )
-        user.user_permissions.set(Permission.objects.filter(codename__in=permissions))
-        client.force_login(user)
-    return client
-
-
 @pytest.fixture
-def admin(program_a: Program) -> Client:
-    return browser(program_a)
+def admin(program_a: Program, browser: Callable[..., Client]) -> Client:
+    return browser(program_a.tenant)
 
 
 def fail(program: Program, content: str = "Hello") -> UUID:
@@ -146,8 +133,10 @@ def test_a_reply_that_was_given_up_is_retried(program_a: Program, admin: Client)
     assert (document["status"], document["error"]) == ("queued", None)
 
 
-def test_who_may_only_look_may_not_retry(program_a: Program) -> None:
-    looker = browser(program_a, "view_pendingreply")
+def test_who_may_only_look_may_not_retry(
+    program_a: Program, browser: Callable[..., Client]
+) -> None:
+    looker = browser(program_a.tenant, "view_pendingreply")
     chosen = str(fail(program_a))
     assert looker.get(REPLIES).status_code == 200
     looker.post(REPLIES, {"action": "retry", "_selected_action": [chosen]})

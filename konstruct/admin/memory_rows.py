@@ -1,22 +1,23 @@
-"""Memory in a tenant's admin: everything can be looked at, nothing that is append-only changed."""
+"""The tables of memory: everything can be looked at, nothing that is append-only changed."""
 
-from collections.abc import Iterable
 from typing import Any
+from uuid import UUID
 
-from django.apps import apps
-from django.conf import settings
 from django.contrib import admin, messages
-from django.db.models import F, Func, IntegerField, OuterRef, QuerySet, Subquery
+from django.db.models import F, Func, IntegerField, QuerySet
 from django.http import HttpRequest
-from django.utils.html import format_html, format_html_join
+from django.urls import reverse
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.admin import TabularInline
 from unfold.decorators import display
 
+from konstruct.admin.access import AuditedReadOnlyAdmin, note
+from konstruct.admin.lists import AgentFilter, UserFilter, agent, shortened, with_agent_name
+from konstruct.audit.models import Action
 from memory import outbox
 from memory.models import (
     ConversationEmbedding,
-    MemoryEntry,
     Message,
     PendingEmbedding,
     RecallEvent,
@@ -24,51 +25,22 @@ from memory.models import (
     WindowClear,
 )
 from memory.short_term import clear_window
+from memory.text_search import numbers_of_messages_of, numbers_of_messages_with
 from tenants.context import required_tenant_id
-from tenants.sites import ReadOnlyModelAdmin, tenant_site
+from tenants.sites import tenant_site
 
 
-def agent_names() -> QuerySet[Any]:
-    """Agents, of whichever application keeps them above memory."""
-    agents: QuerySet[Any] = apps.get_model(settings.MEMORY_AGENT_MODEL)._default_manager.all()
-    return agents
-
-
-class AgentFilter(admin.SimpleListFilter):
-    """What one agent remembers."""
-
-    title = "agent"
-    parameter_name = "agent"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(str(pk), name) for pk, name in agent_names().values_list("pk", "name")]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        known = {pk for pk, _ in self.lookup_choices}
-        return queryset.filter(agent_id=self.value()) if self.value() in known else queryset
-
-
-class MemoryAdmin(ReadOnlyModelAdmin):
+class MemoryAdmin(AuditedReadOnlyAdmin):
     """Rows of an agent and a user: the agent by its name, in the same query."""
 
-    show_full_result_count = False
-    list_per_page = 50
-
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        name = agent_names().filter(pk=OuterRef("agent_id")).values("name")[:1]
-        rows: QuerySet[Any] = super().get_queryset(request)
-        return rows.annotate(agent_name=Subquery(name))
+        return with_agent_name(super().get_queryset(request))
 
-    @display(description="Agent", ordering="agent_name")
-    def agent(self, row: Any) -> str:
-        """The agent's name, or its id where it is not known (any more)."""
-        return row.agent_name or str(row.agent_id or "all agents")
+    agent = staticmethod(agent)
 
-
-@display(description="Content")
-def shortened(row: Any) -> str:
-    """The beginning of a text, for lists."""
-    return row.content if len(row.content) <= 100 else f"{row.content[:100]}…"
+    def get_sortable_by(self, request: HttpRequest) -> list[str]:
+        """The order is the index's: a million rows are not sorted for a click."""
+        return []
 
 
 class PieceInline(TabularInline):
@@ -98,21 +70,49 @@ class MessageAdmin(MemoryAdmin):
     """The transcript: every turn, verbatim."""
 
     list_display = ("created_at", "agent", "user_id", "speaker", "channel", shortened)
-    list_filter = (AgentFilter, "role", "channel", "created_at")
-    search_fields = ("content", "user_id", "name", "thread_id", "external_id")
-    search_help_text = "Words of the message, a user, a thread, or an external id."
+    list_filter = (AgentFilter, UserFilter, "role", "created_at")
+    search_fields = ("content",)
+    search_help_text = "Words that a message holds, in any form; a user's id; or a message's id."
     ordering = ("-number",)
     inlines = (PieceInline,)
+    readonly_fields = ("conversation",)
     fields = (
         *("content", "role", "name", "agent", "user_id", "thread_id", "channel", "created_at"),
-        *("in_reply_to", "idempotency_key", "external_id", "id", "number", "agent_id"),
+        *("conversation", "in_reply_to", "idempotency_key", "external_id", "id", "number"),
+        "agent_id",
     )
+    raw_id_fields = ("in_reply_to",)
     actions = ("clear_windows",)
+
+    def get_search_fields(self, request: HttpRequest) -> tuple[str, ...]:
+        """Only who may search among all users has a box for it."""
+        return self.search_fields if request.user.has_perm("audit.search_everyone") else ()
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        """By the lexical index, by user, or by id: each has an index, where LIKE has none."""
+        asked = search_term.strip()
+        if not asked or not self.get_search_fields(request):
+            return queryset, False
+        try:
+            return queryset.filter(pk=UUID(asked)), False
+        except ValueError:
+            found = {*numbers_of_messages_with(asked), *numbers_of_messages_of(asked)}
+            return queryset.filter(number__in=found), False
 
     @display(description="Speaker", label={"user": "info", "assistant": "success"})
     def speaker(self, message: Message) -> tuple[str, str]:
         """Who spoke, by name if it is known."""
         return message.role, message.name or message.role
+
+    @display(description="Conversation")
+    def conversation(self, message: Message) -> SafeString:
+        """The way to what was said around it."""
+        return format_html(
+            '<a class="k-link" href="{}">Read it in its conversation</a>',
+            reverse("admin:conversation", args=[message.pk]),
+        )
 
     def has_clear_permission(self, request: HttpRequest) -> bool:
         """Who may write down that a window was cleared."""
@@ -126,6 +126,7 @@ class MessageAdmin(MemoryAdmin):
         """Empty each window that a selected message belongs to, once."""
         windows = set(queryset.values_list("agent_id", "user_id"))
         for agent_id, user_id in windows:
+            note(request, Action.CLEAR, "window", agent_id=agent_id, user_id=user_id)
             clear_window(required_tenant_id(), agent_id, user_id)
         self.message_user(request, f"{len(windows)} emptied.", messages.SUCCESS)
 
@@ -135,9 +136,7 @@ class ConversationEmbeddingAdmin(MemoryAdmin):
     """What was embedded, and by which model."""
 
     list_display = ("created_at", "agent", "user_id", "role", shortened, "embedding_model")
-    list_filter = (AgentFilter, "role", "embedding_model", "created_at")
-    search_fields = ("content", "user_id")
-    search_help_text = "Words of the piece, or a user."
+    list_filter = (AgentFilter, UserFilter, "role", "created_at")
     ordering = ("-created_at", "id")
     raw_id_fields = ("message",)
     fields = (
@@ -165,16 +164,18 @@ class FailedFilter(admin.SimpleListFilter):
 
 
 @admin.register(PendingEmbedding, site=tenant_site)
-class PendingEmbeddingAdmin(ReadOnlyModelAdmin):
+class PendingEmbeddingAdmin(AuditedReadOnlyAdmin):
     """Messages that cannot be recalled yet, and why; those that failed can be tried at once."""
 
     list_display = ("message", "state", "attempts", "last_error", "due_at", "created_at")
     list_filter = (FailedFilter,)
     list_select_related = ("message",)
-    search_fields = ("last_error", "message__content", "message__user_id")
+    search_fields = ("last_error",)
     ordering = ("created_at", "message_id")
-    show_full_result_count = False
     actions = ("retry",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return super().get_queryset(request).defer("recall_trace")
 
     @display(label={"failed": "danger", "waiting": "info"})
     def state(self, pending: PendingEmbedding) -> str:
@@ -188,7 +189,9 @@ class PendingEmbeddingAdmin(ReadOnlyModelAdmin):
     @admin.action(description="Try again now", permissions=["retry"])
     def retry(self, request: HttpRequest, queryset: QuerySet[PendingEmbedding]) -> None:
         """Let the sweeper enqueue the selected messages with its next round."""
-        retried = outbox.retry_now(list(queryset.values_list("pk", flat=True)))
+        chosen = list(queryset.values_list("pk", flat=True))
+        note(request, Action.RETRY, "embedding", messages=[str(pk) for pk in chosen])
+        retried = outbox.retry_now(chosen)
         self.message_user(
             request, f"{retried} will be tried within a few seconds.", messages.SUCCESS
         )
@@ -199,93 +202,37 @@ class RecallEventAdmin(MemoryAdmin):
     """Why an agent said what it said: what it remembered for a reply, and what it did not."""
 
     list_display = ("created_at", "agent", "user_id", "query", "found", "abstained", "took")
-    list_filter = (AgentFilter, "abstained", "created_at")
-    search_fields = ("query", "user_id")
-    search_help_text = "Words of the question, or a user."
+    list_filter = (AgentFilter, UserFilter, "abstained", "created_at")
     ordering = ("-created_at", "id")
+    readonly_fields = ("why",)
     fields = (
-        *("query", "given", "hit_table", "cut_table", "abstained", "took", "reply", "agent"),
-        *("user_id", "embedding_model", "created_at", "id", "agent_id"),
+        *("query", "why", "abstained", "took", "agent", "user_id", "embedding_model"),
+        *("created_at", "id", "agent_id"),
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         number = Func(F("hits"), function="jsonb_array_length", output_field=IntegerField())
         return super().get_queryset(request).annotate(found=number)
 
-    @display(description="Found", ordering="found")
+    @display(description="Found")
     def found(self, event: Any) -> int:
         """Number of hits."""
         return event.found
 
-    @display(description="Took", ordering="milliseconds")
+    @display(description="Took")
     def took(self, event: RecallEvent) -> str:
         """The time of the recall."""
         return f"{event.milliseconds:.1f} ms"
 
-    @display(description="Given to the language model")
-    def given(self, event: RecallEvent) -> SafeString:
-        """The memories as the model saw them."""
-        return format_html_join("", "<p>{}</p>", ((text,) for text in event.injected))
-
-    @display(description="Found")
-    def hit_table(self, event: RecallEvent) -> SafeString:
-        """Every hit with the score of every channel."""
-        return _table(event.hits)
-
-    @display(description="Left out")
-    def cut_table(self, event: RecallEvent) -> SafeString:
-        """What was found but not given, and why."""
-        return _table(event.cut)
-
-
-def _table(rows: Iterable[dict[str, Any]]) -> SafeString:
-    """JSON objects as a table, a column for each key."""
-    rows = list(rows)
-    if not rows:
-        return format_html("<p>{}</p>", "nothing")
-    columns = list(dict.fromkeys(key for row in rows for key in row))
-    head = format_html_join("", '<th class="px-2 text-left">{}</th>', ((key,) for key in columns))
-    body = format_html_join(
-        "",
-        "<tr>{}</tr>",
-        (
-            (
-                format_html_join(
-                    "",
-                    '<td class="px-2 align-top">{}</td>',
-                    ((_cell(row.get(key)),) for key in columns),
-                ),
-            )
-            for row in rows
-        ),
-    )
-    return format_html("<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>", head, body)
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:.3f}"
-    if isinstance(value, dict):
-        return ", ".join(f"{key} {_cell(part)}" for key, part in value.items())
-    return "" if value is None else str(value)
-
-
-@admin.register(MemoryEntry, site=tenant_site)
-class MemoryEntryAdmin(MemoryAdmin):
-    """Facts, with their old versions. They are stored and forgotten through the API."""
-
-    list_display = ("updated_at", shortened, "agent", "user_id", "valid_from", "valid_to")
-    list_filter = (AgentFilter, "updated_at", ("version_of", admin.EmptyFieldListFilter))
-    search_fields = ("content", "user_id")
-    search_help_text = "Words of the fact, or a user."
-    ordering = ("-updated_at", "memory_id")
-    fields = (
-        *("content", "metadata", "agent", "user_id", "valid_from", "valid_to", "expires_at"),
-        *("created_at", "updated_at", "version_of", "supersedes", "embedding_model", "memory_id"),
-    )
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        return super().get_queryset(request).defer("embedding")
+    @display(description="Why it was said")
+    def why(self, event: RecallEvent) -> SafeString | str:
+        """The way to the reply, with what was recalled for it beside it."""
+        if event.reply_id is None:
+            return "Recalled for no reply."
+        return format_html(
+            '<a class="k-link" href="{}">See the reply and what was recalled for it</a>',
+            f"{reverse('admin:conversation', args=[event.reply_id])}?why={event.reply_id}",
+        )
 
 
 @admin.register(Scope, site=tenant_site)
@@ -293,8 +240,7 @@ class ScopeAdmin(MemoryAdmin):
     """Who has memories: every user of every agent, by the number that the index of recall uses."""
 
     list_display = ("id", "agent", "user_id")
-    list_filter = (AgentFilter,)
-    search_fields = ("user_id",)
+    list_filter = (AgentFilter, UserFilter)
     ordering = ("id",)
     fields = ("id", "agent", "user_id", "agent_id")
 
@@ -304,7 +250,6 @@ class WindowClearAdmin(MemoryAdmin):
     """Short-term windows that were emptied on purpose."""
 
     list_display = ("created_at", "agent", "user_id", "last_number")
-    list_filter = (AgentFilter, "created_at")
-    search_fields = ("user_id",)
+    list_filter = (AgentFilter, UserFilter, "created_at")
     ordering = ("-id",)
     fields = ("agent", "user_id", "last_number", "created_at", "agent_id")

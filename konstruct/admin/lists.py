@@ -1,0 +1,96 @@
+"""What lists share: counting no further than is useful, agents by their names, short texts."""
+
+from functools import cached_property
+from typing import Any
+from uuid import UUID
+
+from django.contrib import admin
+from django.core.paginator import Paginator
+from django.db.models import OuterRef, QuerySet, Subquery
+from django.http import HttpRequest
+from unfold.decorators import display
+
+from konstruct.orchestrator.models import Agent
+
+
+class AtLeast(int):
+    """A number where counting stopped."""
+
+    def __str__(self) -> str:
+        return f"{int(self):,}+"
+
+
+class BoundedPaginator(Paginator):
+    """Counts no further than this: nobody pages so far, and a million rows take a while to count.
+
+    What is older is found by narrowing the list.
+    """
+
+    most = 10_000
+
+    @cached_property
+    def count(self) -> int:
+        rows = self.object_list
+        if not isinstance(rows, QuerySet):
+            return len(rows)
+        counted = rows.order_by().values("pk")[: self.most + 1].count()
+        return AtLeast(self.most) if counted > self.most else counted
+
+
+def agent_names() -> dict[UUID, str]:
+    """Every agent's name."""
+    return dict(Agent.objects.values_list("pk", "name"))
+
+
+class AgentFilter(admin.SimpleListFilter):
+    """What one agent remembers."""
+
+    title = "agent"
+    parameter_name = "agent"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(str(pk), name) for pk, name in agent_names().items()]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        known = {pk for pk, _ in self.lookup_choices}
+        return queryset.filter(agent_id=self.value()) if self.value() in known else queryset
+
+
+class UserFilter(admin.SimpleListFilter):
+    """One user's rows: named in the address by links, for there may be a million users."""
+
+    title = "user"
+    parameter_name = "user"
+
+    def has_output(self) -> bool:
+        return self.value() is not None
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        asked = request.GET.get("user", "")
+        return [(asked, asked[:40])] if asked else []
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        asked = self.value()
+        if asked is None:
+            return queryset
+        # Indexes begin with the agent.
+        return queryset.filter(agent_id__in=agent_names(), user_id=asked.replace("\0", ""))
+
+
+def with_agent_name(rows: QuerySet[Any]) -> QuerySet[Any]:
+    """Add `agent_name` to rows that have an agent_id, in the same query."""
+    return rows.annotate(
+        agent_name=Subquery(Agent.objects.filter(pk=OuterRef("agent_id")).values("name")[:1])
+    )
+
+
+@display(description="Agent")
+def agent(row: Any) -> str:
+    """The agent's name, or its id where it is not known (any more)."""
+    return row.agent_name or str(row.agent_id or "all agents")
+
+
+@display(description="Content")
+def shortened(row: Any) -> str:
+    """The beginning of a text, for lists."""
+    return row.content if len(row.content) <= 100 else f"{row.content[:100]}…"

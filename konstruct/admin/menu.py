@@ -1,0 +1,109 @@
+"""The sidebars of both sites: what somebody may open, in the order in which it is used."""
+
+from typing import Any
+
+from django.http import HttpRequest
+from django.urls import NoReverseMatch, reverse
+
+# Title, icon, view, permission.
+TENANT_MENU = (
+    (
+        "",
+        (
+            ("Dashboard", "monitoring", "index", ""),
+            ("Conversations", "forum", "conversations", "memory.view_message"),
+            ("Memories", "neurology", "memories", "audit.recall_memories"),
+            ("Facts", "lightbulb", "memory_memoryentry_changelist", "memory.view_memoryentry"),
+            ("People", "group", "people", "memory.view_scope"),
+            ("Agents", "smart_toy", "orchestrator_agent_changelist", "orchestrator.view_agent"),
+        ),
+    ),
+    (
+        "To be done",
+        (
+            (
+                "Replies",
+                "mark_chat_unread",
+                "orchestrator_pendingreply_changelist",
+                "orchestrator.view_pendingreply",
+            ),
+            (
+                "Embeddings",
+                "hourglass_top",
+                "memory_pendingembedding_changelist",
+                "memory.view_pendingembedding",
+            ),
+            (
+                "Erasures",
+                "person_off",
+                "audit_erasurerequest_changelist",
+                "audit.view_erasurerequest",
+            ),
+        ),
+    ),
+    (
+        "Records",
+        (
+            ("Access log", "policy", "audit_accessevent_changelist", "audit.view_accessevent"),
+            ("Messages", "chat", "memory_message_changelist", "memory.view_message"),
+            (
+                "Vectors",
+                "scatter_plot",
+                "memory_conversationembedding_changelist",
+                "memory.view_conversationembedding",
+            ),
+            (
+                "Recalls",
+                "travel_explore",
+                "memory_recallevent_changelist",
+                "memory.view_recallevent",
+            ),
+            (
+                "Cleared windows",
+                "backspace",
+                "memory_windowclear_changelist",
+                "memory.view_windowclear",
+            ),
+        ),
+    ),
+    (
+        "Access",
+        (
+            ("Users", "badge", "auth_user_changelist", "auth.view_user"),
+            ("Roles", "admin_panel_settings", "auth_group_changelist", "auth.view_group"),
+            ("API keys", "key", "api_apikey_changelist", "api.view_apikey"),
+        ),
+    ),
+)
+OPERATORS_MENU = (
+    (
+        "",
+        (
+            ("Tenants", "domain", "tenants_tenant_changelist", "tenants.view_tenant"),
+            ("Operators", "badge", "auth_user_changelist", "auth.view_user"),
+            ("Groups", "admin_panel_settings", "auth_group_changelist", "auth.view_group"),
+        ),
+    ),
+)
+
+
+def navigation(request: HttpRequest) -> list[dict[str, Any]]:
+    """The groups of the sidebar, with what this person may open."""
+    menu = OPERATORS_MENU if getattr(request, "tenant", None) is None else TENANT_MENU
+    groups = []
+    for title, entries in menu:
+        items = [
+            {"title": name, "icon": icon, "link": link}
+            for name, icon, view, permission in entries
+            if (not permission or request.user.has_perm(permission)) and (link := _link(view))
+        ]
+        if items:
+            groups.append({"title": title, "separator": bool(title), "items": items})
+    return groups
+
+
+def _link(view: str) -> str:
+    try:
+        return reverse(f"admin:{view}")
+    except NoReverseMatch:
+        return ""

@@ -1,0 +1,113 @@
+"""Tables of the access log, and of requests to erase a person. Append-only for the application."""
+
+import uuid
+
+from django.contrib.postgres.functions import RandomUUID
+from django.db import models
+from django.db.models.functions import Now
+
+from tenants.models import TenantModel
+
+
+class Action(models.TextChoices):
+    """What somebody did with memory."""
+
+    LIST = "list", "listed"
+    VIEW = "view", "looked at"
+    SEARCH = "search", "searched"
+    EXPORT = "export", "exported"
+    CLEAR = "clear", "cleared"
+    EDIT = "edit", "edited"
+    DELETE = "delete", "deleted"
+    TRY = "try", "tried"
+    RETRY = "retry", "retried"
+    ERASE = "erase", "asked to erase"
+
+
+class ActorKind(models.TextChoices):
+    """What kind of somebody."""
+
+    PERSON = "person", "person in the admin"
+    PROGRAM = "program", "program with an API key"
+    OPERATOR = "operator", "operator's command"
+
+
+class AccessEvent(TenantModel):
+    """Who did what with whose memory, and when: written with the action itself. Append-only."""
+
+    id = models.BigAutoField(primary_key=True)
+    created_at = models.DateTimeField(db_default=Now(), help_text="When.")
+    actor_kind = models.TextField(choices=ActorKind, help_text="Who, of which kind.")
+    actor_id = models.TextField(help_text="Id of the person, or of the API key.")
+    actor = models.TextField(help_text="Their name at that time.")
+    action = models.TextField(choices=Action, help_text="What they did.")
+    subject = models.TextField(help_text="With what: conversation, memories, fact …")
+    subject_id = models.TextField(
+        blank=True, default="", db_default="", help_text="Which one, if it was one."
+    )
+    agent_id = models.UUIDField(
+        "agent", null=True, blank=True, help_text="Whose memory, if it was one agent's."
+    )
+    user_id = models.TextField(  # noqa: DJ001  (null: no one user's; '' would be a user)
+        "user", null=True, blank=True, help_text="Of whom, if it was one user."
+    )
+    detail = models.JSONField(
+        default=dict,
+        db_default=models.Value({}, output_field=models.JSONField()),
+        blank=True,
+        help_text="What was asked for, and how much came of it.",
+    )
+    request_id = models.TextField(
+        blank=True, default="", db_default="", help_text="As in the log lines of the request."
+    )
+
+    class Meta:
+        verbose_name = "access"
+        verbose_name_plural = "access log"
+        indexes = [
+            models.Index(fields=["user_id", "-id"], name="access_of_user"),
+            models.Index(fields=["actor_kind", "actor_id", "-id"], name="access_by_actor"),
+        ]
+        permissions = [
+            ("recall_memories", "Can search memories as an agent would"),
+            ("search_everyone", "Can search the words of all users at once"),
+            ("export_person", "Can export all that is known of a person"),
+            ("try_agent", "Can try an agent out"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.actor} {self.get_action_display()} {self.subject}"
+
+
+class ErasureRequest(TenantModel):
+    """That a person is to be forgotten. Only the owner's process can do it, and notes what it did.
+
+    It stays when all else is gone, and holds no content.
+    """
+
+    id = models.UUIDField(
+        primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
+    )
+    user_id = models.TextField("user", help_text="Who is to be forgotten, by every agent.")
+    reason = models.TextField(
+        blank=True, default="", db_default="", help_text="Why, or on whose word."
+    )
+    requested_by = models.TextField(help_text="Who asked for it.")
+    created_at = models.DateTimeField(db_default=Now(), help_text="When it was asked for.")
+    done_at = models.DateTimeField(null=True, blank=True, help_text="When it was done.")
+    receipt = models.JSONField(
+        null=True, blank=True, help_text="How much was removed from where, and what was found left."
+    )
+
+    class Meta:
+        verbose_name = "erasure request"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["user_id"],
+                condition=models.Q(done_at__isnull=True),
+                name="erasure_one_open_request",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.user_id

@@ -1,0 +1,87 @@
+"""The roles of a tenant's people: auditor, curator and admin, as groups of permissions.
+
+They are Django's groups, so that a tenant may make others beside them. What these three may do is
+said here alone: every migrate sets it right again.
+"""
+
+from typing import Any, Final
+
+from django.contrib.auth.models import Group, Permission
+from django.db.models import Q
+
+from tenants.context import current_tenant_id
+
+_READ: Final = frozenset(
+    {
+        "memory.view_message",
+        "memory.view_conversationembedding",
+        "memory.view_pendingembedding",
+        "memory.view_recallevent",
+        "memory.view_scope",
+        "memory.view_windowclear",
+        "memory.view_memoryentry",
+        "orchestrator.view_agent",
+        "orchestrator.view_pendingreply",
+        "audit.view_accessevent",
+        "audit.view_erasurerequest",
+        "audit.recall_memories",
+        "audit.search_everyone",
+    }
+)
+_CURATE: Final = frozenset(
+    {
+        "memory.add_memoryentry",
+        "memory.change_memoryentry",
+        "memory.delete_memoryentry",
+        "memory.add_windowclear",
+    }
+)
+_RULE: Final = frozenset(
+    {
+        "memory.change_pendingembedding",
+        "orchestrator.add_agent",
+        "orchestrator.change_agent",
+        "orchestrator.change_pendingreply",
+        "audit.add_erasurerequest",
+        "audit.export_person",
+        "audit.try_agent",
+        "api.view_apikey",
+        "api.add_apikey",
+        "api.change_apikey",
+        "auth.view_user",
+        "auth.add_user",
+        "auth.change_user",
+        "auth.view_group",
+    }
+)
+ROLES: Final[dict[str, frozenset[str]]] = {
+    "auditor": _READ,
+    "curator": _READ | _CURATE,
+    "admin": _READ | _CURATE | _RULE,
+}
+
+
+def keep_roles(**_: Any) -> None:
+    """Give the tenant that is being migrated its three roles, with what each may do."""
+    if current_tenant_id() is None:
+        return
+    known = {
+        f"{label}.{codename}": pk
+        for pk, label, codename in Permission.objects.filter(_any_of(ROLES["admin"])).values_list(
+            "pk", "content_type__app_label", "codename"
+        )
+    }
+    if known.keys() != ROLES["admin"]:
+        return  # a single app was migrated, or backwards: not all tables are here
+    groups = {group.name: group for group in Group.objects.filter(name__in=ROLES)}
+    for name, permissions in ROLES.items():
+        group = groups.get(name) or Group.objects.create(name=name)
+        group.permissions.set([known[permission] for permission in sorted(permissions)])
+
+
+def _any_of(permissions: frozenset[str]) -> Q:
+    found = Q(pk__in=[])
+    for permission in permissions:
+        label, codename = permission.split(".")
+        found |= Q(content_type__app_label=label, codename=codename)
+    return found

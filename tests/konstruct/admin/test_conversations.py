@@ -1,0 +1,181 @@
+"""Conversations in the admin: read as a chat, with what became of each message, and why."""
+
+from collections.abc import Callable
+
+from django.test import Client
+
+from konstruct.audit.models import AccessEvent
+from konstruct.orchestrator.models import PendingReply
+from memory.models import Message
+from memory.transcript import record_message
+from tenants.context import tenant_scope
+from tests.konstruct.admin.conftest import MARKUP
+from tests.konstruct.conftest import Program
+
+LIST = "/admin/conversations/"
+
+
+def message_of(program: Program, **fields: str) -> Message:
+    with tenant_scope(program.tenant.id):
+        return Message.objects.get(**fields)
+
+
+def conversation(client: Client, message: Message, **query: str) -> str:
+    answer = client.get(f"{LIST}{message.pk}/", query)
+    assert answer.status_code == 200
+    text: str = answer.text
+    return text
+
+
+def test_threads_are_listed_by_their_latest_message(
+    furnished_a: Program, furnished_b: Program, browser: Callable[..., Client]
+) -> None:
+    page = browser(furnished_a.tenant).get(LIST)
+    rows = [(row.thread.user_id, row.waiting, row.failed) for row in page.context["rows"]]
+    assert rows == [("bob", 1, 0), ("maria", 0, 1)]
+    assert "I wait in tenant-a." in page.text
+    assert "tenant-b" not in page.text
+
+
+def test_threads_are_paged_and_each_comes_once(
+    program_a: Program, browser: Callable[..., Client], say: Callable[..., Message]
+) -> None:
+    for number in range(60):
+        say(program_a, f"q{number}", answered=False, thread_id=f"t{number % 30}")
+    client = browser(program_a.tenant)
+    first = client.get(LIST)
+    assert [row.thread.thread_id for row in first.context["rows"]] == [
+        f"t{number}" for number in range(29, 4, -1)
+    ]
+    second = client.get(f"{LIST}?{first.context['older']}")
+    assert [row.thread.thread_id for row in second.context["rows"]] == [
+        f"t{number}" for number in range(4, -1, -1)
+    ]
+    assert second.context["older"] == ""
+
+
+def test_threads_are_narrowed_to_an_agent_and_a_user(
+    furnished_a: Program, browser: Callable[..., Client]
+) -> None:
+    client = browser(furnished_a.tenant)
+    for query, users in (
+        ({"user": "bob"}, ["bob"]),
+        ({"agent": str(furnished_a.agent.pk), "user": "maria"}, ["maria"]),
+        ({"agent": str(furnished_a.agent.pk)}, ["bob", "maria"]),
+        ({"user": "nobody"}, []),
+    ):
+        rows = client.get(LIST, query).context["rows"]
+        assert [row.thread.user_id for row in rows] == users
+
+
+def test_a_conversation_is_read_in_order_with_what_became_of_each_message(
+    furnished_a: Program, browser: Callable[..., Client]
+) -> None:
+    message = message_of(furnished_a, content="Answer me!")
+    answer = browser(furnished_a.tenant).get(f"{LIST}{message.pk}/")
+    turns = [(turn.message.role, turn.status) for turn in answer.context["turns"]]
+    assert turns == [*(("user", "answered"), ("assistant", "")) * 3, ("user", "failed")]
+    assert "No such model: gpt-0." in answer.text
+    assert "(1 attempt)" in answer.text
+    assert "not embedded yet" in answer.text
+    assert "Try again to answer" in answer.text
+
+
+def test_what_users_said_is_shown_harmlessly(
+    furnished_a: Program, browser: Callable[..., Client]
+) -> None:
+    message = message_of(furnished_a, content="Answer me!")
+    page = conversation(browser(furnished_a.tenant), message)
+    assert MARKUP not in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+
+
+def test_a_reply_says_why_it_was_said(furnished_a: Program, browser: Callable[..., Client]) -> None:
+    question = message_of(furnished_a, content="Where does my sister live?")
+    reply = message_of(furnished_a, in_reply_to_id=question.pk)
+    answer = browser(furnished_a.tenant).get(f"{LIST}{question.pk}/", {"why": str(reply.pk)})
+    why = answer.context["why"]
+    assert why.query == "Where does my sister live?"
+    assert [section.name for section in why.sections] == ["system", "memory", "session", "task"]
+    assert why.tokens == sum(section.tokens for section in why.sections)
+    assert "The prompt, as it was sent" in answer.text
+    assert f"{why.tokens} of {why.budget} tokens" in answer.text
+    # The window held what was said before; it was found all the same, and left out for that.
+    assert {cut.reason for cut in why.cut} >= {"excluded"}
+    assert any("Lisbon" in cut.content for cut in why.cut)
+
+
+def test_why_is_told_before_the_reply_is_embedded(
+    program_a: Program, browser: Callable[..., Client], say: Callable[..., Message]
+) -> None:
+    question = say(program_a, "What do you know?")
+    reply = message_of(program_a, in_reply_to_id=question.pk)
+    answer = browser(program_a.tenant).get(f"{LIST}{question.pk}/")
+    assert answer.context["chosen"] == reply.pk
+    assert answer.context["why"].query == "What do you know?"
+
+
+def test_why_is_for_those_who_may_see_recalls(
+    furnished_a: Program, browser: Callable[..., Client]
+) -> None:
+    question = message_of(furnished_a, content="Where does my sister live?")
+    reader = browser(furnished_a.tenant, "view_message")
+    answer = reader.get(f"{LIST}{question.pk}/")
+    assert (answer.status_code, answer.context["why"]) == (200, None)
+    assert "Try again to answer" not in answer.text
+
+
+def test_a_failed_message_is_retried_once_and_that_is_written_down(
+    furnished_a: Program, browser: Callable[..., Client]
+) -> None:
+    message = message_of(furnished_a, content="Answer me!")
+    client, address = browser(furnished_a.tenant), f"{LIST}{message.pk}/retry/"
+    assert client.get(address).status_code == 403
+    assert browser(furnished_a.tenant, "view_message").post(address).status_code == 403
+    answer = client.post(address, follow=True)
+    assert "The message will be answered in a moment." in answer.text
+    assert "was not given up" in client.post(address, follow=True).text
+    with tenant_scope(furnished_a.tenant.id):
+        assert not PendingReply.objects.failed().exists()
+        event = AccessEvent.objects.filter(action="retry").latest("id")
+        assert (event.subject, event.subject_id) == ("reply", str(message.pk))
+
+
+def test_a_long_text_is_shown_from_its_beginning(
+    program_a: Program, browser: Callable[..., Client]
+) -> None:
+    message, _ = record_message(
+        tenant_id=program_a.tenant.id,
+        agent_id=program_a.agent.pk,
+        user_id="maria",
+        thread_id="t",
+        channel="rest",
+        role="user",
+        content="x" * 1_000_000,
+    )
+    page = conversation(browser(program_a.tenant), message)
+    assert "all 1000000 characters" in page
+    assert len(page) < 200_000
+
+
+def test_a_long_conversation_is_read_page_by_page(
+    program_a: Program, browser: Callable[..., Client], say: Callable[..., Message]
+) -> None:
+    said = [say(program_a, f"q{number}", answered=False) for number in range(70)]
+    client = browser(program_a.tenant)
+    answer = client.get(f"{LIST}{said[-1].pk}/")
+    assert len(answer.context["turns"]) == 30
+    earlier = client.get(f"{LIST}{answer.context['earlier'].pk}/")
+    shown = [turn.message.pk for turn in earlier.context["turns"]]
+    assert shown == [message.pk for message in said[10:60]]
+    assert earlier.context["later"].pk == said[60].pk
+    assert client.get(f"{LIST}{said[0].pk}/").context["earlier"] is None
+
+
+def test_another_tenants_conversation_is_not_there(
+    furnished_a: Program, furnished_b: Program, browser: Callable[..., Client]
+) -> None:
+    foreign = message_of(furnished_b, content="Answer me!")
+    client = browser(furnished_a.tenant)
+    assert client.get(f"{LIST}{foreign.pk}/").status_code == 404
+    assert client.post(f"{LIST}{foreign.pk}/retry/").status_code == 404

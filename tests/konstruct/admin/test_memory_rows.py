@@ -1,0 +1,199 @@
+"""The tables of memory in the admin: this tenant's and no other's, searched, cleared, retried."""
+
+from collections.abc import Callable
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.apps import apps
+from django.db.models import Model
+from django.test import Client
+
+from memory.models import (
+    IndexedMessage,
+    MemoryAttribute,
+    Message,
+    PendingEmbedding,
+    Posting,
+    RecallEvent,
+    WindowClear,
+)
+from memory.outbox import take_due
+from memory.short_term import get_recent_messages
+from memory.transcript import record_message
+from tenants.context import tenant_scope
+from tenants.models import Tenant
+from tenants.sites import operator_site, tenant_site
+from tests.konstruct.conftest import Program
+
+# Parts of an index, of no use to a person.
+NOT_SHOWN = {Posting, IndexedMessage, MemoryAttribute}
+SHOWN = [model for model in apps.get_app_config("memory").get_models() if model not in NOT_SHOWN]
+MESSAGES = "/admin/memory/message/"
+PENDING = "/admin/memory/pendingembedding/"
+
+
+def changelist(model: type[Model]) -> str:
+    return f"/admin/memory/{model._meta.model_name}/"
+
+
+def test_every_model_is_shown_to_tenants_and_none_to_operators() -> None:
+    assert [model for model in SHOWN if not tenant_site.is_registered(model)] == []
+    assert [model for model in SHOWN if operator_site.is_registered(model)] == []
+
+
+def test_lists_and_pages_show_this_tenant_and_no_other(
+    furnished_a: Program, furnished_b: Program, browser: Callable[..., Client]
+) -> None:
+    client = browser(furnished_a.tenant)
+    for model in SHOWN:
+        page = client.get(changelist(model))
+        assert (model, page.status_code) == (model, 200)
+        assert "tenant-b" not in page.text
+        with tenant_scope(furnished_a.tenant.id):
+            keys = list(model._default_manager.values_list("pk", flat=True))
+        with tenant_scope(furnished_b.tenant.id):
+            foreign = list(model._default_manager.values_list("pk", flat=True))
+        assert client.get(f"{changelist(model)}{keys[0]}/change/").status_code == 200
+        for key in set(foreign) - set(keys):
+            assert client.get(f"{changelist(model)}{key}/change/").status_code == 302
+
+
+def test_who_may_not_look_sees_nothing(tenant_a: Tenant, browser: Callable[..., Client]) -> None:
+    for model in SHOWN:
+        other = "view_windowclear" if model is not WindowClear else "view_message"
+        assert browser(tenant_a, other).get(changelist(model)).status_code == 403
+        name = f"view_{model._meta.model_name}"
+        assert browser(tenant_a, name).get(changelist(model)).status_code == 200
+
+
+def test_agents_have_names_where_they_are_known(
+    furnished_a: Program, browser: Callable[..., Client]
+) -> None:
+    unknown = uuid4()
+    record(furnished_a.tenant, agent_id=unknown, content="Hello")
+    page = browser(furnished_a.tenant).get(MESSAGES).text
+    assert f">{furnished_a.agent.name}<" in page
+    assert str(unknown) in page
+
+
+def record(tenant: Tenant, **fields: Any) -> Message:
+    """Write a turn down, without its being sent or embedded."""
+    turn = {"agent_id": uuid4(), "user_id": "maria", "thread_id": "t", "channel": "rest"}
+    return record_message(tenant_id=tenant.id, **{**turn, "role": "user", **fields})[0]
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ("visiting sisters", ["My sister lives in Lisbon and visits in May."]),
+        ("waiting", ["I wait in tenant-a."]),
+        ("bob", ["I wait in tenant-a."]),
+        ("the", []),
+        ("Lisbon shellfish", []),
+    ],
+)
+def test_messages_are_found_by_their_words_or_user_embedded_or_not(
+    furnished_a: Program,
+    furnished_b: Program,
+    browser: Callable[..., Client],
+    asked: str,
+    found: list[str],
+) -> None:
+    page = browser(furnished_a.tenant).get(MESSAGES, {"q": asked})
+    said = [row.content for row in page.context["cl"].result_list if row.role == "user"]
+    assert said == found
+
+
+def test_a_message_is_found_by_its_id(furnished_a: Program, browser: Callable[..., Client]) -> None:
+    with tenant_scope(furnished_a.tenant.id):
+        message = Message.objects.get(content="Answer me!")
+    page = browser(furnished_a.tenant).get(MESSAGES, {"q": str(message.pk)})
+    assert list(page.context["cl"].result_list) == [message]
+
+
+def test_who_may_not_search_among_all_users_has_no_box_for_it(
+    furnished_a: Program, browser: Callable[..., Client]
+) -> None:
+    client = browser(furnished_a.tenant, "view_message")
+    page = client.get(MESSAGES, {"q": "bob"})
+    assert 'name="q"' not in page.text
+    assert len(page.context["cl"].result_list) > 1
+    allowed = browser(furnished_a.tenant, "view_message", "search_everyone")
+    assert len(allowed.get(MESSAGES, {"q": "bob"}).context["cl"].result_list) == 1
+
+
+def test_messages_are_narrowed_to_an_agent_or_a_user(
+    furnished_a: Program, browser: Callable[..., Client]
+) -> None:
+    record(furnished_a.tenant, content="Said to nobody.")
+    client = browser(furnished_a.tenant)
+    narrowed = client.get(MESSAGES, {"agent": str(furnished_a.agent.pk)})
+    assert "Answer me!" in narrowed.text
+    assert "Said to nobody." not in narrowed.text
+    of_bob = client.get(MESSAGES, {"user": "bob"})
+    assert [row.content for row in of_bob.context["cl"].result_list] == ["I wait in tenant-a."]
+
+
+def test_a_message_shows_its_pieces_and_the_way_to_its_conversation(
+    furnished_a: Program, browser: Callable[..., Client]
+) -> None:
+    with tenant_scope(furnished_a.tenant.id):
+        message = Message.objects.get(content__startswith="My sister", role="user")
+    page = browser(furnished_a.tenant).get(f"{MESSAGES}{message.pk}/change/").text
+    assert "embedded pieces" in page.lower()
+    assert "all-MiniLM-L6-v2@" in page
+    assert f'href="/admin/conversations/{message.pk}/"' in page
+
+
+def test_a_recall_event_leads_to_the_reply(
+    furnished_a: Program, browser: Callable[..., Client]
+) -> None:
+    with tenant_scope(furnished_a.tenant.id):
+        event = RecallEvent.objects.first()
+    assert event is not None
+    page = browser(furnished_a.tenant).get(f"/admin/memory/recallevent/{event.pk}/change/").text
+    assert f"/admin/conversations/{event.reply_id}/?why={event.reply_id}" in page
+
+
+def test_windows_of_chosen_messages_are_emptied(
+    program_a: Program, browser: Callable[..., Client], say: Callable[..., Message]
+) -> None:
+    message = say(program_a, "q1")
+    say(program_a, "q2", user_id="bob")
+    tenant, agent = program_a.tenant, program_a.agent
+    act = {"action": "clear_windows", "_selected_action": [str(message.pk)]}
+    browser(tenant, "view_message").post(MESSAGES, act)
+    assert len(get_recent_messages(tenant.id, agent.pk, "maria")) == 2
+    assert "1 emptied." in browser(tenant).post(MESSAGES, act, follow=True).text
+    assert get_recent_messages(tenant.id, agent.pk, "maria") == []
+    assert len(get_recent_messages(tenant.id, agent.pk, "bob")) == 2
+
+
+def test_what_failed_to_be_embedded_is_tried_again(
+    tenant_a: Tenant, browser: Callable[..., Client]
+) -> None:
+    message = record(tenant_a, content="This is poison.")
+    with tenant_scope(tenant_a.id):
+        PendingEmbedding.objects.update(attempts=3, last_error="ValueError: cannot index poison")
+    client = browser(tenant_a)
+    failed = client.get(PENDING, {"state": "failed"}).text
+    assert "ValueError: cannot index poison" in failed
+    assert "This is poison." not in client.get(PENDING, {"state": "waiting"}).text
+    act = {"action": "retry", "_selected_action": [message.pk]}
+    browser(tenant_a, "view_pendingembedding").post(PENDING, act)
+    with tenant_scope(tenant_a.id):
+        assert take_due() == []
+    assert "1 will be tried within a few seconds." in client.post(PENDING, act, follow=True).text
+    with tenant_scope(tenant_a.id):
+        assert take_due() == [message.pk]
+
+
+def test_a_cookie_of_one_tenant_opens_nothing_of_another(
+    furnished_a: Program, tenant_b: Tenant, browser: Callable[..., Client]
+) -> None:
+    client = browser(furnished_a.tenant)
+    pages = [changelist(model) for model in SHOWN]
+    for address in [*pages, "/admin/conversations/", "/admin/people/", "/admin/memories/"]:
+        answer = client.get(address, headers={"host": "tenant-b.localhost"})
+        assert (answer.status_code, "login" in answer["Location"]) == (302, True)
