@@ -39,7 +39,7 @@ migrate: setup ## bring all schemas up to date
 	@exec $(BIN)/python manage.py migrate
 
 test: lint ## all checks, then all tests with coverage
-	$(IN_TEST_HOME) $(BIN)/python -m pytest --cov
+	$(IN_TEST_HOME) $(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile --cov
 
 lint: setup ## formatting, style, types, layers, migrations, system checks
 	$(BIN)/ruff format --check .
