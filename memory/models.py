@@ -100,6 +100,8 @@ class Message(AgentUserModel):
             models.Index(
                 fields=["agent_id", "user_id", "created_at", "number"], name="message_scope"
             ),
+            # Messages per day.
+            models.Index(fields=["created_at"], include=["tenant_id"], name="message_created"),
             # The turns before a turn, whose words give it context.
             models.Index(
                 fields=["agent_id", "user_id", "thread_id", "created_at", "number"],
@@ -167,6 +169,8 @@ class ConversationEmbedding(AgentUserModel):
                 include=["embedding_model"],
                 name="embedding_scope",
             ),
+            # The newest of all users, in the admin.
+            models.Index(fields=["-created_at", "id"], name="embedding_newest"),
         ]
 
     def __str__(self) -> str:
@@ -321,7 +325,13 @@ class RecallEvent(AgentUserModel):
     class Meta:
         verbose_name = "recall event"
         indexes = [
-            models.Index(fields=["agent_id", "user_id", "created_at"], name="recall_event_scope")
+            models.Index(fields=["agent_id", "user_id", "created_at"], name="recall_event_scope"),
+            # The newest of all users, and recalls per day.
+            models.Index(
+                fields=["-created_at", "id"],
+                include=["tenant_id", "abstained"],
+                name="recall_event_newest",
+            ),
         ]
 
     def __str__(self) -> str:
