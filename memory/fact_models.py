@@ -99,6 +99,12 @@ class MemoryEntry(TenantModel):
             ),
             models.Index(fields=["tenant_id", "-created_at"], name="fact_newest"),
             models.Index(
+                fields=["user_id"],
+                include=["tenant_id"],
+                condition=models.Q(version_of__isnull=True),
+                name="fact_user",
+            ),
+            models.Index(
                 fields=["version_of", "valid_from"],
                 condition=models.Q(version_of__isnull=False),
                 name="fact_versions",

@@ -6,7 +6,7 @@ from django.contrib.postgres.functions import RandomUUID
 from django.db import models
 from pgvector.django import HnswIndex, VectorField
 
-from memory.conf import EMBEDDING_DIMENSIONS
+from memory.conf import EMBEDDING_DIMENSIONS, IMPORT_CHANNEL
 from memory.fact_models import MemoryAttribute as MemoryAttribute
 from memory.fact_models import MemoryEntry as MemoryEntry
 from memory.fields import IdentityField, RealField
@@ -106,6 +106,21 @@ class Message(AgentUserModel):
             models.Index(
                 fields=["agent_id", "user_id", "thread_id", "created_at", "number"],
                 name="message_thread",
+            ),
+            # Lists by time: of everybody, of one user (with counts), one agent, one thread's name.
+            models.Index(fields=["created_at", "number"], name="message_time"),
+            models.Index(
+                fields=["user_id", "created_at", "number"],
+                include=["agent_id", "tenant_id"],
+                name="message_user",
+            ),
+            models.Index(fields=["agent_id", "created_at", "number"], name="message_agent"),
+            models.Index(fields=["thread_id", "created_at", "number"], name="message_thread_time"),
+            # What was sent to be answered, past any history that was imported.
+            models.Index(
+                fields=["created_at", "number"],
+                condition=models.Q(role=Role.USER) & ~models.Q(channel=IMPORT_CHANNEL),
+                name="message_sent",
             ),
         ]
 
@@ -332,6 +347,7 @@ class RecallEvent(AgentUserModel):
                 include=["tenant_id", "abstained"],
                 name="recall_event_newest",
             ),
+            models.Index(fields=["user_id", "created_at", "id"], name="recall_event_user"),
         ]
 
     def __str__(self) -> str:

@@ -35,6 +35,21 @@ class MessageQuerySet(ScopedQuerySet[M]):
             .order_by("-created_at", "-number")
         )
 
+    def last_of_threads(self) -> Self:
+        """The last message of every conversation.
+
+        That none came after it is a probe of an index, so that the newest conversations are found
+        without a look at the others.
+        """
+        same = {name: models.OuterRef(name) for name in ("agent_id", "user_id", "thread_id")}
+        later = models.Q(created_at__gt=models.OuterRef("created_at")) | models.Q(
+            number__gt=models.OuterRef("number")
+        )
+        after = self.model._default_manager.filter(
+            later, created_at__gte=models.OuterRef("created_at"), **same
+        )
+        return self.filter(~models.Exists(after))
+
 
 class PendingEmbeddingQuerySet(models.QuerySet[M]):
     """The outbox of messages that are not embedded yet."""

@@ -53,6 +53,11 @@ class Caller:
             rows = rows.filter(**{user: self.user_id})
         return rows
 
+    def agents(self) -> "models.QuerySet[Agent]":
+        """The agents that there are for the caller."""
+        agents = Agent.objects.all()
+        return agents if self.agent_id is None else agents.filter(pk=self.agent_id)
+
     def agent(self, name_or_id: str, *, active: bool = False) -> Agent:
         """Return the agent of that name or id.
 

@@ -2,7 +2,7 @@
 
 import logging
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
@@ -12,9 +12,15 @@ from rest_framework import exceptions as drf
 from rest_framework.views import set_rollback
 
 from konstruct.api.caller import OutsideOfKey
+from konstruct.api.etags import ChangedSince
 from konstruct.api.problems import FieldError, Problem, problem_response
-from konstruct.orchestrator.exceptions import AgentNotFound, IdempotencyKeyReused, MessageNotFound
-from memory.exceptions import InvalidArgument
+from konstruct.orchestrator.exceptions import (
+    AgentInvalid,
+    AgentNotFound,
+    IdempotencyKeyReused,
+    MessageNotFound,
+)
+from memory.exceptions import InvalidArgument, WindowNotCleared
 from tenants.exceptions import KonstructError
 
 logger = logging.getLogger(__name__)
@@ -25,6 +31,9 @@ OWN_ERRORS: dict[type[KonstructError], tuple[int, str, str]] = {
     IdempotencyKeyReused: (422, "idempotency-key-reused", "Idempotency-Key"),
     MessageNotFound: (404, "not-found", ""),
     OutsideOfKey: (403, "outside-of-key", "user_id"),
+    ChangedSince: (412, "changed-since", "If-Match"),
+    AgentInvalid: (400, "invalid-fields", ""),
+    WindowNotCleared: (503, "unavailable", ""),
     InvalidArgument: (400, "invalid-fields", ""),
 }
 
@@ -67,9 +76,16 @@ def problem_of(error: Exception, *, data: Any = None) -> Problem:
 def _own_problem(error: KonstructError) -> Problem:
     for kind_of_error, (status, kind, field) in OWN_ERRORS.items():
         if isinstance(error, kind_of_error):
-            errors = (FieldError(field, str(error)),) if field else ()
+            errors = (FieldError(field, str(error)),) if field else tuple(_own_field_errors(error))
             return Problem(status, kind, str(error), errors)
     return Problem.of_status(500)
+
+
+def _own_field_errors(error: KonstructError) -> Iterator[FieldError]:
+    """What an error of ours says of single fields; `__all__` is the thing as a whole."""
+    fields: Mapping[str, Iterable[str]] = getattr(error, "fields", {})
+    for name, wrong in fields.items():
+        yield FieldError("body" if name == "__all__" else name, " ".join(wrong))
 
 
 def _framework_problem(error: drf.APIException) -> Problem:

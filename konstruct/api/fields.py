@@ -1,7 +1,8 @@
 """Strict serializers: what is not understood is refused by name, and nothing is guessed."""
 
+import math
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from django.core.validators import ProhibitNullCharactersValidator, RegexValidator
@@ -54,6 +55,34 @@ class StrictIntegerField(serializers.IntegerField):
         return int(super().to_internal_value(data))
 
 
+class StrictFloatField(serializers.FloatField):
+    """A number, and no text or truth value taken for one."""
+
+    def to_internal_value(self, data: Any) -> float:
+        """Refuse what is not a JSON number, and what is none: 1e999 reads as infinity."""
+        if isinstance(data, bool) or not isinstance(data, int | float):
+            self.fail("invalid")
+        try:
+            number = float(super().to_internal_value(data))
+        except OverflowError:
+            number = math.inf
+        if not math.isfinite(number):
+            self.fail("invalid")
+        return number
+
+
+class VisibleAsciiField(serializers.RegexField):
+    """Text that can stand in a header."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(
+            r"\A[\x21-\x7e]+\Z",
+            trim_whitespace=False,
+            error_messages={"invalid": "Give 1 to 255 visible ASCII characters, such as a UUID."},
+            **options,
+        )
+
+
 class StrictBooleanField(serializers.BooleanField):
     """true or false, and no word taken for one."""
 
@@ -71,6 +100,10 @@ class MomentField(serializers.DateTimeField):
         """Refuse a time that could be anywhere."""
         if value.tzinfo is None:
             raise ValidationError("Add a time zone, such as Z or +02:00.")
+        try:
+            value.astimezone(UTC)
+        except OverflowError:
+            raise ValidationError("Give a moment of the years 1 to 9999 of UTC.") from None
         return value
 
 
@@ -86,6 +119,10 @@ class StrictSerializer(serializers.Serializer):
                 hint = f"Unknown field. Known are: {', '.join(known)}."
                 raise ValidationError(dict.fromkeys(unknown, hint))
         return super().to_internal_value(data)
+
+
+class NoParametersSerializer(StrictSerializer):
+    """An endpoint without query parameters."""
 
 
 def checked_query(request: Request, serializer_class: type[StrictSerializer]) -> dict[str, Any]:

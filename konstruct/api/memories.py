@@ -106,7 +106,7 @@ class MemorySearchView(ApiView):
         examples=[EXAMPLE],
         responses={
             200: SearchResultSerializer,
-            **problems(400, 401, 403, 413, 415, 422, 429, 503),
+            **problems(422),
         },
     )
     def post(self, request: Request) -> Response:

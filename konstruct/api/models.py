@@ -1,4 +1,4 @@
-"""Tables of the API: the keys of programs."""
+"""Tables of the API: the keys of programs, and what they created with an Idempotency-Key."""
 
 import uuid
 
@@ -104,3 +104,23 @@ class ApiKey(TenantModel):
 
     def __str__(self) -> str:
         return f"{self.name} ({self.prefix}…)"
+
+
+class Creation(TenantModel):
+    """What a POST with an Idempotency-Key made: the same again makes nothing. Append-only.
+
+    It holds nothing of what was sent but a digest.
+    """
+
+    pk = models.CompositePrimaryKey("operation", "key")
+    operation = models.TextField(help_text="Method and path of the request.")
+    key = models.CharField(max_length=255, help_text="The Idempotency-Key.")
+    digest = models.CharField(max_length=64, help_text="SHA-256 of the request's body.")
+    made = models.UUIDField(help_text="Id of what it made.")
+    created_at = models.DateTimeField(db_default=Now(), help_text="When it was made.")
+
+    class Meta:
+        verbose_name = "creation"
+
+    def __str__(self) -> str:
+        return f"{self.operation} made {self.made}"

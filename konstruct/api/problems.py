@@ -23,6 +23,7 @@ _BY_STATUS = {
     405: ("method-not-allowed", "This address does not know that method; see the Allow header."),
     406: ("not-acceptable", "The API speaks application/json only; send Accept: application/json."),
     409: ("conflict", "The request contradicts what stands."),
+    412: ("changed-since", "It was changed since you read it. Read it again and decide anew."),
     413: ("body-too-large", "The request's body is too large."),
     415: ("unsupported-media-type", "Send the body as Content-Type: application/json."),
     422: ("unprocessable", "The request was understood and cannot be done."),
@@ -72,15 +73,15 @@ class Problem:
         kind, usual = _BY_STATUS.get(status, _BY_STATUS[400 if status < 500 else 500])
         return cls(status, kind, detail or usual, errors, headers or {})
 
-    def document(self, request: HttpRequest) -> dict[str, Any]:
-        """Return the JSON of this problem as an answer to the request."""
+    def as_json(self, *, path: str, request_id: str) -> dict[str, Any]:
+        """Return the JSON of this problem as an answer to a request for the path."""
         document = {
             "type": TYPE_PREFIX + self.kind,
             "title": http.client.responses.get(self.status, "Error"),
             "status": self.status,
             "detail": self.detail,
-            "instance": request.path,
-            "request_id": current_request_id(),
+            "instance": path,
+            "request_id": request_id,
         }
         if self.errors:
             document["errors"] = [error.document() for error in self.errors]
@@ -93,7 +94,7 @@ def problem_response(request: HttpRequest, problem: Problem) -> HttpResponse:
     ASCII, since what a caller sent may hold halves of surrogate pairs, which UTF-8 cannot.
     """
     return HttpResponse(
-        json.dumps(problem.document(request)),
+        json.dumps(problem.as_json(path=request.path, request_id=current_request_id())),
         status=problem.status,
         content_type=MEDIA_TYPE,
         headers=dict(problem.headers),

@@ -2,10 +2,23 @@
 
 from django.urls import path
 
+from konstruct.api.agents import AgentsView, AgentView
+from konstruct.api.conversations import ConversationsView, TranscriptView
 from konstruct.api.memories import MemorySearchView
+from konstruct.api.recall_events import RecallEventsView, RecallEventView
 from konstruct.api.usage import UsageView
+from konstruct.api.users import UsersView
+from konstruct.api.windows import WindowView
 
 urlpatterns = [
+    path("agents/", AgentsView.as_view(), name="agents"),
+    path("agents/<uuid:agent_id>/", AgentView.as_view(), name="agent"),
+    path("conversations/", ConversationsView.as_view(), name="conversations"),
+    path("conversations/transcript/", TranscriptView.as_view(), name="transcript"),
     path("memories/search/", MemorySearchView.as_view(), name="search-memories"),
+    path("recall-events/", RecallEventsView.as_view(), name="recall-events"),
+    path("recall-events/<uuid:event_id>/", RecallEventView.as_view(), name="recall-event"),
     path("usage/", UsageView.as_view(), name="usage"),
+    path("users/", UsersView.as_view(), name="users"),
+    path("windows/", WindowView.as_view(), name="windows"),
 ]

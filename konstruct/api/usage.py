@@ -9,17 +9,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from konstruct.api.caller import Caller
-from konstruct.api.fields import StrictSerializer, checked_query
-from konstruct.api.schema import problems
+from konstruct.api.fields import NoParametersSerializer, checked_query
 from konstruct.api.views import ApiView
-from konstruct.orchestrator.models import Agent, PendingReply
+from konstruct.orchestrator.models import PendingReply
 from memory.models import ConversationEmbedding, Message, PendingEmbedding, Scope
 
 M = TypeVar("M", bound=Model)
-
-
-class NoParametersSerializer(StrictSerializer):
-    """An endpoint without query parameters."""
 
 
 class UsageSerializer(serializers.Serializer):
@@ -46,7 +41,7 @@ class UsageView(ApiView):
         operation_id="get_usage",
         summary="Count what is remembered and what is pending",
         tags=["usage"],
-        responses={200: UsageSerializer, **problems(400, 401, 403, 429, 503)},
+        responses={200: UsageSerializer},
     )
     def get(self, request: Request) -> Response:
         """Count."""
@@ -54,11 +49,8 @@ class UsageView(ApiView):
         of_caller = self.caller.rows
         pending_embeddings = _of_messages(self.caller, PendingEmbedding.objects.all())
         pending_replies = _of_messages(self.caller, PendingReply.objects.all())
-        agents = Agent.objects.all()
-        if self.caller.agent_id is not None:
-            agents = agents.filter(pk=self.caller.agent_id)
         counts: dict[str, Any] = {
-            "agents": agents.count(),
+            "agents": self.caller.agents().count(),
             "users": of_caller(Scope.objects.all()).count(),
             "messages": of_caller(Message.objects.all()).count(),
             "embeddings": of_caller(ConversationEmbedding.objects.all()).count(),

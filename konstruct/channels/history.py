@@ -8,7 +8,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from konstruct.api.fields import StrictSerializer
-from konstruct.api.schema import problems
 from konstruct.api.views import ApiView
 from konstruct.orchestrator.history import Outcome, import_history
 from tenants.context import required_tenant_id
@@ -93,7 +92,7 @@ class ImportView(ApiView):
         tags=["messages"],
         request=ImportSerializer,
         examples=[EXAMPLE],
-        responses={200: ImportResultSerializer, **problems(400, 401, 403, 413, 415, 429, 503)},
+        responses={200: ImportResultSerializer},
     )
     def post(self, request: Request) -> Response:
         """Import what is valid; answer for every message."""

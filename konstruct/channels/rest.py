@@ -5,18 +5,19 @@ from uuid import UUID
 
 from django.http import Http404
 from drf_spectacular.utils import OpenApiExample, OpenApiResponse, extend_schema
-from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
+from konstruct.api.agent_names import agent_names
 from konstruct.api.caller import Caller
 from konstruct.api.fields import checked_query
+from konstruct.api.filters import narrowed
+from konstruct.api.idempotency import IDEMPOTENCY_KEY, idempotency_key
 from konstruct.api.pagination import NewestFirst
-from konstruct.api.schema import header, problems, response_header
+from konstruct.api.schema import problems, response_header
 from konstruct.api.views import ApiView
 from konstruct.channels.rest_serializers import (
-    IdempotencyKeySerializer,
     ListSerializer,
     MessagePageSerializer,
     MessageSerializer,
@@ -24,8 +25,7 @@ from konstruct.channels.rest_serializers import (
     WaitSerializer,
 )
 from konstruct.orchestrator.intake import Incoming, accept
-from konstruct.orchestrator.models import Agent
-from konstruct.orchestrator.status import Status, progress_of, sent_messages
+from konstruct.orchestrator.status import Status, progress_of, sent_messages, with_status
 from konstruct.orchestrator.waiting import wait_until
 from memory.models import Message
 from tenants.context import required_tenant_id
@@ -41,11 +41,6 @@ EXAMPLE = OpenApiExample(
         "name": "Maria",
         "content": "When did I say that my sister visits?",
     },
-)
-IDEMPOTENCY_KEY = header(
-    "Idempotency-Key",
-    "Any text of yours, such as a UUID. Sending a message again with its key returns the message "
-    "that stands; nothing is answered twice.",
 )
 LOCATION = response_header("Location", "The message's own address.", 200, 202)
 
@@ -67,13 +62,12 @@ class MessagesView(ApiView):
         responses={
             200: OpenApiResponse(MessageSerializer, description="Answered, or given up, in time."),
             202: OpenApiResponse(MessageSerializer, description="Accepted; the reply is to come."),
-            **problems(400, 401, 403, 413, 415, 422, 429, 503),
+            **problems(422),
         },
     )
     def post(self, request: Request) -> Response:
         """Accept a message; wait for its reply if asked to."""
         wait = _seconds_to_wait(request)
-        idempotency_key = _idempotency_key(request)
         body = SendSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         fields = body.validated_data
@@ -84,7 +78,7 @@ class MessagesView(ApiView):
             channel=CHANNEL,
             content=fields["content"],
             name=fields.get("name", ""),
-            idempotency_key=idempotency_key,
+            idempotency_key=idempotency_key(request),
         )
         accepted, _ = accept(incoming, tenant_id=required_tenant_id())
         message = _message_when_settled(accepted.id, wait, self.caller)
@@ -104,22 +98,20 @@ class MessagesView(ApiView):
         parameters=[ListSerializer],
         responses={
             200: MessagePageSerializer,
-            **problems(400, 401, 403, 422, 429, 503),
+            **problems(422),
         },
     )
     def get(self, request: Request) -> Response:
         """List what was sent, in pages."""
         filters = checked_query(request, ListSerializer)
-        messages = self.caller.rows(sent_messages())
-        if "agent" in filters:
-            messages = messages.filter(agent_id=self.caller.agent(filters["agent"]).id)
-        if "user_id" in filters:
-            messages = messages.filter(user_id=self.caller.user(filters["user_id"]))
+        messages = narrowed(sent_messages(), filters, self.caller)
         if "thread_id" in filters:
             messages = messages.filter(thread_id=filters["thread_id"])
+        if "status" in filters:
+            messages = with_status(messages, Status(filters["status"]))
         paginator = NewestFirst()
         page = paginator.paginate_queryset(messages, request, view=self)
-        return paginator.get_paginated_response(_documents(page or [], request))
+        return paginator.get_paginated_response(_documents(page, request))
 
 
 class MessageView(ApiView):
@@ -134,7 +126,7 @@ class MessageView(ApiView):
         "after so many seconds.",
         tags=["messages"],
         parameters=[WaitSerializer],
-        responses={200: MessageSerializer, **problems(400, 401, 403, 404, 429, 503)},
+        responses={200: MessageSerializer},
     )
     def get(self, request: Request, message_id: UUID) -> Response:
         """Tell how far the message is; wait for the reply if asked to."""
@@ -144,16 +136,6 @@ class MessageView(ApiView):
 
 def _seconds_to_wait(request: Request) -> float:
     return float(checked_query(request, WaitSerializer).get("wait", 0))
-
-
-def _idempotency_key(request: Request) -> str | None:
-    given = request.headers.get("Idempotency-Key")
-    if given is None:
-        return None
-    serializer = IdempotencyKeySerializer(data={"key": given})
-    if not serializer.is_valid():
-        raise ValidationError({"Idempotency-Key": serializer.errors["key"]})
-    return str(serializer.validated_data["key"])
 
 
 def _message_when_settled(message_id: UUID, seconds: float, caller: Caller) -> Message:
@@ -180,11 +162,7 @@ def _message(message_id: UUID, caller: Caller) -> Message:
 
 def _documents(messages: list[Message], request: Request) -> list[dict[str, Any]]:
     """Return the JSON of messages; one query for the names of all their agents."""
-    names = dict(
-        Agent.objects.filter(pk__in={message.agent_id for message in messages}).values_list(
-            "pk", "name"
-        )
-    )
+    names = agent_names(message.agent_id for message in messages)
     return [_document(message, names, request) for message in messages]
 
 

@@ -5,7 +5,8 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from konstruct.api.fields import NOT_BLANK, ChannelIdField, StrictCharField, StrictSerializer
-from konstruct.api.pagination import PageQuerySerializer
+from konstruct.api.filters import InTime, OfAgentAndUser
+from konstruct.api.pagination import NewestFirst, PageQuerySerializer, ordering_field, page_of
 from konstruct.orchestrator.status import Status
 
 LONGEST_WAIT_SECONDS = 60
@@ -35,16 +36,6 @@ class SendSerializer(StrictSerializer):
     )
 
 
-class IdempotencyKeySerializer(StrictSerializer):
-    """The Idempotency-Key header, checked like a field."""
-
-    key = serializers.RegexField(
-        r"\A[\x21-\x7e]{1,255}\Z",
-        trim_whitespace=False,
-        error_messages={"invalid": "Give 1 to 255 visible ASCII characters, such as a UUID."},
-    )
-
-
 @extend_schema_field({"type": "number", "minimum": 0, "maximum": LONGEST_WAIT_SECONDS})
 class SecondsField(serializers.DecimalField):
     """A number of seconds. A decimal and not a float: "nan" is within all limits of a float."""
@@ -63,12 +54,16 @@ class WaitSerializer(StrictSerializer):
     )
 
 
-class ListSerializer(PageQuerySerializer):
+class ListSerializer(OfAgentAndUser, InTime, PageQuerySerializer):
     """Query parameters of the list."""
 
-    agent = ChannelIdField(required=False, help_text="Only messages to this agent (name or id).")
-    user_id = ChannelIdField(required=False, help_text="Only messages of this user.")
     thread_id = ChannelIdField(required=False, help_text="Only messages of this conversation.")
+    status = serializers.ChoiceField(
+        choices=[status.value for status in Status],
+        required=False,
+        help_text="Only messages that are so far.",
+    )
+    ordering = ordering_field(NewestFirst)
 
 
 class ReplySerializer(serializers.Serializer):
@@ -109,9 +104,4 @@ class MessageSerializer(serializers.Serializer):
     )
 
 
-class MessagePageSerializer(serializers.Serializer):
-    """A page of messages."""
-
-    next = serializers.URLField(allow_null=True, help_text="The page of older messages.")
-    previous = serializers.URLField(allow_null=True, help_text="The page of newer messages.")
-    results = MessageSerializer(many=True)
+MessagePageSerializer = page_of(MessageSerializer, "A page of messages.")

@@ -4,6 +4,7 @@ from typing import Any
 from uuid import UUID
 
 from django.core.exceptions import ValidationError
+from django.db import IntegrityError, transaction
 
 from konstruct.orchestrator.exceptions import AgentInvalid, AgentNotFound
 from konstruct.orchestrator.models import Agent
@@ -17,15 +18,29 @@ def create_agent(*, tenant_id: UUID, name: str, **fields: Any) -> Agent:
     """
     with tenant_scope(tenant_id):
         agent = Agent(tenant_id=tenant_id, name=name, **fields)
-        try:
-            agent.full_clean()
-        except ValidationError as error:
-            problems = (
-                f"{field}: {' '.join(messages)}" for field, messages in error.message_dict.items()
-            )
-            raise AgentInvalid("; ".join(problems).replace("__all__: ", "")) from error
-        agent.save(force_insert=True)
+        _save(agent, force_insert=True)
     return agent
+
+
+def update_agent(agent: Agent, **fields: Any) -> Agent:
+    """Change an agent of the tenant that we are in. Raises AgentInvalid as `create_agent` does."""
+    for name, value in fields.items():
+        setattr(agent, name, value)
+    if fields:
+        _save(agent, update_fields=list(fields))
+    return agent
+
+
+def _save(agent: Agent, **options: Any) -> None:
+    try:
+        agent.full_clean()
+        with transaction.atomic():
+            agent.save(**options)
+    except ValidationError as error:
+        raise AgentInvalid.because(error.message_dict) from error
+    except IntegrityError as error:
+        # Somebody else took the name after it was found to be free.
+        raise AgentInvalid.because({"name": ["This tenant has an agent of that name."]}) from error
 
 
 def find_agent(name_or_id: str, *, active: bool = False) -> Agent:

@@ -1,5 +1,8 @@
 """What can go wrong between a message and its reply."""
 
+from collections.abc import Mapping, Sequence
+from typing import Self
+
 from tenants.exceptions import KonstructError
 
 
@@ -8,7 +11,17 @@ class AgentNotFound(KonstructError):
 
 
 class AgentInvalid(KonstructError):
-    """An agent cannot be made like this; the message names the field."""
+    """An agent cannot be like this; the message names the fields, as `fields` does for programs."""
+
+    fields: Mapping[str, Sequence[str]] = {}
+
+    @classmethod
+    def because(cls, fields: Mapping[str, Sequence[str]]) -> Self:
+        """Return the error for what is wrong with each field; `__all__` is the agent as a whole."""
+        words = "; ".join(f"{field}: {' '.join(wrong)}" for field, wrong in fields.items())
+        error = cls(words.replace("__all__: ", ""))
+        error.fields = fields
+        return error
 
 
 class MessageNotFound(KonstructError):

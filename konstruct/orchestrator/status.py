@@ -7,6 +7,7 @@ from enum import StrEnum
 from django.db.models import Q, QuerySet
 
 from konstruct.orchestrator.models import PendingReply
+from memory.conf import IMPORT_CHANNEL
 from memory.models import Message, Role
 
 
@@ -32,8 +33,21 @@ class Progress:
 def sent_messages() -> QuerySet[Message]:
     """Messages that were sent to be answered, each with what `progress_of` needs."""
     to_be_answered = Q(pending_reply__isnull=False) | Q(reply__isnull=False)
-    return Message.objects.filter(to_be_answered, role=Role.USER).select_related(
-        "pending_reply", "reply"
+    return (
+        Message.objects.filter(to_be_answered, role=Role.USER)
+        # Nobody answers history: said here, a long one is passed over by an index.
+        .exclude(channel=IMPORT_CHANNEL)
+        .select_related("pending_reply", "reply")
+    )
+
+
+def with_status(messages: QuerySet[Message], status: Status) -> QuerySet[Message]:
+    """Only the messages that are so far."""
+    if status is Status.ANSWERED:
+        return messages.filter(pending_reply__isnull=True)
+    given_up = status is Status.FAILED
+    return messages.filter(
+        pending_reply__isnull=False, pending_reply__failed_at__isnull=not given_up
     )
 
 
