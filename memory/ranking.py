@@ -4,7 +4,8 @@ A scope of up to WHOLE_SCOPE messages is weighed as a whole, by one statement th
 further than it must, and does nothing else where there are more. A larger one is known to be large
 from then on and has a statement of its own: candidates come first, the best by the rarest of the
 question's words, the nearest by HNSW, and the turns around both; then those are weighed in the same
-way. Either is one round trip.
+way. Either is one round trip. A message that asks the same as the question is an `echo`: near to
+it, and no answer; the words that a turn has from the echo before it do not count.
 
 Fences, each against a plan that was seen (docs/decisions has them):
 - MATERIALIZED: a one-row CTE in a cross join was inlined and computed for every row.
@@ -178,7 +179,7 @@ term AS MATERIALIZED (
     WHERE before = ANY (ARRAY(SELECT message_number FROM echo))
 ), lexical AS MATERIALIZED (
     SELECT message_number, sum(w * idf) AS lexical, sum(idf) AS covered
-    FROM posting JOIN term USING (h)
+    FROM (SELECT * FROM posting FULL JOIN term USING (h) OFFSET 0) AS weighed
     WHERE own OR message_number <> ALL (ARRAY(SELECT message_number FROM reply))
     GROUP BY message_number
 ), dense AS MATERIALIZED (
@@ -202,6 +203,10 @@ base AS MATERIALIZED (
     ) AS evidence
     WHERE (SELECT whole FROM bounded) AND session IS NOT NULL
       AND (cosine IS NOT NULL OR words > 0)
+), mean AS MATERIALIZED (
+    SELECT avg(cosine) AS cosine, avg(base) AS base,
+           coalesce(avg(cosine) FILTER (WHERE NOT near), avg(cosine)) AS far
+    FROM base
 ), session_best AS MATERIALIZED (
     SELECT session, (SELECT avg(best) FROM unnest(bases[1:3]) AS best) AS session_base
     FROM (
@@ -220,27 +225,28 @@ base AS MATERIALIZED (
 ), best AS MATERIALIZED (
     SELECT message_number, echo, coalesce(session_base, base) AS session_base, previous, following,
            base + prior + %(session)s::float8 * coalesce(session_base, base)
-           + %(previous)s::float8 * coalesce(previous, (SELECT avg(cosine) FROM base))
-           + %(following)s::float8 * coalesce(following, (SELECT avg(base) FROM base)) AS score
+           + %(previous)s::float8 * coalesce(previous, (SELECT cosine FROM mean))
+           + %(following)s::float8 * coalesce(following, (SELECT base FROM mean)) AS score
     FROM placed FULL JOIN session_best USING (session)
     ORDER BY echo AND %(gate)s, score DESC, message_number DESC
     LIMIT %(limit)s
 )
 SELECT (SELECT whole FROM bounded) AS whole, messages, unknown, unknown_name,
        message.id, message.external_id, message.thread_id, message.role, message.name,
-       message.content, message.created_at, score, cosine, base.lexical / norm AS lexical,
+       message.content, message.created_at, score, cosine, lexical / norm AS lexical,
        covered / idf AS coverage, session_base, coalesce(previous, 0) AS previous,
        coalesce(following, 0) AS following, by_name, addressed, words, has_time,
-       best.echo, (SELECT coalesce(avg(cosine) FILTER (WHERE NOT near), avg(cosine)) FROM base)
-       AS mean_cosine, {neighbours} AS neighbours
+       echo, (SELECT far FROM mean) AS mean_cosine, {neighbours} AS neighbours
 FROM question LEFT JOIN (
-    best JOIN base USING (message_number) JOIN LATERAL (
-        SELECT * FROM memory_message WHERE id = base.message_id OFFSET 0
+    (
+        SELECT * FROM best FULL JOIN base USING (message_number, echo) OFFSET 0
+    ) AS found JOIN LATERAL (
+        SELECT * FROM memory_message WHERE id = found.message_id OFFSET 0
     ) AS message
     ON message.tenant_id = %(tenant)s::uuid AND message.agent_id = %(agent)s::uuid
        AND message.user_id = %(user)s
-) ON true
-ORDER BY best.echo AND %(gate)s, score DESC, message.number DESC
+) ON score IS NOT NULL
+ORDER BY echo AND %(gate)s, score DESC, message.number DESC
 """
 
 # The turns around a hit, oldest first, as JSON.
