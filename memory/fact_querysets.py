@@ -24,6 +24,14 @@ class MemoryEntryQuerySet(models.QuerySet):
         """What stands now, without old versions of it."""
         return self.filter(version_of__isnull=True)
 
+    def versions_of(self, memory_id: UUID | str) -> Self:
+        """An entry as it stands, then all that it was before, newest first; expired ones too."""
+        entry = models.Q(memory_id=memory_id, version_of__isnull=True)
+        # A version keeps the moment that it was written at, and each was written after the other.
+        return self.filter(entry | models.Q(version_of=memory_id)).order_by(
+            "-updated_at", "-memory_id"
+        )
+
     def as_of(self, at: datetime | None = None) -> Self:
         """What is so now, or was known to be so at a moment: one version of an entry at most."""
         moment = Now() if at is None else at

@@ -99,7 +99,7 @@ def replace(identity: UUID, change: Change) -> MemoryEntry:
         return entry
     # Asked for after the lock was had: the version that another writer made meanwhile is older.
     now = MemoryEntry.objects.filter(memory_id=identity).values_list(server_clock()).get()[0]
-    since = change.valid_from or now
+    since = change.valid_from or _end_before(now, entry, change) or now
     if change.valid_from and not entry.valid_from < change.valid_from <= now:
         raise InvalidArgument(
             f"valid_from={since.isoformat()} is not between {entry.valid_from.isoformat()}, since"
@@ -126,6 +126,19 @@ def replace(identity: UUID, change: Change) -> MemoryEntry:
     return entry
 
 
+def _end_before(now: datetime, entry: MemoryEntry, change: Change) -> datetime | None:
+    """The moment in the past at which the change lets the fact end: it was so until then."""
+    ends = change.valid_to
+    if not isinstance(ends, datetime) or ends > now:
+        return None
+    if ends < entry.valid_from:
+        raise InvalidArgument(
+            f"valid_to={ends.isoformat()} is before {entry.valid_from.isoformat()}, since when the"
+            " fact is so"
+        )
+    return ends
+
+
 def _write_attributes(entry: MemoryEntry) -> None:
     MemoryAttribute.objects.bulk_create(
         MemoryAttribute(
@@ -142,6 +155,10 @@ def _write_attributes(entry: MemoryEntry) -> None:
 def _winner(entry: MemoryEntry, error: IntegrityError) -> MemoryEntry:
     """The entry that the unique constraint has found in the way."""
     constraint = getattr(getattr(error.__cause__, "diag", None), "constraint_name", None)
+    if constraint == "fact_valid_from_before_to":
+        raise InvalidArgument(
+            f"valid_to={entry.valid_to} is before valid_from, since when it is so"
+        ) from error
     standing = standing_entry(entry) if constraint == "fact_content" else None
     if standing is None:
         raise InvalidArgument(

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 import structlog
-from django.db import models, transaction
+from django.db import transaction
 from django.db.models.expressions import DatabaseDefault
 from django.utils import timezone
 
@@ -156,10 +156,8 @@ class LongTermMemory:
         """Remove a fact with all its versions; False if the tenant has no such fact."""
         identity = uuid_argument("memory_id", memory_id)
         with suppress(UnknownTenant), _inside(tenant_id) as entered:
-            versions = models.Q(version_of=identity)
-            entry = models.Q(memory_id=identity, version_of__isnull=True)
-            rows = MemoryEntry.objects.of_tenant(entered).filter(entry | versions)
-            removed = rows.delete()[1].get(MemoryEntry._meta.label, 0)
+            versions = MemoryEntry.objects.of_tenant(entered).versions_of(identity)
+            removed = versions.delete()[1].get(MemoryEntry._meta.label, 0)
             return removed > 0
         return False
 
@@ -200,7 +198,14 @@ class LongTermMemory:
             text_argument("query", query)
         vector = embed([query])[0] if isinstance(query, str) else vector_argument("query", query)
         with suppress(UnknownTenant), _inside(tenant_id) as entered:
-            rows = _selected(entered, agent_id, user_id, shared_only, filters, at)
+            rows = selected(
+                entered,
+                agent_id=agent_id,
+                user_id=user_id,
+                shared_only=shared_only,
+                filters=filters,
+                at=at,
+            )
             found = _nearest(rows.comparable(model_version()), vector, limit)
             return [entry for entry in found if entry.score >= threshold]
         return []
@@ -218,7 +223,7 @@ class LongTermMemory:
         """The newest facts, newest first; narrowed as `search` is."""
         count_argument("limit", limit)
         with suppress(UnknownTenant), _inside(tenant_id) as entered:
-            rows = _selected(entered, agent_id, user_id, False, filters, at)
+            rows = selected(entered, agent_id=agent_id, user_id=user_id, filters=filters, at=at)
             return [*rows.order_by("-created_at", "-memory_id")[:limit]]
         return []
 
@@ -228,10 +233,7 @@ class LongTermMemory:
         """A fact as it is, or as it was at a moment; None if it is not (or was not) so."""
         identity = uuid_argument("memory_id", memory_id)
         with suppress(UnknownTenant), _inside(tenant_id) as entered:
-            rows = MemoryEntry.objects.of_tenant(entered).filter(
-                models.Q(memory_id=identity, version_of__isnull=True)
-                | models.Q(version_of=identity)
-            )
+            rows = MemoryEntry.objects.of_tenant(entered).versions_of(identity)
             return rows.as_of(_moment("at", at)).order_by("-valid_from").first()
         return None
 
@@ -242,9 +244,7 @@ class LongTermMemory:
         """
         identity = uuid_argument("memory_id", memory_id)
         with suppress(UnknownTenant), _inside(tenant_id) as entered:
-            entry = MemoryEntry.objects.of_tenant(entered).entries().filter(memory_id=identity)
-            versions = MemoryEntry.objects.of_tenant(entered).filter(version_of=identity)
-            return [*entry, *versions.order_by("-valid_to", "-valid_from")]
+            return [*MemoryEntry.objects.of_tenant(entered).versions_of(identity)]
         return []
 
     astore = asynchronous(store)
@@ -255,6 +255,30 @@ class LongTermMemory:
     alist_by_tenant = asynchronous(list_by_tenant)
     aget = asynchronous(get)
     ahistory = asynchronous(history)
+
+
+def selected(
+    tenant_id: UUID,
+    *,
+    agent_id: UUID | str | None = None,
+    user_id: str | None = None,
+    shared_only: bool = False,
+    filters: Mapping[str, Any] | None = None,
+    at: datetime | None = None,
+) -> MemoryEntryQuerySet:
+    """The facts that `LongTermMemory.search` would choose from, as a lazy query inside the tenant.
+
+    Raises:
+        InvalidArgument: a value cannot be what it should be.
+    """
+    rows = MemoryEntry.objects.of_tenant(tenant_id).as_of(_moment("at", at))
+    if agent_id is not None:
+        rows = rows.known_to(uuid_argument("agent_id", agent_id))
+    if shared_only:
+        rows = rows.about_nobody()
+    elif user_id is not None:
+        rows = rows.about(id_argument("user_id", user_id))
+    return rows.with_metadata(filters) if filters else rows
 
 
 def reembed_facts(tenant_id: UUID | str, *, batch: int = 256) -> int:
@@ -281,24 +305,6 @@ def _inside(tenant_id: UUID | str) -> Iterator[UUID]:
     """The tenant's scope; raises `UnknownTenant` and leaves a caller's transaction whole."""
     with known_tenant(tenant_id) as entered:
         yield entered
-
-
-def _selected(
-    tenant_id: UUID,
-    agent_id: UUID | str | None,
-    user_id: str | None,
-    shared_only: bool,
-    filters: Mapping[str, Any] | None,
-    at: datetime | None,
-) -> MemoryEntryQuerySet:
-    rows = MemoryEntry.objects.of_tenant(tenant_id).as_of(_moment("at", at))
-    if agent_id is not None:
-        rows = rows.known_to(uuid_argument("agent_id", agent_id))
-    if shared_only:
-        rows = rows.about_nobody()
-    elif user_id is not None:
-        rows = rows.about(id_argument("user_id", user_id))
-    return rows.with_metadata(filters) if filters else rows
 
 
 def _nearest(rows: MemoryEntryQuerySet, vector: Sequence[float], limit: int) -> list[MemoryEntry]:

@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
-from konstruct.api.etags import etag_of, require_match, tagged
+from konstruct.api.etags import IF_MATCH, etag_of, require_match, tagged
 from konstruct.api.fields import (
     ChannelIdField,
     NoParametersSerializer,
@@ -29,7 +29,7 @@ from konstruct.api.pagination import (
     ordering_field,
     page_of,
 )
-from konstruct.api.schema import header, problems, response_header
+from konstruct.api.schema import problems, response_header
 from konstruct.api.views import ApiView
 from konstruct.orchestrator.agents import create_agent, update_agent
 from konstruct.orchestrator.models import Agent, ModelTier, RecallMode
@@ -58,9 +58,6 @@ EXAMPLE = {
     "created_at": "2026-03-14T09:30:00Z",
 }
 ASKED = {name: EXAMPLE[name] for name in ("name", "system_prompt", "identity", "persona")}
-IF_MATCH = header(
-    "If-Match", "The ETag that you read: the change is refused if somebody was faster."
-)
 ETAG = response_header("ETag", "The agent's state, for If-Match and If-None-Match.", 200, 201)
 
 

@@ -9,7 +9,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.utils.encoders import JSONEncoder
 
+from konstruct.api.schema import header
 from tenants.exceptions import KonstructError
+
+IF_MATCH = header(
+    "If-Match", "The ETag that you read: the change is refused if somebody was faster."
+)
 
 _TAG = re.compile(r'(?:W/)?("[\x21\x23-\x7e]*")')
 

@@ -20,7 +20,8 @@ from konstruct.orchestrator.exceptions import (
     IdempotencyKeyReused,
     MessageNotFound,
 )
-from memory.exceptions import InvalidArgument, WindowNotCleared
+from memory.context.exceptions import UnreadableSession
+from memory.exceptions import DuplicateFact, FactNotFound, InvalidArgument, WindowNotCleared
 from tenants.exceptions import KonstructError
 
 logger = logging.getLogger(__name__)
@@ -30,6 +31,9 @@ OWN_ERRORS: dict[type[KonstructError], tuple[int, str, str]] = {
     AgentNotFound: (422, "unknown-agent", "agent"),
     IdempotencyKeyReused: (422, "idempotency-key-reused", "Idempotency-Key"),
     MessageNotFound: (404, "not-found", ""),
+    FactNotFound: (404, "not-found", ""),
+    DuplicateFact: (409, "duplicate-fact", "content"),
+    UnreadableSession: (422, "unreadable-session", "thread_id"),
     OutsideOfKey: (403, "outside-of-key", "user_id"),
     ChangedSince: (412, "changed-since", "If-Match"),
     AgentInvalid: (400, "invalid-fields", ""),

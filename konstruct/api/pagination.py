@@ -142,13 +142,6 @@ class NewestFirst(KeysetPagination):
     }
 
 
-class NewestFirstByTime(KeysetPagination):
-    """The same for rows that have a moment and no number."""
-
-    def __init__(self, column: str, identity: str) -> None:
-        self.orderings = {f"-{column}": (f"-{column}", f"-{identity}")}  # type: ignore[misc]  # its own
-
-
 def ordering_field(pagination: type[KeysetPagination]) -> serializers.ChoiceField:
     """Return the query parameter by which the order of a list is chosen."""
     choices = list(pagination.orderings)

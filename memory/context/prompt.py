@@ -60,9 +60,14 @@ class Prompt:
         """What the language model is sent."""
         return flattened(self._sections())
 
+    @property
+    def told(self) -> list[Memory]:
+        """The memories that it has room for; the last of them may be cut."""
+        return self.gathered.memories[: len(self.fitted.memories)]
+
     def trace(self) -> dict[str, Any]:
         """Everything that a RecallEvent keeps, as JSON: see its fields."""
-        told = self.gathered.memories[: len(self.fitted.memories)]
+        told = self.told
         hits, cut = _parted(self.gathered.recalled, {memory.message_id for memory in told})
         told_facts = {memory.fact.memory_id for memory in told if memory.fact is not None}
         return {

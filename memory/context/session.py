@@ -27,6 +27,8 @@ class Session:
     thread_id: str
     updated_at: datetime
     checkpoints: int
+    # The newest checkpoint's id, which grows with time.
+    checkpoint_id: str
 
 
 class SessionStore:
@@ -104,28 +106,61 @@ class SessionStore:
             )
         return [as_turn(message) for message in messages[-limit:]]
 
-    def list_sessions(self, limit: int = 50, *, offset: int = 0) -> list[Session]:
-        """The tenant's threads, the one that was used last first."""
+    def list_sessions(
+        self,
+        limit: int = 50,
+        *,
+        offset: int = 0,
+        before: Session | None = None,
+        after: Session | None = None,
+    ) -> list[Session]:
+        """The tenant's threads, the one that was used last first.
+
+        Args:
+            limit: at most so many.
+            offset: without so many of the first.
+            before: only those that were used before this one; unlike an offset it stays in its
+                place while threads are used.
+            after: only those that were used after this one, the next one first.
+        """
         count_argument("limit", limit)
         count_argument("offset", offset, minimum=0)
+        beyond, sign, order = before or after, "<" if before else ">", "ASC" if after else "DESC"
+        place = f"WHERE (newest, thread_id) {sign} (%(newest)s, %(thread)s)" if beyond else ""
+        values: dict[str, Any] = {"limit": limit, "offset": offset}
+        if beyond:
+            values |= {"newest": beyond.checkpoint_id, "thread": beyond.thread_id}
+        return self._sessions(values, place=place, order=order)
+
+    def get_session(self, thread_id: str) -> Session | None:
+        """When a thread was used last, and how many states it has; None of an unknown thread."""
+        values = {"only": id_argument("thread_id", thread_id), "limit": 1, "offset": 0}
+        found = self._sessions(values, thread="AND thread_id = %(only)s")
+        return found[0] if found else None
+
+    def _sessions(
+        self, values: dict[str, Any], *, thread: str = "", place: str = "", order: str = "DESC"
+    ) -> list[Session]:
         with suppress(UndefinedTable), connection_in(self.tenant_id) as connection:
             # Checkpoint ids grow with time, so that the newest id leads to the newest time.
             rows = connection.execute(
-                """
+                f"""
                 WITH threads AS (
                     SELECT thread_id, max(checkpoint_id) AS newest, count(*) AS checkpoints
-                    FROM checkpoints WHERE checkpoint_ns = '' GROUP BY thread_id
-                    ORDER BY newest DESC, thread_id LIMIT %s OFFSET %s
+                    FROM checkpoints WHERE checkpoint_ns = '' {thread} GROUP BY thread_id
+                ), page AS (
+                    SELECT * FROM threads {place}
+                    ORDER BY newest {order}, thread_id {order} LIMIT %(limit)s OFFSET %(offset)s
                 )
-                SELECT threads.*, (checkpoint ->> 'ts')::timestamptz AS updated_at
-                FROM threads JOIN checkpoints c
-                ON c.thread_id = threads.thread_id AND checkpoint_ns = '' AND checkpoint_id = newest
-                ORDER BY newest DESC, thread_id
-                """,
-                (limit, offset),
+                SELECT page.*, (checkpoint ->> 'ts')::timestamptz AS updated_at
+                FROM page JOIN checkpoints c
+                ON c.thread_id = page.thread_id AND checkpoint_ns = '' AND checkpoint_id = newest
+                ORDER BY newest {order}, page.thread_id {order}
+                """,  # noqa: S608  (our constants)
+                values,
             )
             return [
-                Session(row["thread_id"], row["updated_at"], row["checkpoints"])
+                Session(row["thread_id"], row["updated_at"], row["checkpoints"], row["newest"])
                 for row in rows.fetchall()
             ]
         return []
@@ -145,6 +180,7 @@ class SessionStore:
     asetup = asynchronous(setup)
     aget_session_messages = asynchronous(get_session_messages)
     alist_sessions = asynchronous(list_sessions)
+    aget_session = asynchronous(get_session)
     aclear_session = asynchronous(clear_session)
     aprune_session = asynchronous(prune_session)
 

@@ -398,6 +398,33 @@ def test_an_update_keeps_the_id_and_the_old_version(tenant_a: Tenant) -> None:
     )
 
 
+def test_a_fact_can_be_ended_after_the_event(tenant_a: Tenant) -> None:
+    since = timezone.now() - timedelta(days=10)
+    ended = timezone.now() - timedelta(days=3)
+    memory_id = store(tenant_a, "Ann lives in Bonn.", valid_from=since)
+
+    MEMORY.update(memory_id, tenant_a.id, valid_to=ended)
+
+    assert MEMORY.get(memory_id, tenant_a.id) is None
+    assert MEMORY.search(tenant_a.id, "Where does Ann live?") == []
+    for days, known in ((11, False), (9, True), (4, True), (2, False)):
+        at = timezone.now() - timedelta(days=days)
+        assert bool(MEMORY.get(memory_id, tenant_a.id, at=at)) is known
+    now, then = MEMORY.history(memory_id, tenant_a.id)
+    assert (then.valid_from, then.valid_to) == (since, ended)
+    assert (now.valid_from, now.valid_to) == (ended, ended)
+    with pytest.raises(InvalidArgument, match=r"is before .*, since when the fact is so"):
+        MEMORY.update(memory_id, tenant_a.id, valid_to=since)
+    assert len(MEMORY.history(memory_id, tenant_a.id)) == 2
+
+
+def test_an_end_before_the_beginning_is_refused_by_name(tenant_a: Tenant) -> None:
+    moment = timezone.now() - timedelta(days=1)
+    with pytest.raises(InvalidArgument, match="is before valid_from, since when it is so"):
+        store(tenant_a, "tea", valid_from=moment, valid_to=moment - timedelta(days=1))
+    assert rows(tenant_a) == (0, 0)
+
+
 def test_reads_as_of_a_moment_answer_as_they_would_have_then(tenant_a: Tenant) -> None:
     before = timezone.now()
     memory_id = store(tenant_a, "Ann lives in Bonn.", metadata={"since": 2020})

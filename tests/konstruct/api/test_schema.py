@@ -37,7 +37,7 @@ def test_every_address_of_the_api_is_described(schema: str) -> None:
     }
     described = set(re.findall(r"^  (/\S+):$", schema, re.MULTILINE))
     assert described == {
-        re.sub(r"<uuid:(\w+)>", r"{\1}", address)
+        re.sub(r"<\w+:(\w+)>", r"{\1}", address)
         for address in addresses
         if address not in ("/api/schema/", "/api/docs/")
     }
