@@ -90,6 +90,7 @@ SHARED_APPS = [
     "django.contrib.staticfiles",
     "django.contrib.admin",
     "rest_framework",
+    "corsheaders",
     "drf_spectacular",
     "drf_spectacular_sidecar",
 ]
@@ -108,6 +109,8 @@ INSTALLED_APPS = SHARED_APPS + [app for app in TENANT_APPS if app not in SHARED_
 
 MIDDLEWARE = [
     "konstruct.api.request_id.RequestIdMiddleware",
+    "corsheaders.middleware.CorsMiddleware",
+    "django.middleware.gzip.GZipMiddleware",
     "konstruct.api.middleware.ProblemMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -252,8 +255,22 @@ REPLY_MAX_ATTEMPTS = _number("REPLY_MAX_ATTEMPTS", 6)
 MAX_MESSAGE_CHARACTERS = _number("MAX_MESSAGE_CHARACTERS", 32_768)
 DATA_UPLOAD_MAX_MEMORY_SIZE = _number("MAX_BODY_BYTES", 2_500_000)
 # Token bucket per tenant and channel: bucket size, and tokens that come back per second.
-RATE_LIMIT_BURST = _number("RATE_LIMIT_BURST", 200)
-RATE_LIMIT_PER_SECOND = _number("RATE_LIMIT_PER_SECOND", 50)
+RATE_LIMIT_BURST = _number("RATE_LIMIT_BURST", 400)
+RATE_LIMIT_PER_SECOND = _number("RATE_LIMIT_PER_SECOND", 100)
+# And per API key and channel, smaller: one program leaves something to the others.
+KEY_RATE_LIMIT_BURST = _number("KEY_RATE_LIMIT_BURST", 200)
+KEY_RATE_LIMIT_PER_SECOND = _number("KEY_RATE_LIMIT_PER_SECOND", 50)
+# Web pages elsewhere whose scripts may use the API, such as https://app.example.com: none.
+CORS_ALLOWED_ORIGINS = _names("CORS_ALLOWED_ORIGINS", "")
+CORS_URLS_REGEX = r"^/api/"
+CORS_ALLOW_HEADERS = [
+    "accept", "authorization", "content-type", "idempotency-key", "if-match", "if-none-match",
+    "x-request-id",
+]  # fmt: skip
+CORS_EXPOSE_HEADERS = [
+    "etag", "location", "ratelimit-limit", "ratelimit-remaining", "ratelimit-reset", "retry-after",
+    "x-request-id",
+]  # fmt: skip
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [

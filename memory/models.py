@@ -107,8 +107,7 @@ class Message(AgentUserModel):
                 fields=["agent_id", "user_id", "thread_id", "created_at", "number"],
                 name="message_thread",
             ),
-            # Lists by time: of everybody, of one user (with counts), one agent, one thread's name.
-            models.Index(fields=["created_at", "number"], name="message_time"),
+            # Lists by time: of one user (with counts), of one agent, of one thread's name.
             models.Index(
                 fields=["user_id", "created_at", "number"],
                 include=["agent_id", "tenant_id"],

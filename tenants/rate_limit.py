@@ -1,6 +1,7 @@
 """Token bucket for each tenant and channel, taken from in one atomic round trip."""
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -12,30 +13,44 @@ from tenants.redis_keys import rate_limit_key
 
 logger = logging.getLogger(__name__)
 
-# KEYS[1] bucket; ARGV: capacity, tokens per second, tokens to take.
-# Returns: taken (0 or 1), whole tokens left, microseconds until the tokens would be there.
+# KEYS: buckets; ARGV: tokens to take of each, then capacity and tokens per second of each.
+# Returns: taken (0 or 1), then whole tokens left and microseconds until the tokens would be there,
+# of each. They are taken of all buckets or of none: who is refused by one uses no other up.
 # The clock is the server's own, one for all processes. An idle bucket expires once it is full.
 _TAKE = """
-local capacity, rate, cost = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local cost = tonumber(ARGV[1])
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
-local bucket = redis.call('HMGET', KEYS[1], 'tokens', 'at')
-local tokens = tonumber(bucket[1]) or capacity
-local elapsed = math.max(0, now - (tonumber(bucket[2]) or now))
-tokens = math.min(capacity, tokens + elapsed * rate / 1000000)
-local taken = 0
-local wait = 0
-if tokens >= cost then
-    tokens = tokens - cost
-    taken = 1
-else
-    wait = math.ceil((cost - tokens) / rate * 1000000)
+local tokens, taken = {}, 1
+for i, key in ipairs(KEYS) do
+    local capacity, rate = tonumber(ARGV[2 * i]), tonumber(ARGV[2 * i + 1])
+    local bucket = redis.call('HMGET', key, 'tokens', 'at')
+    local elapsed = math.max(0, now - (tonumber(bucket[2]) or now))
+    tokens[i] = math.min(capacity, (tonumber(bucket[1]) or capacity) + elapsed * rate / 1000000)
+    if tokens[i] < cost then taken = 0 end
 end
-redis.call('HSET', KEYS[1], 'tokens', string.format('%.6f', tokens),
-    'at', string.format('%.0f', now))
-redis.call('PEXPIRE', KEYS[1], math.ceil(capacity / rate * 1000) + 1000)
-return {taken, math.floor(tokens), wait}
+local answer = {taken}
+for i, key in ipairs(KEYS) do
+    local capacity, rate = tonumber(ARGV[2 * i]), tonumber(ARGV[2 * i + 1])
+    local wait = math.max(0, math.ceil((cost - tokens[i]) / rate * 1000000))
+    tokens[i] = tokens[i] - taken * cost
+    redis.call('HSET', key, 'tokens', string.format('%.6f', tokens[i]),
+        'at', string.format('%.0f', now))
+    redis.call('PEXPIRE', key, math.ceil(capacity / rate * 1000) + 1000)
+    answer[2 * i] = math.floor(tokens[i])
+    answer[2 * i + 1] = wait
+end
+return answer
 """
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """A bucket of a tenant: its channel (rest, slack …), its size, tokens that come back a second."""
+
+    channel: str
+    burst: int
+    per_second: float
 
 
 @dataclass(frozen=True)
@@ -52,10 +67,7 @@ class RateLimit:
 def take(
     tenant_id: UUID | str, channel: str, *, burst: int, per_second: float, cost: int = 1
 ) -> RateLimit:
-    """Take tokens from a tenant's bucket for a channel, if it has them.
-
-    Without a cache everything is allowed, with a line in the log: a lost cache must not take the
-    service down with it.
+    """Take tokens from a tenant's bucket for a channel, if it has them: see `take_from`.
 
     Args:
         tenant_id: whose bucket.
@@ -64,21 +76,38 @@ def take(
         per_second: tokens that come back in a second.
         cost: tokens to take.
     """
-    if burst < 1 or per_second <= 0 or not 1 <= cost <= burst:
-        raise ValueError(f"a bucket of {burst}, {per_second} per second, cannot give {cost}")
-    key = rate_limit_key(tenant_id, channel)
+    return take_from(tenant_id, [Bucket(channel, burst, per_second)], cost=cost)
+
+
+def take_from(tenant_id: UUID | str, buckets: Sequence[Bucket], *, cost: int = 1) -> RateLimit:
+    """Take tokens from all of these buckets of a tenant, or from none.
+
+    Without a cache everything is allowed, with a line in the log: a lost cache must not take the
+    service down with it.
+
+    Returns:
+        The answer of the bucket that has the least left; of a refusal, the one to wait for longest.
+    """
+    for bucket in buckets:
+        if bucket.burst < 1 or bucket.per_second <= 0 or not 1 <= cost <= bucket.burst:
+            raise ValueError(f"{bucket} cannot give {cost}")
+    keys = [rate_limit_key(tenant_id, bucket.channel) for bucket in buckets]
+    sizes = [number for bucket in buckets for number in (bucket.burst, bucket.per_second)]
     try:
         client = get_redis_connection("default")
-        taken, left, wait = client.register_script(_TAKE)(
-            keys=[key], args=[burst, per_second, cost]
-        )
+        taken, *left = client.register_script(_TAKE)(keys=keys, args=[cost, *sizes])
     except (RedisError, ConnectionInterrupted) as error:
-        logger.warning("rate limit of %s not checked, the cache is down: %s", key, error)
-        return RateLimit(True, limit=burst, remaining=burst, retry_after=0.0, reset_after=0.0)
-    return RateLimit(
-        allowed=bool(taken),
-        limit=burst,
-        remaining=left,
-        retry_after=wait / 1_000_000,
-        reset_after=(burst - left) / per_second,
-    )
+        logger.warning("rate limit of %s not checked, the cache is down: %s", keys[0], error)
+        left = [number for bucket in buckets for number in (bucket.burst, 0)]
+        taken = 1
+    answers = [
+        RateLimit(
+            allowed=bool(taken),
+            limit=bucket.burst,
+            remaining=remaining,
+            retry_after=wait / 1_000_000,
+            reset_after=(bucket.burst - remaining) / bucket.per_second,
+        )
+        for bucket, remaining, wait in zip(buckets, left[::2], left[1::2], strict=True)
+    ]
+    return min(answers, key=lambda answer: (-answer.retry_after, answer.remaining))

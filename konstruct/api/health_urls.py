@@ -2,9 +2,9 @@
 
 from django.urls import path
 
-from konstruct.api import health
+from konstruct.api.health import ReadyView, live
 
 urlpatterns = [
-    path("live", health.live, name="health-live"),
-    path("ready", health.ready, name="health-ready"),
+    path("live", live, name="health-live"),
+    path("ready", ReadyView.as_view(), name="health-ready"),
 ]

@@ -1,4 +1,4 @@
-"""Rate limits of the API: the tenant's token buckets, and the headers that tell of them."""
+"""Rate limits of the API: token buckets of tenants and keys, and the headers that tell of them."""
 
 import math
 from typing import Any
@@ -8,8 +8,9 @@ from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 from rest_framework.views import APIView
 
-from tenants import rate_limit
+from konstruct.api.access import Program
 from tenants.context import current_tenant_id
+from tenants.rate_limit import Bucket, take_from
 
 # Asking for replies must not eat the messages that a tenant may send: reads have their own bucket.
 SENDING = "rest"
@@ -17,7 +18,11 @@ READING = "api"
 
 
 class TenantThrottle(BaseThrottle):
-    """One token for each request, from the tenant's bucket for sending or for reading."""
+    """One token for each request, from the tenant's bucket for sending or reading, and the key's.
+
+    The tenant's keeps a tenant from the others; the key's, which is smaller, keeps one program of a
+    tenant from the tenant's other programs.
+    """
 
     def __init__(self) -> None:
         self.retry_after = 0.0
@@ -27,15 +32,20 @@ class TenantThrottle(BaseThrottle):
         tenant_id = current_tenant_id()
         if tenant_id is None:  # nobody was authenticated: such a request does nothing
             return True
-        bucket = rate_limit.take(
-            tenant_id,
-            READING if request.method in ("GET", "HEAD", "OPTIONS") else SENDING,
-            burst=settings.RATE_LIMIT_BURST,
-            per_second=settings.RATE_LIMIT_PER_SECOND,
-        )
-        self.retry_after = bucket.retry_after
-        request._request.rate_limit = bucket  # type: ignore[attr-defined]  # for the headers below
-        return bucket.allowed
+        channel = READING if request.method in ("GET", "HEAD", "OPTIONS") else SENDING
+        buckets = [Bucket(channel, settings.RATE_LIMIT_BURST, settings.RATE_LIMIT_PER_SECOND)]
+        if isinstance(request.user, Program):
+            buckets.append(
+                Bucket(
+                    f"{channel}-{request.user.key.prefix}",
+                    settings.KEY_RATE_LIMIT_BURST,
+                    settings.KEY_RATE_LIMIT_PER_SECOND,
+                )
+            )
+        answer = take_from(tenant_id, buckets)
+        self.retry_after = answer.retry_after
+        request._request.rate_limit = answer  # type: ignore[attr-defined]  # for the headers below
+        return answer.allowed
 
     def wait(self) -> float:
         """Return the seconds until a token is there."""

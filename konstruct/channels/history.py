@@ -1,6 +1,7 @@
 """The REST face of history import."""
 
 from dataclasses import asdict
+from uuid import UUID, uuid4
 
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework import serializers
@@ -8,8 +9,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from konstruct.api.fields import StrictSerializer
+from konstruct.api.idempotency import IDEMPOTENCY_KEY, create_once
+from konstruct.api.schema import problems
 from konstruct.api.views import ApiView
-from konstruct.orchestrator.history import Outcome, import_history
+from konstruct.orchestrator.history import LineResult, Outcome, import_history
 from tenants.context import required_tenant_id
 
 MOST_LINES = 1000
@@ -91,14 +94,24 @@ class ImportView(ApiView):
         "are pending.",
         tags=["messages"],
         request=ImportSerializer,
+        parameters=[IDEMPOTENCY_KEY],
         examples=[EXAMPLE],
-        responses={200: ImportResultSerializer},
+        responses={200: ImportResultSerializer, **problems(422)},
     )
     def post(self, request: Request) -> Response:
         """Import what is valid; answer for every message."""
         body = ImportSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        results = import_history(body.validated_data["messages"], tenant_id=required_tenant_id())
+        lines = body.validated_data["messages"]
+        results: list[LineResult] = []
+
+        def write() -> UUID:
+            results.extend(import_history(lines, tenant_id=required_tenant_id()))
+            return uuid4()
+
+        create_once(request, write)
+        if not results:  # sent again: the external ids tell what stands
+            results = import_history(lines, tenant_id=required_tenant_id())
         counts = {
             outcome.value: sum(result.status is outcome for result in results)
             for outcome in Outcome

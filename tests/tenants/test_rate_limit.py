@@ -8,7 +8,7 @@ import pytest
 from django.test import override_settings
 from django_redis import get_redis_connection
 
-from tenants.rate_limit import RateLimit, take
+from tenants.rate_limit import Bucket, RateLimit, take, take_from
 from tenants.redis_keys import rate_limit_key
 
 # So slow that no token comes back while a test runs.
@@ -98,3 +98,22 @@ def test_a_bucket_that_could_never_give_is_refused(
 ) -> None:
     with pytest.raises(ValueError, match="cannot give"):
         take(uuid4(), "rest", burst=burst, per_second=per_second, cost=cost)
+
+
+def test_tokens_are_taken_of_all_buckets_or_of_none() -> None:
+    tenant = uuid4()
+    both = [Bucket("rest", 5, SLOW), Bucket("rest-key", 2, SLOW)]
+    assert [take_from(tenant, both).remaining for _ in range(2)] == [1, 0]
+    refused = [take_from(tenant, both) for _ in range(9)]
+    assert {(answer.allowed, answer.limit, answer.remaining) for answer in refused} == {
+        (False, 2, 0)
+    }
+    assert 900 < refused[0].retry_after <= 1000
+    # What was refused has left the other bucket as it was.
+    assert take(tenant, "rest", burst=5, per_second=SLOW).remaining == 2
+
+
+def test_the_answer_is_of_the_bucket_that_has_the_least_left() -> None:
+    tenant = uuid4()
+    answer = take_from(tenant, [Bucket("rest", 2, SLOW), Bucket("rest-key", 9, SLOW)])
+    assert (answer.limit, answer.remaining) == (2, 1)

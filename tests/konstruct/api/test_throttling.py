@@ -3,7 +3,9 @@
 from typing import Any
 
 import pytest
+from django_redis.exceptions import ConnectionInterrupted
 
+from konstruct.api.access import issue_key
 from memory.models import Message
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import MESSAGES, Program
@@ -50,3 +52,25 @@ def test_who_is_not_let_in_uses_nothing_up(program_a: Program) -> None:
     assert [program_a.send().status_code for _ in range(3)] == [401, 401, 401]
     program_a.key = key
     assert program_a.send().headers["RateLimit-Remaining"] == "1"
+
+
+def test_one_program_leaves_something_to_the_others_of_its_tenant(
+    program_a: Program, settings: Any
+) -> None:
+    settings.RATE_LIMIT_BURST, settings.KEY_RATE_LIMIT_BURST = 5, 2
+    settings.KEY_RATE_LIMIT_PER_SECOND = 0.001
+    assert [program_a.send().status_code for _ in range(4)] == [202, 202, 429, 429]
+    _, text = issue_key(tenant_id=program_a.tenant.id, name="another")
+    another = Program(program_a.tenant, program_a.agent, str(text))
+    assert [another.send().headers["RateLimit-Remaining"] for _ in range(2)] == ["1", "0"]
+
+
+def test_without_a_cache_requests_are_allowed_and_the_log_says_so(
+    program_a: Program, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(alias: str) -> None:
+        raise ConnectionInterrupted(None)
+
+    monkeypatch.setattr("tenants.rate_limit.get_redis_connection", refuse)
+    assert [program_a.get(MESSAGES).status_code for _ in range(4)] == [200] * 4
+    assert "the cache is down" in caplog.text
