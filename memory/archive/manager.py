@@ -5,11 +5,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
+from memory.archive.closing import Closing
 from memory.archive.embedder import Embedder, checked_embedder
 from memory.archive.exceptions import EmbedderError, ModelMismatch
 from memory.archive.records import (
@@ -31,7 +31,7 @@ from memory.exceptions import InvalidArgument
 _KEYS = tuple(key for key in MESSAGE_KEYS if key != "embedding_id")
 
 
-class MemoryManager:
+class MemoryManager(Closing):
     """One SQLite file with conversations, their messages, and a vector of each message.
 
     A message and its vector are written together or not at all. The embedder is anything with a
@@ -213,17 +213,6 @@ class MemoryManager:
     def close(self) -> None:
         """Let go of the file, in all threads."""
         self._sqlite.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _add(self, conversation_id: str, messages: list[Message]) -> list[str]:
         # Before the embedding, which takes its time.

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import apsw
 
 from memory.archive import integrity, schema
+from memory.archive.closing import Closing
 from memory.archive.connections import Bindings, Connections
 from memory.archive.exceptions import ArchiveDamaged, DuplicateId, UnknownId
 from memory.archive.records import (
@@ -32,7 +32,7 @@ _MESSAGE = "SELECT id, conversation_id, role, content, timestamp, embedding_id F
 _OF_EMBEDDINGS = "WHERE embedding_id IN (SELECT value FROM json_each(?))"
 
 
-class SQLiteManager:
+class SQLiteManager(Closing):
     """An archive's conversations and messages, for any number of threads and processes.
 
     A file that does not exist is made; one of an earlier version is brought up to this one.
@@ -334,17 +334,6 @@ class SQLiteManager:
     def close(self) -> None:
         """Let go of the file, in all threads; it is one file then, with nothing beside it."""
         self._connections.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def _conversation(row: tuple[Any, ...]) -> Conversation:

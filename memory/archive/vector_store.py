@@ -3,13 +3,13 @@
 import json
 import os
 from collections.abc import Iterable, Sequence
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import apsw
 from numpy.typing import ArrayLike
 
 from memory.archive import schema
+from memory.archive.closing import Closing
 from memory.archive.exceptions import DimensionMismatch, DuplicateId, ModelMismatch, UnknownId
 from memory.archive.records import StoredVector, VectorHit, new_id
 from memory.archive.sqlite_manager import SQLiteManager
@@ -52,7 +52,7 @@ ORDER BY similarity DESC, number LIMIT :k
 """
 
 
-class VectorStore:
+class VectorStore(Closing):
     """Vectors of one size in an archive, each with the version of the model that made it.
 
     Give it a path, or a SQLiteManager to share its file, connections and transactions.
@@ -184,17 +184,6 @@ class VectorStore:
         """Let go of the file, unless it is a SQLiteManager's."""
         if self._owns_file:
             self._file.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _require_table(self) -> None:
         with self._file.snapshot() as connection:
