@@ -28,7 +28,7 @@ from memory.exceptions import EmbeddingModelError
 from memory.indexing import index_messages
 from memory.models import Message, PendingEmbedding, RecallEvent
 from tenants.context import asynchronous, tenant_scope
-from tenants.exceptions import KonstructError
+from tenants.exceptions import reason_of
 
 logger = logging.getLogger(__name__)
 
@@ -115,7 +115,7 @@ def _require_model() -> None:
         get_embedder()
     except EmbeddingModelError as error:
         PendingEmbedding.objects.workable().update(
-            last_error=_reason(error), due_at=Now() + OUTBOX_MODEL_PAUSE
+            last_error=reason_of(error), due_at=Now() + OUTBOX_MODEL_PAUSE
         )
         raise
 
@@ -151,7 +151,7 @@ def _store_alone(message_id: UUID) -> int:
     except Exception as error:
         if not connection.is_usable():
             raise
-        PendingEmbedding.objects.filter(pk=message_id).update(last_error=_reason(error))
+        PendingEmbedding.objects.filter(pk=message_id).update(last_error=reason_of(error))
         logger.warning("message %s could not be embedded: %s", message_id, error, exc_info=error)
         return 0
 
@@ -204,9 +204,3 @@ def _recall_event(reply: Message, trace: dict[str, Any]) -> RecallEvent:
         embedding_model=trace["embedding_model"],
         milliseconds=trace["milliseconds"],
     )
-
-
-def _reason(error: Exception) -> str:
-    """What a human is shown: our own errors speak for themselves, others say their type."""
-    text = str(error) if isinstance(error, KonstructError) else f"{type(error).__name__}: {error}"
-    return text.replace("\0", "")[:2000]

@@ -44,3 +44,12 @@ class UnsealedSchema(KonstructError):
 
 class InvalidKeyPart(KonstructError, ValueError):
     """A part of a cache key is empty, or could make the key equal to another one."""
+
+
+MAX_REASON_LENGTH = 2000
+
+
+def reason_of(error: Exception) -> str:
+    """What a human is shown: our own errors speak for themselves, others say their type."""
+    text = str(error) if isinstance(error, KonstructError) else f"{type(error).__name__}: {error}"
+    return text.replace("\0", "")[:MAX_REASON_LENGTH]

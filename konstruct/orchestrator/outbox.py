@@ -13,7 +13,7 @@ from konstruct.orchestrator.exceptions import LLMRefused, LLMUnavailable, Nothin
 from konstruct.orchestrator.messages import KonstructMessage
 from konstruct.orchestrator.models import PendingReply
 from memory.models import Message
-from tenants.exceptions import KonstructError
+from tenants.exceptions import KonstructError, reason_of
 
 logger = logging.getLogger(__name__)
 
@@ -118,12 +118,6 @@ def take_unheard(limit: int) -> list[UUID]:
         )
         PendingReply.objects.filter(pk__in=ids).update(ring_at=Now() + pause)
     return ids
-
-
-def reason_of(error: Exception) -> str:
-    """Return what a human is shown: our own errors speak for themselves, others say their type."""
-    text = str(error) if isinstance(error, KonstructError) else f"{type(error).__name__}: {error}"
-    return text.replace("\0", "")[:2000]
 
 
 def _backoff(attempts: int, error: Exception) -> timedelta:
