@@ -81,7 +81,7 @@ def insert(entry: MemoryEntry) -> MemoryEntry:
     try:
         with transaction.atomic():
             entry.save(force_insert=True)
-            _write_attributes(entry)
+            write_attributes(entry)
     except IntegrityError as error:
         return _winner(entry, error)
     return entry
@@ -122,7 +122,7 @@ def replace(identity: UUID, change: Change) -> MemoryEntry:
             entry.save(force_update=True)
     except IntegrityError as error:
         raise DuplicateFact(_winner(entry, error).memory_id) from error
-    _write_attributes(entry)
+    write_attributes(entry)
     return entry
 
 
@@ -139,7 +139,8 @@ def _end_before(now: datetime, entry: MemoryEntry, change: Change) -> datetime |
     return ends
 
 
-def _write_attributes(entry: MemoryEntry) -> None:
+def write_attributes(entry: MemoryEntry) -> None:
+    """Write the values of the entry's metadata where a b-tree can find them."""
     MemoryAttribute.objects.bulk_create(
         MemoryAttribute(
             memory_id=entry.memory_id,

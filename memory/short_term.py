@@ -167,6 +167,14 @@ def clear_window(tenant_id: UUID | str, agent_id: UUID | str, user_id: str) -> N
 aclear_window = asynchronous(clear_window)
 
 
+def rebuild_window(tenant_id: UUID | str, agent_id: UUID | str, user_id: str) -> None:
+    """Replace the window by what the transcript has; what was appended by itself is lost."""
+    window = _Window.of(tenant_id, agent_id, user_id)
+    with window.entered():
+        turns, cleared = window.transcript(WINDOW)
+        window_store.write(window.key, turns, window=WINDOW, cleared=cleared, replace=True)
+
+
 @dataclass(frozen=True)
 class _Window:
     """One window: its key, and the conversation that it is a copy of.

@@ -14,5 +14,6 @@ OWNER_COMMANDS = frozenset(
         "migrate",
         "migrate_schemas",
         "sqlmigrate",
+        "verify_memory",
     }
 )

@@ -1,0 +1,67 @@
+"""manage.py verify_memory: whether everything that was accepted is where it belongs, once."""
+
+import json
+from argparse import ArgumentParser
+from collections import Counter
+from typing import Any
+
+from django.core.management.base import CommandError
+
+from konstruct.trust.ledger import Finding, Ledger, verify
+from tenants.management.base import KonstructCommand, tenant_of
+from tenants.models import Tenant
+
+SHOWN = 10
+
+
+class Command(KonstructCommand):
+    """Compares the ledger of each tenant; may run while they are served."""
+
+    help = (
+        "Verifies that accepted = answered + given up + waiting, that every message is embedded or"
+        " waits for it, that the index of words is what a recount gives, and that windows are the"
+        " tail of their transcript. Exit status 1 if something does not add up."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--tenant", metavar="SLUG", help="One tenant; by default all.")
+        parser.add_argument(
+            "--repair", action="store_true", help="Put right what can be; then say what is left."
+        )
+        parser.add_argument("--json", action="store_true", help="Print one JSON document.")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        tenants = (
+            [tenant_of(options["tenant"])]
+            if options["tenant"]
+            else Tenant.objects.exclude(state=Tenant.State.PROVISIONING).order_by("slug")
+        )
+        ledgers = []
+        for tenant in tenants:
+            ledger = verify(tenant.id, tenant.slug, repair=options["repair"])
+            ledgers.append(ledger)
+            if not options["json"]:
+                self._show(ledger)
+        if options["json"]:
+            self.stdout.write(json.dumps([each.as_dict() for each in ledgers], indent=2))
+        if wrong := sum(len(each.findings) for each in ledgers):
+            raise CommandError(
+                f"{wrong} findings" + ("" if options["repair"] else ": see --repair")
+            )
+
+    def _show(self, ledger: Ledger) -> None:
+        counts = ledger.counts
+        self.stdout.write(
+            f"{ledger.tenant}: {counts['accepted']} accepted = {counts['answered']} answered +"
+            f" {counts['failed']} given up + {counts['waiting']} waiting;"
+            f" {counts['to be embedded']} messages = {counts['embedded']} embedded +"
+            f" {counts['pending']} pending; {counts['windows']} windows, {counts['facts']} facts"
+        )
+        self._list("repaired", ledger.repaired)
+        self._list("wrong", ledger.findings)
+
+    def _list(self, heading: str, findings: list[Finding]) -> None:
+        for kind, number in Counter(finding.kind for finding in findings).items():
+            self.stdout.write(f"  {heading}: {number} × {kind}")
+            for finding in [each for each in findings if each.kind == kind][:SHOWN]:
+                self.stdout.write(f"    {finding.subject} {finding.detail}".rstrip())

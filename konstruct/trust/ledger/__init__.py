@@ -1,0 +1,6 @@
+"""The ledger: whether everything that was accepted is where it belongs, once."""
+
+from konstruct.trust.ledger.records import Finding, Ledger
+from konstruct.trust.ledger.verifying import verify
+
+__all__ = ["Finding", "Ledger", "verify"]

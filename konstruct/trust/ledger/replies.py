@@ -1,0 +1,75 @@
+"""Accepted = answered + given up with a reason + waiting."""
+
+from collections.abc import Iterator, Sequence
+
+from django.db import connection
+from django.db.models import Q
+
+from konstruct.orchestrator import outbox
+from konstruct.orchestrator.models import PendingReply
+from konstruct.trust.ledger.records import Finding
+from memory.conf import IMPORT_CHANNEL
+from memory.models import Message, Role
+
+LOST = "accepted message with neither reply nor place in the outbox"
+ANSWERED_AND_FAILED = "answered message that is kept as given up"
+NO_REASON = "given up without a reason"
+STRANGE_REPLY = "reply in another conversation than its message"
+
+_COUNTS = """
+SELECT count(*) AS accepted,
+       count(reply.id) AS answered,
+       count(*) FILTER (WHERE reply.id IS NULL AND pending.failed_at IS NOT NULL) AS failed,
+       count(*) FILTER (
+           WHERE reply.id IS NULL AND pending.message_id IS NOT NULL AND pending.failed_at IS NULL
+       ) AS waiting
+FROM memory_message AS asked
+LEFT JOIN memory_message AS reply ON reply.in_reply_to_id = asked.id
+LEFT JOIN orchestrator_pendingreply AS pending ON pending.message_id = asked.id
+WHERE asked.role = %s AND asked.channel <> %s
+"""
+
+
+def count() -> dict[str, int]:
+    """The four figures, of one moment."""
+    with connection.cursor() as cursor:
+        cursor.execute(_COUNTS, [Role.USER, IMPORT_CHANNEL])
+        names = ("accepted", "answered", "failed", "waiting")
+        return dict(zip(names, cursor.fetchone(), strict=True))
+
+
+def check() -> Iterator[Finding]:
+    """Messages that nobody will answer, and outbox rows that do not say what they should."""
+    lost = Message.objects.filter(
+        role=Role.USER, reply__isnull=True, pending_reply__isnull=True
+    ).exclude(channel=IMPORT_CHANNEL)
+    for pk in lost.values_list("pk", flat=True).iterator():
+        yield Finding(LOST, str(pk))
+    for pending in PendingReply.objects.failed().select_related("message__reply"):
+        if hasattr(pending.message, "reply"):
+            yield Finding(ANSWERED_AND_FAILED, str(pending.pk))
+        elif not pending.last_error:
+            yield Finding(NO_REASON, str(pending.pk))
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT reply.id FROM memory_message AS reply"
+            " JOIN memory_message AS asked ON asked.id = reply.in_reply_to_id"
+            " WHERE (reply.agent_id, reply.user_id, reply.thread_id)"
+            " <> (asked.agent_id, asked.user_id, asked.thread_id)"
+        )
+        for (pk,) in cursor.fetchall():
+            yield Finding(STRANGE_REPLY, str(pk))
+
+
+def put_back(findings: Sequence[Finding]) -> None:
+    """Let lost messages be answered."""
+    for message in Message.objects.filter(Q(pk__in=[each.subject for each in findings])):
+        outbox.put(message)
+
+
+def take_out(findings: Sequence[Finding]) -> None:
+    """Take what is answered out of the outbox."""
+    PendingReply.objects.filter(pk__in=[each.subject for each in findings]).delete()
+
+
+REPAIRS = {LOST: put_back, ANSWERED_AND_FAILED: take_out}

@@ -1,0 +1,94 @@
+"""A window in the cache is the tail of its transcript, or is not there and will be rebuilt."""
+
+import json
+from collections.abc import Iterator, Sequence
+from uuid import UUID
+
+from django_redis import get_redis_connection
+
+from konstruct.orchestrator.models import PendingReply
+from konstruct.trust.ledger.records import Finding
+from memory import short_term, window_store
+from memory.conf import WINDOW
+from memory.models import Message
+from memory.transcript import Conversation
+from memory.turns import decode
+from tenants.context import required_tenant_id
+from tenants.redis_keys import escape_part, memory_short_key
+
+NOT_THE_TAIL = "window that is not the tail of its transcript"
+UNKNOWN_TURNS = "window with turns of no message"
+
+
+def check() -> Iterator[Finding]:
+    """Compare every window that the cache holds."""
+    tenant_id = required_tenant_id()
+    pairs = set(Message.objects.values_list("agent_id", "user_id").order_by().distinct())
+    # A reply is written first and then appended: in between they differ, and will not.
+    in_work = set(
+        PendingReply.objects.filter(message__reply__isnull=False).values_list(
+            "message__agent_id", "message__user_id"
+        )
+    )
+    known = set()
+    for agent_id, user_id in sorted(pairs):
+        key = memory_short_key(tenant_id, agent_id, escape_part(user_id))
+        known.add(key)
+        entries = window_store.read(key)
+        if not entries or (agent_id, user_id) in in_work:
+            continue
+        ids = _message_ids(entries)
+        expected = _tail(Conversation(tenant_id, agent_id, user_id), max(WINDOW, len(ids)))
+        is_tail = ids == expected[-len(ids) :] if ids else not expected or _is_full(entries)
+        if not is_tail:
+            detail = f"holds {len(ids)} turns of messages"
+            yield Finding(NOT_THE_TAIL, _subject(agent_id, user_id), detail)
+    for key in keys(tenant_id):
+        if key not in known and _message_ids(window_store.read(key)):
+            yield Finding(UNKNOWN_TURNS, key)
+
+
+def count() -> dict[str, int]:
+    """Windows in the cache."""
+    return {"windows": sum(1 for _ in keys(required_tenant_id()))}
+
+
+def keys(tenant_id: UUID) -> Iterator[str]:
+    """Names of all windows of the tenant that the cache holds."""
+    pattern = f"{memory_short_key(tenant_id, 'x', 'x').removesuffix('x:x')}*"
+    for key in get_redis_connection("default").scan_iter(match=pattern, count=1000):
+        yield key.decode()
+
+
+def rebuild(findings: Sequence[Finding]) -> None:
+    """Write the windows anew from the transcript."""
+    for each in findings:
+        agent_id, user_id = json.loads(each.subject)
+        short_term.rebuild_window(required_tenant_id(), agent_id, user_id)
+
+
+def remove(findings: Sequence[Finding]) -> None:
+    """Remove windows that belong to no transcript."""
+    get_redis_connection("default").unlink(*(each.subject for each in findings))
+
+
+def _subject(agent_id: UUID, user_id: str) -> str:
+    return json.dumps([str(agent_id), user_id], ensure_ascii=False)
+
+
+def _message_ids(entries: Sequence[bytes]) -> list[str]:
+    turns = [turn for turn in map(decode, entries) if turn is not None]
+    return [turn["message_id"] for turn in turns if "message_id" in turn]
+
+
+def _is_full(entries: Sequence[bytes]) -> bool:
+    """Whether turns that were appended by themselves have pushed all others out."""
+    return len([entry for entry in entries if decode(entry) is not None]) >= WINDOW
+
+
+def _tail(conversation: Conversation, size: int) -> list[str]:
+    turns = conversation.recent_turns(size, after_number=conversation.cleared_up_to())
+    return [turn.message_id for turn in turns]
+
+
+REPAIRS = {NOT_THE_TAIL: rebuild, UNKNOWN_TURNS: remove}
