@@ -23,6 +23,7 @@ from konstruct.api.views import ApiView
 from konstruct.orchestrator.builder import build_system_prompt
 from konstruct.orchestrator.models import ModelTier
 from konstruct.orchestrator.policy import recall_policy
+from memory.conf import FACT_FLOOR
 from memory.context import ContextManager, SessionStore
 from memory.context.prompt import Memory, Prompt
 from tenants.context import required_tenant_id
@@ -209,7 +210,8 @@ class CompileView(ApiView):
         if "user_id" in fields:
             user_id = self.caller.user(fields["user_id"])
         tenant_id, tier = required_tenant_id(), fields.get("model_tier", agent.model_tier)
-        manager = ContextManager(SessionStore(tenant_id) if "thread_id" in fields else None)
+        sessions = SessionStore(tenant_id) if "thread_id" in fields else None
+        manager = ContextManager(sessions, fact_floor=FACT_FLOOR)
         gathered = manager.gather(
             tenant_id,
             fields.get("thread_id", ""),

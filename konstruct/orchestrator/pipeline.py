@@ -21,6 +21,7 @@ from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.policy import recall_policy
 from konstruct.orchestrator.runner import run_agent
 from memory import short_term, transcript
+from memory.conf import FACT_FLOOR
 from memory.context import ContextManager
 from memory.context.prompt import Gathered, Prompt
 from memory.models import Message, Role
@@ -30,7 +31,7 @@ from tenants.context import tenant_scope
 
 # Without a session store: no channel has a graph, and the thread of a graph may be called as a
 # thread of a channel is, whose users it knows nothing of.
-context = ContextManager()
+context = ContextManager(fact_floor=FACT_FLOOR)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from uuid import UUID
 
 from memory import short_term
 from memory.arguments import similarity_argument
-from memory.conf import FACT_FLOOR
 from memory.context.chat import SectionName
 from memory.context.lines import fact_line, interleaved, turn_line
 from memory.context.messages import as_turn, writable
@@ -32,8 +31,8 @@ class ContextManager:
         session_store: the graphs' sessions; None where no channel has a graph.
         memory: the facts.
         compiler: fits it all into a budget.
-        fact_floor: the least cosine similarity of a fact that a prompt tells; -1 tells all that
-            are searched for.
+        fact_floor: the least cosine similarity of a fact that a prompt tells, such as
+            `memory.conf.FACT_FLOOR`; by default the ten nearest are told, however far.
     """
 
     def __init__(
@@ -42,7 +41,7 @@ class ContextManager:
         memory: LongTermMemory | None = None,
         compiler: WorkingContextCompiler | None = None,
         *,
-        fact_floor: float = FACT_FLOOR,
+        fact_floor: float = -1.0,
     ) -> None:
         self._session = session_store
         self.memory = memory or LongTermMemory()
@@ -72,8 +71,7 @@ class ContextManager:
 
         The turns are those of the thread's graph; a thread without one has the sliding window of
         the agent and the user, if both are named. Their past conversations are then searched too.
-        Without a user no user's own facts are told, and of the ten facts that are most like the
-        task none that is less like it than the floor.
+        Without a user no user's own facts are told.
 
         Args:
             tenant_id: whose everything.

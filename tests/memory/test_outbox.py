@@ -38,6 +38,8 @@ TRACE = {
     "hits": [{"content": "My sister lives in Lisbon.", "score": 0.9}],
     "cut": [{"content": "The train was late.", "reason": "top_k"}],
     "injected": ["2024-03-04 Ann: My sister lives in Lisbon."],
+    "facts": [{"content": "Zoe is Ann's sister.", "score": 0.4, "reason": ""}],
+    "prompt": {"model_tier": "fast", "budget": 8000, "tokens": 57, "sections": []},
     "abstained": False,
     "embedding_model": "all-MiniLM-L6-v2@6fceb34132ad",
     "milliseconds": 3.25,
@@ -167,6 +169,15 @@ def test_what_was_recalled_for_a_reply_becomes_an_event_once(tenant_a, say):
         event = RecallEvent.objects.get()
     assert (event.reply_id, event.agent_id, event.user_id) == (reply.id, AGENT, "U024BE7LH")
     assert {field: getattr(event, field) for field in TRACE} == TRACE
+
+
+def test_a_trace_from_before_prompts_were_kept_becomes_an_event_without_one(tenant_a, say):
+    before = {name: TRACE[name] for name in TRACE if name not in ("facts", "prompt")}
+    say(tenant_a.id, "In Lisbon.", role="assistant", recall_trace=before)
+    drain(tenant_a.id)
+    with tenant_scope(tenant_a.id):
+        event = RecallEvent.objects.get()
+    assert (event.facts, event.prompt) == ([], None)
 
 
 def test_a_message_of_many_sentences_is_wholly_stored_once(tenant_a, say):

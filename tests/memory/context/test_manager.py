@@ -10,6 +10,7 @@ from asgiref.sync import async_to_sync
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langgraph.graph import START, MessagesState, StateGraph
 
+from memory.conf import FACT_FLOOR
 from memory.context import (
     ContextManager,
     LongTermMemory,
@@ -203,6 +204,68 @@ def test_at_most_ten_facts_are_searched_for(tenant_a: Tenant) -> None:
     compiled = ContextManager().compile_working_context(tenant_a.id, "t", "tea", "")
 
     assert len(compiled["context"].splitlines()) == 10
+
+
+def test_facts_below_the_floor_are_found_and_not_told(tenant_a: Tenant) -> None:
+    for content in ("Ann likes green tea.", "The car is red."):
+        MANAGER.store_memory(tenant_a.id, content)
+    asked = (tenant_a.id, "t", "What does Ann drink?")
+
+    found = ContextManager(fact_floor=FACT_FLOOR).gather(*asked)
+
+    assert [fact.content for fact in found.facts] == ["Ann likes green tea."]
+    assert [fact.content for fact in found.unlike] == ["The car is red."]
+    assert found.facts[0].score > FACT_FLOOR > found.unlike[0].score
+    assert found.lines == ["- Fact: Ann likes green tea."]
+    assert len(ContextManager().gather(*asked).lines) == 2
+    with pytest.raises(InvalidArgument, match="fact_floor=2 is not a number from -1 to 1"):
+        ContextManager(fact_floor=2)
+
+
+def test_turns_that_fit_are_not_recalled_and_those_that_do_not_are(
+    tenant_a: Tenant, talk: Callable[..., Any]
+) -> None:
+    talk(tenant_a.id, "My sister Zoe moved to Lisbon.", "How nice for your sister Zoe!")
+    talk(tenant_a.id, "It rains in Porto. " * 500, "Take an umbrella. " * 500)
+    drain(tenant_a.id)
+    whose = {"agent_id": AGENT, "user_id": USER}
+    asked = (tenant_a.id, "chat", "Where does my sister Zoe live?")
+    manager = ContextManager()
+
+    large = manager.gather(*asked, "reasoning", **whose)
+    assert len(large.session_messages) == 4
+    assert not any("Lisbon" in line for line in large.lines)
+    small = manager.gather(*asked, "fast", **whose)
+    assert len(small.session_messages) == 4
+    assert small.lines[0].endswith("user: My sister Zoe moved to Lisbon.")
+    prompt = manager.fit(small, "You are kind.", "fast")
+    assert not any("Lisbon" in turn["content"] for turn in prompt.fitted.messages)
+    assert "Zoe moved to Lisbon" in prompt.messages[1]["content"]
+
+
+def test_a_prompt_knows_what_it_tells_and_what_it_left_out(
+    tenant_a: Tenant, talk: Callable[..., Any]
+) -> None:
+    said = talk(tenant_a.id, "My sister Zoe moved to Lisbon. " * 700, "Lisbon, Zoe! " * 700)
+    talk(tenant_a.id, *["It rains in Porto. " * 3000] * 2)
+    drain(tenant_a.id)
+    fact = MANAGER.store_memory(tenant_a.id, "Zoe is Ann's sister. " * 400)
+    manager = ContextManager()
+
+    found = manager.gather(
+        tenant_a.id, "t", "Where does Zoe live?", "fast", agent_id=AGENT, user_id=USER
+    )
+    prompt = manager.fit(found, "", "fast")
+
+    assert [memory.fact.memory_id for memory in prompt.told if memory.fact] == [fact]
+    assert [memory.message_id for memory in prompt.told if memory.message_id] == []
+    trace = prompt.trace()
+    assert trace["hits"] == []
+    assert {cut["message_id"]: cut["reason"] for cut in trace["cut"]}[said[0].message_id] == (
+        "over the budget"
+    )
+    assert [(each["memory_id"], each["reason"]) for each in trace["facts"]] == [(str(fact), "")]
+    assert trace["injected"] == prompt.fitted.memories
 
 
 @pytest.mark.parametrize(("tier", "budget"), [("fast", 8000), ("reasoning", 32000)])
