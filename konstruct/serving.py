@@ -101,7 +101,7 @@ class Processes:
         }
         self._tails = [
             LogTail(self._logs / f"{name}.log", f"{name:6} | ", say)
-            for name in ("web", "worker", "beat", "supervisord")
+            for name in ("web", "worker", "beat", "owner", "supervisord")
         ]
         self._healed = time.monotonic()
         self._supervisord = self._start()

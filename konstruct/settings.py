@@ -339,6 +339,7 @@ UNFOLD = {
         }
     ],
     "STYLES": [lambda request: static("konstruct/admin.css")],
+    "DASHBOARD_CALLBACK": "konstruct.admin.dashboard.dashboard",
     "SIDEBAR": {"navigation": "konstruct.admin.menu.navigation"},
 }
 

@@ -2,19 +2,23 @@
 
 from typing import Any
 
-from django.contrib import messages
+from django.contrib import admin, messages
+from django.contrib.admin.views.main import ChangeList
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, User
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.template.defaultfilters import filesizeformat
 from unfold.admin import ModelAdmin, TabularInline
-from unfold.decorators import action
+from unfold.decorators import action, display
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
 from tenants import provisioning
 from tenants.exceptions import InvalidTenant
+from tenants.migration_state import number_of_tenant_tables, wanted_migrations
 from tenants.models import Domain, Tenant
 from tenants.sites import operator_site, tenant_site
+from tenants.sizes import Size, sizes_of
 
 
 class DomainInline(TabularInline):
@@ -25,27 +29,80 @@ class DomainInline(TabularInline):
     min_num = 1
 
 
+class MigrationFilter(admin.SimpleListFilter):
+    """Tenants whose schema is as this code wants it, and others."""
+
+    title = "schema"
+    parameter_name = "schema"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("current", "up to date"), ("behind", "to be migrated"), ("failed", "failed")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        if self.value() == "current":
+            return queryset.filter(migrated_to=wanted_migrations())
+        if self.value() == "behind":
+            return queryset.exclude(migrated_to=wanted_migrations())
+        return queryset.exclude(provisioning_error="") if self.value() == "failed" else queryset
+
+
+class SizedChangeList(ChangeList):
+    """A page of tenants, all of whose sizes are asked for at once."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        self.result_list = list(self.result_list)
+        sizes = sizes_of(tenant.schema_name for tenant in self.result_list)
+        for tenant in self.result_list:
+            tenant.size = sizes.get(tenant.schema_name, Size())
+
+
 class TenantAdmin(ModelAdmin):
     """Registers, suspends and resumes tenants; what is inside them it cannot see.
 
-    The web process cannot make a schema: a tenant added here serves after the next migrate, or
-    create_tenant with its slug. Deleting is a command (delete_tenant), for the same reason.
+    The web process cannot make a schema: a tenant added here is set up by `manage.py owner_worker`,
+    which `manage.py serve` runs, or by create_tenant. Deleting is a command (delete_tenant).
     """
 
-    list_display = ["slug", "name", "state", "host_names", "created_at"]
-    list_filter = ["state"]
-    search_fields = ["slug", "name", "domains__domain"]
-    readonly_fields = ["id", "state", "schema_name", "created_at"]
-    fields = ["slug", "name", "state", "id", "schema_name", "created_at"]
-    inlines = [DomainInline]
-    actions = ["suspend", "resume"]
+    list_display = (
+        *("slug", "name", "condition", "schema", "host_names", "disk", "messages", "created_at"),
+    )
+    list_filter = ("state", MigrationFilter)
+    search_fields = ("slug", "name", "domains__domain")
+    readonly_fields = (
+        *("id", "condition", "schema_name", "schema", "disk", "messages", "agents", "created_at"),
+        "migrated_at",
+    )
+    fields = (
+        *("slug", "name", "condition", "schema", "migrated_at", "disk", "messages", "agents"),
+        *("id", "schema_name", "created_at"),
+    )
+    inlines = (DomainInline,)
+    actions = ("suspend", "resume")
+    list_per_page = 50
+    show_full_result_count = False
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Tenant]:
         tenants: QuerySet[Tenant] = super().get_queryset(request)
         return tenants.prefetch_related("domains")
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Tenant | None = None) -> list[str]:
-        return [*self.readonly_fields, "slug"] if obj else self.readonly_fields
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return SizedChangeList
+
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> Tenant | None:
+        tenant: Any = super().get_object(request, object_id, from_field)
+        if tenant is not None:
+            tenant.size = sizes_of([tenant.schema_name]).get(tenant.schema_name, Size())
+        found: Tenant | None = tenant
+        return found
+
+    def get_fields(self, request: HttpRequest, obj: Tenant | None = None) -> Any:
+        return self.fields if obj else ("slug", "name")
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Tenant | None = None) -> Any:
+        return (*self.readonly_fields, "slug") if obj else self.readonly_fields
 
     def has_delete_permission(self, request: HttpRequest, obj: Tenant | None = None) -> bool:
         return False
@@ -55,14 +112,57 @@ class TenantAdmin(ModelAdmin):
         if not change:
             self.message_user(
                 request,
-                f"{obj} is registered. It will be served once an operator has run"
-                f" manage.py create_tenant {obj}, or migrate.",
+                f"{obj} is registered, and is being set up: it will be served in a moment, if"
+                f" manage.py owner_worker runs. If not, manage.py create_tenant {obj} does it.",
                 messages.WARNING,
             )
 
-    @action(description="Host names")
+    @display(description="Host names")
     def host_names(self, obj: Tenant) -> str:
         return ", ".join(domain.domain for domain in obj.domains.all())
+
+    @display(
+        description="State",
+        label={
+            "active": "success",
+            "suspended": "warning",
+            "being set up": "info",
+            "could not be set up": "danger",
+        },
+    )
+    def condition(self, obj: Any) -> str | tuple[str, str]:
+        """The state, and how far one is that is being set up."""
+        if obj.state != Tenant.State.PROVISIONING:
+            return str(obj.state)
+        if obj.provisioning_error:
+            return "could not be set up"
+        made = f"being set up: {obj.size.tables} of about {number_of_tenant_tables()} tables"
+        return ("being set up", made if obj.size.tables else "being set up")
+
+    @display(
+        description="Schema",
+        label={"up to date": "success", "to be migrated": "warning", "failed": "danger"},
+    )
+    def schema(self, obj: Tenant) -> str | tuple[str, str]:
+        """Whether the schema is as this code wants it, or why not."""
+        if obj.provisioning_error:
+            return ("failed", f"failed: {obj.provisioning_error}")
+        return "up to date" if obj.migrated_to == wanted_migrations() else "to be migrated"
+
+    @display(description="On disk")
+    def disk(self, obj: Any) -> str:
+        """What the schema takes, indexes included."""
+        return filesizeformat(obj.size.bytes)
+
+    @display(description="Messages")
+    def messages(self, obj: Any) -> str:
+        """About how many there are, by Postgres' statistics."""
+        return f"{obj.size.messages:,}"
+
+    @display(description="Agents")
+    def agents(self, obj: Any) -> str:
+        """About how many there are, by Postgres' statistics."""
+        return f"{obj.size.agents:,}"
 
     @action(description="Suspend: stop serving, keep everything", permissions=["change"])
     def suspend(self, request: HttpRequest, queryset: QuerySet[Tenant]) -> None:
@@ -79,6 +179,7 @@ class TenantAdmin(ModelAdmin):
             except InvalidTenant as error:
                 self.message_user(request, str(error), messages.ERROR)
             else:
+                self.log_change(request, tenant, f"Now {tenant.state}.")
                 self.message_user(request, f"{tenant} is {tenant.state}")
 
 
@@ -95,6 +196,20 @@ class TenantPersonAdmin(PersonAdmin):
 
     def has_delete_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
         return False
+
+    def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
+        """Nobody changes somebody who may do more: a new password would be a way to become them."""
+        beyond_reach = obj is not None and obj.is_superuser and not _is_superuser(request)
+        return not beyond_reach and bool(super().has_change_permission(request, obj))
+
+    def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> Any:
+        """Who may manage people gives out roles, and not more than those."""
+        fixed = () if _is_superuser(request) else ("is_superuser", "user_permissions")
+        return (*super().get_readonly_fields(request, obj), *fixed)
+
+
+def _is_superuser(request: HttpRequest) -> bool:
+    return bool(getattr(request.user, "is_superuser", False))
 
 
 class TeamAdmin(GroupAdmin, ModelAdmin):

@@ -8,18 +8,22 @@ import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import get_context
 from typing import Any
 from uuid import UUID
 
 from django.core.management.commands.migrate import Command as DjangoMigrate
+from django.db import DatabaseError
 from django.db.models import QuerySet
+from django.db.models.functions import Now
 from django_tenants.utils import get_tenant_database_alias
 
 from tenants.context import tenant_connection
 from tenants.exceptions import KonstructError
 from tenants.locks import schema_lock
+from tenants.migration_state import wanted_migrations
 from tenants.models import Tenant
 from tenants.naming import tenant_id_of
 from tenants.sealing import seal_schema
@@ -102,6 +106,8 @@ def migrate_schema(schema_name: str, options: Mapping[str, Any] | None = None) -
         traceback.print_exc(file=output)
     finally:
         tenant_connection().set_schema_to_public()
+    if result.get("error"):
+        _note_failure(schema_name, result["error"])
     return Outcome(
         schema_name,
         seconds=time.monotonic() - started,
@@ -155,8 +161,24 @@ def _migrate(schema_name: str, command: MigrateSchema, options: dict[str, Any]) 
         return {}
     sealed = seal_schema(connection)
     connection.set_schema_to_public()
+    Tenant.objects.filter(id=tenant_id).update(
+        migrated_to=wanted_migrations(),
+        migrated_at=Now(),
+        provisioning_error="",
+        provisioning_failed_at=None,
+    )
     _provisioning(tenant_id).update(state=Tenant.State.ACTIVE)
     return {"sealed": tuple(sealed)}
+
+
+def _note_failure(schema_name: str, error: str) -> None:
+    """Let operators see what went wrong, if Postgres is there to note it."""
+    tenant_id = tenant_id_of(schema_name)
+    if tenant_id is not None:
+        with suppress(DatabaseError):
+            Tenant.objects.filter(id=tenant_id).update(
+                provisioning_error=error, provisioning_failed_at=Now()
+            )
 
 
 def _provisioning(tenant_id: UUID) -> QuerySet[Tenant]:

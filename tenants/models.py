@@ -59,6 +59,23 @@ class Tenant(TenantMixin):
         help_text="Only an active tenant is served.",
     )
     created_at = models.DateTimeField(db_default=Now(), editable=False)
+    migrated_to = models.CharField(
+        max_length=16,
+        default="",
+        db_default="",
+        editable=False,
+        help_text="Digest of the migrations that its schema was given last.",
+    )
+    migrated_at = models.DateTimeField(null=True, editable=False, help_text="When that was.")
+    provisioning_error = models.TextField(
+        default="",
+        db_default="",
+        editable=False,
+        help_text="Why its schema could not be made or migrated.",
+    )
+    provisioning_failed_at = models.DateTimeField(
+        null=True, editable=False, help_text="When that was."
+    )
 
     objects = TenantQuerySet.as_manager()
 

@@ -13,6 +13,7 @@ OWNER_COMMANDS = frozenset(
         "demo",
         "migrate",
         "migrate_schemas",
+        "owner_worker",
         "sqlmigrate",
         "verify_memory",
     }

@@ -1,11 +1,29 @@
-"""Agents: who they are, which model speaks for them, how they remember."""
+"""Agents: who they are, which model speaks for them, how they remember; and trying them out."""
 
+from typing import Any
+from uuid import UUID, uuid4
+
+from django import forms
 from django.contrib import admin
-from django.http import HttpRequest
+from django.core.validators import MaxLengthValidator
+from django.http import Http404, HttpRequest, HttpResponseBase
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from unfold.decorators import display
 
-from konstruct.admin.access import AuditedAdmin
+from konstruct.admin.access import AuditedAdmin, note
+from konstruct.admin.reasons import why_from
+from konstruct.audit.models import Action
+from konstruct.orchestrator import pipeline
+from konstruct.orchestrator.exceptions import LLMError
+from konstruct.orchestrator.messages import KonstructMessage
 from konstruct.orchestrator.models import Agent
+from tenants.context import required_tenant_id
 from tenants.sites import tenant_site
+
+TRY = "audit.try_agent"
+LONGEST_TRIAL = 32_768
 
 
 @admin.register(Agent, site=tenant_site)
@@ -15,11 +33,24 @@ class AgentAdmin(AuditedAdmin):
     list_display = ("name", "model_tier", "model", "recall_mode", "is_active", "created_at")
     list_filter = ("is_active", "model_tier", "recall_mode")
     search_fields = ("name", "identity", "persona")
-    readonly_fields = ("id", "created_at")
+    readonly_fields = ("id", "created_at", "trial")
     fieldsets = (
-        (None, {"fields": ("name", "is_active", "id", "created_at")}),
-        ("Prompt", {"fields": ("system_prompt", "identity", "persona")}),
-        ("Language model", {"fields": ("model_tier", "model")}),
+        (None, {"fields": ("name", "is_active", "trial", "id", "created_at")}),
+        (
+            "Prompt",
+            {
+                "fields": ("system_prompt", "identity", "persona"),
+                "description": "Every prompt opens with these, in this order, and with a sentence"
+                " that has the agent say that it is an AI when asked.",
+            },
+        ),
+        (
+            "Language model",
+            {
+                "fields": ("model_tier", "model"),
+                "description": "The tier also decides how long a prompt may become.",
+            },
+        ),
         (
             "Recall",
             {
@@ -31,7 +62,9 @@ class AgentAdmin(AuditedAdmin):
                     "recall_open_at",
                     "recall_keep_at",
                     "recall_weights",
-                )
+                ),
+                "description": "What is left blank is as measured, which is right for most agents."
+                " Under “Memories” you see at once what a change finds.",
             },
         ),
     )
@@ -39,3 +72,79 @@ class AgentAdmin(AuditedAdmin):
     def has_delete_permission(self, request: HttpRequest, obj: Agent | None = None) -> bool:
         """Its memory would be nobody's: an agent that is not wanted any more is made inactive."""
         return False
+
+    @display(description="Try it")
+    def trial(self, agent: Agent) -> SafeString | str:
+        """The way to a message that is answered and not stored."""
+        if agent._state.adding:
+            return "Once it is saved."
+        return format_html(
+            '<a class="k-link" href="{}">Send it a message that is answered and not stored</a>',
+            reverse("admin:try_agent", args=[agent.pk]),
+        )
+
+
+class TrialForm(forms.Form):
+    """A message to try an agent with."""
+
+    user_id = forms.CharField(
+        label="As the user",
+        required=False,
+        max_length=255,
+        help_text="Whose memories it has. Blank: somebody whom it does not know.",
+        widget=forms.TextInput(attrs={"class": "k-input", "autocomplete": "off"}),
+    )
+    content = forms.CharField(
+        label="Message",
+        validators=[MaxLengthValidator(LONGEST_TRIAL)],
+        widget=forms.Textarea(attrs={"class": "k-input"}),
+    )
+
+
+@tenant_site.page("agents/<uuid:agent_id>/try/", name="try_agent", permission=TRY)
+def try_agent(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
+    """Have a message answered as the pipeline would, and store nothing of it."""
+    agent = Agent.objects.filter(pk=agent_id).first()
+    if agent is None:
+        raise Http404("This tenant has no such agent.")
+    form = TrialForm(request.POST or None)
+    tried: dict[str, Any] = {}
+    if request.method == "POST" and form.is_valid():
+        tried = _answer(request, agent, form)
+    return tenant_site.render(
+        request,
+        "konstruct/try_agent.html",
+        title=f"Try {agent.name}",
+        agent=agent,
+        form=form,
+        **tried,
+    )
+
+
+def _answer(request: HttpRequest, agent: Agent, form: TrialForm) -> dict[str, Any]:
+    """The reply and why it was given, or what went wrong."""
+    given = form.cleaned_data
+    # Only the words are written down that were asked of somebody's memory.
+    note(
+        request,
+        Action.TRY,
+        "agent",
+        subject_id=agent.pk,
+        agent_id=agent.pk,
+        user_id=given["user_id"] or None,
+        query=given["content"],
+    )
+    message = KonstructMessage(
+        id=uuid4(),
+        tenant_id=required_tenant_id(),
+        agent_id=agent.pk,
+        user_id=given["user_id"] or f"nobody-{uuid4()}",
+        thread_id=f"trial-{uuid4()}",
+        channel="trial",
+        content=given["content"],
+    )
+    try:
+        draft = pipeline.draft_reply(message)
+    except LLMError as error:
+        return {"problem": str(error)}
+    return {"reply": draft.content, "why": why_from(draft.prompt.trace())}

@@ -72,7 +72,11 @@ class FactForm(forms.ModelForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        if "agent_id" in self.fields:
+        if not self.instance._state.adding:
+            # Whose a fact is, is settled when it is made; the page shows it as text.
+            for name in ("agent_id", "user_id"):
+                self.fields.pop(name, None)
+        elif "agent_id" in self.fields:
             known = [(str(pk), name) for pk, name in agent_names().items()]
             self.fields["agent_id"].choices = [("", "All agents"), *known]  # type: ignore[attr-defined]  # a choice field's
         if "valid_from" in self.fields:
@@ -104,6 +108,9 @@ class FactForm(forms.ModelForm):
         content = cleaned.get("content", "")
         if content and not content.strip():
             self.add_error("content", "It says nothing.")
+        since, until = cleaned.get("valid_from"), cleaned.get("valid_to")
+        if "valid_to" in self.changed_data and since and until and until < since:
+            self.add_error("valid_to", "It would have ended before it began.")
         whose = MemoryEntry(
             tenant_id=required_tenant_id(),
             content=content,

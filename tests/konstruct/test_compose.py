@@ -11,7 +11,7 @@ from tests.konstruct.running import PROJECT
 
 TEXT = (PROJECT / "docker-compose.yml").read_text()
 SERVICES: dict[str, dict[str, Any]] = yaml.safe_load(TEXT)["services"]
-OURS = ("migrate", "web", "worker", "beat")
+OURS = ("migrate", "web", "worker", "beat", "owner")
 
 
 def test_the_services_are_those_of_the_real_thing() -> None:
@@ -24,7 +24,7 @@ def test_each_service_that_stays_has_a_health_check_and_comes_back(name: str) ->
     assert SERVICES[name]["restart"] == "unless-stopped"
 
 
-@pytest.mark.parametrize("name", ["web", "worker", "beat"])
+@pytest.mark.parametrize("name", ["web", "worker", "beat", "owner"])
 def test_nothing_serves_before_the_schemas_are_migrated(name: str) -> None:
     conditions = {other: on["condition"] for other, on in SERVICES[name]["depends_on"].items()}
     assert conditions == {

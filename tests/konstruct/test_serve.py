@@ -131,8 +131,8 @@ def test_no_warning_comes_from_running_as_whoever_runs_it(server: Server) -> Non
 
 @pytest.mark.parametrize(
     "words",
-    [("gunicorn",), ("celery", "worker"), ("celery", "beat")],
-    ids=["web", "worker", "beat"],
+    [("gunicorn",), ("celery", "worker"), ("celery", "beat"), ("owner_worker",)],
+    ids=["web", "worker", "beat", "owner"],
 )
 def test_what_is_killed_is_started_again_and_its_children_are_gone(
     server: Server, words: tuple[str, ...]

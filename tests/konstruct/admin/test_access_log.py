@@ -1,0 +1,85 @@
+"""The access log: what is done is written down, and what is written down stays."""
+
+from collections.abc import Callable
+
+import pytest
+from django.db import ProgrammingError, transaction
+from django.test import Client
+
+from konstruct.audit.access_log import Actor, record_access
+from konstruct.audit.models import AccessEvent, Action, ActorKind, ErasureRequest
+from memory.models import Message
+from tenants.context import tenant_scope
+from tests.konstruct.conftest import Program
+
+LOG = "/admin/audit/accessevent/"
+
+
+def logged(program: Program) -> list[tuple[str, str, str | None]]:
+    with tenant_scope(program.tenant.id):
+        rows = AccessEvent.objects.order_by("id")
+        return [(event.action, event.subject, event.user_id) for event in rows]
+
+
+def test_looking_and_searching_are_written_down(
+    furnished_a: Program, browser: Callable[..., Client]
+) -> None:
+    with tenant_scope(furnished_a.tenant.id):
+        message = Message.objects.get(content="Answer me!")
+    client = browser(furnished_a.tenant)
+    client.get("/admin/memory/message/")
+    client.get("/admin/memory/message/", {"q": "sister"})
+    client.get(f"/admin/memory/message/{message.pk}/change/")
+    client.get("/admin/conversations/")
+    client.get(f"/admin/conversations/{message.pk}/")
+    client.get("/admin/people/person/", {"user": "maria"})
+    assert logged(furnished_a) == [
+        ("list", "message", None),
+        ("search", "message", None),
+        ("view", "message", "maria"),
+        ("list", "conversations", None),
+        ("view", "conversation", "maria"),
+        ("view", "person", "maria"),
+    ]
+    with tenant_scope(furnished_a.tenant.id):
+        event = AccessEvent.objects.filter(action="search").get()
+    assert event.actor.startswith("u")
+    assert (event.actor_kind, event.detail) == ("person", {"address": "q=sister"})
+    assert event.request_id
+
+
+def test_the_log_is_read_and_narrowed(
+    furnished_a: Program, furnished_b: Program, browser: Callable[..., Client]
+) -> None:
+    somebody = Actor(ActorKind.PROGRAM, "1", "billing")
+    for program, user in ((furnished_a, "maria"), (furnished_a, "bob"), (furnished_b, "carla")):
+        with tenant_scope(program.tenant.id):
+            record_access(Action.VIEW, "fact", by=somebody, user_id=user, query="why")
+    client = browser(furnished_a.tenant)
+    page = client.get(LOG, {"actor_kind__exact": "program"}).text
+    assert ("maria" in page, "bob" in page, "carla" in page) == (True, True, False)
+    page = client.get(LOG, {"user": "bob", "actor_kind__exact": "program"})
+    assert [event.user_id for event in page.context["cl"].result_list] == ["bob"]
+    assert browser(furnished_a.tenant, "view_message").get(LOG).status_code == 403
+
+
+@pytest.mark.parametrize("model", [AccessEvent, ErasureRequest])
+def test_nothing_in_it_can_be_changed_or_removed(
+    program_a: Program, model: type[AccessEvent] | type[ErasureRequest]
+) -> None:
+    with tenant_scope(program_a.tenant.id):
+        record_access(Action.VIEW, "fact", by=Actor(ActorKind.PERSON, "1", "eva"))
+        ErasureRequest.objects.create(user_id="maria", requested_by="eva")
+        for refused in (lambda: model.objects.update(tenant_id=None), model.objects.all().delete):
+            with pytest.raises(ProgrammingError, match="permission denied"), transaction.atomic():
+                refused()
+        assert model.objects.count() == 1
+
+
+def test_long_texts_are_abridged(program_a: Program) -> None:
+    with tenant_scope(program_a.tenant.id):
+        event = record_access(
+            Action.SEARCH, "x", by=Actor(ActorKind.PERSON, "1", "eva"), query="\0" + "y" * 9999
+        )
+        event.refresh_from_db()
+        assert event.detail == {"query": "y" * 500 + "…"}

@@ -1,0 +1,198 @@
+"""Facts in the admin: edited by the service with a history, ended, merged; old versions stay."""
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.test import Client
+
+from konstruct.admin.differences import marked_difference
+from konstruct.audit.models import AccessEvent
+from memory.facts import LongTermMemory
+from memory.models import MemoryEntry
+from tenants.context import tenant_scope
+from tests.konstruct.conftest import Program
+
+FACTS = "/admin/memory/memoryentry/"
+
+
+@pytest.fixture
+def know(program_a: Program) -> Callable[..., UUID]:
+    """Store a fact about maria."""
+
+    def store(content: str, **fields: Any) -> UUID:
+        whose = {"agent_id": program_a.agent.pk, "user_id": "maria", **fields}
+        entry = MemoryEntry(tenant_id=program_a.tenant.id, content=content, **whose)
+        return LongTermMemory().store(entry)
+
+    return store
+
+
+def form_of(client: Client, fact: UUID, **changes: str) -> dict[str, str]:
+    """The change form as a browser would send it, with some fields changed."""
+    form = client.get(f"{FACTS}{fact}/change/").context["adminform"].form
+    sent: dict[str, str] = {}
+    for name, field in form.fields.items():
+        value = form[name].value()
+        if hasattr(field.widget, "widgets"):
+            parts = field.widget.decompress(
+                field.to_python(value) if isinstance(value, str) else value
+            )
+            sent |= {f"{name}_{i}": str(part or "") for i, part in enumerate(parts)}
+        else:
+            sent[name] = str(value)
+    return {**sent, **changes}
+
+
+def history(program: Program, fact: UUID) -> list[str]:
+    return [version.content for version in LongTermMemory().history(fact, program.tenant.id)]
+
+
+def test_a_fact_is_added_by_the_service(program_a: Program, browser: Callable[..., Client]) -> None:
+    form = {
+        "content": "Likes tea.",
+        "metadata": '{"topic": "drinks"}',
+        "agent_id": str(program_a.agent.pk),
+        "user_id": "maria",
+        "valid_from_0": "",
+        "valid_from_1": "",
+    }
+    client = browser(program_a.tenant)
+    answer = client.post(f"{FACTS}add/", form)
+    assert answer.status_code == 302, answer.context["errors"]
+    found = LongTermMemory().search(
+        program_a.tenant.id, "tea", filters={"topic": "drinks"}, user_id="maria"
+    )
+    assert [fact.content for fact in found] == ["Likes tea."]
+    again = client.post(f"{FACTS}add/", form)
+    assert "Another fact of the same agent and user says just this." in again.text
+
+
+def test_an_edit_keeps_what_was_known_before_and_shows_the_difference(
+    program_a: Program, browser: Callable[..., Client], know: Callable[..., UUID]
+) -> None:
+    fact, client = know("Lives in Porto."), browser(program_a.tenant)
+    answer = client.post(
+        f"{FACTS}{fact}/change/", form_of(client, fact, content="Lives in Lisbon.")
+    )
+    assert answer.status_code == 302, answer.context["errors"]
+    assert history(program_a, fact) == ["Lives in Lisbon.", "Lives in Porto."]
+    page = client.get(f"{FACTS}{fact}/history/").text
+    assert "Lives in <del>Porto</del><ins>Lisbon</ins>." in page
+    assert "Edited here by" in page
+    with tenant_scope(program_a.tenant.id):
+        assert AccessEvent.objects.get(action="edit").subject_id == str(fact)
+
+
+def test_saving_without_a_change_makes_no_version(
+    program_a: Program, browser: Callable[..., Client], know: Callable[..., UUID]
+) -> None:
+    fact, client = know("Lives in Porto."), browser(program_a.tenant)
+    assert client.post(f"{FACTS}{fact}/change/", form_of(client, fact)).status_code == 302
+    assert history(program_a, fact) == ["Lives in Porto."]
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"content": "Likes tea."}, "Another fact of the same agent and user"),
+        ({"content": "   "}, "This field is required."),
+        ({"metadata": "[1"}, "Enter a valid JSON."),
+        ({"valid_from_0": "2999-01-01", "valid_from_1": "00:00:00"}, "still to come"),
+        ({"valid_from_0": "1999-01-01", "valid_from_1": "00:00:00"}, "What stood before"),
+        ({"valid_to_0": "1999-01-01", "valid_to_1": "00:00:00"}, "have ended before it began"),
+    ],
+)
+def test_a_fact_that_cannot_be_is_refused_on_the_page(
+    program_a: Program,
+    browser: Callable[..., Client],
+    know: Callable[..., UUID],
+    changes: dict[str, str],
+    complaint: str,
+) -> None:
+    know("Likes tea.")
+    fact, client = know("Lives in Porto."), browser(program_a.tenant)
+    answer = client.post(f"{FACTS}{fact}/change/", form_of(client, fact, **changes))
+    assert answer.status_code == 200
+    assert complaint in answer.text
+    assert history(program_a, fact) == ["Lives in Porto."]
+
+
+def test_facts_are_ended_and_can_be_found_as_such(
+    program_a: Program, browser: Callable[..., Client], know: Callable[..., UUID]
+) -> None:
+    fact, client = know("Lives in Porto."), browser(program_a.tenant)
+    act = {"action": "end_now", "_selected_action": [str(fact)]}
+    browser(program_a.tenant, "view_memoryentry").post(FACTS, act)
+    assert LongTermMemory().get(fact, program_a.tenant.id) is not None
+    assert "1 ended." in client.post(FACTS, act, follow=True).text
+    assert LongTermMemory().get(fact, program_a.tenant.id) is None
+    assert "Lives in Porto." in client.get(FACTS, {"state": "ended"}).text
+    assert "Lives in Porto." not in client.get(FACTS, {"state": "now"}).text
+
+
+def test_an_old_version_is_looked_at_and_no_more(
+    program_a: Program, browser: Callable[..., Client], know: Callable[..., UUID]
+) -> None:
+    fact, client = know("Lives in Porto."), browser(program_a.tenant)
+    LongTermMemory().update(fact, program_a.tenant.id, content="Lives in Lisbon.")
+    with tenant_scope(program_a.tenant.id):
+        old = MemoryEntry.objects.get(version_of=fact)
+    page = f"{FACTS}{old.pk}/"
+    assert client.get(f"{page}change/").status_code == 200
+    assert client.post(f"{page}change/", {"content": "forged"}).status_code == 403
+    assert client.post(f"{page}delete/", {"post": "yes"}).status_code == 403
+    client.post(
+        FACTS, {"action": "delete_selected", "_selected_action": [str(old.pk)], "post": "y"}
+    )
+    assert history(program_a, fact) == ["Lives in Lisbon.", "Lives in Porto."]
+
+
+def test_two_facts_become_one_once_it_was_seen_what_comes_of_it(
+    program_a: Program, browser: Callable[..., Client], know: Callable[..., UUID]
+) -> None:
+    stays = know("She lives in Lisbon.", metadata={"source": "chat"})
+    goes = know("She is living in Lisbon.", metadata={"checked": True})
+    know("She is living in Lisbon now.", user_id="bob")
+    client, page = browser(program_a.tenant), f"/admin/facts/{stays}/merge/"
+    alike = client.get(page)
+    assert [fact.pk for fact, _ in alike.context["alike"]] == [goes]
+    preview = client.get(page, {"with": str(goes)})
+    form = preview.context["form"]
+    assert form["content"].value() == "She lives in Lisbon."
+    assert form.initial["metadata"] == {"source": "chat", "checked": True}
+    assert history(program_a, stays) == ["She lives in Lisbon."]
+    sent = {"content": "She lives in Lisbon.", "metadata": '{"source": "chat", "checked": true}'}
+    assert client.post(f"{page}?with={goes}", sent).status_code == 302
+    merged = LongTermMemory().get(stays, program_a.tenant.id)
+    assert merged is not None
+    assert merged.metadata == {"source": "chat", "checked": True}
+    assert LongTermMemory().get(goes, program_a.tenant.id) is None
+    assert history(program_a, goes)[-1] == "She is living in Lisbon."
+
+
+def test_a_fact_is_deleted_with_its_versions_and_that_is_written_down(
+    program_a: Program, browser: Callable[..., Client], know: Callable[..., UUID]
+) -> None:
+    fact = know("Lives in Porto.")
+    LongTermMemory().update(fact, program_a.tenant.id, content="Lives in Lisbon.")
+    browser(program_a.tenant).post(f"{FACTS}{fact}/delete/", {"post": "yes"})
+    assert history(program_a, fact) == []
+    with tenant_scope(program_a.tenant.id):
+        assert AccessEvent.objects.get(action="delete").subject_id == str(fact)
+
+
+def test_facts_are_searched_by_meaning(
+    program_a: Program, browser: Callable[..., Client], know: Callable[..., UUID]
+) -> None:
+    know("Is allergic to shellfish.")
+    page = browser(program_a.tenant).get(FACTS, {"q": "seafood allergy"})
+    assert [fact.content for fact in page.context["cl"].result_list] == [
+        "Is allergic to shellfish."
+    ]
+
+
+def test_differences_are_marked_word_by_word_and_escaped() -> None:
+    assert marked_difference("a <b> c", "a <i> c") == "a &lt;<del>b</del><ins>i</ins>&gt; c"
+    assert marked_difference("x " * 3000, "y") == f"<del>{'x ' * 3000}</del><ins>y</ins>"

@@ -1,0 +1,101 @@
+"""A person in the admin: known by whom, exported whole, and asked to be forgotten."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+
+from konstruct.audit.models import AccessEvent, ErasureRequest
+from memory.models import Message
+from tenants.context import tenant_scope
+from tests.konstruct.conftest import Program
+
+PEOPLE, PERSON = "/admin/people/", "/admin/people/person/"
+EXPORT, ERASE = f"{PERSON}export/?user=maria", f"{PERSON}erase/?user=maria"
+
+
+def test_people_are_listed_and_found(
+    furnished_a: Program, furnished_b: Program, browser: Callable[..., Client]
+) -> None:
+    client = browser(furnished_a.tenant)
+    listed = [person.user_id for person, _ in client.get(PEOPLE).context["people"]]
+    assert listed == ["maria"]
+    for part, found in (("ARI", ["maria"]), ("%", []), ("_", []), ("bob", [])):
+        page = client.get(PEOPLE, {"q": part})
+        assert [person.user_id for person, _ in page.context["people"]] == found
+
+
+def test_a_person_is_shown_across_agents_with_the_ways_on(
+    furnished_a: Program, browser: Callable[..., Client]
+) -> None:
+    client = browser(furnished_a.tenant)
+    page = client.get(PERSON, {"user": "maria"})
+    ((agent, known, _),) = page.context["known"]
+    assert (agent, known.messages, known.recalls, known.facts) == (furnished_a.agent, 7, 3, 1)
+    assert "likes green tea" in page.text
+    # Not embedded yet, and known all the same.
+    assert client.get(PERSON, {"user": "bob"}).status_code == 200
+    assert "Nothing is known" in client.get(PERSON, {"user": "eve"}, follow=True).text
+
+
+def test_the_export_holds_everything_of_this_person_and_of_nobody_else(
+    furnished_a: Program,
+    furnished_b: Program,
+    browser: Callable[..., Client],
+    say: Callable[..., Message],
+) -> None:
+    answer = browser(furnished_a.tenant).post(EXPORT)
+    assert answer.streaming
+    assert answer["Content-Disposition"] == 'attachment; filename="maria.json"'
+    text = b"".join(answer.streaming_content).decode()  # type: ignore[arg-type]  # not async
+    exported = json.loads(text)
+    (agent,) = exported["agents"]
+    assert exported["user_id"] == "maria"
+    assert agent["messages"][0]["content"] == "My sister lives in Lisbon and visits in May."
+    assert len(agent["messages"]) == 7
+    assert agent["messages"][0]["embedded"][0]["content"].endswith("visits in May.")
+    assert len(agent["recalls"]) == 3
+    assert agent["stored_directly"][0]["content"] == "Stored directly."
+    assert len(agent["cleared_windows"]) == 1
+    assert [fact["content"] for fact in exported["facts"] if fact["version_of"] is None] == [
+        "Of tenant-a: likes green tea."
+    ]
+    assert len(exported["facts"]) == 2
+    assert exported["access_log"][0]["action"] == "export"
+    for foreign in ("tenant-b", "I wait in"):
+        assert foreign not in text
+
+
+def test_an_erasure_is_asked_for_once_the_id_was_typed(
+    furnished_a: Program, browser: Callable[..., Client]
+) -> None:
+    client = browser(furnished_a.tenant)
+    assert "This is not the id" in client.post(ERASE, {"typed": "mario"}).text
+    with tenant_scope(furnished_a.tenant.id):
+        assert not ErasureRequest.objects.exists()
+    done = client.post(ERASE, {"typed": "maria", "reason": "Her own wish."}, follow=True)
+    assert "The erasure is requested." in done.text
+    assert "asked for already" in client.post(ERASE, {"typed": "maria"}, follow=True).text
+    with tenant_scope(furnished_a.tenant.id):
+        request = ErasureRequest.objects.get()
+        event = AccessEvent.objects.get(action="erase")
+        # Until the owner's process has done it, everything is there.
+        assert Message.objects.filter(user_id="maria").exists()
+    assert (request.user_id, request.reason, request.done_at) == ("maria", "Her own wish.", None)
+    assert (event.user_id, event.subject_id) == ("maria", str(request.pk))
+    assert "waits for the owner" in client.get("/admin/audit/erasurerequest/").text
+
+
+@pytest.mark.parametrize(
+    ("address", "permission"), [(EXPORT, "export_person"), (ERASE, "add_erasurerequest")]
+)
+def test_exporting_and_erasing_are_for_those_who_may(
+    furnished_a: Program, browser: Callable[..., Client], address: str, permission: str
+) -> None:
+    looker = browser(furnished_a.tenant, "view_scope", "view_message")
+    assert looker.post(address, {"typed": "maria"}).status_code == 403
+    page = looker.get(PERSON, {"user": "maria"}).text
+    assert ("Export as JSON" in page, "Request erasure" in page) == (False, False)
+    allowed = browser(furnished_a.tenant, "view_scope", permission)
+    assert allowed.post(address, {"typed": "maria"}).status_code in (200, 302)

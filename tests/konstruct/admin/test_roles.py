@@ -1,0 +1,185 @@
+"""Auditor, curator, admin: what each may open and do, on every page."""
+
+from collections.abc import Callable
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth.models import Group, Permission, User
+from django.test import Client
+
+from konstruct.audit.roles import ROLES, keep_roles
+from memory.facts import LongTermMemory
+from memory.models import MemoryEntry, Message
+from tenants.context import tenant_scope
+from tenants.models import Tenant
+from tenants.sites import tenant_site
+from tests.konstruct.conftest import Program
+
+Person = Callable[[str], Client]
+NOBODY = uuid4()
+
+
+@pytest.fixture
+def person(furnished_a: Program) -> Person:
+    """Log in somebody who has one role."""
+
+    def log_in(role: str) -> Client:
+        client = Client(headers={"Host": "tenant-a.localhost"})
+        with tenant_scope(furnished_a.tenant.id):
+            user = User.objects.create_user(f"{role}{uuid4()}", is_staff=True)
+            user.groups.set(Group.objects.filter(name=role))
+            client.force_login(user)
+        return client
+
+    return log_in
+
+
+def test_every_tenant_has_the_roles(tenant_a: Tenant, tenant_b: Tenant) -> None:
+    for tenant in (tenant_a, tenant_b):
+        with tenant_scope(tenant.id):
+            for role, permissions in ROLES.items():
+                held = Group.objects.get(name=role).permissions.select_related("content_type")
+                assert {f"{p.content_type.app_label}.{p.codename}" for p in held} == permissions
+    assert not Group.objects.filter(name__in=ROLES).exists()
+
+
+def test_migrating_sets_a_role_right_again(tenant_a: Tenant) -> None:
+    with tenant_scope(tenant_a.id):
+        auditor = Group.objects.get(name="auditor")
+        auditor.permissions.set(Permission.objects.filter(codename="add_apikey"))
+        keep_roles()
+        assert not auditor.permissions.filter(codename="add_apikey").exists()
+        assert auditor.permissions.count() == len(ROLES["auditor"])
+
+
+# Page, and the roles that may open it. A GET, for what follows from a POST is tested below.
+PAGES = {
+    "/admin/": "auditor curator admin",
+    "/admin/conversations/": "auditor curator admin",
+    "/admin/memories/": "auditor curator admin",
+    "/admin/people/": "auditor curator admin",
+    "/admin/people/person/?user=maria": "auditor curator admin",
+    "/admin/window/?agent={agent}&user=maria": "auditor curator admin",
+    "/admin/window/clear/?agent={agent}&user=maria": "curator admin",
+    "/admin/people/person/erase/?user=maria": "admin",
+    "/admin/agents/{agent}/try/": "admin",
+    "/admin/facts/{fact}/merge/": "curator admin",
+    "/admin/memory/message/": "auditor curator admin",
+    "/admin/memory/conversationembedding/": "auditor curator admin",
+    "/admin/memory/recallevent/": "auditor curator admin",
+    "/admin/memory/memoryentry/": "auditor curator admin",
+    "/admin/memory/memoryentry/add/": "curator admin",
+    "/admin/orchestrator/agent/": "auditor curator admin",
+    "/admin/orchestrator/agent/add/": "admin",
+    "/admin/orchestrator/pendingreply/": "auditor curator admin",
+    "/admin/audit/accessevent/": "auditor curator admin",
+    "/admin/audit/erasurerequest/": "auditor curator admin",
+    "/admin/api/apikey/": "admin",
+    "/admin/api/apikey/add/": "admin",
+    "/admin/auth/user/": "admin",
+    "/admin/auth/user/add/": "admin",
+    "/admin/auth/group/": "admin",
+    "/admin/auth/group/add/": "",
+}
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_role_opens_its_pages_and_no_others(
+    furnished_a: Program, person: Person, role: str
+) -> None:
+    client = person(role)
+    with tenant_scope(furnished_a.tenant.id):
+        fact = MemoryEntry.objects.entries().get().pk
+    for address, roles in PAGES.items():
+        opened = client.get(address.format(agent=furnished_a.agent.pk, fact=fact)).status_code
+        assert (address, opened) == (address, 200 if role in roles.split() else 403)
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_role_does_what_it_may_and_nothing_else(
+    furnished_a: Program, person: Person, role: str
+) -> None:
+    client, agent = person(role), furnished_a.agent.pk
+    with tenant_scope(furnished_a.tenant.id):
+        fact = MemoryEntry.objects.entries().get().pk
+        failed = Message.objects.get(content="Answer me!").pk
+    done = {
+        "clear": client.post(f"/admin/window/clear/?agent={agent}&user=maria"),
+        "retry": client.post(f"/admin/conversations/{failed}/retry/"),
+        "export": client.post("/admin/people/person/export/?user=maria"),
+        "erase": client.post("/admin/people/person/erase/?user=maria", {"typed": "maria"}),
+        "delete": client.post(f"/admin/memory/memoryentry/{fact}/delete/", {"post": "yes"}),
+    }
+    allowed = {name for name, answer in done.items() if answer.status_code != 403}
+    assert (
+        allowed
+        == {
+            "auditor": set(),
+            "curator": {"clear", "delete"},
+            "admin": {"clear", "delete", "retry", "export", "erase"},
+        }[role]
+    )
+    standing = LongTermMemory().get(fact, furnished_a.tenant.id)
+    assert (standing is None) == (role != "auditor")
+
+
+def test_the_sidebar_offers_what_may_be_opened(person: Person) -> None:
+    for role, offered in (("auditor", False), ("admin", True)):
+        client = person(role)
+        page = client.get("/admin/conversations/")
+        links = {
+            item["link"] for group in page.context["sidebar_navigation"] for item in group["items"]
+        }
+        assert ("/admin/api/apikey/" in links) == offered
+        for link in links:
+            assert client.get(link).status_code == 200
+
+
+def test_who_has_no_role_opens_nothing(
+    furnished_a: Program, browser: Callable[..., Client]
+) -> None:
+    client = browser(furnished_a.tenant, "no such permission")
+    for name, permission in tenant_site.pages.items():
+        assert permission
+        address = {
+            "conversation": f"conversations/{NOBODY}/",
+            "retry_reply": f"conversations/{NOBODY}/retry/",
+            "neighbours": f"memories/{NOBODY}/",
+            "merge_facts": f"facts/{NOBODY}/merge/",
+            "try_agent": f"agents/{NOBODY}/try/",
+            "window": "window/",
+            "clear_window": "window/clear/",
+            "people": "people/",
+            "person": "people/person/",
+            "export_person": "people/person/export/",
+            "erase_person": "people/person/erase/",
+            "memories": "memories/",
+            "conversations": "conversations/",
+        }[name]
+        assert (name, client.get(f"/admin/{address}").status_code) == (name, 403)
+        assert (name, client.post(f"/admin/{address}").status_code) == (name, 403)
+
+
+def test_an_admin_makes_no_superuser_and_changes_none(furnished_a: Program, person: Person) -> None:
+    client = person("admin")
+    with tenant_scope(furnished_a.tenant.id):
+        boss = User.objects.create_superuser("boss", password="pw")
+        auditor = User.objects.create_user("auditor", is_staff=True)
+    form = {
+        "username": "auditor",
+        "is_active": "on",
+        "is_staff": "on",
+        "is_superuser": "on",
+        "user_permissions": "1",
+        "date_joined_0": "2024-01-01",
+        "date_joined_1": "00:00:00",
+    }
+    page = f"/admin/auth/user/{auditor.pk}/"
+    assert client.post(f"{page}change/", form).status_code == 302
+    bosses = f"/admin/auth/user/{boss.pk}/"
+    assert client.post(f"{bosses}change/", {**form, "username": "boss"}).status_code == 403
+    assert client.post(f"{bosses}password/", {}).status_code == 403
+    with tenant_scope(furnished_a.tenant.id):
+        auditor.refresh_from_db()
+        assert not auditor.is_superuser
+        assert not auditor.user_permissions.exists()

@@ -1,0 +1,68 @@
+"""Trying an agent out: answered as the pipeline would, and nothing of it stored."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.test import Client
+
+from konstruct.audit.models import AccessEvent
+from konstruct.orchestrator import llm
+from konstruct.orchestrator.models import PendingReply
+from memory.models import Message, PendingEmbedding, RecallEvent
+from memory.short_term import clear_window
+from tenants.context import tenant_scope
+from tests.konstruct.conftest import Program
+from tests.llm_server import Answer, LLMServer
+
+COUNTED = (Message, RecallEvent, PendingEmbedding, PendingReply)
+
+
+def counts(program: Program) -> list[int]:
+    with tenant_scope(program.tenant.id):
+        return [model._default_manager.count() for model in COUNTED]
+
+
+def test_a_trial_is_answered_with_memories_and_not_stored(
+    furnished_a: Program, browser: Callable[..., Client]
+) -> None:
+    clear_window(furnished_a.tenant.id, furnished_a.agent.pk, "maria")
+    before = counts(furnished_a)
+    answer = browser(furnished_a.tenant).post(
+        f"/admin/agents/{furnished_a.agent.pk}/try/",
+        {"user_id": "maria", "content": "Where does my sister live?"},
+    )
+    assert "Lisbon" in answer.context["reply"]
+    assert any("Lisbon" in hit.content for hit in answer.context["why"].hits)
+    assert counts(furnished_a) == before
+    with tenant_scope(furnished_a.tenant.id):
+        event = AccessEvent.objects.get(action="try")
+    assert (event.user_id, event.detail["query"]) == ("maria", "Where does my sister live?")
+
+
+def test_somebody_unknown_gets_no_memories(
+    furnished_a: Program, browser: Callable[..., Client]
+) -> None:
+    answer = browser(furnished_a.tenant).post(
+        f"/admin/agents/{furnished_a.agent.pk}/try/", {"content": "Where does my sister live?"}
+    )
+    assert answer.context["why"].hits == []
+    assert "Lisbon" not in answer.context["reply"]
+
+
+def test_a_language_model_that_refuses_says_why(
+    furnished_a: Program, browser: Callable[..., Client], llm_server: LLMServer, settings: Any
+) -> None:
+    llm._spoken.clear()
+    settings.LLM_POOL_URL = llm_server.url
+    llm_server.default = Answer({"error": "no such model"}, status=400)
+    answer = browser(furnished_a.tenant).post(
+        f"/admin/agents/{furnished_a.agent.pk}/try/", {"content": "Hello"}
+    )
+    assert "No reply:" in answer.text
+    assert "no such model" in answer.text
+
+
+def test_trying_is_for_those_who_may(furnished_a: Program, browser: Callable[..., Client]) -> None:
+    address = f"/admin/agents/{furnished_a.agent.pk}/try/"
+    assert browser(furnished_a.tenant, "change_agent").get(address).status_code == 403
+    assert browser(furnished_a.tenant, "try_agent").get(address).status_code == 200

@@ -1,0 +1,58 @@
+"""A window in the admin: what the agent sees, and emptying it, confirmed and written down."""
+
+from collections.abc import Callable
+
+from django.test import Client
+
+from konstruct.audit.models import AccessEvent
+from memory.models import Message, WindowClear
+from memory.short_term import get_recent_messages
+from tenants.context import tenant_scope
+from tests.konstruct.conftest import Program
+
+WINDOW, CLEAR = "/admin/window/", "/admin/window/clear/"
+
+
+def test_a_window_is_shown_and_emptied_for_good_once_confirmed(
+    program_a: Program, browser: Callable[..., Client], say: Callable[..., Message]
+) -> None:
+    say(program_a, "Hello there")
+    tenant, agent = program_a.tenant, program_a.agent
+    query = f"?agent={agent.pk}&user=maria"
+    client = browser(tenant)
+    assert "Hello there" in client.get(WINDOW + query).text
+    asked = client.get(CLEAR + query)
+    assert "Yes, empty the window" in asked.text
+    assert len(get_recent_messages(tenant.id, agent.pk, "maria")) == 2
+    done = client.post(CLEAR + query, follow=True)
+    assert "The window is empty." in done.text
+    assert "Emptied before" in done.text
+    assert get_recent_messages(tenant.id, agent.pk, "maria") == []
+    with tenant_scope(tenant.id):
+        event = AccessEvent.objects.get(action="clear")
+        assert (event.subject, event.user_id, event.agent_id) == ("window", "maria", agent.pk)
+        assert WindowClear.objects.count() == 1
+        assert Message.objects.count() == 2
+
+
+def test_who_may_only_look_cannot_empty_it(
+    program_a: Program, browser: Callable[..., Client], say: Callable[..., Message]
+) -> None:
+    say(program_a, "Hello there")
+    query = f"?agent={program_a.agent.pk}&user=maria"
+    looker = browser(program_a.tenant, "view_windowclear")
+    assert "Empty this window" not in looker.get(WINDOW + query).text
+    assert looker.get(CLEAR + query).status_code == 403
+    assert looker.post(CLEAR + query).status_code == 403
+    with tenant_scope(program_a.tenant.id):
+        assert not WindowClear.objects.exists()
+        assert not AccessEvent.objects.filter(action="clear").exists()
+
+
+def test_a_window_of_nobody_is_not_there(
+    program_a: Program, program_b: Program, browser: Callable[..., Client]
+) -> None:
+    client = browser(program_a.tenant)
+    for query in ("", "?agent=x&user=y", f"?agent={program_b.agent.pk}&user=maria"):
+        assert client.get(WINDOW + query).status_code == 404
+        assert client.post(CLEAR + query).status_code == 404
