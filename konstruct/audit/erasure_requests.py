@@ -1,9 +1,13 @@
 """Asking that a person be forgotten: noted here, done by a process with the owner's role."""
 
+from collections.abc import Sequence
+from uuid import UUID
+
 from django.db import IntegrityError, transaction
 
 from konstruct.audit.access_log import Actor, record_access
 from konstruct.audit.models import Action, ErasureRequest
+from memory.arguments import id_argument, text_argument
 from tenants.exceptions import KonstructError
 
 
@@ -12,22 +16,37 @@ class AlreadyRequested(KonstructError):
 
 
 def request_erasure(
-    user_id: str, *, by: Actor, reason: str = "", request_id: str = ""
+    user_id: str,
+    *,
+    by: Actor,
+    agent_id: UUID | None = None,
+    threads: Sequence[str] = (),
+    reason: str = "",
+    request_id: str = "",
 ) -> ErasureRequest:
     """Note that the user is to be forgotten, and who asked for it.
+
+    Args:
+        agent_id: the one agent that is to forget; by default all of them.
+        threads: sessions of graphs that are the user's, which the transcript does not know of.
 
     Raises AlreadyRequested while an earlier request is still open.
     """
     try:
         with transaction.atomic():
             request = ErasureRequest.objects.create(
-                user_id=user_id, reason=reason, requested_by=by.name
+                user_id=id_argument("user_id", user_id),
+                agent_id=agent_id,
+                threads=list(threads),
+                reason=text_argument("reason", reason),
+                requested_by=by.name,
             )
             record_access(
                 Action.ERASE,
                 "person",
                 by=by,
                 subject_id=request.pk,
+                agent_id=agent_id,
                 user_id=user_id,
                 request_id=request_id,
             )

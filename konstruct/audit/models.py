@@ -1,7 +1,9 @@
 """Tables of the access log, and of requests to erase a person. Append-only for the application."""
 
 import uuid
+from typing import Self
 
+from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.functions import RandomUUID
 from django.db import models
 from django.db.models.functions import Now
@@ -79,6 +81,39 @@ class AccessEvent(TenantModel):
         return f"{self.actor} {self.get_action_display()} {self.subject}"
 
 
+class ErasureRequestQuerySet(models.QuerySet["ErasureRequest"]):
+    """Requests of a tenant."""
+
+    def open(self) -> Self:
+        """Those that are not done yet, the oldest first."""
+        return self.filter(done_at__isnull=True).order_by("created_at", "pk")
+
+
+class RetentionRule(TenantModel):
+    """How long conversations are kept: of one agent, or of all that have no rule of their own."""
+
+    id = models.UUIDField(
+        primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
+    )
+    agent_id = models.UUIDField(
+        "agent", null=True, blank=True, help_text="Of one agent; none: of all others."
+    )
+    days = models.PositiveIntegerField(help_text="What is older is removed every hour.")
+    created_at = models.DateTimeField(db_default=Now(), help_text="Since when it has been so.")
+
+    class Meta:
+        verbose_name = "retention rule"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["agent_id"], nulls_distinct=False, name="retention_one_rule"
+            ),
+            models.CheckConstraint(condition=models.Q(days__gt=0), name="retention_days"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.days} days"
+
+
 class ErasureRequest(TenantModel):
     """That a person is to be forgotten. Only the owner's process can do it, and notes what it did.
 
@@ -88,23 +123,45 @@ class ErasureRequest(TenantModel):
     id = models.UUIDField(
         primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
     )
-    user_id = models.TextField("user", help_text="Who is to be forgotten, by every agent.")
+    user_id = models.TextField("user", help_text="Who is to be forgotten.")
+    agent_id = models.UUIDField(
+        "agent", null=True, blank=True, help_text="The one agent that forgets; none: all of them."
+    )
+    threads = ArrayField(
+        models.TextField(),
+        default=list,
+        db_default=models.Value([], output_field=ArrayField(models.TextField())),
+        blank=True,
+        help_text="Sessions of graphs that are the user's, beside those that the transcript knows.",
+    )
     reason = models.TextField(
         blank=True, default="", db_default="", help_text="Why, or on whose word."
     )
     requested_by = models.TextField(help_text="Who asked for it.")
     created_at = models.DateTimeField(db_default=Now(), help_text="When it was asked for.")
+    progress = models.JSONField(
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="While it is being done: what is to be removed yet.",
+    )
+    last_error = models.TextField(
+        blank=True, default="", db_default="", help_text="Why it could not be finished yet."
+    )
     done_at = models.DateTimeField(null=True, blank=True, help_text="When it was done.")
     receipt = models.JSONField(
         null=True, blank=True, help_text="How much was removed from where, and what was found left."
     )
 
+    objects = ErasureRequestQuerySet.as_manager()
+
     class Meta:
         verbose_name = "erasure request"
         constraints = [
             models.UniqueConstraint(
-                fields=["user_id"],
+                fields=["user_id", "agent_id"],
                 condition=models.Q(done_at__isnull=True),
+                nulls_distinct=False,
                 name="erasure_one_open_request",
             )
         ]

@@ -25,6 +25,13 @@ def thread_lock(message: KonstructMessage) -> Iterator[bool]:
         _unlock(key)
 
 
+def wait_for_thread(message: KonstructMessage) -> None:
+    """Return when the worker that answers in this message's thread, if there is one, is done."""
+    key = _key("konstruct.thread", message, message.thread_id)
+    _ask("SELECT pg_advisory_lock(hashtextextended(%s, 0)) IS NULL", key)
+    _unlock(key)
+
+
 @contextmanager
 def window_lock(message: KonstructMessage) -> Iterator[None]:
     """Hold the window of this message's user, waiting for who holds it: for milliseconds only.
