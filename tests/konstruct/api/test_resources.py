@@ -240,7 +240,7 @@ def test_what_names_no_window_is_refused(program_a: Program) -> None:
     [
         ({"user_id": "theo"}, ["old/thread?"], ["theo"], 0),
         ({"user_id": "vera"}, [], ["vera"], 0),
-        ({"agent": "ada"}, ["t1", "old/thread?"], ["maria", "theo"], 1),
+        ({"agent": "ada"}, ["t1", "old/thread?"], ["maria", "theo", "vera"], 1),
         ({"agent": "bo"}, ["t2"], ["maria"], 0),
     ],
 )

@@ -1,0 +1,206 @@
+"""Every route of the API with one real request for each of its methods.
+
+What must hold of every route is tested with these: a route that is not here fails the suite.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+from uuid import uuid4
+
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from tests.konstruct.api.said import Said
+
+V1 = "/api/v1/"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A request that concerns what a tenant has.
+
+    `foreign` is the status if the ids of it are another tenant's: there is no such thing; or 200,
+    where the request names nothing that a tenant could own alone, and shows the caller's own.
+    `queries` is what it costs of the database, the same for any number of rows.
+    """
+
+    path: Callable[[Said], str]
+    foreign: int
+    queries: int
+    body: Callable[[Said], Any] | None = None
+    # What a key of the same tenant that is bound to an unknown user is told.
+    stranger: int = 403
+
+
+def at(path: str, **query: Callable[[Said], Any]) -> Callable[[Said], str]:
+    """Return how to make the address from what there is."""
+
+    def address(said: Said) -> str:
+        parameters = {name: value(said) for name, value in query.items()}
+        return V1 + path + (f"?{urlencode(parameters)}" if parameters else "")
+
+    return address
+
+
+def ada(said: Said) -> str:
+    return str(said.program.agent.id)
+
+
+def maria(said: Said) -> str:
+    return "maria"
+
+
+def graph(said: Said) -> str:
+    """The thread of a LangGraph graph; its name is the tenant's own."""
+    return f"graph-{ada(said)}"
+
+
+def line(said: Said) -> dict[str, str]:
+    return {
+        "external_id": "e9",
+        "agent": ada(said),
+        "user_id": "theo",
+        "thread_id": "old",
+        "role": "user",
+        "content": "And then?",
+        "created_at": "2025-03-15T09:00:00Z",
+    }
+
+
+OF_MARIA = {"agent": ada, "user_id": maria}
+
+# By the name of the route and the method.
+CASES: dict[tuple[str, str], Case] = {
+    ("messages", "GET"): Case(at("messages/", **OF_MARIA), foreign=422, queries=5),
+    ("messages", "POST"): Case(
+        at("messages/"),
+        foreign=422,
+        queries=8,
+        body=lambda said: {"agent": ada(said), "user_id": "maria", "content": "Hello"},
+    ),
+    ("message", "GET"): Case(
+        lambda said: f"{V1}messages/{said.sent['id']}/", foreign=404, queries=4, stranger=404
+    ),
+    ("import", "POST"): Case(
+        at("messages/import/"),
+        # Each line is answered for by itself: 200, and this one is invalid.
+        foreign=200,
+        queries=6,
+        body=lambda said: {"messages": [line(said)]},
+    ),
+    ("agents", "GET"): Case(at("agents/"), foreign=200, queries=3),
+    ("agents", "POST"): Case(
+        at("agents/"), foreign=201, queries=9, body=lambda said: {"name": f"new {uuid4().hex}"}
+    ),
+    ("agent", "GET"): Case(lambda said: f"{V1}agents/{ada(said)}/", foreign=404, queries=3),
+    ("agent", "PATCH"): Case(
+        lambda said: f"{V1}agents/{ada(said)}/",
+        foreign=404,
+        queries=8,
+        body=lambda said: {"persona": "Evil."},
+    ),
+    ("conversations", "GET"): Case(at("conversations/", **OF_MARIA), foreign=422, queries=5),
+    ("transcript", "GET"): Case(
+        at("conversations/transcript/", **OF_MARIA), foreign=422, queries=4
+    ),
+    ("compile-context", "POST"): Case(
+        at("context/compile/"),
+        foreign=422,
+        queries=6,
+        body=lambda said: {
+            "agent": ada(said),
+            "user_id": "maria",
+            "thread_id": graph(said),
+            "task": "What do I drink?",
+        },
+    ),
+    ("facts", "GET"): Case(
+        at("facts/", agent=ada, user_id=lambda said: "vera"), foreign=422, queries=5
+    ),
+    ("facts", "POST"): Case(
+        at("facts/"),
+        foreign=422,
+        queries=9,
+        body=lambda said: {"agent": ada(said), "user_id": "vera", "content": "Vera is tall."},
+    ),
+    ("search-facts", "POST"): Case(
+        at("facts/search/"),
+        foreign=422,
+        queries=6,
+        body=lambda said: {"agent": ada(said), "user_id": "vera", "query": "What does Vera like?"},
+    ),
+    ("fact", "GET"): Case(
+        lambda said: f"{V1}facts/{said.fact}/", foreign=404, queries=4, stranger=404
+    ),
+    ("fact", "PATCH"): Case(
+        lambda said: f"{V1}facts/{said.fact}/",
+        foreign=404,
+        queries=11,
+        body=lambda said: {"content": "Vera hates tea."},
+        stranger=404,
+    ),
+    ("fact", "DELETE"): Case(
+        lambda said: f"{V1}facts/{said.fact}/", foreign=404, queries=7, stranger=404
+    ),
+    ("fact-history", "GET"): Case(
+        lambda said: f"{V1}facts/{said.fact}/history/", foreign=404, queries=5, stranger=404
+    ),
+    ("sessions", "GET"): Case(at("sessions/"), foreign=200, queries=2),
+    ("session", "GET"): Case(lambda said: f"{V1}sessions/{graph(said)}/", foreign=404, queries=2),
+    ("session", "DELETE"): Case(
+        lambda said: f"{V1}sessions/{graph(said)}/", foreign=404, queries=2
+    ),
+    ("search-memories", "POST"): Case(
+        at("memories/search/"),
+        foreign=422,
+        queries=4,
+        body=lambda said: {"agent": ada(said), "user_id": "maria", "query": "What do I drink?"},
+    ),
+    ("recall-events", "GET"): Case(at("recall-events/", **OF_MARIA), foreign=422, queries=5),
+    ("recall-event", "GET"): Case(
+        lambda said: f"{V1}recall-events/{said.event.id}/", foreign=404, queries=4, stranger=404
+    ),
+    ("usage", "GET"): Case(at("usage/"), foreign=200, queries=10, stranger=200),
+    ("users", "GET"): Case(at("users/", **OF_MARIA), foreign=422, queries=7),
+    ("windows", "GET"): Case(at("windows/", **OF_MARIA), foreign=422, queries=5),
+    ("windows", "DELETE"): Case(at("windows/", **OF_MARIA), foreign=422, queries=5),
+}
+
+
+# The lists, so that there are two rows or more in each.
+LONG: dict[str, Callable[[Said], str]] = {
+    "messages": at("messages/"),
+    "agents": at("agents/"),
+    "conversations": at("conversations/"),
+    "transcript": at("conversations/transcript/", agent=ada, user_id=lambda said: "theo"),
+    "facts": at("facts/"),
+    "fact-history": lambda said: f"{V1}facts/{said.fact}/history/",
+    "sessions": at("sessions/"),
+    "recall-events": at("recall-events/"),
+    "users": at("users/"),
+}
+
+
+def routes() -> set[tuple[str, str]]:
+    """Return every route below /api/v1/ that the URL configuration has, with each method."""
+    return {
+        (str(pattern.name), method)
+        for path, pattern in _patterns(get_resolver("konstruct.urls_api"))
+        if path.startswith("v1/")
+        for method in _methods(pattern)
+    }
+
+
+def _patterns(resolver: URLResolver, prefix: str = "") -> Iterator[tuple[str, URLPattern]]:
+    for each in resolver.url_patterns:
+        path = prefix + str(each.pattern)
+        if isinstance(each, URLResolver):
+            yield from _patterns(each, path)
+        else:
+            yield path, each
+
+
+def _methods(pattern: URLPattern) -> list[str]:
+    view = pattern.callback.view_class  # type: ignore[union-attr]  # all are classes
+    return [name.upper() for name in view.http_method_names if name in vars(view)]

@@ -1,0 +1,240 @@
+"""Every route and method against a program of another tenant, and against narrow keys."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import pytest
+import yaml
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.db import connection
+from django.test import Client
+from django_redis import get_redis_connection
+
+from konstruct.api.access import issue_key
+from konstruct.api.models import KeyScope
+from konstruct.orchestrator.agents import create_agent
+from memory import outbox as embeddings
+from memory.facts import LongTermMemory
+from memory.models import MemoryEntry
+from memory.short_term import get_recent_messages
+from tenants.context import public_scope, tenant_scope
+from tenants.models import Tenant
+from tests import database
+from tests.konstruct.api.routes import CASES, LONG, Case, graph, routes
+from tests.konstruct.api.said import Said, answer, said_something, talk
+from tests.konstruct.conftest import Program, json_bytes
+
+SECRET = " The code word is heliotrope."
+ROUTES = sorted(CASES)
+
+
+@dataclass
+class World:
+    """Two tenants in which the same was said, but for the secret, and a browser of the second."""
+
+    victim: Said
+    attacker: Said
+    browser: Client
+    # Of the victim's tenant, bound to an agent and to a user to whom nothing was said.
+    strangers: dict[str, Program]
+    state: dict[str, Any]
+
+    @property
+    def victims_host(self) -> str:
+        return f"{self.victim.program.tenant.slug}.localhost"
+
+
+@pytest.fixture(scope="module")
+def world(django_db_setup: None, django_db_blocker: Any) -> Iterator[World]:
+    """Made once and committed, for nothing here may change what is the victim's."""
+    with django_db_blocker.unblock():
+        victim = _said("tenant-a", SECRET)
+        attacker = _said("tenant-b", "")
+        browser = Client(raise_request_exception=False)
+        with tenant_scope(attacker.program.tenant.id):
+            user = get_user_model().objects.create_superuser("mallory", password="pw")
+            browser.force_login(user)
+        strangers = _strangers(victim)
+        yield World(victim, attacker, browser, strangers, state_of(victim))
+        database.remove_committed_rows()
+
+
+def _said(slug: str, secret: str) -> Said:
+    with public_scope():
+        tenant = Tenant.objects.get(slug=slug)
+    agent = create_agent(tenant_id=tenant.id, name="ada", system_prompt=f"You are Ada.{secret}")
+    _, key = issue_key(tenant_id=tenant.id, name=f"tests{secret}", scopes=KeyScope.values)
+    said = said_something(Program(tenant, agent, str(key)), secret=secret)
+    talk(said.program, graph(said), f"Hello{secret}")
+    talk(said.program, "another", "Hello")
+    # Two rows at least in every list.
+    answer(said.program, said.program.send(f"And then?{secret}").json()["id"])
+    facts = LongTermMemory()
+    facts.store(MemoryEntry(tenant_id=tenant.id, user_id="vera", content=f"Vera is tall.{secret}"))
+    facts.update(said.fact, tenant.id, content=f"Vera loves tea.{secret}")
+    embeddings.drain(tenant.id)
+    return said
+
+
+def _strangers(said: Said) -> dict[str, Program]:
+    tenant = said.program.tenant
+    agent = create_agent(tenant_id=tenant.id, name="stranger")
+    bindings: dict[str, dict[str, Any]] = {
+        "agent": {"agent_id": agent.id},
+        "user": {"user_id": "stranger"},
+    }
+    strangers = {}
+    for bound, options in bindings.items():
+        _, key = issue_key(tenant_id=tenant.id, name=bound, scopes=KeyScope.values, **options)
+        strangers[bound] = Program(tenant, said.program.agent, str(key))
+    return strangers
+
+
+def state_of(said: Said) -> dict[str, Any]:
+    """Return a digest of every table of the tenant, and what the cache has of its window."""
+    tenant_id = said.program.tenant.id
+    get_recent_messages(tenant_id, said.program.agent.id, "maria")
+    cache = get_redis_connection()
+    keys = sorted(key for key in cache.keys(f"{tenant_id}:*") if b":ratelimit:" not in key)
+    windows = {key: cache.lrange(key, 0, -1) for key in keys}
+    with tenant_scope(tenant_id), connection.cursor() as cursor:
+        cursor.execute("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()")
+        tables = [name for (name,) in cursor.fetchall()]
+        # But for when a key was last used: the tenant's own is used here.
+        digest = (
+            "SELECT '{0}', md5(string_agg(row, ' ' ORDER BY row)) FROM"
+            " (SELECT (to_jsonb(t) - 'last_used_at')::text AS row FROM \"{0}\" AS t) AS rows"
+        )
+        cursor.execute(" UNION ALL ".join(digest.format(table) for table in tables))
+        digests = dict(cursor.fetchall())
+    return {"tables": digests, "windows": windows}
+
+
+def secrets_of(said: Said, request: str) -> list[str]:
+    """Return what names the tenant or is known to it alone, without what the request says."""
+    tenant = said.program.tenant
+    known = [
+        SECRET.strip(), "heliotrope", tenant.slug, str(tenant.id), tenant.id.hex, tenant.name,
+        str(said.program.agent.id), str(said.other.id), said.sent["id"], str(said.reply.id),
+        str(said.event.id), str(said.fact),
+    ]  # fmt: skip
+    return [secret for secret in known if secret not in request]
+
+
+def ask(case: Case, method: str, whose: Said, program: Program, **options: Any) -> Any:
+    """Send the case's request, with the ids of one tenant, as a program of perhaps another."""
+    if case.body is not None:
+        options |= {"data": json_bytes(case.body(whose)), "content_type": "application/json"}
+    return program.request(method, case.path(whose), **options)
+
+
+def assert_nothing_is_told(response: Any, case: Case, whose: Said) -> None:
+    request = case.path(whose) + ("" if case.body is None else json.dumps(case.body(whose)))
+    answer = response.content.decode() + str(dict(response.headers))
+    assert [secret for secret in secrets_of(whose, request) if secret in answer] == []
+
+
+def test_every_route_and_method_has_a_case() -> None:
+    assert routes() == set(CASES)
+
+
+@pytest.mark.parametrize(("route", "method"), ROUTES)
+def test_another_tenants_things_are_not_there(world: World, route: str, method: str) -> None:
+    case = CASES[route, method]
+    attacker = world.attacker.program
+    forwarded = {
+        "X-Forwarded-Host": world.victims_host,
+        "Forwarded": f"host={world.victims_host}",
+        "X-Tenant": world.victim.program.tenant.slug,
+    }
+    for headers in ({}, forwarded):
+        response = ask(case, method, world.victim, attacker, headers=headers)
+        assert response.status_code == case.foreign, response.content
+        assert_nothing_is_told(response, case, world.victim)
+    assert state_of(world.victim) == world.state
+
+
+@pytest.mark.parametrize(("route", "method"), ROUTES)
+def test_nobody_comes_in_by_another_door(world: World, route: str, method: str) -> None:
+    case = CASES[route, method]
+    victim, attacker = world.victim.program, world.attacker.program
+    moved = attacker.key.replace(attacker.tenant.id.hex, victim.tenant.id.hex)
+    sent = {"X-CSRFToken": "a" * 32}
+    doors = {
+        "a foreign key on the tenant's host": (attacker.key, world.victims_host, Client()),
+        "a key that says it is the tenant's": (moved, "localhost", Client()),
+        "the same on its host": (moved, world.victims_host, Client()),
+        "a foreign cookie on the tenant's host": ("", world.victims_host, world.browser),
+        "a foreign cookie on the neutral host": ("", "localhost", world.browser),
+        "nothing": ("", world.victims_host, Client()),
+    }
+    for door, (key, host, client) in doors.items():
+        headers = {"Host": host, **sent, **({"Authorization": f"Bearer {key}"} if key else {})}
+        options: dict[str, Any] = {"headers": headers}
+        if case.body is not None:
+            options |= {
+                "data": json_bytes(case.body(world.victim)),
+                "content_type": "application/json",
+            }
+        response = client.generic(method, case.path(world.victim), **options)
+        assert (door, response.status_code) == (door, 401)
+        assert_nothing_is_told(response, case, world.victim)
+    assert state_of(world.victim) == world.state
+
+
+LISTS = sorted(LONG)
+
+
+@pytest.mark.parametrize("route", LISTS)
+def test_a_place_in_another_tenants_list_is_no_place(world: World, route: str) -> None:
+    attacker, address = world.attacker.program, LONG[route](world.attacker)
+    for said, status in ((world.victim, 400), (world.attacker, 200)):
+        following = next_page(said.program, LONG[route](said))
+        cursor = parse_qs(urlsplit(following).query)["cursor"][0]
+        joint = "&" if "?" in address else "?"
+        response = attacker.get(f"{address}{joint}{urlencode({'cursor': cursor})}")
+        assert response.status_code == status, response.content
+
+
+def next_page(program: Program, address: str) -> str:
+    """Return the address of the second page, of one row each."""
+    joint = "&" if "?" in address else "?"
+    following: str | None = program.get(f"{address}{joint}limit=1").json()["next"]
+    assert following is not None
+    return following
+
+
+def test_every_list_can_be_paged() -> None:
+    described = call_schema()
+    paged = {
+        operation["operationId"]
+        for path in described["paths"].values()
+        for operation in path.values()
+        for parameter in operation.get("parameters", [])
+        if parameter["name"] == "cursor"
+    }
+    assert len(paged) == len(LONG)
+
+
+def call_schema() -> Any:
+    return yaml.safe_load((Path(settings.BASE_DIR) / "docs" / "openapi.yaml").read_text())
+
+
+@pytest.mark.parametrize(("route", "method"), ROUTES)
+@pytest.mark.parametrize("bound", ["user", "agent"])
+def test_a_narrow_key_of_the_same_tenant_sees_and_changes_nothing_else(
+    world: World, route: str, method: str, bound: str
+) -> None:
+    case, said = CASES[route, method], world.victim
+    response = ask(case, method, said, world.strangers[bound])
+    assert response.status_code in (case.stranger, 422, 404), response.content
+    told = response.content.decode()
+    assert "heliotrope" not in told
+    if response.status_code == 200:
+        assert '"maria"' not in told
+    assert state_of(said) == world.state

@@ -1,0 +1,69 @@
+"""What every request costs of the database: a number that is written down, whatever there is."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
+
+from konstruct.api.access import issue_key
+from konstruct.api.models import KeyScope
+from konstruct.orchestrator.agents import create_agent
+from tenants.context import public_scope
+from tenants.models import Tenant
+from tests import database
+from tests.konstruct.api.routes import CASES, LONG, graph
+from tests.konstruct.api.said import Said, said_something, talk
+from tests.konstruct.conftest import Program, json_bytes
+
+
+def clears_last(case: tuple[str, str]) -> tuple[bool, str]:
+    """Order the cases so that sessions, which are no part of a test's transaction, are read."""
+    return case[1] == "DELETE", case[0]
+
+
+@pytest.fixture(scope="module")
+def said(django_db_setup: None, django_db_blocker: Any) -> Iterator[Said]:
+    """Something to read, made once; every test takes back what it does."""
+    with django_db_blocker.unblock():
+        with public_scope():
+            tenant = Tenant.objects.get(slug="tenant-a")
+        agent = create_agent(tenant_id=tenant.id, name="ada", system_prompt="You are Ada.")
+        _, key = issue_key(tenant_id=tenant.id, name="tests", scopes=KeyScope.values)
+        said = said_something(Program(tenant, agent, str(key)))
+        for thread in (graph(said), "another"):
+            talk(said.program, thread, "Hello")
+        yield said
+        database.remove_committed_rows()
+
+
+def queries_of(said: Said, method: str, address: str, body: Any = None) -> list[str]:
+    """Return the statements of a request, which is undone; savepoints are not counted."""
+    options: dict[str, Any] = {}
+    if body is not None:
+        options = {"data": json_bytes(body), "content_type": "application/json"}
+    with transaction.atomic(), CaptureQueriesContext(connection) as queries:
+        response = said.program.request(method, address, **options)
+        transaction.set_rollback(True)
+    assert response.status_code < 300, response.content
+    statements = [query["sql"] for query in queries]
+    return [each for each in statements if not each.startswith(("SAVEPOINT", "RELEASE"))]
+
+
+@pytest.mark.parametrize(("route", "method"), sorted(CASES, key=clears_last))
+def test_a_request_keeps_its_budget(said: Said, route: str, method: str) -> None:
+    case = CASES[route, method]
+    body = None if case.body is None else case.body(said)
+    statements = queries_of(said, method, case.path(said), body)
+    assert len(statements) == case.queries, "\n".join(statements)
+
+
+@pytest.mark.parametrize("route", sorted(LONG))
+def test_a_list_costs_the_same_for_any_number_of_rows(said: Said, route: str) -> None:
+    address = LONG[route](said)
+    joint = "&" if "?" in address else "?"
+    one, many = (
+        len(queries_of(said, "GET", f"{address}{joint}limit={limit}")) for limit in (1, 200)
+    )
+    assert one == many
