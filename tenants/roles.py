@@ -11,9 +11,11 @@ OWNER_COMMANDS = frozenset(
         "create_tenant",
         "delete_tenant",
         "demo",
+        "erase_user",
         "migrate",
         "migrate_schemas",
         "owner_worker",
+        "retention",
         "sqlmigrate",
         "verify_memory",
     }

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from django.db import OperationalError, connection
 
+from konstruct.trust import jobs
 from tenants.management.base import KonstructCommand
 from tenants.provisioner import provision_registered
 
@@ -17,13 +18,16 @@ logger = logging.getLogger(__name__)
 # How soon what an operator asks for in the admin is begun.
 PAUSE_SECONDS = 2.0
 # Each does what waits for it, and returns how much that was.
-JOBS: Final[tuple[Callable[[], int], ...]] = (provision_registered,)
+JOBS: Final[tuple[Callable[[], int], ...]] = (provision_registered, jobs.erase, jobs.retain)
 
 
 class Command(KonstructCommand):
     """Looks for work now and then, as the owner; the web and the workers never are."""
 
-    help = "Sets up the tenants that operators register in the admin, until it is ended."
+    help = (
+        "Sets up the tenants that operators register in the admin, carries out erasures that were"
+        " asked for, and removes what is past its retention, until it is ended."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--once", action="store_true", help="Do what waits, and end.")

@@ -10,10 +10,9 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django_redis import get_redis_connection
 
-from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.intake import Incoming, accept
 from konstruct.orchestrator.models import Agent, PendingReply
-from konstruct.trust.ledger import facts, indexing, replies, verify, verifying, windows
+from konstruct.trust.ledger import facts, indexing, replies, verify, windows
 from memory import outbox
 from memory.facts import LongTermMemory
 from memory.models import MemoryAttribute, MemoryEntry, Message, PendingEmbedding
@@ -23,31 +22,6 @@ from tenants.models import Tenant
 from tenants.redis_keys import memory_short_key
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture(autouse=True)
-def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verifying, "LOOK_AGAIN_SECONDS", 0)
-
-
-@pytest.fixture
-def agent(tenant_a: Tenant) -> Agent:
-    with tenant_scope(tenant_a.id):
-        return Agent.objects.create(name="ada")
-
-
-@pytest.fixture
-def talk(tenant_a: Tenant, agent: Agent) -> Callable[..., Message]:
-    """Send a message through the whole pipeline."""
-
-    def talk(content: str, user_id: str = "maria") -> Message:
-        incoming = Incoming(agent.id, user_id, "t", "rest", content)
-        message, _ = accept(incoming, tenant_id=tenant_a.id)
-        pipeline.handle(tenant_id=tenant_a.id, message_id=message.id)
-        outbox.drain(tenant_a.id)
-        return message
-
-    return talk
 
 
 def kinds(tenant: Tenant, *, repair: bool = False) -> list[str]:

@@ -1,0 +1,65 @@
+"""manage.py retention: how long a tenant's conversations are kept."""
+
+from argparse import ArgumentParser
+from typing import Any
+from uuid import UUID
+
+from konstruct.audit.models import RetentionRule
+from konstruct.orchestrator.agents import find_agent
+from konstruct.orchestrator.exceptions import AgentNotFound
+from konstruct.orchestrator.models import Agent
+from konstruct.trust.erasure.retention import apply_rules
+from tenants.context import tenant_scope
+from tenants.management.base import KonstructCommand, UsageError, tenant_of
+
+
+class Command(KonstructCommand):
+    """Shows, sets and removes rules, and applies them."""
+
+    help = (
+        "Shows how long conversations are kept, or changes it. Without a rule they are kept for"
+        " good. The owner's worker applies the rules every hour."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--tenant", required=True, metavar="SLUG", help="Whose they are.")
+        parser.add_argument(
+            "--agent", metavar="NAME_OR_ID", help="One agent's rule; else that of all others."
+        )
+        change = parser.add_mutually_exclusive_group()
+        change.add_argument("--days", type=int, help="Keep them for so many days.")
+        change.add_argument("--off", action="store_true", help="Remove the rule.")
+        parser.add_argument("--apply", action="store_true", help="Apply all rules now.")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        tenant = tenant_of(options["tenant"])
+        if options["days"] is not None and not 1 <= options["days"] <= 36_500:
+            raise UsageError("--days: give a whole number of days, from 1 to 36500")
+        with tenant_scope(tenant.id):
+            agent_id = self._agent(options["agent"])
+            if options["days"]:
+                RetentionRule.objects.update_or_create(
+                    agent_id=agent_id, defaults={"days": options["days"]}
+                )
+            elif options["off"]:
+                RetentionRule.objects.filter(agent_id=agent_id).delete()
+            names = {agent.pk: agent.name for agent in Agent.objects.all()}
+            if options["apply"]:
+                for removed in apply_rules():
+                    name = names.get(removed.agent_id, removed.agent_id)
+                    self.stdout.write(
+                        f"removed {removed.messages} messages of {removed.users} users with {name},"
+                        f" older than {removed.days} days"
+                    )
+            rules = RetentionRule.objects.order_by("created_at")
+            for rule in rules:
+                whose = names.get(rule.agent_id, rule.agent_id) if rule.agent_id else "all others"
+                self.stdout.write(f"{tenant.slug}: {whose}: {rule.days} days")
+            if not rules:
+                self.stdout.write(f"{tenant.slug}: conversations are kept for good")
+
+    def _agent(self, name: str | None) -> UUID | None:
+        try:
+            return find_agent(name).id if name else None
+        except AgentNotFound as error:
+            raise UsageError(str(error)) from error

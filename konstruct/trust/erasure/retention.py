@@ -1,0 +1,165 @@
+"""Removing conversations that are older than they may be kept; off unless there is a rule.
+
+Facts have their own end (`expires_at`), and sessions of graphs stay until they are cleared.
+"""
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db import connection, transaction
+from django.utils import timezone
+
+from konstruct.audit.access_log import Actor, record_access
+from konstruct.audit.models import Action, ActorKind, RetentionRule
+from konstruct.orchestrator.locks import window_lock
+from konstruct.orchestrator.messages import KonstructMessage
+from memory import short_term, window_store
+from memory.models import Message
+from memory.scopes import scope_number
+from tenants.context import required_tenant_id, tenant_scope
+from tenants.models import Tenant
+from tenants.redis_keys import escape_part, memory_short_key
+
+logger = logging.getLogger(__name__)
+
+BATCH = 1000
+RETENTION = Actor(ActorKind.OPERATOR, "retention", "retention")
+
+# A message and its reply go together, and one that waits for its reply stays.
+_OLD = """
+SELECT message.id, message.number, message.user_id FROM memory_message AS message
+LEFT JOIN memory_message AS reply ON reply.in_reply_to_id = message.id
+LEFT JOIN memory_message AS asked ON asked.id = message.in_reply_to_id
+LEFT JOIN orchestrator_pendingreply AS pending ON pending.message_id = message.id
+WHERE message.agent_id = %(agent)s AND message.created_at < %(before)s
+  AND coalesce(reply.created_at < %(before)s, true)
+  AND coalesce(asked.created_at < %(before)s, true)
+  AND pending.message_id IS NULL
+ORDER BY coalesce(message.in_reply_to_id, message.id) LIMIT %(limit)s
+"""
+_REMOVE = (
+    "DELETE FROM memory_pendingembedding WHERE message_id = ANY(%(ids)s)",
+    "DELETE FROM memory_recallevent WHERE reply_id = ANY(%(ids)s)",
+    "DELETE FROM memory_posting"
+    " WHERE scope_id = ANY(%(scopes)s) AND message_number = ANY(%(numbers)s)",
+    "DELETE FROM memory_indexedmessage WHERE message_number = ANY(%(numbers)s)",
+    "DELETE FROM memory_conversationembedding WHERE message_id = ANY(%(ids)s)",
+    "DELETE FROM memory_message WHERE id = ANY(%(ids)s)",
+)
+_REMOVE_DIRECT = (
+    "DELETE FROM memory_conversationembedding"
+    " WHERE agent_id = %(agent)s AND message_id IS NULL AND created_at < %(before)s",
+    "DELETE FROM memory_recallevent"
+    " WHERE agent_id = %(agent)s AND reply_id IS NULL AND created_at < %(before)s",
+)
+# Who has nothing left with the agent is not known to it any more.
+_REMOVE_EMPTY = tuple(
+    f"DELETE FROM {table} AS known WHERE agent_id = %(agent)s AND user_id = ANY(%(users)s)"  # noqa: S608
+    " AND NOT EXISTS (SELECT FROM memory_message AS message"
+    " WHERE message.agent_id = known.agent_id AND message.user_id = known.user_id)"
+    for table in ("memory_scope", "memory_windowclear")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """What was removed of one agent's conversations."""
+
+    agent_id: UUID
+    days: int
+    messages: int
+    users: int
+
+
+def apply_all() -> int:
+    """Apply the rules of every tenant; how many messages were removed. Needs the owner's role."""
+    removed = 0
+    for tenant_id in list(Tenant.objects.values_list("id", flat=True)):
+        try:
+            with tenant_scope(tenant_id):
+                removed += sum(each.messages for each in apply_rules())
+        except Exception:
+            logger.exception("The retention of tenant %s could not be applied", tenant_id)
+            connection.close()
+    return removed
+
+
+def apply_rules() -> list[Removed]:
+    """Apply the rules of the tenant that we are in."""
+    now = timezone.now()
+    return [
+        removed
+        for agent_id, days in _days_by_agent().items()
+        if (removed := _remove_before(agent_id, days, now - timedelta(days=days))).messages
+    ]
+
+
+def _days_by_agent() -> dict[UUID, int]:
+    rules = dict(RetentionRule.objects.values_list("agent_id", "days"))
+    of_one = {agent_id: days for agent_id, days in rules.items() if agent_id is not None}
+    if None not in rules:
+        return of_one
+    agents = Message.objects.values_list("agent_id", flat=True).order_by().distinct()
+    return {**dict.fromkeys(agents, rules[None]), **of_one}
+
+
+def _remove_before(agent_id: UUID, days: int, before: datetime) -> Removed:
+    messages, users = 0, set()
+    for batch in _batches(agent_id, before):
+        messages += len(batch)
+        users |= {user_id for _, _, user_id in batch}
+    with transaction.atomic(), connection.cursor() as cursor:
+        for statement in _REMOVE_DIRECT:
+            cursor.execute(statement, {"agent": agent_id, "before": before})
+        for statement in _REMOVE_EMPTY:
+            cursor.execute(statement, {"agent": agent_id, "users": list(users)})
+        if messages:
+            record_access(
+                Action.DELETE,
+                "messages past their time",
+                by=RETENTION,
+                agent_id=agent_id,
+                days=days,
+                before=before.isoformat(timespec="seconds"),
+                messages=messages,
+                users=len(users),
+            )
+    for user_id in sorted(users):
+        _shorten_window(agent_id, user_id)
+    return Removed(agent_id, days, messages, len(users))
+
+
+def _batches(agent_id: UUID, before: datetime) -> Iterator[list[tuple[UUID, int, str]]]:
+    """Remove so many messages at a time, each time in a transaction; what was removed."""
+    while True:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(_OLD, {"agent": agent_id, "before": before, "limit": BATCH})
+            batch = cursor.fetchall()
+            if batch:
+                ids, numbers, users = zip(*batch, strict=True)
+                parameters = {
+                    "ids": list(ids),
+                    "numbers": list(numbers),
+                    "scopes": [scope_number(agent_id, user_id) for user_id in set(users)],
+                }
+                for statement in _REMOVE:
+                    cursor.execute(statement, parameters)
+        if not batch:
+            return
+        yield batch
+
+
+def _shorten_window(agent_id: UUID, user_id: str) -> None:
+    """Let the window hold what is left, if the cache has one."""
+    tenant_id = required_tenant_id()
+    with window_lock(
+        KonstructMessage(
+            id=agent_id, tenant_id=tenant_id, agent_id=agent_id, user_id=user_id,
+            thread_id="", channel="", content="",
+        )
+    ):  # fmt: skip
+        if window_store.read(memory_short_key(tenant_id, agent_id, escape_part(user_id)), 1):
+            short_term.rebuild_window(tenant_id, agent_id, user_id)

@@ -1,0 +1,111 @@
+"""Retention: what is past its time goes, whole; nothing goes without a rule."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from konstruct.audit.models import AccessEvent, RetentionRule
+from konstruct.orchestrator.models import Agent
+from konstruct.trust import jobs
+from konstruct.trust.erasure.retention import apply_all
+from konstruct.trust.ledger import verify
+from memory import outbox
+from memory.importing import ImportedTurn, import_turns
+from memory.models import Message, Scope
+from memory.short_term import get_recent_messages
+from tenants.context import tenant_scope
+from tenants.models import Tenant
+from tests import database
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def history(tenant_a: Tenant, agent: Agent) -> Callable[..., None]:
+    """Turns of a user from so many days ago."""
+
+    def history(user_id: str, *days: int) -> None:
+        now = datetime.now(UTC)
+        import_turns(
+            tenant_a.id,
+            [
+                ImportedTurn(
+                    f"{user_id} {number}", agent.id, user_id, "t", "user", f"Turn of day {day}.",
+                    now - timedelta(days=day),
+                )
+                for number, day in enumerate(days)
+            ],
+        )  # fmt: skip
+        outbox.drain(tenant_a.id)
+
+    return history
+
+
+def run(*arguments: str) -> None:
+    with database.as_owner():
+        call_command("retention", "--tenant", "tenant-a", *arguments)
+
+
+def test_what_is_older_goes_with_its_index_and_its_place_in_the_window(
+    tenant_a: Tenant, agent: Agent, history: Callable[..., None], talk: Callable[..., Message],
+    capsys: Any,
+) -> None:  # fmt: skip
+    history("maria", 50, 40, 3)
+    history("bob", 60)
+    talk("Today.", "maria")
+    assert len(get_recent_messages(tenant_a.id, agent.id, "maria")) == 5
+    capsys.readouterr()
+    run("--days", "30", "--apply")
+    assert capsys.readouterr().out == (
+        "removed 3 messages of 2 users with ada, older than 30 days\n"
+        "tenant-a: all others: 30 days\n"
+    )
+    window = get_recent_messages(tenant_a.id, agent.id, "maria")
+    assert [turn["content"] for turn in window][:2] == ["Turn of day 3.", "Today."]
+    assert get_recent_messages(tenant_a.id, agent.id, "bob") == []
+    assert verify(tenant_a.id, "a").findings == []
+    with tenant_scope(tenant_a.id):
+        assert list(Scope.objects.values_list("user_id", flat=True)) == ["maria"]
+        event = AccessEvent.objects.get()
+    assert (event.actor, event.agent_id, event.detail["messages"]) == ("retention", agent.id, 3)
+
+
+def test_an_agent_may_have_its_own_rule(
+    tenant_a: Tenant, agent: Agent, history: Callable[..., None], capsys: Any
+) -> None:
+    history("maria", 50, 5)
+    run("--days", "1")
+    run("--agent", "ada", "--days", "100")
+    with database.as_owner():
+        assert apply_all() == 0
+    run("--agent", "ada", "--off")
+    run("--days", "10")
+    with database.as_owner():
+        assert apply_all() == 1
+        assert apply_all() == 0
+    run("--off")
+    assert capsys.readouterr().out.endswith("tenant-a: conversations are kept for good\n")
+    with tenant_scope(tenant_a.id):
+        assert not RetentionRule.objects.exists()
+
+
+def test_without_a_rule_nothing_goes(tenant_a: Tenant, history: Callable[..., None]) -> None:
+    history("maria", 5000)
+    with database.as_owner():
+        assert apply_all() == 0
+
+
+@pytest.mark.parametrize("days", ["0", "-1", "x", "99999999"])
+def test_days_that_cannot_be_are_refused(tenant_a: Tenant, days: str) -> None:
+    with pytest.raises(CommandError, match="--days") as caught:
+        run("--days", days)
+    assert caught.value.returncode == 2
+
+
+def test_a_job_rests() -> None:
+    done: list[int] = []
+    job = jobs.at_most_every(3600, lambda: len(done) if done.append(1) else 7)
+    assert (job(), job(), len(done)) == (7, 0, 1)
