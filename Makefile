@@ -11,7 +11,7 @@ INSTALLED := .venv/.installed
 IN_TEST_HOME := KONSTRUCT_HOME="$(CURDIR)/.konstruct/test"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo run stop migrate test lint format
+.PHONY: help setup demo run stop migrate test pictures lint format
 
 help: ## what there is
 	@sed -n 's/^\([a-z]*\):.*## /\1|/p' Makefile | while IFS='|' read -r name text; do \
@@ -40,6 +40,10 @@ migrate: setup ## bring all schemas up to date
 
 test: lint ## all checks, then all tests with coverage
 	$(IN_TEST_HOME) $(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile --cov
+
+pictures: setup ## every page of the admin in a browser, into docs/images
+	mkdir -p docs/images
+	KONSTRUCT_PICTURES="$(CURDIR)/docs/images" $(IN_TEST_HOME) $(BIN)/python -m pytest tests/browser/test_pages.py
 
 lint: setup ## formatting, style, types, layers, migrations, system checks
 	$(BIN)/ruff format --check .

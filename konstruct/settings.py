@@ -112,6 +112,7 @@ MIDDLEWARE = [
     "corsheaders.middleware.CorsMiddleware",
     "django.middleware.gzip.GZipMiddleware",
     "konstruct.api.middleware.ProblemMiddleware",
+    "konstruct.admin.security.AdminSecurityMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "tenants.middleware.TenantMiddleware",
@@ -329,6 +330,10 @@ UNFOLD = {
     "SITE_TITLE": "Konstruct",
     "SITE_HEADER": "Konstruct",
     "SITE_SYMBOL": "neurology",
+    # A link back to what only leads here.
+    "SITE_URL": None,
+    # Unfold's own is too dark to be read on its dark pages.
+    "COLORS": {"primary": {"500": "oklch(72% .19 304)"}},
     "SHOW_HISTORY": True,
     "SHOW_VIEW_ON_SITE": False,
     "SITE_FAVICONS": [

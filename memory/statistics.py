@@ -1,7 +1,6 @@
 """A tenant's memory in numbers, for people: each takes the same time however much there is."""
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from uuid import UUID
@@ -125,10 +124,8 @@ def outbox() -> Outbox:
 
 def busiest(limit: int) -> tuple[list[tuple[UUID, int]], list[tuple[tuple[UUID, str], int]]]:
     """Agents, and users of agents, with the most of the latest messages; each with how many."""
-    latest: Sequence[tuple[UUID, str]] = Message.objects.order_by("-number").values_list(
-        "agent_id", "user_id"
-    )[:LATEST]
-    users = Counter(latest)
+    latest = Message.objects.order_by("-number").values_list("agent_id", "user_id")[:LATEST]
+    users: Counter[tuple[UUID, str]] = Counter(latest)
     agents: Counter[UUID] = Counter()
     for (agent_id, _), count in users.items():
         agents[agent_id] += count

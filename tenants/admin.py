@@ -28,6 +28,13 @@ class DomainInline(TabularInline):
     extra = 0
     min_num = 1
 
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """A table's heads are no labels to who cannot see them."""
+        field = super().formfield_for_dbfield(db_field, request, **kwargs)
+        if field is not None:
+            field.widget.attrs["aria-label"] = str(field.label)
+        return field
+
 
 class MigrationFilter(admin.SimpleListFilter):
     """Tenants whose schema is as this code wants it, and others."""

@@ -65,6 +65,7 @@ class Chart:
     first: date
     last: date
     most: int
+    legend: str = ""
 
 
 def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
@@ -99,19 +100,33 @@ def _figures() -> list[Figure]:
     waiting = PendingReply.objects.waiting().count()
     failed = PendingReply.objects.failed().count()
     return [
-        Figure("Messages", _shown(amounts["messages"]), reverse("admin:conversations")),
-        Figure("People", _shown(amounts["people"]), reverse("admin:people")),
+        Figure(
+            "Messages",
+            _shown(amounts["messages"]),
+            reverse("admin:conversations"),
+            "of users and agents",
+        ),
+        Figure("People", _shown(amounts["people"]), reverse("admin:people"), "whom agents know"),
         Figure(
             "Memories",
             _shown(amounts["pieces"]),
             _list("memory_conversationembedding"),
-            "embedded pieces of messages",
+            "embedded pieces",
         ),
-        Figure("Facts", _shown(amounts["facts"]), f"{_list('memory_memoryentry')}?state=now"),
+        Figure(
+            "Recalls", _shown(amounts["recalls"]), _list("memory_recallevent"), "one for each reply"
+        ),
+        Figure(
+            "Facts",
+            _shown(amounts["facts"]),
+            f"{_list('memory_memoryentry')}?state=now",
+            "that are so now",
+        ),
         Figure(
             "Replies to come",
             f"{waiting:,}",
             f"{pending}?state=waiting",
+            "in a moment",
         ),
         Figure(
             "Replies given up",
@@ -161,10 +176,13 @@ def _recalls_chart() -> Chart:
         days,
         reverse("admin:memory_recallevent_changelist"),
         lambda day: f"{day.count:,}, of which {day.found:,} found something",
+        legend="green: found something",
     )
 
 
-def _chart(title: str, summary: str, days: Sequence[Day], address: str, say: Any) -> Chart:
+def _chart(
+    title: str, summary: str, days: Sequence[Day], address: str, say: Any, legend: str = ""
+) -> Chart:
     most = max(day.count for day in days)
     step = CHART_WIDTH / len(days)
     bars = [
@@ -178,7 +196,7 @@ def _chart(title: str, summary: str, days: Sequence[Day], address: str, say: Any
         )
         for number, day in enumerate(days)
     ]
-    return Chart(title, summary, bars, days[0].day, days[-1].day, most)
+    return Chart(title, summary, bars, days[0].day, days[-1].day, most, legend)
 
 
 def _on(day: date) -> str:

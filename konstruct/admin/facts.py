@@ -134,7 +134,7 @@ def of_facts(rows: QuerySet[Any]) -> MemoryEntryQuerySet:
 
 
 class StateFilter(admin.SimpleListFilter):
-    """What is so now, unless something else is asked for."""
+    """What is so, what was, and old versions, which are shown only when they are asked for."""
 
     title = "state"
     parameter_name = "state"
@@ -148,7 +148,9 @@ class StateFilter(admin.SimpleListFilter):
         if self.value() == "ended":
             over = Q(valid_to__lte=Now()) | Q(expires_at__lte=Now())
             return of_facts(queryset).entries().filter(over)
-        return queryset.filter(version_of__isnull=False) if self.value() == "old" else queryset
+        if self.value() == "old":
+            return queryset.filter(version_of__isnull=False)
+        return of_facts(queryset).entries()
 
 
 class FactAgentFilter(admin.SimpleListFilter):

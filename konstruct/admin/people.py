@@ -61,7 +61,7 @@ def person(request: HttpRequest) -> HttpResponseBase:
     return tenant_site.render(
         request,
         "konstruct/person.html",
-        title=user_id,
+        title="Person",
         user_id=user_id,
         query=urlencode({"user": user_id}),
         known=[

@@ -5,6 +5,7 @@ from django.db import transaction
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
+from django.utils.dateparse import parse_datetime
 
 from konstruct.admin.access import note
 from konstruct.admin.choosing import Chosen
@@ -33,7 +34,10 @@ def window(request: HttpRequest) -> HttpResponseBase:
         "konstruct/window.html",
         title="What the agent sees now",
         chosen=chosen,
-        turns=get_recent_messages(tenant_id, agent_id, chosen.user_id),
+        turns=[
+            {**turn, "at": parse_datetime(turn.get("at", ""))}
+            for turn in get_recent_messages(tenant_id, agent_id, chosen.user_id)
+        ],
         clears=clears[:20],
         by_whom=by_whom[:20],
         may_clear=request.user.has_perm(CLEAR),

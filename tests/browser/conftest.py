@@ -1,0 +1,234 @@
+"""Fixtures of the browser's tests: a real Chromium, a real server, a tenant with a month behind it.
+
+Where no Chromium is installed they are left out, but under CI, where they must run.
+"""
+
+import os
+import random
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from django.contrib.auth.models import User
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+from konstruct import demo_conversations
+from konstruct.api.access import issue_key
+from konstruct.orchestrator import outbox, pipeline
+from konstruct.orchestrator.agents import create_agent
+from konstruct.orchestrator.exceptions import LLMRefused
+from konstruct.orchestrator.intake import Incoming, accept
+from konstruct.orchestrator.models import Agent
+from memory.facts import LongTermMemory
+from memory.models import MemoryEntry, Message, RecallEvent
+from memory.outbox import drain
+from memory.transcript import record_message
+from tenants import provisioning
+from tenants.context import tenant_scope
+from tenants.models import Tenant
+from tests import database
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+PASSWORD = "audit-what-it-remembers"
+USER = demo_conversations.USER
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave these tests out where there is no browser, unless somebody relies on them."""
+    ours = [item for item in items if item.path.is_relative_to(HERE)]
+    for item in ours:
+        item.add_marker(pytest.mark.browser)
+    if CHROMIUM is None and not os.environ.get("CI"):
+        items[:] = [item for item in items if item not in ours]
+        config.hook.pytest_deselected(items=ours)
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    """A browser, once for all tests of a module."""
+    with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
+        # Playwright runs an event loop in this thread; the tests are no coroutines for that.
+        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+        browser = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"]
+        )
+        yield browser
+        browser.close()
+
+
+@dataclass
+class Visitor:
+    """Somebody with a browser, and what their pages complained of."""
+
+    page: Page
+    url: str
+    complaints: list[str] = field(default_factory=list)
+
+    def open(self, path: str) -> Page:
+        """Go to a page of the site."""
+        answer = self.page.goto(self.url + path)
+        assert answer is not None
+        assert answer.status == 200, (path, answer.status)
+        return self.page
+
+    def log_in(self, username: str) -> None:
+        """Log in as people do."""
+        self.open("/admin/login/")
+        self.page.get_by_label("Username").fill(username)
+        self.page.get_by_label("Password").fill(PASSWORD)
+        self.page.get_by_role("button", name="Log in").click()
+        self.page.wait_for_url(f"{self.url}/admin/")
+
+
+@pytest.fixture
+def visit(chromium: Browser, live_server: Any) -> Iterator[Callable[..., Visitor]]:
+    """Open a browser at a host: ``visit("aurora.localhost")``; it notes whatever goes wrong."""
+    contexts: list[BrowserContext] = []
+    visitors: list[Visitor] = []
+
+    def open_at(host: str, **options: Any) -> Visitor:
+        context = chromium.new_context(**{"viewport": {"width": 1440, "height": 900}, **options})
+        contexts.append(context)
+        page = context.new_page()
+        port = urlsplit(live_server.url).port
+        visitor = Visitor(page, f"http://{host}:{port}")
+        visitors.append(visitor)
+        page.on(
+            "console",
+            lambda said: visitor.complaints.append(said.text) if said.type == "error" else None,
+        )
+        page.on("pageerror", lambda error: visitor.complaints.append(str(error)))
+        page.on(
+            "request",
+            lambda asked: (
+                visitor.complaints.append(f"it asked for {asked.url}")
+                if urlsplit(asked.url).netloc != f"{host}:{port}" and asked.url.startswith("http")
+                else None
+            ),
+        )
+        return visitor
+
+    yield open_at
+    for context in contexts:
+        context.close()
+    assert [visitor.complaints for visitor in visitors if visitor.complaints] == []
+
+
+@dataclass(frozen=True)
+class Aurora:
+    """The demo's tenant, a month after it began."""
+
+    tenant: Tenant
+    agent: Agent
+    failed: Message
+    reply: Message
+    memory: Message
+    fact: Any
+
+    @property
+    def host(self) -> str:
+        """Where its admin is."""
+        return f"{self.tenant.slug}.localhost"
+
+
+@pytest.fixture
+def aurora(transactional_db: None) -> Aurora:
+    """A tenant that was talked to for a month, through the pipeline itself."""
+    with database.as_owner():  # after the test all tenants but the standing ones are deleted
+        provisioning.create_tenant(slug="aurora", name="Aurora Travel")
+    tenant = Tenant.objects.get(slug="aurora")
+    agent = create_agent(
+        tenant_id=tenant.id,
+        name="Iris",
+        system_prompt="You are Iris, the assistant of Aurora Travel.",
+    )
+    create_agent(tenant_id=tenant.id, name="Otto", system_prompt="You are Otto, who books trains.")
+    with tenant_scope(tenant.id):
+        User.objects.create_superuser("admin", password=PASSWORD)
+        issue_key(tenant_id=tenant.id, name="website")
+        _a_month_of_small_talk(tenant, agent)
+        said = demo_conversations.AURORA
+        for text in said.said[:10]:
+            _say(tenant, agent, text)
+        drain(tenant.id)
+        asked = [_say(tenant, agent, question.text) for question in said.questions[:2]]
+        drain(tenant.id)
+        _say(tenant, agent, "שלום, אני רוצה להזמין טיול <script>alert(1)</script>", user="noa")
+        failed = _say(tenant, agent, "Could you also book the lighthouse tour?", answered=False)
+        outbox.give_back(failed.id, LLMRefused("The language model answered 400: no such model."))
+        reply = Message.objects.get(in_reply_to=asked[0])
+        memory = Message.objects.get(content__contains="allergic to shellfish", role="user")
+        fact = _know(tenant, agent, "Sam is allergic to shellfish.")
+        _know(tenant, agent, "Sam has an allergy to shellfish.")
+    LongTermMemory().update(fact, tenant.id, content="Sam is allergic to shellfish and to nuts.")
+    return Aurora(tenant, agent, failed, reply, memory, fact)
+
+
+def _say(
+    tenant: Tenant, agent: Agent, text: str, *, answered: bool = True, user: str = USER
+) -> Message:
+    """Send a message as a program does, and have it answered at once."""
+    message, _ = accept(
+        Incoming(
+            agent_id=agent.id,
+            user_id=user,
+            thread_id="desk",
+            channel="rest",
+            content=text,
+            name=user.title(),
+        ),
+        tenant_id=tenant.id,
+    )
+    if answered:
+        pipeline.handle(tenant_id=tenant.id, message_id=message.id)
+    return message
+
+
+def _know(tenant: Tenant, agent: Agent, content: str) -> Any:
+    return LongTermMemory().store(
+        MemoryEntry(
+            tenant_id=tenant.id,
+            agent_id=agent.id,
+            user_id=USER,
+            content=content,
+            metadata={"topic": "health"},
+        )
+    )
+
+
+def _a_month_of_small_talk(tenant: Tenant, agent: Agent) -> None:
+    """Imported turns and recalls of earlier days, for the charts."""
+    dice = random.Random(7)
+    now = datetime.now(UTC)
+    for days_ago in range(29, 0, -1):
+        then = now - timedelta(days=days_ago)
+        weekend = then.weekday() > 4
+        for number in range(dice.randint(0, 1) if weekend else dice.randint(1, 3)):
+            record_message(
+                tenant_id=tenant.id,
+                agent_id=agent.id,
+                user_id=dice.choice(("sam", "lea", "tom", "ines")),
+                thread_id=f"desk-{days_ago}",
+                channel="import",
+                role="user",
+                content=f"Note {number} of {then:%A}: a group of {dice.randint(4, 60)} to Bruges.",
+                created_at=then,
+            )
+            RecallEvent.objects.create(
+                agent_id=agent.id,
+                user_id="lea",
+                query="Bruges?",
+                hits=[],
+                cut=[],
+                injected=[],
+                abstained=dice.random() < 0.3,
+                embedding_model="all-MiniLM-L6-v2",
+                milliseconds=4.0,
+                created_at=then,
+            )

@@ -1,0 +1,99 @@
+"""Every page in a real browser, wide and narrow, light and dark: whole, quiet, and open to all.
+
+`make pictures` keeps what it sees in docs/images/.
+"""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from django.contrib.auth.models import User
+
+from tests.browser.conftest import PASSWORD, USER, Aurora, Visitor
+
+QUESTION = "Which food allergy do I have?"
+SIZES = {"wide": {"width": 1440, "height": 900}, "narrow": {"width": 390, "height": 844}}
+
+
+def pages_of(aurora: Aurora) -> dict[str, str]:
+    """The pages of a tenant's admin, by the names of their pictures."""
+    whose = f"agent={aurora.agent.pk}&user={USER}"
+    return {
+        "dashboard": "/admin/",
+        "conversations": "/admin/conversations/",
+        "conversation": f"/admin/conversations/{aurora.reply.pk}/?why={aurora.reply.pk}",
+        "memories": f"/admin/memories/?{whose}&q={QUESTION}",
+        "neighbours": f"/admin/memories/{aurora.memory.pk}/",
+        "window": f"/admin/window/?{whose}",
+        "clear-window": f"/admin/window/clear/?{whose}",
+        "facts": "/admin/memory/memoryentry/",
+        "fact": f"/admin/memory/memoryentry/{aurora.fact}/change/",
+        "fact-history": f"/admin/memory/memoryentry/{aurora.fact}/history/",
+        "fact-merge": f"/admin/facts/{aurora.fact}/merge/",
+        "agents": "/admin/orchestrator/agent/",
+        "agent": f"/admin/orchestrator/agent/{aurora.agent.pk}/change/",
+        "try-agent": f"/admin/agents/{aurora.agent.pk}/try/",
+        "people": "/admin/people/",
+        "person": f"/admin/people/person/?user={USER}",
+        "erase-person": f"/admin/people/person/erase/?user={USER}",
+        "replies": "/admin/orchestrator/pendingreply/",
+        "access-log": "/admin/audit/accessevent/",
+        "messages": "/admin/memory/message/",
+        "api-keys": "/admin/api/apikey/",
+    }
+
+
+def looks() -> list[tuple[str, str]]:
+    """Sizes and schemes: two that differ in both, or all of them for the pictures."""
+    if os.environ.get("KONSTRUCT_PICTURES"):
+        return [(size, scheme) for size in SIZES for scheme in ("light", "dark")]
+    return [("wide", "light"), ("narrow", "dark")]
+
+
+def look(visitor: Visitor, name: str, path: str, folder: Path, size: str, scheme: str) -> None:
+    """Open a page, look at it, and let axe look at it."""
+    page = visitor.open(path)
+    # Alpine has shown what it shows.
+    page.wait_for_function("!document.querySelector('[x-cloak]')")
+    picture = folder / f"{name}-{size}-{scheme}.png"
+    page.screenshot(path=picture, animations="disabled")
+    assert picture.stat().st_size > 5_000
+    too_wide = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+    assert (name, size, too_wide) == (name, size, 0)
+    found = Axe().run(page).response["violations"]
+    serious = [
+        (rule["id"], node["html"][:200])
+        for rule in found
+        if rule["impact"] in ("serious", "critical")
+        for node in rule["nodes"]
+    ]
+    assert (name, size, scheme, serious) == (name, size, scheme, [])
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where the pictures go."""
+    kept = os.environ.get("KONSTRUCT_PICTURES")
+    return Path(kept) if kept else tmp_path
+
+
+def test_every_page_is_whole_and_open_to_all(
+    aurora: Aurora, visit: Callable[..., Visitor], folder: Path
+) -> None:
+    User.objects.create_superuser("olga", password=PASSWORD)
+    operators = {
+        "tenants": "/admin/tenants/tenant/",
+        "tenant": f"/admin/tenants/tenant/{aurora.tenant.id}/change/",
+    }
+    for size, scheme in looks():
+        admin = visit(aurora.host, viewport=SIZES[size], color_scheme=scheme)
+        look(admin, "login", "/admin/login/", folder, size, scheme)
+        admin.log_in("admin")
+        for name, path in pages_of(aurora).items():
+            look(admin, name, path, folder, size, scheme)
+        operator = visit("localhost", viewport=SIZES[size], color_scheme=scheme)
+        operator.log_in("olga")
+        for name, path in operators.items():
+            look(operator, name, path, folder, size, scheme)

@@ -1,0 +1,112 @@
+"""A tenant's admin at work, in a real browser: each thing that the product promises, once."""
+
+from collections.abc import Callable
+
+from playwright.sync_api import expect
+
+from konstruct.audit.models import AccessEvent, ErasureRequest
+from konstruct.orchestrator import pipeline
+from memory.models import Message
+from memory.short_term import get_recent_messages
+from tenants.context import tenant_scope
+from tests.browser.conftest import USER, Aurora, Visitor
+
+WINDOW = "The window is empty. Long-term memory stays."
+
+
+def test_an_admin_audits_what_an_agent_remembers(
+    aurora: Aurora, visit: Callable[..., Visitor]
+) -> None:
+    admin = visit(aurora.host)
+    admin.log_in("admin")
+    page = admin.page
+    expect(page.get_by_role("heading", name="Dashboard")).to_be_visible()
+    expect(page.get_by_role("link", name="Replies given up 1")).to_be_visible()
+
+    # A memory is found by meaning, and leads to where it was said.
+    page.locator('#nav-sidebar-apps a[href="/admin/memories/"]').click()
+    page.get_by_label("Agent").select_option("Iris")
+    page.get_by_label("User").fill(USER)
+    page.get_by_label("Question").fill("Which food allergy do I have?")
+    page.get_by_role("button", name="Recall").click()
+    found = page.get_by_role("region", name="Recalled").get_by_role("article")
+    memory = found.filter(has_text="I am allergic to shellfish").first
+    memory.get_by_text("Score").click()
+    expect(memory.get_by_text("meaning", exact=True)).to_be_visible()
+    memory.get_by_role("link", name="in its conversation").click()
+    expect(page.get_by_text("Please never book me a seafood restaurant.").first).to_be_visible()
+
+    # A reply says why it was said.
+    admin.open(f"/admin/conversations/{aurora.reply.pk}/")
+    page.locator(f"#m{aurora.reply.pk}").get_by_role("link", name="Why?").click()
+    why = page.get_by_role("complementary", name="Why it was said")
+    expect(why.get_by_text("What am I allergic to?").first).to_be_visible()
+    expect(why.get_by_text("The prompt, as it was sent")).to_be_visible()
+    expect(why.get_by_text("What it remembers")).to_be_visible()
+
+    # A failed message says what was wrong, and is tried again.
+    failed = page.locator(f"#m{aurora.failed.pk}")
+    expect(failed.get_by_text("no such model")).to_be_visible()
+    failed.get_by_role("button", name="Try again to answer").click()
+    expect(page.get_by_text("The message will be answered in a moment.")).to_be_visible()
+    pipeline.handle(tenant_id=aurora.tenant.id, message_id=aurora.failed.pk)  # as the worker does
+    page.reload()
+    expect(failed.get_by_text("answered", exact=True)).to_be_visible()
+
+    # The window is emptied, once that is confirmed.
+    page.get_by_role("link", name="What the agent sees now").click()
+    page.get_by_role("link", name="Empty this window").click()
+    page.get_by_role("button", name="Yes, empty the window").click()
+    expect(page.get_by_text(WINDOW)).to_be_visible()
+    assert get_recent_messages(aurora.tenant.id, aurora.agent.pk, USER) == []
+
+    # A fact is edited, and what was known before stays.
+    admin.open(f"/admin/memory/memoryentry/{aurora.fact}/change/")
+    page.get_by_role("textbox", name="Content").fill("Sam is allergic to shellfish and to walnuts.")
+    page.get_by_role("button", name="Save", exact=True).click()
+    admin.open(f"/admin/memory/memoryentry/{aurora.fact}/history/")
+    expect(page.locator("del").first).to_have_text("nuts")
+    expect(page.locator("ins").first).to_have_text("walnuts")
+
+    # The person can be asked to be forgotten, by somebody who means it.
+    admin.open(f"/admin/people/person/?user={USER}")
+    page.get_by_role("link", name="Request erasure").click()
+    page.get_by_label("Why, or on whose word").fill("Sam asked for it.")
+    page.get_by_label("The user’s id").fill(USER)
+    page.get_by_role("button", name="Request erasure").click()
+    expect(page.get_by_text("erasure requested", exact=True)).to_be_visible()
+
+    with tenant_scope(aurora.tenant.id):
+        done = set(AccessEvent.objects.values_list("action", flat=True))
+        assert ErasureRequest.objects.get().user_id == USER
+        assert Message.objects.filter(in_reply_to=aurora.failed).exists()
+    assert {"view", "search", "retry", "clear", "edit", "erase"} <= done
+
+
+def test_what_users_said_does_nothing_in_the_page(
+    aurora: Aurora, visit: Callable[..., Visitor]
+) -> None:
+    admin = visit(aurora.host)
+    admin.log_in("admin")
+    admin.page.on("dialog", lambda dialog: admin.complaints.append(dialog.message))
+    for path in ("/admin/conversations/?user=noa", "/admin/people/person/?user=noa"):
+        admin.open(path)
+        admin.page.locator('.k a[href^="/admin/conversations/"]').last.click()
+        bubble = admin.page.locator(".k-bubble").first
+        expect(bubble).to_contain_text("<script>alert(1)</script>")
+        assert bubble.evaluate("element => getComputedStyle(element).direction") == "rtl"
+
+
+def test_all_of_it_can_be_reached_by_keyboard(
+    aurora: Aurora, visit: Callable[..., Visitor]
+) -> None:
+    admin = visit(aurora.host)
+    admin.log_in("admin")
+    page = admin.open("/admin/conversations/")
+    reached = set()
+    for _ in range(80):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate("document.activeElement.getAttribute('href') || ''"))
+    conversations = {link.get_attribute("href") or "" for link in page.locator("table a").all()}
+    assert conversations
+    assert conversations <= reached
