@@ -54,6 +54,10 @@ class MemoryEntryQuerySet(models.QuerySet):
         """Facts that belong to no user."""
         return self.filter(user_id__isnull=True)
 
+    def about_somebody(self) -> Self:
+        """Facts that belong to a user."""
+        return self.filter(user_id__isnull=False)
+
     def with_metadata(self, filters: Mapping[str, Any]) -> Self:
         """Whose metadata fulfils the filters: see `memory.fact_filters`."""
         found = self

@@ -171,6 +171,7 @@ class LongTermMemory:
         agent_id: UUID | str | None = None,
         *,
         user_id: str | None = None,
+        shared: bool = True,
         shared_only: bool = False,
         filters: Mapping[str, Any] | None = None,
         at: datetime | None = None,
@@ -184,6 +185,7 @@ class LongTermMemory:
             limit: how many at most.
             agent_id: only what this agent knows: its own facts and those of no agent.
             user_id: only what concerns this user: facts about them and about nobody.
+            shared: False leaves out the facts about nobody.
             shared_only: only facts about nobody; for a prompt whose user is not known.
             filters: what the metadata must be, see `memory.fact_filters`.
             at: what was so at that moment, in the words of that time; left out: what is so now.
@@ -202,6 +204,7 @@ class LongTermMemory:
                 entered,
                 agent_id=agent_id,
                 user_id=user_id,
+                shared=shared,
                 shared_only=shared_only,
                 filters=filters,
                 at=at,
@@ -262,6 +265,7 @@ def selected(
     *,
     agent_id: UUID | str | None = None,
     user_id: str | None = None,
+    shared: bool = True,
     shared_only: bool = False,
     filters: Mapping[str, Any] | None = None,
     at: datetime | None = None,
@@ -278,6 +282,8 @@ def selected(
         rows = rows.about_nobody()
     elif user_id is not None:
         rows = rows.about(id_argument("user_id", user_id))
+    if not shared:
+        rows = rows.about_somebody()
     return rows.with_metadata(filters) if filters else rows
 
 

@@ -203,12 +203,11 @@ class CompileView(ApiView):
         body = CompileSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         fields = body.validated_data
+        if self.caller.user_id is not None:
+            raise PermissionDenied("What an agent is told is not for a user's key to read.")
         if self.caller.is_bound and "thread_id" in fields:
             raise PermissionDenied("Threads of graphs are the whole tenant's; send `messages`.")
         agent = self.caller.agent(fields["agent"])
-        user_id = self.caller.user_id
-        if "user_id" in fields:
-            user_id = self.caller.user(fields["user_id"])
         tenant_id, tier = required_tenant_id(), fields.get("model_tier", agent.model_tier)
         sessions = SessionStore(tenant_id) if "thread_id" in fields else None
         manager = ContextManager(sessions, fact_floor=FACT_FLOOR)
@@ -218,7 +217,7 @@ class CompileView(ApiView):
             fields["task"],
             tier,
             agent_id=agent.id,
-            user_id=user_id,
+            user_id=fields.get("user_id"),
             session_messages=fields.get("messages"),
             policy=recall_policy(agent),
         )

@@ -170,6 +170,7 @@ class FactsView(ApiView):
             required_tenant_id(),
             agent_id=_agent_id(self.caller, query),
             user_id=_user_id(self.caller, query),
+            shared=self.caller.user_id is None,
             filters=query.get("filters"),
             at=query.get("at"),
         )
@@ -206,6 +207,7 @@ class FactSearchView(ApiView):
             fields["limit"],
             _agent_id(self.caller, fields),
             user_id=_user_id(self.caller, fields),
+            shared=self.caller.user_id is None,
             shared_only=fields["shared_only"],
             filters=fields.get("filters"),
             at=fields.get("at"),
@@ -321,12 +323,16 @@ def _facts() -> MemoryEntryQuerySet:
 
 
 def _visible(caller: Caller) -> MemoryEntryQuerySet:
-    """The facts and versions that the caller may see: theirs, and those that belong to nobody."""
+    """The facts and versions that the caller may see.
+
+    To an agent's key, what the agent knows; to a user's, what is known of them: what agents are
+    told of the tenant's affairs is not every user's to read.
+    """
     facts = _facts()
     if caller.agent_id is not None:
         facts = facts.known_to(caller.agent_id)
     if caller.user_id is not None:
-        facts = facts.about(caller.user_id)
+        facts = facts.filter(user_id=caller.user_id)
     return facts
 
 

@@ -398,6 +398,19 @@ def test_an_update_keeps_the_id_and_the_old_version(tenant_a: Tenant) -> None:
     )
 
 
+def test_facts_about_nobody_can_be_left_out(tenant_a: Tenant) -> None:
+    for user_id in (None, "ann", "bob"):
+        store(tenant_a, f"tea of {user_id}", user_id=user_id)
+
+    def found(**narrowed: Any) -> set[str]:
+        return set(contents(MEMORY.search(tenant_a.id, "tea", **narrowed)))
+
+    assert found(user_id="ann") == {"tea of None", "tea of ann"}
+    assert found(user_id="ann", shared=False) == {"tea of ann"}
+    assert found(shared=False) == {"tea of ann", "tea of bob"}
+    assert found(shared=False, shared_only=True) == set()
+
+
 def test_a_fact_can_be_ended_after_the_event(tenant_a: Tenant) -> None:
     since = timezone.now() - timedelta(days=10)
     ended = timezone.now() - timedelta(days=3)

@@ -155,16 +155,26 @@ def test_agents_and_users_of_one_tenant_are_kept_apart(program_a: Program) -> No
         assert (context["context"], context["messages"]) == ("", [])
 
 
-def test_a_bound_key_compiles_for_its_own_alone(program_a: Program) -> None:
+def test_an_agents_key_compiles_for_it_alone_and_a_users_not_at_all(program_a: Program) -> None:
+    """A user's could read the agent's prompt, and what the agent is told of others' affairs."""
+    create_agent(tenant_id=program_a.tenant.id, name="bo")
     keep(program_a, "Maria is allergic to penicillin.", user_id="maria")
-    keep(program_a, "Theo is allergic to milk.", user_id="theo")
-    _, key = issue_key(tenant_id=program_a.tenant.id, name="bound", user_id="maria")
-    bound = Program(program_a.tenant, program_a.agent, str(key))
-    context = bound.post(COMPILE, {"agent": "ada", "task": "Who is allergic?"}).json()
-    assert context["context"] == "- Fact: Maria is allergic to penicillin."
-    for fields in ({"user_id": "theo"}, {"thread_id": "thread"}):
-        response = bound.post(COMPILE, {"agent": "ada", "task": "Who is allergic?", **fields})
-        assert response.status_code == 403
+
+    def ask(binding: dict[str, Any], **fields: Any) -> Any:
+        _, key = issue_key(tenant_id=program_a.tenant.id, name="bound", **binding)
+        bound = Program(program_a.tenant, program_a.agent, str(key))
+        body = {"agent": "ada", "user_id": "maria", "task": "Who is allergic?", **fields}
+        return bound.post(COMPILE, body)
+
+    of_ada = {"agent_id": program_a.agent.id}
+    assert ask(of_ada).json()["context"] == "- Fact: Maria is allergic to penicillin."
+    assert ask(of_ada, agent="bo").status_code == 422
+    assert ask(of_ada, thread_id="thread").status_code == 403
+    for binding in ({"user_id": "maria"}, {**of_ada, "user_id": "maria"}):
+        for fields in ({}, {"system_prompt": ""}, {"user_id": "theo"}):
+            refused = ask(binding, **fields)
+            assert refused.status_code == 403
+            assert b"penicillin" not in refused.content
 
 
 @pytest.mark.parametrize(

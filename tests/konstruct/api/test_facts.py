@@ -507,24 +507,21 @@ def bound(program: Program, **binding: Any) -> Program:
     return Program(program.tenant, program.agent, str(key))
 
 
-def test_a_bound_key_sees_its_own_and_shared_facts_and_changes_its_own(
-    program_a: Program, bo: Agent
-) -> None:
-    shared = program_a.post(FACTS, {"content": "Everybody knows of tea."}).json()
+def test_a_users_key_sees_and_changes_the_facts_about_them(program_a: Program, bo: Agent) -> None:
     mine = keep(program_a, "Maria likes tea.", user_id="maria")
     others = [
+        program_a.post(FACTS, {"content": "Everybody knows of tea."}).json(),
         keep(program_a, "Theo likes tea.", user_id="theo"),
         keep(program_a, "Bo says that Maria likes tea.", agent="bo", user_id="maria"),
     ]
     ours = bound(program_a, agent_id=program_a.agent.id, user_id="maria")
 
-    assert listed(ours) == ["Maria likes tea.", "Everybody knows of tea."]
-    assert sorted(found(ours, "tea")) == ["Everybody knows of tea.", "Maria likes tea."]
+    assert listed(ours) == listed(ours, user_id="maria") == ["Maria likes tea."]
+    assert found(ours, "tea") == found(ours, "tea", agent="ada") == ["Maria likes tea."]
+    assert found(ours, "tea", shared_only=True) == []
     for fact in others:
         assert ours.get(path_of(fact)).status_code == 404
         assert ours.get(path_of(fact, "history/")).status_code == 404
-    assert ours.get(path_of(shared)).status_code == 200
-    for fact in (shared, *others):
         assert change(ours, fact, content="Stolen.").status_code == 404
         assert ours.request("DELETE", path_of(fact)).status_code == 404
     assert ours.get(f"{FACTS}?user_id=theo").status_code == 403
@@ -541,6 +538,31 @@ def test_a_bound_key_sees_its_own_and_shared_facts_and_changes_its_own(
         "Maria loves tea.",
         "Theo likes tea.",
     ]
+
+
+def test_an_agents_key_sees_what_the_agent_knows_and_changes_its_own(
+    program_a: Program, bo: Agent
+) -> None:
+    shared = program_a.post(FACTS, {"content": "Everybody knows of tea."}).json()
+    own = keep(program_a, "Maria likes tea.", user_id="maria")
+    others = keep(program_a, "Bo knows of tea.", agent="bo")
+    adas = bound(program_a, agent_id=program_a.agent.id)
+
+    assert listed(adas) == ["Maria likes tea.", "Everybody knows of tea."]
+    assert sorted(found(adas, "tea")) == ["Everybody knows of tea.", "Maria likes tea."]
+    assert found(adas, "tea", shared_only=True) == ["Everybody knows of tea."]
+    assert [adas.get(path_of(fact)).status_code for fact in (shared, own, others)] == [
+        200,
+        200,
+        404,
+    ]
+    for fact in (shared, others):
+        assert change(adas, fact, content="Stolen.").status_code == 404
+        assert adas.request("DELETE", path_of(fact)).status_code == 404
+    assert adas.post(FACTS, {"agent": "bo", "content": "Smuggled."}).status_code == 422
+    assert adas.post(FACTS, {"content": "Theo likes tea."}).json()["agent"] == "ada"
+    assert change(adas, own, content="Maria loves tea.").status_code == 200
+    assert stored(program_a) == 5
 
 
 def test_a_reading_key_searches_and_changes_nothing(program_a: Program) -> None:
