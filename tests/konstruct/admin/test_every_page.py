@@ -12,8 +12,12 @@ from django.test import Client
 from django.urls import reverse
 
 from konstruct import urls, urls_public
+from konstruct.audit.access_log import Actor
+from konstruct.audit.erasure_requests import request_erasure
+from konstruct.audit.models import AccessEvent, ActorKind, ErasureRequest
 from memory.models import (
     ConversationEmbedding,
+    MemoryEntry,
     Message,
     RecallEvent,
     Scope,
@@ -25,7 +29,10 @@ from tenants.sites import operator_site, tenant_site
 from tests.konstruct.conftest import Program
 
 # Tables that konstruct_app may only add to.
-APPEND_ONLY = {Message, ConversationEmbedding, RecallEvent, Scope, WindowClear}
+APPEND_ONLY = {
+    *(Message, ConversationEmbedding, RecallEvent, Scope, WindowClear),
+    *(AccessEvent, ErasureRequest),
+}
 ODD_QUERIES = (
     "?q=lisbon",
     "?q=%00",
@@ -103,10 +110,40 @@ def open_everything(site: Any, client: Client, tenant: Tenant | None) -> dict[st
     return seen
 
 
+def own_addresses(program: Program) -> Iterator[str]:
+    """The pages that are not a model's, with addresses that name something, nothing or nonsense."""
+    with tenant_scope(program.tenant.id):
+        messages = list(Message.objects.values_list("pk", flat=True))
+        fact = MemoryEntry.objects.entries().get().pk
+    keys = [*messages, *ODD_KEYS[2:3]]
+    for key in keys:
+        yield from (
+            f"/admin/conversations/{key}/{query}" for query in ("", "?why=x", f"?why={key}")
+        )
+        yield f"/admin/memories/{key}/"
+    for key in (program.agent.pk, *ODD_KEYS[2:3]):
+        yield f"/admin/agents/{key}/try/"
+    for query in ("", "?with=x", f"?with={fact}"):
+        yield f"/admin/facts/{fact}/merge/{query}"
+    yield f"/admin/facts/{ODD_KEYS[2]}/merge/"
+    odd = ("", "?user=maria", "?user=%00", "?agent=x&user=y", "?user=" + "x" * 5000)
+    whose = f"?agent={program.agent.pk}&user="
+    pages = ("conversations/", "memories/", "people/", "people/person/", "window/", "window/clear/")
+    pages += ("people/person/erase/", "people/person/export/")
+    for name, query in product(pages, (*odd, f"{whose}maria", f"{whose}eve", f"{whose}%00")):
+        yield f"/admin/{name}{query}"
+    for q in ("sister", "%00", "%25_", "x" * 9000, "<script>", "?" * 50):
+        yield f"/admin/memories/{whose}maria&q={q}"
+        yield f"/admin/people/?q={q}"
+    for before in ("0", "5", "-1", "x", "9" * 30):
+        yield f"/admin/conversations/?before={before}"
+
+
 def test_every_page_of_a_tenants_site_opens(
     furnished_a: Program, browser: Callable[..., Client]
 ) -> None:
     seen = open_everything(tenant_site, browser(furnished_a.tenant), furnished_a.tenant)
+    seen |= statuses(browser(furnished_a.tenant), own_addresses(furnished_a))
     assert {address: status for address, status in seen.items() if status >= 500} == {}
     assert set(seen.values()) <= {200, 302, 403, 404}
     assert seen["/admin/orchestrator/pendingreply/"] == 200
@@ -139,6 +176,7 @@ def test_an_append_only_row_is_changed_by_no_address_form_action_or_inline(
 ) -> None:
     client = browser(furnished_a.tenant)
     with tenant_scope(furnished_a.tenant.id):
+        request_erasure("bob", by=Actor(ActorKind.PERSON, "1", "eva"))
         before = list(model._default_manager.order_by("pk").values())
     assert before
     keys = [str(row[model._meta.pk.attname]) for row in before]

@@ -1,0 +1,111 @@
+"""What each page of a tenant's admin may ask of Postgres: the same however much there is."""
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from memory.facts import LongTermMemory
+from memory.long_term import store_embedding
+from memory.models import MemoryEntry, Message
+from memory.short_term import clear_window
+from tenants.context import tenant_scope
+from tenants.sites import tenant_site
+from tests.konstruct.conftest import Program
+
+# Queries of a GET: session, user and permissions, the tenant's host, the access log, and its own.
+# Pages that only take POST, or only redirect, are not here.
+PAGES = {
+    "conversations": ("conversations/", 12),
+    "conversation": ("conversations/{message}/", 16),
+    "memories": ("memories/?agent={agent}&user=maria&q=sister", 14),
+    "neighbours": ("memories/{message}/", 14),
+    "window": ("window/?agent={agent}&user=maria", 12),
+    "clear_window": ("window/clear/?agent={agent}&user=maria", 8),
+    "people": ("people/", 8),
+    "person": ("people/person/?user=maria", 26),
+    "erase_person": ("people/person/erase/?user=maria", 9),
+    "merge_facts": ("facts/{fact}/merge/", 14),
+    "try_agent": ("agents/{agent}/try/", 7),
+}
+WITHOUT_A_GET = {"retry_reply", "export_person"}
+DASHBOARD = 20
+LIST = 14
+ROW = 17
+
+
+def cost(client: Client, address: str) -> int:
+    with CaptureQueriesContext(connection) as queries:
+        assert client.get(f"/admin/{address}").status_code == 200
+    return len(queries)
+
+
+def more(program: Program, say: Callable[..., Message]) -> None:
+    """Much more of everything that pages list."""
+    tenant_id, agent_id = program.tenant.id, program.agent.id
+    for number in range(60):
+        user = f"u{number}"
+        say(program, f"Number {number}?", answered=False, user_id=user, thread_id=f"t{number}")
+        clear_window(tenant_id, agent_id, user)
+        store_embedding(tenant_id, agent_id, user, str(number), "user", [1.0] * 384)
+        LongTermMemory().store(
+            MemoryEntry(
+                tenant_id=tenant_id,
+                agent_id=agent_id,
+                user_id="maria",
+                content=f"Fact {number}",
+                embedding=[1.0] * 383 + [float(number)],
+            )
+        )
+
+
+@pytest.fixture
+def known(furnished_a: Program) -> dict[str, Any]:
+    """What addresses name."""
+    with tenant_scope(furnished_a.tenant.id):
+        reply = Message.objects.filter(in_reply_to__isnull=False).earliest("number")
+        fact: UUID = MemoryEntry.objects.entries().get().pk
+    return {"agent": furnished_a.agent.pk, "message": reply.pk, "fact": fact}
+
+
+def test_every_page_has_a_budget() -> None:
+    assert {*PAGES, *WITHOUT_A_GET} == set(tenant_site.pages)
+
+
+def test_pages_stay_within_their_budgets_however_much_there_is(
+    furnished_a: Program,
+    known: dict[str, Any],
+    browser: Callable[..., Client],
+    say: Callable[..., Message],
+) -> None:
+    client = browser(furnished_a.tenant)
+    budgets = {address.format(**known): budget for address, budget in PAGES.values()}
+    budgets[""] = DASHBOARD
+    lists = [
+        f"{model._meta.app_label}/{model._meta.model_name}/" for model in tenant_site._registry
+    ]
+    budgets |= dict.fromkeys(lists, LIST)
+    few = {address: cost(client, address) for address in budgets}
+    more(furnished_a, say)
+    many = {address: cost(client, address) for address in budgets}
+    over = {address: many[address] for address in budgets if many[address] > budgets[address]}
+    assert over == {}
+    assert {address: (few[address], many[address]) for address in budgets} == {
+        address: (few[address], few[address]) for address in budgets
+    }
+
+
+def test_the_page_of_a_row_stays_within_its_budget(
+    furnished_a: Program, browser: Callable[..., Client]
+) -> None:
+    client = browser(furnished_a.tenant)
+    for model in tenant_site._registry:
+        with tenant_scope(furnished_a.tenant.id):
+            key = model._default_manager.values_list("pk", flat=True).first()
+        if key is not None:
+            address = f"{model._meta.app_label}/{model._meta.model_name}/{key}/change/"
+            assert cost(client, address) <= ROW, address
