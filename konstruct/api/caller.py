@@ -26,7 +26,7 @@ PERMISSIONS = {
 
 
 class OutsideOfKey(KonstructError):
-    """The key is bound to one user, and the request is about another."""
+    """The key is bound to one user, and the request is about another, or not the user's."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +77,16 @@ class Caller:
                 f"This key is bound to the user {self.user_id!r}, and this is about another."
             )
         return user_id
+
+    def require_prompts(self) -> None:
+        """Raise OutsideOfKey for a user's key: what an agent is told is not a user's to read.
+
+        A prompt holds the agent's instructions, and facts that are about nobody in particular.
+        """
+        if self.user_id is not None:
+            raise OutsideOfKey(
+                f"What an agent is told is not for a user's key to read, here {self.user_id!r}'s."
+            )
 
 
 def caller_of(request: Request) -> Caller:

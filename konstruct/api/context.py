@@ -203,8 +203,7 @@ class CompileView(ApiView):
         body = CompileSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         fields = body.validated_data
-        if self.caller.user_id is not None:
-            raise PermissionDenied("What an agent is told is not for a user's key to read.")
+        self.caller.require_prompts()
         if self.caller.is_bound and "thread_id" in fields:
             raise PermissionDenied("Threads of graphs are the whole tenant's; send `messages`.")
         agent = self.caller.agent(fields["agent"])

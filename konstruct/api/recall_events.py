@@ -161,6 +161,7 @@ class RecallEventView(ApiView):
     @extend_schema(
         operation_id="get_recall_event",
         summary="Get a recall event",
+        description="With the prompt as it was sent, which no user's key may read.",
         tags=["recall events"],
         responses={200: RecallEventInFullSerializer},
     )
@@ -171,6 +172,7 @@ class RecallEventView(ApiView):
         event = events.select_related("reply").first()
         if event is None:
             raise Http404
+        self.caller.require_prompts()
         document = _document(event, agent_names([event.agent_id]), request)
         return Response(RecallEventInFullSerializer(document).data)
 

@@ -181,6 +181,16 @@ def test_a_recall_event_says_why(said: Said) -> None:
     assert (full["cut"], full["facts"], full["prompt"]) == ([], [], None)
 
 
+def test_what_an_agent_was_told_is_not_for_a_users_key_to_read(said: Said) -> None:
+    readers = (
+        (with_key(said.program, user_id="maria"), 403),
+        (with_key(said.program, agent_id=said.program.agent.id), 200),
+    )
+    for reader, status in readers:
+        (row,) = results(reader, EVENTS)
+        assert reader.get(row["url"]).status_code == status
+
+
 def test_recall_events_are_filtered(said: Said) -> None:
     def count(query: str) -> int:
         return len(results(said.program, f"{EVENTS}?{query}"))
