@@ -15,6 +15,7 @@ OWNER_COMMANDS = frozenset(
         "migrate",
         "migrate_schemas",
         "owner_worker",
+        "prove_isolation",
         "retention",
         "sqlmigrate",
         "verify_memory",

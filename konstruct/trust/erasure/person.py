@@ -24,19 +24,19 @@ _AGENTS = f"""
     UNION SELECT agent_id FROM memory_scope WHERE {OF_PERSON}
     UNION SELECT agent_id FROM memory_conversationembedding WHERE {OF_PERSON}
     UNION SELECT agent_id FROM memory_windowclear WHERE {OF_PERSON}
-"""  # noqa: S608  (a constant of ours)
+"""
 _IDS = f"""
     SELECT id FROM memory_message WHERE {OF_PERSON}
     UNION ALL SELECT id FROM memory_conversationembedding WHERE {OF_PERSON}
     UNION ALL SELECT id FROM memory_recallevent WHERE {OF_PERSON}
     UNION ALL SELECT memory_id FROM memory_memoryentry WHERE {OF_PERSON}
-"""  # noqa: S608  (a constant of ours)
+"""
 # A session is a thread's, and a thread may be several people's: those are nobody's alone.
 _THREADS = f"""
     SELECT thread_id, bool_or(NOT ({OF_PERSON})) FROM memory_message
     WHERE thread_id IN (SELECT thread_id FROM memory_message WHERE {OF_PERSON})
     GROUP BY thread_id
-"""  # noqa: S608  (a constant of ours)
+"""
 _SESSIONS = """
     SELECT DISTINCT thread_id FROM checkpoints
     WHERE tenant_id = %(tenant)s AND metadata ->> 'user_id' = %(user)s

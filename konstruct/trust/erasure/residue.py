@@ -49,7 +49,7 @@ def _scan(table: str, person: Person) -> tuple[int, int]:
         theirs = " OR ".join(_is_theirs(columns)) or "false"
         mentioned = " OR ".join(_mentions(columns)) or "false"
         cursor.execute(
-            f"SELECT count(*) FILTER (WHERE {theirs}),"  # noqa: S608  (names from the catalogue)
+            f"SELECT count(*) FILTER (WHERE {theirs}),"
             f" count(*) FILTER (WHERE NOT coalesce({theirs}, false) AND ({mentioned})) FROM {name}",
             person.parameters(),
         )

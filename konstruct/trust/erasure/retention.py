@@ -57,7 +57,7 @@ _REMOVE_DIRECT = (
 )
 # Who has nothing left with the agent is not known to it any more.
 _REMOVE_EMPTY = tuple(
-    f"DELETE FROM {table} AS known WHERE agent_id = %(agent)s AND user_id = ANY(%(users)s)"  # noqa: S608
+    f"DELETE FROM {table} AS known WHERE agent_id = %(agent)s AND user_id = ANY(%(users)s)"
     " AND NOT EXISTS (SELECT FROM memory_message AS message"
     " WHERE message.agent_id = known.agent_id AND message.user_id = known.user_id)"
     for table in ("memory_scope", "memory_windowclear")

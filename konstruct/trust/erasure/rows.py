@@ -63,12 +63,11 @@ def _apply(cursor: Any, rule: Rule, parameters: dict[str, Any]) -> tuple[int, st
         return count, digest
     if rule.change:
         cursor.execute(
-            f"UPDATE {table} SET {rule.change} WHERE ({rule.where})"  # noqa: S608 (ours)
-            f" AND NOT ({rule.changed})",
+            f"UPDATE {table} SET {rule.change} WHERE ({rule.where}) AND NOT ({rule.changed})",
             parameters,
         )
     else:
-        cursor.execute(f"DELETE FROM {table} WHERE {rule.where}", parameters)  # noqa: S608 (ours)
+        cursor.execute(f"DELETE FROM {table} WHERE {rule.where}", parameters)
     return cursor.rowcount, None
 
 

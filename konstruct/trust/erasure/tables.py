@@ -8,8 +8,8 @@ from typing import Final
 
 from konstruct.trust.erasure.person import OF_PERSON
 
-OF_MESSAGE = f"message_id IN (SELECT id FROM memory_message WHERE {OF_PERSON})"  # noqa: S608
-OF_FACT = f"memory_id IN (SELECT memory_id FROM memory_memoryentry WHERE {OF_PERSON})"  # noqa: S608
+OF_MESSAGE = f"message_id IN (SELECT id FROM memory_message WHERE {OF_PERSON})"
+OF_FACT = f"memory_id IN (SELECT memory_id FROM memory_memoryentry WHERE {OF_PERSON})"
 OF_THREAD = "thread_id = ANY(%(threads)s)"
 
 

@@ -141,7 +141,7 @@ def _forget(numbers: list[int]) -> None:
     with connection.cursor() as cursor:
         for table in ("memory_posting", "memory_indexedmessage"):
             cursor.execute(
-                f"DELETE FROM {table} WHERE message_number = ANY(%s)",  # noqa: S608 (ours)
+                f"DELETE FROM {table} WHERE message_number = ANY(%s)",
                 [numbers],
             )
 

@@ -1,0 +1,126 @@
+"""Attacks by HTTP, through the whole of the web: REST with the attacker's key, the admin with its
+cookie, at its own host, the victim's and the neutral one."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote
+
+from django.test import Client
+
+from konstruct.trust.isolation.parties import THREAD, USER, Party, public_host
+from konstruct.trust.isolation.records import Attempt, Wall
+from tenants.context import public_scope
+
+API = "/api/v1"
+NO_LOGIN = "refused, so that no page could be tried"
+LISTS = ("agents", "conversations", "facts", "sessions", "recall-events", "usage", "users")
+
+
+def attack(attacker: Party, victim: Party) -> Iterator[Attempt]:
+    """All attacks by HTTP."""
+    with public_scope():
+        yield from _by_key(attacker, victim)
+        yield from _by_cookie(attacker, victim)
+
+
+def _by_key(attacker: Party, victim: Party) -> Iterator[Attempt]:
+    neutral = _Browser(attacker, public_host(), key=attacker.key)
+    strange = _Browser(attacker, victim.host, key=attacker.key)
+    for browser, where in ((neutral, "neutral host"), (strange, "the victim's host")):
+        for name in LISTS:
+            yield browser.get(f"{API}/{name}/", victim, f"list {name} at the {where}")
+        for path in (
+            f"messages/{victim.message_id}/",
+            f"facts/{victim.fact_id}/",
+            f"facts/{victim.fact_id}/history/",
+            f"agents/{victim.agent_id}/",
+            f"sessions/{quote(THREAD)}/",
+            f"conversations/transcript/?agent={victim.agent_id}&user_id={USER}&thread_id={THREAD}",
+            f"windows/?agent={victim.agent_id}&user_id={USER}",
+        ):
+            yield browser.get(f"{API}/{path}", victim, f"read {path.split('/')[0]} at {where}")
+    yield neutral.get(
+        f"{API}/facts/?tenant_id={victim.tenant.id}", victim, "name the victim in a query"
+    )
+    yield neutral.change(
+        "POST", f"{API}/messages/", victim, "send to the victim's agent",
+        {"agent": str(victim.agent_id), "user_id": USER, "content": "x"},
+    )  # fmt: skip
+    yield neutral.change(
+        "POST", f"{API}/facts/", victim, "store a fact in the victim's name",
+        {"content": "x", "tenant_id": str(victim.tenant.id)},
+    )  # fmt: skip
+    yield neutral.change(
+        "DELETE", f"{API}/facts/{victim.fact_id}/", victim, "delete the victim's fact", None
+    )
+    forged = attacker.key.replace(attacker.tenant.id.hex, victim.tenant.id.hex)
+    yield _Browser(attacker, public_host(), key=forged).get(
+        f"{API}/facts/", victim, "a key with the victim's tenant put in"
+    )
+
+
+def _by_cookie(attacker: Party, victim: Party) -> Iterator[Attempt]:
+    browser = _Browser(attacker, attacker.host)
+    if not browser.log_in():
+        yield Attempt(Wall.DOOR, "admin", "log in at our own host", False, NO_LOGIN)
+        return
+    index = browser.fetch("/admin/")
+    for address in sorted(set(re.findall(r'href="(/admin/[a-z_]+/[a-z_]+/)"', index.text))):
+        yield browser.get(address, victim, f"list {address}")
+    for address in (
+        f"/admin/memory/message/{victim.message_id}/change/",
+        f"/admin/memory/memoryentry/{victim.fact_id}/change/",
+        f"/admin/orchestrator/agent/{victim.agent_id}/change/",
+    ):
+        yield browser.get(address, victim, f"open {address.rsplit('/', 3)[0]} of the victim")
+    browser.host = victim.host
+    for address in ("/admin/", "/admin/memory/message/", f"{API}/facts/"):
+        yield browser.get(address, victim, f"our cookie at the victim's {address}")
+    browser.host = public_host()
+    yield browser.get("/admin/", victim, "our cookie at the operators' admin")
+
+
+class _Browser:
+    """A client of the web in this process, with a key or with cookies."""
+
+    def __init__(self, party: Party, host: str, key: str = "") -> None:
+        self.party = party
+        self.host = host
+        self._via = "REST" if key else "admin"
+        self._client = Client(raise_request_exception=False)
+        self._headers = {"Authorization": f"Bearer {key}"} if key else {}
+
+    def fetch(self, address: str, method: str = "GET", **options: Any) -> Any:
+        """Send a request and return the response, with its `text`."""
+        response: Any = self._client.generic(
+            method, address, headers={"Host": self.host, **self._headers}, secure=True, **options
+        )
+        body = b"".join(response.streaming_content) if response.streaming else response.content
+        response.text_of_body = body.decode(errors="replace")
+        return response
+
+    def get(self, address: str, victim: Party, what: str) -> Attempt:
+        """It gets through if the answer holds the victim's secret."""
+        response = self.fetch(address)
+        through = victim.secret in response.text_of_body
+        return Attempt(Wall.DOOR, self._via, what, through, f"HTTP {response.status_code}")
+
+    def change(self, method: str, address: str, victim: Party, what: str, body: Any) -> Attempt:
+        """It gets through if it is done."""
+        options = {"data": json.dumps(body), "content_type": "application/json"} if body else {}
+        response = self.fetch(address, method, **options)
+        through = response.status_code < 300 or victim.secret in response.text_of_body
+        return Attempt(Wall.DOOR, self._via, what, through, f"HTTP {response.status_code}")
+
+    def log_in(self) -> bool:
+        """Log in to the admin of the host as its superuser."""
+        form = f"username=eva&password={quote(self.party.password)}"
+        response = self.fetch(
+            "/admin/login/?next=/admin/",
+            "POST",
+            data=form,
+            content_type="application/x-www-form-urlencoded",
+        )
+        return response.status_code == 302 and "sessionid" in self._client.cookies

@@ -1,0 +1,32 @@
+"""Being the application for a while, in a process of the owner's."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import dj_database_url
+from django.conf import settings
+from django.db import connections
+from django_tenants.utils import get_tenant_database_alias
+
+from konstruct import embedded
+from memory.context.connections import close_pool
+
+
+@contextmanager
+def as_application() -> Iterator[None]:
+    """Do the block on a connection of konstruct_app's, to the database that we are connected to."""
+    alias = get_tenant_database_alias()
+    ours = connections[alias]
+    url = embedded.database_url("app") if settings.EMBEDDED_DATABASE else settings.DATABASE_URL
+    wanted = dj_database_url.parse(url)
+    theirs = ours.copy()
+    theirs.settings_dict.update(
+        {name: wanted[name] for name in ("USER", "PASSWORD", "HOST", "PORT")}
+    )
+    connections[alias] = theirs
+    try:
+        yield
+    finally:
+        close_pool()
+        connections[alias] = ours
+        theirs.close()
