@@ -7,7 +7,8 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 
 from memory.embeddings import get_embedder
-from memory.models import ConversationEmbedding
+from memory.facts import LongTermMemory
+from memory.models import ConversationEmbedding, MemoryEntry
 from memory.reembed import BATCH, Progress, reembed
 from tenants.context import tenant_scope
 from tenants.models import Tenant
@@ -72,6 +73,19 @@ def test_the_command_shows_progress_and_says_what_recall_uses(tenant_a: Tenant) 
         "tenant-a: 1 of 1",
         f"Recall uses {get_embedder().version}.",
     ]
+
+
+def test_the_command_brings_facts_over_to_the_model_in_use(tenant_a: Tenant) -> None:
+    memory = LongTermMemory()
+    for number in range(300):
+        memory.store(MemoryEntry(tenant_id=tenant_a.id, content=f"Ann has {number} apples."))
+    with tenant_scope(tenant_a.id):
+        MemoryEntry.objects.update(embedding_model="older")
+    assert memory.search(tenant_a.id, "apples") == []
+    out = StringIO()
+    call_command("reembed", "--tenant", "tenant-a", stdout=out)
+    assert "tenant-a: 300 facts" in out.getvalue().splitlines()
+    assert len(memory.search(tenant_a.id, "apples", limit=400)) == 300
 
 
 @pytest.mark.usefixtures("db")

@@ -5,6 +5,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from memory.embeddings import Embedder, model_version
+from memory.facts import reembed_facts
 from memory.model_files import model_files
 from memory.reembed import reembed
 from tenants.management.base import KonstructCommand, tenant_of
@@ -15,7 +16,7 @@ class Command(KonstructCommand):
     help = (
         "Embeds all messages with another model, beside their present vectors. It can be stopped"
         " and begun again. When it is done, let EMBEDDING_MODEL name that model and restart: that"
-        " is the switch. Then run it once more, for what was said meanwhile."
+        " is the switch. Then run it once more, for facts and for what was said meanwhile."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -40,6 +41,13 @@ class Command(KonstructCommand):
             for progress in reembed(tenant.id, embedder):
                 self.stdout.write(f"{tenant.slug}: {progress.done} of {progress.total}")
         if embedder.version == model_version():
+            # A fact has one vector, that of the model in use: it follows after the switch.
+            for tenant in tenants:
+                facts = 0
+                while done := reembed_facts(tenant.id):
+                    facts += done
+                if facts:
+                    self.stdout.write(f"{tenant.slug}: {facts} facts")
             self.stdout.write(f"Recall uses {embedder.version}.")
         else:
             self.stdout.write(
