@@ -5,6 +5,7 @@ now and then a sentence comes out crooked; those of people in a hurry do, too.
 """
 
 import re
+from functools import partial
 
 # Of the names that LoCoMo's speakers call each other by.
 NICKNAMES = {"Melanie": "Mel", "Joanna": "Jo"}
@@ -42,14 +43,8 @@ def first_person(question: str, user: str, agent: str) -> str:
     text = re.sub(rf"\b{you}['’]s?(?!\w)", "your", text)
     for verb, mine, yours in _VERBS:
         for name, pronoun, form in ((i, "I", mine), (you, "you", yours)):
-            text = re.sub(
-                rf"\b({verb})((?: not)?) {name}\b",
-                lambda found, form=form, pronoun=pronoun: (
-                    f"{_like(found[1], form)}{found[2]} {pronoun}"
-                ),
-                text,
-                flags=re.IGNORECASE,
-            )
+            asked = re.compile(rf"\b({verb})((?: not)?) {name}\b", re.IGNORECASE)
+            text = asked.sub(partial(_turned, form, pronoun), text)
             text = re.sub(rf"\b{name} {verb}\b", f"{pronoun} {form}", text)
     text = re.sub(rf"\b({_BEFORE_ME}) {i}\b", r"\1 me", text)
     text = re.sub(rf"\b{i}(?=[?.!]?$)", "me", text)
@@ -63,6 +58,10 @@ def first_person(question: str, user: str, agent: str) -> str:
 
 def _pattern(name: str) -> str:
     return f"(?:{'|'.join(filter(None, (name, NICKNAMES.get(name))))})"
+
+
+def _turned(form: str, pronoun: str, found: re.Match[str]) -> str:
+    return f"{_like(found[1], form)}{found[2]} {pronoun}"
 
 
 def _like(word: str, instead: str) -> str:

@@ -148,22 +148,17 @@ def conversations() -> Iterator[Scope]:
         for replies in (conversation["replies"], ()):
             said: list[Said] = []
             for number, text in enumerate(conversation["said"]):
-                for turn_id, role, content in (
-                    (str(number), "user", text),
-                    *((f"{number} reply", "assistant", reply) for reply in _one(replies, number)),
-                ):
-                    moment = start + timedelta(minutes=len(said))
-                    said.append((turn_id, role, "", "t", content, moment))
+                moment = start + timedelta(minutes=number)
+                said.append((str(number), "user", "", "t", text, moment))
+                if replies:
+                    reply, moment = replies[number % len(replies)], moment + timedelta(seconds=30)
+                    said.append((f"{number} reply", "assistant", "", "t", reply, moment))
             yield Scope(
                 "conversation",
                 said,
                 [(text, frozenset({str(number)})) for text, number in conversation["answerable"]]
                 + [(text, frozenset()) for text in conversation["unanswerable"]],
             )
-
-
-def _one(replies: Sequence[str], number: int) -> Sequence[str]:
-    return [replies[number % len(replies)]] if replies else []
 
 
 def _turn(turn: Turn, role: Role, name: str) -> Said:

@@ -46,7 +46,7 @@ return answer
 
 @dataclass(frozen=True)
 class Bucket:
-    """A bucket of a tenant: its channel (rest, slack …), its size, tokens that come back a second."""
+    """A bucket of a tenant: its channel (rest, slack …), its size, and tokens a second."""
 
     channel: str
     burst: int
