@@ -1,0 +1,32 @@
+"""manage.py export_memory: a tenant's or a person's memory as one file."""
+
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from konstruct.trust.archives import export_memory
+from tenants.management.base import KonstructCommand, tenant_of
+
+
+class Command(KonstructCommand):
+    """Writes a new archive."""
+
+    help = (
+        "Writes a tenant's memory, or one user's, into one SQLite file: agents, messages, vectors,"
+        " the index of words, outboxes, recall events, facts and sessions, with a manifest. It can"
+        " be searched offline (memory.archive.MemoryManager), and imported with import_memory."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--tenant", required=True, metavar="SLUG", help="Whose memory it is.")
+        parser.add_argument("--user", help="One user's only.")
+        parser.add_argument("file", metavar="FILE", type=Path, help="A new file.")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        manifest = export_memory(
+            tenant_of(options["tenant"]),
+            options["file"],
+            user_id=options["user"],
+            say=lambda kind, rows: self.stdout.write(f"  {rows} {kind}"),
+        )
+        self.stdout.write(f"exported to {options['file']}; digest {manifest.digest}")

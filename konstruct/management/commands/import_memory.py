@@ -1,0 +1,38 @@
+"""manage.py import_memory: an archive into a tenant."""
+
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from konstruct.trust.archives import import_memory
+from tenants.management.base import KonstructCommand, tenant_of
+
+
+class Command(KonstructCommand):
+    """Validates the file, then imports all of it or nothing."""
+
+    help = (
+        "Imports a file of export_memory into a tenant. It is validated first, and imported whole"
+        " or not at all; what stands already stays, so that it can be run again."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--tenant", required=True, metavar="SLUG", help="Whose it becomes.")
+        parser.add_argument(
+            "--digest", default="", help="What export_memory printed: import no other archive."
+        )
+        parser.add_argument("file", metavar="FILE", type=Path, help="The archive.")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        def say(kind: str, new: int, rows: int) -> None:
+            self.stdout.write(f"  {new} of {rows} {kind} are new")
+
+        manifest = import_memory(
+            tenant_of(options["tenant"]),
+            options["file"],
+            expected_digest=options["digest"],
+            say=say,
+        )
+        self.stdout.write(
+            f"imported {options['file']}, exported from {manifest.tenant} at {manifest.exported_at}"
+        )

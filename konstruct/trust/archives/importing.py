@@ -1,0 +1,198 @@
+"""Importing: validated first, then all of it or nothing. Importing again changes nothing."""
+
+import json
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from django.db import DatabaseError, connection, transaction
+
+from konstruct.trust.archives.kinds import CLEARS, INDEX, KINDS, MESSAGES, Kind
+from konstruct.trust.archives.manifest import ArchiveRefused, Manifest, read_manifest, rows_of
+from memory.archive import SQLiteManager
+from memory.fact_versions import write_attributes
+from memory.models import MemoryEntry
+from tenants.context import tenant_connection, tenant_scope
+from tenants.models import Tenant
+
+Say = Callable[[str, int, int], None]
+BATCH = 500
+
+_COLUMNS = """
+    SELECT attname FROM pg_attribute
+    WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped
+      AND attgenerated = '' AND attidentity <> 'a'
+"""
+_ALL_COLUMNS = """
+    SELECT attname FROM pg_attribute
+    WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped
+"""
+# A message that waits is put back with its place in the outbox, once: with the message.
+WITH_NEW_MESSAGES = frozenset({"pending_embeddings", "pending_replies"})
+
+_INDEX = """
+    INSERT INTO memory_indexedmessage
+    SELECT (jsonb_populate_record(
+        NULL::memory_indexedmessage, item - 'postings' || jsonb_build_object(
+            'message_number', message.number, 'tenant_id', %(tenant)s::text
+        )
+    )).*
+    FROM jsonb_array_elements(%(rows)s::jsonb) AS item
+    JOIN memory_message AS message ON message.id = (item ->> 'message_id')::uuid
+    ON CONFLICT DO NOTHING
+"""
+_POSTINGS = """
+    INSERT INTO memory_posting (scope_id, h, message_number, w, own)
+    SELECT (item ->> 'scope_id')::bigint, (posting ->> 0)::bigint, message.number,
+           (posting ->> 1)::real, (posting ->> 2)::boolean
+    FROM jsonb_array_elements(%(rows)s::jsonb) AS item
+    JOIN memory_message AS message ON message.id = (item ->> 'message_id')::uuid,
+    jsonb_array_elements(coalesce(nullif(item -> 'postings', 'null'), '[]')) AS posting
+    ON CONFLICT DO NOTHING
+"""
+_CLEARS = """
+    INSERT INTO memory_windowclear (agent_id, user_id, created_at, last_number)
+    SELECT cleared.agent_id, cleared.user_id, cleared.created_at, coalesce(message.number, 0)
+    FROM jsonb_to_recordset(%(rows)s::jsonb)
+        AS cleared (agent_id uuid, user_id text, created_at timestamptz, up_to uuid)
+    LEFT JOIN memory_message AS message ON message.id = cleared.up_to
+    WHERE NOT EXISTS (
+        SELECT FROM memory_windowclear AS standing
+        WHERE (standing.agent_id, standing.user_id, standing.created_at)
+            = (cleared.agent_id, cleared.user_id, cleared.created_at)
+    )
+    ORDER BY cleared.created_at
+"""
+
+
+def import_memory(
+    tenant: Tenant,
+    path: Path,
+    *,
+    expected_digest: str = "",
+    say: Say = lambda kind, new, rows: None,
+) -> Manifest:
+    """Put an archive into a tenant, all of it or nothing; the archive's manifest.
+
+    What stands already stays; where it says something else than the archive, nothing is imported.
+
+    Args:
+        expected_digest: what `export_memory` has told, to be sure that it is that very archive.
+        say: called with the kind, how many of its rows are new, and how many there are.
+
+    Raises:
+        ArchiveRefused: the file, or something in it, cannot be imported.
+        ArchiveError: the file is no archive, damaged, or of a later version.
+    """
+    manifest = read_manifest(path)
+    if expected_digest and manifest.digest != expected_digest:
+        raise ArchiveRefused(f"{path} is another archive: its digest is {manifest.digest}")
+    with SQLiteManager(path) as file, tenant_scope(tenant.id), transaction.atomic():
+        new_messages: set[str] = set()
+        for kind in KINDS:
+            new = 0
+            rows = map(json.loads, rows_of(file, kind.name))
+            while items := list(islice(rows, BATCH)):
+                if kind.name in WITH_NEW_MESSAGES:
+                    items = [item for item in items if item["message_id"] in new_messages]
+                new += _import(kind, items, new_messages)
+            say(kind.name, new, manifest.counts[kind.name])
+        _check_foreign_keys()
+    return manifest
+
+
+def _import(kind: Kind, items: list[dict[str, Any]], new_messages: set[str]) -> int:
+    if not items:
+        return 0
+    try:
+        with connection.cursor() as cursor:
+            if kind is INDEX:
+                return _insert_index(cursor, items)
+            if kind is CLEARS:
+                cursor.execute(_CLEARS, {"rows": json.dumps(items)})
+                return int(cursor.rowcount)
+            new = _insert(cursor, kind, items)
+    except DatabaseError as error:
+        reason = str(error).splitlines()[0]
+        raise ArchiveRefused(f"its {kind.name} cannot be imported: {reason}") from error
+    if kind is MESSAGES:
+        new_messages |= {key for (key,) in new}
+    if kind.name == "facts":
+        for fact in MemoryEntry.objects.filter(pk__in=[key for (key,) in new]):
+            write_attributes(fact)
+    return len(new)
+
+
+def _insert(cursor: Any, kind: Kind, items: list[dict[str, Any]]) -> set[tuple[str, ...]]:
+    """Insert rows that are not there; refuse those that are there and say something else."""
+    table = f"{tenant_connection().schema_name}.{kind.table}"
+    columns = _columns(cursor, kind, table, items[0])
+    names = ", ".join(f'"{name}"' for name in columns)
+    cursor.execute(
+        f"INSERT INTO {table} ({names})"
+        f" SELECT {names} FROM jsonb_populate_recordset(NULL::{table}, %s::jsonb)"
+        f" ON CONFLICT DO NOTHING RETURNING {', '.join(f'{key}::text' for key in kind.key)}",
+        [json.dumps(items)],
+    )
+    new = set(cursor.fetchall())
+    if len(new) < len(items):
+        _refuse_others(cursor, kind, table, items)
+    return new
+
+
+def _refuse_others(cursor: Any, kind: Kind, table: str, items: list[dict[str, Any]]) -> None:
+    """Raise if a row is not there as the archive has it: an id or a name is taken."""
+    if kind.name == "agents" or kind.name in WITH_NEW_MESSAGES:
+        # People may have edited the agent since: it is the same one. Its name may be another's.
+        compared = ", ".join(f"'{key}'" for key in kind.key)
+    else:
+        compared = ", ".join(f"'{name}'" for name in items[0])
+    keys = " AND ".join(f"standing.{key} = wanted.{key}" for key in kind.key)
+    cursor.execute(
+        "SELECT item FROM jsonb_array_elements(%s::jsonb) AS item,"
+        f" jsonb_populate_record(NULL::{table}, item) AS wanted"
+        f" WHERE NOT EXISTS (SELECT FROM {table} AS standing WHERE {keys} AND NOT EXISTS ("
+        f"  SELECT FROM unnest(ARRAY[{compared}]) AS name"
+        "   WHERE to_jsonb(standing) -> name IS DISTINCT FROM item -> name)) LIMIT 1",
+        [json.dumps(items)],
+    )
+    if found := cursor.fetchone():
+        item = found[0] if isinstance(found[0], dict) else json.loads(found[0])
+        which = {key: item[key] for key in kind.key}
+        raise ArchiveRefused(
+            f"its {kind.name} cannot be imported: {which} stands for something else in this tenant,"
+            " or what is unique in it (a name, an idempotency key) is taken"
+        )
+
+
+def _columns(cursor: Any, kind: Kind, table: str, item: dict[str, Any]) -> list[str]:
+    cursor.execute(_ALL_COLUMNS, [table])
+    known = {name for (name,) in cursor.fetchall()}
+    if unknown := item.keys() - known:
+        raise ArchiveRefused(
+            f"its {kind.name} have {', '.join(sorted(unknown))}, which this version does not know:"
+            " update Konstruct, and migrate, to import it"
+        )
+    cursor.execute(_COLUMNS, [table])
+    return [name for (name,) in cursor.fetchall() if name in item]
+
+
+def _insert_index(cursor: Any, items: list[dict[str, Any]]) -> int:
+    parameters = {"rows": json.dumps(items), "tenant": str(tenant_connection().tenant_id)}
+    cursor.execute(_INDEX, parameters)
+    new = int(cursor.rowcount)
+    cursor.execute(_POSTINGS, parameters)
+    return new
+
+
+def _check_foreign_keys() -> None:
+    """Find now what Postgres would find at the commit."""
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+            cursor.execute("SET CONSTRAINTS ALL DEFERRED")
+    except DatabaseError as error:
+        raise ArchiveRefused(
+            f"it does not agree with itself: {str(error).splitlines()[0]}"
+        ) from error
