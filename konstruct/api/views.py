@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from konstruct.api.audited import write_down
 from konstruct.api.caller import Caller, caller_of
 from konstruct.api.throttling import RateLimited
 
@@ -18,6 +19,11 @@ class ApiView(RateLimited):
     scopes: ClassVar[Mapping[str, str]] = {}
     keeps_to_binding: ClassVar[bool | tuple[str, ...]] = False
     request: Any
+
+    def initial(self, request: Any, *args: Any, **kwargs: Any) -> None:
+        """Once the request is allowed, and before it is answered, write it down."""
+        super().initial(request, *args, **kwargs)
+        write_down(request)
 
     @property
     def caller(self) -> Caller:

@@ -49,9 +49,9 @@ def record_access(
         actor=by.name,
         action=action,
         subject=subject,
-        subject_id=str(subject_id),
+        subject_id=_abridged(str(subject_id)),
         agent_id=agent_id,
-        user_id=user_id,
+        user_id=_abridged(user_id),
         request_id=request_id,
         detail={name: _abridged(value) for name, value in detail.items()},
     )
