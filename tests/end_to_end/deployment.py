@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -173,9 +173,10 @@ class Tenant:
 class Deployment:
     """Postgres, Valkey, web, worker and beat, with a language model's server of the test's own."""
 
-    def __init__(self, home: Path, llm: LLMServer) -> None:
+    def __init__(self, home: Path, llm: LLMServer, slugs: Sequence[str] = SLUGS) -> None:
         self.home = home
         self.llm = llm
+        self._slugs = slugs
         self.orders = home / "orders"
         self.orders.mkdir(parents=True)
         with socket.socket() as probe:
@@ -202,7 +203,7 @@ class Deployment:
         with contextlib.ExitStack() as stack:
             stack.callback(self._run, "-m", "konstruct.embedded", "stop")
             self._run("manage.py", "migrate")
-            rows = self._run("-m", "tests.end_to_end.prepare", *SLUGS, role="owner")
+            rows = self._run("-m", "tests.end_to_end.prepare", *self._slugs, role="owner")
             self.tenants = [Tenant(self, row) for row in json.loads(rows)]
             self.web = self._supervised(
                 stack, "web", ["-m", "gunicorn", "--config", "deploy/gunicorn.conf.py"]

@@ -1,0 +1,1 @@
+"""Whatever happens to the processes: nothing is lost, nothing is doubled, nothing is crossed."""

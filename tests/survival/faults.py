@@ -1,0 +1,133 @@
+"""What can happen to a deployment: each function does one thing to it, and returns."""
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Callable
+from random import Random
+
+import psutil
+import psycopg
+import redis
+
+from konstruct.processes import working_in
+from tests.end_to_end.deployment import Deployment
+from tests.survival.llm import EchoServer
+
+Fault = Callable[[Deployment, Random], None]
+POISONED = 3
+
+
+def kill_web(deployment: Deployment, random: Random) -> None:
+    """As the end of its machine does."""
+    deployment.web.kill()
+
+
+def kill_worker(deployment: Deployment, random: Random) -> None:
+    """With its children."""
+    deployment.worker.kill()
+
+
+def kill_child_of_worker(deployment: Deployment, random: Random) -> None:
+    """One of those that answer."""
+    if children := deployment.worker.children():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            random.choice(children).kill()
+
+
+def kill_beat(deployment: Deployment, random: Random) -> None:
+    """Who rings the sweepers."""
+    deployment.beat.kill()
+
+
+def kill_valkey(deployment: Deployment, random: Random) -> None:
+    """It comes back with what it had written down."""
+    _signal(deployment, "valkey", "valkey-server", signal.SIGKILL)
+
+
+def lose_valkey(deployment: Deployment, random: Random) -> None:
+    """It comes back without its data."""
+    with contextlib.suppress(redis.RedisError):
+        deployment.lose_cache_and_broker()
+    _signal(deployment, "valkey", "valkey-server", signal.SIGKILL)
+
+
+def kill_postgres(deployment: Deployment, random: Random) -> None:
+    """The postmaster; its children follow."""
+    _signal(deployment, "postgres", "postgres", signal.SIGKILL)
+
+
+def crash_postgres(deployment: Deployment, random: Random) -> None:
+    """An immediate shutdown: what comes next is a recovery."""
+    _signal(deployment, "postgres", "postgres", signal.SIGQUIT)
+
+
+def restart_postgres(deployment: Deployment, random: Random) -> None:
+    """A fast shutdown."""
+    _signal(deployment, "postgres", "postgres", signal.SIGINT)
+
+
+def cut_connections(deployment: Deployment, random: Random) -> None:
+    """Every connection that the application has to Postgres."""
+    url = deployment.database_url.replace("konstruct_app", "postgres", 1)
+    with contextlib.suppress(psycopg.OperationalError), psycopg.connect(url) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'konstruct_app'"
+        )
+
+
+def stall_llm(deployment: Deployment, random: Random) -> None:
+    """For a moment; who asks meanwhile waits."""
+    assert isinstance(deployment.llm, EchoServer)
+    with deployment.llm.stalled():
+        time.sleep(random.uniform(0.5, 2))
+
+
+def break_llm(deployment: Deployment, random: Random) -> None:
+    """It is busy for some requests."""
+    assert isinstance(deployment.llm, EchoServer)
+    deployment.llm.break_down(random.randint(1, 4))
+
+
+def poison_outbox(deployment: Deployment, random: Random) -> None:
+    """Messages in the outbox of embeddings that can never be stored, due before all others."""
+    tenant = random.choice(deployment.tenants)
+    with contextlib.suppress(psycopg.OperationalError):
+        tenant.rows(
+            "WITH poisoned AS (INSERT INTO memory_message"
+            " (agent_id, user_id, thread_id, channel, role, content)"
+            " SELECT %s, 'poisoner', 't', 'import', 'user', 'poison' FROM generate_series(1, %s)"
+            " RETURNING id)"
+            " INSERT INTO memory_pendingembedding (message_id, due_at, recall_trace)"
+            " SELECT id, '2000-01-01', '{\"no\": \"trace\"}' FROM poisoned RETURNING 1",
+            tenant.agent_id,
+            POISONED,
+        )
+
+
+FAULTS: tuple[Fault, ...] = (
+    kill_web,
+    kill_worker,
+    kill_child_of_worker,
+    kill_beat,
+    kill_valkey,
+    lose_valkey,
+    kill_postgres,
+    crash_postgres,
+    restart_postgres,
+    cut_connections,
+    stall_llm,
+    break_llm,
+    poison_outbox,
+)
+
+
+def _signal(deployment: Deployment, service: str, executable: str, number: int) -> None:
+    """Signal a service's first process, unless it is down already."""
+    found = working_in(deployment.home / service, executable)
+    pids = {process.pid for process in found}
+    for process in found:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if process.ppid() not in pids:
+                os.kill(process.pid, number)

@@ -1,0 +1,193 @@
+"""Clients keep sending while faults happen, drawn from a seed; then the books are compared."""
+
+import itertools
+import json
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+import httpx
+
+from tests.end_to_end.deployment import Deployment, Tenant, eventually
+from tests.survival.faults import FAULTS, Fault
+from tests.survival.llm import POISON, EchoServer
+
+SLUGS = ["oak", "elm", "ash"]
+USERS = ("maria", "bob")
+# One in so many messages is one that the language model refuses for good.
+POISON_EVERY = 7
+SETTLE_SECONDS = 240
+
+
+@dataclass
+class Report:
+    """The figures of a run."""
+
+    seed: int
+    faults: Counter[str] = field(default_factory=Counter)
+    accepted: int = 0
+    answered: int = 0
+    given_up: int = 0
+    lost: int = 0
+    duplicated: int = 0
+    crossed: int = 0
+    resent: int = 0
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        return (
+            f"seed {self.seed}: {self.accepted} messages under {self.faults.total()} faults in"
+            f" {self.seconds:.0f} s; {self.answered} answered, {self.given_up} given up with a"
+            f" reason, {self.resent} sent again by clients; {self.lost} lost,"
+            f" {self.duplicated} duplicated, {self.crossed} crossed"
+        )
+
+
+class Client(threading.Thread):
+    """A user's program: it sends, and sends again with the same key until it is told an id."""
+
+    def __init__(self, tenant: Tenant, user: str, pause: float, limit: int) -> None:
+        super().__init__(daemon=True)
+        self.tenant, self.user = tenant, user
+        self.sent: dict[str, set[str]] = {}
+        self.resent = 0
+        self._pause, self._limit = pause, limit
+        self._stopping = threading.Event()
+
+    def run(self) -> None:
+        with self.tenant.client() as http:
+            for number in itertools.count(1):
+                if self._stopping.wait(self._pause) or number > self._limit:
+                    return
+                self._send(http, f"{self.tenant.slug}-{self.user}-{number}", number)
+
+    def stop(self) -> None:
+        """Send nothing new; what was begun is ended."""
+        self._stopping.set()
+
+    def _send(self, http: httpx.Client, token: str, number: int) -> None:
+        ids = self.sent[token] = set()
+        poison = f" {POISON}" if number % POISON_EVERY == 0 else ""
+        body = {
+            "agent": "ada",
+            "user_id": self.user,
+            "content": f"I say {token}.{poison}",
+            "thread_id": f"{self.user} {number % 2}",
+        }
+        while not ids:
+            try:
+                answer = http.post(
+                    "/api/v1/messages/", json=body, headers={"Idempotency-Key": token}, timeout=15
+                )
+                if answer.status_code in (200, 202):
+                    ids.add(answer.json()["id"])
+                    continue
+                assert answer.status_code in (429, 500, 502, 503, 504), answer.text
+            except httpx.TransportError:
+                pass  # it may have been accepted, or not: the key makes it one
+            self.resent += 1
+            time.sleep(0.2)
+
+
+def run(
+    home: Path,
+    *,
+    seed: int,
+    faults: list[Fault] | None = None,
+    minutes: float = 0.0,
+    pause: float = 0.3,
+    limit: int = 1_000_000,
+) -> Report:
+    """Start a deployment, let faults happen to it, and compare its books.
+
+    Args:
+        faults: these; by default every fault once, in the seed's order.
+        minutes: go on with faults at random for so long.
+        pause: between two messages of a user.
+        limit: at most so many messages of a user.
+    """
+    random, report = Random(seed), Report(seed)
+    with EchoServer() as llm, Deployment(home, llm, SLUGS).running() as deployment:
+        tenants = deployment.tenants
+        clients = [Client(tenant, user, pause, limit) for tenant in tenants for user in USERS]
+        began = time.monotonic()
+        for client in clients:
+            client.start()
+        chosen = random.sample(FAULTS, len(FAULTS)) if faults is None else faults
+        for fault in _with_more(chosen, random, began + 60 * minutes):
+            time.sleep(random.uniform(0.3, 1.2))
+            fault(deployment, random)
+            report.faults[fault.__name__] += 1
+        for client in clients:
+            client.stop()
+        for client in clients:
+            client.join(SETTLE_SECONDS)
+            assert not client.is_alive(), f"{client.user} of {client.tenant.slug} still sends"
+        eventually(lambda: all(map(_is_settled, tenants)), "not everything is done", SETTLE_SECONDS)
+        report.seconds = time.monotonic() - began
+        _count(report, clients, llm)
+        books = deployment._run("manage.py", "verify_memory", "--json")
+        assert all(ledger["findings"] == [] for ledger in json.loads(books)), books
+    return report
+
+
+def _with_more(chosen: list[Fault], random: Random, until: float) -> Iterator[Fault]:
+    yield from chosen
+    while time.monotonic() < until:
+        yield random.choice(FAULTS)
+
+
+def _is_settled(tenant: Tenant) -> bool:
+    """Whether nothing waits but what was given up, and what can never be stored."""
+    return tenant.rows(
+        "SELECT (SELECT count(*) FROM orchestrator_pendingreply WHERE failed_at IS NULL)"
+        " + (SELECT count(*) FROM memory_pendingembedding AS pending"
+        "    JOIN memory_message AS message ON message.id = pending.message_id"
+        "    WHERE message.user_id <> 'poisoner')"
+    ) == [(0,)]
+
+
+def _count(report: Report, clients: list[Client], llm: EchoServer) -> None:
+    """Compare what clients were told with what stands."""
+    report.crossed += len(llm.crossed)
+    for tenant in {client.tenant.slug: client.tenant for client in clients}.values():
+        rows = tenant.rows(
+            "SELECT asked.idempotency_key, asked.id::text, asked.content, reply.content,"
+            " pending.last_error, (SELECT count(*) FROM memory_conversationembedding AS piece"
+            "  WHERE piece.message_id IN (asked.id, reply.id))"
+            " FROM memory_message AS asked"
+            " LEFT JOIN memory_message AS reply ON reply.in_reply_to_id = asked.id"
+            " LEFT JOIN orchestrator_pendingreply AS pending ON pending.message_id = asked.id"
+            " WHERE asked.idempotency_key IS NOT NULL"
+        )
+        standing = {key: row for key, *row in rows}
+        report.duplicated += len(rows) - len(standing)
+        for client in clients:
+            if client.tenant is not tenant:
+                continue
+            report.resent += client.resent
+            for token, ids in client.sent.items():
+                report.accepted += 1
+                _count_one(report, token, ids, standing.pop(token, None))
+        report.crossed += len(standing)  # keys that nobody of this tenant has sent
+
+
+def _count_one(report: Report, token: str, ids: set[str], row: list[object] | None) -> None:
+    if row is None:
+        report.lost += 1
+        return
+    message_id, asked, reply, error, pieces = row
+    report.duplicated += ids != {message_id}
+    report.crossed += token not in str(asked)
+    if reply is not None:
+        report.answered += 1
+        report.crossed += reply != f"Heard {token}."
+        report.lost += pieces != 2  # type: ignore[comparison-overlap]
+    elif error:
+        report.given_up += 1
+    else:
+        report.lost += 1

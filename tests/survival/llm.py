@@ -1,0 +1,56 @@
+"""A language model's server that says again what it was told, and watches what it is shown."""
+
+import json
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tests.llm_server import Answer, LLMServer, Request
+
+# What a client says has one of these: whose it is, and which.
+TOKEN = re.compile(r"\b([a-z]+)-([a-z]+)-(\d+)\b")
+POISON = "poison"
+
+
+class EchoServer(LLMServer):
+    """Answers with the token of the question; refuses poison; can be stalled, or broken."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.crossed: list[str] = []
+        self._breaks = 0
+        self._flow = threading.Event()
+        self._flow.set()
+
+    def reply_to(self, request: Request) -> Answer:
+        tokens = {found[:2] for found in TOKEN.findall(json.dumps(request.body))}
+        if len({tenant for tenant, _ in tokens}) > 1 or len({user for _, user in tokens}) > 1:
+            self.crossed.append(f"one prompt holds words of {sorted(tokens)}")
+        self.requests.clear()  # a long run asks much
+        if self._breaks:
+            self._breaks -= 1
+            return Answer("busy", 503)
+        if POISON in request.question:
+            return Answer({"error": "refused"}, 400)
+        said = TOKEN.search(request.question)
+        return Answer({"content": f"Heard {said[0] if said else 'nothing'}."}, wait=self._stalled)
+
+    @property
+    def _stalled(self) -> bool:
+        return not self._flow.is_set()
+
+    @contextmanager
+    def stalled(self) -> Iterator[None]:
+        """Answer nobody in the meantime."""
+        self._released.clear()
+        self._flow.clear()
+        try:
+            yield
+        finally:
+            self._flow.set()
+            self.release()
+
+    def break_down(self, times: int) -> None:
+        """Answer the next requests with 503."""
+        self._breaks = times

@@ -1,0 +1,26 @@
+"""A short run of the fault harness; `python -m benchmarks.survival --minutes 30` is a long one."""
+
+from pathlib import Path
+
+from tests.survival import faults, harness
+
+# Each process dies once, and each store.
+SHORT = [
+    faults.poison_outbox,
+    faults.kill_child_of_worker,
+    faults.lose_valkey,
+    faults.stall_llm,
+    faults.crash_postgres,
+    faults.kill_web,
+    faults.kill_beat,
+    faults.cut_connections,
+]
+
+
+def test_nothing_is_lost_duplicated_or_crossed(tmp_path: Path) -> None:
+    report = harness.run(tmp_path / "home", seed=20261121, faults=SHORT, pause=0.8, limit=10)
+    assert (report.lost, report.duplicated, report.crossed) == (0, 0, 0), str(report)
+    assert report.faults.total() == len(SHORT)
+    assert report.given_up in range(1 + report.accepted // harness.POISON_EVERY)
+    assert report.accepted == report.answered + report.given_up
+    assert report.answered > 20
