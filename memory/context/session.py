@@ -3,21 +3,24 @@
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.serde.base import SerializerProtocol
 from psycopg.errors import UndefinedTable
 
 from memory.arguments import count_argument, id_argument
-from memory.context.checkpointer import TenantPostgresSaver
 from memory.context.connections import connection_in
 from memory.context.exceptions import NoTenant, UnreadableSession
 from memory.context.messages import as_turn
 from tenants.context import asynchronous, current_tenant_id, tenant_connection
 from tenants.exceptions import TenantPinned
 from tenants.naming import as_tenant_id
+
+if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
+    from langgraph.checkpoint.serde.base import SerializerProtocol
+
+    from memory.context.checkpointer import TenantPostgresSaver
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,7 @@ class SessionStore:
         tenant_id: UUID | str | None = None,
         *,
         messages_key: str = "messages",
-        serde: SerializerProtocol | None = None,
+        serde: "SerializerProtocol | None" = None,
     ) -> None:
         self._bound_to = None if tenant_id is None else as_tenant_id(tenant_id)
         self.messages_key = messages_key
@@ -71,11 +74,14 @@ class SessionStore:
         return tenant_id
 
     @property
-    def checkpointer(self) -> TenantPostgresSaver:
+    def checkpointer(self) -> "TenantPostgresSaver":
         """For `graph.compile(checkpointer=...)`: it stays with the tenant of this moment.
 
         It works for `invoke` and `ainvoke`, from any thread.
         """
+        # Imported here: LangGraph takes half a second and 40 MB of every process that loads it.
+        from memory.context.checkpointer import TenantPostgresSaver
+
         return TenantPostgresSaver(self.tenant_id, serde=self._serde)
 
     def setup(self) -> None:
@@ -185,5 +191,5 @@ class SessionStore:
     aprune_session = asynchronous(prune_session)
 
 
-def _thread(thread_id: str) -> RunnableConfig:
+def _thread(thread_id: str) -> "RunnableConfig":
     return {"configurable": {"thread_id": id_argument("thread_id", thread_id)}}

@@ -236,14 +236,23 @@ def _score(memory: Any) -> float | None:
 
 
 def _best_memories(memories: Sequence[str], room: int) -> list[str]:
-    """The longest run of memories from the best one on that fits; the best one cut if need be."""
+    """The longest run of memories from the best one on that fits.
+
+    One that no section could hold is cut, and leaves half of the room to those after it.
+    """
+    # With the line's end.
+    sizes = [tokens.count_up_to(memory, room) + 1 for memory in memories]
     kept: list[str] = []
     left = room + 1
-    for memory in memories:
-        left -= tokens.count_up_to(memory, room) + 1  # and the line's end
-        if left < 0:
+    for position, (memory, size) in enumerate(zip(memories, sizes, strict=True)):
+        if size > room + 1 and left >= WORTH_CUTTING:
+            piece = left - min(sum(sizes[position + 1 :]), left // 2)
+            memory = tokens.cut(memory, piece - 1)
+            size = tokens.count(memory) + 1
+        if size > left:
             break
         kept.append(memory)
+        left -= size
     # Joining two texts may make new tokens at the seam.
     while kept and tokens.count("\n".join(kept)) > room:
         kept.pop()

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 import structlog
 from django.conf import settings
+from structlog.testing import capture_logs
 
+from konstruct.logs import configure
 from memory.context import WorkingContextCompiler
 
 logger = structlog.get_logger("konstruct.test")
@@ -69,3 +71,15 @@ def test_a_process_writes_one_kind_of_line() -> None:
     )
     assert process.stdout == ""
     assert process.stderr.rstrip().endswith("WARNING konstruct.test [-]: compiled total=28")
+
+
+def test_configuring_again_changes_nothing_for_loggers_that_are_in_use(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    logger.info("met")
+    with monkeypatch.context() as patch:
+        patch.setattr("logging.config.dictConfig", lambda config: None)
+        configure(settings.LOGGING)
+    with capture_logs() as logs:
+        logger.info("compiled", total=28)
+    assert logs == [{"event": "compiled", "log_level": "info", "total": 28}]

@@ -284,13 +284,13 @@ def test_what_was_cut_to_the_budget_is_kept_with_the_reason(
 ) -> None:
     for number in range(4):
         ask(
-            f"My beagle Rex, part {number}: " + f"he barked {number} times. " * 900, thread_id="old"
+            f"My beagle Rex, part {number}: " + f"he barked {number} times. " * 300, thread_id="old"
         )
     for number in range(10):
         ask(f"Small talk about the weather, part {number}.")
     embedding_outbox.drain(program.tenant.id)
-    REMEMBER(program.tenant.id, "The beagle is called Rex. " * 600, user_id="maria")
-    REMEMBER(program.tenant.id, "Rex is a beagle. " * 900, user_id="maria")
+    REMEMBER(program.tenant.id, "The beagle is called Rex. " * 400, user_id="maria")
+    REMEMBER(program.tenant.id, "Rex is a beagle. " * 450, user_id="maria")
     prompt = ask("What is my beagle called?", thread_id="today")
     embedding_outbox.drain(program.tenant.id)
     event = last_event()

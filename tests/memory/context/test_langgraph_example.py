@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import django
 import pytest
 
 from konstruct.orchestrator.agents import create_agent
@@ -36,6 +37,8 @@ def test_the_example_remembers_through_restarts_threads_and_facts(
         "My sister Zoe moved to Lisbon last spring.",
     ]
     subprocess.run([sys.executable, EXAMPLE, *arguments], env=process_environment, check=True)
+    # Django is set up; once more would bind its log lines to this test's output.
+    monkeypatch.setattr(django, "setup", lambda: None)
     main = runpy.run_path(str(EXAMPLE))["main"]
 
     def say(tenant: Tenant, thread: str, text: str) -> str:

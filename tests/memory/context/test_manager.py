@@ -246,7 +246,7 @@ def test_turns_that_fit_are_not_recalled_and_those_that_do_not_are(
 def test_a_prompt_knows_what_it_tells_and_what_it_left_out(
     tenant_a: Tenant, talk: Callable[..., Any]
 ) -> None:
-    said = talk(tenant_a.id, "My sister Zoe moved to Lisbon. " * 700, "Lisbon, Zoe! " * 700)
+    said = talk(tenant_a.id, "My sister Zoe moved to Lisbon. " * 300, "Lisbon, Zoe! " * 300)
     talk(tenant_a.id, *["It rains in Porto. " * 3000] * 2)
     drain(tenant_a.id)
     fact = MANAGER.store_memory(tenant_a.id, "Zoe is Ann's sister. " * 400)

@@ -1,6 +1,7 @@
 """Sessions of LangGraph graphs: kept through restarts, one tenant's unseen by another."""
 
 import asyncio
+import os
 import subprocess
 import sys
 from datetime import datetime, timedelta
@@ -252,3 +253,25 @@ def test_bad_arguments_are_named(
 def test_setup_may_be_called_as_langgraphs_users_are_used_to(tenant_a: Tenant) -> None:
     SessionStore(tenant_a.id).setup()
     SessionStore(tenant_a.id).checkpointer.setup()
+
+
+def test_only_who_uses_a_session_loads_langgraph() -> None:
+    """It takes half a second and 40 MB, which web processes and workers have no use for."""
+    code = (
+        "import sys, django; django.setup();"
+        "import konstruct.orchestrator.tasks, konstruct.urls_api, memory.context.manager;"
+        "print([m for m in ('langgraph', 'langchain_core', 'torch') if m in sys.modules]);"
+        "from memory.context import SessionStore;"
+        "SessionStore('00000000-0000-4000-8000-000000000001').checkpointer;"
+        "print('langgraph' in sys.modules)"
+    )
+
+    output = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "DJANGO_SETTINGS_MODULE": "konstruct.settings"},
+    ).stdout
+
+    assert output.splitlines() == ["[]", "True"]

@@ -12,6 +12,7 @@ from structlog.testing import capture_logs
 from memory.context import tokens
 from memory.context.exceptions import UnknownModelTier
 from memory.context.working import (
+    HEADING_OVERHEAD,
     MESSAGE_OVERHEAD,
     REPLY_OVERHEAD,
     WorkingContextCompiler,
@@ -137,6 +138,21 @@ def test_an_oversized_memory_is_cut_and_marked() -> None:
 
     assert tokens.MARK in compiled["context"]
     assert 2700 < compiled["token_usage"]["memory"] <= 2800
+
+
+def test_oversized_memories_leave_room_to_those_after_them() -> None:
+    memories = ["first " * 9000, "second", "third " * 9000, "fourth " * 300, "fifth"]
+
+    compiled = WorkingContextCompiler("fast").compile("", [], memories, "")
+
+    first, second, third, fourth, fifth = compiled["context"].split("\n")
+    assert first.startswith("first first")
+    assert third.startswith("third third")
+    assert second == "second"
+    assert tokens.MARK in first
+    assert tokens.MARK in third
+    assert (tokens.MARK in fourth, fifth) == (False, "fifth")
+    assert compiled["token_usage"]["memory"] <= 2800
 
 
 def test_an_oversized_task_is_cut_and_marked_never_dropped() -> None:
@@ -380,9 +396,13 @@ def test_user_and_assistant_keep_alternating(tier: str, contents: list[tuple[str
 def test_the_memories_that_stay_are_the_most_relevant(tier: str, memories: list[str]) -> None:
     context = SmallCompiler(tier).compile("", [], memories, "")["context"]
 
+    fitted = SmallCompiler(tier).fit("", [], memories, "")
+    assert fitted.context == context
     worth = [memory for memory in memories if memory.strip()]
-    whole = ["\n".join(worth[:kept]) for kept in range(len(worth) + 1)]
-    if context not in whole:
-        head, _, tail = context.partition(tokens.MARK)
-        assert worth[0].startswith(head)
-        assert worth[0].endswith(tail)
+    room = SmallCompiler(tier).share("relevant_context") - MESSAGE_OVERHEAD - HEADING_OVERHEAD
+    for kept, original in zip(fitted.memories, worth, strict=False):
+        if kept != original:
+            assert tokens.count(original) > room or len(fitted.memories) == 1
+            head, _, tail = kept.partition(tokens.MARK)
+            assert original.startswith(head)
+            assert original.endswith(tail)
