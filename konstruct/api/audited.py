@@ -44,8 +44,8 @@ _TOLD: Final = ("agent", "query", "task", "thread_id")
 def write_down(request: Request) -> None:
     """Write down that an allowed request is about to be answered, if it is one of those."""
     match = request.resolver_match
-    known = WRITTEN_DOWN.get((str(match.url_name), request.method or ""))
-    if known is None:
+    known = match and WRITTEN_DOWN.get((str(match.url_name), request.method or ""))
+    if match is None or known is None:
         return
     action, subject = known
     sent = request.data if isinstance(request.data, dict) else {}
@@ -54,7 +54,7 @@ def write_down(request: Request) -> None:
     record_access(
         action,
         subject,
-        by=_actor(request),
+        by=actor_of(request),
         subject_id=next(iter(match.kwargs.values()), ""),
         user_id=user_id if isinstance(user_id, str) else None,
         request_id=current_request_id(),
@@ -62,7 +62,8 @@ def write_down(request: Request) -> None:
     )
 
 
-def _actor(request: Request) -> Actor:
+def actor_of(request: Request) -> Actor:
+    """Who sends the request, as the access log calls them."""
     if isinstance(request.user, Program):
         return Actor(ActorKind.PROGRAM, str(request.user.key.pk), request.user.key.name)
     return Actor.person(request.user)

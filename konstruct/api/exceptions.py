@@ -14,6 +14,7 @@ from rest_framework.views import set_rollback
 from konstruct.api.caller import OutsideOfKey
 from konstruct.api.etags import ChangedSince
 from konstruct.api.problems import FieldError, Problem, problem_response
+from konstruct.audit.erasure_requests import AlreadyRequested
 from konstruct.orchestrator.exceptions import (
     AgentInvalid,
     AgentNotFound,
@@ -33,6 +34,7 @@ OWN_ERRORS: dict[type[KonstructError], tuple[int, str, str]] = {
     MessageNotFound: (404, "not-found", ""),
     FactNotFound: (404, "not-found", ""),
     DuplicateFact: (409, "duplicate-fact", "content"),
+    AlreadyRequested: (409, "already-requested", "user_id"),
     UnreadableSession: (422, "unreadable-session", "thread_id"),
     OutsideOfKey: (403, "outside-of-key", "user_id"),
     ChangedSince: (412, "changed-since", "If-Match"),

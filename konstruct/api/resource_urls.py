@@ -5,6 +5,7 @@ from django.urls import path
 from konstruct.api.agents import AgentsView, AgentView
 from konstruct.api.context import CompileView
 from konstruct.api.conversations import ConversationsView, TranscriptView
+from konstruct.api.erasures import ErasuresView, ErasureView
 from konstruct.api.facts import FactHistoryView, FactSearchView, FactsView, FactView
 from konstruct.api.memories import MemorySearchView
 from konstruct.api.recall_events import RecallEventsView, RecallEventView
@@ -19,6 +20,8 @@ urlpatterns = [
     path("conversations/", ConversationsView.as_view(), name="conversations"),
     path("conversations/transcript/", TranscriptView.as_view(), name="transcript"),
     path("context/compile/", CompileView.as_view(), name="compile-context"),
+    path("erasures/", ErasuresView.as_view(), name="erasures"),
+    path("erasures/<uuid:erasure_id>/", ErasureView.as_view(), name="erasure"),
     path("facts/", FactsView.as_view(), name="facts"),
     path("facts/search/", FactSearchView.as_view(), name="search-facts"),
     path("facts/<uuid:memory_id>/", FactView.as_view(), name="fact"),

@@ -186,7 +186,7 @@ def _count_one(report: Report, token: str, ids: set[str], row: list[object] | No
     if reply is not None:
         report.answered += 1
         report.crossed += reply != f"Heard {token}."
-        report.lost += pieces != 2  # type: ignore[comparison-overlap]
+        report.lost += pieces != 2
     elif error:
         report.given_up += 1
     else:

@@ -55,7 +55,8 @@ RULES: Final = (
     Rule(
         "audit_accessevent",
         f"({OF_PERSON}) OR subject_id = ANY(%(ids)s) OR detail::text ~ %(word)s"
-        " OR subject_id ~ %(word)s",
+        " OR subject_id ~ %(word)s"
+        " OR subject_id = ANY(%(threads)s) OR detail ->> 'thread_id' = ANY(%(threads)s)",
         change="user_id = NULL, detail = '{}',"
         " subject_id = CASE WHEN action = 'erase' THEN subject_id ELSE '' END",
         changed="user_id IS NULL AND detail = '{}' AND (subject_id = '' OR action = 'erase')",

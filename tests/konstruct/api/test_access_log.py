@@ -20,6 +20,9 @@ NOT_WRITTEN_DOWN = {
     ("usage", "GET"),
     ("agents", "GET"),
     ("agent", "GET"),
+    # The request itself is written down, by whoever asks.
+    ("erasures", "POST"),
+    ("erasure", "GET"),
 }
 
 

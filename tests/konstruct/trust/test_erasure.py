@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth import get_user_model
 from django.core.management import CommandError, call_command
-from django.db import connection
+from django.db import connection, connections
 from django_redis import get_redis_connection
 
 from konstruct.api.access import issue_key
@@ -21,6 +22,7 @@ from konstruct.orchestrator.bell import ring
 from konstruct.orchestrator.intake import Incoming, accept
 from konstruct.orchestrator.models import Agent, PendingReply
 from konstruct.orchestrator.tasks import handle_message
+from konstruct.trust.archives import export_memory
 from konstruct.trust.erasure import carry_out, carry_out_requested, erasing, rows
 from konstruct.trust.erasure.cache import QUEUES
 from konstruct.trust.erasure.tables import EXEMPT, RULES
@@ -34,6 +36,7 @@ from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tenants.redis_keys import escape_part, idempotency_key
 from tests import database
+from tests.konstruct.trust.test_backups import tool
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -88,6 +91,7 @@ def full(tenant_a: Tenant, agent: Agent, talk: Callable[..., Message]) -> Messag
         record_access(Action.VIEW, "fact", by=EVA, subject_id=fact.pk)
         record_access(Action.SEARCH, "people", by=EVA, query=MARIA)
         record_access(Action.VIEW, "person", by=EVA, user_id=MARIA)
+        record_access(Action.CLEAR, "session", by=EVA, subject_id="hers")
         record_access(Action.VIEW, "person", by=EVA, user_id="bob")
     assert waiting.pk
     return said
@@ -154,7 +158,7 @@ def test_a_table_that_nobody_knows_stops_an_erasure(tenant_a: Tenant, owner: Non
 
 
 def test_nothing_of_the_person_is_left_and_nothing_of_others_is_gone(
-    tenant_a: Tenant, full: Message, agent: Agent, capsys: Any
+    tenant_a: Tenant, full: Message, agent: Agent, tmp_path: Path, capsys: Any
 ) -> None:
     bobs_window = get_recent_messages(tenant_a.id, agent.id, "bob")
     assert len(traces_of_maria(everything(tenant_a), full)) == 30
@@ -163,6 +167,15 @@ def test_nothing_of_the_person_is_left_and_nothing_of_others_is_gone(
         call_command("erase_user", "--tenant", "tenant-a", "--user", MARIA, "--yes", "--json")
     receipt = json.loads(capsys.readouterr().out)
     assert traces_of_maria(everything(tenant_a), full) == []
+
+    name = connections["default"].settings_dict["NAME"]
+    dump = tool("pg_dump", "--dbname", name, "--exclude-table-data", "*.audit_erasurerequest")
+    assert "Bob eats all." in dump
+    assert traces_of_maria(dump, full) == []
+    archive = tmp_path / "a.db"
+    export_memory(tenant_a, archive)
+    for trace in (SECRET, MARIA, str(full.pk)):
+        assert trace.encode() not in archive.read_bytes()
 
     tables = receipt["tables"]
     assert tables["memory_message"]["removed"] == 7
@@ -186,6 +199,7 @@ def test_nothing_of_the_person_is_left_and_nothing_of_others_is_gone(
         assert ApiKey.objects.get().name == "all"
         assert AccessEvent.objects.filter(action=Action.VIEW).count() == 3
         assert AccessEvent.objects.get(user_id="bob")
+        assert not AccessEvent.objects.filter(subject_id="hers").exists()
         request = ErasureRequest.objects.get()
     assert (request.done_at is None, request.progress) == (False, None)
 
