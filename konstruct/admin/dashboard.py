@@ -72,13 +72,16 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     """Add the numbers to the index page of a tenant's site, for those who may read messages."""
     if getattr(request, "tenant", None) is None or not request.user.has_perm("memory.view_message"):
         return context
-    names = agent_names()
+    names, amounts = agent_names(), statistics.amounts()
     agents, users = statistics.busiest(BUSIEST)
     return {
         **context,
         "title": "Dashboard",
-        "figures": _figures(),
-        "charts": [_messages_chart(), _recalls_chart()],
+        "figures": _figures(amounts),
+        "charts": [
+            _messages_chart(amounts["messages"].rows),
+            _recalls_chart(amounts["recalls"].rows),
+        ],
         "latest": statistics.LATEST,
         "busiest_agents": [
             (names.get(agent_id, str(agent_id)), count, whose(agent_id, None))
@@ -91,8 +94,8 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _figures() -> list[Figure]:
-    amounts, outbox = statistics.amounts(), statistics.outbox()
+def _figures(amounts: dict[str, Amount]) -> list[Figure]:
+    outbox = statistics.outbox()
     pending, embeddings = (
         _list("orchestrator_pendingreply"),
         _list("memory_pendingembedding"),
@@ -157,22 +160,26 @@ def _figures() -> list[Figure]:
     ]
 
 
-def _messages_chart() -> Chart:
-    days = statistics.messages_per_day(DAYS)
+def _messages_chart(rows: int) -> Chart:
+    days = statistics.messages_per_day(DAYS, rows=rows)
     total = sum(day.count for day in days)
     address = reverse("admin:memory_message_changelist")
     return _chart(
-        "Messages per day", f"{total:,} in {DAYS} days", days, address, lambda day: f"{day.count:,}"
+        "Messages per day",
+        f"{_about(rows)}{total:,} in {DAYS} days",
+        days,
+        address,
+        lambda day: f"{day.count:,}",
     )
 
 
-def _recalls_chart() -> Chart:
-    days = statistics.recalls_per_day(DAYS)
+def _recalls_chart(rows: int) -> Chart:
+    days = statistics.recalls_per_day(DAYS, rows=rows)
     total, found = sum(day.count for day in days), sum(day.found for day in days)
     share = f", {round(100 * found / total)} % found something" if total else ""
     return _chart(
         "Recalls per day",
-        f"{total:,} in {DAYS} days{share}",
+        f"{_about(rows)}{total:,} in {DAYS} days{share}",
         days,
         reverse("admin:memory_recallevent_changelist"),
         lambda day: f"{day.count:,}, of which {day.found:,} found something",
@@ -208,6 +215,10 @@ def _on(day: date) -> str:
             "created_at__lt": f"{end} 00:00:00+00:00",
         }
     )
+
+
+def _about(rows: int) -> str:
+    return "about " if statistics.is_sampled(rows) else ""
 
 
 def _list(name: str) -> str:

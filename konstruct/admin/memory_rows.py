@@ -16,6 +16,7 @@ from konstruct.admin.access import AuditedReadOnlyAdmin, note
 from konstruct.admin.lists import AgentFilter, UserFilter, agent, shortened, with_agent_name
 from konstruct.audit.models import Action
 from memory import outbox
+from memory.embeddings import model_version
 from memory.models import (
     ConversationEmbedding,
     Message,
@@ -131,12 +132,29 @@ class MessageAdmin(MemoryAdmin):
         self.message_user(request, f"{len(windows)} emptied.", messages.SUCCESS)
 
 
+class ModelFilter(admin.SimpleListFilter):
+    """Vectors that recall compares, and those of other models, which it does not."""
+
+    title = "model"
+    parameter_name = "model"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("current", "the current one"), ("other", "others: to be embedded again")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        if self.value() == "current":
+            return queryset.filter(embedding_model=model_version())
+        if self.value() == "other":
+            return queryset.exclude(embedding_model=model_version())
+        return queryset
+
+
 @admin.register(ConversationEmbedding, site=tenant_site)
 class ConversationEmbeddingAdmin(MemoryAdmin):
     """What was embedded, and by which model."""
 
     list_display = ("created_at", "agent", "user_id", "role", shortened, "embedding_model")
-    list_filter = (AgentFilter, UserFilter, "role", "created_at")
+    list_filter = (AgentFilter, UserFilter, "role", ModelFilter, "created_at")
     ordering = ("-created_at", "id")
     raw_id_fields = ("message",)
     fields = (

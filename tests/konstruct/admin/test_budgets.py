@@ -33,7 +33,7 @@ PAGES = {
     "try_agent": ("agents/{agent}/try/", 7),
 }
 WITHOUT_A_GET = {"retry_reply", "export_person"}
-DASHBOARD = 20
+DASHBOARD = 22
 LIST = 14
 ROW = 17
 

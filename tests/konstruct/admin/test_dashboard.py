@@ -5,8 +5,10 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from html import unescape
 
+import pytest
 from django.test import Client
 
+from memory import statistics
 from memory.models import Message, RecallEvent
 from memory.statistics import busiest, messages_per_day, recalls_per_day
 from memory.transcript import record_message
@@ -25,6 +27,7 @@ def test_the_numbers_are_the_tenants(furnished_a: Program, browser: Callable[...
         "Messages": "8",
         "People": "1",
         "Memories": figures["Memories"],
+        "Recalls": "3",
         "Facts": "1",
         "Replies to come": "1",
         "Replies given up": "1",
@@ -70,6 +73,32 @@ def test_days_are_counted_apart(program_a: Program) -> None:
             [(program_a.agent.pk, 11)],
             [((program_a.agent.pk, "u0"), 4), ((program_a.agent.pk, "u1"), 3)],
         )
+
+
+def test_days_of_a_large_table_are_estimated_from_some_of_its_blocks(
+    program_a: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    today = datetime.now(UTC)
+    with tenant_scope(program_a.tenant.id):
+        Message.objects.bulk_create(
+            Message(
+                agent_id=program_a.agent.pk,
+                user_id="u",
+                thread_id="t",
+                channel="import",
+                role="user",
+                content="x" * 200,
+                created_at=today - timedelta(days=number % 2),
+            )
+            for number in range(6000)
+        )
+        assert [day.count for day in messages_per_day(3)] == [0, 3000, 3000]
+        monkeypatch.setattr(statistics, "COUNTED_PER_DAY", 3000)
+        before, yesterday, now = (day.count for day in messages_per_day(3))
+    assert before == 0
+    # Half of the blocks were looked at, which ones is up to Postgres.
+    assert 1500 < yesterday < 4500
+    assert abs(yesterday - now) < 300
 
 
 def test_recalls_are_told_apart_by_whether_they_found_something(program_a: Program) -> None:
