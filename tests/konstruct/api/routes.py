@@ -11,8 +11,6 @@ from uuid import uuid4
 
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from konstruct.audit.models import ErasureRequest
-from tenants.context import tenant_scope
 from tests.konstruct.api.said import Said
 
 V1 = "/api/v1/"
@@ -56,13 +54,6 @@ def maria(said: Said) -> str:
 def graph(said: Said) -> str:
     """The thread of a LangGraph graph; its name is the tenant's own."""
     return f"graph-{ada(said)}"
-
-
-def erasure_of_theo(said: Said) -> str:
-    """The address of a request to erase theo."""
-    with tenant_scope(said.program.tenant.id):
-        asked, _ = ErasureRequest.objects.get_or_create(user_id="theo", requested_by="tests")
-    return f"{V1}erasures/{asked.pk}/"
 
 
 def line(said: Said) -> dict[str, str]:
@@ -178,7 +169,9 @@ CASES: dict[tuple[str, str], Case] = {
         queries=4,
         body=lambda said: {"user_id": "maria", "agent": ada(said)},
     ),
-    ("erasure", "GET"): Case(erasure_of_theo, foreign=404, queries=3, stranger=404),
+    ("erasure", "GET"): Case(
+        lambda said: f"{V1}erasures/{said.erasure}/", foreign=404, queries=3, stranger=404
+    ),
     ("windows", "GET"): Case(at("windows/", **OF_MARIA), foreign=422, queries=5),
     ("windows", "DELETE"): Case(at("windows/", **OF_MARIA), foreign=422, queries=5),
 }

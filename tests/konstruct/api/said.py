@@ -7,6 +7,7 @@ from uuid import UUID
 from langchain_core.messages import HumanMessage
 from langgraph.graph import START, MessagesState, StateGraph
 
+from konstruct.audit.models import ErasureRequest
 from konstruct.orchestrator import outbox as replies
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.history import import_history
@@ -60,10 +61,13 @@ class Said:
     reply: Message
     event: RecallEvent
     fact: UUID
+    erasure: UUID
 
 
 def said_something(program: Program, *, secret: str = "") -> Said:
     """Let maria talk with ada and with bo, and have a history of theo, and a fact about vera.
+
+    That theo be forgotten is asked for.
 
     `secret` is in everything that was said.
     """
@@ -96,7 +100,8 @@ def said_something(program: Program, *, secret: str = "") -> Said:
     embeddings.drain(program.tenant.id)
     with tenant_scope(program.tenant.id):
         event = RecallEvent.objects.get(reply=reply)
-    return Said(program, other, sent, reply, event, fact)
+        erasure = ErasureRequest.objects.create(user_id="theo", requested_by="tests").pk
+    return Said(program, other, sent, reply, event, fact, erasure)
 
 
 def talk(program: Program, thread_id: str, *messages: str) -> None:
