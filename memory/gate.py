@@ -4,12 +4,12 @@ A logistic regression. Pure; its coefficients are here and nowhere else.
 """
 
 import math
-from dataclasses import dataclass, fields
-from typing import Final
+from dataclasses import dataclass
+from operator import attrgetter, mul
+from typing import Final, NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Signs:
+class Signs(NamedTuple):
     """What the ranking knows of one memory and its question."""
 
     cosine: float
@@ -58,12 +58,13 @@ class Gate:
 
     def probability(self, signs: Signs) -> float:
         """That the memory is relevant, from 0 to 1."""
-        logit = self.bias + sum(getattr(self, sign) * getattr(signs, sign) for sign in SIGN_NAMES)
+        logit = self.bias + sum(map(mul, _coefficients(self), signs))
         # Beyond this, exp() of a double overflows.
         return 1 / (1 + math.exp(-max(-700.0, min(700.0, logit))))
 
 
-SIGN_NAMES: Final = tuple(sign.name for sign in fields(Signs))
+SIGN_NAMES: Final = Signs._fields
+_coefficients = attrgetter(*SIGN_NAMES)
 
 # Printed by `manage.py refit_gate`, of what benchmarks/gate_signs.py wrote: LoCoMo's dialogues 0-3
 # as they are, the same as a nameless user has them in memories of all sizes, and the conversations

@@ -21,7 +21,7 @@ from memory.arguments import id_argument, uuid_argument, vector_argument
 from memory.embeddings import embed, model_version
 from memory.entering import known_tenant
 from memory.exceptions import InvalidArgument
-from memory.gate import GATES, SIGN_NAMES, Signs
+from memory.gate import GATES, Signs
 from memory.policy import DEFAULT_POLICY, WEIGHT_NAMES, RecallPolicy
 from memory.questions import Question
 from memory.ranking import LIMITS, ranking_sql
@@ -313,7 +313,7 @@ def _subject(row: dict[str, Any]) -> float:
 def _channels(row: dict[str, Any], signs: Signs) -> dict[str, float]:
     """Everything that was weighed, by the ranking or by the gate."""
     return {
-        **{name: getattr(signs, name) for name in SIGN_NAMES},
+        **signs._asdict(),
         "session": row["session_base"],
         "previous": row["previous"],
         "following": row["following"],
