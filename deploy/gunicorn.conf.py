@@ -28,6 +28,8 @@ worker_class = "gthread"
 # Most requests wait: for Postgres, or with ?wait= for a reply.
 threads = 16
 graceful_timeout = 10
+# The most that it can be: ids in a query may be of 255 characters of any script.
+limit_request_line = 8190
 logger_class = AccessLogger
 accesslog = "-"
 access_log_format = "%(m)s %(U)s %(s)s %(M)s ms"

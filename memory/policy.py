@@ -12,6 +12,7 @@ Mode = Literal["hybrid", "vector"]
 MODES: tuple[Mode, ...] = ("hybrid", "vector")
 MAX_TOP_K = 100
 MAX_NEIGHBOURS = 10
+HEAVIEST = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +42,8 @@ class RecallWeights:
             value = getattr(self, weight.name)
             if isinstance(value, bool) or not isinstance(value, Real):
                 raise InvalidArgument(f"weight {weight.name}={value!r} is not a number")
-            if not (math.isfinite(value) and 0 <= float(value) <= 10):
-                raise InvalidArgument(f"weight {weight.name}={value!r} is not from 0 to 10")
+            if not (math.isfinite(value) and 0 <= float(value) <= HEAVIEST):
+                raise InvalidArgument(f"weight {weight.name}={value!r} is not from 0 to {HEAVIEST}")
 
 
 WEIGHT_NAMES: Final = tuple(weight.name for weight in fields(RecallWeights))

@@ -33,7 +33,7 @@ from konstruct.api.schema import problems, response_header
 from konstruct.api.views import ApiView
 from konstruct.orchestrator.agents import create_agent, update_agent
 from konstruct.orchestrator.models import Agent, ModelTier, RecallMode
-from memory.policy import MAX_NEIGHBOURS, MAX_TOP_K
+from memory.policy import HEAVIEST, MAX_NEIGHBOURS, MAX_TOP_K, WEIGHT_NAMES
 from tenants.context import required_tenant_id
 
 LONGEST_PROMPT = 100_000
@@ -63,6 +63,17 @@ ETAG = response_header("ETag", "The agent's state, for If-Match and If-None-Matc
 
 def _help(name: str) -> str:
     return str(Agent._meta.get_field(name).help_text)  # type: ignore[union-attr]  # none is a relation
+
+
+class RecallWeightsSerializer(StrictSerializer):
+    """Weights of the ranking that differ from the measured ones."""
+
+    def get_fields(self) -> dict[str, serializers.Field]:
+        """One for each weight that there is."""
+        return {
+            name: StrictFloatField(required=False, min_value=0, max_value=HEAVIEST)
+            for name in WEIGHT_NAMES
+        }
 
 
 class AgentFields(StrictSerializer):
@@ -120,14 +131,13 @@ class AgentFields(StrictSerializer):
         max_value=MAX_NEIGHBOURS,
         help_text=_help("recall_neighbours"),
     )
-    recall_weights = serializers.DictField(
-        child=StrictFloatField(), required=False, help_text=_help("recall_weights")
-    )
+    recall_weights = RecallWeightsSerializer(required=False, help_text=_help("recall_weights"))
 
 
 class AgentChanges(AgentFields):
     """The fields of an agent that change; the others stay."""
 
+    least_fields = 1
     name = ChannelIdField(required=False, max_length=120, help_text=_help("name"))
 
 
@@ -204,7 +214,7 @@ class AgentsView(ApiView):
                 "the librarian", response_only=True, status_codes=["201"], value=EXAMPLE
             ),
         ],
-        responses={201: AgentSerializer, **problems(422)},
+        responses={201: AgentSerializer, **problems(409, 422)},
     )
     def post(self, request: Request) -> Response:
         """Make an agent."""
@@ -250,7 +260,7 @@ class AgentView(ApiView):
         examples=[
             OpenApiExample("speak otherwise", request_only=True, value={"persona": "Formal."})
         ],
-        responses={200: AgentSerializer, **problems(412)},
+        responses={200: AgentSerializer, **problems(409, 412)},
     )
     def patch(self, request: Request, agent_id: UUID) -> Response:
         """Change what is given."""

@@ -13,10 +13,12 @@ from rest_framework.views import set_rollback
 
 from konstruct.api.caller import OutsideOfKey
 from konstruct.api.etags import ChangedSince
+from konstruct.api.pagination import NoSuchPlace
 from konstruct.api.problems import FieldError, Problem, problem_response
 from konstruct.audit.erasure_requests import AlreadyRequested
 from konstruct.orchestrator.exceptions import (
     AgentInvalid,
+    AgentNameTaken,
     AgentNotFound,
     IdempotencyKeyReused,
     MessageNotFound,
@@ -38,6 +40,7 @@ OWN_ERRORS: dict[type[KonstructError], tuple[int, str, str]] = {
     UnreadableSession: (422, "unreadable-session", "thread_id"),
     OutsideOfKey: (403, "outside-of-key", "user_id"),
     ChangedSince: (412, "changed-since", "If-Match"),
+    AgentNameTaken: (409, "name-taken", "name"),
     AgentInvalid: (400, "invalid-fields", ""),
     WindowNotCleared: (503, "unavailable", ""),
     InvalidArgument: (400, "invalid-fields", ""),
@@ -74,6 +77,8 @@ def problem_of(error: Exception, *, data: Any = None) -> Problem:
     if isinstance(error, drf.ParseError):
         unreadable = FieldError("body", f"{error.detail} Send one JSON object in UTF-8.")
         return Problem(400, "malformed-body", "The body is not readable JSON.", (unreadable,))
+    if isinstance(error, NoSuchPlace):
+        return Problem.of_status(404, str(error), errors=(FieldError("cursor", str(error)),))
     if isinstance(error, drf.APIException):
         return _framework_problem(error)
     return Problem.of_status(500)

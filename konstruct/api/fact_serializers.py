@@ -104,6 +104,7 @@ class NewFactSerializer(FactFields):
 class FactChangeSerializer(FactFields):
     """What is to be another; the rest stays. What was known before is kept as a version."""
 
+    least_fields = 1
     content = StrictCharField(
         required=False,
         max_length=settings.MAX_MESSAGE_CHARACTERS,
@@ -115,12 +116,6 @@ class FactChangeSerializer(FactFields):
         help_text="Since when the change is so: after the old version's, not in the future. "
         "Default: now.",
     )
-
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """Refuse a change of nothing."""
-        if not attrs:
-            raise ValidationError(f"Name what is to change: {', '.join(self.fields)}.")
-        return attrs
 
 
 class AtSerializer(StrictSerializer):

@@ -10,7 +10,12 @@ from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 
-NOT_BLANK = RegexValidator(r"\S", "This may not be blank.")
+# Postgres keeps no NUL. In a pattern, so that the API's description says so.
+NO_NUL = RegexValidator(r"^[^\x00]*\Z", "Give text without NUL characters.")
+NOT_BLANK = RegexValidator(
+    r"^[^\x00]*[^\s\x00][^\x00]*\Z",
+    "This may not be blank: give text, without NUL characters.",
+)
 # Channel-native ids are any text, but nothing that breaks a line. One pattern, for the API's
 # description shows one.
 ID_TEXT = RegexValidator(
@@ -24,6 +29,14 @@ class StrictCharField(serializers.CharField):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"trim_whitespace": False, **options})
+        # CharField's own check of NUL is not described, and would say the same twice.
+        self.validators = [
+            validator
+            for validator in self.validators
+            if not isinstance(validator, ProhibitNullCharactersValidator)
+        ]
+        if not any(isinstance(validator, RegexValidator) for validator in self.validators):
+            self.validators.append(NO_NUL)
 
     def to_internal_value(self, data: Any) -> str:
         """Refuse what is not a JSON string."""
@@ -36,20 +49,16 @@ class ChannelIdField(StrictCharField):
     """An id that the calling system chose, such as a Slack user id."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(**{"max_length": 255, **options})
-        # CharField's own check of NUL would say the same twice.
-        self.validators = [
-            validator
-            for validator in self.validators
-            if not isinstance(validator, ProhibitNullCharactersValidator)
-        ] + [ID_TEXT]
+        super().__init__(**{"max_length": 255, "validators": [ID_TEXT], **options})
 
 
 class StrictIntegerField(serializers.IntegerField):
     """A whole number, and no text or truth value taken for one."""
 
     def to_internal_value(self, data: Any) -> int:
-        """Refuse what is not a whole JSON number."""
+        """Refuse what is not a whole JSON number; 3.0 is one."""
+        if isinstance(data, float) and data.is_integer():
+            data = int(data)
         if isinstance(data, bool) or not isinstance(data, int):
             self.fail("invalid")
         return int(super().to_internal_value(data))
@@ -97,18 +106,20 @@ class MomentField(serializers.DateTimeField):
     """A moment: a time that says its time zone, so that it is not taken for another."""
 
     def enforce_timezone(self, value: datetime) -> datetime:
-        """Refuse a time that could be anywhere."""
+        """Refuse a time that could be anywhere; in UTC, for Postgres does not know all zones."""
         if value.tzinfo is None:
             raise ValidationError("Add a time zone, such as Z or +02:00.")
         try:
-            value.astimezone(UTC)
+            return value.astimezone(UTC)
         except OverflowError:
             raise ValidationError("Give a moment of the years 1 to 9999 of UTC.") from None
-        return value
 
 
 class StrictSerializer(serializers.Serializer):
     """Refuses fields that it does not know: a misspelt option must not be silently ignored."""
+
+    # A change of nothing is a mistake.
+    least_fields = 0
 
     def to_internal_value(self, data: Any) -> Any:
         """Refuse unknown names first, then check the rest."""
@@ -118,6 +129,9 @@ class StrictSerializer(serializers.Serializer):
             if unknown:
                 hint = f"Unknown field. Known are: {', '.join(known)}."
                 raise ValidationError(dict.fromkeys(unknown, hint))
+            if len(data) < self.least_fields:
+                hint = f"Name what is to change: {', '.join(known)}."
+                raise ValidationError({"non_field_errors": [hint]})
         return super().to_internal_value(data)
 
 

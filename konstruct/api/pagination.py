@@ -9,17 +9,19 @@ from typing import Any, ClassVar
 
 from django.core import signing
 from django.core.exceptions import ValidationError as FieldInvalid
+from django.core.validators import RegexValidator
 from django.db.models import Q
 from rest_framework import serializers
-from rest_framework.exceptions import ValidationError
+from rest_framework.exceptions import NotFound
 from rest_framework.pagination import BasePagination
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.utils.urls import replace_query_param
 
-from konstruct.api.fields import StrictSerializer
+from konstruct.api.fields import StrictCharField, StrictSerializer
 from tenants.context import current_tenant_id
 
+CURSOR_TEXT = RegexValidator(r"^[A-Za-z0-9_.-]+\Z", "Take `next` or `previous` as they are.")
 PAGE_SIZE = 50
 LARGEST_PAGE = 200
 
@@ -35,8 +37,10 @@ class PageQuerySerializer(StrictSerializer):
         max_value=LARGEST_PAGE,
         help_text=f"Rows per page; {PAGE_SIZE} without it.",
     )
-    cursor = serializers.CharField(
-        required=False, help_text="A place in the list: follow `next` and `previous`."
+    cursor = StrictCharField(
+        required=False,
+        validators=[CURSOR_TEXT],
+        help_text="A place in the list: follow `next` and `previous`.",
     )
 
 
@@ -63,7 +67,7 @@ class KeysetPagination(BasePagination):
         try:
             rows = self.rows_after(queryset, position, backwards=backwards)
         except (ValueError, FieldInvalid) as error:
-            raise _no_cursor() from error
+            raise NoSuchPlace() from error
         more, rows = len(rows) > self.limit, rows[: self.limit]
         if backwards:
             rows.reverse()
@@ -122,9 +126,9 @@ class KeysetPagination(BasePagination):
         try:
             ordering, direction, *position = self._signer().unsign_object(cursor)
         except (signing.BadSignature, ValueError) as error:
-            raise _no_cursor() from error
+            raise NoSuchPlace() from error
         if ordering != self.ordering:
-            raise _no_cursor()
+            raise NoSuchPlace()
         return position, direction == "previous"
 
     def _signer(self) -> signing.Signer:
@@ -182,10 +186,9 @@ def _beyond(queryset: Any, columns: list[str], position: Position, *, falling: b
     return here & (beyond | Q(**{f"{last}__{operator}": value}))
 
 
-def _no_cursor() -> ValidationError:
-    return ValidationError(
-        {
-            "cursor": "This is not a cursor of this list in this order. Take `next` or `previous` "
-            "as they are."
-        }
+class NoSuchPlace(NotFound):
+    """A cursor that this list of this tenant did not make: there is no such place."""
+
+    default_detail = (
+        "This is not a cursor of this list in this order. Take `next` or `previous` as they are."
     )

@@ -86,7 +86,7 @@ class RecallEventInFullSerializer(BaseRecallEventSerializer):
     injected = serializers.ListField(
         child=serializers.CharField(), help_text="What the language model was given, as given."
     )
-    prompt = serializers.JSONField(
+    prompt = serializers.DictField(
         allow_null=True,
         help_text="The prompt as it was sent, with the tokens of each section; null if not kept.",
     )

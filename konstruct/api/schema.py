@@ -1,5 +1,6 @@
 """What the OpenAPI description says of every endpoint alike: errors, headers, strict bodies."""
 
+import http.client
 from typing import Any
 
 from drf_spectacular.openapi import AutoSchema
@@ -43,11 +44,14 @@ _ALWAYS = {
     ),
     405: ("MethodNotAllowed", "This address does not know the method; `Allow` says which it does."),
     406: ("NotAcceptable", "`Accept` asks for another type than application/json."),
+    414: ("AddressTooLong", "The address is longer than 8190 bytes: the web server's own answer."),
     429: ("TooManyRequests", "Too many requests of this key or tenant; see `Retry-After`."),
     500: ("InternalError", "Our fault; the log has it under the request's id."),
     503: ("Unavailable", "Something that the API needs is not running right now."),
 }
-_WITH_A_PATH = {404: ("NotFound", "There is no such thing for this key.")}
+_WITH_A_PATH = {
+    404: ("NotFound", "There is no such thing for this key, or no such place in the list.")
+}
 _WITH_A_BODY = {
     413: ("BodyTooLarge", "The body is too large."),
     415: ("UnsupportedMediaType", "The body is not declared as application/json."),
@@ -78,6 +82,8 @@ class ApiSchema(AutoSchema):
         schema = super()._postprocess_serializer_schema(schema, serializer, direction)
         if isinstance(serializer, StrictSerializer) and direction == "request":
             schema["additionalProperties"] = False
+            if serializer.least_fields:
+                schema["minProperties"] = serializer.least_fields
         return schema
 
 
@@ -86,6 +92,7 @@ def describe_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
 
     They are described once and referred to, so that the description stays readable.
     """
+    _let_anything_be_null(result)
     components = result["components"]
     components["headers"] = {name: _header(words) for name, words in _HEADERS.items()}
     components["responses"] = {
@@ -96,15 +103,33 @@ def describe_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     for path, operations in result["paths"].items():
         for operation in operations.values():
             responses = operation["responses"]
-            common = _ALWAYS | (_WITH_A_PATH if "{" in path else {})
-            common |= _WITH_A_BODY if "requestBody" in operation else {}
+            names = {each["name"] for each in operation.get("parameters", [])}
+            common = _ALWAYS | (_WITH_A_PATH if "{" in path or "cursor" in names else {})
+            if body := operation.get("requestBody"):
+                body["required"] = True
+                common |= _WITH_A_BODY
             common |= {each: _SOMETIMES[each] for each in _SOMETIMES if str(each) in responses}
-            for response in responses.values():
+            for status, response in responses.items():
+                response["description"] = (
+                    response["description"] or http.client.responses[int(status)]
+                )
                 response["headers"] = _header_references() | response.get("headers", {})
             for status, (name, _words) in common.items():
                 responses[str(status)] = {"$ref": f"#/components/responses/{name}"}
             operation["responses"] = dict(sorted(responses.items()))
     return result
+
+
+def _let_anything_be_null(schema: Any) -> None:
+    """Mend "either anything or null", which drf-spectacular says of JSON, and null is both."""
+    if isinstance(schema, dict):
+        if schema.get("oneOf") == [{}, {"type": "null"}]:
+            del schema["oneOf"]
+        for inner in schema.values():
+            _let_anything_be_null(inner)
+    elif isinstance(schema, list):
+        for inner in schema:
+            _let_anything_be_null(inner)
 
 
 def problems(*statuses: int) -> dict[tuple[int, str], OpenApiResponse]:
@@ -136,6 +161,8 @@ def _response(status: int, words: str) -> dict[str, Any]:
         headers["WWW-Authenticate"] = _header("Says that a Bearer key is needed.")
     if status == 405:
         headers["Allow"] = _header("The methods that the address knows.")
+    if status == 414:
+        return {"description": words, "content": {"text/html": {"schema": {"type": "string"}}}}
     return {
         "description": words,
         "headers": headers,

@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from uuid import UUID, uuid4
 
-from drf_spectacular.utils import OpenApiExample, extend_schema
+from drf_spectacular.utils import OpenApiExample, extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -46,17 +46,27 @@ EXAMPLE = OpenApiExample(
 )
 
 
+@extend_schema_field(
+    {
+        "type": "array",
+        "items": {},
+        "minItems": 1,
+        "maxItems": MOST_LINES,
+        "description": "Objects with external_id, agent (name or id), user_id, thread_id, role "
+        "(user or assistant), content, created_at (ISO 8601 with a time zone) and, if known, name: "
+        "the speaker's display name.",
+    }
+)
+class LinesField(serializers.ListField):
+    """Messages, whatever they are: each is checked by itself, and answered for."""
+
+    child = serializers.JSONField(allow_null=True)
+
+
 class ImportSerializer(StrictSerializer):
     """A part of a history. Each message is checked by itself: see the answer's `results`."""
 
-    messages = serializers.ListField(
-        child=serializers.JSONField(allow_null=True),
-        min_length=1,
-        max_length=MOST_LINES,
-        help_text="Objects with external_id, agent (name or id), user_id, thread_id, role (user or "
-        "assistant), content, created_at (ISO 8601 with a time zone) and, if known, name: the "
-        "speaker's display name.",
-    )
+    messages = LinesField(min_length=1, max_length=MOST_LINES)
 
 
 class LineResultSerializer(serializers.Serializer):

@@ -6,7 +6,7 @@ from uuid import UUID
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 
-from konstruct.orchestrator.exceptions import AgentInvalid, AgentNotFound
+from konstruct.orchestrator.exceptions import AgentInvalid, AgentNameTaken, AgentNotFound
 from konstruct.orchestrator.models import Agent
 from tenants.context import tenant_scope
 
@@ -37,10 +37,18 @@ def _save(agent: Agent, **options: Any) -> None:
         with transaction.atomic():
             agent.save(**options)
     except ValidationError as error:
+        _refuse_taken_name(agent, error)
         raise AgentInvalid.because(error.message_dict) from error
-    except IntegrityError as error:
-        # Somebody else took the name after it was found to be free.
-        raise AgentInvalid.because({"name": ["This tenant has an agent of that name."]}) from error
+    except IntegrityError as error:  # it was free a moment ago
+        _refuse_taken_name(agent, error)
+        raise
+
+
+def _refuse_taken_name(agent: Agent, error: Exception) -> None:
+    if Agent.objects.filter(name=agent.name).exclude(pk=agent.pk).exists():
+        raise AgentNameTaken(
+            f"This tenant has an agent of that name already: {agent.name!r}."
+        ) from error
 
 
 def find_agent(name_or_id: str, *, active: bool = False) -> Agent:

@@ -24,6 +24,10 @@ class AgentInvalid(KonstructError):
         return error
 
 
+class AgentNameTaken(AgentInvalid):
+    """Another agent of this tenant has the name."""
+
+
 class MessageNotFound(KonstructError):
     """This tenant has no such message."""
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial
 from typing import Any
@@ -107,7 +107,9 @@ def _turn(line: Any, agents: dict[str, UUID]) -> ImportedTurn:
 def _moment(text: str) -> datetime:
     try:
         moment = parse_datetime(text)
-    except ValueError:
+        if moment is not None and moment.tzinfo is not None:
+            moment = moment.astimezone(UTC)  # Postgres does not know all zones
+    except (ValueError, OverflowError):
         moment = None
     if moment is None:
         raise InvalidArgument(

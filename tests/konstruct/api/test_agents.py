@@ -64,14 +64,14 @@ def test_an_agent_is_made(program_a: Program) -> None:
 @pytest.mark.parametrize(
     ("fields", "named"),
     [
-        ({"name": "ada"}, ["body"]),
         ({"name": ""}, ["name"]),
         ({"name": "5b0e6f4c-6b1a-4b86-9a55-21c0e2d0f0aa"}, ["body"]),
         ({"recall_top_k": 0}, ["recall_top_k"]),
         ({"recall_top_k": "3"}, ["recall_top_k"]),
         ({"recall_open_at": 2}, ["recall_open_at"]),
         ({"recall_open_at": True}, ["recall_open_at"]),
-        ({"recall_weights": {"nonsense": 1}}, ["body"]),
+        ({"recall_weights": {"nonsense": 1}}, ["recall_weights.nonsense"]),
+        ({"recall_weights": {"time": 11}}, ["recall_weights.time"]),
         ({"recall_weights": {"time": "1"}}, ["recall_weights.time"]),
         ({"model_tier": "slow"}, ["model_tier"]),
         ({"system_prompt": "a\0"}, ["system_prompt"]),
@@ -110,7 +110,7 @@ def test_a_key_with_another_body_is_refused(program_a: Program) -> None:
 
 
 def test_what_failed_may_be_sent_again_with_its_key(program_a: Program) -> None:
-    assert make(program_a, "ada", key="k1").status_code == 400
+    assert make(program_a, "ada", key="k1").status_code == 409
     assert make(program_a, "bo", key="k1").status_code == 201
     with tenant_scope(program_a.tenant.id):
         assert Creation.objects.count() == 1
@@ -154,7 +154,7 @@ def test_of_two_at_once_with_one_name_one_is_told_that_it_is_taken(
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(response.status_code for response in responses) == [201, 400, 400, 400]
+    assert sorted(response.status_code for response in responses) == [201, 409, 409, 409]
 
 
 def test_only_what_is_given_changes(program_a: Program) -> None:
@@ -163,13 +163,25 @@ def test_only_what_is_given_changes(program_a: Program) -> None:
     assert response.status_code == 200
     assert response.json() == {**made, "persona": "Formal.", "is_active": False}
     assert program_a.get(made["url"]).json() == response.json()
-    assert change(program_a, made["url"], {}).json() == response.json()
 
 
-@pytest.mark.parametrize("body", [{"name": "ada"}, {"recall_top_k": 0}, {"url": "x"}, []])
-def test_a_change_that_cannot_be_changes_nothing(program_a: Program, body: Any) -> None:
+def test_a_name_is_of_one_agent(program_a: Program) -> None:
+    response = make(program_a, "ada")
+    assert response.status_code == 409
+    assert response.json()["type"] == "urn:konstruct:problem:name-taken"
+    assert [error["field"] for error in response.json()["errors"]] == ["name"]
+    assert agents(program_a) == ["ada"]
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [({"name": "ada"}, 409), ({"recall_top_k": 0}, 400), ({"url": "x"}, 400), ([], 400), ({}, 400)],
+)
+def test_a_change_that_cannot_be_changes_nothing(
+    program_a: Program, body: Any, status: int
+) -> None:
     made = make(program_a).json()
-    assert change(program_a, made["url"], body).status_code == 400
+    assert change(program_a, made["url"], body).status_code == status
     assert program_a.get(made["url"]).json() == made
 
 

@@ -228,7 +228,7 @@ def test_pages_stay_put_while_facts_are_kept(program_a: Program) -> None:
     [
         "limit=0",
         "limit=201",
-        "cursor=x",
+        "cursor=%25",
         "ordering=content",
         "at=2026-01-01",
         "filters=x",

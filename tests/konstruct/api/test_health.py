@@ -88,7 +88,7 @@ def test_a_schema_that_is_behind_is_not_ready(
         response = get("/health/ready")
         assert (response.status_code, response.json()["checks"]["migrations"]) == (
             503,
-            "1 schemas are behind: run manage.py migrate",
+            "1 tenants are behind: run manage.py migrate",
         )
     finally:
         with as_owner(), tenant_scope(tenant_a.id):

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 from django.conf import settings
 from django.core.management import call_command
 from django.test import Client
@@ -28,19 +29,39 @@ def test_it_is_openapi_3_1(schema: str) -> None:
     assert schema.startswith("openapi: 3.1.0\n")
 
 
-def test_every_address_of_the_api_is_described(schema: str) -> None:
+def paths_of_the_api() -> set[str]:
+    """Return the addresses of the URL configuration as a description writes them."""
     patterns = get_resolver("konstruct.urls_api").url_patterns
     addresses = {
         "/api/" + str(outer.pattern) + str(inner.pattern)
         for outer in patterns
         for inner in outer.url_patterns
     }
-    described = set(re.findall(r"^  (/\S+):$", schema, re.MULTILINE))
-    assert described == {
+    return {
         re.sub(r"<\w+:(\w+)>", r"{\1}", address)
         for address in addresses
         if address not in ("/api/schema/", "/api/docs/")
     }
+
+
+def test_every_address_of_the_api_is_described(schema: str) -> None:
+    described = set(re.findall(r"^  (/\S+):$", schema, re.MULTILINE))
+    assert described == paths_of_the_api()
+
+
+def test_every_operation_tells_of_its_errors_and_has_an_example(schema: str) -> None:
+    described = yaml.safe_load(schema)
+    for path, operations in described["paths"].items():
+        for method, operation in operations.items():
+            told = set(operation["responses"])
+            assert {"400", "401", "403", "405", "406", "429", "500", "503"} <= told, (path, method)
+            assert not operation.get("requestBody") or {"413", "415"} <= told, (path, method)
+            assert "{" not in path or "404" in told, (path, method)
+            for status, response in operation["responses"].items():
+                assert response.get("description", "in words") != "", (path, method, status)
+    for response in described["components"]["responses"].values():
+        (content,) = response["content"].values()
+        assert "example" in content or "text/html" in response["content"]
 
 
 @pytest.mark.parametrize("host", ["localhost", "tenant-a.localhost"])

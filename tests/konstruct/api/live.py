@@ -1,0 +1,58 @@
+"""The production server on the tests' database: gunicorn as it is deployed, as konstruct_app."""
+
+import contextlib
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import httpx
+
+from konstruct.processes import bound_to_us
+from tests.konstruct.running import PROJECT, eventually
+
+WEB = ["gunicorn", "--config", "deploy/gunicorn.conf.py", "--workers", "1"]
+WORKER = ["celery", "--quiet", "--app", "konstruct", "worker", "--pool", "solo", "--queues"]
+WORKER += ["replies,embeddings", "--without-gossip", "--without-mingle"]
+
+
+@contextlib.contextmanager
+def serving(environment: Mapping[str, str], log: Path, *, worker: bool = False) -> Iterator[str]:
+    """Serve as long as the block lasts, with a worker if asked for; yield the address."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    url = f"http://localhost:{port}"
+    ours = {**environment, "KONSTRUCT_HOST": "127.0.0.1", "PORT": str(port)}
+    with contextlib.ExitStack() as running:
+        for command in [WEB, WORKER] if worker else [WEB]:
+            running.enter_context(_process(command, ours, log))
+        eventually(lambda: _answers(f"{url}/health/ready"))
+        yield url
+
+
+@contextlib.contextmanager
+def _process(command: list[str], environment: Mapping[str, str], log: Path) -> Iterator[None]:
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", *command],
+            cwd=PROJECT,
+            env=environment,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            preexec_fn=bound_to_us(signal.SIGTERM),
+        )
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def _answers(url: str) -> bool:
+    with contextlib.suppress(httpx.TransportError):
+        return httpx.get(url, timeout=5).is_success
+    return False

@@ -1,0 +1,102 @@
+"""schemathesis against the production server, by the committed description, with all its checks.
+
+Valid data must be accepted and invalid data refused, with statuses, headers and bodies as they are
+described. KONSTRUCT_FUZZ_EXAMPLES=60 makes more than 5,000 requests instead of some hundreds.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from django.conf import settings
+
+from konstruct.api.access import issue_key
+from konstruct.api.models import KeyScope
+from konstruct.orchestrator.agents import create_agent
+from tenants.models import Tenant
+from tests.konstruct.api.live import serving
+from tests.konstruct.api.said import Said, said_something, talk
+from tests.konstruct.conftest import Program
+from tests.konstruct.running import PROJECT
+
+EXAMPLES = int(os.environ.get("KONSTRUCT_FUZZ_EXAMPLES", "0"))
+# The systematic phase alone makes thousands of requests, and who has no key is refused anyway.
+PHASES = "examples,coverage,fuzzing,stateful" if EXAMPLES else "examples,fuzzing"
+PHASES_WITHOUT_KEY = PHASES if EXAMPLES else "examples"
+SEED = os.environ.get("KONSTRUCT_FUZZ_SEED", "1")
+
+
+@pytest.fixture
+def said(transactional_db: None, tenant_a: Tenant) -> Said:
+    """A tenant with something in every list."""
+    agent = create_agent(tenant_id=tenant_a.id, name="ada", system_prompt="You are Ada.")
+    _, key = issue_key(tenant_id=tenant_a.id, name="fuzz", scopes=KeyScope.values)
+    said = said_something(Program(tenant_a, agent, str(key)))
+    talk(said.program, "graph", "Hello")
+    return said
+
+
+def attack(url: str, said: Said, folder: Path, phases: str, *options: str) -> int:
+    """Let schemathesis work; return how many requests it made. What it finds is an error."""
+    there = {
+        "message_id": said.sent["id"],
+        # Not ada: whatever is done to it, she must stay who she is.
+        "agent_id": str(said.other.id),
+        "memory_id": str(said.fact),
+        "event_id": str(said.event.id),
+        "thread_id": "graph",
+    }
+    ran = subprocess.run(
+        [
+            str(Path(sys.executable).parent / "schemathesis"),
+            *("--config-file", str(Path(__file__).with_name("schemathesis.toml"))),
+            *("run", str(Path(settings.BASE_DIR) / "docs" / "openapi.yaml"), "--url", url),
+            *("--checks", "all", "--mode", "all", "--phases", phases, "--seed", SEED),
+            *("--max-examples", str(EXAMPLES or 2), "--request-timeout", "60"),
+            *("--generation-database", "none", "--continue-on-failure", "--no-color"),
+            *options,
+        ],
+        cwd=folder,  # it leaves files where it runs
+        env={
+            **os.environ,
+            "PYTHONPATH": str(PROJECT),
+            "SCHEMATHESIS_HOOKS": "tests.konstruct.api.fuzz_hooks",
+            "KONSTRUCT_FUZZ_IDS": json.dumps(there),
+        },
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout
+    made = re.search(r"(\d+) generated", ran.stdout)
+    assert made is not None, ran.stdout
+    return int(made[1])
+
+
+def test_the_api_is_as_it_is_described(
+    said: Said, process_environment: dict[str, str], tmp_path: Path, record_property: Any
+) -> None:
+    unlimited = {
+        f"{whose}RATE_LIMIT_{what}": "1000000"
+        for whose in ("", "KEY_")
+        for what in ("BURST", "PER_SECOND")
+    }
+    environment: dict[str, Any] = {**process_environment, **unlimited}
+    log = tmp_path / "log"
+    with serving(environment, log) as url:
+        key = {"Authorization": f"Bearer {said.program.key}"}
+        # The first search loads the embedding model, which takes seconds.
+        question = {"agent": "ada", "user_id": "maria", "query": "Where is the tea?"}
+        httpx.post(f"{url}/api/v1/memories/search/", json=question, headers=key, timeout=60)
+        known = attack(url, said, tmp_path, PHASES, "-H", f"Authorization: {key['Authorization']}")
+        unknown = attack(url, said, tmp_path, PHASES_WITHOUT_KEY)
+    record_property("requests", known + unknown)
+    assert known + unknown >= (5000 if EXAMPLES >= 60 else 80)
+    assert "ERROR" not in log.read_text()
