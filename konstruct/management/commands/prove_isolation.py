@@ -36,6 +36,10 @@ class Command(KonstructCommand):
             gone = ", ".join(proof.walls_gone)
             raise CommandError(f"{len(proof.breaches)} attempts got through; not whole: {gone}")
 
+        if proof.not_tried:
+            each = proof.not_tried[0]
+            raise CommandError(f"nothing is proven by {each.via}: {each.what}: {each.outcome}")
+
     def _show(self, proof: Proof, *, verbose: bool) -> None:
         for wall in Wall:
             of_wall = [attempt for attempt in proof.attempts if attempt.wall is wall]

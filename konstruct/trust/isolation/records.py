@@ -17,6 +17,10 @@ class Wall(StrEnum):
     DOOR = "hosts, cookies and API keys"
 
 
+# How the outcome of an attack begins that could not be made: it proves nothing.
+NOT_TRIED = "not tried: "
+
+
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """One attack, or one look at how Postgres is configured."""
@@ -41,6 +45,11 @@ class Proof:
         return [attempt for attempt in self.attempts if attempt.got_through]
 
     @property
+    def not_tried(self) -> list[Attempt]:
+        """Attacks that could not be made."""
+        return [each for each in self.attempts if each.outcome.startswith(NOT_TRIED)]
+
+    @property
     def walls_gone(self) -> list[Wall]:
         """Walls that did not stop something that is theirs to stop."""
         gone = {attempt.wall for attempt in self.breaches}
@@ -56,6 +65,7 @@ class Proof:
         return {
             "attempts": len(self.attempts),
             "breaches": len(self.breaches),
+            "not_tried": len(self.not_tried),
             "walls": {wall: "gone" if wall in self.walls_gone else "holds" for wall in Wall},
             "each": [
                 {
