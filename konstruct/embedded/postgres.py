@@ -34,6 +34,13 @@ INITDB = (
     "--text-search-config=english",
     "--no-instructions",
 )
+# A backend keeps the memory of one statement for the next. By default the C library gives it back
+# to the kernel, and a recall spends a tenth of its time on being given it again.
+MALLOC = {
+    "MALLOC_TOP_PAD_": str(1 << 20),
+    "MALLOC_TRIM_THRESHOLD_": str(16 << 20),
+    "MALLOC_MMAP_THRESHOLD_": str(8 << 20),
+}
 SETTINGS = {
     "listen_addresses": "",
     "port": "5432",
@@ -81,6 +88,7 @@ class Postgres(Service):
                 *(part for name, value in options.items() for part in ("-c", f"{name}={value}")),
             ],
             user=_system_user(),
+            extra_environment=MALLOC,
         )
 
     def answers(self) -> bool:

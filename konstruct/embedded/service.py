@@ -4,8 +4,10 @@ import abc
 import contextlib
 import os
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from signal import Signals
+from types import MappingProxyType
 from typing import BinaryIO
 
 import psutil
@@ -75,13 +77,18 @@ class Service(abc.ABC):
         if survivors := end(found, seconds=LEFTOVER_SECONDS):
             raise EmbeddedError(f"{survivors} cannot be ended, and {self.data} is theirs")
 
-    def spawn(self, command: list[str | Path], user: str | None = None) -> subprocess.Popen[bytes]:
+    def spawn(
+        self,
+        command: list[str | Path],
+        user: str | None = None,
+        extra_environment: Mapping[str, str] = MappingProxyType({}),
+    ) -> subprocess.Popen[bytes]:
         """Run the server's command in its data directory, to stop when the guardian dies."""
         with self.open_log() as log:
             return subprocess.Popen(
                 command,
                 cwd=self.data,
-                env=ENVIRONMENT,
+                env={**ENVIRONMENT, **extra_environment},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
