@@ -39,7 +39,7 @@ migrate: setup ## bring all schemas up to date
 	@exec $(BIN)/python manage.py migrate
 
 test: lint ## all checks, then all tests with coverage
-	$(IN_TEST_HOME) $(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile --cov
+	$(IN_TEST_HOME) $(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder --cov
 
 pictures: setup ## every page of the admin in a browser, into docs/images
 	mkdir -p docs/images

@@ -25,6 +25,9 @@ from tests import database
 WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 6
 CACHE_DATABASE, BROKER_DATABASE = 10 + WORKER, 4 + WORKER
 
+# Whole processes, started, killed and waited for.
+LONGEST = ("survival", "end_to_end", "browser")
+
 _slugs = count(1)
 _thrown_away: list[str] = []
 
@@ -45,6 +48,11 @@ def pytest_configure() -> None:
         if settings.EMBEDDED_CACHE
         else _cache_url(BROKER_DATABASE)
     )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what takes longest, so that no worker is left with it alone at the end."""
+    items.sort(key=lambda item: item.path.parent.name not in LONGEST)
 
 
 @pytest.fixture(scope="session")

@@ -37,7 +37,8 @@ def _save(agent: Agent, **options: Any) -> None:
         with transaction.atomic():
             agent.save(**options)
     except ValidationError as error:
-        _refuse_taken_name(agent, error)
+        if any(refusal.code == "unique" for refusal in error.error_dict.get("name", ())):
+            _refuse_taken_name(agent, error)
         raise AgentInvalid.because(error.message_dict) from error
     except IntegrityError as error:  # it was free a moment ago
         _refuse_taken_name(agent, error)
