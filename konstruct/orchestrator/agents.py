@@ -37,7 +37,7 @@ def _save(agent: Agent, **options: Any) -> None:
         with transaction.atomic():
             agent.save(**options)
     except ValidationError as error:
-        if any(refusal.code == "unique" for refusal in error.error_dict.get("name", ())):
+        if "\0" not in agent.name:  # which Postgres could not be asked for
             _refuse_taken_name(agent, error)
         raise AgentInvalid.because(error.message_dict) from error
     except IntegrityError as error:  # it was free a moment ago
