@@ -6,9 +6,10 @@ from uuid import UUID
 
 from django.db import transaction
 
-from konstruct.orchestrator import outbox
+from konstruct.orchestrator import outbox, outlets
 from konstruct.orchestrator.bell import ring
 from konstruct.orchestrator.exceptions import IdempotencyKeyReused
+from konstruct.orchestrator.pipeline import load_message
 from konstruct.orchestrator.tasks import handle_message
 from memory.models import Message, Role
 from memory.transcript import record_message
@@ -61,6 +62,7 @@ def retry_reply(message_id: UUID, *, tenant_id: UUID) -> None:
     """
     with tenant_scope(tenant_id), transaction.atomic():
         outbox.retry(message_id)
+        outlets.changed(load_message(message_id))
         _ring_on_commit(tenant_id, message_id)
 
 

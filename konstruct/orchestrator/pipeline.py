@@ -11,7 +11,7 @@ from uuid import UUID
 
 from django.db import transaction
 
-from konstruct.orchestrator import outbox, waiting
+from konstruct.orchestrator import outbox, outlets, waiting
 from konstruct.orchestrator.bell import ring
 from konstruct.orchestrator.builder import build_system_prompt
 from konstruct.orchestrator.exceptions import AgentNotFound, MessageNotFound
@@ -70,7 +70,9 @@ def answer(message_id: UUID) -> None:
             append_to_window(message, reply)
         finish(message, reply)
     except Exception as error:  # whatever it is, a human must find it on the row
-        outbox.give_back(message.id, error)
+        with transaction.atomic():
+            outbox.give_back(message.id, error)
+            outlets.changed(message)
     deliver(message)
 
 
@@ -174,6 +176,7 @@ def finish(message: KonstructMessage, reply: Message) -> None:
     """Take the message out of the outbox, and hand both turns to `embed_and_store`."""
     with transaction.atomic():
         outbox.finish(message.id)
+        outlets.changed(message)
         turns = [str(message.id), str(reply.id)]
         transaction.on_commit(partial(ring, embed_and_store, str(message.tenant_id), turns))
 

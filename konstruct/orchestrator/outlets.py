@@ -1,0 +1,40 @@
+"""Where replies go out: a channel that pushes them registers here, and is told of each change.
+
+A program that sends by REST fetches its reply, so that channel has no outlet. Slack has one.
+"""
+
+from typing import Protocol
+
+from konstruct.orchestrator.messages import KonstructMessage
+
+
+class Outlet(Protocol):
+    """A channel's way out."""
+
+    def changed(self, message: KonstructMessage) -> None:
+        """Note that what is to be shown of the message has changed; send nothing here.
+
+        Called in the transaction that makes the change, so that neither stands without the other:
+        the message was answered, was given up, is tried again, or is held.
+        """
+        ...
+
+
+_outlets: dict[str, Outlet] = {}
+
+
+def register(channel: str, outlet: Outlet) -> None:
+    """Let the outlet be told of messages that came by this channel. Call it when the app is ready.
+
+    Raises ValueError if the channel has another outlet already.
+    """
+    standing = _outlets.setdefault(channel, outlet)
+    if standing is not outlet:
+        raise ValueError(f"channel {channel!r} has an outlet already: {standing!r}")
+
+
+def changed(message: KonstructMessage) -> None:
+    """Tell the channel that the message came by, if that one has an outlet."""
+    outlet = _outlets.get(message.channel)
+    if outlet is not None:
+        outlet.changed(message)
