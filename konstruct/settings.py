@@ -55,6 +55,11 @@ if not SECRET_KEY:
         sys.exit("konstruct: SECRET_KEY is not set; production needs a long random one.")
     SECRET_KEY = embedded.local_secret_key()
 
+# Fernet keys for the tokens of workspaces: the first one encrypts, all of them decrypt.
+CHANNEL_TOKEN_KEYS = _names("CHANNEL_TOKEN_KEYS", "")
+if not CHANNEL_TOKEN_KEYS and not PRODUCTION:
+    CHANNEL_TOKEN_KEYS = [embedded.local_token_key()]
+
 # --- Hosts --------------------------------------------------------------------------------------
 
 # Hosts of the operators' site and of the neutral API; every other host must be a tenant's domain.
@@ -104,6 +109,7 @@ TENANT_APPS = [
     "konstruct.orchestrator",
     "konstruct.api",
     "konstruct.audit",
+    "konstruct.channels",
 ]
 INSTALLED_APPS = SHARED_APPS + [app for app in TENANT_APPS if app not in SHARED_APPS]
 
@@ -211,7 +217,10 @@ CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_TASK_DEFAULT_QUEUE = "replies"
-CELERY_TASK_ROUTES = {"memory.tasks.*": {"queue": "embeddings"}}
+CELERY_TASK_ROUTES = {
+    "memory.tasks.*": {"queue": "embeddings"},
+    "konstruct.channels.tasks.*": {"queue": "deliveries"},
+}
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 # Accepting a message must not wait for a broker that is down: the sweeper rings again.
 CELERY_BROKER_TRANSPORT_OPTIONS = {
@@ -235,6 +244,11 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 5.0,
         "options": {"expires": 5.0},
     },
+    "sweep-deliveries": {
+        "task": "konstruct.channels.tasks.sweep_deliveries",
+        "schedule": 5.0,
+        "options": {"expires": 5.0},
+    },
 }
 
 # --- Memory and language model ------------------------------------------------------------------
@@ -250,6 +264,20 @@ LLM_MODEL = os.environ.get("LLM_MODEL", "")
 LLM_TIMEOUT = _number("LLM_TIMEOUT", 60)
 # Pauses double from two seconds: six attempts give a language model a minute to come back.
 REPLY_MAX_ATTEMPTS = _number("REPLY_MAX_ATTEMPTS", 6)
+
+# --- Channels -----------------------------------------------------------------------------------
+
+# Of the Slack app, from api.slack.com/apps. Without the signing secret nothing from Slack is heard.
+SLACK_CLIENT_ID = os.environ.get("SLACK_CLIENT_ID", "")
+SLACK_CLIENT_SECRET = os.environ.get("SLACK_CLIENT_SECRET", "")
+SLACK_SIGNING_SECRET = os.environ.get("SLACK_SIGNING_SECRET", "").strip()
+SLACK_API_URL = os.environ.get("SLACK_API_URL", "https://slack.com/api/")
+# Where Slack sends a browser back to: /channels/slack/oauth/ on a public host.
+SLACK_REDIRECT_URL = os.environ.get("SLACK_REDIRECT_URL", "")
+if PRODUCTION and SLACK_SIGNING_SECRET and not CHANNEL_TOKEN_KEYS:
+    sys.exit("konstruct: CHANNEL_TOKEN_KEYS is not set; it encrypts the tokens of workspaces.")
+# Pauses double from a second to five minutes: twenty attempts give a channel an hour to come back.
+DELIVERY_MAX_ATTEMPTS = _number("DELIVERY_MAX_ATTEMPTS", 20)
 
 # --- REST API -----------------------------------------------------------------------------------
 
@@ -375,5 +403,7 @@ LOGGING = {
         "celery.worker.strategy": {"level": "WARNING"},
         "httpx": {"level": "WARNING"},
         "sentence_transformers": {"level": "WARNING"},
+        # At DEBUG it would log what Slack answers, tokens of new workspaces too.
+        "slack_sdk": {"level": "CRITICAL"},
     },
 }

@@ -1,4 +1,4 @@
-"""URLs of the public host: the operators' admin, and the API where the key decides the tenant."""
+"""URLs of the public host: the operators' admin, and where key or workspace decide the tenant."""
 
 from django.urls import include, path
 from django.views.generic import RedirectView
@@ -9,5 +9,6 @@ urlpatterns = [
     path("", RedirectView.as_view(url="/admin/")),
     path("admin/", operator_site.urls),
     path("api/", include("konstruct.urls_api")),
+    path("channels/", include("konstruct.channels.urls")),
     path("health/", include("konstruct.api.health_urls")),
 ]

@@ -34,6 +34,10 @@ class InvalidTenant(KonstructError, ValueError):
     """A slug, name or domain that a tenant cannot have, or that is taken."""
 
 
+class WorkspaceTaken(KonstructError):
+    """Another tenant has connected the workspace."""
+
+
 class ProvisioningFailed(KonstructError):
     """A tenant's schema could not be made or migrated; it does not serve, and may be retried."""
 

@@ -13,7 +13,7 @@ from tenants.hosts import is_public_host
 from tenants.naming import schema_name_of
 from tenants.postgresql.expressions import CurrentTenant
 
-__all__ = ["CurrentTenant", "Domain", "Tenant", "TenantModel"]
+__all__ = ["CurrentTenant", "Domain", "Tenant", "TenantModel", "WorkspaceClaim"]
 
 # A slug is one label of a host name; a domain is labels joined by dots.
 _LABEL = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
@@ -140,6 +140,27 @@ class Domain(DomainMixin):
             raise ValidationError(
                 {"domain": f"{self.domain} is a public host of this deployment (PUBLIC_HOSTS)."}
             )
+
+
+class WorkspaceClaim(models.Model):
+    """That a workspace of a channel (a Slack team) is a tenant's. It can be one tenant's alone.
+
+    What comes from a channel names its workspace and no tenant: this is where the tenant is found.
+    Inside a tenant, Postgres shows and takes its own claims only; no claim is ever changed.
+    """
+
+    channel = models.CharField(max_length=32, help_text="slack …")
+    workspace = models.CharField(max_length=255, help_text="The channel's own id of it.")
+    tenant = models.ForeignKey(Tenant, on_delete=models.CASCADE, related_name="claims")
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["channel", "workspace"], name="workspace_has_a_tenant")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.channel} {self.workspace}"
 
 
 class TenantModel(models.Model):

@@ -13,7 +13,7 @@ from django.db import router
 from django.db.migrations.operations.base import Operation
 
 from tenants.postgresql.expressions import CURRENT_TENANT, IS_CURRENT_TENANT
-from tenants.roles import APP_ROLE
+from tenants.roles import APP_ROLE, OWNER_ROLE
 
 POLICY = "tenant_isolation"
 
@@ -185,3 +185,33 @@ class HideFromTenants(TableOperation):
 
     def describe(self) -> str:
         return f"Hide the rows of {self.table} from tenants"
+
+
+class LetTenantsClaim(TableOperation):
+    """Let a tenant add and remove its own rows of a public table, and nobody change one.
+
+    Where no tenant is set, all rows can be read, for that is where a tenant is looked for; only the
+    owner removes there, with the tenant itself.
+    """
+
+    def forwards_sql(self, table: str) -> list[str]:
+        nobody = f"(SELECT {CURRENT_TENANT}) IS NULL"
+        return [
+            f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY",
+            f"CREATE POLICY {POLICY} ON {table} FOR SELECT USING ({nobody} OR {IS_CURRENT_TENANT})",
+            f"CREATE POLICY tenant_claims ON {table} FOR INSERT WITH CHECK ({IS_CURRENT_TENANT})",
+            f"CREATE POLICY tenant_releases ON {table} FOR DELETE USING ({IS_CURRENT_TENANT})",
+            f"CREATE POLICY owner_removes ON {table} FOR DELETE TO {OWNER_ROLE} USING ({nobody})",
+            f"REVOKE UPDATE ON {table} FROM {APP_ROLE}",
+        ]
+
+    def backwards_sql(self, table: str) -> list[str]:
+        policies = (POLICY, "tenant_claims", "tenant_releases", "owner_removes")
+        return [
+            f"GRANT UPDATE ON {table} TO {APP_ROLE}",
+            *(f"DROP POLICY {policy} ON {table}" for policy in policies),
+            f"ALTER TABLE {table} NO FORCE ROW LEVEL SECURITY, DISABLE ROW LEVEL SECURITY",
+        ]
+
+    def describe(self) -> str:
+        return f"Let tenants claim rows of {self.table}"

@@ -52,6 +52,11 @@ def reply_channel_key(tenant_id: KeyPart, message_id: KeyPart) -> str:
     return _key(tenant_id, "reply", message_id)
 
 
+def install_state_key(tenant_id: KeyPart, nonce: KeyPart) -> str:
+    """A connection of a workspace that somebody has begun, and that can be finished once."""
+    return _key(tenant_id, "install", nonce)
+
+
 def all_keys_pattern(tenant_id: UUID) -> str:
     """Pattern for SCAN that matches every key of a tenant and no other's."""
     return f"{tenant_id}:*"

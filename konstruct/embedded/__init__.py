@@ -11,6 +11,7 @@ from konstruct.embedded.places import (
     database_url,
     home,
     local_secret_key,
+    local_token_key,
     redis_url,
 )
 from konstruct.embedded.users import (
@@ -31,6 +32,7 @@ __all__ = [
     "ensure_valkey",
     "home",
     "local_secret_key",
+    "local_token_key",
     "redis_url",
     "release",
     "stop",

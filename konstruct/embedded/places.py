@@ -5,11 +5,13 @@ bytes, so they get a short directory in /tmp, of this user alone, named after a 
 (Not in $TMPDIR or $XDG_RUNTIME_DIR: a cron job and a login shell must compute the same name.)
 """
 
+import base64
 import contextlib
 import hashlib
 import os
 import secrets
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
 
@@ -88,12 +90,24 @@ def make_socket_directory() -> Path:
 
 
 def local_secret_key() -> str:
-    """The key that signs this checkout's sessions: made once, readable by its user alone."""
-    path = make_home() / "secret_key"
+    """The key that signs this checkout's sessions."""
+    return _kept_secret("secret_key", lambda: secrets.token_urlsafe(50))
+
+
+def local_token_key() -> str:
+    """The Fernet key that encrypts the tokens of this checkout's workspaces."""
+    return _kept_secret(
+        "token_key", lambda: base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()
+    )
+
+
+def _kept_secret(name: str, make: Callable[[], str]) -> str:
+    """Return the secret of that name: made once, readable by its user alone."""
+    path = make_home() / name
     if not path.exists():
-        draft = path.with_name(f"secret_key.{os.getpid()}.{secrets.token_hex(4)}")
+        draft = path.with_name(f"{name}.{os.getpid()}.{secrets.token_hex(4)}")
         draft.touch(mode=0o600)
-        draft.write_text(secrets.token_urlsafe(50))
+        draft.write_text(make())
         # Of several processes that start together, the first one's key stays.
         with contextlib.suppress(FileExistsError):
             path.hardlink_to(draft)

@@ -68,7 +68,7 @@ def main() -> None:
     for module, name in STEPS:
         breakable(importlib.import_module(module), name, Path(sys.argv[1]))
     app.worker_main(
-        ["--quiet", "worker", "--queues", "replies,embeddings", "--pool", "prefork",
+        ["--quiet", "worker", "--queues", "replies,embeddings,deliveries", "--pool", "prefork",
          "--concurrency", "2", "--without-gossip", "--without-mingle", "--loglevel", "INFO"]
     )  # fmt: skip
 

@@ -158,6 +158,8 @@ NOT_EXPORTED: Final = frozenset(
         "audit_accessevent",
         "audit_erasurerequest",
         "audit_retentionrule",
+        "channels_delivery",  # what is shown elsewhere
+        "channels_slackinstallation",
         "auth_group",
         "auth_group_permissions",
         "auth_permission",

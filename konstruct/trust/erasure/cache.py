@@ -21,7 +21,7 @@ from tenants.redis_keys import (
 )
 
 OF_THREAD = (session_key, engaged_thread_key, escalation_status_key, pending_tool_confirm_key)
-QUEUES = ("replies", "embeddings")
+QUEUES = ("replies", "embeddings", "deliveries")
 # Where kombu keeps the tasks that a worker has taken and not done.
 TAKEN, TAKEN_INDEX = "unacked", "unacked_index"
 

@@ -41,6 +41,7 @@ WHERE message.agent_id = %(agent)s AND message.created_at < %(before)s
 ORDER BY coalesce(message.in_reply_to_id, message.id) LIMIT %(limit)s
 """
 _REMOVE = (
+    "DELETE FROM channels_delivery WHERE message_id = ANY(%(ids)s)",
     "DELETE FROM memory_pendingembedding WHERE message_id = ANY(%(ids)s)",
     "DELETE FROM memory_recallevent WHERE reply_id = ANY(%(ids)s)",
     "DELETE FROM memory_posting"

@@ -30,6 +30,8 @@ class Rule:
 # In the order in which rows go: those that refer to others before them.
 RULES: Final = (
     Rule("orchestrator_pendingreply", OF_MESSAGE, "message_id"),
+    # What stands in the channel itself is not ours to remove.
+    Rule("channels_delivery", OF_MESSAGE, "message_id"),
     # Workers hold its rows while they write embeddings: this waits for them.
     Rule("memory_pendingembedding", OF_MESSAGE, "message_id"),
     Rule("memory_recallevent", OF_PERSON, "id"),
@@ -66,6 +68,7 @@ RULES: Final = (
 # What no end user can be found in, and why.
 EXEMPT: Final = {
     "audit_erasurerequest": "the receipts",
+    "channels_slackinstallation": "workspaces, and who of the tenant's own people connected them",
     "audit_retentionrule": "numbers of days",
     "orchestrator_agent": "what the tenant's people write of an agent",
     "auth_user": "the tenant's own people",

@@ -1,0 +1,181 @@
+"""Tables of the channels: workspaces that are connected, and what is to be shown in them."""
+
+import uuid
+from typing import Self
+
+from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.functions import RandomUUID
+from django.db import models
+from django.db.models.functions import Now
+
+from konstruct.orchestrator.models import Agent
+from memory.models import Message
+from tenants.models import TenantModel
+
+
+class SlackInstallationQuerySet(models.QuerySet["SlackInstallation"]):
+    """Slack workspaces of a tenant."""
+
+    def connected(self) -> Self:
+        """Those that we hear and speak in."""
+        return self.filter(state=SlackInstallation.State.CONNECTED)
+
+
+class SlackInstallation(TenantModel):
+    """A Slack workspace of the tenant's, the agent that answers there, and the right to speak.
+
+    It stays when it is disconnected, without its token.
+    """
+
+    class State(models.TextChoices):
+        CONNECTED = "connected"
+        DISCONNECTED = "disconnected"
+
+    id = models.UUIDField(
+        primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
+    )
+    workspace = models.CharField(
+        max_length=255, help_text="Slack's id of the workspace, such as T024BE7LD."
+    )
+    name = models.TextField(
+        blank=True, default="", db_default="", help_text="The workspace's name in Slack."
+    )
+    agent = models.ForeignKey(
+        Agent,
+        on_delete=models.PROTECT,
+        related_name="slack_installations",
+        help_text="Who answers there.",
+    )
+    bot_user_id = models.CharField(
+        max_length=255, help_text="Slack's id of our bot there, by which it is mentioned."
+    )
+    sealed_token = models.TextField(
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
+        help_text="The bot's token, encrypted; empty once it is disconnected.",
+    )
+    scopes = ArrayField(
+        models.TextField(),
+        default=list,
+        db_default=models.Value([], output_field=ArrayField(models.TextField())),
+        blank=True,
+        help_text="What Slack lets the bot do.",
+    )
+    state = models.TextField(
+        choices=State,
+        default=State.CONNECTED,
+        db_default=State.CONNECTED,
+        help_text="A disconnected workspace is neither heard nor answered.",
+    )
+    installed_by = models.TextField(help_text="Who connected it.")
+    installed_at = models.DateTimeField(db_default=Now(), help_text="When it was connected (last).")
+    ended_at = models.DateTimeField(null=True, blank=True, help_text="When it was disconnected.")
+    ended_because = models.TextField(
+        blank=True, default="", db_default="", help_text="By whom, or by what."
+    )
+
+    objects = SlackInstallationQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = "Slack workspace"
+        ordering = ["workspace"]
+        constraints = [
+            models.UniqueConstraint(fields=["workspace"], name="slack_workspace"),
+            models.CheckConstraint(
+                condition=models.Q(state="connected", ended_at__isnull=True)
+                & ~models.Q(sealed_token="")
+                | models.Q(state="disconnected", ended_at__isnull=False, sealed_token=""),
+                name="slack_token_while_connected",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name or self.workspace}"
+
+
+class DeliveryQuerySet(models.QuerySet["Delivery"]):
+    """What is to be shown."""
+
+    def waiting(self) -> Self:
+        """Those whose message changed since it was shown."""
+        return self.filter(due_at__isnull=False, failed_at__isnull=True)
+
+    def failed(self) -> Self:
+        """Those that were given up: what is shown is not what should be."""
+        return self.filter(failed_at__isnull=False)
+
+    def due(self) -> Self:
+        """Those that may be worked on now."""
+        return self.waiting().filter(due_at__lte=Now())
+
+    def unheard(self) -> Self:
+        """Those that nobody seems to work on, though they are due: the longest first."""
+        return self.waiting().filter(ring_at__lte=Now()).order_by("ring_at")
+
+
+class Delivery(TenantModel):
+    """That the present state of a message is to be shown in its channel: the outbox of posts.
+
+    It says no more than where, and what is shown already: what should be shown is asked of the
+    message each time, so that a change that comes late, early or twice is all the same.
+    """
+
+    message = models.OneToOneField(
+        Message, on_delete=models.PROTECT, primary_key=True, related_name="delivery"
+    )
+    channel = models.TextField(help_text="slack …")
+    address = models.JSONField(help_text="Where it is shown, in the channel's own terms.")
+    posted = models.JSONField(
+        default=list,
+        db_default=models.Value([], output_field=models.JSONField()),
+        blank=True,
+        help_text="The posts that show it: their ids, and digests of what they show.",
+    )
+    intent = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        help_text="The post that was about to be made: it may stand though we do not know its id.",
+    )
+    version = models.PositiveBigIntegerField(
+        default=1, db_default=1, help_text="Counts the changes of what is to be shown."
+    )
+    attempts = models.PositiveIntegerField(
+        default=0, db_default=0, help_text="How often it has failed."
+    )
+    last_error = models.TextField(
+        blank=True, default="", db_default="", help_text="Why it failed last."
+    )
+    due_at = models.DateTimeField(
+        null=True,
+        blank=True,
+        db_default=Now(),
+        help_text="From when on it may be tried (again); empty while what is shown is right.",
+    )
+    ring_at = models.DateTimeField(
+        db_default=Now(), help_text="When the sweeper rings for a worker (again)."
+    )
+    failed_at = models.DateTimeField(
+        null=True, blank=True, help_text="When it was given up; empty while it is still tried."
+    )
+    delivered_at = models.DateTimeField(
+        null=True, blank=True, help_text="When what was shown was right last."
+    )
+    created_at = models.DateTimeField(db_default=Now(), help_text="When the message was accepted.")
+
+    objects = DeliveryQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = "delivery"
+        verbose_name_plural = "deliveries"
+        indexes = [
+            models.Index(
+                fields=["ring_at"],
+                name="delivery_ring",
+                condition=models.Q(due_at__isnull=False, failed_at__isnull=True),
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"delivery of the reply to {self.message_id}"

@@ -1,0 +1,75 @@
+"""What people write in Slack, as readable text: mentions, links and entities. Pure."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+_TOKEN = re.compile(r"<([^<>]*)>")
+_ENTITIES: Final = (("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&"))
+# What people write between a mention and what they want.
+_AFTER_MENTION: Final = " \t\r\n,:;–—-"
+
+
+def plain_text(text: str, *, bot: str, agent: str, names: Mapping[str, str]) -> str:
+    """Return what somebody wrote, as a person would read it.
+
+    Args:
+        bot: Slack's id of our bot. Its mention at the beginning is left out, for it only says whom
+            the message is for; elsewhere it is the agent's name.
+        agent: the agent's name.
+        names: display names by Slack's ids of users, as far as they are known.
+    """
+    text = _storable(text).strip()
+    own = re.match(rf"<@{re.escape(bot)}(\|[^<>]*)?>", text)
+    if own:
+        text = text[own.end() :].lstrip(_AFTER_MENTION)
+    readable, end = [], 0
+    for found in _TOKEN.finditer(text):
+        readable.append(_unescaped(text[end : found.start()]))
+        readable.append(_unescaped(_token(found[1], {**names, bot: agent})))
+        end = found.end()
+    return "".join((*readable, _unescaped(text[end:]))).strip()
+
+
+def mentions(text: str, user: str) -> bool:
+    """Tell whether a text mentions a user."""
+    return re.search(rf"<@{re.escape(user)}(\|[^<>]*)?>", text) is not None
+
+
+def mentioned_users(text: str) -> set[str]:
+    """Return Slack's ids of the users whom a text mentions."""
+    return set(re.findall(r"<@([A-Z0-9]+)(?:\|[^<>]*)?>", text))
+
+
+def attached(files: Iterable[Mapping[str, Any]]) -> str:
+    """Say which files came along; an agent cannot read them here, and shall not pretend to."""
+    names = [_storable(str(file.get("title") or file.get("name") or "a file")) for file in files]
+    return f"[Attached, and not to be read here: {', '.join(names)}]" if names else ""
+
+
+def _token(token: str, names: Mapping[str, str]) -> str:
+    target, _, label = token.partition("|")
+    kind, rest = target[:1], target[1:]
+    if kind == "@":
+        return f"@{label or names.get(rest) or rest}"
+    if kind == "#":
+        return f"#{label or rest}"
+    if kind == "!":
+        word = rest.partition("^")[0]
+        return label or (f"@{word}" if word in ("here", "channel", "everyone") else rest)
+    address = target.removeprefix("mailto:").removeprefix("tel:")
+    # Slack makes a link of what somebody only wrote: then the label says it all.
+    if not label or label in (address, re.sub(r"^https?://", "", address)):
+        return address
+    return f"{label} ({address})"
+
+
+def _unescaped(text: str) -> str:
+    for entity, character in _ENTITIES:
+        text = text.replace(entity, character)
+    return text
+
+
+def _storable(text: str) -> str:
+    """Text as Postgres takes it: JSON can say NUL, and halves of surrogate pairs."""
+    return text.replace("\0", "").encode("utf-8", "replace").decode()

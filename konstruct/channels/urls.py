@@ -1,0 +1,9 @@
+"""URLs of the channels that call us, on the public hosts alone."""
+
+from django.urls import path
+
+from konstruct.channels import slack
+
+urlpatterns = [
+    path("slack/events/", slack.events, name="slack-events"),
+]

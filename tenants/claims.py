@@ -1,0 +1,45 @@
+"""Claims of workspaces: which tenant an event of a channel belongs to."""
+
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+
+from tenants.context import public_scope, required_tenant_id
+from tenants.exceptions import WorkspaceTaken
+from tenants.models import WorkspaceClaim
+
+
+def claim_workspace(channel: str, workspace: str) -> None:
+    """Let the workspace be the tenant's that we are in; again changes nothing.
+
+    Raises:
+        WorkspaceTaken: it is another tenant's.
+    """
+    tenant_id = required_tenant_id()
+    try:
+        with transaction.atomic():
+            WorkspaceClaim.objects.create(channel=channel, workspace=workspace, tenant_id=tenant_id)
+    except IntegrityError:
+        # Another tenant's claim cannot be seen from here.
+        if not WorkspaceClaim.objects.filter(channel=channel, workspace=workspace).exists():
+            raise WorkspaceTaken(
+                f"The {channel} workspace {workspace} is connected elsewhere. It has to be "
+                "disconnected there first."
+            ) from None
+
+
+def release_workspace(channel: str, workspace: str) -> None:
+    """Let the workspace be nobody's, if it is the tenant's that we are in."""
+    WorkspaceClaim.objects.filter(
+        channel=channel, workspace=workspace, tenant_id=required_tenant_id()
+    ).delete()
+
+
+def tenant_of_workspace(channel: str, workspace: str) -> UUID | None:
+    """Return the tenant that has claimed the workspace: one indexed query."""
+    with public_scope():
+        return (
+            WorkspaceClaim.objects.filter(channel=channel, workspace=workspace)
+            .values_list("tenant_id", flat=True)
+            .first()
+        )

@@ -1,0 +1,102 @@
+"""Fixtures of the channels' tests: Slack on loopback, and workspaces that are connected."""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from konstruct.channels.delivering import deliver
+from konstruct.channels.models import Delivery
+from konstruct.channels.slack_installations import connect
+from konstruct.orchestrator import pipeline
+from konstruct.orchestrator.models import PendingReply
+from memory.models import Message
+from tenants.context import tenant_scope
+from tests.konstruct.conftest import Program
+from tests.llm_server import LLMServer
+from tests.slack_server import (
+    CLIENT_ID,
+    CLIENT_SECRET,
+    SIGNING_SECRET,
+    SlackServer,
+    signed,
+    slack_server,
+)
+
+EVENTS = "/channels/slack/events/"
+
+
+@pytest.fixture
+def slack(settings: Any) -> Iterator[SlackServer]:
+    """Slack, as this process has it configured."""
+    with slack_server() as server:
+        settings.SLACK_API_URL = server.url
+        settings.SLACK_SIGNING_SECRET = SIGNING_SECRET
+        settings.SLACK_CLIENT_ID, settings.SLACK_CLIENT_SECRET = CLIENT_ID, CLIENT_SECRET
+        yield server
+
+
+@pytest.fixture
+def connected(
+    program_a: Program, slack: SlackServer, llm_server: LLMServer, settings: Any
+) -> Program:
+    """Tenant A, whose agent answers in the workspace T1."""
+    settings.LLM_POOL_URL = llm_server.url
+    install(program_a, slack, "T1")
+    return program_a
+
+
+def install(program: Program, slack: SlackServer, workspace: str) -> None:
+    """Connect a workspace to a program's tenant and agent."""
+    connect(
+        tenant_id=program.tenant.id,
+        agent_id=program.agent.id,
+        workspace=workspace,
+        bot_user_id=slack.workspaces[workspace].bot,
+        token=slack.workspaces[workspace].token,
+        by="eva",
+    )
+
+
+@pytest.fixture
+def post() -> Callable[..., Any]:
+    """Send a request as Slack does; return the response."""
+
+    def send(document: Any, *, path: str = EVENTS, **options: Any) -> Any:
+        body = document if isinstance(document, bytes) else json.dumps(document).encode()
+        headers = options.pop("headers", None) or signed(body)
+        client = Client(raise_request_exception=False, headers={"Host": "localhost"})
+        options.setdefault("content_type", "application/json")
+        return client.post(path, body, headers=headers, **options)
+
+    return send
+
+
+def answer_all(program: Program) -> None:
+    """Do what workers would: answer what waits, then show it."""
+    with tenant_scope(program.tenant.id):
+        for message_id in list(PendingReply.objects.due().values_list("pk", flat=True)):
+            pipeline.handle(tenant_id=program.tenant.id, message_id=message_id)
+    show_all(program)
+
+
+def show_all(program: Program) -> None:
+    """Show what is due."""
+    with tenant_scope(program.tenant.id):
+        for message_id in list(Delivery.objects.due().values_list("pk", flat=True)):
+            deliver(tenant_id=program.tenant.id, message_id=message_id)
+
+
+def make_due(program: Program) -> None:
+    """Let no time pass until the next try."""
+    with tenant_scope(program.tenant.id):
+        Delivery.objects.waiting().update(due_at="2000-01-01T00:00:00Z")
+
+
+def messages(program: Program) -> list[tuple[str, str, str, str]]:
+    """What was said to the agent: user, thread, content, name."""
+    with tenant_scope(program.tenant.id):
+        rows = Message.objects.filter(role="user").order_by("number")
+        return list(rows.values_list("user_id", "thread_id", "content", "name"))
