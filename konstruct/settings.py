@@ -108,8 +108,9 @@ TENANT_APPS = [
     "memory",
     "konstruct.orchestrator",
     "konstruct.api",
-    "konstruct.audit",
     "konstruct.channels",
+    # Last: it gives roles the permissions that the others make.
+    "konstruct.audit",
 ]
 INSTALLED_APPS = SHARED_APPS + [app for app in TENANT_APPS if app not in SHARED_APPS]
 

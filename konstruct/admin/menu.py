@@ -28,6 +28,12 @@ TENANT_MENU = (
                 "orchestrator.view_pendingreply",
             ),
             (
+                "Deliveries",
+                "outgoing_mail",
+                "channels_delivery_changelist",
+                "channels.view_delivery",
+            ),
+            (
                 "Embeddings",
                 "hourglass_top",
                 "memory_pendingembedding_changelist",
@@ -72,6 +78,12 @@ TENANT_MENU = (
             ("Users", "badge", "auth_user_changelist", "auth.view_user"),
             ("Roles", "admin_panel_settings", "auth_group_changelist", "auth.view_group"),
             ("API keys", "key", "api_apikey_changelist", "api.view_apikey"),
+            (
+                "Slack",
+                "tag",
+                "channels_slackinstallation_changelist",
+                "channels.view_slackinstallation",
+            ),
         ),
     ),
 )

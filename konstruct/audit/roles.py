@@ -26,6 +26,9 @@ _READ: Final = frozenset(
         "audit.view_erasurerequest",
         "audit.recall_memories",
         "audit.search_everyone",
+        "channels.view_delivery",
+        "channels.view_slackinstallation",
+        "channels.view_slackuser",
     }
 )
 _CURATE: Final = frozenset(
@@ -48,6 +51,9 @@ _RULE: Final = frozenset(
         "api.view_apikey",
         "api.add_apikey",
         "api.change_apikey",
+        "channels.change_delivery",
+        "channels.add_slackinstallation",
+        "channels.change_slackinstallation",
         "auth.view_user",
         "auth.add_user",
         "auth.change_user",

@@ -95,6 +95,28 @@ class SlackInstallation(TenantModel):
         return f"{self.name or self.workspace}"
 
 
+class SlackUser(TenantModel):
+    """What somebody is called in a Slack workspace, looked up now and then."""
+
+    id = models.UUIDField(
+        primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
+    )
+    workspace = models.CharField(max_length=255, help_text="Slack's id of the workspace.")
+    slack_id = models.CharField(max_length=255, help_text="Slack's id of the user.")
+    user_id = models.TextField("user", help_text="Whose memory what they say becomes.")
+    name = models.TextField(
+        blank=True, default="", db_default="", help_text="What they are called there."
+    )
+    looked_up_at = models.DateTimeField(db_default=Now(), help_text="When Slack was asked.")
+
+    class Meta:
+        verbose_name = "Slack user"
+        constraints = [models.UniqueConstraint(fields=["workspace", "slack_id"], name="slack_user")]
+
+    def __str__(self) -> str:
+        return self.name or self.slack_id
+
+
 class DeliveryQuerySet(models.QuerySet["Delivery"]):
     """What is to be shown."""
 
@@ -174,7 +196,14 @@ class Delivery(TenantModel):
                 fields=["ring_at"],
                 name="delivery_ring",
                 condition=models.Q(due_at__isnull=False, failed_at__isnull=True),
-            )
+            ),
+            # Lists: all, and what was given up.
+            models.Index(fields=["created_at", "message"], name="delivery_created"),
+            models.Index(
+                fields=["created_at"],
+                name="delivery_failed",
+                condition=models.Q(failed_at__isnull=False),
+            ),
         ]
 
     def __str__(self) -> str:

@@ -11,12 +11,14 @@ from collections.abc import Callable
 from typing import Any
 
 from django.db import InterfaceError, OperationalError
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.views.decorators.csrf import csrf_exempt
-from django.views.decorators.http import require_POST
+from django.views.decorators.http import require_POST, require_safe
 
+from konstruct.channels.exceptions import InstallationInvalid
 from konstruct.channels.slack_events import open_envelope
 from konstruct.channels.slack_inbox import Fate, receive
+from konstruct.channels.slack_oauth import way_back
 from konstruct.channels.slack_requests import NotSlacks, slacks_body
 
 logger = logging.getLogger(__name__)
@@ -56,6 +58,15 @@ def events(request: HttpRequest, body: bytes) -> HttpResponse:
     if outcome.fate is Fate.LIMITED:
         return _plain("Too many messages at once.", 429, retry_after=outcome.retry_after)
     return _plain(f"{outcome.fate.capitalize()}.", 200)
+
+
+@require_safe
+def oauth(request: HttpRequest) -> HttpResponse:
+    """Send the browser that comes back from Slack on to the admin of the tenant that began."""
+    try:
+        return HttpResponseRedirect(way_back(request), headers={"Referrer-Policy": "no-referrer"})
+    except InstallationInvalid as error:
+        return _plain(str(error), 400)
 
 
 def _document(text: bytes | str) -> dict[str, Any] | None:

@@ -1,6 +1,7 @@
 """What becomes of an event of Slack's: accepted as a message, a workspace's end, or nothing."""
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from uuid import UUID
@@ -15,8 +16,11 @@ from konstruct.channels import outlet
 from konstruct.channels.models import SlackInstallation
 from konstruct.channels.slack_events import Envelope, Heard, Kind, understand
 from konstruct.channels.slack_installations import CHANNEL, end
-from konstruct.channels.slack_reading import attached, plain_text
+from konstruct.channels.slack_reading import attached, mentioned_users, plain_text
 from konstruct.channels.slack_threads import engage, is_engaged
+from konstruct.channels.slack_users import is_to_be_asked, known_users
+from konstruct.channels.tasks import learn_name
+from konstruct.orchestrator.bell import ring
 from konstruct.orchestrator.exceptions import IdempotencyKeyReused
 from konstruct.orchestrator.intake import Incoming, accept
 from tenants.claims import tenant_of_workspace
@@ -107,13 +111,16 @@ def _receive(tenant_id: UUID, envelope: Envelope) -> Outcome:
 
 def _accept(tenant_id: UUID, heard: Heard, installation: SlackInstallation) -> bool:
     """Let the message wait for its reply and its posts, in one transaction, once for its `ts`."""
+    user_id = heard.user
+    known = known_users(heard.workspace, {heard.user, *mentioned_users(heard.text)})
+    names = {slack_id: user.name for slack_id, user in known.items()}
     incoming = Incoming(
         agent_id=installation.agent_id,
-        user_id=heard.user,
+        user_id=user_id,
         thread_id=heard.thread_id,
         channel=CHANNEL,
-        content=_content(heard, installation),
-        name=heard.name,
+        content=_content(heard, installation, names),
+        name=heard.name or names.get(heard.user, ""),
         idempotency_key=heard.key,
     )
     address = {
@@ -129,13 +136,15 @@ def _accept(tenant_id: UUID, heard: Heard, installation: SlackInstallation) -> b
             return False  # told of again, with a name or a file more
         if created:
             outlet.put(message, channel=CHANNEL, address=address)
+    if created and is_to_be_asked(known.get(heard.user), user_id):
+        ring(learn_name, str(tenant_id), heard.workspace, heard.user, user_id)
     return created
 
 
-def _content(heard: Heard, installation: SlackInstallation) -> str:
+def _content(heard: Heard, installation: SlackInstallation, names: Mapping[str, str]) -> str:
     """Return what was said, in words; a bare mention says the agent's name."""
     agent = installation.agent.name
-    said = plain_text(heard.text, bot=installation.bot_user_id, agent=agent, names={})
+    said = plain_text(heard.text, bot=installation.bot_user_id, agent=agent, names=names)
     content = "\n".join(filter(None, (said, attached(heard.files)))) or f"@{agent}"
     most = settings.MAX_MESSAGE_CHARACTERS
     return content if len(content) <= most else content[: most - len(CUT)] + CUT

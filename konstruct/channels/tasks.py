@@ -5,7 +5,7 @@ from uuid import UUID
 
 from celery import shared_task
 
-from konstruct.channels import deliveries, delivering
+from konstruct.channels import deliveries, delivering, slack_users
 from konstruct.orchestrator.bell import ring
 from tenants.celery import TenantTask
 from tenants.context import tenant_scope
@@ -21,6 +21,12 @@ SWEEP_LIMIT = 200
 def deliver(tenant_id: str, message_id: str) -> None:
     """Show a message in its channel. Safe to run twice, at once or later."""
     delivering.deliver(tenant_id=UUID(tenant_id), message_id=UUID(message_id))
+
+
+@shared_task(base=TenantTask)
+def learn_name(tenant_id: str, workspace: str, slack_id: str, user_id: str) -> None:
+    """Ask Slack what a user is called. Nothing waits for it."""
+    slack_users.learn_name(workspace, slack_id, user_id)
 
 
 @shared_task

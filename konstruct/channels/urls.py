@@ -6,4 +6,5 @@ from konstruct.channels import slack
 
 urlpatterns = [
     path("slack/events/", slack.events, name="slack-events"),
+    path("slack/oauth/", slack.oauth, name="slack-oauth"),
 ]

@@ -160,6 +160,7 @@ NOT_EXPORTED: Final = frozenset(
         "audit_retentionrule",
         "channels_delivery",  # what is shown elsewhere
         "channels_slackinstallation",
+        "channels_slackuser",  # looked up again
         "auth_group",
         "auth_group_permissions",
         "auth_permission",

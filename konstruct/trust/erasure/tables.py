@@ -32,6 +32,8 @@ RULES: Final = (
     Rule("orchestrator_pendingreply", OF_MESSAGE, "message_id"),
     # What stands in the channel itself is not ours to remove.
     Rule("channels_delivery", OF_MESSAGE, "message_id"),
+    # A name in a workspace is no one agent's.
+    Rule("channels_slackuser", "user_id = %(user)s AND %(agent)s::uuid IS NULL"),
     # Workers hold its rows while they write embeddings: this waits for them.
     Rule("memory_pendingembedding", OF_MESSAGE, "message_id"),
     Rule("memory_recallevent", OF_PERSON, "id"),

@@ -31,8 +31,9 @@ PAGES = {
     "erase_person": ("people/person/erase/?user=maria", 9),
     "merge_facts": ("facts/{fact}/merge/", 14),
     "try_agent": ("agents/{agent}/try/", 7),
+    "slack_connect": ("slack/connect/", 7),
 }
-WITHOUT_A_GET = {"retry_reply", "export_person"}
+WITHOUT_A_GET = {"retry_reply", "export_person", "slack_finish"}
 DASHBOARD = 22
 LIST = 14
 ROW = 17

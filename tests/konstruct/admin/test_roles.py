@@ -74,6 +74,10 @@ PAGES = {
     "/admin/orchestrator/pendingreply/": "auditor curator admin",
     "/admin/audit/accessevent/": "auditor curator admin",
     "/admin/audit/erasurerequest/": "auditor curator admin",
+    "/admin/channels/delivery/": "auditor curator admin",
+    "/admin/channels/slackinstallation/": "auditor curator admin",
+    "/admin/channels/slackuser/": "auditor curator admin",
+    "/admin/slack/connect/": "admin",
     "/admin/api/apikey/": "admin",
     "/admin/api/apikey/add/": "admin",
     "/admin/auth/user/": "admin",
@@ -155,6 +159,8 @@ def test_who_has_no_role_opens_nothing(
             "erase_person": "people/person/erase/",
             "memories": "memories/",
             "conversations": "conversations/",
+            "slack_connect": "slack/connect/",
+            "slack_finish": "slack/finish/",
         }[name]
         assert (name, client.get(f"/admin/{address}").status_code) == (name, 403)
         assert (name, client.post(f"/admin/{address}").status_code) == (name, 403)

@@ -286,7 +286,7 @@ def test_a_workspace_ends_when_slack_says_so(
 def test_the_query_budget_of_a_mention(
     connected: Program, post: Post, django_assert_num_queries: Callable[..., Any]
 ) -> None:
-    with django_assert_num_queries(15):
+    with django_assert_num_queries(16):
         post(mention("T1", "Hello"))
     with tenant_scope(connected.tenant.id):
         assert Message.objects.count() == 1

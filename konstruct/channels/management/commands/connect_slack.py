@@ -1,0 +1,63 @@
+"""manage.py connect_slack: a workspace whose bot's token you have, without the way by OAuth."""
+
+import os
+import sys
+from argparse import ArgumentParser
+from typing import Any
+
+from konstruct.channels.slack_installations import check_token, connect
+from konstruct.orchestrator.agents import find_agent
+from konstruct.orchestrator.exceptions import AgentNotFound
+from tenants.context import tenant_scope
+from tenants.management.base import KonstructCommand, UsageError, tenant_of
+
+VARIABLE = "SLACK_BOT_TOKEN"
+
+
+class Command(KonstructCommand):
+    """Connects a workspace to a tenant's agent."""
+
+    help = (
+        "Connects a Slack workspace to an agent. The bot's token is read from the environment "
+        f"({VARIABLE}) or from standard input, never from the command line."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--tenant", required=True, metavar="SLUG", help="Whose it is.")
+        parser.add_argument(
+            "--agent", required=True, metavar="NAME_OR_ID", help="Who answers there."
+        )
+        parser.add_argument(
+            "--workspace", required=True, metavar="T…", help="Slack's id of the workspace."
+        )
+        parser.add_argument(
+            "--bot-user",
+            metavar="U…",
+            help="Slack's id of the bot. With it Slack is not asked whether the token is good.",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        tenant = tenant_of(options["tenant"])
+        token = (os.environ.get(VARIABLE) or sys.stdin.readline()).strip()
+        if not token:
+            raise UsageError(f"no token: set {VARIABLE}, or give it on standard input")
+        try:
+            with tenant_scope(tenant.id):
+                agent = find_agent(options["agent"], active=True)
+        except AgentNotFound as error:
+            raise UsageError(str(error)) from error
+        workspace, bot, name = options["workspace"], options["bot_user"], ""
+        if bot is None:
+            name, bot = check_token(token, workspace=workspace)
+        connect(
+            tenant_id=tenant.id,
+            agent_id=agent.id,
+            workspace=workspace,
+            name=name,
+            bot_user_id=bot,
+            token=token,
+            by="connect_slack",
+        )
+        self.stdout.write(
+            f"connected Slack workspace {name or workspace} with {agent.name} of {tenant.slug}"
+        )

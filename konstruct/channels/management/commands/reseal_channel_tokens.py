@@ -1,0 +1,32 @@
+"""manage.py reseal_channel_tokens: after a new key was put first in CHANNEL_TOKEN_KEYS."""
+
+from typing import Any
+
+from django.core.management import CommandError
+
+from konstruct.channels.exceptions import TokenUnreadable
+from konstruct.channels.slack_installations import reseal_all
+from tenants.context import tenant_scope
+from tenants.management.base import KonstructCommand
+from tenants.models import Tenant
+
+
+class Command(KonstructCommand):
+    """Encrypts every token of every tenant with the first key."""
+
+    help = (
+        "Encrypts the tokens of all workspaces with the first of CHANNEL_TOKEN_KEYS. Afterwards "
+        "the other keys can be removed."
+    )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        resealed, unreadable = 0, []
+        for tenant in Tenant.objects.exclude(state=Tenant.State.PROVISIONING):
+            try:
+                with tenant_scope(tenant.id):
+                    resealed += reseal_all()
+            except TokenUnreadable as error:
+                unreadable.append(f"{tenant.slug}: {error}")
+        self.stdout.write(f"{resealed} encrypted with the first key")
+        if unreadable:
+            raise CommandError(" ".join(["Keep the other keys.", *unreadable]))
