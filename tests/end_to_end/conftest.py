@@ -6,14 +6,15 @@ import pytest
 
 from tests.end_to_end.deployment import Deployment
 from tests.llm_server import Answer, LLMServer
+from tests.slack_server import slack_server
 
 
 @pytest.fixture(scope="package")
 def standing_deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
     """Processes that outlive a test, and end with this package."""
-    with LLMServer() as llm:
+    with LLMServer() as llm, slack_server() as slack:
         home = tmp_path_factory.mktemp("deployment") / "home"
-        with Deployment(home, llm).running() as deployment:
+        with Deployment(home, llm, slack=slack).running() as deployment:
             yield deployment
 
 

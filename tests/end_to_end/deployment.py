@@ -23,6 +23,7 @@ from konstruct.embedded import places
 from konstruct.processes import bound_to_us
 from tenants.redis_keys import memory_short_key
 from tests.llm_server import LLMServer
+from tests.slack_server import SIGNING_SECRET, SlackServer
 
 PROJECT = Path(__file__).resolve().parents[2]
 # Seconds until what does not come about is a failure. Nothing waits for so long but a failure.
@@ -173,9 +174,16 @@ class Tenant:
 class Deployment:
     """Postgres, Valkey, web, worker and beat, with a language model's server of the test's own."""
 
-    def __init__(self, home: Path, llm: LLMServer, slugs: Sequence[str] = SLUGS) -> None:
+    def __init__(
+        self,
+        home: Path,
+        llm: LLMServer,
+        slugs: Sequence[str] = SLUGS,
+        slack: SlackServer | None = None,
+    ) -> None:
         self.home = home
         self.llm = llm
+        self.slack = slack
         self._slugs = slugs
         self.orders = home / "orders"
         self.orders.mkdir(parents=True)
@@ -196,6 +204,11 @@ class Deployment:
             "PYTHONUNBUFFERED": "1",
             "C_FORCE_ROOT": "1",
         }
+        if slack is not None:
+            self.environment |= {
+                "SLACK_API_URL": slack.url,
+                "SLACK_SIGNING_SECRET": SIGNING_SECRET,
+            }
 
     @contextlib.contextmanager
     def running(self) -> Iterator["Deployment"]:
@@ -231,11 +244,19 @@ class Deployment:
         except httpx.TransportError:
             return False
 
-    def _run(self, *arguments: str, role: str = "") -> str:
+    def manage(self, *arguments: str, **environment: str) -> str:
+        """Run a command of manage.py; return what it printed."""
+        return self._run("manage.py", *arguments, **environment)
+
+    def _run(self, *arguments: str, role: str = "", **environment: str) -> str:
         ran = subprocess.run(
             [sys.executable, *arguments],
             cwd=PROJECT,
-            env={**self.environment, **({"KONSTRUCT_DB_ROLE": role} if role else {})},
+            env={
+                **self.environment,
+                **({"KONSTRUCT_DB_ROLE": role} if role else {}),
+                **environment,
+            },
             capture_output=True,
             text=True,
             check=False,

@@ -27,6 +27,11 @@ STEPS = [
     ("memory.outbox", "index_messages"),
     ("memory.outbox", "_store"),
 ]
+# Of showing what is to be shown in a channel.
+STEPS_OF_CHANNELS = [
+    ("konstruct.channels.deliveries", "note_posted"),
+    ("konstruct.channels.delivering", "change"),
+]
 # `after` one step is `before` the next one; these are all that differ.
 POINTS = [f"before {step}" for _, step in STEPS] + [
     "after finish",
@@ -65,7 +70,7 @@ def main() -> None:
     from konstruct.celery import app
 
     app.loader.import_default_modules()
-    for module, name in STEPS:
+    for module, name in (*STEPS, *STEPS_OF_CHANNELS):
         breakable(importlib.import_module(module), name, Path(sys.argv[1]))
     app.worker_main(
         ["--quiet", "worker", "--queues", "replies,embeddings,deliveries", "--pool", "prefork",
