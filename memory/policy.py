@@ -47,6 +47,7 @@ class RecallWeights:
 
 
 WEIGHT_NAMES: Final = tuple(weight.name for weight in fields(RecallWeights))
+NO_WEIGHTS: Final = RecallWeights(**dict.fromkeys(WEIGHT_NAMES, 0.0))
 
 
 @dataclass(frozen=True, slots=True)

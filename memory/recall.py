@@ -1,46 +1,41 @@
 """What an agent remembers of a user, for a question: hybrid ranking, a gate, and the reasons.
 
 Sentence vectors, words in their context, the conversation around, and the turns before and after
-are weighed against each other in one statement (see ranking.py); the gate then decides how many of
-the best are worth saying, none included (see gate.py). docs/recall.md has the measurements.
+come in one statement (see evidence.py) and are weighed against each other (see ranking.py); the
+gate then decides how many of the best are worth saying, none included (see gate.py). docs/recall.md
+has the measurements.
 """
 
 import math
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
 import numpy as np
-from django.db import connection
+from django.db.backends.utils import CursorWrapper
 from django.utils.timezone import is_naive
 
 from memory.arguments import id_argument, uuid_argument, vector_argument
 from memory.embeddings import embed, model_version
 from memory.entering import known_tenant
+from memory.evidence import LIMITS, Evidence, Text, gather_candidates, gather_whole, read_texts
 from memory.exceptions import InvalidArgument
 from memory.gate import GATES, Signs
-from memory.policy import DEFAULT_POLICY, WEIGHT_NAMES, RecallPolicy
+from memory.policy import DEFAULT_POLICY, NO_WEIGHTS, RecallPolicy, RecallWeights
 from memory.questions import Question
-from memory.ranking import LIMITS, ranking_sql
+from memory.ranking import PRIOR_MESSAGES, Found, Ranking, rank
 from memory.scopes import scope_number
 from memory.vectors import vector_literal
-from tenants.context import asynchronous
+from tenants.context import asynchronous, tenant_connection
 
 # How many of those that were left out are told of.
 MAX_CUT = 10
-# Words are as rare as if so many other messages, without any of them, had been said before: in the
-# first days of a conversation every word would be common, and nothing could be told from anything.
-PRIOR_MESSAGES = 300
 # Scopes that this process knows to be large; one that it has forgotten costs a round trip.
 MAX_LARGE_SCOPES = 100_000
 _large_scopes: set[tuple[UUID, int]] = set()
-# Who asks the same again, in so many times the words and so many more, only asks: that answers
-# nothing, however near the two questions are.
-ECHO_WORDS = (2, 3)
-
 Reason = Literal["excluded", "asks the same", "below the gate", "over top_k", "over the budget"]
 
 
@@ -133,8 +128,9 @@ def recall(
 ) -> RecallResult:
     """Find what was said before that answers `query`.
 
-    Given the query's vector it is one round trip to Postgres, but for a process' first recall in a
-    large scope, which takes two.
+    Given the query's vector it is one round trip to Postgres. A process' first recall in a large
+    scope takes another; so do the texts of hits where the policy asks for the turns around them,
+    or where all texts of the scope are too long to come along.
 
     Args:
         policy: how much, how sure, by which signs; by default DEFAULT_POLICY.
@@ -166,36 +162,32 @@ def recall(
     embedded = time.perf_counter()
 
     question = Question.of(query)
-    hybrid = policy.mode == "hybrid"
-    weights = {name: getattr(policy.weights, name) if hybrid else 0.0 for name in WEIGHT_NAMES}
-    if not question.asks_when:
-        weights["time"] = 0.0
+    limit = policy.top_k + MAX_CUT + len(excluded)
     values = {
         **LIMITS,
-        **weights,
         "agent": agent,
         "user": user,
         "scope": scope_number(agent, user),
         "model": model,
         "vector": vector_literal(vector),
         "terms": question.terms,
-        "prior": PRIOR_MESSAGES,
         "names": question.names,
-        "names_user": question.names_user,
-        "names_agent": question.names_agent,
-        "said_terms": question.said_terms,
-        "proper_names": question.proper_names,
-        "is_question": question.is_question,
-        "longest_echo": ECHO_WORDS[0] * question.words + ECHO_WORDS[1],
-        "gate": policy.gate,
-        "exclude": excluded,
+        "prior": PRIOR_MESSAGES,
         "at": at,
-        "limit": policy.top_k + MAX_CUT + len(excluded),
         "neighbours": policy.neighbours,
     }
-    with known_tenant(tenant_id) as tenant:
-        rows = _ranked(tenant, {**values, "tenant": tenant})
-    hits, cut = _decide(rows, policy, frozenset(excluded), asks_when=question.asks_when)
+    with known_tenant(tenant_id) as tenant, tenant_connection().binary_cursor() as cursor:
+        values["tenant"] = tenant
+        evidence = _gather(cursor, values)
+        ranking = rank(
+            evidence, question, _weights(policy, question), echoes_last=policy.gate, limit=limit
+        )
+        kept, cut = _decide(ranking, policy, frozenset(excluded), asks_when=question.asks_when)
+        texts = read_texts(
+            cursor, values, evidence, {one.number: one.message_id for one, *_ in kept}
+        )
+    # What was erased in between has no text any more.
+    hits = tuple(_hit(*each, texts[each[0].number]) for each in kept if each[0].number in texts)
     return RecallResult(
         query=query,
         hits=hits,
@@ -210,80 +202,76 @@ def recall(
 arecall = asynchronous(recall)
 
 
-def _ranked(tenant: UUID, values: dict[str, Any]) -> list[dict[str, Any]]:
-    """The best of the scope, best first; one round trip, but for the first of a large scope."""
-    key = (tenant, values["scope"])
+def _weights(policy: RecallPolicy, question: Question) -> RecallWeights:
+    """The policy's weights, of which vectors alone have none, and time one if it is asked for."""
+    if policy.mode == "vector":
+        return NO_WEIGHTS
+    return policy.weights if question.asks_when else replace(policy.weights, time=0)
+
+
+def _gather(cursor: CursorWrapper, values: dict[str, Any]) -> Evidence:
+    """What speaks for each message; one round trip, but for the first of a large scope."""
+    key = (values["tenant"], values["scope"])
     # As of an earlier moment a large scope may have been small.
-    large = values["at"] is None and key in _large_scopes
-    rows = _fetch(values, large=large)
-    if not rows[0]["whole"]:
+    known_large = values["at"] is None and key in _large_scopes
+    if not known_large:
+        evidence = gather_whole(cursor, values)
+        if evidence is not None:
+            return evidence
         if values["at"] is None:
             _large_scopes.add(key)
             if len(_large_scopes) > MAX_LARGE_SCOPES:
                 _large_scopes.pop()
-        rows = _fetch(values, large=True)
-    return [row for row in rows if row["id"] is not None]
-
-
-def _fetch(values: dict[str, Any], *, large: bool) -> list[dict[str, Any]]:
-    statement = ranking_sql(
-        large=large, until=values["at"] is not None, neighbours=values["neighbours"] > 0
-    )
-    with connection.cursor() as cursor:
-        cursor.execute(statement, values)
-        columns = [column.name for column in cursor.description]
-        return [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
+    return gather_candidates(cursor, values)
 
 
 def _decide(
-    rows: Sequence[dict[str, Any]],
-    policy: RecallPolicy,
-    excluded: frozenset[UUID],
-    *,
-    asks_when: bool,
-) -> tuple[tuple[Hit, ...], tuple[Cut, ...]]:
+    ranking: Ranking, policy: RecallPolicy, excluded: frozenset[UUID], *, asks_when: bool
+) -> tuple[list[tuple[Found, float, dict[str, float]]], tuple[Cut, ...]]:
     """Part what was found, best first, into what is given and what is left out."""
     gate = GATES[policy.mode]
-    answers = [row for row in rows if row["id"] not in excluded and not row["echo"]]
-    best_score = max((row["score"] for row in answers), default=0.0)
-    by_name = any(row["by_name"] for row in rows)
-    names_anybody = by_name or any(row["addressed"] for row in rows)
-    found = []
-    for row in rows:
+    answers = [one for one in ranking.found if one.message_id not in excluded and not one.echo]
+    best_score = max((one.score for one in answers), default=0.0)
+    by_name = any(one.by_name for one in ranking.found)
+    names_anybody = by_name or any(one.addressed for one in ranking.found)
+    weighed = []
+    for one in ranking.found:
         signs = _signs(
-            row,
+            one,
+            ranking,
             best_score=best_score,
             asks_when=asks_when,
             by_name=by_name,
             names_anybody=names_anybody,
         )
-        found.append((row, gate.probability(signs), _channels(row, signs)))
+        weighed.append((one, gate.probability(signs), _channels(one, signs)))
     is_open = not policy.gate or any(
         probability >= policy.open_at
-        for row, probability, _ in found[: policy.top_k + len(excluded)]
-        if row["id"] not in excluded and not row["echo"]
+        for one, probability, _ in weighed[: policy.top_k + len(excluded)]
+        if one.message_id not in excluded and not one.echo
     )
-    hits: list[Hit] = []
+    kept: list[tuple[Found, float, dict[str, float]]] = []
     cut: list[Cut] = []
-    for row, probability, channels in found:
+    for one, probability, channels in weighed:
         reason: Reason | None = None
-        if row["id"] in excluded:
+        if one.message_id in excluded:
             reason = "excluded"
-        elif policy.gate and row["echo"]:
+        elif policy.gate and one.echo:
             reason = "asks the same"
         elif policy.gate and not (is_open and probability >= policy.keep_at):
             reason = "below the gate"
-        elif len(hits) == policy.top_k:
+        elif len(kept) == policy.top_k:
             reason = "over top_k"
         if reason is None:
-            hits.append(_hit(row, probability, channels))
+            kept.append((one, probability, channels))
         elif len(cut) < MAX_CUT:
-            cut.append(Cut(row["id"], reason, row["score"], probability, channels))
-    return tuple(hits), tuple(cut)
+            cut.append(Cut(one.message_id, reason, one.score, probability, channels))
+    return kept, tuple(cut)
 
 
 def _signs(
-    row: dict[str, Any],
+    one: Found,
+    ranking: Ranking,
     *,
     best_score: float,
     asks_when: bool,
@@ -291,50 +279,50 @@ def _signs(
     names_anybody: bool,
 ) -> Signs:
     return Signs(
-        cosine=row["cosine"],
-        lexical=row["lexical"],
-        coverage=row["coverage"],
-        subject=_subject(row) if names_anybody else 0.0,
-        words=math.log1p(row["words"]),
-        time=float(asks_when and row["has_time"]),
-        unknown=row["unknown"],
-        gap=max(0.0, best_score - row["score"]),
-        mean_cosine=row["mean_cosine"],
-        unknown_name=float(row["unknown_name"]),
+        cosine=one.cosine,
+        lexical=one.lexical,
+        coverage=one.coverage,
+        subject=_subject(one) if names_anybody else 0.0,
+        words=math.log1p(one.words),
+        time=float(asks_when and one.has_time),
+        unknown=ranking.unknown,
+        gap=max(0.0, best_score - one.score),
+        mean_cosine=ranking.mean_cosine,
+        unknown_name=float(ranking.unknown_name),
         anonymous=float(not by_name),
-        scarcity=math.log1p(PRIOR_MESSAGES / row["messages"]),
+        scarcity=math.log1p(PRIOR_MESSAGES / ranking.messages),
     )
 
 
-def _subject(row: dict[str, Any]) -> float:
-    return 1.0 if row["by_name"] or row["addressed"] else -1.0
+def _subject(one: Found) -> float:
+    return 1.0 if one.by_name or one.addressed else -1.0
 
 
-def _channels(row: dict[str, Any], signs: Signs) -> dict[str, float]:
+def _channels(one: Found, signs: Signs) -> dict[str, float]:
     """Everything that was weighed, by the ranking or by the gate."""
     return {
         **signs._asdict(),
-        "session": row["session_base"],
-        "previous": row["previous"],
-        "following": row["following"],
+        "session": one.session,
+        "previous": one.previous,
+        "following": one.following,
     }
 
 
-def _hit(row: dict[str, Any], probability: float, channels: dict[str, float]) -> Hit:
+def _hit(one: Found, probability: float, channels: dict[str, float], text: Text) -> Hit:
     return Hit(
-        message_id=row["id"],
-        external_id=row["external_id"],
-        thread_id=row["thread_id"],
-        role=row["role"],
-        name=row["name"],
-        content=row["content"],
-        created_at=row["created_at"],
-        score=row["score"],
+        message_id=one.message_id,
+        external_id=text.external_id,
+        thread_id=text.thread_id,
+        role=text.role,
+        name=text.name,
+        content=text.content,
+        created_at=one.created_at,
+        score=one.score,
         probability=probability,
         channels=channels,
         neighbours=tuple(
             Turn(UUID(message_id), role, name, content, datetime.fromisoformat(created_at))
-            for message_id, role, name, content, created_at in row["neighbours"] or ()
+            for message_id, role, name, content, created_at in text.neighbours or ()
         ),
     )
 

@@ -9,6 +9,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db.backends.postgresql.base import TIMESTAMPTZ_OID
 from django.db.backends.postgresql.psycopg_any import register_tzloader
+from django.db.backends.utils import CursorWrapper
 from django.utils.module_loading import import_string
 from django_tenants.postgresql_backend import base
 from psycopg import sql
@@ -122,3 +123,15 @@ class DatabaseWrapper(base.DatabaseWrapper):
         ):
             register_tzloader(self.timezone, cursor)
         return cursor
+
+    def binary_cursor(self) -> CursorWrapper:
+        """Return a cursor whose values are bound by the server, and whose answer comes in binary.
+
+        For large answers: nothing is written as text and read again. Nothing is prepared, so that
+        every statement is planned for its values, as with Django's usual cursor.
+        """
+        self.ensure_connection()
+        cursor: Any = TenantServerBindingCursor(self.connection)  # type: ignore[call-arg]  # psycopg's
+        cursor.format = Format.BINARY
+        wrapped: CursorWrapper = self._prepare_cursor(cursor)
+        return wrapped

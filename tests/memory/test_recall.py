@@ -9,7 +9,7 @@ from asgiref.sync import async_to_sync
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from memory import ranking
+from memory import evidence
 from memory import recall as recall_module
 from memory.embeddings import embed
 from memory.exceptions import InvalidArgument
@@ -37,7 +37,7 @@ SMALL_TALK = (
 @pytest.fixture
 def by_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every scope is large."""
-    monkeypatch.setitem(ranking.LIMITS, "whole_scope", 0)
+    monkeypatch.setitem(evidence.LIMITS, "whole_scope", 0)
     monkeypatch.setattr(recall_module, "_large_scopes", set())
 
 
@@ -249,15 +249,33 @@ def test_vectors_alone_have_a_gate_too(tenant_a: Tenant) -> None:
 def test_given_the_vector_a_recall_is_one_statement(tenant_a: Tenant) -> None:
     say(tenant_a, *SMALL_TALK)
     (vector,) = embed(["soup for lunch"])
-    policy = RecallPolicy(neighbours=2)
     for at in (None, START + timedelta(hours=1)):
         with CaptureQueriesContext(connection) as queries:
             result = recall(
-                tenant_a.id, AGENT, "ann", "soup for lunch", policy=policy, at=at,
+                tenant_a.id, AGENT, "ann", "soup for lunch", at=at,
                 exclude=[uuid4()], query_embedding=vector,
             )  # fmt: skip
         assert len(statements(queries)) == 1
         assert contents(result)[0] == SMALL_TALK[0]
+
+
+@pytest.mark.parametrize(
+    ("words_along", "policy"), [(10**6, RecallPolicy(neighbours=2)), (10, RecallPolicy())]
+)
+def test_turns_around_and_long_texts_are_fetched_when_it_is_known_which(
+    tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch, words_along: int, policy: RecallPolicy
+) -> None:
+    monkeypatch.setitem(evidence.LIMITS, "words_along", words_along)
+    say(tenant_a, *SMALL_TALK)
+    (vector,) = embed(["soup for lunch"])
+    with CaptureQueriesContext(connection) as queries:
+        result = recall(
+            tenant_a.id, AGENT, "ann", "soup for lunch", policy=policy, query_embedding=vector
+        )
+    assert len(statements(queries)) == 2
+    assert result.hits[0].content == SMALL_TALK[0]
+    around = [turn.content for turn in result.hits[0].neighbours]
+    assert around == (list(SMALL_TALK[1:3]) if policy.neighbours else [])
 
 
 @pytest.mark.usefixtures("by_candidates")
@@ -270,7 +288,7 @@ def test_a_large_scope_is_weighed_by_candidates(
     found = recall(tenant_a.id, AGENT, "ann", query, policy=UNGATED)
     assert found.hits[0].content == "My sister Zoe moved to Lisbon."
     assert len(contents(found)) == len(set(contents(found))) == 10
-    monkeypatch.setitem(ranking.LIMITS, "whole_scope", 5000)
+    monkeypatch.setitem(evidence.LIMITS, "whole_scope", 5000)
     recall_module._large_scopes.clear()
     whole = recall(tenant_a.id, AGENT, "ann", query, policy=UNGATED)
     assert contents(found) == contents(whole)
