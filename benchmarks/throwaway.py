@@ -18,6 +18,8 @@ def set_up() -> None:
     """Make `python benchmarks/x.py` a Django process of the application's role."""
     sys.path.insert(0, str(PROJECT))
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "konstruct.settings")
+    # A line in the log for each prompt would hide the figures.
+    os.environ.setdefault("LOG_LEVEL", "WARNING")
     django.setup()
 
 
