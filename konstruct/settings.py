@@ -265,6 +265,8 @@ LLM_MODEL = os.environ.get("LLM_MODEL", "")
 LLM_TIMEOUT = _number("LLM_TIMEOUT", 60)
 # Pauses double from two seconds: six attempts give a language model a minute to come back.
 REPLY_MAX_ATTEMPTS = _number("REPLY_MAX_ATTEMPTS", 6)
+# How long a user may think about a tool call before it is not done.
+TOOL_CONSENT_SECONDS = _number("TOOL_CONSENT_SECONDS", 24 * 3600)
 
 # --- Channels -----------------------------------------------------------------------------------
 

@@ -24,11 +24,11 @@ class MessageQuerySet(ScopedQuerySet[M]):
     """The transcript."""
 
     def window_turns(self, *, after_number: int) -> Self:
-        """What ends a turn of the window, newest first: replies, and turns that were imported.
+        """What ends a turn of the window, newest first: what was answered, and imported turns.
 
         A message that waits for its reply is not in the window yet; it comes with the reply.
         """
-        ends_a_turn = models.Q(in_reply_to__isnull=False) | models.Q(channel=IMPORT_CHANNEL)
+        ends_a_turn = models.Q(role="assistant") | models.Q(channel=IMPORT_CHANNEL)
         return (
             self.filter(ends_a_turn, number__gt=after_number)
             .select_related("in_reply_to")

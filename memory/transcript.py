@@ -134,13 +134,13 @@ SELECT turn.number <= cleared.number, (
       AND before.user_id = %(user)s
       AND (before.created_at, before.number) < (turn.created_at, turn.number)
       AND before.number > cleared.number
-      AND (before.in_reply_to_id IS NOT NULL OR before.channel = %(import)s)
+      AND (before.role = 'assistant' OR before.channel = %(import)s)
     ORDER BY before.created_at DESC, before.number DESC LIMIT 1
 )
 FROM memory_message AS turn, cleared
 WHERE turn.id = %(message)s
   AND turn.tenant_id = %(tenant)s AND turn.agent_id = %(agent)s AND turn.user_id = %(user)s
-  AND (turn.in_reply_to_id IS NOT NULL OR turn.channel = %(import)s)
+  AND (turn.role = 'assistant' OR turn.channel = %(import)s)
 """
 
 
@@ -159,7 +159,8 @@ class Conversation:
     def recent_turns(self, limit: int, *, after_number: int) -> list[Turn]:
         """The last turns of the window, oldest first.
 
-        Answered messages with their replies, in the order of the replies, and imported turns.
+        Answered messages with their replies, in the order of the replies; what a person said of
+        their own accord; and imported turns.
         """
         ends = Message.objects.of(self.tenant_id, self.agent_id, self.user_id).window_turns(
             after_number=after_number

@@ -147,4 +147,5 @@ def _answer(request: HttpRequest, agent: Agent, form: TrialForm) -> dict[str, An
         draft = pipeline.draft_reply(message)
     except LLMError as error:
         return {"problem": str(error)}
-    return {"reply": draft.content, "why": why_from(draft.prompt.trace())}
+    why = None if draft.prompt is None else why_from(draft.prompt.trace())
+    return {"reply": draft.content, "why": why}

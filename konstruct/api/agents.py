@@ -13,6 +13,7 @@ from rest_framework.reverse import reverse
 
 from konstruct.api.etags import IF_MATCH, etag_of, require_match, tagged
 from konstruct.api.fields import (
+    NOT_BLANK,
     ChannelIdField,
     NoParametersSerializer,
     StrictBooleanField,
@@ -33,10 +34,12 @@ from konstruct.api.schema import problems, response_header
 from konstruct.api.views import ApiView
 from konstruct.orchestrator.agents import create_agent, update_agent
 from konstruct.orchestrator.models import Agent, ModelTier, RecallMode
+from konstruct.orchestrator.tools import TOOLS
 from memory.policy import HEAVIEST, MAX_NEIGHBOURS, MAX_TOP_K, WEIGHT_NAMES
 from tenants.context import required_tenant_id
 
 LONGEST_PROMPT = 100_000
+MOST_RULES = 100
 
 EXAMPLE = {
     "id": "0b6ef0bd-51a8-4c92-9f1e-7d0f5a3b6c21",
@@ -55,6 +58,9 @@ EXAMPLE = {
     "recall_keep_at": None,
     "recall_neighbours": None,
     "recall_weights": {},
+    "tools": ["remember_fact"],
+    "escalate_on": ["complaint"],
+    "escalate_after_failures": None,
     "created_at": "2026-03-14T09:30:00Z",
 }
 ASKED = {name: EXAMPLE[name] for name in ("name", "system_prompt", "identity", "persona")}
@@ -132,6 +138,25 @@ class AgentFields(StrictSerializer):
         help_text=_help("recall_neighbours"),
     )
     recall_weights = RecallWeightsSerializer(required=False, help_text=_help("recall_weights"))
+    tools = serializers.ListField(
+        child=serializers.ChoiceField(choices=sorted(TOOLS)),
+        required=False,
+        max_length=MOST_RULES,
+        help_text=_help("tools"),
+    )
+    escalate_on = serializers.ListField(
+        child=StrictCharField(max_length=200, validators=[NOT_BLANK]),
+        required=False,
+        max_length=MOST_RULES,
+        help_text=_help("escalate_on"),
+    )
+    escalate_after_failures = StrictIntegerField(
+        required=False,
+        allow_null=True,
+        min_value=1,
+        max_value=MOST_RULES,
+        help_text=_help("escalate_after_failures"),
+    )
 
 
 class AgentChanges(AgentFields):

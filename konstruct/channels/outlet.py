@@ -8,9 +8,9 @@ from django.db import transaction
 from django.db.models.functions import Now
 
 from konstruct.channels import deliveries
+from konstruct.channels.delivery_tasks import deliver
 from konstruct.channels.exceptions import NothingToRedeliver
 from konstruct.channels.models import Delivery
-from konstruct.channels.tasks import deliver
 from konstruct.orchestrator.bell import ring
 from konstruct.orchestrator.messages import KonstructMessage
 from memory.models import Message
@@ -35,6 +35,12 @@ class DeliveryOutlet:
         """Note that the message is to be shown anew; what was given up is tried again."""
         if deliveries.show_anew(message.id):
             _ring_on_commit(message.tenant_id, message.id)
+
+    def said(self, turn: Message, *, after: KonstructMessage) -> None:
+        """Show what a person said of their own accord where the user's last message is shown."""
+        shown = Delivery.objects.filter(message_id=after.id).first()
+        if shown is not None:
+            put(turn, channel=shown.channel, address=shown.address)
 
 
 OUTLET = DeliveryOutlet()

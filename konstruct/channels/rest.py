@@ -60,7 +60,9 @@ class MessagesView(ApiView):
         parameters=[WaitSerializer, IDEMPOTENCY_KEY, LOCATION],
         examples=[EXAMPLE],
         responses={
-            200: OpenApiResponse(MessageSerializer, description="Answered, or given up, in time."),
+            200: OpenApiResponse(
+                MessageSerializer, description="Answered, given up, or held for somebody, in time."
+            ),
             202: OpenApiResponse(MessageSerializer, description="Accepted; the reply is to come."),
             **problems(422),
         },

@@ -88,7 +88,11 @@ class MessageSerializer(serializers.Serializer):
     """A message that was sent, and how far it is."""
 
     id = serializers.UUIDField()
-    status = serializers.ChoiceField(choices=[(status.value, status.value) for status in Status])
+    status = serializers.ChoiceField(
+        choices=[(status.value, status.value) for status in Status],
+        help_text="with_person: a person answers in this thread. awaiting_consent: a tool call of "
+        "the agent's waits for the user, see `/tool-calls/`.",
+    )
     url = serializers.URLField(help_text="Where to ask again.")
     agent = serializers.CharField(help_text="The agent's name.")
     agent_id = serializers.UUIDField()

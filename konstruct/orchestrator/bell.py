@@ -1,9 +1,11 @@
 """Rings for a worker. The broker is a door bell, not a promise: what it loses, a sweeper finds."""
 
 import logging
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from celery import Task
+from celery import Task, current_app
 
 logger = logging.getLogger(__name__)
 
@@ -13,12 +15,21 @@ def ring(task: Task, *args: Any) -> None:
 
     Call it after the commit of the rows that the task is about.
     """
+    _enqueue(partial(task.apply_async, args, retry=False), task.name, args)
+
+
+def ring_by_name(name: str, *args: Any) -> None:
+    """As `ring`, for those whom the task itself imports."""
+    _enqueue(partial(current_app.send_task, name, args, retry=False), name, args)
+
+
+def _enqueue(enqueue: Callable[[], object], name: str, args: tuple[Any, ...]) -> None:
     try:
-        task.apply_async(args, retry=False)
+        enqueue()
     except Exception as error:  # whatever keeps the bell from ringing, the row stands and is swept
         logger.warning(
             "%s%r was not enqueued (%s: %s). The sweeper will find it; is the broker running?",
-            task.name,
+            name,
             args,
             type(error).__name__,
             error,

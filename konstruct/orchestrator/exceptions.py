@@ -40,6 +40,38 @@ class NothingToRetry(KonstructError):
     """Only a reply that was given up can be tried again."""
 
 
+class NotHeld(KonstructError):
+    """Only a message that waits for its reply can be held, and only a held one released."""
+
+
+class EscalationNotFound(KonstructError):
+    """This tenant has no such escalation."""
+
+
+class EscalationOver(KonstructError):
+    """The escalation is resolved already."""
+
+
+class NothingToEscalate(KonstructError):
+    """Nothing was said in this thread: a person could not answer there."""
+
+
+class ToolCallNotFound(KonstructError):
+    """This tenant has no such tool call, or it is not this user's to decide."""
+
+
+class AlreadyDecided(KonstructError):
+    """The tool call does not wait for consent (any more)."""
+
+
+class IdentityNotFound(KonstructError):
+    """This tenant has no such identity."""
+
+
+class NothingToLink(KonstructError):
+    """The identity speaks as this user already, or is not linked."""
+
+
 class LLMError(KonstructError):
     """The language model gave no answer that can be used."""
 

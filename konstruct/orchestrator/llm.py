@@ -16,11 +16,18 @@ from django.conf import settings
 
 from konstruct.orchestrator import responder
 from konstruct.orchestrator.exceptions import LLMRefused, LLMReplyInvalid, LLMUnavailable
-from konstruct.orchestrator.llm_wire import Endpoint, endpoints, read_reply, retry_after_seconds
+from konstruct.orchestrator.llm_wire import (
+    Completion,
+    Endpoint,
+    endpoints,
+    read_completion,
+    retry_after_seconds,
+)
 
 logger = logging.getLogger(__name__)
 
-Messages = Sequence[Mapping[str, str]]
+Messages = Sequence[Mapping[str, Any]]
+Tools = Sequence[Mapping[str, Any]]
 
 TRIES = 3
 FIRST_PAUSE = 0.5
@@ -48,6 +55,17 @@ class LanguageModel(Protocol):
         """Return the answer's text; raise an LLMError if there is none."""
         ...
 
+    def converse(
+        self, messages: Messages, *, model: str, tier: str, tools: Tools, may_call: bool = True
+    ) -> Completion:
+        """Return the answer, in words or in calls of the tools that are offered.
+
+        Args:
+            tools: in OpenAI's words; with none, this is `complete`.
+            may_call: False for an answer in words: there were calls enough.
+        """
+        ...
+
 
 @dataclass(frozen=True)
 class BuiltInResponder:
@@ -56,6 +74,17 @@ class BuiltInResponder:
     def complete(self, messages: Messages, *, model: str, tier: str) -> str:
         """Quote what fits the last user message; `model` and `tier` mean nothing here."""
         return responder.respond(messages)
+
+    def converse(
+        self, messages: Messages, *, model: str, tier: str, tools: Tools, may_call: bool = True
+    ) -> Completion:
+        """As `complete`, but what is to be remembered explicitly is asked for by the tool."""
+        if messages[-1]["role"] == "tool":
+            return Completion(responder.after_tool(messages[-1]["content"]))
+        requested = responder.tool_wanted(messages, tools) if may_call else None
+        if requested is not None:
+            return Completion("", (requested,))
+        return Completion(responder.respond(messages))
 
 
 @dataclass(frozen=True)
@@ -70,14 +99,26 @@ class HttpLanguageModel:
     sleep: Callable[[float], None] = time.sleep
 
     def complete(self, messages: Messages, *, model: str, tier: str) -> str:
-        """Return the answer's text.
+        """Return the answer's text. As `converse`, without tools."""
+        return self.converse(messages, model=model, tier=tier, tools=()).text
+
+    def converse(
+        self, messages: Messages, *, model: str, tier: str, tools: Tools, may_call: bool = True
+    ) -> Completion:
+        """Return the answer.
 
         Raises LLMUnavailable where a later try may succeed, LLMRefused where it cannot, and
-        LLMReplyInvalid for an answer without text.
+        LLMReplyInvalid for an answer without text, or calls where they are wanted.
         """
         candidates = endpoints(self.url, self.api, known=_spoken.get(self.url))
         for number, endpoint in enumerate(candidates, start=1):
-            payload = endpoint.payload(messages, model=model or self.default_model, tier=tier)
+            payload = endpoint.payload(
+                messages,
+                model=model or self.default_model,
+                tier=tier,
+                tools=tools,
+                may_call=may_call,
+            )
             answer = self._post_with_retries(endpoint, payload)
             if answer.status in UNKNOWN_PATH_STATUSES and number < len(candidates):
                 continue
@@ -85,7 +126,8 @@ class HttpLanguageModel:
                 _refuse(endpoint.url, answer)
             if self.api == "auto":
                 _spoken[self.url] = endpoint.api
-            return read_reply(_parsed(endpoint.url, answer))
+            data = _parsed(endpoint.url, answer)
+            return read_completion(data, with_calls=bool(tools) and may_call)
         raise AssertionError("endpoints() names at least one endpoint")
 
     def _post_with_retries(self, endpoint: Endpoint, payload: Mapping[str, Any]) -> Answer:

@@ -2,7 +2,11 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING
 from uuid import UUID
+
+if TYPE_CHECKING:
+    from memory.models import Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,3 +26,18 @@ class KonstructMessage:
     content: str
     name: str = ""
     created_at: datetime | None = None
+
+
+def konstruct_message(row: "Message") -> KonstructMessage:
+    """Return the pipeline's form of a transcript row."""
+    return KonstructMessage(
+        id=row.id,
+        tenant_id=row.tenant_id,
+        agent_id=row.agent_id,
+        user_id=row.user_id,
+        thread_id=row.thread_id,
+        channel=row.channel,
+        content=row.content,
+        name=row.name,
+        created_at=row.created_at,
+    )

@@ -1,14 +1,20 @@
-"""Tables of the orchestrator: agents, and the outbox of replies."""
+"""Tables of the orchestrator: agents, and the outbox of replies; the others stand beside it."""
 
 import uuid
 
+from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.functions import RandomUUID
 from django.core.exceptions import ValidationError
 from django.core.validators import ProhibitNullCharactersValidator
 from django.db import models
 
+from konstruct.orchestrator.escalation_models import Escalation as Escalation
+from konstruct.orchestrator.identity_models import ChannelIdentity as ChannelIdentity
+from konstruct.orchestrator.identity_models import MoveOfPast as MoveOfPast
 from konstruct.orchestrator.policy import recall_policy
 from konstruct.orchestrator.querysets import UUID_PATTERN, AgentQuerySet, PendingReplyQuerySet
+from konstruct.orchestrator.tool_models import ToolCall as ToolCall
+from konstruct.orchestrator.tools import refuse_unknown_tools
 from memory.exceptions import InvalidArgument
 from memory.models import Message, server_now
 from tenants.models import TenantModel
@@ -26,6 +32,14 @@ class RecallMode(models.TextChoices):
 
     HYBRID = "hybrid", "hybrid: meaning and words"
     VECTOR = "vector", "vector: cosine similarity alone"
+
+
+class HeldFor(models.TextChoices):
+    """Whom a message waits for, whose reply is held."""
+
+    NOBODY = "", "nobody"
+    PERSON = "person", "a person, who answers in this thread"
+    CONSENT = "consent", "the user's consent to a tool call"
 
 
 class Agent(TenantModel):
@@ -110,6 +124,28 @@ class Agent(TenantModel):
         default=dict,
         help_text='Weights of the ranking that differ from the measured ones, such as {"time": 1}.',
     )
+    tools = ArrayField(
+        models.TextField(),
+        default=list,
+        db_default=models.Value([], output_field=ArrayField(models.TextField())),
+        blank=True,
+        help_text="What it may do beside answering: remember_fact keeps a fact about the user, who "
+        "is asked first.",
+    )
+    escalate_on = ArrayField(
+        models.TextField(),
+        default=list,
+        db_default=models.Value([], output_field=ArrayField(models.TextField())),
+        blank=True,
+        help_text="Words or phrases with which a message calls for a person, beside plain requests "
+        "such as “talk to a human”, which always do.",
+    )
+    escalate_after_failures = models.PositiveSmallIntegerField(
+        null=True,
+        blank=True,
+        help_text="A person is called when so many replies in a row were given up in a thread. "
+        "Blank: never.",
+    )
     created_at = models.DateTimeField(
         db_default=server_now(), editable=False, help_text="When it was made."
     )
@@ -137,13 +173,23 @@ class Agent(TenantModel):
             models.CheckConstraint(
                 condition=models.Q(recall_mode__in=RecallMode.values), name="agent_recall_mode"
             ),
+            models.CheckConstraint(
+                condition=~models.Q(escalate_after_failures=0),
+                name="agent_escalate_after_failures",
+                violation_error_message="escalate_after_failures: Give 1 or more, or leave it out.",
+            ),
         ]
 
     def __str__(self) -> str:
         return self.name
 
     def clean(self) -> None:
-        """Refuse a recall policy that recall would refuse."""
+        """Refuse a recall policy that recall refuses, tools that there are not, and empty rules."""
+        refuse_unknown_tools(self.tools)
+        if any(not phrase.strip() or "\0" in phrase for phrase in self.escalate_on):
+            raise ValidationError(
+                {"escalate_on": "Give phrases that say something, without NUL characters."}
+            )
         try:
             recall_policy(self)
         except InvalidArgument as error:
@@ -153,7 +199,8 @@ class Agent(TenantModel):
 class PendingReply(TenantModel):
     """A message that waits for its reply: the outbox, removed when the reply is delivered.
 
-    A reply that was given up keeps its row, with the reason, until somebody retries it.
+    A reply that was given up keeps its row, with the reason, until somebody retries it. One that is
+    held keeps it too: nobody works on it until it is released.
     """
 
     message = models.OneToOneField(
@@ -174,6 +221,13 @@ class PendingReply(TenantModel):
     failed_at = models.DateTimeField(
         null=True, blank=True, help_text="When it was given up; empty while it is still tried."
     )
+    held_for = models.TextField(
+        choices=HeldFor,
+        blank=True,
+        default=HeldFor.NOBODY,
+        db_default=HeldFor.NOBODY,
+        help_text="Whom it waits for: a person, or the user's consent; empty while it is tried.",
+    )
     created_at = models.DateTimeField(db_default=server_now(), help_text="When it was accepted.")
 
     objects = PendingReplyQuerySet.as_manager()
@@ -181,11 +235,18 @@ class PendingReply(TenantModel):
     class Meta:
         verbose_name = "pending reply"
         verbose_name_plural = "pending replies"
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(held_for=HeldFor.NOBODY)
+                | models.Q(held_for__in=HeldFor.values, failed_at__isnull=True),
+                name="pending_reply_held",
+            )
+        ]
         indexes = [
             models.Index(
                 fields=["ring_at"],
                 name="pending_reply_ring",
-                condition=models.Q(failed_at__isnull=True),
+                condition=models.Q(failed_at__isnull=True, held_for=HeldFor.NOBODY),
             )
         ]
 

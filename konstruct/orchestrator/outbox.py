@@ -9,9 +9,14 @@ from django.db import transaction
 from django.db.models import DurationField, ExpressionWrapper, F, Value
 from django.db.models.functions import Greatest, Least, Now
 
-from konstruct.orchestrator.exceptions import LLMRefused, LLMUnavailable, NothingToRetry
+from konstruct.orchestrator.exceptions import (
+    LLMRefused,
+    LLMUnavailable,
+    NotHeld,
+    NothingToRetry,
+)
 from konstruct.orchestrator.messages import KonstructMessage
-from konstruct.orchestrator.models import PendingReply
+from konstruct.orchestrator.models import HeldFor, PendingReply
 from memory.models import Message
 from tenants.exceptions import KonstructError, reason_of
 
@@ -53,8 +58,8 @@ def finish(message_id: UUID) -> None:
     PendingReply.objects.filter(pk=message_id).delete()
 
 
-def give_back(message_id: UUID, error: Exception) -> None:
-    """Note why the reply failed, and when to try again; give it up where that is of no use.
+def give_back(message_id: UUID, error: Exception) -> bool:
+    """Note why the reply failed, and when to try again; True if it is given up instead.
 
     An error that cannot pass, or as many failures as REPLY_MAX_ATTEMPTS, end the trying. The row
     stays with its reason, for the admin, the API and `retry`.
@@ -62,7 +67,7 @@ def give_back(message_id: UUID, error: Exception) -> None:
     with transaction.atomic():
         pending = PendingReply.objects.select_for_update().filter(pk=message_id).first()
         if pending is None:
-            return
+            return False
         pending.attempts += 1
         pending.last_error = reason_of(error)
         if isinstance(error, LLMRefused) or pending.attempts >= settings.REPLY_MAX_ATTEMPTS:
@@ -85,6 +90,34 @@ def give_back(message_id: UUID, error: Exception) -> None:
             pending.last_error,
             exc_info=not isinstance(error, KonstructError),
         )
+    return pending.failed_at is not None
+
+
+def hold(message_id: UUID, held_for: HeldFor) -> None:
+    """Let nobody work on the message until it is released. Call it in a transaction.
+
+    Raises NotHeld if it does not wait for its reply.
+    """
+    waiting = PendingReply.objects.filter(pk=message_id, failed_at__isnull=True)
+    if not waiting.update(held_for=held_for):
+        raise NotHeld(f"Message {message_id} does not wait for its reply: it cannot be held.")
+
+
+def release(message_id: UUID) -> None:
+    """Let a held message be answered. Call it in a transaction, and ring after its commit.
+
+    Raises NotHeld if it is not held.
+    """
+    held = PendingReply.objects.held().filter(pk=message_id)
+    if not held.update(held_for=HeldFor.NOBODY, due_at=Now(), ring_at=Now() + GRACE):
+        raise NotHeld(f"Message {message_id} is not held.")
+
+
+def close(message_id: UUID, reason: str) -> None:
+    """Give a message up that needs no reply of its own any more, for a reason that stays."""
+    PendingReply.objects.filter(pk=message_id).update(
+        held_for=HeldFor.NOBODY, failed_at=Now(), last_error=reason
+    )
 
 
 def retry(message_id: UUID) -> None:

@@ -6,6 +6,7 @@ A program that sends by REST fetches its reply, so that channel has no outlet. S
 from typing import Protocol
 
 from konstruct.orchestrator.messages import KonstructMessage
+from memory.models import Message
 
 
 class Outlet(Protocol):
@@ -16,6 +17,14 @@ class Outlet(Protocol):
 
         Called in the transaction that makes the change, so that neither stands without the other:
         the message was answered, was given up, is tried again, or is held.
+        """
+        ...
+
+    def said(self, turn: Message, *, after: KonstructMessage) -> None:
+        """Note that a person said something that replies to no message; send nothing here.
+
+        Called in the transaction that writes it down. It belongs where `after` was said, which is
+        the user's last message of the thread.
         """
         ...
 
@@ -38,3 +47,10 @@ def changed(message: KonstructMessage) -> None:
     outlet = _outlets.get(message.channel)
     if outlet is not None:
         outlet.changed(message)
+
+
+def said(turn: Message, *, after: KonstructMessage) -> None:
+    """Tell the channel of the thread that a person said something of their own accord."""
+    outlet = _outlets.get(after.channel)
+    if outlet is not None:
+        outlet.said(turn, after=after)

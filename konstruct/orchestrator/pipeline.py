@@ -11,15 +11,18 @@ from uuid import UUID
 
 from django.db import transaction
 
-from konstruct.orchestrator import outbox, outlets, waiting
+from konstruct.orchestrator import escalations, holds, outbox, outlets, tool_calls, waiting
+from konstruct.orchestrator.asking_for_people import yes_or_no
 from konstruct.orchestrator.bell import ring
 from konstruct.orchestrator.builder import build_system_prompt
-from konstruct.orchestrator.exceptions import AgentNotFound, MessageNotFound
+from konstruct.orchestrator.escalations import OpenedBy, Thread
+from konstruct.orchestrator.exceptions import AgentNotFound, AlreadyDecided, MessageNotFound
 from konstruct.orchestrator.locks import thread_lock, window_lock
-from konstruct.orchestrator.messages import KonstructMessage
-from konstruct.orchestrator.models import Agent
+from konstruct.orchestrator.messages import KonstructMessage, konstruct_message
+from konstruct.orchestrator.models import Agent, HeldFor
 from konstruct.orchestrator.policy import recall_policy
 from konstruct.orchestrator.runner import run_agent
+from konstruct.orchestrator.tool_rounds import ask_with_tools
 from memory import short_term, transcript
 from memory.conf import FACT_FLOOR
 from memory.context import ContextManager
@@ -36,11 +39,14 @@ context = ContextManager(fact_floor=FACT_FLOOR)
 
 @dataclass(frozen=True)
 class Draft:
-    """What the agent says, before it is written down, and what it was given to say it."""
+    """What the agent says, before it is written down, and what it was given to say it.
+
+    What it says by itself, without a language model, has no prompt.
+    """
 
     name: str
     content: str
-    prompt: Prompt
+    prompt: Prompt | None = None
 
 
 def handle(*, tenant_id: UUID, message_id: UUID) -> None:
@@ -64,20 +70,101 @@ def answer(message_id: UUID) -> None:
     outbox.begin(message_id)
     message = load_message(message_id)
     try:
-        said = standing_reply(message) or draft_reply(message)
-        with window_lock(message):
-            reply = said if isinstance(said, Message) else record_reply(message, said)
-            append_to_window(message, reply)
-        finish(message, reply)
+        said = standing_reply(message) or respond(message)
+        if said is not None:
+            with window_lock(message):
+                conclude(message, said)
     except Exception as error:  # whatever it is, a human must find it on the row
-        with transaction.atomic():
-            outbox.give_back(message.id, error)
-            outlets.changed(message)
+        give_back(message, error)
     deliver(message)
 
 
+def respond(message: KonstructMessage) -> Draft | None:
+    """Return what the agent says; None if the message is held, for a person or for consent."""
+    thread = Thread.of(message)
+    if escalations.is_open(thread) and not escalations.asked_by(message):
+        _hold_for_a_person(message)
+        return None
+    agent = load_agent(message)
+    if escalations.asked_by(message):
+        return Draft(agent.name, escalations.NOTICE)
+    if (why := escalations.reason_to_escalate(message, agent)) is not None:
+        opened_by, reason = why
+        escalations.open_escalation(
+            thread,
+            opened_by=opened_by,
+            reason=reason,
+            channel=message.channel,
+            message_id=message.id,
+        )
+        return Draft(agent.name, escalations.NOTICE)
+    if (words := decide_by_words(message)) is not None:
+        return Draft(agent.name, words)
+    return ask_language_model(message, agent)
+
+
+def decide_by_words(message: KonstructMessage) -> str | None:
+    """Take a plain yes or no for the user's decision, if a tool call waits for one.
+
+    Returns what the user is told then.
+    """
+    approve = yes_or_no(message.content)
+    if approve is None:
+        return None
+    try:
+        decided = tool_calls.decide_by_message(message, approve)
+    except AlreadyDecided:
+        return None
+    return (tool_calls.THANKS if approve else tool_calls.AS_YOU_LIKE) if decided else None
+
+
+def ask_language_model(message: KonstructMessage, agent: Agent) -> Draft | None:
+    """Remember, do what was consented to, and ask; None if the message waits for consent now."""
+    tool_calls.carry_out(message)
+    prompt = build_prompt(agent, gather_context(message, agent))
+    if not agent.tools:
+        return Draft(agent.name, run_agent(message, agent, prompt.messages), prompt)
+    said = ask_with_tools(message, agent, prompt.messages)
+    return None if said is None else Draft(agent.name, said, prompt)
+
+
+def conclude(message: KonstructMessage, said: Draft | Message) -> None:
+    """Write the reply down and be done. Inside of the window's lock."""
+    if load_message(message.id).user_id != message.user_id:
+        return  # it was moved to another user meanwhile, and is answered anew as theirs
+    is_agents = isinstance(said, Draft) and said.prompt is not None
+    if is_agents and escalations.is_open(Thread.of(message)):
+        _hold_for_a_person(message)
+        return
+    reply = said if isinstance(said, Message) else record_reply(message, said)
+    append_to_window(message, reply)
+    finish(message, reply)
+
+
+def give_back(message: KonstructMessage, error: Exception) -> None:
+    """Note that it failed, and call for a person if the agent's rule wants one by now."""
+    with transaction.atomic():
+        given_up = outbox.give_back(message.id, error)
+        if given_up and escalations.is_past_bearing(message):
+            escalations.open_escalation(
+                Thread.of(message),
+                opened_by=OpenedBy.RULE,
+                reason=f"The agent could not answer: {outbox.reason_of(error)}",
+                channel=message.channel,
+                message_id=message.id,
+            )
+            # Its reply says that a person will answer, for which nothing need be asked.
+            outbox.retry(message.id)
+        outlets.changed(message)
+
+
+def _hold_for_a_person(message: KonstructMessage) -> None:
+    with transaction.atomic():
+        holds.hold(message, HeldFor.PERSON)
+
+
 def draft_reply(message: KonstructMessage) -> Draft:
-    """Remember, and ask the language model."""
+    """Remember, and ask the language model, which is offered no tools: for trials."""
     agent = load_agent(message)
     prompt = build_prompt(agent, gather_context(message, agent))
     return Draft(agent.name, run_agent(message, agent, prompt.messages), prompt)
@@ -92,21 +179,6 @@ def load_message(message_id: UUID) -> KonstructMessage:
     if row is None:
         raise MessageNotFound(f"No user's message has the id {message_id}.")
     return konstruct_message(row)
-
-
-def konstruct_message(row: Message) -> KonstructMessage:
-    """Return the pipeline's form of a transcript row."""
-    return KonstructMessage(
-        id=row.id,
-        tenant_id=row.tenant_id,
-        agent_id=row.agent_id,
-        user_id=row.user_id,
-        thread_id=row.thread_id,
-        channel=row.channel,
-        content=row.content,
-        name=row.name,
-        created_at=row.created_at,
-    )
 
 
 def standing_reply(message: KonstructMessage) -> Message | None:
@@ -157,7 +229,7 @@ def record_reply(message: KonstructMessage, draft: Draft) -> Message:
         name=draft.name,
         content=draft.content,
         in_reply_to=message.id,
-        recall_trace=draft.prompt.trace(),
+        recall_trace=None if draft.prompt is None else draft.prompt.trace(),
     )
     return reply
 

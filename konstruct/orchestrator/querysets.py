@@ -32,7 +32,12 @@ class PendingReplyQuerySet(models.QuerySet["PendingReply"]):
 
     def waiting(self) -> Self:
         """Those that are still tried."""
-        return self.filter(failed_at__isnull=True)
+        return self.filter(failed_at__isnull=True, held_for="")
+
+    def held(self, held_for: str | None = None) -> Self:
+        """Those that wait for somebody; for a person or for consent, if it is said."""
+        held = self.exclude(held_for="")
+        return held if held_for is None else held.filter(held_for=held_for)
 
     def failed(self) -> Self:
         """Those that were given up."""

@@ -7,7 +7,9 @@ that it will remember it, which the pipeline sees to.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
+from konstruct.orchestrator.llm_wire import Requested
 from memory.chunking import split_sentences
 from memory.context.chat import CONTEXT_OPENING
 from memory.questions import is_question
@@ -15,9 +17,16 @@ from memory.questions import is_question
 DISCLAIMER = "(Built-in responder, not a language model.)"
 NOTHING = f"I remember nothing that answers this. {DISCLAIMER}"
 NOTED = f"I will remember that. {DISCLAIMER}"
+NOT_DONE = f"I have not remembered that. {DISCLAIMER}"
 FOUND = "This is what I remember:"
 MOST_RECALLED = 3
 MOST_FROM_WINDOW = 2
+
+REMEMBER = "remember_fact"
+# "Remember that …", "Please remember: …", and not "Do you remember that …".
+_TO_REMEMBER = re.compile(
+    r"\s*(?:please\b[\s,]*)?remember(?:\s+this)?\s*(?::|,?\s+that\b)\s*(?P<fact>\S.*)", re.I | re.S
+)
 
 _WORD = re.compile(r"[^\W_]+")
 # Words that carry no meaning of their own in a question.
@@ -32,7 +41,7 @@ _STOP_WORDS = frozenset(_LITTLE_WORDS.split())
 _ENDINGS = {"ing": "", "ies": "y", "ed": "", "es": "", "s": "", "e": ""}
 
 
-def respond(messages: Sequence[Mapping[str, str]]) -> str:
+def respond(messages: Sequence[Mapping[str, Any]]) -> str:
     """Answer the last user message from the recalled lines and the user's turns in the window."""
     question = next((m["content"] for m in reversed(messages) if m["role"] == "user"), "")
     just_said = _said_in_window(messages, question)[:MOST_FROM_WINDOW]
@@ -42,7 +51,26 @@ def respond(messages: Sequence[Mapping[str, str]]) -> str:
     return "\n".join((FOUND, *(f"- {line}" for line in (*just_said, *recalled)), DISCLAIMER))
 
 
-def _recalled(messages: Iterable[Mapping[str, str]]) -> list[str]:
+def tool_wanted(
+    messages: Sequence[Mapping[str, Any]], tools: Iterable[Mapping[str, Any]]
+) -> Requested | None:
+    """The call for what the user explicitly asks to be remembered, if there is the tool for it."""
+    said = messages[-1]["content"]
+    found = _TO_REMEMBER.fullmatch(said)
+    if found is None or said.rstrip().endswith("?"):
+        return None
+    if not any(tool["function"]["name"] == REMEMBER for tool in tools):
+        return None
+    return Requested("call_0", REMEMBER, {"fact": " ".join(found["fact"].split())})
+
+
+def after_tool(result: str) -> str:
+    """Answer once the tool has said what came of it."""
+    was_done = result.startswith(("Remembered", "This was known"))
+    return f"{result} {DISCLAIMER}" if was_done else NOT_DONE
+
+
+def _recalled(messages: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return the recalled lines, best first as recall ordered them, without our own old answers."""
     for message in messages:
         if message["role"] == "system" and message["content"].startswith(CONTEXT_OPENING):
@@ -51,7 +79,7 @@ def _recalled(messages: Iterable[Mapping[str, str]]) -> list[str]:
     return []
 
 
-def _said_in_window(messages: Sequence[Mapping[str, str]], question: str) -> list[str]:
+def _said_in_window(messages: Sequence[Mapping[str, Any]], question: str) -> list[str]:
     """Return the user's statements that share at least half of the question's words, best first.
 
     The window is not recalled, since a model sees it anyway; here there are only words to go by.

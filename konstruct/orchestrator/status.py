@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from django.db.models import Q, QuerySet
 
-from konstruct.orchestrator.models import PendingReply
+from konstruct.orchestrator.models import HeldFor, PendingReply
 from memory.conf import IMPORT_CHANNEL
 from memory.models import Message, Role
 
@@ -17,6 +17,11 @@ class Status(StrEnum):
     QUEUED = "queued"
     ANSWERED = "answered"
     FAILED = "failed"
+    WITH_PERSON = "with_person"
+    AWAITING_CONSENT = "awaiting_consent"
+
+
+OF_HELD = {HeldFor.PERSON: Status.WITH_PERSON, HeldFor.CONSENT: Status.AWAITING_CONSENT}
 
 
 @dataclass(frozen=True)
@@ -45,9 +50,11 @@ def with_status(messages: QuerySet[Message], status: Status) -> QuerySet[Message
     """Only the messages that are so far."""
     if status is Status.ANSWERED:
         return messages.filter(pending_reply__isnull=True)
-    given_up = status is Status.FAILED
+    held_for = next((held for held, so_far in OF_HELD.items() if so_far is status), HeldFor.NOBODY)
     return messages.filter(
-        pending_reply__isnull=False, pending_reply__failed_at__isnull=not given_up
+        pending_reply__isnull=False,
+        pending_reply__held_for=held_for,
+        pending_reply__failed_at__isnull=status is not Status.FAILED,
     )
 
 
@@ -61,6 +68,8 @@ def progress_of(message: Message) -> Progress:
     pending: PendingReply | None = getattr(message, "pending_reply", None)
     if pending is None:
         return Progress(Status.ANSWERED, reply=getattr(message, "reply", None))
+    if pending.held_for:
+        return Progress(OF_HELD[HeldFor(pending.held_for)])
     failed = pending.failed_at is not None
     return Progress(
         Status.FAILED if failed else Status.QUEUED,

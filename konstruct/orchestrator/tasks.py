@@ -5,7 +5,7 @@ from uuid import UUID
 
 from celery import shared_task
 
-from konstruct.orchestrator import outbox, pipeline
+from konstruct.orchestrator import outbox, pipeline, tool_calls
 from konstruct.orchestrator.bell import ring
 from tenants.celery import TenantTask
 from tenants.context import tenant_scope
@@ -27,12 +27,15 @@ def handle_message(tenant_id: str, message_id: str) -> None:
 def sweep_replies() -> int:
     """Ring for every message whose bell was lost, whose worker died, or whose next try is due.
 
+    Tool calls to which nobody consented in time expire first, which lets their messages go.
+
     Returns how many were rung for. One tenant's trouble does not stop the others'.
     """
     rung = 0
     for tenant_id in list(Tenant.objects.serving().values_list("id", flat=True)):
         try:
             with tenant_scope(tenant_id):
+                tool_calls.expire_overdue(SWEEP_LIMIT)
                 unheard = outbox.take_unheard(SWEEP_LIMIT)
         except Exception:
             logger.exception("The replies of tenant %s could not be swept", tenant_id)

@@ -30,6 +30,8 @@ _ALL_COLUMNS = """
 """
 # A message that waits is put back with its place in the outbox, once: with the message.
 WITH_NEW_MESSAGES = frozenset({"pending_embeddings", "pending_replies"})
+# What people change, or what goes on: the same row though it says something else by now.
+CHANGING = frozenset({"agents", "tool_calls", "escalations", "identities"})
 
 _INDEX = """
     INSERT INTO memory_indexedmessage
@@ -97,7 +99,7 @@ def import_memory(
                 if kind.name in WITH_NEW_MESSAGES:
                     items = [item for item in items if item["message_id"] in new_messages]
                 new += _import(kind, items, new_messages)
-            say(kind.name, new, manifest.counts[kind.name])
+            say(kind.name, new, manifest.counts.get(kind.name, 0))
         _check_foreign_keys()
     return manifest
 
@@ -143,8 +145,7 @@ def _insert(cursor: Any, kind: Kind, items: list[dict[str, Any]]) -> set[tuple[s
 
 def _refuse_others(cursor: Any, kind: Kind, table: str, items: list[dict[str, Any]]) -> None:
     """Raise if a row is not there as the archive has it: an id or a name is taken."""
-    if kind.name == "agents" or kind.name in WITH_NEW_MESSAGES:
-        # People may have edited the agent since: it is the same one. Its name may be another's.
+    if kind.name in CHANGING | WITH_NEW_MESSAGES:
         compared = ", ".join(f"'{key}'" for key in kind.key)
     else:
         compared = ", ".join(f"'{name}'" for name in items[0])

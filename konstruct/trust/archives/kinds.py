@@ -29,6 +29,8 @@ class Kind:
     """Gives one JSON object for each row, in order."""
     key: tuple[str, ...]
     """What makes a row the same row when it is imported again."""
+    since: int = 1
+    """The first format of archives that has it."""
 
 
 def _rows(table: str, where: str, order: str, without: str = "") -> str:
@@ -114,6 +116,27 @@ KINDS: Final = (
         ("message_id",),
     ),
     Kind(
+        "tool_calls",
+        "orchestrator_toolcall",
+        _rows("orchestrator_toolcall", OF_USER, "id"),
+        ("id",),
+        since=2,
+    ),
+    Kind(
+        "escalations",
+        "orchestrator_escalation",
+        _rows("orchestrator_escalation", OF_USER, "id"),
+        ("id",),
+        since=2,
+    ),
+    Kind(
+        "identities",
+        "orchestrator_channelidentity",
+        _rows("orchestrator_channelidentity", OF_USER, "id"),
+        ("id",),
+        since=2,
+    ),
+    Kind(
         "recall_events",
         "memory_recallevent",
         _rows("memory_recallevent", OF_USER, "id"),
@@ -158,6 +181,7 @@ NOT_EXPORTED: Final = frozenset(
         "audit_accessevent",
         "audit_erasurerequest",
         "audit_retentionrule",
+        "orchestrator_moveofpast",  # work of the owner's process
         "channels_delivery",  # what is shown elsewhere
         "channels_slackinstallation",
         "channels_slackuser",  # looked up again

@@ -11,7 +11,8 @@ from konstruct.trust.archives.kinds import KINDS
 from memory.archive import SQLiteManager
 from tenants.exceptions import KonstructError
 
-FORMAT = 1
+# 2: tool calls, escalations and identities.
+FORMAT = 2
 TABLES = """
 CREATE TABLE manifest (document TEXT NOT NULL) STRICT;
 CREATE TABLE exported (
@@ -54,7 +55,7 @@ class Manifest:
     @property
     def digest(self) -> str:
         """One SHA-256 of all that is imported: equal for equal memories, whenever exported."""
-        parts = [[kind.name, self.sha256[kind.name]] for kind in KINDS]
+        parts = [[kind.name, self.sha256[kind.name]] for kind in KINDS if kind.since <= self.format]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def text(self) -> str:
@@ -96,7 +97,7 @@ def read_manifest(path: Path) -> Manifest:
     with SQLiteManager(path) as file:
         file.verify()
         manifest = _manifest(file, path)
-        for kind in [*(kind.name for kind in KINDS), *OFFLINE]:
+        for kind in manifest.sha256:
             found = digest_of(rows_of(file, kind))
             if found != (manifest.counts[kind], manifest.sha256[kind]):
                 raise ArchiveRefused(
@@ -119,7 +120,7 @@ def _manifest(file: SQLiteManager, path: Path) -> Manifest:
         manifest = Manifest(**document)
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise ArchiveRefused(f"{path} has a manifest that cannot be read: {error}") from error
-    kinds = {*(kind.name for kind in KINDS), *OFFLINE}
+    kinds = {*(kind.name for kind in KINDS if kind.since <= manifest.format), *OFFLINE}
     if not (manifest.counts.keys() == manifest.sha256.keys() == kinds):
         raise ArchiveRefused(f"{path} has a manifest that cannot be read: it names other kinds")
     return manifest

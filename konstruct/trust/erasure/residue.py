@@ -60,8 +60,10 @@ def _scan(table: str, person: Person) -> tuple[int, int]:
 def _is_theirs(columns: dict[str, str]) -> list[str]:
     conditions: list[Any] = []
     if "user_id" in columns and columns["user_id"] in TEXTS:
-        of_agent = " AND (%(agent)s::uuid IS NULL OR agent_id = %(agent)s)"
-        conditions.append("(user_id = %(user)s" + (of_agent if "agent_id" in columns else "") + ")")
+        agents = "%(agent)s::uuid IS NULL"
+        if "agent_id" in columns:
+            agents = f"({agents} OR agent_id = %(agent)s)"
+        conditions.append(f"(user_id = %(user)s AND {agents})")
     if "scope_id" in columns:
         conditions.append("scope_id = ANY(%(scopes)s)")
     for column, kind in columns.items():

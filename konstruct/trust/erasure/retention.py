@@ -41,6 +41,7 @@ WHERE message.agent_id = %(agent)s AND message.created_at < %(before)s
 ORDER BY coalesce(message.in_reply_to_id, message.id) LIMIT %(limit)s
 """
 _REMOVE = (
+    "DELETE FROM orchestrator_toolcall WHERE message_id = ANY(%(ids)s)",
     "DELETE FROM channels_delivery WHERE message_id = ANY(%(ids)s)",
     "DELETE FROM memory_pendingembedding WHERE message_id = ANY(%(ids)s)",
     "DELETE FROM memory_recallevent WHERE reply_id = ANY(%(ids)s)",
@@ -51,6 +52,7 @@ _REMOVE = (
     "DELETE FROM memory_message WHERE id = ANY(%(ids)s)",
 )
 _REMOVE_DIRECT = (
+    "DELETE FROM orchestrator_escalation WHERE agent_id = %(agent)s AND resolved_at < %(before)s",
     "DELETE FROM memory_conversationembedding"
     " WHERE agent_id = %(agent)s AND message_id IS NULL AND created_at < %(before)s",
     "DELETE FROM memory_recallevent"

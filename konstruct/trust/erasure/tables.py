@@ -10,6 +10,8 @@ from konstruct.trust.erasure.person import OF_PERSON
 
 OF_MESSAGE = f"message_id IN (SELECT id FROM memory_message WHERE {OF_PERSON})"
 OF_FACT = f"memory_id IN (SELECT memory_id FROM memory_memoryentry WHERE {OF_PERSON})"
+# Of a person as such: what one agent knows of them stays out of it.
+OF_EVERY_AGENT = "tenant_id = %(tenant)s AND user_id = %(user)s AND %(agent)s::uuid IS NULL"
 OF_THREAD = "thread_id = ANY(%(threads)s)"
 
 
@@ -34,6 +36,14 @@ RULES: Final = (
     Rule("channels_delivery", OF_MESSAGE, "message_id"),
     # A name in a workspace is no one agent's.
     Rule("channels_slackuser", "user_id = %(user)s AND %(agent)s::uuid IS NULL"),
+    Rule("orchestrator_toolcall", OF_PERSON, "id"),
+    Rule("orchestrator_escalation", OF_PERSON, "id"),
+    Rule("orchestrator_channelidentity", OF_EVERY_AGENT, "id"),
+    Rule(
+        "orchestrator_moveofpast",
+        f"({OF_EVERY_AGENT}) OR (from_user = %(user)s AND %(agent)s::uuid IS NULL)",
+        "id",
+    ),
     # Workers hold its rows while they write embeddings: this waits for them.
     Rule("memory_pendingembedding", OF_MESSAGE, "message_id"),
     Rule("memory_recallevent", OF_PERSON, "id"),

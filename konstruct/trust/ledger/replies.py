@@ -1,4 +1,4 @@
-"""Accepted = answered + given up with a reason + waiting."""
+"""Accepted = answered + given up with a reason + held for somebody + waiting."""
 
 from collections.abc import Iterator, Sequence
 
@@ -21,7 +21,11 @@ SELECT count(*) AS accepted,
        count(reply.id) AS answered,
        count(*) FILTER (WHERE reply.id IS NULL AND pending.failed_at IS NOT NULL) AS failed,
        count(*) FILTER (
+           WHERE reply.id IS NULL AND pending.held_for <> ''
+       ) AS held,
+       count(*) FILTER (
            WHERE reply.id IS NULL AND pending.message_id IS NOT NULL AND pending.failed_at IS NULL
+             AND pending.held_for = ''
        ) AS waiting
 FROM memory_message AS asked
 LEFT JOIN memory_message AS reply ON reply.in_reply_to_id = asked.id
@@ -31,10 +35,10 @@ WHERE asked.role = %s AND asked.channel <> %s
 
 
 def count() -> dict[str, int]:
-    """The four figures, of one moment."""
+    """The five figures, of one moment."""
     with connection.cursor() as cursor:
         cursor.execute(_COUNTS, [Role.USER, IMPORT_CHANNEL])
-        names = ("accepted", "answered", "failed", "waiting")
+        names = ("accepted", "answered", "failed", "held", "waiting")
         return dict(zip(names, cursor.fetchone(), strict=True))
 
 

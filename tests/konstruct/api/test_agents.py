@@ -55,6 +55,9 @@ def test_an_agent_is_made(program_a: Program) -> None:
         "recall_keep_at": None,
         "recall_neighbours": None,
         "recall_weights": {},
+        "tools": [],
+        "escalate_on": [],
+        "escalate_after_failures": None,
         "created_at": agent.created_at.isoformat().replace("+00:00", "Z"),
     }
     assert program_a.get(document["url"]).json() == document

@@ -24,7 +24,7 @@ from memory.recall import recall
 from memory.short_term import clear_window, get_recent_messages
 from tenants.context import tenant_scope
 from tenants.models import Tenant
-from tests.konstruct.trust.test_erasure import save_session
+from tests.konstruct.trust.test_erasure import helped, save_session
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -35,7 +35,9 @@ QUESTIONS = ("What is my dog called?", "Where do I live?", "What am I allergic t
 def full(tenant_a: Tenant, agent: Agent, talk: Callable[..., Message]) -> None:
     """Two people with everything that is kept of them."""
     for said in ("My dog is called Rex.", "I live in Lisbon.", "I am allergic to walnuts.", "…"):
-        talk(said)
+        message = talk(said)
+    with tenant_scope(tenant_a.id):
+        helped(message, "maria")
     clear_window(tenant_a.id, agent.id, "maria")
     talk("Rex is three years old.")
     talk("I like cheese.", "bob", "his")
@@ -127,7 +129,7 @@ def change(path: Path, sql: str) -> None:
         ("DELETE FROM exported WHERE kind = 'scopes'", "changed since it was exported: its scopes"),
         ("UPDATE messages SET content = 'x' WHERE position = 1", "its offline_messages"),
         ("UPDATE manifest SET document = json_set(document, '$.format', 99)",
-         "has format 99; this program knows up to 1"),
+         "has format 99; this program knows up to 2"),
         ("UPDATE manifest SET document = '{}'", "manifest that cannot be read"),
         ("DROP TABLE manifest", "no export of a tenant's memory"),
         ("PRAGMA user_version = 99", "schema version 99"),

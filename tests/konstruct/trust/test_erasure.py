@@ -10,6 +10,7 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.auth import get_user_model
 from django.core.management import CommandError, call_command
 from django.db import connection, connections
+from django.db.models.functions import Now
 from django_redis import get_redis_connection
 
 from konstruct.api.access import issue_key
@@ -18,9 +19,10 @@ from konstruct.audit.access_log import Actor, record_access
 from konstruct.audit.erasure_requests import request_erasure
 from konstruct.audit.models import AccessEvent, Action, ActorKind, ErasureRequest
 from konstruct.celery import app
+from konstruct.orchestrator import identities
 from konstruct.orchestrator.bell import ring
 from konstruct.orchestrator.intake import Incoming, accept
-from konstruct.orchestrator.models import Agent, PendingReply
+from konstruct.orchestrator.models import Agent, Escalation, PendingReply, ToolCall
 from konstruct.orchestrator.tasks import handle_message
 from konstruct.trust.archives import export_memory
 from konstruct.trust.erasure import carry_out, carry_out_requested, erasing, rows
@@ -57,7 +59,7 @@ def full(tenant_a: Tenant, agent: Agent, talk: Callable[..., Message]) -> Messag
     """Maria and Bob with everything that can be kept of them; a message of Maria's."""
     said = talk(f"I am allergic to {SECRET}.", MARIA, "hers", idempotency_key="k1")
     talk(f"No {SECRET} please, and my dog is Rex.", MARIA, "shared")
-    talk("I like cheese.", "bob", "shared")
+    bobs = talk("I like cheese.", "bob", "shared")
     talk("My cat is Tom.", "bob", "his")
     for user, content in ((MARIA, f"Maria avoids {SECRET}."), ("bob", "Bob eats all.")):
         entry = MemoryEntry(
@@ -81,6 +83,8 @@ def full(tenant_a: Tenant, agent: Agent, talk: Callable[..., Message]) -> Messag
     issue_key(tenant_id=tenant_a.id, name="all")
     get_redis_connection("default").set(idempotency_key(tenant_a.id, said.id), "1")
     with tenant_scope(tenant_a.id):
+        for user, message in ((MARIA, said), ("bob", bobs)):
+            helped(message, user)
         fact = MemoryEntry.objects.get(user_id=MARIA, version_of=None)
         Creation.objects.create(operation="POST /f", key="k", digest="d", made=fact.pk)
         Creation.objects.create(operation="POST /f", key="l", digest="d", made=agent.pk)
@@ -95,6 +99,19 @@ def full(tenant_a: Tenant, agent: Agent, talk: Callable[..., Message]) -> Messag
         record_access(Action.VIEW, "person", by=EVA, user_id="bob")
     assert waiting.pk
     return said
+
+
+def helped(message: Message, user: str) -> None:
+    """Let the user be known to Slack, have asked for a person, and be asked for consent."""
+    identities.link(identities.identity_of("slack", "T1", f"{user} there"), user, by="eva")
+    whose = {"agent_id": message.agent_id, "user_id": user, "thread_id": message.thread_id}
+    Escalation.objects.create(
+        **whose, channel="rest", opened_by="user", reason=message.content, resolved_at=Now()
+    )
+    ToolCall.objects.create(
+        **whose, message=message, round=0, position=0, call_id="c", name="remember_fact",
+        arguments={"fact": message.content}, state="denied", expires_at=Now(),
+    )  # fmt: skip
 
 
 def save_session(tenant: Tenant, thread_id: str, content: str) -> None:
@@ -161,7 +178,7 @@ def test_nothing_of_the_person_is_left_and_nothing_of_others_is_gone(
     tenant_a: Tenant, full: Message, agent: Agent, tmp_path: Path, capsys: Any
 ) -> None:
     bobs_window = get_recent_messages(tenant_a.id, agent.id, "bob")
-    assert len(traces_of_maria(everything(tenant_a), full)) == 30
+    assert len(traces_of_maria(everything(tenant_a), full)) == 34
     capsys.readouterr()
     with database.as_owner():
         call_command("erase_user", "--tenant", "tenant-a", "--user", MARIA, "--yes", "--json")
@@ -185,7 +202,7 @@ def test_nothing_of_the_person_is_left_and_nothing_of_others_is_gone(
     assert tables["memory_pendingembedding"]["removed"] == 1
     assert tables["api_apikey"]["removed"] == tables["api_creation"]["removed"] == 1
     assert tables["django_admin_log"] == {"removed": 1}
-    assert receipt["cache_keys"] == 2
+    assert receipt["cache_keys"] == 3
     assert (receipt["left"], receipt["threads_shared_with_others"]) == (0, 1)
     assert SECRET not in json.dumps(receipt)
 

@@ -48,7 +48,7 @@ def test_a_whole_memory_adds_up(tenant_a: Tenant, talk: Callable[..., Message]) 
     ledger = verify(tenant_a.id, "a")
     assert ledger.findings == []
     assert ledger.counts == {
-        "accepted": 3, "answered": 3, "failed": 0, "waiting": 0, "to be embedded": 6,
+        "accepted": 3, "answered": 3, "failed": 0, "held": 0, "waiting": 0, "to be embedded": 6,
         "embedded": 6, "pending": 0, "windows": 3, "facts": 1,
     }  # fmt: skip
 

@@ -1,0 +1,70 @@
+"""Copies in the cache of what stands in a table about threads, which is asked at every message.
+
+The table is the truth. A copy is only written by who has read the table and was not overtaken: it
+claims the key first, and whoever changes the table takes the claim away. Who changes it marks the
+key before the commit and removes it afterwards; in between, and if they are killed in between,
+everybody reads the table. A cache that is lost, or away, costs a query.
+"""
+
+import json
+import logging
+from collections.abc import Callable
+from functools import partial
+from uuid import uuid4
+
+from django.db import transaction
+from django_redis import get_redis_connection
+from redis.exceptions import RedisError
+
+logger = logging.getLogger(__name__)
+
+# What a copy is good for at most: a cache that was away during a change is right again by then.
+COPY_SECONDS = 60
+# Longer than any transaction that changes the table, and than reading it.
+CLAIM_SECONDS = 30
+CHANGING = b"changing"
+
+# By the numbers of scopes (memory/scopes.py): nothing that names a user.
+Copy = dict[str, str]
+
+_FILL = """
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[2], 'EX', ARGV[3])
+return 1
+"""
+
+
+def read_through(key: str, read_table: Callable[[], Copy]) -> Copy:
+    """Return what the table says, from the copy if there is one."""
+    try:
+        client = get_redis_connection("default")
+        held = client.get(key)
+        if held is not None and held[:1] == b"{":
+            copy: Copy = json.loads(held)
+            return copy
+        claim = f"claim {uuid4()}"
+        is_ours = held is None and client.set(key, claim, nx=True, ex=CLAIM_SECONDS)
+        found = read_table()
+        if is_ours:
+            fill = client.register_script(_FILL)
+            fill(keys=[key], args=[claim, json.dumps(found), COPY_SECONDS])
+    except RedisError as error:
+        logger.warning("%s is read from its table: %s", key, error)
+        return read_table()
+    return found
+
+
+def changing(key: str) -> None:
+    """Let nobody trust the copy until the transaction is over. Call it before the change."""
+    try:
+        get_redis_connection("default").set(key, CHANGING, ex=CLAIM_SECONDS)
+    except RedisError as error:
+        logger.warning("%s could not be marked as changing: %s", key, error)
+    transaction.on_commit(partial(_forget, key))
+
+
+def _forget(key: str) -> None:
+    try:
+        get_redis_connection("default").delete(key)
+    except RedisError as error:
+        logger.warning("%s could not be removed: %s", key, error)

@@ -1,0 +1,132 @@
+"""The tools that an agent can be given: what each does, with what, and what the user is asked."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+from uuid import UUID
+
+from django.core.exceptions import ValidationError
+
+from memory.exceptions import InvalidArgument
+from memory.facts import LongTermMemory
+from memory.models import MemoryEntry
+from tenants.context import required_tenant_id
+
+LONGEST_FACT = 2000
+
+
+class ToolRefused(Exception):
+    """The tool cannot be used like that; the message is for the language model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beneficiary:
+    """Who calls the tool, and for whom: nothing that a language model says can change it."""
+
+    agent_id: UUID
+    user_id: str
+    message_id: UUID
+
+
+class Tool(Protocol):
+    """Something that an agent may do once the user has consented."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    """JSON schema of its arguments."""
+
+    def check(self, arguments: Mapping[str, Any]) -> None:
+        """Raise ToolRefused if it cannot be done with these."""
+        ...
+
+    def question(self, arguments: Mapping[str, Any]) -> str:
+        """Return what the user is asked."""
+        ...
+
+    def run(self, arguments: Mapping[str, Any], whose: Beneficiary) -> str:
+        """Do it, in the caller's transaction; return what the language model is told."""
+        ...
+
+
+class RememberFact:
+    """Keeps a fact about the user of the message, for the agent that they talk with."""
+
+    name = "remember_fact"
+    description = (
+        "Remember a fact about the user for good. Use it only when the user asks for something to "
+        "be remembered. The user is asked for consent first."
+    )
+    parameters: Mapping[str, Any] = {
+        "type": "object",
+        "properties": {
+            "fact": {
+                "type": "string",
+                "description": "The fact in one sentence that is clear by itself.",
+            }
+        },
+        "required": ["fact"],
+        "additionalProperties": False,
+    }
+
+    def check(self, arguments: Mapping[str, Any]) -> None:
+        """A text of a reasonable length, and nothing else."""
+        unknown = sorted(set(arguments) - {"fact"})
+        fact = arguments.get("fact")
+        if unknown:
+            raise ToolRefused(f"unknown argument {unknown[0]!r}; give `fact` alone")
+        if not isinstance(fact, str) or not fact.strip():
+            raise ToolRefused(f"fact={fact!r} says nothing; give one sentence")
+        if len(fact) > LONGEST_FACT:
+            raise ToolRefused(f"the fact has {len(fact)} characters, more than {LONGEST_FACT}")
+        try:
+            fact.encode()
+        except UnicodeEncodeError:
+            raise ToolRefused("the fact holds half of a surrogate pair") from None
+        if "\0" in fact:
+            raise ToolRefused("the fact holds a NUL character")
+
+    def question(self, arguments: Mapping[str, Any]) -> str:
+        return f"May I remember this: “{arguments['fact'].strip()}”?"
+
+    def run(self, arguments: Mapping[str, Any], whose: Beneficiary) -> str:
+        fact = MemoryEntry(
+            tenant_id=required_tenant_id(),
+            agent_id=whose.agent_id,
+            user_id=whose.user_id,
+            content=arguments["fact"].strip(),
+            metadata={"source": "consent", "message_id": str(whose.message_id)},
+        )
+        try:
+            stored = LongTermMemory().remember(fact)
+        except InvalidArgument as error:
+            raise ToolRefused(str(error)) from error
+        return "Remembered." if stored.created else "This was known already."
+
+
+TOOLS: Final[dict[str, Tool]] = {tool.name: tool for tool in (RememberFact(),)}
+
+
+def refuse_unknown_tools(names: Iterable[str]) -> None:
+    """Raise ValidationError for a tool that there is not."""
+    unknown = [name for name in names if name not in TOOLS]
+    if unknown:
+        raise ValidationError(
+            {"tools": f"There is no tool {unknown[0]!r}. There are: {', '.join(sorted(TOOLS))}."}
+        )
+
+
+def described(names: Iterable[str]) -> list[dict[str, Any]]:
+    """Return what a language model is told of these tools, in OpenAI's words."""
+    return [
+        {
+            "type": "function",
+            "function": {
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": dict(tool.parameters),
+            },
+        }
+        for name in sorted(set(names))
+        if (tool := TOOLS.get(name)) is not None
+    ]
