@@ -15,5 +15,6 @@ from konstruct.admin import (  # noqa: F401  (each registers what it shows)
     memory_rows,
     people,
     replies,
+    retention,
     windows,
 )

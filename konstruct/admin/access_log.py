@@ -90,14 +90,37 @@ class AccessEventAdmin(AuditedReadOnlyAdmin):
 class ErasureRequestAdmin(AuditedReadOnlyAdmin):
     """Who is to be forgotten, and what became of it."""
 
-    list_display = ("created_at", "user_id", "requested_by", "state", "done_at")
+    list_display = ("created_at", "user_id", "agent", "requested_by", "state", "done_at")
     list_filter = (("done_at", admin.EmptyFieldListFilter), "created_at")
     search_fields = ("=user_id",)
     ordering = ("-created_at",)
-    fields = ("user_id", "reason", "requested_by", "created_at", "state", "done_at", "receipt")
-    readonly_fields = ("state",)
+    fields = (
+        *("user_id", "agent", "threads", "reason", "requested_by", "created_at"),
+        *("state", "last_error", "done_at", "receipt"),
+    )
+    readonly_fields = ("agent", "state")
 
-    @display(description="State", label={"done": "success", "waits for the owner": "warning"})
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return with_agent_name(super().get_queryset(request))
+
+    @display(description="Agent")
+    def agent(self, request: Any) -> str:
+        """The one that forgets, or all of them."""
+        return request.agent_name or "all of them"
+
+    @display(
+        description="State",
+        label={
+            "done": "success",
+            "waits for the owner": "warning",
+            "being done": "info",
+            "failed, will be tried again": "danger",
+        },
+    )
     def state(self, request: ErasureRequest) -> str:
-        """Whether it was done."""
-        return "done" if request.done_at else "waits for the owner"
+        """How far it is."""
+        if request.done_at:
+            return "done"
+        if request.last_error:
+            return "failed, will be tried again"
+        return "being done" if request.progress else "waits for the owner"

@@ -79,6 +79,12 @@ TENANT_MENU = (
             ("Roles", "admin_panel_settings", "auth_group_changelist", "auth.view_group"),
             ("API keys", "key", "api_apikey_changelist", "api.view_apikey"),
             (
+                "Retention",
+                "auto_delete",
+                "audit_retentionrule_changelist",
+                "audit.view_retentionrule",
+            ),
+            (
                 "Slack",
                 "tag",
                 "channels_slackinstallation_changelist",

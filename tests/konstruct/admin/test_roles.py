@@ -74,6 +74,7 @@ PAGES = {
     "/admin/orchestrator/pendingreply/": "auditor curator admin",
     "/admin/audit/accessevent/": "auditor curator admin",
     "/admin/audit/erasurerequest/": "auditor curator admin",
+    "/admin/audit/retentionrule/": "auditor curator admin",
     "/admin/channels/delivery/": "auditor curator admin",
     "/admin/channels/slackinstallation/": "auditor curator admin",
     "/admin/channels/slackuser/": "auditor curator admin",
