@@ -214,10 +214,10 @@ class FactSearchView(ApiView):
             threshold=fields["threshold"],
         )
         results = [
-            FoundFactSerializer(document | {"score": fact.score}).data
+            document | {"score": fact.score}
             for fact, document in zip(found, _documents(found, request), strict=True)
         ]
-        return Response({"results": results})
+        return Response({"results": FoundFactSerializer(results, many=True).data})
 
 
 class FactView(ApiView):

@@ -148,9 +148,8 @@ class RecallEventsView(ApiView):
         pages = EventPages()
         page = pages.paginate_queryset(counted.select_related("reply"), request, view=self)
         names = agent_names(event.agent_id for event in page)
-        return pages.get_paginated_response(
-            [RecallEventSerializer(_document(event, names, request)).data for event in page]
-        )
+        documents = [_document(event, names, request) for event in page]
+        return pages.get_paginated_response(RecallEventSerializer(documents, many=True).data)
 
 
 class RecallEventView(ApiView):

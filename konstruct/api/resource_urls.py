@@ -6,10 +6,13 @@ from konstruct.api.agents import AgentsView, AgentView
 from konstruct.api.context import CompileView
 from konstruct.api.conversations import ConversationsView, TranscriptView
 from konstruct.api.erasures import ErasuresView, ErasureView
+from konstruct.api.escalations import EscalationsView, EscalationView, ResolutionView
 from konstruct.api.facts import FactHistoryView, FactSearchView, FactsView, FactView
+from konstruct.api.identities import IdentitiesView, IdentityView, LinkView
 from konstruct.api.memories import MemorySearchView
 from konstruct.api.recall_events import RecallEventsView, RecallEventView
 from konstruct.api.sessions import SessionsView, SessionView
+from konstruct.api.tool_calls import DecisionView, ToolCallsView, ToolCallView
 from konstruct.api.usage import UsageView
 from konstruct.api.users import UsersView
 from konstruct.api.windows import WindowView
@@ -22,15 +25,26 @@ urlpatterns = [
     path("context/compile/", CompileView.as_view(), name="compile-context"),
     path("erasures/", ErasuresView.as_view(), name="erasures"),
     path("erasures/<uuid:erasure_id>/", ErasureView.as_view(), name="erasure"),
+    path("escalations/", EscalationsView.as_view(), name="escalations"),
+    path("escalations/<uuid:escalation_id>/", EscalationView.as_view(), name="escalation"),
+    path(
+        "escalations/<uuid:escalation_id>/resolution/", ResolutionView.as_view(), name="resolution"
+    ),
     path("facts/", FactsView.as_view(), name="facts"),
     path("facts/search/", FactSearchView.as_view(), name="search-facts"),
     path("facts/<uuid:memory_id>/", FactView.as_view(), name="fact"),
     path("facts/<uuid:memory_id>/history/", FactHistoryView.as_view(), name="fact-history"),
+    path("identities/", IdentitiesView.as_view(), name="identities"),
+    path("identities/<uuid:identity_id>/", IdentityView.as_view(), name="identity"),
+    path("identities/<uuid:identity_id>/link/", LinkView.as_view(), name="identity-link"),
     path("sessions/", SessionsView.as_view(), name="sessions"),
     path("sessions/<path:thread_id>/", SessionView.as_view(), name="session"),
     path("memories/search/", MemorySearchView.as_view(), name="search-memories"),
     path("recall-events/", RecallEventsView.as_view(), name="recall-events"),
     path("recall-events/<uuid:event_id>/", RecallEventView.as_view(), name="recall-event"),
+    path("tool-calls/", ToolCallsView.as_view(), name="tool-calls"),
+    path("tool-calls/<uuid:call_id>/", ToolCallView.as_view(), name="tool-call"),
+    path("tool-calls/<uuid:call_id>/decision/", DecisionView.as_view(), name="decision"),
     path("usage/", UsageView.as_view(), name="usage"),
     path("users/", UsersView.as_view(), name="users"),
     path("windows/", WindowView.as_view(), name="windows"),

@@ -124,8 +124,8 @@ class SessionsView(ApiView):
         checked_query(request, PageQuerySerializer)
         pages = LastUsedFirst()
         sessions = pages.paginate_queryset(_store(), request, view=self)
-        documents = [SessionSerializer(_document(each, request)).data for each in sessions]
-        return pages.get_paginated_response(documents)
+        documents = [_document(each, request) for each in sessions]
+        return pages.get_paginated_response(SessionSerializer(documents, many=True).data)
 
 
 class SessionView(ApiView):

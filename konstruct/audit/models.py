@@ -24,6 +24,11 @@ class Action(models.TextChoices):
     TRY = "try", "tried"
     RETRY = "retry", "retried"
     ERASE = "erase", "asked to erase"
+    ESCALATE = "escalate", "called a person into"
+    ANSWER = "answer", "answered in"
+    RESOLVE = "resolve", "resolved"
+    DECIDE = "decide", "decided"
+    LINK = "link", "linked"
 
 
 class ActorKind(models.TextChoices):

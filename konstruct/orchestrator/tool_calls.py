@@ -19,7 +19,7 @@ from konstruct.orchestrator import holds, thread_cache
 from konstruct.orchestrator.exceptions import AlreadyDecided, ToolCallNotFound
 from konstruct.orchestrator.llm_wire import Requested
 from konstruct.orchestrator.messages import KonstructMessage, konstruct_message
-from konstruct.orchestrator.models import Agent, HeldFor, ToolCall
+from konstruct.orchestrator.models import Agent, HeldFor, PendingReply, ToolCall
 from konstruct.orchestrator.tool_models import ToolCallState
 from konstruct.orchestrator.tools import TOOLS, Beneficiary, ToolRefused
 from memory.scopes import scope_number
@@ -166,10 +166,11 @@ def _settle(call: ToolCall, state: ToolCallState, *, by: str, result: str = "") 
     call.save(update_fields=["state", "decided_by", "decided_at", "result"])
     call.refresh_from_db()
     message = konstruct_message(call.message)
-    if waiting_for(message.id):
-        holds.tell(message)
-    else:
+    is_held = PendingReply.objects.held(HeldFor.CONSENT).filter(pk=message.id).exists()
+    if is_held and not waiting_for(message.id):
         holds.release(message)
+    else:
+        holds.tell(message)
 
 
 # --- Doing ----------------------------------------------------------------------------------------

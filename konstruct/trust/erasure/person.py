@@ -30,6 +30,10 @@ _IDS = f"""
     UNION ALL SELECT id FROM memory_conversationembedding WHERE {OF_PERSON}
     UNION ALL SELECT id FROM memory_recallevent WHERE {OF_PERSON}
     UNION ALL SELECT memory_id FROM memory_memoryentry WHERE {OF_PERSON}
+    UNION ALL SELECT id FROM orchestrator_toolcall WHERE {OF_PERSON}
+    UNION ALL SELECT id FROM orchestrator_escalation WHERE {OF_PERSON}
+    UNION ALL SELECT id FROM orchestrator_channelidentity
+        WHERE tenant_id = %(tenant)s AND user_id = %(user)s AND %(agent)s::uuid IS NULL
 """
 # A session is a thread's, and a thread may be several people's: those are nobody's alone.
 _THREADS = f"""

@@ -91,13 +91,13 @@ CASES: dict[tuple[str, str], Case] = {
     ),
     ("agents", "GET"): Case(at("agents/"), foreign=200, queries=3),
     ("agents", "POST"): Case(
-        at("agents/"), foreign=201, queries=9, body=lambda said: {"name": f"new {uuid4().hex}"}
+        at("agents/"), foreign=201, queries=10, body=lambda said: {"name": f"new {uuid4().hex}"}
     ),
     ("agent", "GET"): Case(lambda said: f"{V1}agents/{ada(said)}/", foreign=404, queries=3),
     ("agent", "PATCH"): Case(
         lambda said: f"{V1}agents/{ada(said)}/",
         foreign=404,
-        queries=8,
+        queries=9,
         body=lambda said: {"persona": "Evil."},
     ),
     ("conversations", "GET"): Case(at("conversations/", **OF_MARIA), foreign=422, queries=5),
@@ -114,6 +114,28 @@ CASES: dict[tuple[str, str], Case] = {
             "thread_id": graph(said),
             "task": "What do I drink?",
         },
+    ),
+    ("escalations", "GET"): Case(at("escalations/", **OF_MARIA), foreign=422, queries=5),
+    ("escalations", "POST"): Case(
+        at("escalations/"),
+        foreign=422,
+        queries=8,
+        body=lambda said: {
+            "agent": ada(said),
+            "user_id": "maria",
+            "thread_id": "t1",
+            "reason": "Help.",
+        },
+    ),
+    ("escalation", "GET"): Case(
+        lambda said: f"{V1}escalations/{said.escalation}/", foreign=404, queries=4, stranger=404
+    ),
+    ("resolution", "POST"): Case(
+        lambda said: f"{V1}escalations/{said.escalation}/resolution/",
+        foreign=404,
+        queries=8,
+        body=lambda said: {"let_agent_answer": True},
+        stranger=404,
     ),
     ("facts", "GET"): Case(
         at("facts/", agent=ada, user_id=lambda said: "vera"), foreign=422, queries=5
@@ -146,6 +168,25 @@ CASES: dict[tuple[str, str], Case] = {
     ("fact-history", "GET"): Case(
         lambda said: f"{V1}facts/{said.fact}/history/", foreign=404, queries=5, stranger=404
     ),
+    ("identities", "GET"): Case(at("identities/"), foreign=200, queries=3),
+    ("identities", "POST"): Case(
+        at("identities/"),
+        foreign=200,
+        queries=7,
+        body=lambda said: {"channel": "slack", "native_id": f"U{uuid4()}"},
+    ),
+    ("identity", "GET"): Case(
+        lambda said: f"{V1}identities/{said.identity}/", foreign=404, queries=3
+    ),
+    ("identity-link", "PUT"): Case(
+        lambda said: f"{V1}identities/{said.identity}/link/",
+        foreign=404,
+        queries=11,
+        body=lambda said: {"user_id": "theo"},
+    ),
+    ("identity-link", "DELETE"): Case(
+        lambda said: f"{V1}identities/{said.identity}/link/", foreign=404, queries=7
+    ),
     ("sessions", "GET"): Case(at("sessions/"), foreign=200, queries=2),
     ("session", "GET"): Case(lambda said: f"{V1}sessions/{graph(said)}/", foreign=404, queries=2),
     ("session", "DELETE"): Case(
@@ -160,6 +201,17 @@ CASES: dict[tuple[str, str], Case] = {
     ("recall-events", "GET"): Case(at("recall-events/", **OF_MARIA), foreign=422, queries=5),
     ("recall-event", "GET"): Case(
         lambda said: f"{V1}recall-events/{said.event.id}/", foreign=404, queries=4, stranger=404
+    ),
+    ("tool-calls", "GET"): Case(at("tool-calls/", **OF_MARIA), foreign=422, queries=5),
+    ("tool-call", "GET"): Case(
+        lambda said: f"{V1}tool-calls/{said.call}/", foreign=404, queries=4, stranger=404
+    ),
+    ("decision", "POST"): Case(
+        lambda said: f"{V1}tool-calls/{said.call}/decision/",
+        foreign=404,
+        queries=9,
+        body=lambda said: {"approve": False},
+        stranger=404,
     ),
     ("usage", "GET"): Case(at("usage/"), foreign=200, queries=10, stranger=200),
     ("users", "GET"): Case(at("users/", **OF_MARIA), foreign=422, queries=7),
@@ -183,10 +235,13 @@ LONG: dict[str, Callable[[Said], str]] = {
     "agents": at("agents/"),
     "conversations": at("conversations/"),
     "transcript": at("conversations/transcript/", agent=ada, user_id=lambda said: "theo"),
+    "escalations": at("escalations/"),
     "facts": at("facts/"),
     "fact-history": lambda said: f"{V1}facts/{said.fact}/history/",
     "sessions": at("sessions/"),
+    "identities": at("identities/"),
     "recall-events": at("recall-events/"),
+    "tool-calls": at("tool-calls/"),
     "users": at("users/"),
 }
 

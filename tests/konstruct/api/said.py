@@ -1,17 +1,20 @@
 """Something to read: a tenant with two agents, three users and what they said."""
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+from django.db.models.functions import Now
 from langchain_core.messages import HumanMessage
 from langgraph.graph import START, MessagesState, StateGraph
 
 from konstruct.audit.models import ErasureRequest
+from konstruct.orchestrator import identities
 from konstruct.orchestrator import outbox as replies
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.history import import_history
-from konstruct.orchestrator.models import Agent
+from konstruct.orchestrator.models import Agent, Escalation, ToolCall
 from memory import outbox as embeddings
 from memory.context import SessionStore
 from memory.facts import LongTermMemory
@@ -62,6 +65,9 @@ class Said:
     event: RecallEvent
     fact: UUID
     erasure: UUID
+    escalation: UUID
+    call: UUID
+    identity: UUID
 
 
 def said_something(program: Program, *, secret: str = "") -> Said:
@@ -101,7 +107,43 @@ def said_something(program: Program, *, secret: str = "") -> Said:
     with tenant_scope(program.tenant.id):
         event = RecallEvent.objects.get(reply=reply)
         erasure = ErasureRequest.objects.create(user_id="theo", requested_by="tests").pk
-    return Said(program, other, sent, reply, event, fact, erasure)
+        escalation, *_ = [_escalated(program, secret, thread) for thread in ("a", "b")]
+        call, *_ = [_asked_for(reply.in_reply_to, secret, place) for place in (0, 1)]
+        identity, *_ = [
+            identities.identity_of("slack", "T1", f"U{number}{secret}") for number in (1, 2)
+        ]
+        identities.link(identity, "maria", by="tests")
+    return Said(
+        program, other, sent, reply, event, fact, erasure, escalation.pk, call.pk, identity.pk
+    )
+
+
+def _escalated(program: Program, secret: str, thread_id: str) -> Escalation:
+    return Escalation.objects.create(
+        agent_id=program.agent.id,
+        user_id="maria",
+        thread_id=thread_id,
+        channel="rest",
+        opened_by="user",
+        reason=f"Lost.{secret}",
+    )
+
+
+def _asked_for(message: Message | None, secret: str, position: int) -> ToolCall:
+    assert message is not None
+    return ToolCall.objects.create(
+        message=message,
+        agent_id=message.agent_id,
+        user_id=message.user_id,
+        thread_id=message.thread_id,
+        round=0,
+        position=position,
+        call_id="c",
+        name="remember_fact",
+        arguments={"fact": f"Maria likes tea.{secret}"},
+        state="waiting",
+        expires_at=Now() + timedelta(days=1),
+    )
 
 
 def talk(program: Program, thread_id: str, *messages: str) -> None:
