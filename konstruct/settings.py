@@ -220,7 +220,7 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_TASK_DEFAULT_QUEUE = "replies"
 CELERY_TASK_ROUTES = {
     "memory.tasks.*": {"queue": "embeddings"},
-    "konstruct.channels.tasks.*": {"queue": "deliveries"},
+    "konstruct.channels.*": {"queue": "deliveries"},
 }
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 # Accepting a message must not wait for a broker that is down: the sweeper rings again.
@@ -246,7 +246,12 @@ CELERY_BEAT_SCHEDULE = {
         "options": {"expires": 5.0},
     },
     "sweep-deliveries": {
-        "task": "konstruct.channels.tasks.sweep_deliveries",
+        "task": "konstruct.channels.delivery_tasks.sweep_deliveries",
+        "schedule": 5.0,
+        "options": {"expires": 5.0},
+    },
+    "sweep-arrivals": {
+        "task": "konstruct.channels.tasks.sweep_arrivals",
         "schedule": 5.0,
         "options": {"expires": 5.0},
     },

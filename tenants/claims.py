@@ -35,11 +35,14 @@ def release_workspace(channel: str, workspace: str) -> None:
     ).delete()
 
 
-def tenant_of_workspace(channel: str, workspace: str) -> UUID | None:
-    """Return the tenant that has claimed the workspace: one indexed query."""
+def find_claim(channel: str, workspace: str) -> WorkspaceClaim | None:
+    """Return the claim of a workspace, with its tenant: one indexed query."""
     with public_scope():
-        return (
-            WorkspaceClaim.objects.filter(channel=channel, workspace=workspace)
-            .values_list("tenant_id", flat=True)
-            .first()
-        )
+        claims = WorkspaceClaim.objects.select_related("tenant")
+        return claims.filter(channel=channel, workspace=workspace).first()
+
+
+def tenant_of_workspace(channel: str, workspace: str) -> UUID | None:
+    """Return the tenant that has claimed the workspace."""
+    claim = find_claim(channel, workspace)
+    return None if claim is None else claim.tenant_id

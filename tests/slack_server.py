@@ -322,6 +322,7 @@ def event(workspace: str, **fields: Any) -> dict[str, Any]:
         "api_app_id": "A1",
         "event_id": f"Ev{next(_event_numbers):08}",
         "event_time": int(time.time()),
+        "authorizations": [{"team_id": workspace, "user_id": "UBOT", "is_bot": True}],
         "event": fields,
     }
 

@@ -1,20 +1,28 @@
-"""The advisory lock of the channels."""
+"""Advisory locks of the channels: what is locked, and under which name."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from uuid import UUID
 
 from django.db import DatabaseError, InterfaceError, connection
 
 
-@contextmanager
-def delivery_lock(tenant_id: UUID, message_id: UUID) -> Iterator[bool]:
-    """Hold a delivery; yields False at once if another worker holds it.
+def delivery_lock(tenant_id: UUID, message_id: UUID) -> AbstractContextManager[bool]:
+    """Hold a delivery; gives False at once if another worker holds it."""
+    return _lock(f"konstruct.delivery\x1f{tenant_id}\x1f{message_id}")
 
-    A session's lock: Postgres frees it the instant a worker dies, and no transaction is open while
-    the channel is asked.
+
+def arrivals_lock(tenant_id: UUID, channel: str, workspace: str) -> AbstractContextManager[bool]:
+    """Hold what arrives from a workspace; gives False at once if another worker holds it."""
+    return _lock(f"konstruct.arrivals\x1f{tenant_id}\x1f{channel}\x1f{workspace}")
+
+
+@contextmanager
+def _lock(key: str) -> Iterator[bool]:
+    """A session's lock: Postgres frees it the instant a worker dies, with no time-out to guess.
+
+    No transaction is open while a channel is asked.
     """
-    key = f"konstruct.delivery\x1f{tenant_id}\x1f{message_id}"
     if not _ask("SELECT pg_try_advisory_lock(hashtextextended(%s, 0))", key):
         yield False
         return

@@ -117,6 +117,64 @@ class SlackUser(TenantModel):
         return self.name or self.slack_id
 
 
+class ArrivalQuerySet(models.QuerySet["Arrival"]):
+    """What has arrived and is not taken in yet."""
+
+    def waiting(self) -> Self:
+        """Those that are still tried."""
+        return self.filter(failed_at__isnull=True)
+
+    def failed(self) -> Self:
+        """Those that were given up."""
+        return self.filter(failed_at__isnull=False)
+
+    def due(self) -> Self:
+        """Those that may be worked on now, in the order in which they came."""
+        return self.waiting().filter(due_at__lte=Now()).order_by("id")
+
+    def unheard(self) -> Self:
+        """Those that nobody seems to work on, though they are due: the longest first."""
+        return self.waiting().filter(ring_at__lte=Now()).order_by("ring_at")
+
+
+class Arrival(TenantModel):
+    """Something that was said, as a channel told it: the inbox, removed when it is taken in.
+
+    The channel is told that it has arrived once it stands here. A worker makes a message of it.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    channel = models.TextField(help_text="slack …")
+    workspace = models.TextField(help_text="Where in the channel. One after the other is taken in.")
+    key = models.CharField(max_length=255, help_text="What it is once, however often it is told.")
+    heard = models.JSONField(help_text="What was said, by whom, and where.")
+    attempts = models.PositiveIntegerField(
+        default=0, db_default=0, help_text="How often it has failed."
+    )
+    last_error = models.TextField(
+        blank=True, default="", db_default="", help_text="Why it failed last."
+    )
+    due_at = models.DateTimeField(
+        db_default=Now(), help_text="From when on it may be tried (again)."
+    )
+    ring_at = models.DateTimeField(
+        db_default=Now(), help_text="When the sweeper rings for a worker (again)."
+    )
+    failed_at = models.DateTimeField(
+        null=True, blank=True, help_text="When it was given up; empty while it is still tried."
+    )
+    created_at = models.DateTimeField(db_default=Now(), help_text="When it arrived.")
+
+    objects = ArrivalQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = "arrival"
+        constraints = [models.UniqueConstraint(fields=["key"], name="arrival_key")]
+
+    def __str__(self) -> str:
+        return self.key
+
+
 class DeliveryQuerySet(models.QuerySet["Delivery"]):
     """What is to be shown."""
 

@@ -4,12 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, Self
 
-from konstruct.channels.slack_reading import mentions
+from konstruct.channels.slack_reading import mentions, storable
 
 # Of the many kinds of messages, those in which somebody says something.
 SPOKEN: Final = frozenset({"", "file_share", "me_message", "thread_broadcast"})
+# Slack's have 9 to 20 characters.
+LONGEST_ID: Final = 50
 
 
 class Kind(StrEnum):
@@ -25,6 +27,8 @@ class Envelope:
     """What is around an event: whose it is, and which."""
 
     workspace: str
+    bot: str
+    """Slack's id of our bot there; empty where Slack does not say."""
     event_id: str
     at: datetime | None
     event: Mapping[str, Any]
@@ -32,7 +36,7 @@ class Envelope:
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """Something that a person said where our bot hears it."""
+    """Something that a person said where our bot hears it, as it stands in the inbox."""
 
     kind: Kind
     workspace: str
@@ -43,7 +47,17 @@ class Heard:
     """The thread to answer in; empty for direct messages outside of threads."""
     text: str
     name: str
-    files: Sequence[Mapping[str, Any]]
+    files: Sequence[str]
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any]) -> Self:
+        """Read what stands in the inbox."""
+        return cls(**{**told, "kind": Kind(told["kind"])})
+
+    @property
+    def begins_a_thread(self) -> bool:
+        """Whether nothing was said in its thread before it."""
+        return self.thread_ts == self.ts
 
     @property
     def thread_id(self) -> str:
@@ -69,7 +83,8 @@ def open_envelope(payload: Mapping[str, Any]) -> Envelope | None:
     event_id = _text(payload, "event_id")
     if not workspace or not event_id:
         return None
-    return Envelope(workspace, event_id, _time(payload.get("event_time")), event)
+    bot = _text(first, "user_id") if isinstance(first, Mapping) and first.get("is_bot") else ""
+    return Envelope(workspace, bot, event_id, _time(payload.get("event_time")), event)
 
 
 def understand(envelope: Envelope, *, bot: str) -> Heard | None:
@@ -81,11 +96,11 @@ def understand(envelope: Envelope, *, bot: str) -> Heard | None:
     event = envelope.event
     kind = _kind(event, bot)
     user, channel, ts = _text(event, "user"), _text(event, "channel"), _text(event, "ts")
-    if kind is None or not (user and channel and ts):
+    if kind is None or not all(map(_is_id, (user, channel, ts))):
         return None
     if user == bot or _text(event, "bot_id") or _text(event, "subtype") not in SPOKEN:
         return None
-    thread_ts = _text(event, "thread_ts") or ("" if kind is Kind.DIRECT else ts)
+    thread_ts = _text(event, "thread_ts")[:LONGEST_ID] or ("" if kind is Kind.DIRECT else ts)
     return Heard(
         kind=kind,
         workspace=envelope.workspace,
@@ -93,8 +108,8 @@ def understand(envelope: Envelope, *, bot: str) -> Heard | None:
         user=user,
         ts=ts,
         thread_ts=thread_ts,
-        text=_text(event, "text"),
-        name=_name(event.get("user_profile")),
+        text=storable(_text(event, "text")),
+        name=storable(_name(event.get("user_profile"))),
         files=_files(event.get("files")),
     )
 
@@ -109,9 +124,13 @@ def _kind(event: Mapping[str, Any], bot: str) -> Kind | None:
     return Kind.MENTION if mentions(_text(event, "text"), bot) else Kind.OVERHEARD
 
 
+def _is_id(text: str) -> bool:
+    return 0 < len(text) <= LONGEST_ID
+
+
 def _name(profile: Any) -> str:
     """Return the speaker's display name, where Slack sends it along."""
-    return _text(profile, "display_name") or _text(profile, "real_name")
+    return (_text(profile, "display_name") or _text(profile, "real_name"))[:120]
 
 
 def _text(mapping: Any, name: str) -> str:
@@ -119,8 +138,10 @@ def _text(mapping: Any, name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _files(value: Any) -> list[Mapping[str, Any]]:
-    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
+def _files(value: Any) -> list[str]:
+    """Return the names of files; of the files themselves we keep nothing."""
+    files = [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
+    return [storable(_text(each, "title") or _text(each, "name") or "a file") for each in files]
 
 
 def _time(value: Any) -> datetime | None:

@@ -1,40 +1,35 @@
-"""What becomes of an event of Slack's: accepted as a message, a workspace's end, or nothing."""
+"""What becomes of an event of Slack's, before Slack is answered: written down, or ignored.
+
+Slack waits, and so do others with it: what takes longer is a worker's (slack_hearing.py).
+"""
 
 import logging
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from uuid import UUID
 
 from django.conf import settings
-from django.db import transaction
 from django_redis import get_redis_connection
 from django_redis.exceptions import ConnectionInterrupted
 from redis.exceptions import RedisError
 
-from konstruct.channels import outlet
+from konstruct.channels import arrivals
 from konstruct.channels.models import SlackInstallation
-from konstruct.channels.slack_events import Envelope, Heard, Kind, understand
+from konstruct.channels.slack_events import Envelope, Kind, understand
 from konstruct.channels.slack_installations import CHANNEL, end
-from konstruct.channels.slack_reading import attached, mentioned_users, plain_text
-from konstruct.channels.slack_threads import engage, is_engaged
-from konstruct.channels.slack_users import is_to_be_asked, known_users
-from konstruct.channels.tasks import learn_name
+from konstruct.channels.tasks import take_in
 from konstruct.orchestrator.bell import ring
-from konstruct.orchestrator.exceptions import IdempotencyKeyReused
-from konstruct.orchestrator.intake import Incoming, accept
-from tenants.claims import tenant_of_workspace
+from tenants.claims import find_claim
 from tenants.context import tenant_scope
-from tenants.exceptions import TenantNotServing, UnknownTenant
+from tenants.models import Tenant
 from tenants.rate_limit import take
 from tenants.redis_keys import escape_part, idempotency_key
-from tenants.serving import require_serving
 
 logger = logging.getLogger(__name__)
 
 # Slack delivers an event again within the hour, if at all.
 REMEMBERED_SECONDS = 24 * 3600
-CUT = " […]"
+ENDINGS = ("app_uninstalled", "tokens_revoked")
 
 
 class Fate(StrEnum):
@@ -57,44 +52,31 @@ class Outcome:
 
 def receive(envelope: Envelope) -> Outcome:
     """Do what an event asks for, in the tenant that has claimed its workspace."""
-    tenant_id = tenant_of_workspace(CHANNEL, envelope.workspace)
-    if tenant_id is None:
+    claim = find_claim(CHANNEL, envelope.workspace)
+    if claim is None:
         logger.warning("An event of the unknown Slack workspace %s is ignored", envelope.workspace)
         return Outcome(Fate.IGNORED)
-    with tenant_scope(tenant_id, pinned=True):
-        try:
-            require_serving(tenant_id)
-        except (UnknownTenant, TenantNotServing) as refusal:
-            logger.warning("An event of Slack workspace %s: %s", envelope.workspace, refusal)
-            return Outcome(Fate.IGNORED)
-        if _is_seen(tenant_id, envelope.event_id):
+    if claim.tenant.state != Tenant.State.ACTIVE:
+        logger.warning(
+            "An event of Slack workspace %s is ignored: tenant %s is %s",
+            envelope.workspace, claim.tenant.slug, claim.tenant.state,
+        )  # fmt: skip
+        return Outcome(Fate.IGNORED)
+    with tenant_scope(claim.tenant_id, pinned=True):
+        if _is_seen(claim.tenant_id, envelope.event_id):
             return Outcome(Fate.SEEN)
-        outcome = _receive(tenant_id, envelope)
+        outcome = _receive(claim.tenant_id, envelope)
         if outcome.fate is not Fate.LIMITED:
-            _note_seen(tenant_id, envelope.event_id)
+            _note_seen(claim.tenant_id, envelope.event_id)
         return outcome
 
 
 def _receive(tenant_id: UUID, envelope: Envelope) -> Outcome:
-    installation = (
-        SlackInstallation.objects.connected()
-        .select_related("agent")
-        .filter(workspace=envelope.workspace)
-        .first()
-    )
-    if installation is None:
-        return Outcome(Fate.IGNORED)
-    if _ends(envelope, installation):
-        because = f"Slack says: {envelope.event['type']}"
-        ended = end(envelope.workspace, because=because, before=envelope.at)
-        return Outcome(Fate.ENDED if ended else Fate.IGNORED)
-    heard = understand(envelope, bot=installation.bot_user_id)
-    if heard is None:
-        return Outcome(Fate.IGNORED)
-    if heard.kind is Kind.OVERHEARD and not is_engaged(tenant_id, heard.thread_id):
-        return Outcome(Fate.IGNORED)
-    if not installation.agent.is_active:
-        logger.warning("Agent %s is inactive: a Slack message is ignored", installation.agent_id)
+    if envelope.event.get("type") in ENDINGS:
+        return Outcome(Fate.ENDED if _end(envelope) else Fate.IGNORED)
+    heard = understand(envelope, bot=envelope.bot or _bot_of(envelope.workspace))
+    # Of what is overheard, only what is said in a thread may be for us: the thread may be engaged.
+    if heard is None or (heard.kind is Kind.OVERHEARD and heard.begins_a_thread):
         return Outcome(Fate.IGNORED)
     limit = take(
         tenant_id,
@@ -104,61 +86,29 @@ def _receive(tenant_id: UUID, envelope: Envelope) -> Outcome:
     )
     if not limit.allowed:
         return Outcome(Fate.LIMITED, limit.retry_after)
-    created = _accept(tenant_id, heard, installation)
-    engage(tenant_id, heard.thread_id)
-    return Outcome(Fate.ACCEPTED if created else Fate.SEEN)
-
-
-def _accept(tenant_id: UUID, heard: Heard, installation: SlackInstallation) -> bool:
-    """Let the message wait for its reply and its posts, in one transaction, once for its `ts`."""
-    user_id = heard.user
-    known = known_users(heard.workspace, {heard.user, *mentioned_users(heard.text)})
-    names = {slack_id: user.name for slack_id, user in known.items()}
-    incoming = Incoming(
-        agent_id=installation.agent_id,
-        user_id=user_id,
-        thread_id=heard.thread_id,
-        channel=CHANNEL,
-        content=_content(heard, installation, names),
-        name=heard.name or names.get(heard.user, ""),
-        idempotency_key=heard.key,
+    is_new = arrivals.put(
+        channel=CHANNEL, workspace=heard.workspace, key=heard.key, heard=asdict(heard)
     )
-    address = {
-        "workspace": heard.workspace,
-        "channel": heard.channel,
-        "thread_ts": heard.thread_ts,
-        "ts": heard.ts,
-    }
-    with transaction.atomic():
-        try:
-            message, created = accept(incoming, tenant_id=tenant_id)
-        except IdempotencyKeyReused:
-            return False  # told of again, with a name or a file more
-        if created:
-            outlet.put(message, channel=CHANNEL, address=address)
-    if created and is_to_be_asked(known.get(heard.user), user_id):
-        ring(learn_name, str(tenant_id), heard.workspace, heard.user, user_id)
-    return created
+    if is_new:
+        ring(take_in, str(tenant_id), CHANNEL, heard.workspace)
+    return Outcome(Fate.ACCEPTED if is_new else Fate.SEEN)
 
 
-def _content(heard: Heard, installation: SlackInstallation, names: Mapping[str, str]) -> str:
-    """Return what was said, in words; a bare mention says the agent's name."""
-    agent = installation.agent.name
-    said = plain_text(heard.text, bot=installation.bot_user_id, agent=agent, names=names)
-    content = "\n".join(filter(None, (said, attached(heard.files)))) or f"@{agent}"
-    most = settings.MAX_MESSAGE_CHARACTERS
-    return content if len(content) <= most else content[: most - len(CUT)] + CUT
+def _bot_of(workspace: str) -> str:
+    """Return the id of our bot, of which Slack may say nothing in an event."""
+    bots = SlackInstallation.objects.connected().filter(workspace=workspace)
+    return bots.values_list("bot_user_id", flat=True).first() or ""
 
 
-def _ends(envelope: Envelope, installation: SlackInstallation) -> bool:
-    """Tell whether the event says that our token is worth nothing any more."""
-    if envelope.event.get("type") == "app_uninstalled":
-        return True
-    if envelope.event.get("type") != "tokens_revoked":
-        return False
-    tokens = envelope.event.get("tokens")
-    bots = tokens.get("bot") if isinstance(tokens, dict) else None
-    return isinstance(bots, list) and installation.bot_user_id in bots
+def _end(envelope: Envelope) -> bool:
+    """End the installation if the event says that its token is worth nothing any more."""
+    if envelope.event["type"] == "tokens_revoked":
+        tokens = envelope.event.get("tokens")
+        bots = tokens.get("bot") if isinstance(tokens, dict) else None
+        if not isinstance(bots, list) or _bot_of(envelope.workspace) not in bots:
+            return False
+    because = f"Slack says: {envelope.event['type']}"
+    return end(envelope.workspace, because=because, before=envelope.at)
 
 
 def _is_seen(tenant_id: UUID, event_id: str) -> bool:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 
 _TOKEN = re.compile(r"<([^<>]*)>")
 _ENTITIES: Final = (("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&"))
@@ -19,7 +19,7 @@ def plain_text(text: str, *, bot: str, agent: str, names: Mapping[str, str]) -> 
         agent: the agent's name.
         names: display names by Slack's ids of users, as far as they are known.
     """
-    text = _storable(text).strip()
+    text = text.strip()
     own = re.match(rf"<@{re.escape(bot)}(\|[^<>]*)?>", text)
     if own:
         text = text[own.end() :].lstrip(_AFTER_MENTION)
@@ -41,10 +41,15 @@ def mentioned_users(text: str) -> set[str]:
     return set(re.findall(r"<@([A-Z0-9]+)(?:\|[^<>]*)?>", text))
 
 
-def attached(files: Iterable[Mapping[str, Any]]) -> str:
+def attached(files: Iterable[str]) -> str:
     """Say which files came along; an agent cannot read them here, and shall not pretend to."""
-    names = [_storable(str(file.get("title") or file.get("name") or "a file")) for file in files]
-    return f"[Attached, and not to be read here: {', '.join(names)}]" if names else ""
+    names = ", ".join(files)
+    return f"[Attached, and not to be read here: {names}]" if names else ""
+
+
+def storable(text: str) -> str:
+    """Text as Postgres takes it: JSON can say NUL, and halves of surrogate pairs."""
+    return text.replace("\0", "").encode("utf-8", "replace").decode()
 
 
 def _token(token: str, names: Mapping[str, str]) -> str:
@@ -68,8 +73,3 @@ def _unescaped(text: str) -> str:
     for entity, character in _ENTITIES:
         text = text.replace(entity, character)
     return text
-
-
-def _storable(text: str) -> str:
-    """Text as Postgres takes it: JSON can say NUL, and halves of surrogate pairs."""
-    return text.replace("\0", "").encode("utf-8", "replace").decode()

@@ -182,6 +182,7 @@ NOT_EXPORTED: Final = frozenset(
         "audit_erasurerequest",
         "audit_retentionrule",
         "orchestrator_moveofpast",  # work of the owner's process
+        "channels_arrival",  # there for a moment
         "channels_delivery",  # what is shown elsewhere
         "channels_slackinstallation",
         "channels_slackuser",  # looked up again

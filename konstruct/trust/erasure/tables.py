@@ -32,6 +32,7 @@ class Rule:
 # In the order in which rows go: those that refer to others before them.
 RULES: Final = (
     Rule("orchestrator_pendingreply", OF_MESSAGE, "message_id"),
+    Rule("channels_arrival", "heard ->> 'user' = %(user)s AND %(agent)s::uuid IS NULL"),
     # What stands in the channel itself is not ours to remove.
     Rule("channels_delivery", OF_MESSAGE, "message_id"),
     # A name in a workspace is no one agent's.

@@ -8,8 +8,9 @@ import pytest
 from django.test import Client
 
 from konstruct.channels.delivering import deliver
-from konstruct.channels.models import Delivery
+from konstruct.channels.models import Arrival, Delivery
 from konstruct.channels.slack_installations import connect
+from konstruct.channels.tasks import take_in
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.models import PendingReply
 from memory.models import Message
@@ -74,8 +75,16 @@ def post() -> Callable[..., Any]:
     return send
 
 
+def take_in_all(program: Program) -> None:
+    """Take in what has arrived."""
+    with tenant_scope(program.tenant.id):
+        for channel, workspace in Arrival.objects.values_list("channel", "workspace").distinct():
+            take_in(str(program.tenant.id), channel, workspace)
+
+
 def answer_all(program: Program) -> None:
-    """Do what workers would: answer what waits, then show it."""
+    """Do what workers would: take in what has arrived, answer what waits, then show it."""
+    take_in_all(program)
     with tenant_scope(program.tenant.id):
         for message_id in list(PendingReply.objects.due().values_list("pk", flat=True)):
             pipeline.handle(tenant_id=program.tenant.id, message_id=message_id)
@@ -83,7 +92,8 @@ def answer_all(program: Program) -> None:
 
 
 def show_all(program: Program) -> None:
-    """Show what is due."""
+    """Take in what has arrived, and show what is due."""
+    take_in_all(program)
     with tenant_scope(program.tenant.id):
         for message_id in list(Delivery.objects.due().values_list("pk", flat=True)):
             deliver(tenant_id=program.tenant.id, message_id=message_id)
@@ -96,7 +106,8 @@ def make_due(program: Program) -> None:
 
 
 def messages(program: Program) -> list[tuple[str, str, str, str]]:
-    """What was said to the agent: user, thread, content, name."""
+    """What was said to the agent, once it is taken in: user, thread, content, name."""
+    take_in_all(program)
     with tenant_scope(program.tenant.id):
         rows = Message.objects.filter(role="user").order_by("number")
         return list(rows.values_list("user_id", "thread_id", "content", "name"))

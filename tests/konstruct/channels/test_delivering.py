@@ -8,17 +8,17 @@ import pytest
 from django.utils import timezone
 
 from konstruct.channels import deliveries, delivering, slack_api
+from konstruct.channels.delivery_tasks import sweep_deliveries
 from konstruct.channels.exceptions import NothingToRedeliver
 from konstruct.channels.locks import delivery_lock
 from konstruct.channels.models import Delivery
 from konstruct.channels.outlet import redeliver
 from konstruct.channels.showing import APOLOGY, PLACEHOLDER
 from konstruct.channels.slack_installations import disconnect
-from konstruct.channels.tasks import sweep_deliveries
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.models import PendingReply
 from tenants.context import tenant_scope
-from tests.konstruct.channels.conftest import answer_all, make_due, show_all
+from tests.konstruct.channels.conftest import answer_all, make_due, show_all, take_in_all
 from tests.konstruct.conftest import Program
 from tests.llm_server import Answer, LLMServer
 from tests.slack_server import SlackServer, Trouble, mention, said
@@ -30,6 +30,7 @@ Post = Callable[..., Any]
 def asked(connected: Program, post: Post) -> Iterator[Program]:
     """Somebody has asked something in a channel; the block is in the tenant."""
     assert post(mention("T1", "Hello", ts="17.1")).status_code == 200
+    take_in_all(connected)
     with tenant_scope(connected.tenant.id):
         yield connected
 
@@ -273,7 +274,9 @@ def test_the_sweeper_rings_for_what_is_due_and_unheard(
     asked: Program, slack: SlackServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rung: list[Any] = []
-    monkeypatch.setattr("konstruct.channels.tasks.ring", lambda *call: rung.append(call[1:]))
+    monkeypatch.setattr(
+        "konstruct.channels.delivery_tasks.ring", lambda *call: rung.append(call[1:])
+    )
     assert sweep_deliveries() == 0
     Delivery.objects.update(ring_at="2000-01-01T00:00:00Z")
     assert sweep_deliveries() == 1

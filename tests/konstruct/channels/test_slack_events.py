@@ -4,16 +4,19 @@ import json
 import time
 from collections.abc import Callable
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.db import OperationalError
 from django_redis import get_redis_connection
 
-from konstruct.channels import slack_inbox
-from konstruct.channels.models import Delivery, SlackInstallation
+from konstruct.channels import arrivals, slack_hearing, tasks
+from konstruct.channels.models import Arrival, Delivery, SlackInstallation
+from konstruct.channels.tasks import take_in
 from memory.models import Message
 from tenants.claims import tenant_of_workspace
 from tenants.context import tenant_scope
+from tenants.exceptions import KonstructError
 from tenants.models import Tenant
 from tests.konstruct.channels.conftest import install, messages
 from tests.konstruct.conftest import Program
@@ -104,6 +107,7 @@ def test_in_an_engaged_thread_everybody_is_heard(
         {"user": ["U1"]},
         {"ts": None},
         {"channel": {}},
+        {"channel": "C" * 51},
         {"type": "reaction_added"},
         {"type": None},
     ],
@@ -200,9 +204,11 @@ def test_a_suspended_tenant_and_an_inactive_agent_are_not_spoken_to(
     with tenant_scope(connected.tenant.id):
         connected.agent.save()
     assert post(mention("T1", "Hello")).status_code == 200
+    assert messages(connected) == []
     Tenant.objects.filter(pk=connected.tenant.pk).update(state="suspended")
     assert post(mention("T1", "Hello")).status_code == 200
-    assert messages(connected) == []
+    with tenant_scope(connected.tenant.id):
+        assert not Arrival.objects.exists()
 
 
 def test_the_installation_that_an_event_is_for_is_named_by_its_authorization(
@@ -211,7 +217,12 @@ def test_the_installation_that_an_event_is_for_is_named_by_its_authorization(
     # In a channel that T1 shares with T7, somebody of T7 speaks.
     told = {**mention("T7", "Hello", ts="1.1"), "authorizations": [{"team_id": "T1"}]}
     post(told)
-    assert messages(connected) == [("U1", "T1/C1/1.1", "Hello", "")]
+    # Without a word of who the bot is, or for whom it is.
+    post({**said("T1", "<@UBOT> Hi", ts="1.2"), "authorizations": None})
+    assert messages(connected) == [
+        ("U1", "T1/C1/1.1", "Hello", ""),
+        ("U1", "T1/C1/1.2", "Hi", ""),
+    ]
 
 
 def test_two_tenants_with_the_same_user_and_channel_ids_stay_apart(
@@ -247,7 +258,7 @@ def test_with_the_cache_down_it_is_accepted_and_with_postgres_down_it_is_to_come
 
     told = mention("T1", "Hello")
     with monkeypatch.context() as patch:
-        patch.setattr(slack_inbox, "accept", broken)
+        patch.setattr(arrivals, "put", broken)
         answer = post(told)
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
     from redis.exceptions import ConnectionError as Unreachable
@@ -286,7 +297,53 @@ def test_a_workspace_ends_when_slack_says_so(
 def test_the_query_budget_of_a_mention(
     connected: Program, post: Post, django_assert_num_queries: Callable[..., Any]
 ) -> None:
-    with django_assert_num_queries(16):
+    with django_assert_num_queries(2):
         post(mention("T1", "Hello"))
     with tenant_scope(connected.tenant.id):
-        assert Message.objects.count() == 1
+        assert Arrival.objects.count() == 1
+    with django_assert_num_queries(22):
+        take_in(str(connected.tenant.id), "slack", "T1")
+    with tenant_scope(connected.tenant.id):
+        assert (Arrival.objects.count(), Message.objects.count()) == (0, 1)
+
+
+def test_what_cannot_be_taken_in_is_tried_again_and_keeps_nothing_else_waiting(
+    connected: Program, post: Post, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    usual = slack_hearing.hear
+
+    def hear(tenant_id: UUID, told: Any) -> None:
+        if "broken" in told["text"]:
+            raise KonstructError("It does not go in.")
+        usual(tenant_id, told)
+
+    monkeypatch.setitem(tasks.EARS, "slack", hear)
+    settings.DELIVERY_MAX_ATTEMPTS = 2
+    post(mention("T1", "broken"))
+    post(mention("T1", "whole"))
+    assert [content for _, _, content, _ in messages(connected)] == ["whole"]
+    with tenant_scope(connected.tenant.id):
+        arrival = Arrival.objects.get()
+        assert (arrival.attempts, arrival.last_error) == (1, "It does not go in.")
+        Arrival.objects.update(due_at="2000-01-01T00:00:00Z")
+        messages(connected)
+        arrival = Arrival.objects.failed().get()
+        monkeypatch.undo()
+        assert arrivals.retry(arrival.pk)
+        assert not arrivals.retry(arrival.pk)
+    assert len(messages(connected)) == 2
+
+
+def test_the_sweeper_rings_for_what_has_arrived_and_was_not_heard(
+    connected: Program, post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rung: list[Any] = []
+    monkeypatch.setattr(tasks, "ring", lambda task, *call: rung.append(call))
+    post(mention("T1", "One"))
+    post(mention("T1", "Two"))
+    assert tasks.sweep_arrivals() == 0
+    with tenant_scope(connected.tenant.id):
+        Arrival.objects.update(ring_at="2000-01-01T00:00:00Z")
+    assert tasks.sweep_arrivals() == 1
+    assert rung == [(str(connected.tenant.id), "slack", "T1")]
+    assert tasks.sweep_arrivals() == 0

@@ -18,7 +18,7 @@ from konstruct.channels.slack_users import learn_name
 from konstruct.channels.tokens import seal, unseal
 from tenants.context import tenant_scope
 from tenants.models import Tenant
-from tests.konstruct.channels.conftest import install, messages
+from tests.konstruct.channels.conftest import install, messages, take_in_all
 from tests.konstruct.conftest import Program
 from tests.slack_server import SlackServer, Trouble, mention
 
@@ -115,20 +115,27 @@ def test_connect_slack_asks_slack_whose_the_token_is(
 
 
 def test_speakers_are_called_by_their_names_once_slack_was_asked(
-    connected: Program, slack: SlackServer, post: Callable[..., Any], monkeypatch: Any
+    connected: Program,
+    slack: SlackServer,
+    post: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+    django_capture_on_commit_callbacks: Callable[..., Any],
 ) -> None:
     asked: list[Any] = []
     monkeypatch.setattr(
-        "konstruct.channels.slack_inbox.ring", lambda task, *call: asked.append(call)
+        "konstruct.channels.slack_hearing.ring", lambda task, *call: asked.append(call)
     )
     slack.workspaces["T1"].users["U1"] = "Maria"
-    post(mention("T1", "First"))
+    with django_capture_on_commit_callbacks(execute=True):
+        post(mention("T1", "First"))
+        take_in_all(connected)
     ((_, *call),) = asked
     with tenant_scope(connected.tenant.id):
         learn_name(*call)
-    post(mention("T1", "Again, says <@U1>"))
+    with django_capture_on_commit_callbacks(execute=True):
+        post(mention("T1", "Again, says <@U1>"))
+        said = messages(connected)
     assert len(asked) == 1
-    said = messages(connected)
     assert [(content, name) for _, _, content, name in said] == [
         ("First", ""),
         ("Again, says @Maria", "Maria"),

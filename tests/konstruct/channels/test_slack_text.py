@@ -40,9 +40,7 @@ def test_a_mention_is_of_one_user_only() -> None:
 
 def test_files_are_named() -> None:
     assert attached([]) == ""
-    assert attached([{}, {"name": "a.pdf"}]) == (
-        "[Attached, and not to be read here: a file, a.pdf]"
-    )
+    assert attached(["Plan", "a.pdf"]) == ("[Attached, and not to be read here: Plan, a.pdf]")
 
 
 @pytest.mark.parametrize(
