@@ -217,4 +217,4 @@ def _documents(rows: list[Escalation], request: Request) -> list[dict[str, Any]]
         shown.url = reverse("escalation", args=[row.pk], request=request)
         shown.agent = names.get(row.agent_id, "")
         shown.state = "open" if row.resolved_at is None else "resolved"
-    return [dict(EscalationSerializer(row).data) for row in rows]
+    return list(EscalationSerializer(rows, many=True).data)

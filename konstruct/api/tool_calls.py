@@ -161,4 +161,4 @@ def _documents(rows: list[ToolCall], request: Request) -> list[dict[str, Any]]:
         shown: Any = row
         shown.url = reverse("tool-call", args=[row.pk], request=request)
         shown.agent = names.get(row.agent_id, "")
-    return [dict(ToolCallSerializer(row).data) for row in rows]
+    return list(ToolCallSerializer(rows, many=True).data)

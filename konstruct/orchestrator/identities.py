@@ -80,10 +80,6 @@ def link(identity: ChannelIdentity, user_id: str, *, by: str) -> ChannelIdentity
         target = wanted if other is None else other.user_id
         if target == standing.user_id:
             raise NothingToLink(f"{standing} speaks as {target!r} already.")
-        if target == standing.own_id:
-            raise NothingToLink(
-                f"{wanted!r} speaks as {target!r}, who is {standing} by itself: unlink that one."
-            )
         ChannelIdentity.objects.filter(Q(user_id=standing.own_id) | Q(pk=standing.pk)).update(
             user_id=target, linked_at=Now(), linked_by=by
         )

@@ -1,0 +1,42 @@
+"""Fixtures of messages that go through the real pipeline, with a language model of the test's."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from konstruct.orchestrator import pipeline
+from konstruct.orchestrator.intake import Incoming, accept
+from memory.models import Message
+from tenants.context import tenant_scope
+from tests.konstruct.conftest import Program
+from tests.llm_server import LLMServer
+
+
+@pytest.fixture
+def program(program_a: Program, llm_server: LLMServer, settings: Any) -> Any:
+    """A program of tenant A, whose agents are answered by the language model's server."""
+    settings.LLM_POOL_URL = llm_server.url
+    with tenant_scope(program_a.tenant.id):
+        yield program_a
+
+
+@pytest.fixture
+def say(program: Program) -> Callable[..., Message]:
+    """Say something to the program's agent, and let a worker look at it unless told otherwise."""
+
+    def say(
+        content: str = "Hello",
+        *,
+        user_id: str = "maria",
+        thread_id: str = "t1",
+        channel: str = "rest",
+        handled: bool = True,
+    ) -> Message:
+        incoming = Incoming(program.agent.id, user_id, thread_id, channel, content)
+        message, _ = accept(incoming, tenant_id=program.tenant.id)
+        if handled:
+            pipeline.handle(tenant_id=message.tenant_id, message_id=message.id)
+        return message
+
+    return say
