@@ -165,32 +165,29 @@ def _message(message_id: UUID, caller: Caller) -> Message:
 def _documents(messages: list[Message], request: Request) -> list[dict[str, Any]]:
     """Return the JSON of messages; one query for the names of all their agents."""
     names = agent_names(message.agent_id for message in messages)
-    return [_document(message, names, request) for message in messages]
+    shown = [_shown(message, names, request) for message in messages]
+    return [dict(document) for document in MessageSerializer(shown, many=True).data]
 
 
-def _document(message: Message, agent_names: dict[UUID, str], request: Request) -> dict[str, Any]:
+def _shown(message: Message, agent_names: dict[UUID, str], request: Request) -> dict[str, Any]:
     progress = progress_of(message)
     failure = {
         "detail": progress.last_error,
         "attempts": progress.attempts,
         "next_attempt_at": progress.next_attempt_at,
     }
-    return dict(
-        MessageSerializer(
-            {
-                "id": message.id,
-                "status": progress.status.value,
-                "url": reverse("message", args=[message.id], request=request),
-                "agent": agent_names.get(message.agent_id, ""),
-                "agent_id": message.agent_id,
-                "user_id": message.user_id,
-                "thread_id": message.thread_id,
-                "channel": message.channel,
-                "name": message.name,
-                "content": message.content,
-                "created_at": message.created_at,
-                "reply": progress.reply,
-                "error": failure if progress.attempts else None,
-            }
-        ).data
-    )
+    return {
+        "id": message.id,
+        "status": progress.status.value,
+        "url": reverse("message", args=[message.id], request=request),
+        "agent": agent_names.get(message.agent_id, ""),
+        "agent_id": message.agent_id,
+        "user_id": message.user_id,
+        "thread_id": message.thread_id,
+        "channel": message.channel,
+        "name": message.name,
+        "content": message.content,
+        "created_at": message.created_at,
+        "reply": progress.reply,
+        "error": failure if progress.attempts else None,
+    }
