@@ -260,7 +260,7 @@ class SlackServer:
                     self.close_connection = True
                     return
                 method = self.path.removeprefix("/api/")
-                status, headers, document = server.answer(method, self.headers, body)
+                status, headers, document = server.answer(method, dict(self.headers), body)
                 content = json.dumps(document).encode()
                 self.send_response(status)
                 for name, value in headers.items():

@@ -7,14 +7,18 @@ the modules below registers their models and pages on the two sites (tenants/sit
 from konstruct.admin import (  # noqa: F401  (each registers what it shows)
     access_log,
     agents,
+    arrivals,
     conversations,
     deliveries,
+    escalations,
     facts,
+    identities,
     installations,
     memories,
     memory_rows,
     people,
     replies,
     retention,
+    tool_calls,
     windows,
 )

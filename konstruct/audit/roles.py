@@ -22,11 +22,15 @@ _READ: Final = frozenset(
         "memory.view_memoryentry",
         "orchestrator.view_agent",
         "orchestrator.view_pendingreply",
+        "orchestrator.view_escalation",
+        "orchestrator.view_toolcall",
+        "orchestrator.view_channelidentity",
         "audit.view_accessevent",
         "audit.view_erasurerequest",
         "audit.view_retentionrule",
         "audit.recall_memories",
         "audit.search_everyone",
+        "channels.view_arrival",
         "channels.view_delivery",
         "channels.view_slackinstallation",
         "channels.view_slackuser",
@@ -38,6 +42,9 @@ _CURATE: Final = frozenset(
         "memory.change_memoryentry",
         "memory.delete_memoryentry",
         "memory.add_windowclear",
+        # Who may answer as a person, and call one into a thread.
+        "orchestrator.add_escalation",
+        "orchestrator.change_escalation",
     }
 )
 _RULE: Final = frozenset(
@@ -46,6 +53,7 @@ _RULE: Final = frozenset(
         "orchestrator.add_agent",
         "orchestrator.change_agent",
         "orchestrator.change_pendingreply",
+        "orchestrator.change_channelidentity",
         "audit.add_erasurerequest",
         "audit.add_retentionrule",
         "audit.change_retentionrule",
@@ -55,6 +63,7 @@ _RULE: Final = frozenset(
         "api.view_apikey",
         "api.add_apikey",
         "api.change_apikey",
+        "channels.change_arrival",
         "channels.change_delivery",
         "channels.add_slackinstallation",
         "channels.change_slackinstallation",

@@ -70,7 +70,10 @@ class Adapter(Protocol):
         ...
 
     def update(self, address: Address, posted: str, part: Part, mark: Mark) -> None:
-        """Change a post. Raises PostGone if there is none any more."""
+        """Change a post.
+
+        Raises PostGone if there is none any more, or none can be changed: then it is made anew.
+        """
         ...
 
     def find(self, address: Address, mark: Mark) -> str | None:

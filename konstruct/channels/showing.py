@@ -2,13 +2,17 @@
 
 from uuid import UUID
 
-from konstruct.channels.adapter import View
+from konstruct.channels.adapter import Button, View
 from konstruct.orchestrator.status import Status, progress_of, sent_messages
+from konstruct.orchestrator.tool_calls import waiting_for
 from memory.models import Message, Role
 
 PLACEHOLDER = View("_One moment…_")
 APOLOGY = View("I am sorry: I could not answer this. Please try again later.")
+WITH_PERSON = View("_A person will answer you here._")
+TAKEN_CARE_OF = View("_A person has taken care of this._")
 EMPTY = "(The answer is empty.)"
+APPROVE, DENY = "approve", "deny"
 
 
 def view_of(message_id: UUID, *, can_edit: bool) -> View | None:
@@ -24,7 +28,21 @@ def view_of(message_id: UUID, *, can_edit: bool) -> View | None:
         return None
     progress = progress_of(message)
     if progress.status is Status.FAILED:
-        return APOLOGY
+        # What a person has closed was not tried in vain.
+        return APOLOGY if progress.attempts else TAKEN_CARE_OF
+    if progress.status is Status.WITH_PERSON:
+        return WITH_PERSON
+    if progress.status is Status.AWAITING_CONSENT and (question := _question(message_id)):
+        return question
     if progress.reply is not None:
         return View(progress.reply.content.strip() or EMPTY)
     return PLACEHOLDER if can_edit else None
+
+
+def _question(message_id: UUID) -> View | None:
+    """Return the question that the user is asked next, with the two answers to it."""
+    calls = waiting_for(message_id)
+    if not calls:
+        return None
+    key = str(calls[0].pk)
+    return View(calls[0].question, (Button("Approve", APPROVE, key), Button("Deny", DENY, key)))

@@ -11,11 +11,19 @@ from collections.abc import Callable
 from typing import Any
 
 from django.db import InterfaceError, OperationalError
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
+from django.http import (
+    HttpRequest,
+    HttpResponse,
+    HttpResponseRedirect,
+    JsonResponse,
+    QueryDict,
+)
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST, require_safe
 
+from konstruct.channels import slack_buttons
 from konstruct.channels.exceptions import InstallationInvalid
+from konstruct.channels.slack_buttons import read_press
 from konstruct.channels.slack_events import open_envelope
 from konstruct.channels.slack_inbox import Fate, receive
 from konstruct.channels.slack_oauth import way_back
@@ -58,6 +66,19 @@ def events(request: HttpRequest, body: bytes) -> HttpResponse:
     if outcome.fate is Fate.LIMITED:
         return _plain("Too many messages at once.", 429, retry_after=outcome.retry_after)
     return _plain(f"{outcome.fate.capitalize()}.", 200)
+
+
+@_of_slack
+def interactions(request: HttpRequest, body: bytes) -> HttpResponse:
+    """Take a button that was pressed. Slack wants no words."""
+    form = QueryDict(body, encoding="utf-8")
+    payload = _document(form.get("payload") or "")
+    if payload is None:
+        return _plain("The body is not a form with a payload in JSON.", 400)
+    press = read_press(payload)
+    if press is not None:
+        slack_buttons.receive(press)
+    return HttpResponse(status=200)
 
 
 @require_safe

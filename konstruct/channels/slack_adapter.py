@@ -6,15 +6,18 @@ from typing import Any
 from konstruct.channels.adapter import Address, Button, Mark, Part, View
 from konstruct.channels.exceptions import ChannelRefused
 from konstruct.channels.models import SlackInstallation
+from konstruct.channels.showing import APPROVE, DENY
 from konstruct.channels.slack_api import ask
 from konstruct.channels.slack_installations import CHANNEL, token_of
-from konstruct.channels.slack_writing import split
+from konstruct.channels.slack_writing import LIMIT, split
 
 EVENT_TYPE = "konstruct_reply"
+# Of the text in a block, which buttons need.
+BLOCK_LIMIT = 3000
 PAGE = 200
 # So many posts are looked through for ours: in a thread, those after the message.
 MOST_PAGES = 20
-STYLES = {"approve": "primary", "deny": "danger"}
+STYLES = {APPROVE: "primary", DENY: "danger"}
 
 
 class SlackAdapter:
@@ -29,7 +32,7 @@ class SlackAdapter:
 
     def parts(self, view: View) -> list[Part]:
         """Write Markdown as mrkdwn, in parts; buttons stand below the last one."""
-        texts = split(view.text)
+        texts = split(view.text, BLOCK_LIMIT if view.buttons else LIMIT)
         return [Part(text) for text in texts[:-1]] + [Part(texts[-1], view.buttons)]
 
     def post(self, address: Address, part: Part, mark: Mark) -> str:
@@ -112,7 +115,7 @@ def _blocks(part: Part) -> list[dict[str, Any]]:
     if not part.buttons:
         return []
     return [
-        {"type": "section", "text": {"type": "mrkdwn", "text": part.text[:3000]}},
+        {"type": "section", "text": {"type": "mrkdwn", "text": part.text}},
         {"type": "actions", "elements": [_button(button) for button in part.buttons]},
     ]
 

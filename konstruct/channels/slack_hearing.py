@@ -19,6 +19,7 @@ from konstruct.channels.slack_threads import engage, is_engaged
 from konstruct.channels.slack_users import is_to_be_asked, known_users
 from konstruct.orchestrator.bell import ring
 from konstruct.orchestrator.exceptions import IdempotencyKeyReused
+from konstruct.orchestrator.identities import user_of
 from konstruct.orchestrator.intake import Incoming, accept
 
 logger = logging.getLogger(__name__)
@@ -48,16 +49,17 @@ def hear(tenant_id: UUID, told: Mapping[str, Any]) -> None:
 
 def _accept(tenant_id: UUID, heard: Heard, installation: SlackInstallation) -> None:
     """Let the message wait for its reply and its posts, once for its `ts`."""
-    user_id = heard.user
     known = known_users(heard.workspace, {heard.user, *mentioned_users(heard.text)})
     names = {slack_id: user.name for slack_id, user in known.items()}
+    name = heard.name or names.get(heard.user, "")
+    user_id = user_of(CHANNEL, heard.workspace, heard.user, name)
     incoming = Incoming(
         agent_id=installation.agent_id,
         user_id=user_id,
         thread_id=heard.thread_id,
         channel=CHANNEL,
         content=_content(heard, installation, names),
-        name=heard.name or names.get(heard.user, ""),
+        name=name,
         idempotency_key=heard.key,
     )
     address = {

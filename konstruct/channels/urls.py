@@ -6,5 +6,6 @@ from konstruct.channels import slack
 
 urlpatterns = [
     path("slack/events/", slack.events, name="slack-events"),
+    path("slack/interactions/", slack.interactions, name="slack-interactions"),
     path("slack/oauth/", slack.oauth, name="slack-oauth"),
 ]

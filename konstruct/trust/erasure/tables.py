@@ -32,7 +32,13 @@ class Rule:
 # In the order in which rows go: those that refer to others before them.
 RULES: Final = (
     Rule("orchestrator_pendingreply", OF_MESSAGE, "message_id"),
-    Rule("channels_arrival", "heard ->> 'user' = %(user)s AND %(agent)s::uuid IS NULL"),
+    # What is not taken in yet, of whoever speaks as this user.
+    Rule(
+        "channels_arrival",
+        "%(agent)s::uuid IS NULL AND (channel, workspace, heard ->> 'user') IN ("
+        "SELECT channel, workspace, native_id FROM orchestrator_channelidentity"
+        " WHERE user_id = %(user)s)",
+    ),
     # What stands in the channel itself is not ours to remove.
     Rule("channels_delivery", OF_MESSAGE, "message_id"),
     # A name in a workspace is no one agent's.

@@ -8,6 +8,7 @@ from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 
 from konstruct.audit.roles import ROLES, keep_roles
+from konstruct.orchestrator.models import ChannelIdentity, Escalation
 from memory.facts import LongTermMemory
 from memory.models import MemoryEntry, Message
 from tenants.context import tenant_scope
@@ -72,9 +73,15 @@ PAGES = {
     "/admin/orchestrator/agent/": "auditor curator admin",
     "/admin/orchestrator/agent/add/": "admin",
     "/admin/orchestrator/pendingreply/": "auditor curator admin",
+    "/admin/orchestrator/escalation/": "auditor curator admin",
+    "/admin/orchestrator/toolcall/": "auditor curator admin",
+    "/admin/orchestrator/channelidentity/": "auditor curator admin",
+    "/admin/escalations/{escalation}/": "auditor curator admin",
+    "/admin/identities/{identity}/link/": "admin",
     "/admin/audit/accessevent/": "auditor curator admin",
     "/admin/audit/erasurerequest/": "auditor curator admin",
     "/admin/audit/retentionrule/": "auditor curator admin",
+    "/admin/channels/arrival/": "auditor curator admin",
     "/admin/channels/delivery/": "auditor curator admin",
     "/admin/channels/slackinstallation/": "auditor curator admin",
     "/admin/channels/slackuser/": "auditor curator admin",
@@ -94,9 +101,14 @@ def test_a_role_opens_its_pages_and_no_others(
 ) -> None:
     client = person(role)
     with tenant_scope(furnished_a.tenant.id):
-        fact = MemoryEntry.objects.entries().get().pk
+        named = {
+            "agent": furnished_a.agent.pk,
+            "fact": MemoryEntry.objects.entries().get().pk,
+            "escalation": Escalation.objects.get().pk,
+            "identity": ChannelIdentity.objects.get().pk,
+        }
     for address, roles in PAGES.items():
-        opened = client.get(address.format(agent=furnished_a.agent.pk, fact=fact)).status_code
+        opened = client.get(address.format(**named)).status_code
         assert (address, opened) == (address, 200 if role in roles.split() else 403)
 
 
@@ -108,11 +120,17 @@ def test_a_role_does_what_it_may_and_nothing_else(
     with tenant_scope(furnished_a.tenant.id):
         fact = MemoryEntry.objects.entries().get().pk
         failed = Message.objects.get(content="Answer me!").pk
+        escalation, identity = Escalation.objects.get().pk, ChannelIdentity.objects.get().pk
     done = {
         "clear": client.post(f"/admin/window/clear/?agent={agent}&user=maria"),
         "retry": client.post(f"/admin/conversations/{failed}/retry/"),
         "export": client.post("/admin/people/person/export/?user=maria"),
         "erase": client.post("/admin/people/person/erase/?user=maria", {"typed": "maria"}),
+        "escalate": client.post(f"/admin/conversations/{failed}/escalate/"),
+        "answer": client.post(f"/admin/escalations/{escalation}/answer/", {"content": "Hi"}),
+        "resolve": client.post(f"/admin/escalations/{escalation}/resolve/", {"outcome": "agent"}),
+        "link": client.post(f"/admin/identities/{identity}/link/", {"user_id": "bob"}),
+        "unlink": client.post(f"/admin/identities/{identity}/unlink/"),
         "delete": client.post(f"/admin/memory/memoryentry/{fact}/delete/", {"post": "yes"}),
     }
     allowed = {name for name, answer in done.items() if answer.status_code != 403}
@@ -120,8 +138,8 @@ def test_a_role_does_what_it_may_and_nothing_else(
         allowed
         == {
             "auditor": set(),
-            "curator": {"clear", "delete"},
-            "admin": {"clear", "delete", "retry", "export", "erase"},
+            "curator": {"clear", "delete", "escalate", "answer", "resolve"},
+            "admin": done.keys(),
         }[role]
     )
     standing = LongTermMemory().get(fact, furnished_a.tenant.id)

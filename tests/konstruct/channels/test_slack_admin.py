@@ -11,17 +11,18 @@ from django.test import Client
 from django_redis import get_redis_connection
 
 from konstruct.audit.models import AccessEvent
-from konstruct.channels.models import Delivery, SlackInstallation
+from konstruct.channels.models import Arrival, Delivery, SlackInstallation
 from konstruct.channels.slack_installations import token_of
 from tenants.claims import tenant_of_workspace
 from tenants.context import tenant_scope
 from tests.konstruct.admin.conftest import browser  # noqa: F401  (a fixture)
-from tests.konstruct.channels.conftest import answer_all, install, show_all
+from tests.konstruct.channels.conftest import answer_all, install, messages, show_all
 from tests.konstruct.conftest import Program
 from tests.slack_server import SlackServer, Trouble, mention
 
 CONNECT = "/admin/slack/connect/"
 INSTALLATIONS = "/admin/channels/slackinstallation/"
+ARRIVALS = "/admin/channels/arrival/"
 DELIVERIES = "/admin/channels/delivery/"
 
 
@@ -209,3 +210,17 @@ def test_what_is_undelivered_is_seen_and_tried_again(
         for state in ("undelivered", "waiting", "shown")
     }
     assert counts == {"undelivered": 0, "waiting": 0, "shown": 1}
+
+
+def test_what_could_not_be_taken_in_is_seen_and_tried_again(
+    connected: Program, admin: Client, post: Callable[..., Any]
+) -> None:
+    post(mention("T1", "Hello", ts="17.1"))
+    with tenant_scope(connected.tenant.id):
+        Arrival.objects.update(failed_at="2000-01-01T00:00:00Z", last_error="It is broken.")
+        (key,) = Arrival.objects.values_list("pk", flat=True)
+    assert "It is broken." in admin.get(ARRIVALS).text
+    assert messages(connected) == []
+    form = {"action": "retry", "_selected_action": [str(key)]}
+    assert "1 tried again" in admin.post(ARRIVALS, form, follow=True).text
+    assert len(messages(connected)) == 1
