@@ -5,12 +5,14 @@ from uuid import UUID, uuid4
 
 from django import forms
 from django.contrib import admin
-from django.core.validators import MaxLengthValidator
+from django.contrib.postgres.forms import SimpleArrayField
+from django.core.validators import MaxLengthValidator, ProhibitNullCharactersValidator
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.decorators import display
+from unfold.widgets import UnfoldAdminTextareaWidget
 
 from konstruct.admin.access import AuditedAdmin, note
 from konstruct.admin.reasons import why_from
@@ -19,6 +21,7 @@ from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.exceptions import LLMError
 from konstruct.orchestrator.messages import KonstructMessage
 from konstruct.orchestrator.models import Agent
+from konstruct.orchestrator.tools import TOOLS
 from tenants.context import required_tenant_id
 from tenants.sites import tenant_site
 
@@ -26,10 +29,39 @@ TRY = "audit.try_agent"
 LONGEST_TRIAL = 32_768
 
 
+def _help(name: str) -> str:
+    return str(Agent._meta.get_field(name).help_text)  # type: ignore[union-attr]  # none is a relation
+
+
+class AgentForm(forms.ModelForm):
+    """Tools to choose from, and phrases one a line."""
+
+    tools = forms.MultipleChoiceField(
+        choices=[(name, name) for name in sorted(TOOLS)],
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+        help_text=_help("tools"),
+    )
+    escalate_on = SimpleArrayField(
+        forms.CharField(
+            max_length=200, required=False, validators=[ProhibitNullCharactersValidator()]
+        ),
+        delimiter="\n",
+        required=False,
+        widget=UnfoldAdminTextareaWidget,
+        help_text=f"{_help('escalate_on')} One a line.",
+    )
+
+    def clean_escalate_on(self) -> list[str]:
+        """Without the empty lines."""
+        return [phrase for phrase in self.cleaned_data["escalate_on"] if phrase]
+
+
 @admin.register(Agent, site=tenant_site)
 class AgentAdmin(AuditedAdmin):
     """Agents: who they are and how they remember."""
 
+    form = AgentForm
     list_display = ("name", "model_tier", "model", "recall_mode", "is_active", "created_at")
     list_filter = ("is_active", "model_tier", "recall_mode")
     search_fields = ("name", "identity", "persona")
@@ -49,6 +81,14 @@ class AgentAdmin(AuditedAdmin):
             {
                 "fields": ("model_tier", "model"),
                 "description": "The tier also decides how long a prompt may become.",
+            },
+        ),
+        (
+            "Tools and people",
+            {
+                "fields": ("tools", "escalate_on", "escalate_after_failures"),
+                "description": "What it may do once the user has consented, and when a person"
+                " answers instead.",
             },
         ),
         (

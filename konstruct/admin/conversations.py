@@ -15,12 +15,14 @@ from konstruct.admin.choosing import as_number, as_user_id, as_uuid, whose
 from konstruct.admin.lists import agent_names
 from konstruct.admin.reasons import why_of
 from konstruct.audit.models import Action
+from konstruct.orchestrator.escalations import Thread
 from konstruct.orchestrator.exceptions import NothingToRetry
 from konstruct.orchestrator.intake import retry_reply
-from konstruct.orchestrator.models import PendingReply
+from konstruct.orchestrator.models import Escalation, HeldFor, PendingReply
 from memory.conf import IMPORT_CHANNEL
 from memory.models import Message
-from memory.threads import Thread, latest_threads, turns_around, turns_beside
+from memory.threads import Thread as Listed
+from memory.threads import latest_threads, turns_around, turns_beside
 from tenants.context import required_tenant_id
 from tenants.sites import tenant_site
 
@@ -32,10 +34,11 @@ READ = "memory.view_message"
 class Row:
     """A thread in the list, with whose it is and what is wrong with it."""
 
-    thread: Thread
+    thread: Listed
     agent: str
     waiting: int
     failed: int
+    held: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +111,8 @@ def conversation(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
         later=later,
         why=_why(request, chosen, anchor),
         chosen=chosen,
+        escalation=_escalation(request, anchor),
+        may_escalate=request.user.has_perm("orchestrator.add_escalation"),
         may_retry=request.user.has_perm(RETRY),
         may_clear=request.user.has_perm("memory.view_windowclear"),
         query=whose(anchor.agent_id, anchor.user_id),
@@ -140,16 +145,19 @@ def retry(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     return redirect(reverse("admin:conversation", args=[message_id]))
 
 
-def _rows(threads: list[Thread], names: dict[UUID, str]) -> list[Row]:
+def _rows(threads: list[Listed], names: dict[UUID, str]) -> list[Row]:
     """The threads with what waits in them: one query for all."""
     unanswered = PendingReply.objects.filter(
         message__agent_id__in={thread.agent_id for thread in threads},
         message__user_id__in={thread.user_id for thread in threads},
-    ).values_list("message__agent_id", "message__user_id", "message__thread_id", "failed_at")
+    ).values_list(
+        "message__agent_id", "message__user_id", "message__thread_id", "failed_at", "held_for"
+    )
+    held: dict[Any, int] = {}
     waiting: dict[Any, int] = {}
     failed: dict[Any, int] = {}
-    for *thread, failed_at in unanswered[:10_000]:
-        counts = waiting if failed_at is None else failed
+    for *thread, failed_at, held_for in unanswered[:10_000]:
+        counts = held if held_for else waiting if failed_at is None else failed
         counts[tuple(thread)] = counts.get(tuple(thread), 0) + 1
     return [
         Row(
@@ -157,6 +165,7 @@ def _rows(threads: list[Thread], names: dict[UUID, str]) -> list[Row]:
             names.get(thread.agent_id, str(thread.agent_id)),
             waiting.get((thread.agent_id, thread.user_id, thread.thread_id), 0),
             failed.get((thread.agent_id, thread.user_id, thread.thread_id), 0),
+            held.get((thread.agent_id, thread.user_id, thread.thread_id), 0),
         )
         for thread in threads
     ]
@@ -168,12 +177,21 @@ def _turn(message: Any, pending: PendingReply | None, chosen: UUID | None) -> Tu
 
 def _status(message: Any, pending: PendingReply | None) -> str:
     if pending is not None:
+        if pending.held_for:
+            return "held for a person" if pending.held_for == HeldFor.PERSON else "held for consent"
         return "failed" if pending.failed_at else "waiting"
     if message.channel == IMPORT_CHANNEL:
         return "imported"
     if message.role == "user":
         return "answered" if message.reply_pk else "not to be answered"
     return ""
+
+
+def _escalation(request: HttpRequest, anchor: Message) -> Escalation | None:
+    """The open escalation of the thread, for those who may see it."""
+    if not request.user.has_perm("orchestrator.view_escalation"):
+        return None
+    return Escalation.objects.open().filter(**Thread.of(anchor).named).first()
 
 
 def _latest_with_trace(turns: list[Message]) -> UUID | None:

@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from django.core.serializers.json import DjangoJSONEncoder
+from django.db.models import Model
 from django.utils import timezone
 
 from konstruct.audit.models import AccessEvent
-from konstruct.orchestrator.models import Agent
+from konstruct.orchestrator.models import Agent, ChannelIdentity, Escalation, ToolCall
 from memory import people
 from memory.short_term import get_recent_messages
 from tenants.context import required_tenant_id
@@ -33,6 +34,13 @@ def person_as_json(user_id: str, agents: Sequence[Agent]) -> Iterator[str]:
         yield "}"
     yield '], "facts": '
     yield from _array(people.facts_of(user_id))
+    for name, row in (
+        ("identities", ChannelIdentity),
+        ("escalations", Escalation),
+        ("tool_calls", ToolCall),
+    ):
+        yield f', "{name}": '
+        yield from _array(_rows(row, user_id))
     yield ', "access_log": '
     yield from _array(_accesses(user_id))
     yield "}\n"
@@ -43,6 +51,12 @@ def _array(rows: Iterable[Any]) -> Iterator[str]:
     for number, row in enumerate(rows):
         yield (",\n" if number else "\n") + _encode(row)
     yield "]"
+
+
+def _rows(model: type[Model], user_id: str) -> Iterator[dict[str, Any]]:
+    """What a table has of the user, whole."""
+    names = [field.attname for field in model._meta.concrete_fields if field.name != "tenant_id"]
+    yield from model._default_manager.filter(user_id=user_id).order_by("pk").values(*names)
 
 
 def _accesses(user_id: str) -> Iterator[dict[str, Any]]:

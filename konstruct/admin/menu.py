@@ -22,6 +22,12 @@ TENANT_MENU = (
         "To be done",
         (
             (
+                "Escalations",
+                "support_agent",
+                "orchestrator_escalation_changelist",
+                "orchestrator.view_escalation",
+            ),
+            (
                 "Replies",
                 "mark_chat_unread",
                 "orchestrator_pendingreply_changelist",
@@ -63,6 +69,18 @@ TENANT_MENU = (
                 "travel_explore",
                 "memory_recallevent_changelist",
                 "memory.view_recallevent",
+            ),
+            (
+                "Tool calls",
+                "handyman",
+                "orchestrator_toolcall_changelist",
+                "orchestrator.view_toolcall",
+            ),
+            (
+                "Identities",
+                "fingerprint",
+                "orchestrator_channelidentity_changelist",
+                "orchestrator.view_channelidentity",
             ),
             (
                 "Cleared windows",

@@ -11,6 +11,7 @@ from django.utils.http import content_disposition_header, urlencode
 from konstruct.admin.access import actor_of, note
 from konstruct.admin.choosing import as_user_id, whose
 from konstruct.admin.export import person_as_json
+from konstruct.admin.identities import known_as
 from konstruct.api.request_id import current_request_id
 from konstruct.audit.erasure_requests import AlreadyRequested, request_erasure
 from konstruct.audit.models import AccessEvent, Action, ErasureRequest
@@ -76,6 +77,7 @@ def person(request: HttpRequest) -> HttpResponseBase:
         facts=MemoryEntry.objects.filter(user_id=user_id).entries().defer("embedding")[:20],
         accesses=_accesses(request, user_id),
         erasure=ErasureRequest.objects.filter(user_id=user_id).order_by("-created_at").first(),
+        channels=known_as(request, user_id),
         may_export=request.user.has_perm(EXPORT),
         may_erase=request.user.has_perm(ERASE),
         may_recall=request.user.has_perm("audit.recall_memories"),

@@ -17,34 +17,44 @@ from tenants.sites import tenant_site
 
 
 class StateFilter(admin.SimpleListFilter):
-    """Waiting, or given up."""
+    """Waiting, held, or given up."""
 
     title = "state"
     parameter_name = "state"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("waiting", "waiting"), ("failed", "failed")]
+        return [(word, word) for word in ("waiting", "held", "failed")]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        if self.value() is None:
-            return queryset
-        return queryset.filter(failed_at__isnull=self.value() == "waiting")
+        if self.value() in ("waiting", "failed"):
+            return queryset.filter(failed_at__isnull=self.value() == "waiting", held_for="")
+        return queryset.exclude(held_for="") if self.value() == "held" else queryset
 
 
 @admin.register(PendingReply, site=tenant_site)
 class PendingReplyAdmin(AuditedReadOnlyAdmin):
     """Messages without a reply, and why; those that were given up can be tried again."""
 
-    list_display = ("message", "state", "attempts", "last_error", "due_at", "created_at")
+    list_display = (
+        "message",
+        "state",
+        "held_for",
+        "attempts",
+        "last_error",
+        "due_at",
+        "created_at",
+    )
     list_filter = (StateFilter,)
     list_select_related = ("message",)
     search_fields = ("last_error", "message__content", "message__user_id")
     ordering = ("created_at", "message_id")
     actions = ("retry",)
 
-    @display(label={"failed": "danger", "waiting": "info"})
+    @display(label={"failed": "danger", "waiting": "info", "held": "warning"})
     def state(self, pending: PendingReply) -> str:
         """Return the word for the row's state."""
+        if pending.held_for:
+            return "held"
         return "failed" if pending.failed_at else "waiting"
 
     def has_retry_permission(self, request: HttpRequest) -> bool:

@@ -8,9 +8,10 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
-from konstruct.orchestrator import outbox, pipeline
+from konstruct.orchestrator import identities, outbox, pipeline
 from konstruct.orchestrator.exceptions import LLMRefused
 from konstruct.orchestrator.intake import Incoming, accept
+from konstruct.orchestrator.models import Agent
 from memory.facts import LongTermMemory
 from memory.long_term import store_embedding
 from memory.models import MemoryEntry, Message
@@ -135,3 +136,33 @@ def furnished_a(program_a: Program, furnish: Callable[[Program], Program]) -> Pr
 def furnished_b(program_b: Program, furnish: Callable[[Program], Program]) -> Program:
     """Tenant B with the same."""
     return furnish(program_b)
+
+
+@pytest.fixture
+def involve(say: Callable[..., Message]) -> Callable[[Program], Program]:
+    """Let a furnished tenant's people have something to answer, to consent to, and to link."""
+
+    def involved(program: Program) -> Program:
+        with tenant_scope(program.tenant.id):
+            Agent.objects.update(tools=["remember_fact"])
+        say(program, "Please remember that I like tea.", user_id="zoe", thread_id="tools")
+        say(program, "talk to a human", user_id="zoe", thread_id="help")
+        say(program, "Is anybody there?", user_id="zoe", thread_id="help")
+        with tenant_scope(program.tenant.id):
+            identity = identities.identity_of("slack", "T1", "U1", "Maria")
+            identities.link(identity, "maria", by="eva")
+        return program
+
+    return involved
+
+
+@pytest.fixture
+def involved_a(furnished_a: Program, involve: Callable[[Program], Program]) -> Program:
+    """Tenant A with something of everything, and people who are involved."""
+    return involve(furnished_a)
+
+
+@pytest.fixture
+def involved_b(furnished_b: Program, involve: Callable[[Program], Program]) -> Program:
+    """Tenant B with the same."""
+    return involve(furnished_b)

@@ -9,6 +9,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from konstruct.orchestrator.models import ChannelIdentity, Escalation
 from memory.facts import LongTermMemory
 from memory.long_term import store_embedding
 from memory.models import MemoryEntry, Message
@@ -30,10 +31,20 @@ PAGES = {
     "person": ("people/person/?user=maria", 26),
     "erase_person": ("people/person/erase/?user=maria", 9),
     "merge_facts": ("facts/{fact}/merge/", 14),
+    "escalation": ("escalations/{escalation}/", 12),
+    "link_identity": ("identities/{identity}/link/", 8),
     "try_agent": ("agents/{agent}/try/", 7),
     "slack_connect": ("slack/connect/", 7),
 }
-WITHOUT_A_GET = {"retry_reply", "export_person", "slack_finish"}
+WITHOUT_A_GET = {
+    "answer_escalation",
+    "resolve_escalation",
+    "escalate",
+    "unlink_identity",
+    "retry_reply",
+    "export_person",
+    "slack_finish",
+}
 DASHBOARD = 22
 LIST = 14
 ROW = 17
@@ -65,12 +76,19 @@ def more(program: Program, say: Callable[..., Message]) -> None:
 
 
 @pytest.fixture
-def known(furnished_a: Program) -> dict[str, Any]:
+def known(involved_a: Program) -> dict[str, Any]:
     """What addresses name."""
-    with tenant_scope(furnished_a.tenant.id):
+    with tenant_scope(involved_a.tenant.id):
         reply = Message.objects.filter(in_reply_to__isnull=False).earliest("number")
         fact: UUID = MemoryEntry.objects.entries().get().pk
-    return {"agent": furnished_a.agent.pk, "message": reply.pk, "fact": fact}
+        escalation, identity = Escalation.objects.get().pk, ChannelIdentity.objects.get().pk
+    return {
+        "agent": involved_a.agent.pk,
+        "message": reply.pk,
+        "fact": fact,
+        "escalation": escalation,
+        "identity": identity,
+    }
 
 
 def test_every_page_has_a_budget() -> None:
@@ -78,12 +96,12 @@ def test_every_page_has_a_budget() -> None:
 
 
 def test_pages_stay_within_their_budgets_however_much_there_is(
-    furnished_a: Program,
+    involved_a: Program,
     known: dict[str, Any],
     browser: Callable[..., Client],
     say: Callable[..., Message],
 ) -> None:
-    client = browser(furnished_a.tenant)
+    client = browser(involved_a.tenant)
     budgets = {address.format(**known): budget for address, budget in PAGES.values()}
     budgets[""] = DASHBOARD
     lists = [
@@ -91,7 +109,7 @@ def test_pages_stay_within_their_budgets_however_much_there_is(
     ]
     budgets |= dict.fromkeys(lists, LIST)
     few = {address: cost(client, address) for address in budgets}
-    more(furnished_a, say)
+    more(involved_a, say)
     many = {address: cost(client, address) for address in budgets}
     over = {address: many[address] for address in budgets if many[address] > budgets[address]}
     assert over == {}
@@ -101,11 +119,11 @@ def test_pages_stay_within_their_budgets_however_much_there_is(
 
 
 def test_the_page_of_a_row_stays_within_its_budget(
-    furnished_a: Program, browser: Callable[..., Client]
+    involved_a: Program, browser: Callable[..., Client]
 ) -> None:
-    client = browser(furnished_a.tenant)
+    client = browser(involved_a.tenant)
     for model in tenant_site._registry:
-        with tenant_scope(furnished_a.tenant.id):
+        with tenant_scope(involved_a.tenant.id):
             key = model._default_manager.values_list("pk", flat=True).first()
         if key is not None:
             address = f"{model._meta.app_label}/{model._meta.model_name}/{key}/change/"

@@ -15,6 +15,7 @@ from konstruct import urls, urls_public
 from konstruct.audit.access_log import Actor
 from konstruct.audit.erasure_requests import request_erasure
 from konstruct.audit.models import AccessEvent, ActorKind, ErasureRequest
+from konstruct.orchestrator.models import ChannelIdentity, Escalation
 from memory.models import (
     ConversationEmbedding,
     MemoryEntry,
@@ -121,6 +122,14 @@ def own_addresses(program: Program) -> Iterator[str]:
             f"/admin/conversations/{key}/{query}" for query in ("", "?why=x", f"?why={key}")
         )
         yield f"/admin/memories/{key}/"
+    for model, ways in (
+        (Escalation, ("escalations/{}/", "escalations/{}/answer/", "escalations/{}/resolve/")),
+        (ChannelIdentity, ("identities/{}/link/", "identities/{}/unlink/")),
+    ):
+        with tenant_scope(program.tenant.id):
+            rows = list(model.objects.values_list("pk", flat=True))
+        yield from (f"/admin/{way.format(key)}" for way in ways for key in (*rows, *ODD_KEYS[2:3]))
+    yield f"/admin/conversations/{ODD_KEYS[2]}/escalate/"
     for key in (program.agent.pk, *ODD_KEYS[2:3]):
         yield f"/admin/agents/{key}/try/"
     for query in ("", "?with=x", f"?with={fact}"):
@@ -140,10 +149,10 @@ def own_addresses(program: Program) -> Iterator[str]:
 
 
 def test_every_page_of_a_tenants_site_opens(
-    furnished_a: Program, browser: Callable[..., Client]
+    involved_a: Program, browser: Callable[..., Client]
 ) -> None:
-    seen = open_everything(tenant_site, browser(furnished_a.tenant), furnished_a.tenant)
-    seen |= statuses(browser(furnished_a.tenant), own_addresses(furnished_a))
+    seen = open_everything(tenant_site, browser(involved_a.tenant), involved_a.tenant)
+    seen |= statuses(browser(involved_a.tenant), own_addresses(involved_a))
     assert {address: status for address, status in seen.items() if status >= 500} == {}
     assert set(seen.values()) <= {200, 302, 403, 404}
     assert seen["/admin/orchestrator/pendingreply/"] == 200

@@ -97,12 +97,12 @@ PAGES = {
 
 @pytest.mark.parametrize("role", ROLES)
 def test_a_role_opens_its_pages_and_no_others(
-    furnished_a: Program, person: Person, role: str
+    involved_a: Program, person: Person, role: str
 ) -> None:
     client = person(role)
-    with tenant_scope(furnished_a.tenant.id):
+    with tenant_scope(involved_a.tenant.id):
         named = {
-            "agent": furnished_a.agent.pk,
+            "agent": involved_a.agent.pk,
             "fact": MemoryEntry.objects.entries().get().pk,
             "escalation": Escalation.objects.get().pk,
             "identity": ChannelIdentity.objects.get().pk,
@@ -114,10 +114,10 @@ def test_a_role_opens_its_pages_and_no_others(
 
 @pytest.mark.parametrize("role", ROLES)
 def test_a_role_does_what_it_may_and_nothing_else(
-    furnished_a: Program, person: Person, role: str
+    involved_a: Program, person: Person, role: str
 ) -> None:
-    client, agent = person(role), furnished_a.agent.pk
-    with tenant_scope(furnished_a.tenant.id):
+    client, agent = person(role), involved_a.agent.pk
+    with tenant_scope(involved_a.tenant.id):
         fact = MemoryEntry.objects.entries().get().pk
         failed = Message.objects.get(content="Answer me!").pk
         escalation, identity = Escalation.objects.get().pk, ChannelIdentity.objects.get().pk
@@ -142,7 +142,7 @@ def test_a_role_does_what_it_may_and_nothing_else(
             "admin": done.keys(),
         }[role]
     )
-    standing = LongTermMemory().get(fact, furnished_a.tenant.id)
+    standing = LongTermMemory().get(fact, involved_a.tenant.id)
     assert (standing is None) == (role != "auditor")
 
 
@@ -178,6 +178,12 @@ def test_who_has_no_role_opens_nothing(
             "erase_person": "people/person/erase/",
             "memories": "memories/",
             "conversations": "conversations/",
+            "escalation": f"escalations/{NOBODY}/",
+            "answer_escalation": f"escalations/{NOBODY}/answer/",
+            "resolve_escalation": f"escalations/{NOBODY}/resolve/",
+            "escalate": f"conversations/{NOBODY}/escalate/",
+            "link_identity": f"identities/{NOBODY}/link/",
+            "unlink_identity": f"identities/{NOBODY}/unlink/",
             "slack_connect": "slack/connect/",
             "slack_finish": "slack/finish/",
         }[name]

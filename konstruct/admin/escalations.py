@@ -1,0 +1,260 @@
+"""Escalations: the threads in which a person answers; answering there, and handing them back."""
+
+from typing import Any
+from uuid import UUID
+
+from django import forms
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.core.validators import ProhibitNullCharactersValidator
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from unfold.decorators import display
+
+from konstruct.admin.access import AuditedReadOnlyAdmin, actor_of, note
+from konstruct.admin.choosing import whose
+from konstruct.admin.lists import AgentFilter, UserFilter, agent, agent_names, with_agent_name
+from konstruct.audit.models import Action
+from konstruct.orchestrator.escalations import (
+    OpenedBy,
+    Thread,
+    answer_as_person,
+    held_in,
+    open_escalation,
+    resolve,
+)
+from konstruct.orchestrator.models import Escalation
+from memory.models import Message
+from memory.threads import turns_around
+from tenants.exceptions import KonstructError
+from tenants.sites import tenant_site
+
+SEE = "orchestrator.view_escalation"
+CALL = "orchestrator.add_escalation"
+ANSWER = "orchestrator.change_escalation"
+LONGEST_ANSWER = 32_768
+
+
+class StateFilter(admin.SimpleListFilter):
+    """Open, or resolved."""
+
+    title = "state"
+    parameter_name = "state"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("open", "open"), ("resolved", "resolved")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        if self.value() == "open":
+            return queryset.open()  # type: ignore[attr-defined]  # escalations
+        if self.value() == "resolved":
+            return queryset.resolved()  # type: ignore[attr-defined]
+        return queryset
+
+
+@admin.register(Escalation, site=tenant_site)
+class EscalationAdmin(AuditedReadOnlyAdmin):
+    """Threads in which a person answers, or has answered."""
+
+    list_display = (
+        "opened_at", "state", "agent", "user_id", "channel", "reason", "opened_by", "resolved_by",
+        "thread_link",
+    )  # fmt: skip
+    list_filter = (StateFilter, AgentFilter, UserFilter, "opened_by")
+    search_fields = ("=user_id", "reason", "note")
+    ordering = ("-opened_at", "id")
+    fields = (
+        *("state", "agent", "user_id", "thread_id", "channel", "thread_link", "reason"),
+        *("opened_by", "opened_by_name", "opened_at", "resolved_at", "resolved_by", "note"),
+    )
+    readonly_fields = ("agent", "state", "thread_link")
+
+    agent = staticmethod(agent)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return with_agent_name(super().get_queryset(request))
+
+    @display(description="State", label={"open": "warning", "resolved": "success"})
+    def state(self, escalation: Escalation) -> str:
+        """Return the word for the row's state."""
+        return "open" if escalation.resolved_at is None else "resolved"
+
+    @display(description="Thread")
+    def thread_link(self, escalation: Escalation) -> SafeString:
+        """The way to the conversation, and to answering it."""
+        address = reverse("admin:escalation", args=[escalation.pk])
+        return format_html('<a class="k-link" href="{}">Read and answer</a>', address)
+
+
+class AnswerForm(forms.Form):
+    """What a person says to the user."""
+
+    content = forms.CharField(
+        label="Answer as a person",
+        max_length=LONGEST_ANSWER,
+        validators=[ProhibitNullCharactersValidator()],
+        widget=forms.Textarea(attrs={"class": "k-input"}),
+        help_text="The user reads it under your name, in the channel where they wrote. It answers "
+        "all that waits here.",
+    )
+
+
+class ResolutionForm(forms.Form):
+    """How an escalation ends."""
+
+    outcome = forms.ChoiceField(
+        label="What becomes of what still waits",
+        choices=[
+            ("person", "It was taken care of by a person: close it"),
+            ("agent", "Let the agent answer what waits"),
+        ],
+        widget=forms.Select(attrs={"class": "k-input"}),
+    )
+    note = forms.CharField(
+        label="What came of it",
+        required=False,
+        max_length=2000,
+        validators=[ProhibitNullCharactersValidator()],
+        widget=forms.Textarea(attrs={"class": "k-input"}),
+        help_text="For the record; the user does not see it.",
+    )
+
+
+class CallForm(forms.Form):
+    """Why a person should answer."""
+
+    reason = forms.CharField(
+        max_length=2000, validators=[ProhibitNullCharactersValidator()], required=False
+    )
+
+
+@tenant_site.page("escalations/<uuid:escalation_id>/", name="escalation", permission=SEE)
+def escalation(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
+    """The thread, what waits in it, and the ways to answer and to resolve."""
+    found = _found(escalation_id)
+    _note(request, Action.VIEW, found)
+    return _page(request, found, AnswerForm(), ResolutionForm())
+
+
+@tenant_site.page(
+    "escalations/<uuid:escalation_id>/answer/", name="answer_escalation", permission=ANSWER
+)
+def answer(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
+    """Say something as a person."""
+    found, form = _found(escalation_id), AnswerForm(_posted(request))
+    if not form.is_valid():
+        return _page(request, found, form, ResolutionForm())
+    _note(request, Action.ANSWER, found)
+    actor = actor_of(request)
+    try:
+        answer_as_person(found.pk, form.cleaned_data["content"], name=actor.name)
+    except KonstructError as error:
+        messages.warning(request, str(error))
+    else:
+        messages.success(request, "The answer is on its way to the user.")
+    return redirect(reverse("admin:escalation", args=[found.pk]))
+
+
+@tenant_site.page(
+    "escalations/<uuid:escalation_id>/resolve/", name="resolve_escalation", permission=ANSWER
+)
+def end(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
+    """Let the agent answer in the thread again."""
+    found, form = _found(escalation_id), ResolutionForm(_posted(request))
+    if not form.is_valid():
+        return _page(request, found, AnswerForm(), form)
+    _note(request, Action.RESOLVE, found, outcome=form.cleaned_data["outcome"])
+    try:
+        resolve(
+            found.pk,
+            by=request.user.get_username(),
+            let_agent_answer=form.cleaned_data["outcome"] == "agent",
+            note=form.cleaned_data["note"],
+        )
+    except KonstructError as error:
+        messages.warning(request, str(error))
+    else:
+        messages.success(request, "Resolved: the agent answers in this thread again.")
+    return redirect(reverse("admin:escalation", args=[found.pk]))
+
+
+@tenant_site.page("conversations/<uuid:message_id>/escalate/", name="escalate", permission=CALL)
+def escalate(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
+    """Let a person answer in the thread of a message from now on."""
+    form = CallForm(_posted(request))
+    said = Message.objects.filter(pk=message_id).defer("content").first()
+    if said is None:
+        raise Http404("This tenant has no such message.")
+    name = request.user.get_username()
+    reason = form.cleaned_data["reason"] if form.is_valid() else ""
+    try:
+        opened, _ = open_escalation(
+            Thread.of(said),
+            opened_by=OpenedBy.PERSON,
+            name=name,
+            reason=reason or f"{name} wants to answer.",
+        )
+    except KonstructError as error:
+        messages.warning(request, str(error))
+        return redirect(reverse("admin:conversation", args=[message_id]))
+    _note(request, Action.ESCALATE, opened)
+    return redirect(reverse("admin:escalation", args=[opened.pk]))
+
+
+def _page(
+    request: HttpRequest, found: Escalation, answering: AnswerForm, ending: ResolutionForm
+) -> HttpResponseBase:
+    thread = Thread.of(found)
+    waiting = {pending.pk for pending in held_in(thread)}
+    last = (
+        Message.objects.filter(**thread.named)
+        .defer("content")
+        .order_by("-created_at", "-number")
+        .first()
+    )
+    turns = [] if last is None else turns_around(last, earlier=50)
+    return tenant_site.render(
+        request,
+        "konstruct/escalation.html",
+        title="A person answers" if found.resolved_at is None else "A person answered",
+        escalation=found,
+        agent=agent_names().get(found.agent_id, str(found.agent_id)),
+        turns=[(turn, turn.pk in waiting) for turn in turns],
+        waiting=len(waiting),
+        last=last,
+        answering=answering,
+        ending=ending,
+        may_answer=found.resolved_at is None and request.user.has_perm(ANSWER),
+        may_read=request.user.has_perm("memory.view_message"),
+        query=whose(None, found.user_id),
+    )
+
+
+def _found(escalation_id: UUID) -> Escalation:
+    found = Escalation.objects.filter(pk=escalation_id).first()
+    if found is None:
+        raise Http404("This tenant has no such escalation.")
+    return found
+
+
+def _posted(request: HttpRequest) -> Any:
+    if request.method != "POST":
+        raise PermissionDenied
+    return request.POST
+
+
+def _note(request: HttpRequest, action: Action, found: Escalation, **detail: Any) -> None:
+    note(
+        request,
+        action,
+        "escalation" if action is not Action.ESCALATE else "conversation",
+        subject_id=found.pk,
+        agent_id=found.agent_id,
+        user_id=found.user_id,
+        thread=found.thread_id,
+        **detail,
+    )

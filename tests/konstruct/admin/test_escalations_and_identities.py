@@ -1,0 +1,105 @@
+"""A person answers, resolves, and takes a conversation over; identities are linked."""
+
+from collections.abc import Callable
+
+from django.test import Client
+
+from konstruct.audit.models import AccessEvent
+from konstruct.orchestrator import identities
+from konstruct.orchestrator.models import Agent, ChannelIdentity, Escalation, PendingReply
+from memory.models import Message
+from tenants.context import tenant_scope
+from tests.konstruct.conftest import Program
+
+Browser = Callable[..., Client]
+
+
+def test_a_person_answers_and_hands_back(
+    involved_a: Program, involved_b: Program, browser: Browser, say: Callable[..., Message]
+) -> None:
+    client = browser(involved_a.tenant)
+    with tenant_scope(involved_a.tenant.id):
+        escalation = Escalation.objects.get()
+    page = f"/admin/escalations/{escalation.pk}/"
+    shown = client.get(page).text
+    assert "1 message waits, for a person" in shown or "1 message waits for a person" in shown
+    assert "Is anybody there?" in shown
+    assert "says nothing" not in shown
+    assert "This field is required" in client.post(f"{page}answer/", {"content": " "}).text
+    assert "Null characters" in client.post(f"{page}answer/", {"content": "a\0"}).text
+    done = client.post(f"{page}answer/", {"content": "Here I am."}, follow=True)
+    assert "The answer is on its way" in done.text
+    with tenant_scope(involved_a.tenant.id):
+        turn = Message.objects.get(content="Here I am.")
+        assert turn.in_reply_to is not None
+        assert turn.in_reply_to.content == "Is anybody there?"
+        assert turn.name.startswith("u")
+    say(involved_a, "Great.", user_id="zoe", thread_id="help")
+    resolution = {"outcome": "person", "note": "Solved."}
+    assert "Resolved" in client.post(f"{page}resolve/", resolution, follow=True).text
+    again = client.post(f"{page}resolve/", resolution, follow=True).text
+    assert "This escalation was resolved by" in again
+    with tenant_scope(involved_a.tenant.id):
+        closed = PendingReply.objects.get(message__content="Great.")
+        assert closed.last_error.startswith("Taken care of by a person: u")
+        done_by = list(
+            AccessEvent.objects.filter(action__in=["answer", "resolve"]).values_list(
+                "action", "user_id"
+            )
+        )
+    assert done_by == [("answer", "zoe"), ("resolve", "zoe"), ("resolve", "zoe")]
+    assert browser(involved_b.tenant).get(page).status_code == 404
+
+
+def test_somebody_takes_a_conversation_over(involved_a: Program, browser: Browser) -> None:
+    client = browser(involved_a.tenant)
+    with tenant_scope(involved_a.tenant.id):
+        waiting = Message.objects.get(user_id="bob")
+    conversation = f"/admin/conversations/{waiting.pk}/"
+    assert "Let a person answer" in client.get(conversation).text
+    opened = client.post(f"{conversation}escalate/", follow=True)
+    assert "wants to answer" in opened.text
+    shown = client.get(conversation).text
+    assert "held for a person" in shown
+    assert "A person answers here" in shown
+    assert "1 held" in client.get("/admin/conversations/").text
+    assert "held" in client.get("/admin/orchestrator/pendingreply/?state=held").text
+    assert client.get(f"{conversation}escalate/").status_code == 403
+
+
+def test_an_identity_is_linked_and_unlinked_on_its_page(
+    involved_a: Program, involved_b: Program, browser: Browser
+) -> None:
+    client = browser(involved_a.tenant)
+    with tenant_scope(involved_a.tenant.id):
+        identity = ChannelIdentity.objects.get()
+    page = f"/admin/identities/{identity.pk}/link/"
+    person = client.get("/admin/people/person/?user=maria").text
+    assert page in person
+    assert "becomes" in person
+    assert "speaks as &#x27;maria&#x27; already" in client.post(page, {"user_id": "maria"}).text
+    assert "control characters" in client.post(page, {"user_id": "a\nb"}).text
+    client.post(f"/admin/identities/{identity.pk}/unlink/")
+    with tenant_scope(involved_a.tenant.id):
+        assert identities.user_of("slack", "T1", "U1") == "U1"
+    assert client.post(page, {"user_id": "bob"}, follow=True).status_code == 200
+    with tenant_scope(involved_a.tenant.id):
+        assert identities.user_of("slack", "T1", "U1") == "bob"
+        assert AccessEvent.objects.filter(action="link").count() == 2
+    assert browser(involved_b.tenant).post(page, {"user_id": "bob"}).status_code == 404
+    with tenant_scope(involved_b.tenant.id):
+        assert identities.user_of("slack", "T1", "U1") == "maria"
+
+
+def test_tools_and_rules_of_an_agent_are_edited(involved_a: Program, browser: Browser) -> None:
+    client = browser(involved_a.tenant)
+    page = f"/admin/orchestrator/agent/{involved_a.agent.pk}/change/"
+    form = {
+        "name": "ada", "model_tier": "fast", "recall_mode": "hybrid", "recall_weights": "{}",
+        "is_active": "on", "escalate_on": "refund\r\n\r\nlegal action", "tools": [],
+    }  # fmt: skip
+    assert "not one of the available choices" in client.post(page, {**form, "tools": ["rm"]}).text
+    client.post(page, {**form, "tools": ["remember_fact"]})
+    with tenant_scope(involved_a.tenant.id):
+        agent = Agent.objects.get(pk=involved_a.agent.pk)
+    assert (agent.tools, agent.escalate_on) == (["remember_fact"], ["refund", "legal action"])
