@@ -73,8 +73,9 @@ class MessagesView(ApiView):
         body = SendSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         fields = body.validated_data
+        agent = self.caller.agent(fields["agent"], active=True)
         incoming = Incoming(
-            agent_id=self.caller.agent(fields["agent"], active=True).id,
+            agent_id=agent.id,
             user_id=self.caller.user(fields["user_id"]),
             thread_id=fields.get("thread_id", fields["user_id"]),
             channel=CHANNEL,
@@ -82,14 +83,15 @@ class MessagesView(ApiView):
             name=fields.get("name", ""),
             idempotency_key=idempotency_key(request),
         )
-        accepted, _ = accept(incoming, tenant_id=required_tenant_id())
-        message = _message_when_settled(accepted.id, wait, self.caller)
+        message, created = accept(incoming, tenant_id=required_tenant_id())
+        if wait or not created:
+            message = _message_when_settled(message.id, wait, self.caller)
         settled = progress_of(message).status is not Status.QUEUED
-        document = _documents([message], request)[0]
+        url = reverse("message", args=[message.id], request=request)
         return Response(
-            document,
+            _document(message, agent.name, url),
             status=200 if wait and settled else 202,
-            headers={"Location": document["url"]},
+            headers={"Location": url},
         )
 
     @extend_schema(
@@ -165,22 +167,25 @@ def _message(message_id: UUID, caller: Caller) -> Message:
 def _documents(messages: list[Message], request: Request) -> list[dict[str, Any]]:
     """Return the JSON of messages; one query for the names of all their agents."""
     names = agent_names(message.agent_id for message in messages)
-    shown = [_shown(message, names, request) for message in messages]
-    return [dict(document) for document in MessageSerializer(shown, many=True).data]
+    address = reverse("messages", request=request)
+    return [
+        _document(message, names.get(message.agent_id, ""), f"{address}{message.id}/")
+        for message in messages
+    ]
 
 
-def _shown(message: Message, agent_names: dict[UUID, str], request: Request) -> dict[str, Any]:
+def _document(message: Message, agent_name: str, url: str) -> dict[str, Any]:
+    """What MessageSerializer describes, as the renderer writes it.
+
+    The serializer itself would take a fifth of the time of a page of messages.
+    """
     progress = progress_of(message)
-    failure = {
-        "detail": progress.last_error,
-        "attempts": progress.attempts,
-        "next_attempt_at": progress.next_attempt_at,
-    }
+    reply = progress.reply
     return {
         "id": message.id,
         "status": progress.status.value,
-        "url": reverse("message", args=[message.id], request=request),
-        "agent": agent_names.get(message.agent_id, ""),
+        "url": url,
+        "agent": agent_name,
         "agent_id": message.agent_id,
         "user_id": message.user_id,
         "thread_id": message.thread_id,
@@ -188,6 +193,13 @@ def _shown(message: Message, agent_names: dict[UUID, str], request: Request) -> 
         "name": message.name,
         "content": message.content,
         "created_at": message.created_at,
-        "reply": progress.reply,
-        "error": failure if progress.attempts else None,
+        "reply": reply
+        and {"id": reply.id, "content": reply.content, "created_at": reply.created_at},
+        "error": {
+            "detail": progress.last_error,
+            "attempts": progress.attempts,
+            "next_attempt_at": progress.next_attempt_at,
+        }
+        if progress.attempts
+        else None,
     }

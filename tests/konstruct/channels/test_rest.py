@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from konstruct.channels.rest_serializers import MessageSerializer
 from konstruct.orchestrator import outbox
 from konstruct.orchestrator.exceptions import LLMRefused, LLMUnavailable
 from konstruct.orchestrator.models import PendingReply
@@ -396,3 +397,16 @@ def test_other_methods_are_refused(program_a: Program) -> None:
     response = program_a.request("DELETE", MESSAGES)
     assert (response.status_code, response.headers["Allow"]) == (405, "GET, POST, HEAD, OPTIONS")
     assert response.json()["type"] == "urn:konstruct:problem:method-not-allowed"
+
+
+def test_messages_are_written_as_they_are_described(program_a: Program) -> None:
+    answered, failed = (program_a.send(text).json() for text in ("Hello", "Hello again"))
+    answer(program_a, answered["id"])
+    with tenant_scope(program_a.tenant.id):
+        PendingReply.objects.filter(pk=answered["id"]).delete()
+        outbox.give_back(uuid.UUID(failed["id"]), LLMRefused("no"))
+    listed = program_a.get(MESSAGES).json()["results"]
+    assert [document["status"] for document in listed] == ["failed", "answered"]
+    assert listed == [dict(MessageSerializer(document).data) for document in listed]
+    assert all(program_a.get(f"{MESSAGES}{each['id']}/").json() == each for each in listed)
+    assert list(listed[0]) == list(MessageSerializer().fields)
