@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Mapping
 from datetime import timedelta
+from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
@@ -23,18 +24,47 @@ Hear = Callable[[UUID, Mapping[str, Any]], None]
 GRACE = timedelta(seconds=5)
 LONGEST_BACKOFF_SECONDS = 300.0
 # One statement, with no transaction around it: a channel waits for it, and so do fifty at once.
+# Returned, of a row that is new: whether another that came a moment ago is still to be taken in.
 _PUT = """
 INSERT INTO channels_arrival (channel, workspace, key, heard, ring_at)
-VALUES (%s, %s, %s, %s, now() + %s) ON CONFLICT (key) DO NOTHING
+VALUES (%(channel)s, %(workspace)s, %(key)s, %(heard)s, now() + %(grace)s)
+ON CONFLICT (key) DO NOTHING
+RETURNING EXISTS (
+    SELECT FROM channels_arrival AS earlier
+    WHERE earlier.channel = %(channel)s AND earlier.workspace = %(workspace)s
+      AND earlier.failed_at IS NULL AND earlier.attempts = 0
+      AND earlier.created_at > now() - interval '1 second'
+)
 """
 
 
-def put(*, channel: str, workspace: str, key: str, heard: Mapping[str, Any]) -> bool:
-    """Write down what has arrived. Tells whether it is new; ring for a worker then."""
-    values: list[Any] = [channel, workspace, key, Jsonb(heard), GRACE]
+class Put(StrEnum):
+    """What became of what has arrived."""
+
+    STANDS = "stands"  # already
+    RING = "ring"  # it is new, and a worker is to be rung for
+    RUNG = "rung"  # it is new, and who was rung for another a moment ago takes it in too
+
+
+def put(*, channel: str, workspace: str, key: str, heard: Mapping[str, Any]) -> Put:
+    """Write down what has arrived; once, by its key.
+
+    To enqueue a task takes as long as to write a row. A worker takes in all that stands, so that of
+    fifty at once one rings; should it have looked for the last time just before, the sweeper does.
+    """
+    values = {
+        "channel": channel,
+        "workspace": workspace,
+        "key": key,
+        "heard": Jsonb(heard),
+        "grace": GRACE,
+    }
     with connection.cursor() as cursor:
-        cursor.execute(_PUT, values)
-        return cursor.rowcount == 1
+        cursor.execute(_PUT, values)  # type: ignore[arg-type]  # psycopg takes what Django's stubs do not know
+        row = cursor.fetchone()
+    if row is None:
+        return Put.STANDS
+    return Put.RUNG if row[0] else Put.RING
 
 
 def take_in(*, tenant_id: UUID, channel: str, workspace: str, hear: Hear) -> None:

@@ -14,6 +14,7 @@ from django_redis.exceptions import ConnectionInterrupted
 from redis.exceptions import RedisError
 
 from konstruct.channels import arrivals
+from konstruct.channels.arrivals import Put
 from konstruct.channels.models import SlackInstallation
 from konstruct.channels.slack_events import Envelope, Kind, understand
 from konstruct.channels.slack_installations import CHANNEL, end
@@ -86,12 +87,12 @@ def _receive(tenant_id: UUID, envelope: Envelope) -> Outcome:
     )
     if not limit.allowed:
         return Outcome(Fate.LIMITED, limit.retry_after)
-    is_new = arrivals.put(
+    put = arrivals.put(
         channel=CHANNEL, workspace=heard.workspace, key=heard.key, heard=asdict(heard)
     )
-    if is_new:
+    if put is Put.RING:
         ring(take_in, str(tenant_id), CHANNEL, heard.workspace)
-    return Outcome(Fate.ACCEPTED if is_new else Fate.SEEN)
+    return Outcome(Fate.SEEN if put is Put.STANDS else Fate.ACCEPTED)
 
 
 def _bot_of(workspace: str) -> str:

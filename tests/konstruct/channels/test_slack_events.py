@@ -10,7 +10,7 @@ import pytest
 from django.db import OperationalError
 from django_redis import get_redis_connection
 
-from konstruct.channels import arrivals, slack_hearing, tasks
+from konstruct.channels import arrivals, slack_hearing, slack_inbox, tasks
 from konstruct.channels.models import Arrival, Delivery, SlackInstallation
 from konstruct.channels.tasks import take_in
 from memory.models import Message
@@ -347,3 +347,21 @@ def test_the_sweeper_rings_for_what_has_arrived_and_was_not_heard(
     assert tasks.sweep_arrivals() == 1
     assert rung == [(str(connected.tenant.id), "slack", "T1")]
     assert tasks.sweep_arrivals() == 0
+
+
+def test_of_many_that_arrive_at_once_one_rings(
+    connected: Program, post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rung: list[Any] = []
+    monkeypatch.setattr(slack_inbox, "ring", lambda task, *call: rung.append(call[1:]))
+    for number in range(3):
+        post(mention("T1", f"Number {number}"))
+    assert rung == [("slack", "T1")]
+    assert len(messages(connected)) == 3
+    post(mention("T1", "Later"))
+    assert len(rung) == 2
+    # One that failed, or that nobody has taken in for long, is nothing to rely on.
+    with tenant_scope(connected.tenant.id):
+        Arrival.objects.update(attempts=1)
+    post(mention("T1", "Later still"))
+    assert len(rung) == 3
