@@ -19,6 +19,11 @@ from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from konstruct import demo_conversations
 from konstruct.api.access import issue_key
+from konstruct.channels import deliveries, outlet
+from konstruct.channels.exceptions import ChannelRefused
+from konstruct.channels.models import Delivery
+from konstruct.channels.slack_installations import connect
+from konstruct.channels.slack_oauth import SCOPES
 from konstruct.orchestrator import outbox, pipeline
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.exceptions import LLMRefused
@@ -166,12 +171,19 @@ def aurora(transactional_db: None) -> Aurora:
         memory = Message.objects.get(content__contains="allergic to shellfish", role="user")
         fact = _know(tenant, agent, "Sam is allergic to shellfish.")
         _know(tenant, agent, "Sam has an allergy to shellfish.")
+        _connect_slack(tenant, agent)
     LongTermMemory().update(fact, tenant.id, content="Sam is allergic to shellfish and to nuts.")
     return Aurora(tenant, agent, failed, reply, memory, fact)
 
 
 def _say(
-    tenant: Tenant, agent: Agent, text: str, *, answered: bool = True, user: str = USER
+    tenant: Tenant,
+    agent: Agent,
+    text: str,
+    *,
+    answered: bool = True,
+    user: str = USER,
+    channel: str = "rest",
 ) -> Message:
     """Send a message as a program does, and have it answered at once."""
     message, _ = accept(
@@ -179,7 +191,7 @@ def _say(
             agent_id=agent.id,
             user_id=user,
             thread_id="desk",
-            channel="rest",
+            channel=channel,
             content=text,
             name=user.title(),
         ),
@@ -188,6 +200,25 @@ def _say(
     if answered:
         pipeline.handle(tenant_id=tenant.id, message_id=message.id)
     return message
+
+
+def _connect_slack(tenant: Tenant, agent: Agent) -> None:
+    """Connect a workspace, in which a reply could not be delivered."""
+    connect(
+        tenant_id=tenant.id,
+        agent_id=agent.id,
+        workspace="T024BE7LD",
+        name="Aurora Travel",
+        bot_user_id="U0BOT",
+        token="xoxb-of-nobody",
+        scopes=SCOPES,
+        by="admin",
+    )
+    said = _say(tenant, agent, "Is the ferry running today?", channel="slack", user="U024BE7LH")
+    address = {"workspace": "T024BE7LD", "channel": "C1", "thread_ts": "1.1", "ts": "1.1"}
+    outlet.put(said, channel="slack", address=address)
+    refusal = ChannelRefused("Slack refused chat.postMessage: is_archived.")
+    deliveries.give_back(Delivery.objects.get(), refusal)
 
 
 def _know(tenant: Tenant, agent: Agent, content: str) -> Any:

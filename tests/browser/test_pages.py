@@ -6,6 +6,7 @@
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -39,6 +40,9 @@ def pages_of(aurora: Aurora) -> dict[str, str]:
         "person": f"/admin/people/person/?user={USER}",
         "erase-person": f"/admin/people/person/erase/?user={USER}",
         "replies": "/admin/orchestrator/pendingreply/",
+        "deliveries": "/admin/channels/delivery/",
+        "slack": "/admin/channels/slackinstallation/",
+        "connect-slack": "/admin/slack/connect/",
         "access-log": "/admin/audit/accessevent/",
         "messages": "/admin/memory/message/",
         "api-keys": "/admin/api/apikey/",
@@ -80,8 +84,10 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_every_page_is_whole_and_open_to_all(
-    aurora: Aurora, visit: Callable[..., Visitor], folder: Path
+    aurora: Aurora, visit: Callable[..., Visitor], folder: Path, settings: Any
 ) -> None:
+    settings.SLACK_CLIENT_ID = settings.SLACK_CLIENT_SECRET = "of nobody"
+    settings.SLACK_SIGNING_SECRET = "of nobody"
     User.objects.create_superuser("olga", password=PASSWORD)
     operators = {
         "tenants": "/admin/tenants/tenant/",

@@ -66,6 +66,12 @@ def _by_key(attacker: Party, victim: Party) -> Iterator[Attempt]:
     yield neutral.change(
         "DELETE", f"{API}/facts/{victim.fact_id}/", victim, "delete the victim's fact", None
     )
+    yield neutral.change(
+        "POST", "/channels/slack/events/", victim, "speak in the victim's Slack in Slack's name",
+        {"type": "event_callback", "event_id": "Ev1", "team_id": victim.workspace, "event": {
+            "type": "app_mention", "user": USER, "channel": "C1", "ts": "1.1", "text": "x",
+        }},
+    )  # fmt: skip
     forged = attacker.key.replace(attacker.tenant.id.hex, victim.tenant.id.hex)
     yield _Browser(attacker, public_host(), key=forged).get(
         f"{API}/facts/", victim, "a key with the victim's tenant put in"

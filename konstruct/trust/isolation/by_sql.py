@@ -38,6 +38,7 @@ def attack(attacker: Party, victim: Party) -> Iterator[Attempt]:
     with tenant_scope(attacker.tenant.id):
         yield from _by_models(attacker, victim)
         yield from _by_named_schema(attacker, victim)
+        yield from _by_claims(attacker, victim)
         yield from _by_settings(attacker, victim)
         yield from _by_powers(victim)
         yield from _on_own_records()
@@ -88,6 +89,27 @@ def _by_named_schema(attacker: Party, victim: Party) -> Iterator[Attempt]:
     yield _reads(
         "join our messages with the victim's",
         f"SELECT count(*) FROM memory_message JOIN {schema}.memory_message AS other USING (role)",
+    )
+
+
+def _by_claims(attacker: Party, victim: Party) -> Iterator[Attempt]:
+    """The one public table that tenants write to: whose a channel's workspace is."""
+    table, theirs = "tenants_workspaceclaim", f"tenant_id = '{victim.tenant.id}'"
+    yield _reads("SELECT the victim's claims", f"SELECT count(*) FROM {table} WHERE {theirs}")
+    yield _writes("DELETE the victim's claims", f"DELETE FROM {table} WHERE {theirs}")
+    yield _writes(
+        "UPDATE a claim of ours to the victim's",
+        f"UPDATE {table} SET tenant_id = '{victim.tenant.id}'",
+    )
+    yield _writes(
+        "INSERT a claim in the victim's name",
+        f"INSERT INTO {table} (channel, workspace, tenant_id)"
+        f" VALUES ('slack', 'TFORGED', '{victim.tenant.id}')",
+    )
+    yield _writes(
+        "INSERT a claim of the victim's workspace",
+        f"INSERT INTO {table} (channel, workspace, tenant_id)"
+        f" VALUES ('slack', '{victim.workspace}', '{attacker.tenant.id}')",
     )
 
 
@@ -143,6 +165,7 @@ def _without_a_tenant(victim: Party) -> Iterator[Attempt]:
             "SELECT without any tenant",
             f"SELECT count(*) FROM {victim.tenant.schema_name}.memory_message",
         )
+        yield _writes("DELETE claims without any tenant", "DELETE FROM tenants_workspaceclaim")
         done, outcome = _try("SELECT count(*) FROM memory_message")
         yield Attempt(Wall.SCHEMA, "SQL", "SELECT in no schema", done, str(outcome))
 

@@ -21,6 +21,7 @@ from memory.short_term import append_turns
 from memory.transcript import record_message
 from memory.turns import Turn
 from tenants import provisioning
+from tenants.claims import claim_workspace
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tenants.redis_keys import idempotency_key
@@ -42,6 +43,7 @@ class Party:
     key: str
     message_id: UUID
     fact_id: UUID
+    workspace: str
 
     @property
     def host(self) -> str:
@@ -87,8 +89,9 @@ def furnish(tenant: Tenant) -> Party:
     _save_session(tenant.id, secret)
     with tenant_scope(tenant.id):
         get_user_model().objects.create_superuser("eva", password=password)
+        claim_workspace("slack", workspace := f"T{secrets.token_hex(6).upper()}")
     get_redis_connection("default").set(idempotency_key(tenant.id, asked.id), secret)
-    return Party(tenant, secret, password, agent.id, str(key), asked.id, fact_id)
+    return Party(tenant, secret, password, agent.id, str(key), asked.id, fact_id, workspace)
 
 
 def public_host() -> str:
