@@ -15,6 +15,7 @@ from konstruct.admin.choosing import as_number, as_user_id, as_uuid, whose
 from konstruct.admin.lists import agent_names
 from konstruct.admin.reasons import why_of
 from konstruct.audit.models import Action
+from konstruct.channels.models import Delivery
 from konstruct.orchestrator.escalations import Thread
 from konstruct.orchestrator.exceptions import NothingToRetry
 from konstruct.orchestrator.intake import retry_reply
@@ -48,6 +49,7 @@ class Turn:
     message: Any
     status: str
     pending: PendingReply | None
+    delivery: Delivery | None
     is_chosen: bool
 
     @property
@@ -98,6 +100,7 @@ def conversation(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     )
     shown = turns_around(anchor)
     pending = PendingReply.objects.in_bulk([turn.pk for turn in shown])
+    deliveries = Delivery.objects.in_bulk([turn.pk for turn in shown])
     chosen = as_uuid(request.GET.get("why")) or _latest_with_trace(shown)
     earlier, later = turns_beside(shown[0], shown[-1])
     return tenant_site.render(
@@ -106,7 +109,10 @@ def conversation(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
         title="Conversation",
         anchor=anchor,
         agent=agent_names().get(anchor.agent_id, str(anchor.agent_id)),
-        turns=[_turn(message, pending.get(message.pk), chosen) for message in shown],
+        turns=[
+            _turn(message, pending.get(message.pk), deliveries.get(message.pk), chosen)
+            for message in shown
+        ],
         earlier=earlier,
         later=later,
         why=_why(request, chosen, anchor),
@@ -171,8 +177,10 @@ def _rows(threads: list[Listed], names: dict[UUID, str]) -> list[Row]:
     ]
 
 
-def _turn(message: Any, pending: PendingReply | None, chosen: UUID | None) -> Turn:
-    return Turn(message, _status(message, pending), pending, message.pk == chosen)
+def _turn(
+    message: Any, pending: PendingReply | None, delivery: Delivery | None, chosen: UUID | None
+) -> Turn:
+    return Turn(message, _status(message, pending), pending, delivery, message.pk == chosen)
 
 
 def _status(message: Any, pending: PendingReply | None) -> str:

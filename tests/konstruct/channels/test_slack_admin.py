@@ -200,10 +200,14 @@ def test_what_is_undelivered_is_seen_and_tried_again(
     slack.workspaces["T1"].archived.clear()
     with tenant_scope(connected.tenant.id):
         (key,) = Delivery.objects.values_list("pk", flat=True)
+    conversation = f"/admin/conversations/{key}/"
+    assert "It could not be shown in slack." in admin.get(conversation).text
     form = {"action": "retry", "_selected_action": [str(key)]}
     assert "1 tried again" in admin.post(DELIVERIES, form, follow=True).text
+    assert "not shown in slack yet" in admin.get(conversation).text
     show_all(connected)
     assert slack.posts("T1") == ["Noted."]
+    assert ">shown in slack<" in admin.get(conversation).text
     assert "was not given up" in admin.post(DELIVERIES, form, follow=True).text
     counts = {
         state: admin.get(DELIVERIES, {"state": state}).context["cl"].result_count
