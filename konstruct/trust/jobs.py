@@ -3,11 +3,13 @@
 import time
 from collections.abc import Callable
 
+from konstruct.trust import moving
 from konstruct.trust.erasure import carry_out_requested
 from konstruct.trust.erasure.retention import apply_all
 
 # Each looks into every tenant's schema.
 ERASE_EVERY_SECONDS = 10.0
+MOVE_EVERY_SECONDS = 10.0
 RETAIN_EVERY_SECONDS = 3600.0
 
 
@@ -26,4 +28,5 @@ def at_most_every(seconds: float, job: Callable[[], int]) -> Callable[[], int]:
 
 
 erase = at_most_every(ERASE_EVERY_SECONDS, carry_out_requested)
+move = at_most_every(MOVE_EVERY_SECONDS, moving.carry_out_requested)
 retain = at_most_every(RETAIN_EVERY_SECONDS, apply_all)

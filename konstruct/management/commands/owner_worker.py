@@ -18,7 +18,13 @@ logger = logging.getLogger(__name__)
 # How soon what an operator asks for in the admin is begun.
 PAUSE_SECONDS = 2.0
 # Each does what waits for it, and returns how much that was.
-JOBS: Final[tuple[Callable[[], int], ...]] = (provision_registered, jobs.erase, jobs.retain)
+JOBS: Final[tuple[Callable[[], int], ...]] = (
+    provision_registered,
+    # Before erasures, which must find all that is a person's under one id.
+    jobs.move,
+    jobs.erase,
+    jobs.retain,
+)
 
 
 class Command(KonstructCommand):
@@ -26,7 +32,8 @@ class Command(KonstructCommand):
 
     help = (
         "Sets up the tenants that operators register in the admin, carries out erasures that were"
-        " asked for, and removes what is past its retention, until it is ended."
+        " asked for, moves what was said by identities that were linked, and removes what is past"
+        " its retention, until it is ended."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

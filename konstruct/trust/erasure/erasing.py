@@ -19,8 +19,9 @@ from django.db.models.functions import Now
 from konstruct.audit.models import ErasureRequest
 from konstruct.orchestrator.locks import wait_for_thread, window_lock
 from konstruct.orchestrator.messages import KonstructMessage
-from konstruct.orchestrator.models import PendingReply
+from konstruct.orchestrator.models import MoveOfPast, PendingReply
 from konstruct.orchestrator.outbox import reason_of
+from konstruct.trust import moving
 from konstruct.trust.erasure import cache
 from konstruct.trust.erasure.person import Person
 from konstruct.trust.erasure.residue import residue_of
@@ -78,6 +79,7 @@ def carry_out(request: ErasureRequest) -> ErasureRequest:
         if request.done_at is not None:
             return request
         refuse_unknown_tables()
+        _finish_moves(request)
         for _ in range(ROUNDS):
             _let_workers_finish(request)
             person = _remove_rows(request)
@@ -115,6 +117,12 @@ def _ask(sql: str, key: str) -> bool:
     with connection.cursor() as cursor:
         cursor.execute(sql, [key])
         return bool(cursor.fetchone()[0])
+
+
+def _finish_moves(request: ErasureRequest) -> None:
+    """Move to the person what they said under an id that was linked just now."""
+    for move in MoveOfPast.objects.open().filter(user_id=request.user_id):
+        moving.carry_out(move)
 
 
 def _let_workers_finish(request: ErasureRequest) -> None:
