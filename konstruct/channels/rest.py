@@ -200,6 +200,6 @@ def _document(message: Message, agent_name: str, url: str) -> dict[str, Any]:
             "attempts": progress.attempts,
             "next_attempt_at": progress.next_attempt_at,
         }
-        if progress.attempts
+        if progress.attempts or progress.status is Status.FAILED
         else None,
     }

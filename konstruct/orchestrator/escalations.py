@@ -136,6 +136,19 @@ def open_escalation(
     return escalation, is_new
 
 
+def hold_if_open(message: KonstructMessage) -> bool:
+    """Hold the message for whoever answers in its thread; False if nobody does (any more).
+
+    Under the lock that `resolve` takes: what is held here is found there.
+    """
+    with transaction.atomic():
+        rows = Escalation.objects.select_for_update().open().filter(**Thread.of(message).named)
+        if rows.first() is None:
+            return False
+        holds.hold(message, HeldFor.PERSON)
+    return True
+
+
 def resolve(escalation_id: UUID, *, by: str, let_agent_answer: bool, note: str = "") -> Escalation:
     """End the escalation, and let the agent answer in the thread again.
 

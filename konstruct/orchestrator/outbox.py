@@ -116,7 +116,7 @@ def release(message_id: UUID) -> None:
 def close(message_id: UUID, reason: str) -> None:
     """Give a message up that needs no reply of its own any more, for a reason that stays."""
     PendingReply.objects.filter(pk=message_id).update(
-        held_for=HeldFor.NOBODY, failed_at=Now(), last_error=reason
+        held_for=HeldFor.NOBODY, failed_at=Now(), attempts=0, last_error=reason
     )
 
 

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from django.db import transaction
 
-from konstruct.orchestrator import escalations, holds, outbox, outlets, tool_calls, waiting
+from konstruct.orchestrator import escalations, outbox, outlets, tool_calls, waiting
 from konstruct.orchestrator.asking_for_people import yes_or_no
 from konstruct.orchestrator.bell import ring
 from konstruct.orchestrator.builder import build_system_prompt
@@ -19,7 +19,7 @@ from konstruct.orchestrator.escalations import OpenedBy, Thread
 from konstruct.orchestrator.exceptions import AgentNotFound, AlreadyDecided, MessageNotFound
 from konstruct.orchestrator.locks import thread_lock, window_lock
 from konstruct.orchestrator.messages import KonstructMessage, konstruct_message
-from konstruct.orchestrator.models import Agent, HeldFor
+from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.policy import recall_policy
 from konstruct.orchestrator.runner import run_agent
 from konstruct.orchestrator.tool_rounds import ask_with_tools
@@ -82,11 +82,11 @@ def answer(message_id: UUID) -> None:
 def respond(message: KonstructMessage) -> Draft | None:
     """Return what the agent says; None if the message is held, for a person or for consent."""
     thread = Thread.of(message)
-    if escalations.is_open(thread) and not escalations.asked_by(message):
-        _hold_for_a_person(message)
+    asked_for_it = escalations.asked_by(message)
+    if not asked_for_it and escalations.is_open(thread) and escalations.hold_if_open(message):
         return None
     agent = load_agent(message)
-    if escalations.asked_by(message):
+    if asked_for_it:
         return Draft(agent.name, escalations.NOTICE)
     if (why := escalations.reason_to_escalate(message, agent)) is not None:
         opened_by, reason = why
@@ -133,8 +133,8 @@ def conclude(message: KonstructMessage, said: Draft | Message) -> None:
     if load_message(message.id).user_id != message.user_id:
         return  # it was moved to another user meanwhile, and is answered anew as theirs
     is_agents = isinstance(said, Draft) and said.prompt is not None
-    if is_agents and escalations.is_open(Thread.of(message)):
-        _hold_for_a_person(message)
+    is_escalated = is_agents and escalations.is_open(Thread.of(message))
+    if is_escalated and escalations.hold_if_open(message):
         return
     reply = said if isinstance(said, Message) else record_reply(message, said)
     append_to_window(message, reply)
@@ -156,11 +156,6 @@ def give_back(message: KonstructMessage, error: Exception) -> None:
             # Its reply says that a person will answer, for which nothing need be asked.
             outbox.retry(message.id)
         outlets.changed(message)
-
-
-def _hold_for_a_person(message: KonstructMessage) -> None:
-    with transaction.atomic():
-        holds.hold(message, HeldFor.PERSON)
 
 
 def draft_reply(message: KonstructMessage) -> Draft:

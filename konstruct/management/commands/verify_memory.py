@@ -18,9 +18,9 @@ class Command(KonstructCommand):
     """Compares the ledger of each tenant; may run while they are served."""
 
     help = (
-        "Verifies that accepted = answered + given up + waiting, that every message is embedded or"
-        " waits for it, that the index of words is what a recount gives, and that windows are the"
-        " tail of their transcript. Exit status 1 if something does not add up."
+        "Verifies that accepted = answered + given up + held + waiting, that every message is"
+        " embedded or waits for it, that the index of words is what a recount gives, and that"
+        " windows are the tail of their transcript. Exit status 1 if something does not add up."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -53,7 +53,7 @@ class Command(KonstructCommand):
         counts = ledger.counts
         self.stdout.write(
             f"{ledger.tenant}: {counts['accepted']} accepted = {counts['answered']} answered +"
-            f" {counts['failed']} given up + {counts['waiting']} waiting;"
+            f" {counts['failed']} given up + {counts['held']} held + {counts['waiting']} waiting;"
             f" {counts['to be embedded']} messages = {counts['embedded']} embedded +"
             f" {counts['pending']} pending; {counts['windows']} windows, {counts['facts']} facts"
         )

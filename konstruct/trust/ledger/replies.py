@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
-from django.db import connection
-from django.db.models import Q
+from django.db import connection, transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from konstruct.orchestrator import outbox
-from konstruct.orchestrator.models import PendingReply
+from konstruct.orchestrator import holds, outbox
+from konstruct.orchestrator.messages import konstruct_message
+from konstruct.orchestrator.models import Escalation, HeldFor, PendingReply, ToolCall
 from konstruct.trust.ledger.records import Finding
 from memory.conf import IMPORT_CHANNEL
 from memory.models import Message, Role
@@ -14,6 +15,7 @@ from memory.models import Message, Role
 LOST = "accepted message with neither reply nor place in the outbox"
 ANSWERED_AND_FAILED = "answered message that is kept as given up"
 NO_REASON = "given up without a reason"
+HELD_FOR_NOBODY = "held message of which nobody is asked anything"
 STRANGE_REPLY = "reply in another conversation than its message"
 
 _COUNTS = """
@@ -54,6 +56,8 @@ def check() -> Iterator[Finding]:
             yield Finding(ANSWERED_AND_FAILED, str(pending.pk))
         elif not pending.last_error:
             yield Finding(NO_REASON, str(pending.pk))
+    for pk in _held_for_nobody().values_list("pk", flat=True):
+        yield Finding(HELD_FOR_NOBODY, str(pk))
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT reply.id FROM memory_message AS reply"
@@ -63,6 +67,23 @@ def check() -> Iterator[Finding]:
         )
         for (pk,) in cursor.fetchall():
             yield Finding(STRANGE_REPLY, str(pk))
+
+
+def _held_for_nobody() -> QuerySet[PendingReply]:
+    """Messages that wait for a person where none answers, or for consent that nobody is asked."""
+    same = {name: OuterRef(f"message__{name}") for name in ("agent_id", "user_id", "thread_id")}
+    answers = Exists(Escalation.objects.open().filter(**same))
+    asked = Exists(ToolCall.objects.waiting().filter(message=OuterRef("message")))
+    return PendingReply.objects.filter(
+        Q(held_for=HeldFor.PERSON) & ~answers | Q(held_for=HeldFor.CONSENT) & ~asked
+    )
+
+
+def let_go(findings: Sequence[Finding]) -> None:
+    """Let held messages be answered."""
+    for message in Message.objects.filter(pk__in=[each.subject for each in findings]):
+        with transaction.atomic():
+            holds.release(konstruct_message(message))
 
 
 def put_back(findings: Sequence[Finding]) -> None:
@@ -76,4 +97,4 @@ def take_out(findings: Sequence[Finding]) -> None:
     PendingReply.objects.filter(pk__in=[each.subject for each in findings]).delete()
 
 
-REPAIRS = {LOST: put_back, ANSWERED_AND_FAILED: take_out}
+REPAIRS = {LOST: put_back, ANSWERED_AND_FAILED: take_out, HELD_FOR_NOBODY: let_go}

@@ -143,6 +143,31 @@ def test_a_reply_on_its_way_is_not_given_once_a_person_is_called(
     assert (reply(message), status(message)) == (None, Status.WITH_PERSON)
 
 
+def test_a_message_that_meets_the_end_of_an_escalation_is_not_held_for_ever(
+    say: Say, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    say("talk to a human")
+    message = say("Hello", handled=False)
+    is_open = escalations.is_open
+
+    def just_before(thread: Thread) -> bool:
+        found = is_open(thread)
+        if found:
+            escalations.resolve(the_open_one().pk, by="eva", let_agent_answer=True)
+        return found
+
+    monkeypatch.setattr(escalations, "is_open", just_before)
+    work(message)
+    assert reply(message) == "Noted."
+    held = say("Held by mistake.", handled=False)
+    outbox.hold(held.id, HeldFor.PERSON)
+    (finding,) = ledger.check()
+    assert (finding.kind, finding.subject) == (ledger.HELD_FOR_NOBODY, str(held.id))
+    ledger.let_go([finding])
+    work(held)
+    assert reply(held) == "Noted."
+
+
 def test_a_person_answers_and_it_is_remembered_as_any_reply(say: Say, program: Program) -> None:
     say("talk to a human")
     first, second = say("My order is lost."), say("Number 17.")

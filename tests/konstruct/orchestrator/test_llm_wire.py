@@ -6,7 +6,15 @@ from typing import Any
 import pytest
 
 from konstruct.orchestrator.exceptions import LLMReplyInvalid
-from konstruct.orchestrator.llm_wire import Endpoint, endpoints, read_reply, retry_after_seconds
+from konstruct.orchestrator.llm_wire import (
+    Completion,
+    Endpoint,
+    Requested,
+    endpoints,
+    read_completion,
+    read_reply,
+    retry_after_seconds,
+)
 
 POOL = Endpoint("http://llm/complete", "pool")
 OPENAI = Endpoint("http://llm/v1/chat/completions", "openai")
@@ -42,6 +50,52 @@ def test_a_pool_is_told_the_tier_and_a_model_only_if_there_is_one() -> None:
         "model_tier": "fast",
         "messages": messages,
     }
+
+
+@pytest.mark.parametrize("endpoint", [POOL, OPENAI])
+def test_tools_are_said_in_the_same_words_to_both_and_only_if_there_are_any(
+    endpoint: Endpoint,
+) -> None:
+    tools = [{"type": "function", "function": {"name": "f"}}]
+    offered = endpoint.payload([], model="m", tier="fast", tools=tools)
+    assert offered["tools"] == tools
+    assert "tool_choice" not in offered
+    last = endpoint.payload([], model="m", tier="fast", tools=tools, may_call=False)
+    assert last["tool_choice"] == "none"
+    assert "tool_choice" not in endpoint.payload([], model="m", tier="fast", may_call=False)
+
+
+def test_calls_are_read_in_every_shape_and_as_postgres_can_keep_them() -> None:
+    call = {"id": "c", "function": {"name": "f\0", "arguments": '{"a": "x\\u0000y", "n": NaN}'}}
+    read = Completion("", (Requested("c", "f", {"a": "xy", "n": "nan"}),))
+    for data in (
+        {"tool_calls": [call]},
+        {"message": {"content": None, "tool_calls": [call, "nonsense"]}},
+        {"choices": [{"message": {"content": "Hi", "tool_calls": [call]}}]},
+    ):
+        assert read_completion(data, with_calls=True) == read
+    hello = {"content": "Hi", "tool_calls": [call]}
+    assert read_completion(hello, with_calls=False) == Completion("Hi")
+    assert read_completion({"content": "Hi", "tool_calls": []}, with_calls=True).text == "Hi"
+    with pytest.raises(LLMReplyInvalid):
+        read_completion({"tool_calls": "x"}, with_calls=True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "read"),
+    [
+        ("", {}),
+        ({"a": 1}, {"a": 1}),
+        ("[1]", [1]),
+        ("{", "{"),
+        (None, None),
+        ('"' + "x" * 9000 + '"', '"' + "x" * 99 + "… (9002 characters)"),
+    ],
+)
+def test_arguments_that_cannot_be_read_show_why(arguments: object, read: object) -> None:
+    call = {"function": {"name": "f", "arguments": arguments}}
+    (requested,) = read_completion({"tool_calls": [call]}, with_calls=True).requested
+    assert (requested.call_id, requested.arguments) == ("call_0", read)
 
 
 def test_openai_always_gets_a_model() -> None:

@@ -175,7 +175,7 @@ def test_the_command_says_what_is_wrong_and_exits_with_1(
     talk("Hello.")
     call_command("verify_memory", "--tenant", "tenant-a")
     assert capsys.readouterr().out == (
-        "tenant-a: 1 accepted = 1 answered + 0 given up + 0 waiting;"
+        "tenant-a: 1 accepted = 1 answered + 0 given up + 0 held + 0 waiting;"
         " 2 messages = 2 embedded + 0 pending; 1 windows, 0 facts\n"
     )
     lost, _ = accept(Incoming(agent.id, "maria", "t", "rest", "?"), tenant_id=tenant_a.id)

@@ -1,0 +1,61 @@
+"""Copies of tables in the cache: never older than the table, whoever is overtaken or killed."""
+
+import pytest
+from django.db import transaction
+from django_redis import get_redis_connection
+from redis.exceptions import RedisError
+
+from konstruct.orchestrator import thread_cache
+from konstruct.orchestrator.thread_cache import changing, read_through
+
+KEY = "t:escalation:x"
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def of_table(answer: dict[str, str], asked: list[int]) -> dict[str, str]:
+    asked.append(1)
+    return answer
+
+
+def test_the_table_is_asked_once() -> None:
+    asked: list[int] = []
+    for _ in range(3):
+        assert read_through(KEY, lambda: of_table({"1": "a"}, asked)) == {"1": "a"}
+    assert len(asked) == 1
+    assert 0 < get_redis_connection("default").ttl(KEY) <= thread_cache.COPY_SECONDS
+    get_redis_connection("default").flushdb()
+    assert read_through(KEY, lambda: of_table({}, asked)) == {}
+    assert len(asked) == 2
+
+
+def test_who_read_the_table_before_a_change_does_not_write_the_old_copy() -> None:
+    def overtaken() -> dict[str, str]:
+        with transaction.atomic():
+            changing(KEY)
+        return {"1": "old"}
+
+    read_through(KEY, overtaken)
+    assert read_through(KEY, lambda: {"1": "new"}) == {"1": "new"}
+
+
+def test_between_a_change_and_its_commit_everybody_reads_the_table() -> None:
+    asked: list[int] = []
+    read_through(KEY, lambda: {"1": "old"})
+    with transaction.atomic():
+        changing(KEY)
+        for _ in range(2):
+            assert read_through(KEY, lambda: of_table({"1": "new"}, asked)) == {"1": "new"}
+        # Whoever is killed here has left the mark, and no copy.
+        assert get_redis_connection("default").get(KEY) == thread_cache.CHANGING
+    assert len(asked) == 2
+    assert get_redis_connection("default").get(KEY) is None
+
+
+def test_without_the_cache_the_table_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(name: str) -> None:
+        raise RedisError("away")
+
+    monkeypatch.setattr(thread_cache, "get_redis_connection", away)
+    with transaction.atomic():
+        changing(KEY)
+    assert read_through(KEY, lambda: {"1": "a"}) == {"1": "a"}
