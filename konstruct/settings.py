@@ -1,6 +1,7 @@
 """All settings, each read once from the environment. Every one is described in docs/settings.md."""
 
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -34,6 +35,15 @@ def _names(name: str, default: str) -> list[str]:
     return [part.strip() for part in os.environ.get(name, default).split(",") if part.strip()]
 
 
+def _fernet_keys(name: str) -> list[str]:
+    """Read comma-separated Fernet keys from the environment: each 32 bytes in URL-safe base64."""
+    keys = _names(name, "")
+    for number, key in enumerate(keys, start=1):
+        if not re.fullmatch(r"[A-Za-z0-9_-]{43}=", key):
+            raise ImproperlyConfigured(f"{name}: the key in place {number} is no Fernet key")
+    return keys
+
+
 BASE_DIR = Path(__file__).resolve().parent.parent
 
 # --- Where the data lives: embedded under KONSTRUCT_HOME, or yours by URL -----------------------
@@ -56,7 +66,7 @@ if not SECRET_KEY:
     SECRET_KEY = embedded.local_secret_key()
 
 # Fernet keys for the tokens of workspaces: the first one encrypts, all of them decrypt.
-CHANNEL_TOKEN_KEYS = _names("CHANNEL_TOKEN_KEYS", "")
+CHANNEL_TOKEN_KEYS = _fernet_keys("CHANNEL_TOKEN_KEYS")
 if not CHANNEL_TOKEN_KEYS and not PRODUCTION:
     CHANNEL_TOKEN_KEYS = [embedded.local_token_key()]
 

@@ -1,7 +1,7 @@
 """Slack on loopback: a Web API that checks what it is asked, and keeps what is posted.
 
-It checks bearer tokens, required and known arguments, and limits; it can be slow to nobody, refuse,
-be busy, or be down. It also signs events as Slack does.
+It checks bearer tokens, required and known arguments, and limits; it can refuse, be busy, lose its
+answers, or be down. It also signs events as Slack does.
 """
 
 import base64

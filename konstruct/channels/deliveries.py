@@ -58,10 +58,11 @@ def give_back(delivery: Delivery, error: Exception) -> None:
 
     What the channel refuses for good, or as many failures as DELIVERY_MAX_ATTEMPTS, end the trying.
     The row stays with its reason, for the admin and `redeliver`. To be told to wait is no failure.
+    What has changed since is due all the same: the failure was another state's.
     """
     fields = {"last_error": reason_of(error)}
     attempts = delivery.attempts + (not isinstance(error, ChannelBusy))
-    rows = Delivery.objects.filter(pk=delivery.pk)
+    rows = Delivery.objects.filter(pk=delivery.pk, version=delivery.version)
     surprise = not isinstance(error, KonstructError)
     if isinstance(error, ChannelRefused) or attempts >= settings.DELIVERY_MAX_ATTEMPTS:
         rows.update(attempts=attempts, failed_at=Now(), **fields)

@@ -17,12 +17,13 @@ PASSING: Final = frozenset(
     {
         "fatal_error",
         "internal_error",
+        "message_limit_exceeded",
         "request_timeout",
         "service_unavailable",
         "team_added_to_org",
     }
 )
-BUSY: Final = frozenset({"ratelimited", "rate_limited", "message_limit_exceeded"})
+BUSY: Final = frozenset({"ratelimited", "rate_limited"})
 GONE: Final = frozenset({"message_not_found", "cant_update_message"})
 # What a human can do about the usual refusals.
 REMEDIES: Final = {

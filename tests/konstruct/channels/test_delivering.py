@@ -249,6 +249,19 @@ def test_a_change_while_it_is_shown_is_shown_too(
     assert slack.workspaces["T1"].posts[0]["shown"] == [PLACEHOLDER.text, "Noted."]
 
 
+def test_a_failure_to_show_what_was_is_none_to_show_what_is(
+    asked: Program, slack: SlackServer
+) -> None:
+    (message_id,) = PendingReply.objects.values_list("pk", flat=True)
+    slack.trouble("chat.postMessage", Trouble(error="restricted_action"))
+    stale = Delivery.objects.get()
+    pipeline.handle(tenant_id=asked.tenant.id, message_id=message_id)
+    delivering.bring_up_to_date(stale)
+    assert Delivery.objects.due().exists()
+    show_all(asked)
+    assert slack.posts("T1") == ["Noted."]
+
+
 def test_what_another_worker_shows_is_left_to_it(asked: Program, slack: SlackServer) -> None:
     from django.db import connection
 

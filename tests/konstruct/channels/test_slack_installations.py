@@ -11,6 +11,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
 from django.db import IntegrityError, transaction
 
+import konstruct.settings
 from konstruct.channels.exceptions import InstallationInvalid, TokenUnreadable
 from konstruct.channels.models import SlackInstallation, SlackUser
 from konstruct.channels.slack_installations import connect, token_of
@@ -66,6 +67,17 @@ def test_keys_that_are_none_are_named(
     settings.CHANNEL_TOKEN_KEYS = keys
     with pytest.raises(ImproperlyConfigured, match=words):
         seal("x", tenant_id=tenant_a.id, place="slack T1")
+
+
+def test_a_key_that_is_none_stops_the_process_at_its_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("CHANNEL_TOKEN_KEYS", f"{NEW}, {OLD}")
+    assert konstruct.settings._fernet_keys("CHANNEL_TOKEN_KEYS") == [NEW, OLD]
+    monkeypatch.setenv("CHANNEL_TOKEN_KEYS", f"{NEW},secret")
+    with pytest.raises(ImproperlyConfigured, match="in place 2 is no Fernet key") as caught:
+        konstruct.settings._fernet_keys("CHANNEL_TOKEN_KEYS")
+    assert "secret" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
