@@ -24,11 +24,11 @@ from konstruct.channels.exceptions import ChannelRefused
 from konstruct.channels.models import Delivery
 from konstruct.channels.slack_installations import connect
 from konstruct.channels.slack_oauth import SCOPES
-from konstruct.orchestrator import outbox, pipeline
+from konstruct.orchestrator import identities, outbox, pipeline
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.exceptions import LLMRefused
 from konstruct.orchestrator.intake import Incoming, accept
-from konstruct.orchestrator.models import Agent
+from konstruct.orchestrator.models import Agent, ChannelIdentity, Escalation
 from memory.facts import LongTermMemory
 from memory.models import MemoryEntry, Message, RecallEvent
 from memory.outbox import drain
@@ -135,6 +135,8 @@ class Aurora:
     reply: Message
     memory: Message
     fact: Any
+    escalation: Escalation
+    identity: ChannelIdentity
 
     @property
     def host(self) -> str:
@@ -172,8 +174,9 @@ def aurora(transactional_db: None) -> Aurora:
         fact = _know(tenant, agent, "Sam is allergic to shellfish.")
         _know(tenant, agent, "Sam has an allergy to shellfish.")
         _connect_slack(tenant, agent)
+        escalation, identity = _involve_people(tenant, agent)
     LongTermMemory().update(fact, tenant.id, content="Sam is allergic to shellfish and to nuts.")
-    return Aurora(tenant, agent, failed, reply, memory, fact)
+    return Aurora(tenant, agent, failed, reply, memory, fact, escalation, identity)
 
 
 def _say(
@@ -219,6 +222,16 @@ def _connect_slack(tenant: Tenant, agent: Agent) -> None:
     outlet.put(said, channel="slack", address=address)
     refusal = ChannelRefused("Slack refused chat.postMessage: is_archived.")
     deliveries.give_back(Delivery.objects.get(), refusal)
+
+
+def _involve_people(tenant: Tenant, agent: Agent) -> tuple[Escalation, ChannelIdentity]:
+    """Let somebody ask for a person, and for something to be remembered; who is known to Slack."""
+    Agent.objects.filter(pk=agent.pk).update(tools=["remember_fact"], escalate_on=["complaint"])
+    _say(tenant, agent, "Please remember that I travel with my dog.", user="U024BE7LH")
+    _say(tenant, agent, "Can I talk to a human, please?", user="U024BE7LH")
+    _say(tenant, agent, "It is about the ferry.", user="U024BE7LH")
+    identity = identities.identity_of("slack", "T024BE7LD", "U024BE7LH", "Kim")
+    return Escalation.objects.get(), identities.link(identity, "kim", by="admin")
 
 
 def _know(tenant: Tenant, agent: Agent, content: str) -> Any:
