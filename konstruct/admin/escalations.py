@@ -97,7 +97,7 @@ class AnswerForm(forms.Form):
         label="Answer as a person",
         max_length=LONGEST_ANSWER,
         validators=[ProhibitNullCharactersValidator()],
-        widget=forms.Textarea(attrs={"class": "k-input"}),
+        widget=forms.Textarea(attrs={"class": "k-input", "rows": 4}),
         help_text="The user reads it under your name, in the channel where they wrote. It answers "
         "all that waits here.",
     )
@@ -119,7 +119,7 @@ class ResolutionForm(forms.Form):
         required=False,
         max_length=2000,
         validators=[ProhibitNullCharactersValidator()],
-        widget=forms.Textarea(attrs={"class": "k-input"}),
+        widget=forms.Textarea(attrs={"class": "k-input", "rows": 4}),
         help_text="For the record; the user does not see it.",
     )
 
@@ -231,6 +231,7 @@ def _page(
         may_answer=found.resolved_at is None and request.user.has_perm(ANSWER),
         may_read=request.user.has_perm("memory.view_message"),
         query=whose(None, found.user_id),
+        is_fullwidth=1,
     )
 
 

@@ -70,7 +70,7 @@ def asked_by(message: KonstructMessage) -> bool:
 def reason_to_escalate(message: KonstructMessage, agent: Agent) -> tuple[OpenedBy, str] | None:
     """Return on whose account the message calls for a person, and why; None if it does not."""
     if asks_for_a_person(message.content):
-        return OpenedBy.USER, "The user asked for a person."
+        return OpenedBy.USER, f"“{message.content.strip()}”"
     phrase = phrase_in(message.content, agent.escalate_on)
     return None if phrase is None else (OpenedBy.RULE, f"The message says {phrase!r}.")
 

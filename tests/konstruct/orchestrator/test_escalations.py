@@ -52,6 +52,7 @@ def test_who_asks_for_a_person_is_told_once_and_the_agent_is_silent_from_then_on
     assert len(llm_server.requests) == 1
     escalation = the_open_one()
     assert (escalation.opened_by, escalation.message_id) == (OpenedBy.USER, asked.id)
+    assert escalation.reason == "“Can I talk to a human, please?”"
     assert ledger.count()["held"] == 1
     assert list(ledger.check()) == []
     assert outbox.take_unheard(10) == []
