@@ -8,12 +8,12 @@ while the channel is asked.
 from uuid import UUID
 
 from konstruct.channels import deliveries
-from konstruct.channels.adapter import Adapter, Mark, Part
+from konstruct.channels.adapter import Adapter, Mark, Part, View
 from konstruct.channels.adapters import adapter_of
 from konstruct.channels.exceptions import ChannelBusy, ChannelRefused, PostGone
 from konstruct.channels.locks import delivery_lock
 from konstruct.channels.models import Delivery
-from konstruct.channels.showing import view_of
+from konstruct.channels.showing import NO_MORE, view_of
 from tenants.context import tenant_scope
 
 
@@ -38,12 +38,24 @@ def bring_up_to_date(delivery: Delivery) -> None:
     try:
         adapter = adapter_of(delivery.channel)
         view = view_of(delivery.message_id, can_edit=adapter.can_edit)
-        for number, part in enumerate(adapter.parts(view) if view else ()):
+        for number, part in enumerate(parts_of(view, delivery, adapter)):
             show(delivery, number, part, adapter)
     except Exception as error:  # whatever it is, a human must find it on the row
         deliveries.give_back(delivery, error)
     else:
         deliveries.settle(delivery)
+
+
+def parts_of(view: View | None, delivery: Delivery, adapter: Adapter) -> list[Part]:
+    """Return what each post is to show; posts that are left over show that there is no more.
+
+    A long question with its buttons may have been longer than what follows it.
+    """
+    if view is None:
+        return []
+    parts = adapter.parts(view)
+    left_over = len(delivery.posted) - len(parts)
+    return parts + adapter.parts(NO_MORE)[:1] * left_over
 
 
 def show(delivery: Delivery, number: int, part: Part, adapter: Adapter) -> None:

@@ -11,6 +11,7 @@ PLACEHOLDER = View("_One moment…_")
 APOLOGY = View("I am sorry: I could not answer this. Please try again later.")
 WITH_PERSON = View("_A person will answer you here._")
 TAKEN_CARE_OF = View("_A person has taken care of this._")
+NO_MORE = View("…")
 EMPTY = "(The answer is empty.)"
 APPROVE, DENY = "approve", "deny"
 

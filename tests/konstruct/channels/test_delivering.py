@@ -8,6 +8,7 @@ import pytest
 from django.utils import timezone
 
 from konstruct.channels import deliveries, delivering, slack_api
+from konstruct.channels.adapter import Button, View
 from konstruct.channels.delivery_tasks import sweep_deliveries
 from konstruct.channels.exceptions import NothingToRedeliver
 from konstruct.channels.locks import delivery_lock
@@ -79,6 +80,20 @@ def test_a_long_reply_is_split_and_each_part_is_posted_once(
     assert [text[:1] for text in slack.posts("T1")] == ["0", "3", "6", "9"]
     assert {post.get("thread_ts") for post in slack.workspaces["T1"].posts} == {"17.1"}
     assert slack.methods().count("chat.update") == 1
+
+
+def test_posts_that_are_left_over_say_no_more(
+    asked: Program, slack: SlackServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        question = View("Shall I? " * 900, (Button("Approve", "approve", "1"),))
+        patch.setattr(delivering, "view_of", lambda *_, **__: question)
+        show_all(asked)
+    posted = slack.workspaces["T1"].posts
+    assert [bool(post["blocks"]) for post in posted] == [False, False, True]
+    answer_all(asked)
+    assert slack.posts("T1") == ["Noted.", "…", "…"]
+    assert [post["blocks"] for post in posted] == [[], [], []]
 
 
 def test_a_reply_that_is_given_up_is_an_apology_until_it_is_retried(
