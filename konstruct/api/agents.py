@@ -285,7 +285,7 @@ class AgentView(ApiView):
         examples=[
             OpenApiExample("speak otherwise", request_only=True, value={"persona": "Formal."})
         ],
-        responses={200: AgentSerializer, **problems(409, 412)},
+        responses={200: AgentSerializer, **problems(409, 412, 422)},
     )
     def patch(self, request: Request, agent_id: UUID) -> Response:
         """Change what is given."""

@@ -17,6 +17,7 @@ from konstruct.api.pagination import NoSuchPlace
 from konstruct.api.problems import FieldError, Problem, problem_response
 from konstruct.audit.erasure_requests import AlreadyRequested
 from konstruct.orchestrator.exceptions import (
+    AgentContradictory,
     AgentInvalid,
     AgentNameTaken,
     AgentNotFound,
@@ -55,6 +56,7 @@ OWN_ERRORS: dict[type[KonstructError], tuple[int, str, str]] = {
     OutsideOfKey: (403, "outside-of-key", "user_id"),
     ChangedSince: (412, "changed-since", "If-Match"),
     AgentNameTaken: (409, "name-taken", "name"),
+    AgentContradictory: (422, "contradictory-fields", ""),
     AgentInvalid: (400, "invalid-fields", ""),
     WindowNotCleared: (503, "unavailable", ""),
     InvalidArgument: (400, "invalid-fields", ""),

@@ -3,10 +3,15 @@
 from typing import Any
 from uuid import UUID
 
-from django.core.exceptions import ValidationError
+from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.db import IntegrityError, transaction
 
-from konstruct.orchestrator.exceptions import AgentInvalid, AgentNameTaken, AgentNotFound
+from konstruct.orchestrator.exceptions import (
+    AgentContradictory,
+    AgentInvalid,
+    AgentNameTaken,
+    AgentNotFound,
+)
 from konstruct.orchestrator.models import Agent
 from tenants.context import tenant_scope
 
@@ -39,7 +44,9 @@ def _save(agent: Agent, **options: Any) -> None:
     except ValidationError as error:
         if "\0" not in agent.name:  # which Postgres could not be asked for
             _refuse_taken_name(agent, error)
-        raise AgentInvalid.because(error.message_dict) from error
+        together = error.message_dict.keys() == {NON_FIELD_ERRORS}
+        kind = AgentContradictory if together else AgentInvalid
+        raise kind.because(error.message_dict) from error
     except IntegrityError as error:  # it was free a moment ago
         _refuse_taken_name(agent, error)
         raise

@@ -24,6 +24,10 @@ class AgentInvalid(KonstructError):
         return error
 
 
+class AgentContradictory(AgentInvalid):
+    """Every field could be like this, but not all of them together."""
+
+
 class AgentNameTaken(AgentInvalid):
     """Another agent of this tenant has the name."""
 

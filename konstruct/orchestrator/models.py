@@ -1,5 +1,6 @@
 """Tables of the orchestrator: agents, and the outbox of replies; the others stand beside it."""
 
+import re
 import uuid
 
 from django.contrib.postgres.fields import ArrayField
@@ -18,6 +19,8 @@ from konstruct.orchestrator.tools import refuse_unknown_tools
 from memory.exceptions import InvalidArgument
 from memory.models import Message, server_now
 from tenants.models import TenantModel
+
+NAME_READS_AS_ID = "This name reads as an id. Choose one that is not a UUID."
 
 
 class ModelTier(models.TextChoices):
@@ -165,7 +168,7 @@ class Agent(TenantModel):
                 # The API takes a name or an id in the same place.
                 condition=~models.Q(name__iregex=UUID_PATTERN),
                 name="agent_name_is_no_id",
-                violation_error_message="This name reads as an id. Choose one that is not a UUID.",
+                violation_error_message=NAME_READS_AS_ID,
             ),
             models.CheckConstraint(
                 condition=models.Q(model_tier__in=ModelTier.values), name="agent_model_tier"
@@ -185,6 +188,8 @@ class Agent(TenantModel):
 
     def clean(self) -> None:
         """Refuse a recall policy that recall refuses, tools that there are not, and empty rules."""
+        if re.fullmatch(UUID_PATTERN, self.name, re.IGNORECASE):
+            raise ValidationError({"name": NAME_READS_AS_ID})
         refuse_unknown_tools(self.tools)
         if any(not phrase.strip() or "\0" in phrase for phrase in self.escalate_on):
             raise ValidationError(

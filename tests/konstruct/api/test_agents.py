@@ -68,7 +68,7 @@ def test_an_agent_is_made(program_a: Program) -> None:
     ("fields", "named"),
     [
         ({"name": ""}, ["name"]),
-        ({"name": "5b0e6f4c-6b1a-4b86-9a55-21c0e2d0f0aa"}, ["body"]),
+        ({"name": "5b0e6f4c-6b1a-4b86-9a55-21c0e2d0f0aa"}, ["name"]),
         ({"recall_top_k": 0}, ["recall_top_k"]),
         ({"recall_top_k": "3"}, ["recall_top_k"]),
         ({"recall_open_at": 2}, ["recall_open_at"]),
@@ -234,3 +234,14 @@ def test_agents_are_closed_to_bound_keys(program_a: Program, bound: str) -> None
     assert change(narrow, own, {"persona": "Evil."}).status_code == 403
     assert make(narrow, "cleo").status_code == 403
     assert agents(program_a) == ["ada"]
+
+
+def test_fields_that_contradict_each_other_are_understood_and_not_done(program_a: Program) -> None:
+    body = {"name": "eve", "recall_open_at": 0.1, "recall_keep_at": 0.5}
+    refused = program_a.post(AGENTS, body)
+    assert (refused.status_code, refused.json()["type"]) == (
+        422,
+        "urn:konstruct:problem:contradictory-fields",
+    )
+    assert "keep_at=0.5 is more than open_at=0.1" in refused.json()["detail"]
+    assert program_a.post(AGENTS, {"name": "eve"}).status_code == 201
