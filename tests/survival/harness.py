@@ -50,18 +50,18 @@ class Report:
 class Client(threading.Thread):
     """A user's program: it sends, and sends again with the same key until it is told an id."""
 
-    def __init__(self, tenant: Tenant, user: str, pause: float, limit: int) -> None:
+    def __init__(self, tenant: Tenant, user: str, pause: float, messages: int | None) -> None:
         super().__init__(daemon=True)
         self.tenant, self.user = tenant, user
         self.sent: dict[str, set[str]] = {}
         self.resent = 0
-        self._pause, self._limit = pause, limit
+        self._pause, self._messages = pause, messages
         self._stopping = threading.Event()
 
     def run(self) -> None:
         with self.tenant.client() as http:
-            for number in itertools.count(1):
-                if self._stopping.wait(self._pause) or number > self._limit:
+            for number in itertools.islice(itertools.count(1), self._messages):
+                if self._stopping.wait(self._pause):
                     return
                 self._send(http, f"{self.tenant.slug}-{self.user}-{number}", number)
 
@@ -98,32 +98,36 @@ def run(
     *,
     seed: int,
     faults: list[Fault] | None = None,
+    drawn: int = 0,
     minutes: float = 0.0,
     pause: float = 0.3,
-    limit: int = 1_000_000,
+    messages: int | None = None,
 ) -> Report:
     """Start a deployment, let faults happen to it, and compare its books.
 
     Args:
         faults: these; by default every fault once, in the seed's order.
+        drawn: and so many at random.
         minutes: go on with faults at random for so long.
         pause: between two messages of a user.
-        limit: at most so many messages of a user.
+        messages: every user sends so many; by default they stop when the faults do.
     """
     random, report = Random(seed), Report(seed)
     with EchoServer() as llm, Deployment(home, llm, SLUGS).running() as deployment:
         tenants = deployment.tenants
-        clients = [Client(tenant, user, pause, limit) for tenant in tenants for user in USERS]
+        clients = [Client(tenant, user, pause, messages) for tenant in tenants for user in USERS]
         began = time.monotonic()
         for client in clients:
             client.start()
-        chosen = random.sample(FAULTS, len(FAULTS)) if faults is None else faults
+        chosen = random.sample(FAULTS, len(FAULTS)) if faults is None else list(faults)
+        chosen += random.choices(FAULTS, k=drawn)
         for fault in _with_more(chosen, random, began + 60 * minutes):
             time.sleep(random.uniform(0.3, 1.2))
             fault(deployment, random)
             report.faults[fault.__name__] += 1
         for client in clients:
-            client.stop()
+            if messages is None:
+                client.stop()
         for client in clients:
             client.join(SETTLE_SECONDS)
             assert not client.is_alive(), f"{client.user} of {client.tenant.slug} still sends"
