@@ -9,7 +9,7 @@ from functools import partial
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
 from konstruct.orchestrator import holds, outbox, outlets, thread_cache
@@ -68,11 +68,20 @@ def asked_by(message: KonstructMessage) -> bool:
 
 
 def reason_to_escalate(message: KonstructMessage, agent: Agent) -> tuple[OpenedBy, str] | None:
-    """Return on whose account the message calls for a person, and why; None if it does not."""
+    """Return on whose account the message calls for a person, and why; None if it does not.
+
+    What was said before a person resolved an escalation of the thread was seen by that person.
+    """
     if asks_for_a_person(message.content):
-        return OpenedBy.USER, f"“{message.content.strip()}”"
-    phrase = phrase_in(message.content, agent.escalate_on)
-    return None if phrase is None else (OpenedBy.RULE, f"The message says {phrase!r}.")
+        why = OpenedBy.USER, f"“{message.content.strip()}”"
+    elif (phrase := phrase_in(message.content, agent.escalate_on)) is not None:
+        why = OpenedBy.RULE, f"The message says {phrase!r}."
+    else:
+        return None
+    seen = Escalation.objects.filter(
+        **Thread.of(message).named, resolved_at__gte=message.created_at
+    )
+    return None if seen.exists() else why
 
 
 def is_past_bearing(message: KonstructMessage) -> bool:
@@ -88,8 +97,10 @@ def is_past_bearing(message: KonstructMessage) -> bool:
     if limit is None:
         return False
     said = Message.objects.filter(**Thread.of(message).named, role=Role.USER)
-    newest = said.order_by("-number").values_list("pending_reply__failed_at", flat=True)[:limit]
-    return len(newest) == limit and None not in newest
+    # What a person has closed was not tried.
+    given_up = Q(pending_reply__failed_at__isnull=False, pending_reply__attempts__gt=0)
+    newest = said.order_by("-number").annotate(was_given_up=given_up)[:limit]
+    return [message.was_given_up for message in newest] == [True] * limit
 
 
 # --- Opening and ending ---------------------------------------------------------------------------

@@ -82,12 +82,12 @@ def answer(message_id: UUID) -> None:
 def respond(message: KonstructMessage) -> Draft | None:
     """Return what the agent says; None if the message is held, for a person or for consent."""
     thread = Thread.of(message)
-    asked_for_it = escalations.asked_by(message)
-    if not asked_for_it and escalations.is_open(thread) and escalations.hold_if_open(message):
-        return None
     agent = load_agent(message)
-    if asked_for_it:
-        return Draft(agent.name, escalations.NOTICE)
+    if escalations.is_open(thread):
+        if escalations.asked_by(message):
+            return Draft(agent.name, escalations.NOTICE)
+        if escalations.hold_if_open(message):
+            return None
     if (why := escalations.reason_to_escalate(message, agent)) is not None:
         opened_by, reason = why
         escalations.open_escalation(

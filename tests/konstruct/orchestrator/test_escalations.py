@@ -210,6 +210,23 @@ def test_resolved_as_taken_care_of_what_waits_is_closed_and_says_why(say: Say) -
         escalations.answer_as_person(escalation.pk, "Hi", name="Bob")
 
 
+# Each message has a time of its own only in a transaction of its own.
+@pytest.mark.django_db(transaction=True)
+def test_what_a_person_has_seen_calls_for_none_again(say: Say, llm_server: LLMServer) -> None:
+    Agent.objects.update(escalate_after_failures=2)
+    say("talk to a human")
+    again = say("Talk to a human!")
+    escalations.resolve(the_open_one().pk, by="eva", let_agent_answer=True)
+    work(again)
+    assert reply(again) == "Noted."
+    assert reply(say("talk to a human")) == NOTICE
+    say("Hello?")
+    escalations.resolve(the_open_one().pk, by="eva", let_agent_answer=False)
+    llm_server.default = Answer("no", 400)
+    assert status(say("One")) is Status.FAILED
+    assert not Escalation.objects.open().exists()
+
+
 def test_bad_input_is_an_error_that_says_so(say: Say, program: Program) -> None:
     nowhere = Thread(program.agent.id, "maria", "nowhere")
     with pytest.raises(NothingToEscalate, match="'maria' has said nothing to this agent in thread"):
