@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from konstruct.channels.showing import APPROVE, DENY
+from konstruct.channels.slack_events import native_id
 from konstruct.channels.slack_installations import CHANNEL
 from konstruct.orchestrator.identities import user_of
 from konstruct.orchestrator.tool_calls import decide
@@ -33,7 +34,7 @@ def read_press(payload: Mapping[str, Any]) -> Press | None:
     action = actions[0] if isinstance(actions, list) and actions else None
     if payload.get("type") != "block_actions" or not isinstance(action, Mapping):
         return None
-    workspace, user = (_id_of(payload.get(name)) for name in ("team", "user"))
+    workspace, user = (native_id(payload.get(name), "id") for name in ("team", "user"))
     call_id, pressed = action.get("value"), action.get("action_id")
     if not (workspace and user and isinstance(call_id, str)) or pressed not in (APPROVE, DENY):
         return None
@@ -61,8 +62,3 @@ def receive(press: Press) -> bool:
             logger.info("A button of %s in Slack: %s", press.user, refusal)
             return False
     return True
-
-
-def _id_of(value: Any) -> str:
-    found = value.get("id") if isinstance(value, Mapping) else None
-    return found if isinstance(found, str) else ""

@@ -1,5 +1,6 @@
 """What Slack says in an event, as far as it concerns us. Pure."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -10,8 +11,8 @@ from konstruct.channels.slack_reading import mentions, storable
 
 # Of the many kinds of messages, those in which somebody says something.
 SPOKEN: Final = frozenset({"", "file_share", "me_message", "thread_broadcast"})
-# Slack's have 9 to 20 characters.
-LONGEST_ID: Final = 50
+# Slack's have 9 to 20 characters, letters and digits, or a time with a point.
+_ID: Final = re.compile(r"[A-Za-z0-9.]{1,50}")
 
 
 class Kind(StrEnum):
@@ -79,11 +80,11 @@ def open_envelope(payload: Mapping[str, Any]) -> Envelope | None:
     # In a channel that two workspaces share, `team_id` may be the other one's.
     authorizations = payload.get("authorizations")
     first = authorizations[0] if isinstance(authorizations, list) and authorizations else None
-    workspace = _text(first, "team_id") or _text(payload, "team_id")
-    event_id = _text(payload, "event_id")
+    workspace = native_id(first, "team_id") or native_id(payload, "team_id")
+    event_id = native_id(payload, "event_id")
     if not workspace or not event_id:
         return None
-    bot = _text(first, "user_id") if isinstance(first, Mapping) and first.get("is_bot") else ""
+    bot = native_id(first, "user_id") if isinstance(first, Mapping) and first.get("is_bot") else ""
     return Envelope(workspace, bot, event_id, _time(payload.get("event_time")), event)
 
 
@@ -95,12 +96,16 @@ def understand(envelope: Envelope, *, bot: str) -> Heard | None:
     """
     event = envelope.event
     kind = _kind(event, bot)
-    user, channel, ts = _text(event, "user"), _text(event, "channel"), _text(event, "ts")
-    if kind is None or not all(map(_is_id, (user, channel, ts))):
+    user, channel, ts = (
+        native_id(event, "user"),
+        native_id(event, "channel"),
+        native_id(event, "ts"),
+    )
+    if kind is None or not (user and channel and ts):
         return None
     if user == bot or _text(event, "bot_id") or _text(event, "subtype") not in SPOKEN:
         return None
-    thread_ts = _text(event, "thread_ts")[:LONGEST_ID] or ("" if kind is Kind.DIRECT else ts)
+    thread_ts = native_id(event, "thread_ts") or ("" if kind is Kind.DIRECT else ts)
     return Heard(
         kind=kind,
         workspace=envelope.workspace,
@@ -114,6 +119,12 @@ def understand(envelope: Envelope, *, bot: str) -> Heard | None:
     )
 
 
+def native_id(mapping: Any, name: str) -> str:
+    """Return one of Slack's ids, or nothing for what cannot be one."""
+    text = _text(mapping, name)
+    return text if _ID.fullmatch(text) else ""
+
+
 def _kind(event: Mapping[str, Any], bot: str) -> Kind | None:
     if event.get("type") == "app_mention":
         return Kind.MENTION
@@ -122,10 +133,6 @@ def _kind(event: Mapping[str, Any], bot: str) -> Kind | None:
     if event.get("channel_type") == "im":
         return Kind.DIRECT
     return Kind.MENTION if mentions(_text(event, "text"), bot) else Kind.OVERHEARD
-
-
-def _is_id(text: str) -> bool:
-    return 0 < len(text) <= LONGEST_ID
 
 
 def _name(profile: Any) -> str:

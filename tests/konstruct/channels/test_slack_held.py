@@ -106,6 +106,7 @@ def test_nobody_else_consents(
     assert press(post, approve, user="U2") == 200
     assert press(post, approve, workspace="T2") == 200
     assert press(post, approve, workspace="T9") == 200
+    assert press(post, approve, workspace="T\0") == 200
     assert press(post, {**approve, "value": "x"}) == 200
     assert press(post, {**approve, "action_id": "other"}) == 200
     body = urlencode({"payload": json.dumps({"type": "view_submission"})}).encode()
