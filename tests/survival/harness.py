@@ -11,6 +11,7 @@ from pathlib import Path
 from random import Random
 
 import httpx
+import psycopg
 
 from tests.end_to_end.deployment import Deployment, Tenant, eventually
 from tests.survival.faults import FAULTS, Fault
@@ -147,12 +148,15 @@ def _with_more(chosen: list[Fault], random: Random, until: float) -> Iterator[Fa
 
 def _is_settled(tenant: Tenant) -> bool:
     """Whether nothing waits but what was given up, and what can never be stored."""
-    return tenant.rows(
-        "SELECT (SELECT count(*) FROM orchestrator_pendingreply WHERE failed_at IS NULL)"
-        " + (SELECT count(*) FROM memory_pendingembedding AS pending"
-        "    JOIN memory_message AS message ON message.id = pending.message_id"
-        "    WHERE message.user_id <> 'poisoner')"
-    ) == [(0,)]
+    try:
+        return tenant.rows(
+            "SELECT (SELECT count(*) FROM orchestrator_pendingreply WHERE failed_at IS NULL)"
+            " + (SELECT count(*) FROM memory_pendingembedding AS pending"
+            "    JOIN memory_message AS message ON message.id = pending.message_id"
+            "    WHERE message.user_id <> 'poisoner')"
+        ) == [(0,)]
+    except psycopg.OperationalError:
+        return False  # the last fault is not over yet
 
 
 def _count(report: Report, clients: list[Client], llm: EchoServer) -> None:
