@@ -68,10 +68,9 @@ def list_addresses(model: type[Model], site_admin: Any, client: Client) -> Itera
     address = page(model, "changelist")
     yield address
     yield from (address + query for query in ODD_QUERIES)
-    # Up and down in turn: which way makes no difference to what a column can be ordered by.
     yield from (
-        f"{address}?{urlencode({'o': '-'[: column % 2] + str(column)})}"
-        for column in range(len(site_admin.list_display) + 1)
+        f"{address}?{urlencode({'o': sign + str(column)})}"
+        for sign, column in product(("", "-"), range(len(site_admin.list_display) + 1))
     )
     change_list = client.get(address).context["cl"]
     for spec in change_list.filter_specs:
@@ -85,9 +84,7 @@ def list_addresses(model: type[Model], site_admin: Any, client: Client) -> Itera
 def row_addresses(model: type[Model], keys: list[Any]) -> Iterator[str]:
     """The pages of some rows, of rows that do not exist, and of one to be added."""
     yield page(model, "add")
-    for key in (*keys[:2], *ODD_KEYS):
-        yield page(model, "change", key)
-    for name, key in product(("history", "delete"), (*keys[:1], ODD_KEYS[1], ODD_KEYS[3])):
+    for name, key in product(("change", "history", "delete"), [*keys[:2], *ODD_KEYS]):
         yield page(model, name, key)
 
 

@@ -58,7 +58,7 @@ def attack(url: str, said: Said, folder: Path, phases: str, *options: str) -> in
             *("--config-file", str(Path(__file__).with_name("schemathesis.toml"))),
             *("run", str(Path(settings.BASE_DIR) / "docs" / "openapi.yaml"), "--url", url),
             *("--checks", "all", "--mode", "all", "--phases", phases, "--seed", SEED),
-            *("--max-examples", str(EXAMPLES or 1), "--request-timeout", "60"),
+            *("--max-examples", str(EXAMPLES or 2), "--request-timeout", "60"),
             *("--generation-database", "none", "--continue-on-failure", "--no-color"),
             *options,
         ],
