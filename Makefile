@@ -39,7 +39,8 @@ migrate: setup ## bring all schemas up to date
 	@exec $(BIN)/python manage.py migrate
 
 test: lint ## all checks, then all tests with coverage
-	$(IN_TEST_HOME) $(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder --cov
+	$(IN_TEST_HOME) $(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder \
+		-p tests.coverage_plugin
 
 pictures: setup ## every page of the admin in a browser, into docs/images
 	mkdir -p docs/images

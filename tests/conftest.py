@@ -27,17 +27,6 @@ CACHE_DATABASE, BROKER_DATABASE = 10 + WORKER, 4 + WORKER
 
 # Whole processes, started, killed and waited for.
 LONGEST = ("survival", "end_to_end", "browser")
-# These open every page or route there is, in many ways. What they run through, other tests cover;
-# to measure it again would take as long again.
-UNMEASURED = {
-    "test_budgets.py",
-    "test_every_page.py",
-    "test_every_route.py",
-    "test_pages.py",
-    "test_query_budgets.py",
-    "test_roles.py",
-    "test_scopes.py",
-}
 
 _slugs = count(1)
 _thrown_away: list[str] = []
@@ -64,9 +53,6 @@ def pytest_configure() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with what takes longest, so that no worker is left with it alone at the end."""
     items.sort(key=lambda item: item.path.parent.name not in LONGEST)
-    for item in items:
-        if item.path.name in UNMEASURED:
-            item.add_marker("no_cover")
 
 
 @pytest.fixture(scope="session")
