@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from itertools import count
+from typing import Any
 from urllib.parse import urlsplit
 
 import hypothesis
@@ -13,6 +14,7 @@ from django.core.cache import caches
 from django.db import connections
 from django.test import TransactionTestCase
 from django_redis import get_redis_connection
+from xdist.scheduler import LoadFileScheduling
 
 from konstruct import embedded
 from memory.context.connections import close_pool
@@ -27,6 +29,8 @@ CACHE_DATABASE, BROKER_DATABASE = 10 + WORKER, 4 + WORKER
 
 # Whole processes, started, killed and waited for.
 LONGEST = ("survival", "end_to_end", "browser")
+# The tests of all files of this package share one deployment, so one worker has them all.
+TOGETHER = "tests/end_to_end/"
 
 _slugs = count(1)
 _thrown_away: list[str] = []
@@ -53,6 +57,19 @@ def pytest_configure() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with what takes longest, so that no worker is left with it alone at the end."""
     items.sort(key=lambda item: item.path.parent.name not in LONGEST)
+
+
+class FilesOrPackage(LoadFileScheduling):
+    """Give a worker of pytest-xdist all tests of a file, or of a package that shares something."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return TOGETHER if nodeid.startswith(TOGETHER) else super()._split_scope(nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
+    """Replace --dist loadfile."""
+    return FilesOrPackage(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 @pytest.fixture(scope="session")
