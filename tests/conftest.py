@@ -158,8 +158,8 @@ def as_owner(db: None) -> Callable[[], AbstractContextManager[None]]:
     return database.as_owner
 
 
-@pytest.fixture
-def process_environment(transactional_db: None) -> dict[str, str]:
+@pytest.fixture(scope="session")
+def environment_of_processes(django_db_setup: None) -> dict[str, str]:
     """Environment of a process (worker, web) that shall work on the tests' databases."""
     return {
         **os.environ,
@@ -172,6 +172,14 @@ def process_environment(transactional_db: None) -> dict[str, str]:
         "ALLOWED_HOSTS": ",".join(settings.ALLOWED_HOSTS),
         "DJANGO_SETTINGS_MODULE": "konstruct.settings",
     }
+
+
+@pytest.fixture
+def process_environment(
+    environment_of_processes: dict[str, str], transactional_db: None
+) -> dict[str, str]:
+    """The same, for a test whose processes see what it has committed."""
+    return dict(environment_of_processes)
 
 
 def _cache_url(number: int) -> str:

@@ -11,12 +11,14 @@ from itertools import pairwise
 from pathlib import Path
 from uuid import UUID, uuid4
 
+import psutil
 import pytest
 from asgiref.sync import async_to_sync
 from django.db import OperationalError, transaction
 from django.db.models import Count
 from django.utils import timezone
 
+from konstruct.processes import is_alive
 from memory import embeddings, outbox
 from memory.exceptions import EmbeddingModelError
 from memory.indexing import index_messages
@@ -344,57 +346,86 @@ def test_the_asynchronous_twin_does_the_same(tenant_a, say):
 
 # --- killed workers -------------------------------------------------------------------------------
 
-WORKER = """
+# Importing torch takes longer than all else here: one process does it, and forks each worker. A
+# worker loads the model and connects by itself.
+WORKERS = """
     import os, signal, sys
     import django
     django.setup()
+    import sentence_transformers
     from memory import outbox
     from memory.querysets import PendingEmbeddingQuerySet
 
     def die(*args, **kwargs):
         os.kill(os.getpid(), signal.SIGKILL)
 
-    outbox.OUTBOX_BATCH = 4
-    tenant, where = sys.argv[1:]
-    index, store = outbox.index_messages, outbox._store
-    batches = []
+    def work(tenant, where):
+        outbox.OUTBOX_BATCH = 4
+        index, store = outbox.index_messages, outbox._store
+        batches = []
 
-    def count(messages):
-        batches.append(messages)
-        index(messages)
-        if where == "after the vectors" and len(batches) == 2:
-            die()
+        def count(messages):
+            batches.append(messages)
+            index(messages)
+            if where == "after the vectors" and len(batches) == 2:
+                die()
 
-    def store_and_die(ids):
-        done = store(ids)
-        if where == "after the commit" and len(batches) == 2:
-            die()
-        return done
-
-    outbox.index_messages, outbox._store = count, store_and_die
-    if where == "before the commit":
-        delete = PendingEmbeddingQuerySet.delete
-
-        def delete_and_die(self):
-            done = delete(self)
-            if len(batches) == 2:
+        def store_and_die(ids):
+            done = store(ids)
+            if where == "after the commit" and len(batches) == 2:
                 die()
             return done
 
-        PendingEmbeddingQuerySet.delete = delete_and_die
-    outbox.drain(tenant)
+        outbox.index_messages, outbox._store = count, store_and_die
+        if where == "before the commit":
+            delete = PendingEmbeddingQuerySet.delete
+
+            def delete_and_die(self):
+                done = delete(self)
+                if len(batches) == 2:
+                    die()
+                return done
+
+            PendingEmbeddingQuerySet.delete = delete_and_die
+        outbox.drain(tenant)
+        os._exit(0)
+
+    for line in sys.stdin:
+        worker = os.fork()
+        if worker == 0:
+            work(*line.rstrip().split(" ", 1))
+        print(worker, flush=True)
+        print(os.waitstatus_to_exitcode(os.waitpid(worker, 0)[1]), flush=True)
 """
 
 
-def worker(environment, tenant_id, where):
-    return subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(WORKER), str(tenant_id), where],
+class Workers:
+    """Starts one worker after the other, and says how each ended."""
+
+    def __init__(self, process):
+        self.process = process
+
+    def start(self, tenant_id, where):
+        """Let a worker drain the tenant's outbox, to die there; return its process id."""
+        print(tenant_id, where, file=self.process.stdin, flush=True)
+        return int(self.process.stdout.readline())
+
+    def wait(self):
+        """Wait for its end; return its exit status."""
+        return int(self.process.stdout.readline())
+
+
+@pytest.fixture(scope="module")
+def workers(environment_of_processes):
+    with subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(WORKERS)],
         cwd=ROOT,
-        env=environment,
+        env=environment_of_processes,
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
         text=True,
-    )
+    ) as process:
+        yield Workers(process)
 
 
 @pytest.mark.parametrize(
@@ -405,14 +436,14 @@ def worker(environment, tenant_id, where):
         ("after the commit", 2),
     ],
 )
+@pytest.mark.django_db(transaction=True)
 def test_a_worker_killed_in_the_middle_loses_and_doubles_nothing(
-    process_environment, tenant_a, say, where, left
+    workers, tenant_a, say, where, left
 ):
     for number in range(10):
         say(tenant_a.id, sentence(number), recall_trace=TRACE)
-    process = worker(process_environment, tenant_a.id, where)
-    _, errors = process.communicate(timeout=120)
-    assert process.returncode == -signal.SIGKILL, errors
+    workers.start(tenant_a.id, where)
+    assert workers.wait() == -signal.SIGKILL
     assert len(waiting(tenant_a.id)) == left
     assert len(stored(tenant_a.id)) == 10 - left
     _wait_until_unlocked(tenant_a.id, left)
@@ -423,19 +454,19 @@ def test_a_worker_killed_in_the_middle_loses_and_doubles_nothing(
         assert RecallEvent.objects.count() == IndexedMessage.objects.count() == 10
 
 
-def test_workers_killed_at_any_moment_lose_and_double_nothing(process_environment, tenant_a, say):
+@pytest.mark.django_db(transaction=True)
+def test_workers_killed_at_any_moment_lose_and_double_nothing(workers, tenant_a, say):
     total = 160
     for number in range(total):
         say(tenant_a.id, sentence(number))
     for moment in (0.0, 0.05):
         before = len(stored(tenant_a.id))
-        process = worker(process_environment, tenant_a.id, "nowhere")
-        while process.poll() is None and len(stored(tenant_a.id)) == before:
+        worker = psutil.Process(workers.start(tenant_a.id, "nowhere"))
+        while is_alive(worker) and len(stored(tenant_a.id)) == before:
             time.sleep(0.01)
         time.sleep(moment)
-        process.kill()
-        _, errors = process.communicate(timeout=60)
-        assert process.returncode == -signal.SIGKILL, errors
+        worker.kill()
+        assert workers.wait() == -signal.SIGKILL
         assert before < len(stored(tenant_a.id)) < total
         assert len(waiting(tenant_a.id)) + len(stored(tenant_a.id)) == total
     _wait_until_unlocked(tenant_a.id, len(waiting(tenant_a.id)))
