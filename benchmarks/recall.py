@@ -66,7 +66,9 @@ def run(tenant_id: UUID, dialogues: list[Dialogue], mode: str | None) -> dict[st
 def import_dialogues(tenant_id: UUID, scopes: Iterable[Scope]) -> dict[str, float]:
     """Record every turn, then let the outbox embed them."""
     from memory import outbox, transcript
+    from memory.embeddings import get_embedder
 
+    get_embedder()  # a worker loads the model once
     started, count = time.perf_counter(), 0
     for scope in scopes:
         for turn in scope.dialogue.turns:

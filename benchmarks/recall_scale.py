@@ -12,7 +12,7 @@ be found; the exact answer is that of the same recall with no limit on what is w
 import argparse
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -75,6 +75,12 @@ class Language:
     def encode(self, texts: Sequence[str]) -> np.ndarray[Any, np.dtype[np.float32]]:
         """Unit vectors; of the same text the same."""
         return np.stack([self._vector(text) for text in texts])
+
+    def encode_batches(
+        self, texts: Sequence[str]
+    ) -> Iterator[tuple[range, np.ndarray[Any, np.dtype[np.float32]]]]:
+        """All of them in one batch."""
+        yield range(len(texts)), self.encode(texts)
 
     def _vector(self, text: str) -> np.ndarray[Any, np.dtype[np.float32]]:
         words = [int(w[1:]) for w in text.replace(".", " ").split() if w[1:].isdigit()]

@@ -47,22 +47,9 @@ def _import_for_all_children(**kwargs: Any) -> None:
     """Import torch before the children are forked.
 
     They share it: 52 MB each instead of 480, and a child in the place of a killed one embeds after
-    0.3 s instead of 6 (measured). The model is loaded in each child, for torch's threads, which it
-    starts with the first text, do not survive a fork.
+    0.3 s instead of 6 (measured).
     """
     import sentence_transformers  # noqa: F401  (a heavy library; only workers need it)
-
-
-@worker_process_init.connect
-def _embed_on_one_core(**kwargs: Any) -> None:
-    """Let a child embed with one thread: there are as many children as cores.
-
-    Two threads of one child on busy cores wait for each other: 484 ms a text instead of 18
-    (measured on 2 cores beside other work).
-    """
-    import torch
-
-    torch.set_num_threads(1)
 
 
 @worker_process_init.connect

@@ -28,16 +28,15 @@ DISTANCE_TOLERANCE: Final = 1e-6
 
 # --- Embedding ----------------------------------------------------------------------------------
 
-# Word pieces of a batch, and by how many its texts may differ in length.
-EMBED_BATCH_TOKENS: Final = 1024
-EMBED_BATCH_SPREAD: Final = 2
-# So few texts are not worth sorting.
-EMBED_AT_ONCE: Final = 8
+# Word pieces of a batch (benchmarks/embedding.py).
+EMBED_BATCH_TOKENS: Final = 512
+# Another batch costs as much as about so many word pieces.
+EMBED_BATCH_PADDING: Final = 40
 
 # --- Outbox -------------------------------------------------------------------------------------
 
 # Messages that are embedded and written in one transaction.
-OUTBOX_BATCH: Final = 128
+OUTBOX_BATCH: Final = 256
 # Messages per task, so that one tenant's import does not keep the others waiting.
 OUTBOX_TASK_LIMIT: Final = 1024
 # The head start of the task that is enqueued with a message, before the sweeper enqueues another.

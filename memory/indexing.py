@@ -135,26 +135,29 @@ def write_embeddings(messages: Sequence[Message], embedder: Embedder) -> None:
             )
         )
     ]
-    vectors = embedder.encode([piece for _, _, piece in pieces])
-    _insert(
-        "INSERT INTO memory_conversationembedding (agent_id, user_id, message_id, piece, content,"
-        " role, embedding, embedding_model) SELECT * FROM unnest(%s::uuid[], %s::text[],"
-        " %s::uuid[], %s::int[], %s::text[], %s::text[], %s::vector[], %s::text[])"
-        " ON CONFLICT DO NOTHING",
-        [
-            (
-                message.agent_id,
-                message.user_id,
-                message.id,
-                position,
-                piece,
-                message.role,
-                vector_literal(vector),
-                embedder.version,
-            )
-            for (message, position, piece), vector in zip(pieces, vectors, strict=True)
-        ],
-    )
+    # The database stores one batch while the model computes the next.
+    for positions, vectors in embedder.encode_batches([piece for _, _, piece in pieces]):
+        _insert(
+            "INSERT INTO memory_conversationembedding (agent_id, user_id, message_id, piece,"
+            " content, role, embedding, embedding_model) SELECT * FROM unnest(%s::uuid[],"
+            " %s::text[], %s::uuid[], %s::int[], %s::text[], %s::text[], %s::vector[], %s::text[])"
+            " ON CONFLICT DO NOTHING",
+            [
+                (
+                    message.agent_id,
+                    message.user_id,
+                    message.id,
+                    position,
+                    piece,
+                    message.role,
+                    vector_literal(vector),
+                    embedder.version,
+                )
+                for (message, position, piece), vector in zip(
+                    [pieces[n] for n in positions], vectors, strict=True
+                )
+            ],
+        )
 
 
 def _insert(statement: str, rows: Sequence[tuple[Any, ...]]) -> None:

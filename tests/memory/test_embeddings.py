@@ -62,6 +62,23 @@ def test_order_and_company_do_not_matter():
         assert np.allclose(together[position], embed([texts[position]])[0], atol=1e-5)
 
 
+def test_batches_hold_every_position_once_and_what_encode_gives():
+    texts = [f"{'word ' * (n % 40)}{n}" for n in range(150)] + ["3", "3"]
+    together = get_embedder().encode(texts)
+    batches = list(get_embedder().encode_batches(texts))
+    assert len(batches) > 2
+    assert sorted(position for positions, _ in batches for position in positions) == [*range(152)]
+    for positions, vectors in batches:
+        assert np.allclose(together[positions], vectors, atol=1e-6)
+
+
+def test_who_leaves_batches_unread_leaves_nobody_waiting():
+    batches = get_embedder().encode_batches([f"{'word ' * (n % 40)}{n}" for n in range(300)])
+    next(batches)
+    batches.close()
+    assert len(embed(["Hello"])) == 1
+
+
 def test_no_texts_give_no_vectors():
     assert embed([]) == []
 
@@ -175,7 +192,7 @@ def test_a_fork_of_a_process_that_has_embedded_can_embed():
         from memory import embeddings
         texts = [f"The number of the day is {n}." for n in range(64)]
         before = embeddings.embed(texts)
-        embeddings.get_embedder()._lock.acquire()
+        embeddings.get_embedder()._tokenizing.acquire()
         child = os.fork()
         if child == 0:
             after = embeddings.get_embedder().encode(texts)

@@ -26,9 +26,9 @@ class AnotherModel:
         self.max_tokens = self._model.max_tokens
         self.count_tokens = self._model.count_tokens
 
-    def encode(self, texts: list[str]) -> object:
+    def encode_batches(self, texts: list[str]) -> object:
         self.embedded += len(texts)
-        return self._model.encode(texts)
+        return self._model.encode_batches(texts)
 
 
 def versions(tenant: Tenant) -> dict[str, int]:
