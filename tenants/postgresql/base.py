@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -29,6 +29,20 @@ from tenants.postgresql.introspection import OwnSchemaIntrospection
 def _before_connect(dotted_path: str) -> Callable[[], None]:
     hook: Callable[[], None] = import_string(dotted_path)
     return hook
+
+
+@lru_cache(maxsize=4096)
+def _enter_tenant_sql(schemas: tuple[str, ...], tenant_id: UUID | None) -> bytes:
+    """The statement that names search_path and tenant; kept, since every request enters twice."""
+    search_path = sql.SQL(",").join(sql.Identifier(schema) for schema in schemas)
+    return (
+        sql.SQL(
+            "SELECT set_config('search_path', {}, false),"
+            " set_config('app.current_tenant', {}, false)"
+        )
+        .format(search_path.as_string(), str(tenant_id or ""))
+        .as_bytes()
+    )
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
@@ -77,16 +91,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def _want_settings(self) -> None:
         """Compute the statement that the cursors send, and hand it to them."""
-        search_path = sql.SQL(",").join(
-            sql.Identifier(schema) for schema in self._get_cursor_search_paths()
-        )
-        self._enter_tenant_sql = (
-            sql.SQL(
-                "SELECT set_config('search_path', {}, false),"
-                " set_config('app.current_tenant', {}, false)"
-            )
-            .format(search_path.as_string(), str(self.tenant_id or ""))
-            .as_bytes()
+        self._enter_tenant_sql = _enter_tenant_sql(
+            tuple(self._get_cursor_search_paths()), self.tenant_id
         )
         if self.connection is not None:
             self.connection.enter_tenant_sql = self._enter_tenant_sql
