@@ -109,11 +109,10 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def server(home: Path) -> Iterator[Server]:
     running = Server(home, free_port())
-    tree = running.tree()
     yield running
-    running.process.kill()  # the hardest end of all
-    running.finish()
-    eventually(lambda: nothing_left(tree, home))
+    if running.process.returncode is None:
+        running.process.kill()
+        running.finish()
 
 
 def test_it_migrates_then_says_where_it_serves(server: Server) -> None:
@@ -214,8 +213,18 @@ def test_what_is_no_port_is_refused_in_one_line_with_status_2(tmp_path: Path, po
     assert "--port" in printed
 
 
-def test_ctrl_c_leaves_no_process(tmp_path: Path) -> None:
-    running = Server(tmp_path / "home", free_port())
+def test_the_hardest_end_of_all_leaves_no_process(server: Server) -> None:
+    tree = server.tree()
+    server.process.kill()
+    server.finish()
+    eventually(lambda: nothing_left(tree, server.home))
+
+
+def test_it_starts_again_in_its_home_and_ctrl_c_leaves_no_process(server: Server) -> None:
+    if server.process.returncode is None:  # where this test runs alone
+        server.process.kill()
+        server.finish()
+    running = Server(server.home, free_port())
     tree = running.tree()
     running.process.send_signal(signal.SIGINT)
     assert running.finish().endswith("Stopped.\n")
