@@ -14,10 +14,10 @@ PROJECT = Path(__file__).resolve().parents[2]
 
 
 def eventually(condition: Callable[[], bool]) -> None:
-    """Wait for it, half a minute at most."""
-    deadline = time.monotonic() + 30
+    """Wait for it. Nothing takes two minutes but a failure, however busy the cores are."""
+    deadline = time.monotonic() + 120
     while not condition():
-        assert time.monotonic() < deadline, "it did not come about in 30 seconds"
+        assert time.monotonic() < deadline, "it did not come about in two minutes"
         time.sleep(0.05)
 
 
