@@ -77,10 +77,15 @@ def test_the_command_shows_progress_and_says_what_recall_uses(tenant_a: Tenant) 
 
 def test_the_command_brings_facts_over_to_the_model_in_use(tenant_a: Tenant) -> None:
     memory = LongTermMemory()
-    for number in range(300):
-        memory.store(MemoryEntry(tenant_id=tenant_a.id, content=f"Ann has {number} apples."))
     with tenant_scope(tenant_a.id):
-        MemoryEntry.objects.update(embedding_model="older")
+        MemoryEntry.objects.bulk_create(
+            MemoryEntry(
+                content=f"Ann has {number} apples.",
+                embedding=[1.0] + 383 * [0.0],
+                embedding_model="older",
+            )
+            for number in range(300)
+        )
     assert memory.search(tenant_a.id, "apples") == []
     out = StringIO()
     call_command("reembed", "--tenant", "tenant-a", stdout=out)
