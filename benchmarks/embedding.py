@@ -16,9 +16,6 @@ from typing import Any
 from locomo import read_dialogues
 from throwaway import set_up
 
-# Messages of one transaction of the outbox.
-AT_ONCE = 256
-
 
 def main() -> None:
     """Run the benchmark."""
@@ -69,6 +66,7 @@ def cost_of_a_batch(embedder: Any) -> float:
 def pieces(path: Path, count: int) -> list[list[str]]:
     """Pieces of the first messages of a file, in groups as the outbox takes them."""
     from memory.chunking import cut_pieces
+    from memory.conf import OUTBOX_BATCH
     from memory.embeddings import get_embedder
 
     embedder = get_embedder()
@@ -83,8 +81,8 @@ def pieces(path: Path, count: int) -> list[list[str]]:
         for turn in turns
     ]
     return [
-        [piece for message in cut[first : first + AT_ONCE] for piece in message]
-        for first in range(0, len(cut), AT_ONCE)
+        [piece for message in cut[first : first + OUTBOX_BATCH] for piece in message]
+        for first in range(0, len(cut), OUTBOX_BATCH)
     ]
 
 

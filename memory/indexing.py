@@ -50,8 +50,9 @@ def own_lexemes(name: str, role: str, content: str) -> list[str]:
 def index_messages(messages: Sequence[Message]) -> None:
     """Index messages of the current tenant, inside the caller's transaction.
 
-    Doing it again changes nothing. Rows are written in the order of their keys, so that writers who
-    meet in the same scope wait for each other and never for ever.
+    Doing it again changes nothing. Rows of scopes and words are written in the order of their keys,
+    so that writers who meet in the same scope wait for each other and never for ever. Vectors are
+    of these messages alone, which the caller holds, and are written as they come.
     """
     messages = sorted(messages, key=lambda message: message.number)
     _write_scopes(messages)
