@@ -7,8 +7,9 @@ PYTHON ?= $(shell for python in python3 python3.11 python3.12 python3.13 python3
 PORT ?= 8000
 BIN := .venv/bin
 INSTALLED := .venv/.installed
-# Tests and checks have services of their own, so that a running demo is not disturbed.
-IN_TEST_HOME := KONSTRUCT_HOME="$(CURDIR)/.konstruct/test"
+# Tests and checks have services of their own, so that a running demo is not disturbed. Their many
+# processes may keep what they compile, even where the environment says otherwise.
+IN_TEST_HOME := KONSTRUCT_HOME="$(CURDIR)/.konstruct/test" PYTHONDONTWRITEBYTECODE=
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo run stop migrate test pictures lint format

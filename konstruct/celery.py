@@ -49,7 +49,9 @@ def _import_for_all_children(**kwargs: Any) -> None:
     They share it: 52 MB each instead of 480, and a child in the place of a killed one embeds after
     0.3 s instead of 6 (measured).
     """
-    import sentence_transformers  # noqa: F401  (a heavy library; only workers need it)
+    from memory.embeddings import import_libraries  # only workers need it
+
+    import_libraries()
 
 
 @worker_process_init.connect

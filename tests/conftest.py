@@ -1,5 +1,6 @@
 """Fixtures of all tests: a real Postgres as konstruct_app, a real cache, two tenants."""
 
+import gc
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -38,6 +39,7 @@ _thrown_away: list[str] = []
 
 def pytest_configure() -> None:
     """Point the cache and the broker at databases that only tests use."""
+    gc.disable()  # until all is imported, for nothing of that is garbage
     # The quickest for what tests make; processes that they start have the usual one.
     settings.PASSWORD_HASHERS = [
         "django.contrib.auth.hashers.MD5PasswordHasher",
@@ -57,6 +59,11 @@ def pytest_configure() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with what takes longest, so that no worker is left with it alone at the end."""
     items.sort(key=lambda item: item.path.parent.name not in LONGEST)
+
+
+def pytest_collection_finish() -> None:
+    """Collect garbage again."""
+    gc.enable()
 
 
 class FilesOrPackage(LoadFileScheduling):
