@@ -1,5 +1,6 @@
 """Fixtures of all tests: a real Postgres as konstruct_app, a real cache, two tenants."""
 
+import contextlib
 import gc
 import os
 from collections.abc import Callable, Iterator
@@ -86,31 +87,28 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 @pytest.fixture(scope="session")
-def django_db_modify_db_settings(django_db_modify_db_settings: None) -> None:
-    """The owner makes and migrates the database."""
-    database.connect_as("owner")
-
-
-@pytest.fixture(scope="session")
 def django_db_setup(
-    django_db_setup: None, django_db_blocker: pytest.FixtureRequest
+    django_test_environment: None, django_db_keepdb: bool, django_db_blocker: Any
 ) -> Iterator[None]:
-    """Two tenants for all tests; then everything is done as konstruct_app."""
+    """A database with two tenants, made by the owner; everything is done as konstruct_app.
+
+    In place of pytest-django's, which migrates one in every worker, and makes none for a file
+    whose tests all come to it by a fixture of their own.
+    """
     patch = pytest.MonkeyPatch()
-    with django_db_blocker.unblock():
-        database.provision_standing_tenants()
-        database.connect_as("app")
-        database.assert_application_role()
     # Django would TRUNCATE everything, tenants too, which konstruct_app may not.
     patch.setattr(
         TransactionTestCase, "_fixture_teardown", lambda case: database.remove_committed_rows()
     )
-    yield
-    patch.undo()
-    # Its connections would keep the database from being dropped.
-    close_pool()
-    with django_db_blocker.unblock():
-        database.connect_as("owner")
+    with contextlib.ExitStack() as made:
+        with django_db_blocker.unblock():
+            made.enter_context(database.made(keep=django_db_keepdb))
+        yield
+        patch.undo()
+        # Its connections would keep the database from being dropped.
+        close_pool()
+        with django_db_blocker.unblock():
+            made.close()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,5 +1,6 @@
 """The tests' database: the owner makes, migrates and cleans it, konstruct_app uses it."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -25,6 +26,55 @@ MIGRATED_TABLES = (
     "auth_group_permissions",
     "checkpoint_migrations",
 )
+
+# What pytest-xdist tells its workers: which of them this is, and of which run.
+WORKER, RUN = os.environ.get("PYTEST_XDIST_WORKER"), os.environ.get("PYTEST_XDIST_TESTRUNUID")
+# Of the lock that a worker holds while it makes the database of which all workers have copies.
+MAKING = 0x6B6F6E73
+
+
+@contextmanager
+def made(*, keep: bool) -> Iterator[None]:
+    """Have a database with the standing tenants, used as konstruct_app, until the block ends."""
+    connection = connections["default"]
+    before = connection.settings_dict["NAME"]
+    connect_as("owner")
+    if WORKER is None:
+        _make(keep=keep)
+    else:
+        _copy()
+    connect_as("app")
+    assert_application_role()
+    yield
+    connect_as("owner")
+    connection.creation.destroy_test_db(before, verbosity=0, keepdb=keep and WORKER is None)
+
+
+def _make(*, keep: bool = False) -> None:
+    """Make the database from nothing, or bring the one that was kept up to date."""
+    connections["default"].creation.create_test_db(
+        verbosity=0, autoclobber=True, serialize=False, keepdb=keep
+    )
+    provision_standing_tenants()
+
+
+def _copy() -> None:
+    """Copy the database that the first worker of this run makes; the next run makes another."""
+    connection = connections["default"]
+    creation = connection.creation
+    with creation._nodb_cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_lock(%s)", [MAKING])  # until this connection ends
+        name = creation._get_test_db_name()
+        cursor.execute(
+            "SELECT shobj_description(oid, 'pg_database') FROM pg_database WHERE datname = %s",
+            [name],
+        )
+        if cursor.fetchone() != (RUN,):
+            _make()
+            cursor.execute(f"COMMENT ON DATABASE {connection.ops.quote_name(name)} IS '{RUN}'")
+        connection.settings_dict["NAME"] = name
+        creation.clone_test_db(WORKER, verbosity=0)
+    connection.settings_dict["NAME"] = creation.get_test_db_clone_settings(WORKER)["NAME"]
 
 
 def url_of(role: str) -> str:
