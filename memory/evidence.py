@@ -11,13 +11,14 @@ rows from step to step, and each to Python, took longer than all else. The texts
 and only those of what is found are read. Where there are too many, or the turns around are asked
 for, they are fetched when it is known which.
 
-Fences, each against a plan that was seen (docs/decisions has them):
-- MATERIALIZED: a one-row CTE in a cross join was inlined and computed for every row.
-- CASE around the scope's columns: HNSW is the only index that knows the order, and an opaque
-  condition passes for half of the rows, so that neither statistics nor their lack lead elsewhere.
-- `= ANY (ARRAY(SELECT …))`: a join with the terms became a merge join over the whole scope.
-
-Nothing is prepared, so that the planner sees the values.
+Both are sent prepared, planned once for whatever scope is asked for (TenantPreparedCursor), since
+to plan them for their values took a fifth of a recall. So nothing may depend on what the planner
+takes a scope's size to be. It is left indexes alone, in their order, and there are fences, each
+against a plan that was seen (docs/decisions/0017 has them):
+- MATERIALIZED: a one-row CTE in a cross join was inlined and computed for every row; a condition on
+  agent and user was pushed in, and read the whole scope instead of the messages that are named.
+- CASE around the scope's columns: HNSW is the only index that is left.
+- LATERAL, OFFSET 0: each word and each message is looked up by itself, however many there may be.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -101,12 +102,14 @@ counted AS MATERIALIZED (
     WHERE df > 0
 ), by_words AS MATERIALIZED (
     SELECT message_number
-    FROM memory_posting JOIN (
+    FROM (
         SELECT h, ln(1 + (%(large_scope)s + %(prior)s - df + .5::float8) / (df + .5::float8)) AS idf
-        FROM counted
-    ) AS term USING (h)
-    WHERE scope_id = %(scope)s AND h = ANY (ARRAY(SELECT h FROM counted WHERE rare)) AND own
-      {posting_until}
+        FROM counted WHERE rare
+    ) AS term, LATERAL (
+        SELECT message_number, w FROM memory_posting
+        WHERE scope_id = %(scope)s AND memory_posting.h = term.h AND own {posting_until}
+        OFFSET 0
+    ) AS held
     GROUP BY message_number ORDER BY sum(w * idf) DESC LIMIT %(candidates)s
 ), walk AS MATERIALIZED (
     SELECT set_config('hnsw.iterative_scan', 'relaxed_order', true) IS NOT NULL
@@ -123,10 +126,9 @@ counted AS MATERIALIZED (
 ), candidate AS MATERIALIZED (
     SELECT * FROM memory_indexedmessage
     WHERE message_number = ANY (ARRAY(SELECT message_number FROM by_words))
-      AND scope_id = %(scope)s
     UNION
     SELECT * FROM memory_indexedmessage
-    WHERE message_id = ANY (ARRAY(SELECT message_id FROM by_vector)) AND scope_id = %(scope)s
+    WHERE message_id = ANY (ARRAY(SELECT message_id FROM by_vector))
 ), turn AS (
     SELECT DISTINCT ON (message_number) {entry_columns} + 16 * near::int AS flags
     FROM (
@@ -160,10 +162,12 @@ counted AS MATERIALIZED (
       AND message_number = ANY (ARRAY(SELECT message_number FROM entry))
 ), piece AS (
     SELECT message_id, 1 - (embedding <=> %(vector)s::vector) AS cosine
-    FROM memory_conversationembedding
-    WHERE message_id = ANY (ARRAY(SELECT message_id FROM entry)) AND embedding_model = %(model)s
-    OFFSET 0
-), spoken AS (
+    FROM entry, LATERAL (
+        SELECT embedding FROM memory_conversationembedding
+        WHERE message_id = entry.message_id AND embedding_model = %(model)s
+        OFFSET 0
+    ) AS embedded
+), spoken AS MATERIALIZED (
     SELECT * FROM memory_message
     WHERE id = ANY (ARRAY(
         SELECT message_id FROM entry WHERE (SELECT words <= %(words_along)s FROM entries)
@@ -196,9 +200,8 @@ SELECT NULL, NULL, NULL, NULL, {columns} FROM spoken WHERE {own}
 """
 
 _TEXTS = """
-SELECT {columns}, {neighbours} AS neighbours
-FROM memory_message AS message
-WHERE id = ANY (%(ids)s::uuid[]) AND {own}
+WITH message AS MATERIALIZED (SELECT * FROM memory_message WHERE id = ANY (%(ids)s::uuid[]))
+SELECT {columns}, {neighbours} AS neighbours FROM message WHERE {own}
 """
 # The turns around a hit, oldest first, as JSON.
 _NEIGHBOURS = """
@@ -308,6 +311,7 @@ _KINDS = (
     *(">i8", ">i8", ">f4", "?"),
     *("2>u8", ">f8"),
 )
+_ITEMS = tuple(np.dtype([("length", ">i4"), ("value", kind)]) for kind in _KINDS)
 
 
 class Text(NamedTuple):
@@ -379,10 +383,9 @@ def _rows_along(cursor: CursorWrapper, numbers: Collection[int]) -> Iterator[tup
 def _unpacked(sent: bytes) -> Iterator[NDArray[Any]]:
     """Arrays in Postgres' binary format: each a header, then every value after its length."""
     start = 0
-    for kind in _KINDS:
+    for item in _ITEMS:
         dimensions, _, _, *sizes = unpack_from(">iIIii" if sent[start + 3] else ">iII", sent, start)
         count, start = (sizes[0], start + 20) if dimensions else (0, start + 12)
-        item = np.dtype([("length", ">i4"), ("value", kind)])
         values = np.frombuffer(sent, item, count, start)["value"]
         yield values.astype(values.dtype.newbyteorder("="))
         start += count * item.itemsize

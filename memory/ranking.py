@@ -7,7 +7,7 @@ a turn has from the echo before it do not count.
 import math
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import numpy as np
@@ -34,8 +34,7 @@ Flags = NDArray[np.bool_]
 Positions = NDArray[np.intp]
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """One of the best, and what every sign said of it, before its weight."""
 
     number: int
@@ -77,6 +76,8 @@ class _Words:
 
     idf: Floats
     """Of each posting."""
+    said: Flags
+    """Of each posting: its word is one of the question's own."""
     known: float
     """Of the words that were said, together."""
     unknown: float
@@ -99,7 +100,7 @@ def rank(
     length, flags = evidence.words, evidence.flags
 
     at = _positions(evidence.posting_number, number)
-    echo = _echoes(evidence, question, at, length, flags)
+    echo = _echoes(question, at[words.said & evidence.posting_own], length, flags)
     echoed, _ = _of_the_turn_before(np.ones(len(echo)), session, echo)
     counts = evidence.posting_own | ~echoed[at]
     idf = words.idf * counts
@@ -113,7 +114,7 @@ def rank(
         return Ranking([], evidence.messages, words.unknown / words.rarity, words.unknown_name, 0.0)
     number, session, echo = number[kept], session[kept], echo[kept]
     length, flags = length[kept], flags[kept]
-    cosine = np.nan_to_num(nearest[kept])
+    cosine = np.where(np.isnan(nearest), 0.0, nearest)[kept]
     shared = lexical[kept] / words.norm
     base = cosine + weights.lexical * shared
     far = (flags & NEAR) == 0
@@ -134,7 +135,7 @@ def rank(
         + weights.previous * np.where(before, previous, cosine.mean())
         + weights.following * np.where(after, following, base.mean())
     )
-    best = np.lexsort((-number, -score, echo & echoes_last))[:limit]
+    best = _best(score, number, echo & echoes_last, limit)
     signs = (
         score, cosine, shared, covered[kept] / words.rarity, conversation, previous, following,
         by_name, addressed, length, has_time, echo,
@@ -165,21 +166,24 @@ def _found(evidence: Evidence, at: Positions, signs: list[list[Any]]) -> list[Fo
 def _weigh_words(evidence: Evidence, question: Question) -> _Words:
     """By how few messages hold them."""
     messages = evidence.messages + PRIOR_MESSAGES
+    asked = sorted(set(question.terms))
+    terms = np.array(asked, np.int64)
+    term_of = np.searchsorted(terms, evidence.posting_term)
     counted: NDArray[Any]
     if evidence.large:
-        order = np.argsort(evidence.counted_term)
-        terms, counted = evidence.counted_term[order], evidence.counted[order]
-        term_of = np.searchsorted(terms, evidence.posting_term)
+        counted = np.zeros(len(terms))
+        counted[np.searchsorted(terms, evidence.counted_term)] = evidence.counted
+        held = counted > 0
     else:
-        terms, term_of = np.unique(evidence.posting_term, return_inverse=True)
         counted = np.bincount(term_of[evidence.posting_own], minlength=len(terms))
+        held = np.bincount(term_of, minlength=len(terms)) > 0
     idf = _idf(messages, counted)
-    said = set(terms.tolist())
     return _Words(
         idf=idf[term_of],
-        known=float(idf.sum()),
-        unknown=(len(question.terms) - len(terms)) * float(_idf(messages, 0)),
-        unknown_name=not said.issuperset(question.proper_names),
+        said=np.array([term in question.said_terms for term in asked], bool)[term_of],
+        known=float(idf[held].sum()),
+        unknown=(len(terms) - int(held.sum())) * float(_idf(messages, 0)),
+        unknown_name=not set(terms[held].tolist()).issuperset(question.proper_names),
         norm=math.log1p(messages),
     )
 
@@ -191,33 +195,28 @@ def _idf(messages: int, counted: Any) -> Any:
 def _positions(sought: NDArray[Any], among: NDArray[Any]) -> Positions:
     """Where each stands among all, or where it might, if it does not."""
     order = np.argsort(among)
-    found = np.searchsorted(among, sought, sorter=order)
+    found = np.searchsorted(among[order], sought)
     return order[np.minimum(found, len(among) - 1)]
 
 
 def _echoes(
-    evidence: Evidence,
-    question: Question,
-    at: Positions,
-    length: NDArray[np.int32],
-    flags: NDArray[np.int32],
+    question: Question, said_at: Positions, length: NDArray[np.int32], flags: NDArray[np.int32]
 ) -> Flags:
     """Which messages only ask, and ask the same: all of the question's words, and few others."""
     if not (question.is_question and question.said_terms):
         return np.zeros(len(length), bool)
     asks = ((flags & ASKS) != 0) & (length <= ECHO_WORDS[0] * question.words + ECHO_WORDS[1])
-    said = evidence.posting_own & np.isin(evidence.posting_term, question.said_terms)
-    counted = np.bincount(at[said], minlength=len(length))
-    return asks & (counted == len(question.said_terms))
+    return asks & (np.bincount(said_at, minlength=len(length)) == len(question.said_terms))
 
 
 def _best_cosines(evidence: Evidence) -> Floats:
     """Of each message the best of its pieces; nan where it has none."""
-    best = np.full(len(evidence.ids), -np.inf)
+    ids, of_pieces = evidence.ids, evidence.piece_ids
+    best = np.full(len(ids), -np.inf)
     if len(best):
-        at = _positions(_mixed(evidence.piece_ids), _mixed(evidence.ids))
+        at = _positions(_mixed(of_pieces), _mixed(ids))
         # As of a moment, later messages have pieces here and stand nowhere.
-        known = (evidence.ids[at] == evidence.piece_ids).all(axis=1)
+        known = (ids[at, 0] == of_pieces[:, 0]) & (ids[at, 1] == of_pieces[:, 1])
         np.maximum.at(best, at[known], evidence.piece_cosine[known])
     return np.where(np.isinf(best), np.nan, best)
 
@@ -262,3 +261,12 @@ def _session_best(base: Floats, session: NDArray[np.int64], counts: Flags) -> Fl
     sums = np.concatenate(([0.0], np.cumsum(base[chosen])))
     total = sums[starts + taken] - sums[starts]
     return np.where(taken > 0, total / np.maximum(taken, 1), np.nan)[group]
+
+
+def _best(score: Floats, number: NDArray[np.int64], last: Flags, limit: int) -> Positions:
+    """The first `limit` by score, what is `last` after all others, the newer of two alike first."""
+    some = np.arange(len(score))
+    if limit < len(some):
+        key = np.where(last, -np.inf, score)
+        some = np.flatnonzero(key >= np.partition(key, -limit)[-limit])
+    return some[np.lexsort((-number[some], -score[some], last[some]))][:limit]

@@ -176,7 +176,7 @@ def recall(
         "at": at,
         "neighbours": policy.neighbours,
     }
-    with known_tenant(tenant_id) as tenant, tenant_connection().binary_cursor() as cursor:
+    with known_tenant(tenant_id) as tenant, tenant_connection().prepared_cursor() as cursor:
         values["tenant"] = tenant
         evidence = _gather(cursor, values)
         ranking = rank(

@@ -1,6 +1,7 @@
 """The ranking: arrays weighed all at once give what each message weighed by itself gives."""
 
 import math
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -126,6 +127,18 @@ def test_weighs_as_by_hand(seed: int) -> None:
         assert found.score == pytest.approx(row["score"])
         assert (found.cosine, found.lexical) == pytest.approx((row["cosine"], row["lexical"]))
         assert found.echo is row["echo"]
+
+
+@pytest.mark.parametrize("echoes_last", [False, True])
+@pytest.mark.parametrize("limit", [1, 7, 25, 39, 40])
+def test_the_first_of_all_are_the_first_of_some(limit: int, echoes_last: bool) -> None:
+    evidence = evidence_of(3)
+    alike = replace(
+        evidence, piece_cosine=evidence.piece_cosine.round(1), words=evidence.words // 9
+    )
+    every = rank(alike, QUESTION, WEIGHTS, echoes_last=echoes_last, limit=100).found
+    some = rank(alike, QUESTION, WEIGHTS, echoes_last=echoes_last, limit=limit).found
+    assert some == every[:limit]
 
 
 def test_at_most_so_many_and_each_with_its_id() -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from random import Random
 from typing import Any
 
@@ -10,6 +10,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import DatabaseError, OperationalError, connection, transaction
 from django.test import override_settings
+from django.test.utils import CaptureQueriesContext
 from django_tenants.postgresql_backend.base import DatabaseWrapper as StockWrapper
 from django_tenants.utils import schema_context
 
@@ -173,6 +174,91 @@ def test_after_any_accident_the_drivers_own_cursor_is_of_the_tenant_last_entered
     accident(in_a)
     connection.ensure_connection()
     assert connection.connection.execute(SETTINGS).fetchone() == (str(in_a.id), in_a.schema_name)
+
+
+@pytest.mark.parametrize("accident", ACCIDENTS)
+def test_after_any_accident_a_prepared_statement_is_of_the_tenant_last_entered(
+    in_a: Tenant, accident: Callable[[Tenant], None]
+) -> None:
+    assert prepared_names() == ["of-tenant-a"]
+    accident(in_a)
+    assert prepared_names() == ["of-tenant-b"]
+    connection.set_schema_to_public()
+    assert prepared_names() == []
+
+
+def prepared_names() -> list[str]:
+    with connection.prepared_cursor() as cursor:
+        cursor.execute("SELECT username FROM auth_user WHERE id > %(least)s", {"least": 0})
+        return [name for (name,) in cursor.fetchall()]
+
+
+def test_a_prepared_statement_is_planned_once_for_each_tenant(
+    users: tuple[Tenant, Tenant],
+) -> None:
+    for _ in range(3):
+        for tenant in users:
+            connection.set_tenant(tenant)
+            assert prepared_names() == [f"of-{tenant.slug}"]
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT generic_plans, custom_plans FROM pg_prepared_statements")
+        assert cursor.fetchall() == [(3, 0), (3, 0)]
+
+
+def test_only_so_many_statements_stay_prepared(users: tuple[Tenant, Tenant]) -> None:
+    connection.ensure_connection()
+    connection.connection.prepared_max = 1
+    for tenant in users * 2:
+        connection.set_tenant(tenant)
+        assert prepared_names() == [f"of-{tenant.slug}"]
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT generic_plans FROM pg_prepared_statements")
+        assert cursor.fetchall() == [(1,)]
+
+
+@pytest.mark.parametrize("in_transaction", [False, True])
+def test_a_prepared_statement_changes_no_other_statements_plan(
+    in_a: Tenant, in_transaction: bool
+) -> None:
+    connection.set_tenant(in_a)
+    with transaction.atomic() if in_transaction else nullcontext():
+        assert prepared_names() == ["of-tenant-b"]
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT DISTINCT setting FROM pg_settings"
+                " WHERE name LIKE 'enable_%scan' OR name = 'enable_sort'"
+            )
+            assert cursor.fetchall() == [("on",)]
+            cursor.execute("SHOW plan_cache_mode")
+            assert cursor.fetchone() == ("auto",)
+            cursor.execute("SELECT username FROM auth_user WHERE id > %s", [0])
+            cursor.execute("SELECT count(*) FROM pg_prepared_statements")
+            assert cursor.fetchone() == (1,)
+
+
+@pytest.mark.parametrize("in_transaction", [False, True])
+def test_a_prepared_statement_that_fails_leaves_the_connection_as_it_was(
+    in_a: Tenant, in_transaction: bool
+) -> None:
+    connection.set_tenant(in_a)
+    failing = ("SELECT 1 / %(by)s", "SELECT %(by)s FROM nowhere")
+    for sql in failing * 2:
+        with (
+            pytest.raises(DatabaseError, match=r"division by zero|does not exist"),
+            transaction.atomic() if in_transaction else nullcontext(),
+            connection.prepared_cursor() as cursor,
+        ):
+            cursor.execute(sql, {"by": 0})
+        assert prepared_names() == names() == ["of-tenant-b"]
+
+
+def test_a_prepared_statement_can_be_read_in_the_log_of_queries(in_a: Tenant) -> None:
+    connection.set_tenant(in_a)
+    with CaptureQueriesContext(connection) as queries:
+        prepared_names()
+    assert [query["sql"] for query in queries.captured_queries] == [
+        "SELECT username FROM auth_user WHERE id > 0"
+    ]
 
 
 def test_an_accident_in_the_public_schema_brings_no_tenant_back(in_a: Tenant) -> None:

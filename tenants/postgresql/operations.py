@@ -1,0 +1,14 @@
+"""Operations of Django's backend, for statements that were sent prepared."""
+
+from typing import Any
+
+from django.db.backends.postgresql.operations import DatabaseOperations
+
+
+class TenantOperations(DatabaseOperations):
+    """Tells a log of queries what was sent."""
+
+    def last_executed_query(self, cursor: Any, sql: str, params: Any) -> str:
+        """The statement with its values; psycopg keeps none that was sent prepared."""
+        kept: str | None = super().last_executed_query(cursor, sql, params)
+        return kept or str(self.compose_sql(sql, params))
