@@ -6,13 +6,14 @@ and domains inside a tenant's admin, and a tenant's tables where there are none.
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import Any, cast
 
 from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
+from django.utils.functional import SimpleLazyObject
 from unfold.admin import ModelAdmin
 from unfold.sites import UnfoldAdminSite
 
@@ -44,6 +45,26 @@ class PagedSite(UnfoldAdminSite):
             return guarded
 
         return register
+
+    def get_app_list(
+        self, request: HttpRequest, app_label: str | None = None
+    ) -> list[dict[str, Any]]:
+        """List the models once somebody looks: every page asks, for a sidebar it does not have."""
+        listed: Any = SimpleLazyObject(
+            lambda: super(PagedSite, self).get_app_list(request, app_label)
+        )
+        return cast("list[dict[str, Any]]", listed)
+
+    def get_sidebar_list(self, request: HttpRequest) -> list[dict[str, Any]]:
+        """Mark where somebody is, in the menu that was made for this very page.
+
+        Unfold would make a copy first, as of a menu that stands in the settings.
+        """
+        menu = self._get_config("SIDEBAR", request)["navigation"]
+        groups: list[dict[str, Any]] = self._get_value(menu, request)
+        for group in groups:
+            group["items"] = self._get_navigation_items(request, group["items"])
+        return groups
 
     def extra_urls(self) -> list[URLPattern]:
         return self._page_urls

@@ -121,6 +121,9 @@ OPERATORS_MENU = (
         ),
     ),
 )
+# Unfold's templates ask every entry for these; to learn that there is no such key takes a template
+# as long as a hundred that it finds.
+NO_MORE = {"badge": None, "link_callback": None, "collapsible": False}
 
 
 def navigation(request: HttpRequest) -> list[dict[str, Any]]:
@@ -129,12 +132,12 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
     groups = []
     for title, entries in menu:
         items = [
-            {"title": name, "icon": icon, "link": link}
+            {"title": name, "icon": icon, "link": link, **NO_MORE}
             for name, icon, view, permission in entries
             if (not permission or request.user.has_perm(permission)) and (link := _link(view))
         ]
         if items:
-            groups.append({"title": title, "separator": bool(title), "items": items})
+            groups.append({"title": title, "separator": bool(title), "items": items, **NO_MORE})
     return groups
 
 

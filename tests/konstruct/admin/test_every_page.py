@@ -59,8 +59,8 @@ def page(model: type[Model], name: str, *arguments: Any) -> str:
 
 
 def statuses(client: Client, addresses: Iterator[str]) -> dict[str, int]:
-    """Open the addresses; what is in their way raises."""
-    return {address: client.get(address).status_code for address in addresses}
+    """Open the addresses, each once; what is in their way raises."""
+    return {address: client.get(address).status_code for address in dict.fromkeys(addresses)}
 
 
 def list_addresses(model: type[Model], site_admin: Any, client: Client) -> Iterator[str]:
