@@ -30,8 +30,20 @@ from tests import database
 WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 6
 CACHE_DATABASE, BROKER_DATABASE = 10 + WORKER, 4 + WORKER
 
-# Whole processes, started, killed and waited for.
+# What takes longest: packages of whole processes, started, killed and waited for, and files.
 LONGEST = ("survival", "end_to_end", "browser")
+LONG = (
+    "test_serve",
+    "test_embedded",
+    "test_every_page",
+    "test_fuzz",
+    "test_embeddings",
+    "test_documentation",
+    "test_prompt_of_a_reply",
+    "test_tasks",
+    "test_outbox",
+    "test_isolation_proof",
+)
 # The tests of all files of this package share one deployment, so one worker has them all.
 TOGETHER = "tests/end_to_end/"
 
@@ -74,7 +86,7 @@ def _list_static_files_once() -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with what takes longest, so that no worker is left with it alone at the end."""
-    items.sort(key=lambda item: item.path.parent.name not in LONGEST)
+    items.sort(key=lambda item: (item.path.parent.name not in LONGEST, item.path.stem not in LONG))
 
 
 def pytest_collection_finish() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import httpx
 import psutil
 import pytest
+from django.core.management import load_command_class
 
 from konstruct import embedded
 from konstruct.processes import is_alive
@@ -205,12 +206,25 @@ def test_a_role_that_could_go_round_the_policies_is_refused_before_anything_serv
     assert not list((tmp_path / "home").glob("log/*"))
 
 
-@pytest.mark.parametrize("port", ["http", "0", "65536", "-1", "8000.5"])
-def test_what_is_no_port_is_refused_in_one_line_with_status_2(tmp_path: Path, port: str) -> None:
-    status, printed = refusal(tmp_path, port)
+def test_what_is_no_port_is_refused_in_one_line_with_status_2(tmp_path: Path) -> None:
+    status, printed = refusal(tmp_path, "http")
     assert status == 2
     assert printed.count("\n") == 1
     assert "--port" in printed
+
+
+@pytest.mark.parametrize("port", ["0", "65536", "-1", "8000.5"])
+def test_no_number_but_a_port_is_taken_for_one(
+    port: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        load_command_class("konstruct", "serve").run_from_argv(
+            ["manage.py", "serve", "--port", port]
+        )
+    out, err = capsys.readouterr()
+    assert ended.value.code == 2
+    assert (out + err).count("\n") == 1
+    assert "--port" in err
 
 
 def test_the_hardest_end_of_all_leaves_no_process(server: Server) -> None:

@@ -1,5 +1,6 @@
 """The real model: the same text gives the same unit vector, in every thread and process."""
 
+import json
 import math
 import os
 import subprocess
@@ -164,40 +165,46 @@ def test_a_model_of_another_size_is_refused(tmp_path):
         Embedder(ModelFiles(path=tmp_path, version="narrow"))
 
 
-def test_nothing_heavy_is_loaded_before_it_is_needed_and_nothing_from_a_network():
+@pytest.fixture(scope="module")
+def fresh_process():
+    """What a process that starts tells: of what it loads, and of its fork once it has embedded."""
+    return json.loads(
+        in_a_process(
+            """
+            import json, os, socket, sys
+            import memory.tasks, memory.long_term, memory.embeddings
+            memory.embeddings.model_version()
+            told = {
+                "loaded": [n for n in ("torch", "sentence_transformers") if n in sys.modules]
+            }
+
+            def refuse(*args, **kwargs):
+                raise AssertionError("asked for the network")
+
+            socket.socket.connect = socket.getaddrinfo = refuse
+            from memory import embeddings
+            texts = [f"The number of the day is {n}." for n in range(64)]
+            before = embeddings.embed(texts)
+            told["dimensions"] = len(before[0])
+
+            embeddings.get_embedder()._tokenizing.acquire()
+            child = os.fork()
+            if child == 0:
+                after = embeddings.get_embedder().encode(texts)
+                os._exit(0 if abs(after - before).max() < 1e-5 else 3)
+            told["fork"] = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            print(json.dumps(told))
+            """,
+            HF_HUB_OFFLINE="1",
+        )
+    )
+
+
+def test_nothing_heavy_is_loaded_before_it_is_needed_and_nothing_from_a_network(fresh_process):
     """Neither by a process that starts, nor by one that only asks for the version."""
-    printed = in_a_process(
-        """
-        import socket, sys
-        import memory.tasks, memory.long_term, memory.embeddings
-        memory.embeddings.model_version()
-        print([name for name in ("torch", "sentence_transformers") if name in sys.modules])
-
-        def refuse(*args, **kwargs):
-            raise AssertionError("asked for the network")
-
-        socket.socket.connect = socket.getaddrinfo = refuse
-        print(len(memory.embeddings.embed(["Hello"])[0]))
-        """,
-        HF_HUB_OFFLINE="1",
-    )
-    assert printed.split("\n") == ["[]", "384"]
+    assert (fresh_process["loaded"], fresh_process["dimensions"]) == ([], 384)
 
 
-def test_a_fork_of_a_process_that_has_embedded_can_embed():
+def test_a_fork_of_a_process_that_has_embedded_can_embed(fresh_process):
     """Torch would wait for ever for threads that were not copied."""
-    printed = in_a_process(
-        """
-        import os, sys
-        from memory import embeddings
-        texts = [f"The number of the day is {n}." for n in range(64)]
-        before = embeddings.embed(texts)
-        embeddings.get_embedder()._tokenizing.acquire()
-        child = os.fork()
-        if child == 0:
-            after = embeddings.get_embedder().encode(texts)
-            os._exit(0 if abs(after - before).max() < 1e-5 else 3)
-        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-        """
-    )
-    assert printed == "0"
+    assert fresh_process["fork"] == 0
