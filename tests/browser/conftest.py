@@ -146,7 +146,27 @@ class Aurora:
 
 @pytest.fixture
 def aurora(transactional_db: None) -> Aurora:
-    """A tenant that was talked to for a month, through the pipeline itself."""
+    """A tenant that was talked to for a month, for one test to do with as it likes."""
+    return _talked_to_for_a_month()
+
+
+@pytest.fixture(scope="module")
+def standing_aurora(django_db_setup: None, django_db_blocker: Any) -> Iterator[Aurora]:
+    """The same, for all tests of a module, none of which changes what others look at.
+
+    Nothing is removed before the last of them is done.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        with django_db_blocker.unblock():
+            aurora = _talked_to_for_a_month()
+        patch.setattr(database, "remove_committed_rows", lambda: None)
+        yield aurora
+    with django_db_blocker.unblock():
+        database.remove_committed_rows()
+
+
+def _talked_to_for_a_month() -> Aurora:
+    """Make it, through the pipeline itself."""
     with database.as_owner():  # after the test all tenants but the standing ones are deleted
         provisioning.create_tenant(slug="aurora", name="Aurora Travel")
     tenant = Tenant.objects.get(slug="aurora")

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from django.contrib.auth.models import User
+from playwright.sync_api import expect
 
 from tests.browser.conftest import PASSWORD, USER, Aurora, Visitor
 
@@ -87,22 +88,51 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_every_page_is_whole_and_open_to_all(
-    aurora: Aurora, visit: Callable[..., Visitor], folder: Path, settings: Any
+    standing_aurora: Aurora, visit: Callable[..., Visitor], folder: Path, settings: Any
 ) -> None:
     settings.SLACK_CLIENT_ID = settings.SLACK_CLIENT_SECRET = "of nobody"
     settings.SLACK_SIGNING_SECRET = "of nobody"
     User.objects.create_superuser("olga", password=PASSWORD)
     operators = {
         "tenants": "/admin/tenants/tenant/",
-        "tenant": f"/admin/tenants/tenant/{aurora.tenant.id}/change/",
+        "tenant": f"/admin/tenants/tenant/{standing_aurora.tenant.id}/change/",
     }
     for size, scheme in looks():
-        admin = visit(aurora.host, viewport=SIZES[size], color_scheme=scheme)
+        admin = visit(standing_aurora.host, viewport=SIZES[size], color_scheme=scheme)
         look(admin, "login", "/admin/login/", folder, size, scheme)
         admin.log_in("admin")
-        for name, path in pages_of(aurora).items():
+        for name, path in pages_of(standing_aurora).items():
             look(admin, name, path, folder, size, scheme)
         operator = visit("localhost", viewport=SIZES[size], color_scheme=scheme)
         operator.log_in("olga")
         for name, path in operators.items():
             look(operator, name, path, folder, size, scheme)
+
+
+def test_what_users_said_does_nothing_in_the_page(
+    standing_aurora: Aurora, visit: Callable[..., Visitor]
+) -> None:
+    admin = visit(standing_aurora.host)
+    admin.log_in("admin")
+    admin.page.on("dialog", lambda dialog: admin.complaints.append(dialog.message))
+    for path in ("/admin/conversations/?user=noa", "/admin/people/person/?user=noa"):
+        admin.open(path)
+        admin.page.locator('.k a[href^="/admin/conversations/"]').last.click()
+        bubble = admin.page.locator(".k-bubble").first
+        expect(bubble).to_contain_text("<script>alert(1)</script>")
+        assert bubble.evaluate("element => getComputedStyle(element).direction") == "rtl"
+
+
+def test_all_of_it_can_be_reached_by_keyboard(
+    standing_aurora: Aurora, visit: Callable[..., Visitor]
+) -> None:
+    admin = visit(standing_aurora.host)
+    admin.log_in("admin")
+    page = admin.open("/admin/conversations/")
+    reached = set()
+    for _ in range(80):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate("document.activeElement.getAttribute('href') || ''"))
+    conversations = {link.get_attribute("href") or "" for link in page.locator("table a").all()}
+    assert conversations
+    assert conversations <= reached
