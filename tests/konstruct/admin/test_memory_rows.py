@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
-import pytest
 from django.apps import apps
 from django.db.models import Model
 from django.test import Client
@@ -83,26 +82,20 @@ def record(tenant: Tenant, **fields: Any) -> Message:
     return record_message(tenant_id=tenant.id, **{**turn, "role": "user", **fields})[0]
 
 
-@pytest.mark.parametrize(
-    ("asked", "found"),
-    [
-        ("visiting sisters", ["My sister lives in Lisbon and visits in May."]),
-        ("waiting", ["I wait in tenant-a."]),
-        ("bob", ["I wait in tenant-a."]),
-        ("the", []),
-        ("Lisbon shellfish", []),
-    ],
-)
 def test_messages_are_found_by_their_words_or_user_embedded_or_not(
-    furnished_a: Program,
-    furnished_b: Program,
-    browser: Callable[..., Client],
-    asked: str,
-    found: list[str],
+    furnished_a: Program, furnished_b: Program, browser: Callable[..., Client]
 ) -> None:
-    page = browser(furnished_a.tenant).get(MESSAGES, {"q": asked})
-    said = [row.content for row in page.context["cl"].result_list if row.role == "user"]
-    assert said == found
+    client = browser(furnished_a.tenant)
+
+    def found(asked: str) -> list[str]:
+        rows = client.get(MESSAGES, {"q": asked}).context["cl"].result_list
+        return [row.content for row in rows if row.role == "user"]
+
+    assert found("visiting sisters") == ["My sister lives in Lisbon and visits in May."]
+    assert found("waiting") == ["I wait in tenant-a."]
+    assert found("bob") == ["I wait in tenant-a."]
+    assert found("the") == []
+    assert found("Lisbon shellfish") == []
 
 
 def test_a_message_is_found_by_its_id(furnished_a: Program, browser: Callable[..., Client]) -> None:
