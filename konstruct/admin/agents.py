@@ -109,6 +109,12 @@ class AgentAdmin(AuditedAdmin):
         ),
     )
 
+    def get_fieldsets(self, request: HttpRequest, obj: Agent | None = None) -> Any:
+        """Of a new one without what Postgres will say."""
+        if obj is not None:
+            return self.fieldsets
+        return ((None, {"fields": ("name", "is_active")}), *self.fieldsets[1:])
+
     def has_delete_permission(self, request: HttpRequest, obj: Agent | None = None) -> bool:
         """Its memory would be nobody's: an agent that is not wanted any more is made inactive."""
         return False

@@ -60,7 +60,12 @@ def page(model: type[Model], name: str, *arguments: Any) -> str:
 
 def statuses(client: Client, addresses: Iterator[str]) -> dict[str, int]:
     """Open the addresses, each once; what is in their way raises."""
-    return {address: client.get(address).status_code for address in dict.fromkeys(addresses)}
+    seen = {}
+    for address in dict.fromkeys(addresses):
+        answer = client.get(address)
+        assert b" object at 0x" not in answer.content, address
+        seen[address] = answer.status_code
+    return seen
 
 
 def list_addresses(model: type[Model], site_admin: Any, client: Client) -> Iterator[str]:
