@@ -199,6 +199,8 @@ def as_owner(db: None) -> Callable[[], AbstractContextManager[None]]:
 @pytest.fixture(scope="session")
 def environment_of_processes(django_db_setup: None) -> dict[str, str]:
     """Environment of a process (worker, web) that shall work on the tests' databases."""
+    if settings.EMBEDDED_CACHE:
+        embedded.ensure_valkey()  # a process that is given a URL starts nothing
     return {
         **os.environ,
         "DATABASE_URL": database.url_of("app"),
