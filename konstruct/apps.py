@@ -1,0 +1,17 @@
+"""Django's name for the package that holds the others."""
+
+from django.apps import AppConfig
+
+
+class KonstructConfig(AppConfig):
+    """Commands and templates, and the Celery application."""
+
+    name = "konstruct"
+
+    def ready(self) -> None:
+        """Let tasks belong to our application wherever Django is set up.
+
+        Not imported with the package: what runs without Django (leashes, the guardians of the
+        embedded services) would start in twice the time.
+        """
+        import konstruct.celery  # noqa: F401
