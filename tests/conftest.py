@@ -30,19 +30,24 @@ from tests import database
 WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 6
 CACHE_DATABASE, BROKER_DATABASE = 10 + WORKER, 4 + WORKER
 
-# What takes longest: packages of whole processes, started, killed and waited for, and files.
-LONGEST = ("survival", "end_to_end", "browser")
-LONG = (
-    "test_serve",
-    "test_embedded",
+# What takes longest comes first, so that no worker is left alone with it at the end: packages and
+# files. What mostly waits for processes stands between what computes, to keep all cores busy.
+FIRST = (
+    "end_to_end",
     "test_every_page",
-    "test_fuzz",
-    "test_embeddings",
+    "test_pages",
     "test_documentation",
+    "test_fuzz",
+    "survival",
     "test_prompt_of_a_reply",
-    "test_tasks",
-    "test_outbox",
     "test_isolation_proof",
+    "test_gate_in_use",
+    "test_tenant_admin",
+    "test_serve",
+    "test_outbox",
+    "test_embedded",
+    "test_tasks",
+    "test_embeddings",
 )
 # The tests of all files of this package share one deployment, so one worker has them all.
 TOGETHER = "tests/end_to_end/"
@@ -85,8 +90,13 @@ def _list_static_files_once() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what takes longest, so that no worker is left with it alone at the end."""
-    items.sort(key=lambda item: (item.path.parent.name not in LONGEST, item.path.stem not in LONG))
+    """Begin with what takes longest."""
+    rank = {name: number for number, name in enumerate(FIRST)}
+
+    def place(item: pytest.Item) -> int:
+        return rank.get(item.path.parent.name, rank.get(item.path.stem, len(FIRST)))
+
+    items.sort(key=place)
 
 
 def pytest_collection_finish() -> None:

@@ -8,8 +8,9 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-# No longer message is taken for a plain request.
+# No longer message is taken for a plain request, or for a plain answer.
 MOST_WORDS = 16
+MOST_LETTERS = 500
 
 _PERSON = (
     r"(?:(?:a|an|the|some)\s+)?(?:real\s+|live\s+|actual\s+|human\s+)*"
@@ -58,7 +59,7 @@ _POLITENESS = re.compile(
 
 def asks_for_a_person(text: str) -> bool:
     """Whether the message is a plain request for a human."""
-    words = _plain(text)
+    words = "" if len(text) > MOST_LETTERS else _plain(text)
     if not words or len(words.split()) > MOST_WORDS:
         return False
     if any(request.fullmatch(words) for request in _REQUESTS):
@@ -96,7 +97,7 @@ _NO = frozenset(
 
 def yes_or_no(text: str) -> bool | None:
     """Whether the whole message is a plain yes (True) or no (False); None for anything else."""
-    words = _plain(text)
+    words = "" if len(text) > MOST_LETTERS else _plain(text)
     return True if words in _YES else False if words in _NO else None
 
 

@@ -40,6 +40,7 @@ def test_a_plain_request_calls_for_a_person(text: str) -> None:
         "Ich muss mit meinem Chef sprechen.",
         "I need somebody who loves me",
         "The person I want to speak to is Maria.",
+        f"Talk to a human{'!' * 600}",
     ],
 )
 def test_what_is_more_or_else_does_not(text: str) -> None:
@@ -64,6 +65,7 @@ def test_a_phrase_is_found_as_words_of_its_own() -> None:
         ("Don't", False),
         ("Yes, and what is the weather?", None),
         ("Not today", None),
+        (f"Yes{'!' * 600}", None),
         ("", None),
     ],
 )
