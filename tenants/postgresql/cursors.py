@@ -78,9 +78,8 @@ class TenantNamedCursor(_EntersTenant, base.ServerSideCursor):
 class TenantPreparedCursor(TenantServerBindingCursor):
     """For a statement that is sent often and whose right plan is the same for all values.
 
-    Postgres parses and plans it once for each connection and tenant; for a small answer that takes
-    as long as all else. The tenant, and that this is to be planned once, are said in the same
-    message, so that it is one round trip.
+    Postgres parses and plans it once for each connection and tenant (docs/decisions/0024). The
+    tenant, and that this is to be planned once, are said in the same message: one round trip.
     """
 
     also = _PLAN_ONCE.encode()
