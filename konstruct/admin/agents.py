@@ -113,7 +113,9 @@ class AgentAdmin(AuditedAdmin):
         """Of a new one without what Postgres will say."""
         if obj is not None:
             return self.fieldsets
-        return ((None, {"fields": ("name", "is_active")}), *self.fieldsets[1:])
+        (title, first), *others = self.fieldsets
+        written = [name for name in first["fields"] if name not in self.readonly_fields]
+        return ((title, {"fields": written}), *others)
 
     def has_delete_permission(self, request: HttpRequest, obj: Agent | None = None) -> bool:
         """Its memory would be nobody's: an agent that is not wanted any more is made inactive."""

@@ -261,6 +261,20 @@ def test_a_prepared_statement_can_be_read_in_the_log_of_queries(in_a: Tenant) ->
     ]
 
 
+@pytest.mark.parametrize("value", ["\0", object()], ids=["no text", "nothing known"])
+def test_what_cannot_be_sent_is_an_error_of_djangos_in_a_log_of_queries_too(
+    in_a: Tenant, value: object
+) -> None:
+    for make_cursor in (connection.cursor, connection.prepared_cursor):
+        with (
+            CaptureQueriesContext(connection),
+            make_cursor() as cursor,
+            pytest.raises(DatabaseError),
+        ):
+            cursor.execute("SELECT %(value)s", {"value": value})
+    assert names() == ["of-tenant-a"]
+
+
 def test_an_accident_in_the_public_schema_brings_no_tenant_back(in_a: Tenant) -> None:
     with transaction.atomic():
         connection.set_schema_to_public()
