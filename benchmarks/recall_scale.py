@@ -168,8 +168,8 @@ def measure(
     tenant_id: UUID, scope: Scope, contents: dict[UUID, str], language: Language
 ) -> dict[str, float]:
     """Ask for single messages; milliseconds, and what is found as against the exact ranking."""
-    from memory import evidence
     from memory import recall as recall_module
+    from memory.evidence_sql import LIMITS
     from memory.policy import RecallPolicy
 
     policy = RecallPolicy(gate=False)
@@ -188,11 +188,11 @@ def measure(
         started = time.perf_counter()
         result = ask()
         milliseconds.append(1000 * (time.perf_counter() - started))
-        limit, known = evidence.LIMITS["whole_scope"], set(recall_module._large_scopes)
-        evidence.LIMITS["whole_scope"] = 10**9
+        limit, known = LIMITS["whole_scope"], set(recall_module._large_scopes)
+        LIMITS["whole_scope"] = 10**9
         recall_module._large_scopes.clear()
         whole = ask()
-        evidence.LIMITS["whole_scope"] = limit
+        LIMITS["whole_scope"] = limit
         recall_module._large_scopes |= known
         hits, all_hits = ({hit.message_id for hit in answer.hits} for answer in (result, whole))
         found.append(target in hits)

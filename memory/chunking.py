@@ -41,6 +41,8 @@ _WORD = regex.compile(r"[\p{L}\p{N}][\p{L}\p{N}\p{M}'’-]*")
 
 def count_words(text: str) -> int:
     """Words of `text`, in any script."""
+    if text.isascii():
+        return len(_WORD.findall(text))
     unspaced = len(_UNSPACED.findall(text))
     return len(_WORD.findall(_UNSPACED.sub(" ", text))) + (unspaced + 1) // 2
 

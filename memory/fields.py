@@ -33,6 +33,22 @@ class IdentityField(models.BigIntegerField):
         return DatabaseDefault(models.Value(None), output_field=self)
 
 
+class Packed(models.Func):
+    """Columns in Postgres' binary format, one after the other: see `packed()`."""
+
+    template = "%(expressions)s"
+    arg_joiner = " || "
+
+
+def packed(**sent_by: str) -> Packed:
+    """What a generated column holds of others, so that many rows can be read at once.
+
+    Args:
+        sent_by: of each column, in order, the function that sends its type.
+    """
+    return Packed(*(models.Func(name, function=send) for name, send in sent_by.items()))
+
+
 class RealField(models.FloatField):
     """A four-byte float, where rows are many and six digits are plenty."""
 

@@ -4,6 +4,7 @@ Words are stemmed here and not in Postgres, so that writing and asking agree wha
 version or dictionaries are, and a recall needs no round trip to learn its own words. Pure.
 """
 
+import re
 import threading
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -39,6 +40,8 @@ _TOKEN = regex.compile(
     """,
     regex.VERBOSE | regex.VERSION1,
 )
+# What that finds in a folded text of ASCII alone, in a quarter of the time.
+_ASCII_TOKEN = re.compile(r"[0-9]+(?:[.,][0-9]+)+|[a-z0-9]+")
 _LATIN_MARKS = regex.compile(r"(?<=\p{Latin}\p{M}*)\p{M}+")
 _YEAR = regex.compile(r"(?:19|20)\d\d")
 _local = threading.local()
@@ -61,9 +64,10 @@ def words(text: str) -> list[str]:
     Scripts without spaces give overlapping pairs of characters, the usual way to search them.
     """
     folded = text.casefold()
-    if not folded.isascii():
-        folded = unicodedata.normalize("NFKD", folded)
-        folded = unicodedata.normalize("NFC", _LATIN_MARKS.sub("", folded))
+    if folded.isascii():
+        return [token[:MAX_WORD] for token in _ASCII_TOKEN.findall(folded)]
+    folded = unicodedata.normalize("NFKD", folded)
+    folded = unicodedata.normalize("NFC", _LATIN_MARKS.sub("", folded))
     found: list[str] = []
     for match in _TOKEN.finditer(folded):
         token = match[0]
@@ -76,7 +80,12 @@ def words(text: str) -> list[str]:
 
 def lexemes(text: str) -> list[str]:
     """The stems of the words of `text` that carry meaning, in order, repeats included."""
-    return [stem(word) for word in words(text) if word not in STOP_WORDS]
+    return stems(words(text))
+
+
+def stems(found: Iterable[str]) -> list[str]:
+    """The stems of those words that carry meaning, in order, repeats included."""
+    return [stem(word) for word in found if word not in STOP_WORDS]
 
 
 def date_lexemes(moment: datetime) -> list[str]:

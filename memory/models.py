@@ -9,7 +9,7 @@ from pgvector.django import HnswIndex, VectorField
 from memory.conf import EMBEDDING_DIMENSIONS, IMPORT_CHANNEL
 from memory.fact_models import MemoryAttribute as MemoryAttribute
 from memory.fact_models import MemoryEntry as MemoryEntry
-from memory.fields import IdentityField, RealField
+from memory.fields import IdentityField, RealField, packed
 from memory.querysets import MessageQuerySet, PendingEmbeddingQuerySet, ScopedQuerySet
 from tenants.models import TenantModel
 
@@ -279,6 +279,22 @@ class IndexedMessage(TenantModel):
     words = models.IntegerField(help_text="Number of its words.")
     has_time = models.BooleanField(help_text="Holds a word of time.")
     asks = models.BooleanField(db_default=False, help_text="Only asks, and says nothing.")
+    card = models.GeneratedField(
+        expression=packed(
+            message_number="int8send",
+            message_id="uuid_send",
+            session="int8send",
+            created_at="timestamptz_send",
+            subject="int8send",
+            words="int4send",
+            has_time="boolsend",
+            asks="boolsend",
+            by_user="boolsend",
+        ),
+        output_field=models.BinaryField(),
+        db_persist=True,
+        help_text="All of that as it is sent, for a whole scope to be one value.",
+    )
 
     class Meta:
         verbose_name = "indexed message"
@@ -286,15 +302,7 @@ class IndexedMessage(TenantModel):
             # A whole scope, turn after turn, from the index alone.
             models.Index(
                 fields=["scope_id", "session", "created_at", "message_number"],
-                include=[
-                    "message_id",
-                    "subject",
-                    "by_user",
-                    "words",
-                    "has_time",
-                    "asks",
-                    "tenant_id",
-                ],
+                include=["card", "words", "tenant_id"],
                 name="indexed_message_scope",
             )
         ]

@@ -65,7 +65,7 @@ class Question:
     def of(cls, query: str) -> "Question":
         """Take a query apart; any text will do."""
         words = lexical.words(query)
-        lexemes = [lexeme for lexeme in lexical.lexemes(query) if lexeme not in ASKED_NUMBERS]
+        lexemes = [lexeme for lexeme in lexical.stems(words) if lexeme not in ASKED_NUMBERS]
         lexemes = list(dict.fromkeys(lexemes))
         if len(lexemes) > MAX_TERMS:
             lexemes = lexemes[: MAX_TERMS // 2] + lexemes[-MAX_TERMS // 2 :]

@@ -13,7 +13,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from memory.evidence import ASKS, BY_NAME, BY_USER, HAS_TIME, NEAR, Evidence
+from memory.evidence import Flags, Pieces, Turns
 from memory.policy import RecallWeights
 from memory.questions import Question
 
@@ -30,7 +30,6 @@ EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 """Postgres'."""
 
 Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 Positions = NDArray[np.intp]
 
 
@@ -71,7 +70,116 @@ class Ranking:
 
 
 @dataclass(frozen=True, slots=True)
-class _Words:
+class WordWeights:
+    """What the words of a question, and who said what, say of each message."""
+
+    shared: Floats
+    """Words in common with the question, over the most that one word can be worth."""
+    coverage: Floats
+    """Share of the question's rarity."""
+    echo: Flags
+    by_name: Flags
+    addressed: Flags
+    prior: Floats
+    """Of the score: length, subject and time."""
+    by_id: "_Places"
+    unknown: float
+    unknown_name: bool
+
+
+def weigh_words(turns: Turns, question: Question, weights: RecallWeights) -> WordWeights:
+    """All that can be said of the messages before the vectors are known."""
+    terms = _weigh_terms(turns, question)
+    number, length = turns.number, turns.words
+
+    at = _Places(number).of(turns.posting_number)
+    echo = _echoes(question, at[terms.said & turns.posting_own], turns)
+    echoed, _ = _of_the_turn_before(np.ones(len(echo)), turns.session, echo)
+    idf = terms.idf * (turns.posting_own | ~echoed[at])
+    rarity = max(terms.known + terms.unknown, 1e-9)
+    by_name = np.isin(turns.subject, question.names)
+    addressed = np.where(turns.by_user, question.names_user, question.names_agent)
+    return WordWeights(
+        shared=np.bincount(at, turns.posting_weight * idf, len(number)) / terms.norm,
+        coverage=np.bincount(at, idf, len(number)) / rarity,
+        echo=echo,
+        by_name=by_name,
+        addressed=addressed,
+        prior=weights.length * np.log1p(length)
+        + 2 * weights.subject * (by_name | addressed)
+        + weights.time * turns.has_time,
+        by_id=_Places(_mixed(turns.ids)),
+        unknown=terms.unknown / rarity,
+        unknown_name=terms.unknown_name,
+    )
+
+
+def rank(
+    turns: Turns,
+    words: WordWeights,
+    pieces: Pieces,
+    weights: RecallWeights,
+    *,
+    echoes_last: bool,
+    limit: int,
+) -> Ranking:
+    """The `limit` best messages, best first; with `echoes_last` those that answer before others."""
+    nearest = _best_cosines(turns, words.by_id, pieces)
+    # A message without words or a vector of this model has nothing to be weighed by.
+    is_near = nearest > -np.inf
+    weighed = is_near | (turns.words > 0)
+    if not weighed.any():
+        return Ranking([], turns.messages, words.unknown, words.unknown_name, 0.0)
+    # All of them, as a rule; then nothing is copied.
+    kept = slice(None) if weighed.all() else np.flatnonzero(weighed)
+    number, session, speaks = turns.number[kept], turns.session[kept], ~words.echo[kept]
+    cosine = np.where(is_near, nearest, 0.0)[kept]
+    base = cosine + weights.lexical * words.shared[kept]
+    far = ~turns.near[kept]
+
+    conversation = _session_best(base, session, speaks)
+    conversation = np.where(np.isnan(conversation), base, conversation)
+    before, previous = _of_the_turn_before(cosine, session, speaks)
+    after, following = _of_the_turn_after(base, session, speaks)
+    score = (
+        base
+        + words.prior[kept]
+        + weights.session * conversation
+        + weights.previous * np.where(before, previous, cosine.mean())
+        + weights.following * np.where(after, following, base.mean())
+    )
+    best = _best(score, number, ~speaks & echoes_last, limit)
+    at = np.flatnonzero(weighed)[best]
+    signs = (
+        score[best], cosine[best], words.shared[at], words.coverage[at],
+        conversation[best], previous[best], following[best],
+        words.by_name[at], words.addressed[at], turns.words[at], turns.has_time[at], words.echo[at],
+    )  # fmt: skip
+    return Ranking(
+        _found(turns, at, [sign.tolist() for sign in signs]),
+        turns.messages,
+        words.unknown,
+        words.unknown_name,
+        float((cosine[far] if far.any() else cosine).mean()),
+    )
+
+
+def _found(turns: Turns, at: Positions, signs: list[list[Any]]) -> list[Found]:
+    messages = zip(
+        turns.number[at].tolist(),
+        turns.ids[at].tolist(),
+        turns.created_at[at].tolist(),
+        *signs,
+        strict=True,
+    )
+    return [
+        Found(number, UUID(int=high << 64 | low), EPOCH + timedelta(microseconds=moment), *rest)
+        for number, (high, low), moment, *rest in messages
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Terms:
     """What the question's words are worth in a scope, and in each posting."""
 
     idf: Floats
@@ -86,99 +194,23 @@ class _Words:
     norm: float
     """The most that one word can be worth."""
 
-    @property
-    def rarity(self) -> float:
-        return max(self.known + self.unknown, 1e-9)
 
-
-def rank(
-    evidence: Evidence, question: Question, weights: RecallWeights, *, echoes_last: bool, limit: int
-) -> Ranking:
-    """The `limit` best messages, best first; with `echoes_last` those that answer before others."""
-    words = _weigh_words(evidence, question)
-    number, session = evidence.number, evidence.session
-    length, flags = evidence.words, evidence.flags
-
-    at = _positions(evidence.posting_number, number)
-    echo = _echoes(question, at[words.said & evidence.posting_own], length, flags)
-    echoed, _ = _of_the_turn_before(np.ones(len(echo)), session, echo)
-    counts = evidence.posting_own | ~echoed[at]
-    idf = words.idf * counts
-    lexical = np.bincount(at, evidence.posting_weight * idf, len(number))
-    covered = np.bincount(at, idf, len(number))
-    nearest = _best_cosines(evidence)
-
-    # A message without words or a vector of this model has nothing to be weighed by.
-    kept = np.flatnonzero(~np.isnan(nearest) | (length > 0))
-    if not len(kept):
-        return Ranking([], evidence.messages, words.unknown / words.rarity, words.unknown_name, 0.0)
-    number, session, echo = number[kept], session[kept], echo[kept]
-    length, flags = length[kept], flags[kept]
-    cosine = np.where(np.isnan(nearest), 0.0, nearest)[kept]
-    shared = lexical[kept] / words.norm
-    base = cosine + weights.lexical * shared
-    far = (flags & NEAR) == 0
-
-    conversation = _session_best(base, session, ~echo)
-    conversation = np.where(np.isnan(conversation), base, conversation)
-    before, previous = _of_the_turn_before(cosine, session, ~echo)
-    after, following = _of_the_turn_after(base, session, ~echo)
-    by_name = (flags & BY_NAME) != 0
-    addressed = np.where(flags & BY_USER, question.names_user, question.names_agent)
-    has_time = (flags & HAS_TIME) != 0
-    score = (
-        base
-        + weights.length * np.log1p(length)
-        + 2 * weights.subject * (by_name | addressed)
-        + weights.time * has_time
-        + weights.session * conversation
-        + weights.previous * np.where(before, previous, cosine.mean())
-        + weights.following * np.where(after, following, base.mean())
-    )
-    best = _best(score, number, echo & echoes_last, limit)
-    signs = (
-        score, cosine, shared, covered[kept] / words.rarity, conversation, previous, following,
-        by_name, addressed, length, has_time, echo,
-    )  # fmt: skip
-    return Ranking(
-        _found(evidence, kept[best], [sign[best].tolist() for sign in signs]),
-        evidence.messages,
-        words.unknown / words.rarity,
-        words.unknown_name,
-        float((cosine[far] if far.any() else cosine).mean()),
-    )
-
-
-def _found(evidence: Evidence, at: Positions, signs: list[list[Any]]) -> list[Found]:
-    messages = zip(
-        evidence.number[at].tolist(),
-        evidence.ids[at].tolist(),
-        evidence.created_at[at].tolist(),
-        *signs,
-        strict=True,
-    )
-    return [
-        Found(number, UUID(int=high << 64 | low), EPOCH + timedelta(microseconds=moment), *rest)
-        for number, (high, low), moment, *rest in messages
-    ]
-
-
-def _weigh_words(evidence: Evidence, question: Question) -> _Words:
+def _weigh_terms(turns: Turns, question: Question) -> _Terms:
     """By how few messages hold them."""
-    messages = evidence.messages + PRIOR_MESSAGES
+    messages = turns.messages + PRIOR_MESSAGES
     asked = sorted(set(question.terms))
     terms = np.array(asked, np.int64)
-    term_of = np.searchsorted(terms, evidence.posting_term)
+    term_of = np.searchsorted(terms, turns.posting_term)
     counted: NDArray[Any]
-    if evidence.large:
+    if turns.large:
         counted = np.zeros(len(terms))
-        counted[np.searchsorted(terms, evidence.counted_term)] = evidence.counted
+        counted[np.searchsorted(terms, turns.counted_term)] = turns.counted
         held = counted > 0
     else:
-        counted = np.bincount(term_of[evidence.posting_own], minlength=len(terms))
+        counted = np.bincount(term_of[turns.posting_own], minlength=len(terms))
         held = np.bincount(term_of, minlength=len(terms)) > 0
     idf = _idf(messages, counted)
-    return _Words(
+    return _Terms(
         idf=idf[term_of],
         said=np.array([term in question.said_terms for term in asked], bool)[term_of],
         known=float(idf[held].sum()),
@@ -192,33 +224,43 @@ def _idf(messages: int, counted: Any) -> Any:
     return np.log1p((messages - counted + 0.5) / (counted + 0.5))
 
 
-def _positions(sought: NDArray[Any], among: NDArray[Any]) -> Positions:
-    """Where each stands among all, or where it might, if it does not."""
-    order = np.argsort(among)
-    found = np.searchsorted(among[order], sought)
-    return order[np.minimum(found, len(among) - 1)]
+class _Places:
+    """Where values stand among all."""
+
+    def __init__(self, among: NDArray[Any]) -> None:
+        self._order = np.argsort(among)
+        self._sorted = among[self._order]
+
+    def of(self, sought: NDArray[Any]) -> Positions:
+        """Where each stands, or where it might, if it does not."""
+        found = np.searchsorted(self._sorted, sought)
+        return self._order[np.minimum(found, len(self._sorted) - 1)]
 
 
-def _echoes(
-    question: Question, said_at: Positions, length: NDArray[np.int32], flags: NDArray[np.int32]
-) -> Flags:
+def _echoes(question: Question, said_at: Positions, turns: Turns) -> Flags:
     """Which messages only ask, and ask the same: all of the question's words, and few others."""
+    count = len(turns.number)
     if not (question.is_question and question.said_terms):
-        return np.zeros(len(length), bool)
-    asks = ((flags & ASKS) != 0) & (length <= ECHO_WORDS[0] * question.words + ECHO_WORDS[1])
-    return asks & (np.bincount(said_at, minlength=len(length)) == len(question.said_terms))
+        return np.zeros(count, bool)
+    few_others = turns.words <= ECHO_WORDS[0] * question.words + ECHO_WORDS[1]
+    says_all = np.bincount(said_at, minlength=count) == len(question.said_terms)
+    return turns.asks & few_others & says_all
 
 
-def _best_cosines(evidence: Evidence) -> Floats:
-    """Of each message the best of its pieces; nan where it has none."""
-    ids, of_pieces = evidence.ids, evidence.piece_ids
-    best = np.full(len(ids), -np.inf)
+def _best_cosines(turns: Turns, by_id: _Places, pieces: Pieces) -> Floats:
+    """Of each message the best of its pieces; -inf where it has none."""
+    best = np.full(len(turns.ids), -np.inf)
     if len(best):
-        at = _positions(_mixed(of_pieces), _mixed(ids))
-        # As of a moment, later messages have pieces here and stand nowhere.
-        known = (ids[at, 0] == of_pieces[:, 0]) & (ids[at, 1] == of_pieces[:, 1])
-        np.maximum.at(best, at[known], evidence.piece_cosine[known])
-    return np.where(np.isinf(best), np.nan, best)
+        at = by_id.of(_mixed(pieces.ids))
+        # As of a moment, later messages have pieces here and stand nowhere; so do those that were
+        # written since the turns were read.
+        there = turns.ids[at]
+        known = (there[:, 0] == pieces.ids[:, 0]) & (there[:, 1] == pieces.ids[:, 1])
+        at, cosine = at[known], pieces.cosine[known]
+        # Of those that are of one message, the last one written stays.
+        order = np.argsort(cosine)
+        best[at[order]] = cosine[order]
+    return best
 
 
 def _mixed(ids: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -255,7 +297,8 @@ def _session_best(base: Floats, session: NDArray[np.int64], counts: Flags) -> Fl
     group = np.concatenate(([0], np.cumsum(~_continues(session))))
     groups = np.arange(group[-1] + 1)
     chosen = np.flatnonzero(counts)
-    chosen = chosen[np.lexsort((-base[chosen], group[chosen]))]
+    # By conversation, the best of each first: one key is sorted in half the time of two.
+    chosen = chosen[np.argsort(group[chosen] * (np.ptp(base) + 1) - base[chosen])]
     starts = np.searchsorted(group[chosen], groups)
     taken = np.minimum(np.bincount(group[chosen], minlength=len(groups)), SESSION_BEST)
     sums = np.concatenate(([0.0], np.cumsum(base[chosen])))

@@ -17,18 +17,19 @@ from uuid import UUID
 import numpy as np
 from django.db.backends.utils import CursorWrapper
 from django.utils.timezone import is_naive
+from pgvector import Vector
 
 from memory.arguments import id_argument, uuid_argument, vector_argument
 from memory.embeddings import embed, model_version
 from memory.entering import known_tenant
-from memory.evidence import LIMITS, Evidence, Text, gather_candidates, gather_whole, read_texts
+from memory.evidence import Evidence, Text, gather
+from memory.evidence_sql import LIMITS
 from memory.exceptions import InvalidArgument
 from memory.gate import GATES, Signs
 from memory.policy import DEFAULT_POLICY, NO_WEIGHTS, RecallPolicy, RecallWeights
 from memory.questions import Question
-from memory.ranking import PRIOR_MESSAGES, Found, Ranking, rank
+from memory.ranking import PRIOR_MESSAGES, Found, Ranking, rank, weigh_words
 from memory.scopes import scope_number
-from memory.vectors import vector_literal
 from tenants.context import asynchronous, tenant_connection
 
 # How many of those that were left out are told of.
@@ -162,6 +163,7 @@ def recall(
     embedded = time.perf_counter()
 
     question = Question.of(query)
+    weights = _weights(policy, question)
     limit = policy.top_k + MAX_CUT + len(excluded)
     values = {
         **LIMITS,
@@ -169,9 +171,8 @@ def recall(
         "user": user,
         "scope": scope_number(agent, user),
         "model": model,
-        "vector": vector_literal(vector),
+        "vector": Vector(vector),
         "terms": question.terms,
-        "names": question.names,
         "prior": PRIOR_MESSAGES,
         "at": at,
         "neighbours": policy.neighbours,
@@ -179,13 +180,13 @@ def recall(
     with known_tenant(tenant_id) as tenant, tenant_connection().prepared_cursor() as cursor:
         values["tenant"] = tenant
         evidence = _gather(cursor, values)
+        turns = evidence.turns
+        words = weigh_words(turns, question, weights)
         ranking = rank(
-            evidence, question, _weights(policy, question), echoes_last=policy.gate, limit=limit
+            turns, words, evidence.pieces(), weights, echoes_last=policy.gate, limit=limit
         )
         kept, cut = _decide(ranking, policy, frozenset(excluded), asks_when=question.asks_when)
-        texts = read_texts(
-            cursor, values, evidence, {one.number: one.message_id for one, *_ in kept}
-        )
+        texts = evidence.texts({one.number: one.message_id for one, *_ in kept})
     # What was erased in between has no text any more.
     hits = tuple(_hit(*each, texts[each[0].number]) for each in kept if each[0].number in texts)
     return RecallResult(
@@ -214,15 +215,14 @@ def _gather(cursor: CursorWrapper, values: dict[str, Any]) -> Evidence:
     key = (values["tenant"], values["scope"])
     # As of an earlier moment a large scope may have been small.
     known_large = values["at"] is None and key in _large_scopes
-    if not known_large:
-        evidence = gather_whole(cursor, values)
-        if evidence is not None:
-            return evidence
+    evidence = gather(cursor, values, large=known_large)
+    if not evidence.whole:
         if values["at"] is None:
             _large_scopes.add(key)
             if len(_large_scopes) > MAX_LARGE_SCOPES:
                 _large_scopes.pop()
-    return gather_candidates(cursor, values)
+        evidence = gather(cursor, values, large=True)
+    return evidence
 
 
 def _decide(

@@ -3,6 +3,9 @@
 from typing import Any, Final
 
 import numpy as np
+import psycopg
+from pgvector import Vector
+from pgvector.psycopg.vector import VectorBinaryDumper, VectorDumper
 
 from memory.conf import EMBEDDING_DIMENSIONS
 
@@ -14,3 +17,13 @@ _LITERAL: Final = f"[{','.join(['%.9g'] * EMBEDDING_DIMENSIONS)}]"
 def vector_literal(vector: np.ndarray[Any, Any] | list[float]) -> str:
     """A vector of 384 numbers as pgvector reads it."""
     return _LITERAL % tuple(vector if isinstance(vector, list) else vector.tolist())
+
+
+def send_vectors_in_binary() -> None:
+    """Let psycopg send a `pgvector.Vector` as it is, where Postgres binds the values.
+
+    pgvector registers its types on a connection, and asks for their numbers. Where a statement
+    says `::vector` no number is needed. To be called before the first connection is made.
+    """
+    psycopg.adapters.register_dumper(Vector, VectorDumper)
+    psycopg.adapters.register_dumper(Vector, VectorBinaryDumper)

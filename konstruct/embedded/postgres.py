@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from signal import Signals
 
+import psutil
 import psycopg
 
 from konstruct.embedded import places
@@ -46,9 +47,9 @@ SETTINGS = {
     "port": "5432",
     "unix_socket_permissions": "0700",
     "max_connections": "200",
-    # The vector index of a user with 100,000 messages fits; memory is taken as it is used. With the
-    # usual 128 MB every step of a search reads from the operating system.
-    "shared_buffers": "512MB",
+    # With the usual 128 MB every step of a search among 100,000 messages, whose vector index takes
+    # 470, reads from the operating system. A quarter of the memory, which is taken as it is used.
+    "shared_buffers": f"{min(1024, psutil.virtual_memory().total // 4 >> 20)}MB",
     "log_line_prefix": "%m [%p] %q%u@%d ",
 }
 

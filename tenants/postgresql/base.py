@@ -20,11 +20,11 @@ from tenants.naming import tenant_id_of
 from tenants.postgresql.cursors import (
     TenantCursor,
     TenantNamedCursor,
-    TenantPreparedCursor,
     TenantServerBindingCursor,
 )
 from tenants.postgresql.introspection import OwnSchemaIntrospection
 from tenants.postgresql.operations import TenantOperations
+from tenants.postgresql.prepared import TenantPreparedCursor
 
 # A recall's statement takes Postgres 0.3 MB, that of a large scope 0.7, on each connection and for
 # each tenant. Of more than these the ones longest unused are given up, and prepared anew if needed.
@@ -139,12 +139,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return cursor
 
     def prepared_cursor(self) -> CursorWrapper:
-        """Return a cursor for statements that are sent often: see `TenantPreparedCursor`.
-
-        Answers come in binary: what is large is not written as text and read again.
-        """
+        """Return a cursor for statements that are sent often: see `TenantPreparedCursor`."""
         self.ensure_connection()
-        cursor: Any = TenantPreparedCursor(self.connection)  # type: ignore[call-arg]  # psycopg's
-        cursor.format = Format.BINARY
-        wrapped: CursorWrapper = self._prepare_cursor(cursor)
+        wrapped: CursorWrapper = self._prepare_cursor(TenantPreparedCursor(self.connection))
         return wrapped

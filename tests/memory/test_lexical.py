@@ -4,7 +4,10 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from memory.chunking import count_words
 from memory.lexical import (
     date_lexemes,
     holds_time,
@@ -50,6 +53,13 @@ def test_a_word_is_no_longer_than_an_index_likes() -> None:
 )
 def test_forms_of_a_word_are_one_lexeme(one: str, other: str) -> None:
     assert lexemes(one) == lexemes(other)
+
+
+@given(st.text(st.characters(max_codepoint=127)))
+def test_a_text_of_ascii_is_taken_apart_as_any_other(said: str) -> None:
+    """It has a shorter way, which one other letter bars."""
+    assert words(f"{said} é") == [*words(said), "e"]
+    assert count_words(f"{said} é") == count_words(said) + 1
 
 
 def test_stop_words_are_left_out() -> None:

@@ -9,9 +9,9 @@ from asgiref.sync import async_to_sync
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from memory import evidence
 from memory import recall as recall_module
 from memory.embeddings import embed
+from memory.evidence_sql import LIMITS
 from memory.exceptions import InvalidArgument
 from memory.policy import RecallPolicy
 from memory.recall import MAX_CUT, Hit, RecallResult, arecall, recall
@@ -37,7 +37,7 @@ SMALL_TALK = (
 @pytest.fixture
 def by_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every scope is large."""
-    monkeypatch.setitem(evidence.LIMITS, "whole_scope", 0)
+    monkeypatch.setitem(LIMITS, "whole_scope", 0)
     monkeypatch.setattr(recall_module, "_large_scopes", set())
 
 
@@ -265,7 +265,7 @@ def test_given_the_vector_a_recall_is_one_statement(tenant_a: Tenant) -> None:
 def test_turns_around_and_long_texts_are_fetched_when_it_is_known_which(
     tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch, words_along: int, policy: RecallPolicy
 ) -> None:
-    monkeypatch.setitem(evidence.LIMITS, "words_along", words_along)
+    monkeypatch.setitem(LIMITS, "words_along", words_along)
     say(tenant_a, *SMALL_TALK)
     (vector,) = embed(["soup for lunch"])
     with CaptureQueriesContext(connection) as queries:
@@ -288,7 +288,7 @@ def test_a_large_scope_is_weighed_by_candidates(
     found = recall(tenant_a.id, AGENT, "ann", query, policy=UNGATED)
     assert found.hits[0].content == "My sister Zoe moved to Lisbon."
     assert len(contents(found)) == len(set(contents(found))) == 10
-    monkeypatch.setitem(evidence.LIMITS, "whole_scope", 5000)
+    monkeypatch.setitem(LIMITS, "whole_scope", 5000)
     recall_module._large_scopes.clear()
     whole = recall(tenant_a.id, AGENT, "ann", query, policy=UNGATED)
     assert contents(found) == contents(whole)

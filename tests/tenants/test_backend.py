@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext, suppress
 from random import Random
 from typing import Any
 
@@ -10,144 +9,15 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import DatabaseError, OperationalError, connection, transaction
 from django.test import override_settings
-from django.test.utils import CaptureQueriesContext
 from django_tenants.postgresql_backend.base import DatabaseWrapper as StockWrapper
 from django_tenants.utils import schema_context
 
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tenants.postgresql.base import DatabaseWrapper
-
-SETTINGS = "SELECT current_setting('app.current_tenant', true), current_schema()"
+from tests.tenants.accidents import ACCIDENTS, SETTINGS, names
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture
-def users(tenant_a: Tenant, tenant_b: Tenant) -> tuple[Tenant, Tenant]:
-    """User "of-tenant-a" in one tenant, "of-tenant-b" in the other, committed."""
-    for tenant in (tenant_a, tenant_b):
-        with tenant_scope(tenant.id):
-            User.objects.create(username=f"of-{tenant.slug}")
-    return tenant_a, tenant_b
-
-
-@pytest.fixture
-def in_a(users: tuple[Tenant, Tenant]) -> Tenant:
-    """A connection that has read in tenant A, outside of a transaction; returns tenant B."""
-    tenant_a, tenant_b = users
-    connection.set_tenant(tenant_a)
-    assert names() == ["of-tenant-a"]
-    return tenant_b
-
-
-def names() -> list[str]:
-    return list(User.objects.values_list("username", flat=True))
-
-
-def swallowed_error_in_atomic(tenant: Tenant) -> None:
-    with transaction.atomic():
-        connection.set_tenant(tenant)
-        with connection.cursor() as cursor, pytest.raises(DatabaseError):
-            cursor.execute("SELECT 1 / 0")
-
-
-def rollback_by_exception(tenant: Tenant) -> None:
-    with suppress(ZeroDivisionError), transaction.atomic():
-        connection.set_tenant(tenant)
-        assert names() == ["of-tenant-b"]
-        raise ZeroDivisionError
-
-
-def savepoint_rollback(tenant: Tenant) -> None:
-    with transaction.atomic(), suppress(ZeroDivisionError), transaction.atomic():
-        connection.set_tenant(tenant)
-        assert names() == ["of-tenant-b"]
-        raise ZeroDivisionError
-
-
-def swallowed_error_in_savepoint(tenant: Tenant) -> None:
-    with transaction.atomic():
-        connection.set_tenant(tenant)
-        with pytest.raises(DatabaseError), transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute("SELECT 1 / 0")
-
-
-def raw_rollback(tenant: Tenant) -> None:
-    with transaction.atomic():
-        connection.set_tenant(tenant)
-        assert names() == ["of-tenant-b"]
-        with connection.cursor() as cursor:
-            cursor.execute("ROLLBACK")
-
-
-def raw_rollback_on_the_same_cursor(tenant: Tenant) -> None:
-    with transaction.atomic():
-        connection.set_tenant(tenant)
-        with connection.cursor() as cursor:
-            cursor.execute(SETTINGS)
-            cursor.execute("ROLLBACK")
-            cursor.execute(SETTINGS)
-            assert cursor.fetchone() == (str(tenant.id), tenant.schema_name)
-
-
-def raw_rollback_after_an_error(tenant: Tenant) -> None:
-    connection.set_tenant(tenant)
-    with connection.cursor() as cursor:
-        cursor.execute("BEGIN")
-        with pytest.raises(DatabaseError):
-            cursor.execute("SELECT 1 / 0")
-        with pytest.raises(DatabaseError, match="current transaction is aborted"):
-            cursor.execute("SELECT 1")
-        cursor.execute("ROLLBACK")
-
-
-def rollback_by_the_driver(tenant: Tenant) -> None:
-    with transaction.atomic():
-        connection.set_tenant(tenant)
-        assert names() == ["of-tenant-b"]
-        connection.connection.rollback()
-
-
-def reset_in_raw_sql(tenant: Tenant) -> None:
-    connection.set_tenant(tenant)
-    with connection.cursor() as cursor:
-        cursor.execute("DISCARD ALL")
-
-
-def search_path_in_raw_sql(tenant: Tenant) -> None:
-    connection.set_tenant(tenant)
-    with connection.cursor() as cursor:
-        cursor.execute("SET search_path = public; SET app.current_tenant = ''")
-
-
-def reconnect(tenant: Tenant) -> None:
-    connection.set_tenant(tenant)
-    connection.close()
-
-
-def cursor_made_before(tenant: Tenant) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(SETTINGS)
-        connection.set_tenant(tenant)
-        cursor.execute(SETTINGS)
-        assert cursor.fetchone() == (str(tenant.id), tenant.schema_name)
-
-
-ACCIDENTS: list[Callable[[Tenant], None]] = [
-    swallowed_error_in_atomic,
-    rollback_by_exception,
-    savepoint_rollback,
-    swallowed_error_in_savepoint,
-    raw_rollback,
-    raw_rollback_on_the_same_cursor,
-    raw_rollback_after_an_error,
-    rollback_by_the_driver,
-    reset_in_raw_sql,
-    search_path_in_raw_sql,
-    reconnect,
-    cursor_made_before,
-]
 
 
 @pytest.mark.parametrize("accident", ACCIDENTS)
@@ -174,105 +44,6 @@ def test_after_any_accident_the_drivers_own_cursor_is_of_the_tenant_last_entered
     accident(in_a)
     connection.ensure_connection()
     assert connection.connection.execute(SETTINGS).fetchone() == (str(in_a.id), in_a.schema_name)
-
-
-@pytest.mark.parametrize("accident", ACCIDENTS)
-def test_after_any_accident_a_prepared_statement_is_of_the_tenant_last_entered(
-    in_a: Tenant, accident: Callable[[Tenant], None]
-) -> None:
-    assert prepared_names() == ["of-tenant-a"]
-    accident(in_a)
-    assert prepared_names() == ["of-tenant-b"]
-    connection.set_schema_to_public()
-    assert prepared_names() == []
-
-
-def prepared_names() -> list[str]:
-    with connection.prepared_cursor() as cursor:
-        cursor.execute("SELECT username FROM auth_user WHERE id > %(least)s", {"least": 0})
-        return [name for (name,) in cursor.fetchall()]
-
-
-def test_a_prepared_statement_is_planned_once_for_each_tenant(
-    users: tuple[Tenant, Tenant],
-) -> None:
-    for _ in range(3):
-        for tenant in users:
-            connection.set_tenant(tenant)
-            assert prepared_names() == [f"of-{tenant.slug}"]
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT generic_plans, custom_plans FROM pg_prepared_statements")
-        assert cursor.fetchall() == [(3, 0), (3, 0)]
-
-
-def test_only_so_many_statements_stay_prepared(users: tuple[Tenant, Tenant]) -> None:
-    connection.ensure_connection()
-    connection.connection.prepared_max = 1
-    for tenant in users * 2:
-        connection.set_tenant(tenant)
-        assert prepared_names() == [f"of-{tenant.slug}"]
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT generic_plans FROM pg_prepared_statements")
-        assert cursor.fetchall() == [(1,)]
-
-
-@pytest.mark.parametrize("in_transaction", [False, True])
-def test_a_prepared_statement_changes_no_other_statements_plan(
-    in_a: Tenant, in_transaction: bool
-) -> None:
-    connection.set_tenant(in_a)
-    with transaction.atomic() if in_transaction else nullcontext():
-        assert prepared_names() == ["of-tenant-b"]
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT DISTINCT setting FROM pg_settings"
-                " WHERE name LIKE 'enable_%scan' OR name = 'enable_sort'"
-            )
-            assert cursor.fetchall() == [("on",)]
-            cursor.execute("SHOW plan_cache_mode")
-            assert cursor.fetchone() == ("auto",)
-            cursor.execute("SELECT username FROM auth_user WHERE id > %s", [0])
-            cursor.execute("SELECT count(*) FROM pg_prepared_statements")
-            assert cursor.fetchone() == (1,)
-
-
-@pytest.mark.parametrize("in_transaction", [False, True])
-def test_a_prepared_statement_that_fails_leaves_the_connection_as_it_was(
-    in_a: Tenant, in_transaction: bool
-) -> None:
-    connection.set_tenant(in_a)
-    failing = ("SELECT 1 / %(by)s", "SELECT %(by)s FROM nowhere")
-    for sql in failing * 2:
-        with (
-            pytest.raises(DatabaseError, match=r"division by zero|does not exist"),
-            transaction.atomic() if in_transaction else nullcontext(),
-            connection.prepared_cursor() as cursor,
-        ):
-            cursor.execute(sql, {"by": 0})
-        assert prepared_names() == names() == ["of-tenant-b"]
-
-
-def test_a_prepared_statement_can_be_read_in_the_log_of_queries(in_a: Tenant) -> None:
-    connection.set_tenant(in_a)
-    with CaptureQueriesContext(connection) as queries:
-        prepared_names()
-    assert [query["sql"] for query in queries.captured_queries] == [
-        "SELECT username FROM auth_user WHERE id > 0"
-    ]
-
-
-@pytest.mark.parametrize("value", ["\0", object()], ids=["no text", "nothing known"])
-def test_what_cannot_be_sent_is_an_error_of_djangos_in_a_log_of_queries_too(
-    in_a: Tenant, value: object
-) -> None:
-    for make_cursor in (connection.cursor, connection.prepared_cursor):
-        with (
-            CaptureQueriesContext(connection),
-            make_cursor() as cursor,
-            pytest.raises(DatabaseError),
-        ):
-            cursor.execute("SELECT %(value)s", {"value": value})
-    assert names() == ["of-tenant-a"]
 
 
 def test_an_accident_in_the_public_schema_brings_no_tenant_back(in_a: Tenant) -> None:
@@ -349,9 +120,8 @@ def test_a_failure_to_enter_the_tenant_fails_the_statement(in_a: Tenant) -> None
     """Stock django-tenants swallows it and runs the statement in the tenant of before."""
     connection.set_tenant(in_a)
     connection.connection.enter_tenant_sql = b"SELECT 1 / 0"
-    for read in (names, prepared_names):
-        with pytest.raises(DatabaseError, match="division by zero"):
-            read()
+    with pytest.raises(DatabaseError, match="division by zero"):
+        names()
 
 
 def test_server_side_binding_keeps_the_tenant(users: tuple[Tenant, Tenant]) -> None:

@@ -34,14 +34,15 @@ WITH_NEW_MESSAGES = frozenset({"pending_embeddings", "pending_replies"})
 CHANGING = frozenset({"agents", "tool_calls", "escalations", "identities"})
 
 _INDEX = """
-    INSERT INTO memory_indexedmessage
-    SELECT (jsonb_populate_record(
-        NULL::memory_indexedmessage, item - 'postings' || jsonb_build_object(
-            'message_number', message.number, 'tenant_id', %(tenant)s::text
-        )
-    )).*
-    FROM jsonb_array_elements(%(rows)s::jsonb) AS item
-    JOIN memory_message AS message ON message.id = (item ->> 'message_id')::uuid
+    INSERT INTO memory_indexedmessage (
+        message_number, scope_id, message_id, session, created_at, subject, by_user, words,
+        has_time, asks
+    )
+    SELECT message.number, indexed.scope_id, indexed.message_id, indexed.session,
+           indexed.created_at, indexed.subject, indexed.by_user, indexed.words, indexed.has_time,
+           coalesce(indexed.asks, false)
+    FROM jsonb_populate_recordset(NULL::memory_indexedmessage, %(rows)s::jsonb) AS indexed
+    JOIN memory_message AS message ON message.id = indexed.message_id
     ON CONFLICT DO NOTHING
 """
 _POSTINGS = """

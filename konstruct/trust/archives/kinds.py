@@ -52,7 +52,7 @@ INDEX: Final = Kind(
     "index",
     "memory_indexedmessage",
     f"""
-    SELECT (to_jsonb(indexed) - ARRAY['tenant_id', 'message_number']) || jsonb_build_object(
+    SELECT (to_jsonb(indexed) - ARRAY['tenant_id', 'message_number', 'card']) || jsonb_build_object(
         'postings', (
             SELECT jsonb_agg(jsonb_build_array(h, w, own) ORDER BY h) FROM memory_posting
             WHERE scope_id = indexed.scope_id AND message_number = indexed.message_number

@@ -1,0 +1,265 @@
+"""The statements that read what speaks for each message of a scope.
+
+All are sent prepared, planned once for whatever scope is asked for (TenantPreparedCursor), since
+to plan them for their values took a fifth of a recall. So nothing may depend on what the planner
+takes a scope's size to be. It is left indexes alone, in their order, and there are fences, each
+against a plan that was seen (docs/decisions/0017 has them):
+- MATERIALIZED: a one-row CTE in a cross join was inlined and computed for every row; a condition on
+  agent and user was pushed in, and read the whole scope instead of the messages that are named.
+- CASE around the scope's columns: HNSW is the only index that is left.
+- LATERAL, OFFSET 0: each word and each message is looked up by itself, however many there may be.
+"""
+
+from functools import cache
+from typing import Final
+
+from tenants.postgresql.prepared import Statements
+
+# Messages that are all weighed: at the limit both ways take about the same time.
+WHOLE_SCOPE: Final = 2_000
+# Texts come with the evidence while they hold no more words than this: some 600 kB.
+WORDS_ALONG: Final = 100_000
+# In a larger scope, candidates by words, and pieces by HNSW, of which a message has two or three.
+CANDIDATES: Final = 30
+CANDIDATE_PIECES: Final = 30
+HNSW_EF_SEARCH: Final = 40
+# The words that lead to candidates: the rarest, up to this many messages that hold them together.
+CANDIDATE_POSTINGS: Final = 1_500
+# A word is counted up to here, against a large scope taken to be of this size: what is more common
+# than that tells little, and counting on would take longer than the rest.
+MOST_COUNTED: Final = 600
+LARGE_SCOPE: Final = 10_000
+
+LIMITS: Final = {
+    "whole_scope": WHOLE_SCOPE,
+    "words_along": WORDS_ALONG,
+    "candidates": CANDIDATES,
+    "candidate_pieces": CANDIDATE_PIECES,
+    "candidate_postings": CANDIDATE_POSTINGS,
+    "most_counted": MOST_COUNTED,
+    "large_scope": LARGE_SCOPE,
+    "ef_search": str(HNSW_EF_SEARCH),
+}
+
+# A whole scope, in three statements. Of each the last condition is known before anything is read.
+_TURNS = """
+WITH entries AS MATERIALIZED (
+    SELECT count(*) AS messages, count(*) <= %(whole_scope)s AS whole,
+           sum(words) <= %(words_along)s AS few_words, {cards} AS cards
+    FROM (
+        SELECT card, words FROM memory_indexedmessage
+        WHERE scope_id = %(scope)s {until}
+        ORDER BY session, created_at, message_number
+        LIMIT %(whole_scope)s + 1
+    ) AS entry
+), posting AS (
+    SELECT h, message_number, w, own FROM memory_posting
+    WHERE scope_id = %(scope)s AND h = ANY (%(terms)s::bigint[]) AND (SELECT whole FROM entries)
+      {posting_until}
+)
+SELECT messages, whole, few_words, cards, (SELECT {postings} FROM posting), NULL::bytea
+FROM entries
+"""
+_NEARNESS = """
+SELECT {pieces} FROM (
+    SELECT message_id, 1 - (embedding <=> %(vector)s::vector) AS cosine
+    FROM memory_conversationembedding
+    WHERE {own} AND embedding_model = %(model)s AND message_id IS NOT NULL
+      AND NOT EXISTS (SELECT FROM memory_indexedmessage WHERE scope_id = %(scope)s {until}
+                      OFFSET %(whole_scope)s)
+    OFFSET 0
+) AS piece
+"""
+_TEXTS_ALONG = """
+SELECT {columns} FROM memory_message
+WHERE {own}
+  AND (SELECT count(*) <= %(whole_scope)s AND sum(words) <= %(words_along)s
+       FROM (SELECT words FROM memory_indexedmessage WHERE scope_id = %(scope)s {until}
+             LIMIT %(whole_scope)s + 1) AS entry)
+"""
+
+# A large scope. The first statement finds the candidates, and tells the others in settings, which
+# end with the transaction that all of them are.
+_TURNS_OF_CANDIDATES = """
+WITH counted AS MATERIALIZED (
+    SELECT h, df,
+           (df < %(most_counted)s AND sum(df) OVER rarest_first <= %(candidate_postings)s)
+           OR row_number() OVER rarest_first = 1 AS rare
+    FROM unnest(%(terms)s::bigint[]) AS asked (h), LATERAL (
+        SELECT count(*)::float8 AS df FROM (
+            SELECT FROM memory_posting AS posting
+            WHERE scope_id = %(scope)s AND posting.h = asked.h AND own
+            LIMIT %(most_counted)s
+        ) AS few
+    ) AS bounded
+    WHERE df > 0
+    WINDOW rarest_first AS (ORDER BY df, h)
+), by_words AS MATERIALIZED (
+    SELECT message_number
+    FROM (
+        SELECT h, ln(1 + (%(large_scope)s + %(prior)s - df + .5::float8) / (df + .5::float8)) AS idf
+        FROM counted WHERE rare
+    ) AS term, LATERAL (
+        SELECT message_number, w FROM memory_posting
+        WHERE scope_id = %(scope)s AND memory_posting.h = term.h AND own {posting_until}
+        LIMIT %(candidate_postings)s
+    ) AS held
+    GROUP BY message_number ORDER BY sum(w * idf) DESC LIMIT %(candidates)s
+), walk AS MATERIALIZED (
+    SELECT set_config('hnsw.iterative_scan', 'relaxed_order', true) IS NOT NULL
+           AND set_config('hnsw.ef_search', %(ef_search)s, true) IS NOT NULL AS ready
+), by_vector AS MATERIALIZED (
+    SELECT message_id FROM memory_conversationembedding AS piece
+    WHERE (SELECT ready FROM walk)
+      AND CASE WHEN tenant_id = %(tenant)s::uuid AND agent_id = %(agent)s::uuid
+                    AND user_id = %(user)s AND embedding_model = %(model)s
+                    AND message_id IS NOT NULL {piece_until}
+               THEN true ELSE false END
+    ORDER BY embedding <=> %(vector)s::vector
+    LIMIT %(candidate_pieces)s
+), candidate AS MATERIALIZED (
+    SELECT {turn} FROM memory_indexedmessage
+    WHERE message_number = ANY (ARRAY(SELECT message_number FROM by_words))
+    UNION
+    SELECT {turn} FROM memory_indexedmessage
+    WHERE message_id = ANY (ARRAY(SELECT message_id FROM by_vector))
+), turn AS (
+    SELECT DISTINCT ON (message_number) * FROM (
+        SELECT *, true AS near FROM candidate
+        UNION ALL
+        SELECT turn.*, false FROM candidate, LATERAL (
+            (SELECT {turn} FROM memory_indexedmessage AS before
+             WHERE scope_id = %(scope)s AND before.session = candidate.session
+               AND (before.created_at, before.message_number)
+                   < (candidate.created_at, candidate.message_number)
+             ORDER BY before.created_at DESC, before.message_number DESC LIMIT 1)
+            UNION ALL
+            (SELECT {turn} FROM memory_indexedmessage AS after
+             WHERE scope_id = %(scope)s AND after.session = candidate.session
+               AND (after.created_at, after.message_number)
+                   > (candidate.created_at, candidate.message_number)
+             ORDER BY after.created_at, after.message_number LIMIT 1)
+        ) AS turn
+    ) AS around
+    WHERE true {until}
+    ORDER BY message_number, near DESC
+), entry AS MATERIALIZED (
+    SELECT * FROM turn ORDER BY session, created_at, message_number
+), entries AS MATERIALIZED (
+    SELECT %(large_scope)s::bigint AS messages, true AS whole,
+           sum(words) <= %(words_along)s AS few_words, {cards} AS cards, {near} AS near,
+           coalesce(string_agg(message_id::text, ','), '') AS ids
+    FROM entry
+), posting AS (
+    SELECT h, message_number, w, own FROM memory_posting
+    WHERE scope_id = %(scope)s AND h = ANY (ARRAY(SELECT h FROM counted))
+      AND message_number = ANY (ARRAY(SELECT message_number FROM entry))
+)
+SELECT messages, whole, few_words, cards, (SELECT {postings} FROM posting),
+       near || (SELECT {counted} FROM counted),
+       set_config('app.recalled', ids, true) IS NOT NULL,
+       set_config('app.recalled_texts', CASE WHEN few_words THEN ids ELSE '' END, true) IS NOT NULL
+FROM entries
+"""
+_NEARNESS_OF_CANDIDATES = """
+SELECT {pieces} FROM (
+    SELECT message_id, 1 - (embedding <=> %(vector)s::vector) AS cosine
+    FROM unnest(string_to_array(current_setting('app.recalled'), ',')::uuid[]) AS turn (id),
+    LATERAL (
+        SELECT message_id, embedding FROM memory_conversationembedding
+        WHERE message_id = turn.id AND embedding_model = %(model)s
+        OFFSET 0
+    ) AS embedded
+) AS piece
+"""
+_TEXTS_OF_CANDIDATES = """
+WITH message AS MATERIALIZED (
+    SELECT * FROM memory_message
+    WHERE id = ANY (string_to_array(current_setting('app.recalled_texts'), ',')::uuid[])
+)
+SELECT {columns} FROM message WHERE {own}
+"""
+
+
+def _sent(*columns: str) -> str:
+    """The columns as arrays in Postgres' binary format, one after the other."""
+    return " || ".join(f"array_send(coalesce(array_agg({column}), '{{}}'))" for column in columns)
+
+
+_COLUMNS = {
+    "turn": "message_number, message_id, session, created_at, words, card",
+    "cards": "coalesce(string_agg(card, ''), '')",
+    "near": _sent("near"),
+    "counted": _sent("h", "df"),
+    # No weight is 0: that it was said in the message itself is told by its sign.
+    "postings": _sent("h", "message_number", "CASE WHEN own THEN w ELSE -w END"),
+    "pieces": _sent("message_id", "cosine"),
+    "columns": "number, external_id, thread_id, role, name, content",
+    "own": "tenant_id = %(tenant)s::uuid AND agent_id = %(agent)s::uuid AND user_id = %(user)s",
+}
+
+_TEXTS = """
+WITH message AS MATERIALIZED (SELECT * FROM memory_message WHERE id = ANY (%(ids)s::uuid[]))
+SELECT {columns}, {neighbours} AS neighbours FROM message WHERE {own}
+"""
+# The turns around a hit, oldest first, as JSON.
+_NEIGHBOURS = """
+(
+    SELECT json_agg(json_build_array(turn.id, turn.role, turn.name, turn.content, turn.created_at)
+                    ORDER BY turn.created_at, turn.number)
+    FROM (
+        (SELECT id, role, name, content, created_at, number FROM memory_message AS turn
+         WHERE {same_thread}
+           AND (turn.created_at, turn.number) < (message.created_at, message.number)
+         ORDER BY turn.created_at DESC, turn.number DESC LIMIT %(neighbours)s)
+        UNION ALL
+        (SELECT id, role, name, content, created_at, number FROM memory_message AS turn
+         WHERE {same_thread}
+           AND (turn.created_at, turn.number) > (message.created_at, message.number)
+           {until}
+         ORDER BY turn.created_at, turn.number LIMIT %(neighbours)s)
+    ) AS turn
+)"""
+_SAME_THREAD = """turn.agent_id = message.agent_id AND turn.user_id = message.user_id
+         AND turn.thread_id = message.thread_id"""
+
+
+@cache
+def evidence_sql(*, large: bool, until: bool, texts: bool) -> Statements:
+    """What reads all that speaks for a scope's messages, to be sent together.
+
+    The turns, how near their pieces are, and their texts. Where a scope that is not `large` has
+    more than WHOLE_SCOPE messages, `whole` is false in the first, and nothing else is read.
+
+    Args:
+        large: by candidates.
+        until: as of a moment, %(at)s: nothing that was said later is seen or counted. (Of a
+            large scope's words the later ones are counted, which moves all scores alike.)
+        texts: the texts come along.
+    """
+    moments = {
+        "until": "AND created_at <= %(at)s",
+        "posting_until": "AND (SELECT created_at FROM memory_indexedmessage AS said"
+        " WHERE said.message_number = memory_posting.message_number) <= %(at)s",
+        "piece_until": "AND (SELECT created_at FROM memory_message AS said"
+        " WHERE said.id = piece.message_id) <= %(at)s",
+    }
+    moments = moments if until else dict.fromkeys(moments, "")
+    if large:
+        each = [_TURNS_OF_CANDIDATES, _NEARNESS_OF_CANDIDATES, _TEXTS_OF_CANDIDATES]
+    else:
+        each = [_TURNS, _NEARNESS, _TEXTS_ALONG]
+    if not texts:
+        each.pop()
+    return Statements(*(statement.format(**moments, **_COLUMNS) for statement in each))
+
+
+@cache
+def texts_sql(*, until: bool, neighbours: bool) -> str:
+    """The statement that reads the texts of messages, with the turns around each if asked for."""
+    turns = "NULL"
+    if neighbours:
+        turns = _NEIGHBOURS.format(
+            same_thread=_SAME_THREAD, until="AND turn.created_at <= %(at)s" if until else ""
+        )
+    return _TEXTS.format(**_COLUMNS, neighbours=turns)

@@ -1,0 +1,177 @@
+"""A cursor for statements that are sent often, and several at once: one round trip to Postgres.
+
+Python works on the first answer while Postgres works on the next. Values, results and the state of
+prepared statements are psycopg's; what it lacks is to wait for one answer of a pipeline and not
+for all of them.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Any, Self
+
+import psycopg
+from django.db.backends.postgresql.base import ServerBindingCursor
+from psycopg.abc import PQGen
+from psycopg.errors import InvalidSqlStatementName
+from psycopg.generators import fetch_many
+from psycopg.pq import Format, TransactionStatus
+
+from tenants.postgresql.cursors import enter_tenant
+
+# Of a statement that is planned once, whatever its values will be: by indexes, in their order, for
+# no statistics tell of the rows that it will meet.
+_PLANNED_ONCE = {
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+    "enable_sort": "off",
+}
+_PLAN_ONCE = "".join(f", set_config('{name}', '{to}', true)" for name, to in _PLANNED_ONCE.items())
+_PLAN_AS_EVER = ", ".join(f"set_config('{name}', NULL, true)" for name in _PLANNED_ONCE)
+
+
+class Statements(str):
+    """Several statements that are sent together, with the same named values."""
+
+    __slots__ = ("each",)
+    each: tuple[str, ...]
+
+    def __new__(cls, *each: str) -> Self:
+        self = super().__new__(cls, ";\n".join(each))
+        self.each = each
+        return self
+
+
+class TenantPreparedCursor:
+    """For statements that are sent often and whose right plan is the same for all values.
+
+    Postgres parses and plans each once for each connection and tenant (docs/decisions/0024). The
+    tenant, that this is to be planned once, and all statements are sent before any is answered. As
+    in PEP 249, `execute()` returns when the first answer has come, and `nextset()` goes on to the
+    next. Answers come in binary: what is large is not written as text and read again.
+
+    Outside of a transaction, statements sent together are one. Each sees what had been committed
+    when it began.
+    """
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self.connection = connection
+        self._answers: list[psycopg.Cursor[Any]] = []
+        self._at = 0
+        self._pipeline = ExitStack()
+
+    def execute(self, query: str, params: Any = None) -> Self:
+        """Send a statement, or `Statements`; wait for the first answer."""
+        self.close()
+        connection = self.connection
+        is_idle = connection.info.transaction_status == TransactionStatus.IDLE
+        is_transaction = not (connection.autocommit and is_idle)
+        each = query.each if isinstance(query, Statements) else (query,)
+        try:
+            self._execute(each, params, is_transaction=is_transaction)
+        except InvalidSqlStatementName:  # a DISCARD ALL, of which psycopg has not heard
+            if is_transaction:
+                raise
+            psycopg.ClientCursor(connection).execute("DEALLOCATE ALL")
+            self._execute(each, params, is_transaction=False)
+        return self
+
+    def _execute(self, each: Sequence[str], params: Any, *, is_transaction: bool) -> None:
+        self._answers, self._at = [], 0
+        with self._pipeline, self._leaving_if_it_fails():
+            self._pipeline.enter_context(self.connection.pipeline())
+            # Once for all: nothing can come between them, and if this fails none is executed.
+            enter_tenant(self.connection, _PLAN_ONCE.encode())
+            for query in each:
+                self._answers.append(self._send(query, params))
+            if is_transaction:  # where there is none, the settings end with the pipeline
+                psycopg.ClientCursor(self.connection).execute(f"SELECT {_PLAN_AS_EVER}")
+            self._wait()
+            self._pipeline = self._pipeline.pop_all()
+
+    def _send(self, query: str, params: Any) -> psycopg.Cursor[Any]:
+        connection = self.connection
+        # Plans are of a search_path: the comment makes it another statement for each.
+        named = query.encode() + b" -- " + getattr(connection, "enter_tenant_sql", b"")
+        answer: psycopg.Cursor[Any] = ServerBindingCursor(connection)  # type: ignore[call-arg,assignment]
+        answer.format = Format.BINARY
+        with _preparing(connection):
+            answer.execute(named, params, prepare=True)
+        # Postgres sends the answer as soon as it has it, and not when it has nothing else to do.
+        connection.pgconn.send_flush_request()
+        connection.pgconn.flush()
+        return answer
+
+    def _wait(self) -> None:
+        """Wait for the answer that it is the turn of."""
+        if self._at == len(self._answers) - 1:
+            self._pipeline.close()
+            return
+        with self.connection.lock:
+            self.connection.wait(_until_answered(self.connection, self._answers[self._at]))
+
+    @contextmanager
+    def _leaving_if_it_fails(self) -> Iterator[None]:
+        """Leave the pipeline: what came after the failure was not executed."""
+        try:
+            yield
+        except psycopg.Error:
+            with suppress(psycopg.Error):
+                self._pipeline.close()
+            raise
+
+    def nextset(self) -> bool | None:
+        """Go on to the answer of the next statement; None if there is none."""
+        if self._at + 1 >= len(self._answers):
+            return None
+        self._at += 1
+        with self._leaving_if_it_fails():
+            self._wait()
+        return True
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        row: tuple[Any, ...] | None = self._answers[self._at].fetchone()
+        return row
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        rows: list[tuple[Any, ...]] = self._answers[self._at].fetchall()
+        return rows
+
+    def fetch_where(self, column: int, sent: Collection[bytes]) -> list[tuple[Any, ...]]:
+        """The rows in which the column is, as Postgres sends it, one of these.
+
+        No other row is converted.
+        """
+        answer = self._answers[self._at]
+        result: Any = answer.pgresult
+        found: list[tuple[Any, ...]] = []
+        for row in range(result.ntuples):
+            if result.get_value(row, column) in sent:
+                answer.scroll(row, mode="absolute")
+                found += answer.fetchmany(1)
+        return found
+
+    def close(self) -> None:
+        """Wait for what was sent; its answers can still be read."""
+        self._pipeline.close()
+
+
+def _until_answered(
+    connection: psycopg.Connection[Any], answer: psycopg.Cursor[Any]
+) -> PQGen[None]:
+    """As psycopg fetches the answers of a pipeline, but no further than this one."""
+    pipeline: Any = connection._pipeline
+    while not answer.pgresult:
+        results = yield from fetch_many(connection.pgconn)
+        pipeline._process_results(pipeline.result_queue.popleft(), results)
+
+
+@contextmanager
+def _preparing(connection: psycopg.Connection[Any]) -> Iterator[None]:
+    """Let psycopg prepare statements, which it otherwise does not, and hear of it if they go."""
+    usual = connection.prepare_threshold
+    connection.prepare_threshold = 0
+    try:
+        yield
+    finally:
+        connection.prepare_threshold = usual

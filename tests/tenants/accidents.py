@@ -1,0 +1,121 @@
+"""What can happen to a connection between two queries, while another tenant is entered."""
+
+from collections.abc import Callable
+from contextlib import suppress
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import DatabaseError, connection, transaction
+
+from tenants.models import Tenant
+
+SETTINGS = "SELECT current_setting('app.current_tenant', true), current_schema()"
+
+
+def names() -> list[str]:
+    return list(User.objects.values_list("username", flat=True))
+
+
+def swallowed_error_in_atomic(tenant: Tenant) -> None:
+    with transaction.atomic():
+        connection.set_tenant(tenant)
+        with connection.cursor() as cursor, pytest.raises(DatabaseError):
+            cursor.execute("SELECT 1 / 0")
+
+
+def rollback_by_exception(tenant: Tenant) -> None:
+    with suppress(ZeroDivisionError), transaction.atomic():
+        connection.set_tenant(tenant)
+        assert names() == ["of-tenant-b"]
+        raise ZeroDivisionError
+
+
+def savepoint_rollback(tenant: Tenant) -> None:
+    with transaction.atomic(), suppress(ZeroDivisionError), transaction.atomic():
+        connection.set_tenant(tenant)
+        assert names() == ["of-tenant-b"]
+        raise ZeroDivisionError
+
+
+def swallowed_error_in_savepoint(tenant: Tenant) -> None:
+    with transaction.atomic():
+        connection.set_tenant(tenant)
+        with pytest.raises(DatabaseError), transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SELECT 1 / 0")
+
+
+def raw_rollback(tenant: Tenant) -> None:
+    with transaction.atomic():
+        connection.set_tenant(tenant)
+        assert names() == ["of-tenant-b"]
+        with connection.cursor() as cursor:
+            cursor.execute("ROLLBACK")
+
+
+def raw_rollback_on_the_same_cursor(tenant: Tenant) -> None:
+    with transaction.atomic():
+        connection.set_tenant(tenant)
+        with connection.cursor() as cursor:
+            cursor.execute(SETTINGS)
+            cursor.execute("ROLLBACK")
+            cursor.execute(SETTINGS)
+            assert cursor.fetchone() == (str(tenant.id), tenant.schema_name)
+
+
+def raw_rollback_after_an_error(tenant: Tenant) -> None:
+    connection.set_tenant(tenant)
+    with connection.cursor() as cursor:
+        cursor.execute("BEGIN")
+        with pytest.raises(DatabaseError):
+            cursor.execute("SELECT 1 / 0")
+        with pytest.raises(DatabaseError, match="current transaction is aborted"):
+            cursor.execute("SELECT 1")
+        cursor.execute("ROLLBACK")
+
+
+def rollback_by_the_driver(tenant: Tenant) -> None:
+    with transaction.atomic():
+        connection.set_tenant(tenant)
+        assert names() == ["of-tenant-b"]
+        connection.connection.rollback()
+
+
+def reset_in_raw_sql(tenant: Tenant) -> None:
+    connection.set_tenant(tenant)
+    with connection.cursor() as cursor:
+        cursor.execute("DISCARD ALL")
+
+
+def search_path_in_raw_sql(tenant: Tenant) -> None:
+    connection.set_tenant(tenant)
+    with connection.cursor() as cursor:
+        cursor.execute("SET search_path = public; SET app.current_tenant = ''")
+
+
+def reconnect(tenant: Tenant) -> None:
+    connection.set_tenant(tenant)
+    connection.close()
+
+
+def cursor_made_before(tenant: Tenant) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(SETTINGS)
+        connection.set_tenant(tenant)
+        cursor.execute(SETTINGS)
+        assert cursor.fetchone() == (str(tenant.id), tenant.schema_name)
+
+
+ACCIDENTS: list[Callable[[Tenant], None]] = [
+    swallowed_error_in_atomic,
+    rollback_by_exception,
+    savepoint_rollback,
+    swallowed_error_in_savepoint,
+    raw_rollback,
+    raw_rollback_on_the_same_cursor,
+    raw_rollback_after_an_error,
+    rollback_by_the_driver,
+    reset_in_raw_sql,
+    search_path_in_raw_sql,
+    reconnect,
+    cursor_made_before,
+]

@@ -1,0 +1,27 @@
+"""Two tenants with a user each, and a connection that has read in one of them."""
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+
+from tenants.context import tenant_scope
+from tenants.models import Tenant
+from tests.tenants.accidents import names
+
+
+@pytest.fixture
+def users(tenant_a: Tenant, tenant_b: Tenant) -> tuple[Tenant, Tenant]:
+    """User "of-tenant-a" in one tenant, "of-tenant-b" in the other, committed."""
+    for tenant in (tenant_a, tenant_b):
+        with tenant_scope(tenant.id):
+            User.objects.create(username=f"of-{tenant.slug}")
+    return tenant_a, tenant_b
+
+
+@pytest.fixture
+def in_a(users: tuple[Tenant, Tenant]) -> Tenant:
+    """A connection that has read in tenant A, outside of a transaction; returns tenant B."""
+    tenant_a, tenant_b = users
+    connection.set_tenant(tenant_a)
+    assert names() == ["of-tenant-a"]
+    return tenant_b

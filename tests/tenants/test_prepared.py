@@ -1,0 +1,255 @@
+"""Prepared statements: of the tenant last entered, planned once, and answered one by one."""
+
+from collections.abc import Callable
+from contextlib import nullcontext, suppress
+
+import pytest
+from django.db import DatabaseError, OperationalError, connection, transaction
+from django.db.backends.utils import CursorWrapper
+from django.test.utils import CaptureQueriesContext
+
+from tenants.context import tenant_scope
+from tenants.models import Tenant
+from tenants.postgresql.prepared import Statements
+from tests.tenants.accidents import ACCIDENTS, names
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.mark.parametrize("accident", ACCIDENTS)
+def test_after_any_accident_a_prepared_statement_is_of_the_tenant_last_entered(
+    in_a: Tenant, accident: Callable[[Tenant], None]
+) -> None:
+    assert prepared_names() == ["of-tenant-a"]
+    accident(in_a)
+    assert prepared_names() == ["of-tenant-b"]
+    connection.set_schema_to_public()
+    assert prepared_names() == []
+
+
+def prepared_names() -> list[str]:
+    with connection.prepared_cursor() as cursor:
+        cursor.execute("SELECT username FROM auth_user WHERE id > %(least)s", {"least": 0})
+        return [name for (name,) in cursor.fetchall()]
+
+
+def test_a_prepared_statement_is_planned_once_for_each_tenant(
+    users: tuple[Tenant, Tenant],
+) -> None:
+    for _ in range(3):
+        for tenant in users:
+            connection.set_tenant(tenant)
+            assert prepared_names() == [f"of-{tenant.slug}"]
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT generic_plans, custom_plans FROM pg_prepared_statements")
+        assert cursor.fetchall() == [(3, 0), (3, 0)]
+
+
+def test_only_so_many_statements_stay_prepared(users: tuple[Tenant, Tenant]) -> None:
+    connection.ensure_connection()
+    connection.connection.prepared_max = 1
+    for tenant in users * 2:
+        connection.set_tenant(tenant)
+        assert prepared_names() == [f"of-{tenant.slug}"]
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT generic_plans FROM pg_prepared_statements")
+        assert cursor.fetchall() == [(1,)]
+
+
+@pytest.mark.parametrize("in_transaction", [False, True])
+def test_a_prepared_statement_changes_no_other_statements_plan(
+    in_a: Tenant, in_transaction: bool
+) -> None:
+    connection.set_tenant(in_a)
+    with transaction.atomic() if in_transaction else nullcontext():
+        assert prepared_names() == ["of-tenant-b"]
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT DISTINCT setting FROM pg_settings"
+                " WHERE name LIKE 'enable_%scan' OR name = 'enable_sort'"
+            )
+            assert cursor.fetchall() == [("on",)]
+            cursor.execute("SHOW plan_cache_mode")
+            assert cursor.fetchone() == ("auto",)
+            cursor.execute("SELECT username FROM auth_user WHERE id > %s", [0])
+            cursor.execute("SELECT count(*) FROM pg_prepared_statements")
+            assert cursor.fetchone() == (1,)
+
+
+@pytest.mark.parametrize("in_transaction", [False, True])
+def test_a_prepared_statement_that_fails_leaves_the_connection_as_it_was(
+    in_a: Tenant, in_transaction: bool
+) -> None:
+    connection.set_tenant(in_a)
+    failing = ("SELECT 1 / %(by)s", "SELECT %(by)s FROM nowhere")
+    for sql in failing * 2:
+        with (
+            pytest.raises(DatabaseError, match=r"division by zero|does not exist"),
+            transaction.atomic() if in_transaction else nullcontext(),
+            connection.prepared_cursor() as cursor,
+        ):
+            cursor.execute(sql, {"by": 0})
+        assert prepared_names() == names() == ["of-tenant-b"]
+
+
+def test_a_prepared_statement_can_be_read_in_the_log_of_queries(in_a: Tenant) -> None:
+    connection.set_tenant(in_a)
+    with CaptureQueriesContext(connection) as queries:
+        prepared_names()
+    assert [query["sql"] for query in queries.captured_queries] == [
+        "SELECT username FROM auth_user WHERE id > 0"
+    ]
+
+
+@pytest.mark.parametrize("value", ["\0", object()], ids=["no text", "nothing known"])
+def test_what_cannot_be_sent_is_an_error_of_djangos_in_a_log_of_queries_too(
+    in_a: Tenant, value: object
+) -> None:
+    for make_cursor in (connection.cursor, connection.prepared_cursor):
+        with (
+            CaptureQueriesContext(connection),
+            make_cursor() as cursor,
+            pytest.raises(DatabaseError),
+        ):
+            cursor.execute("SELECT %(value)s", {"value": value})
+    assert names() == ["of-tenant-a"]
+
+
+def test_a_failure_to_enter_the_tenant_fails_the_statement(in_a: Tenant) -> None:
+    connection.set_tenant(in_a)
+    connection.connection.enter_tenant_sql = b"SELECT 1 / 0"
+    with pytest.raises(DatabaseError, match="division by zero"):
+        prepared_names()
+
+
+# The second takes a while, so that the first has been answered long before.
+THREE = Statements(
+    "SELECT username FROM auth_user WHERE id > %(least)s",
+    "SELECT %(least)s + 2, pg_sleep(0.2)::text",
+    "SELECT username, length(username) FROM auth_user ORDER BY username LIMIT %(most)s",
+)
+VALUES = {"least": 0, "most": 10}
+
+
+def answers_of(statements: Statements) -> list[list[tuple[object, ...]]]:
+    with connection.prepared_cursor() as cursor:
+        cursor.execute(statements, VALUES)
+        answers = [cursor.fetchall()]
+        while cursor.nextset():
+            answers.append(cursor.fetchall())
+        return answers
+
+
+@pytest.mark.parametrize("in_transaction", [False, True])
+def test_statements_sent_together_are_answered_in_their_order(
+    in_a: Tenant, in_transaction: bool
+) -> None:
+    connection.set_tenant(in_a)
+    with transaction.atomic() if in_transaction else nullcontext():
+        for _ in range(3):
+            assert answers_of(THREE) == [[("of-tenant-b",)], [(2, "")], [("of-tenant-b", 11)]]
+            assert names() == ["of-tenant-b"]
+
+
+def test_an_answer_does_not_wait_for_those_after_it(in_a: Tenant) -> None:
+    with connection.prepared_cursor() as cursor:
+        cursor.execute(THREE, VALUES)
+        assert cursor.fetchone() == ("of-tenant-a",)
+        assert psycopg_is_busy(cursor)
+        assert cursor.nextset()
+        assert not psycopg_is_busy(cursor)
+
+
+def psycopg_is_busy(cursor: CursorWrapper) -> bool:
+    pgconn = cursor.connection.pgconn
+    pgconn.consume_input()
+    return bool(pgconn.is_busy())
+
+
+@pytest.mark.parametrize("accident", ACCIDENTS)
+def test_after_any_accident_all_of_them_are_of_the_tenant_last_entered(
+    in_a: Tenant, accident: Callable[[Tenant], None]
+) -> None:
+    assert answers_of(THREE)[2] == [("of-tenant-a", 11)]
+    accident(in_a)
+    assert answers_of(THREE) == [[("of-tenant-b",)], [(2, "")], [("of-tenant-b", 11)]]
+
+
+@pytest.mark.parametrize("failing", range(3))
+@pytest.mark.parametrize("in_transaction", [False, True])
+def test_one_that_fails_leaves_the_connection_as_it_was(
+    in_a: Tenant, failing: int, in_transaction: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    connection.set_tenant(in_a)
+    each = list(THREE.each)
+    each[failing] = "SELECT 1 / %(least)s"
+    for _ in range(2):
+        with (
+            pytest.raises(DatabaseError, match="division by zero"),
+            transaction.atomic() if in_transaction else nullcontext(),
+        ):
+            answers_of(Statements(*each))
+        assert names() == prepared_names() == ["of-tenant-b"]
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("read", range(3))
+def test_answers_that_nobody_reads_are_not_in_the_way(in_a: Tenant, read: int) -> None:
+    connection.set_tenant(in_a)
+    with connection.prepared_cursor() as cursor:
+        cursor.execute(THREE, VALUES)
+        for _ in range(read):
+            cursor.nextset()
+        cursor.execute("SELECT username FROM auth_user WHERE id > %(least)s", VALUES)
+        assert cursor.fetchall() == [("of-tenant-b",)]
+        assert cursor.nextset() is None
+        cursor.execute(THREE, VALUES)
+    assert names() == ["of-tenant-b"]
+
+
+def test_an_error_of_the_caller_between_two_answers_leaves_the_connection_as_it_was(
+    in_a: Tenant,
+) -> None:
+    connection.set_tenant(in_a)
+    with suppress(ZeroDivisionError), connection.prepared_cursor() as cursor:
+        cursor.execute(THREE, VALUES)
+        raise ZeroDivisionError
+    assert names() == prepared_names() == ["of-tenant-b"]
+
+
+def test_another_query_between_two_answers_is_of_the_tenant_entered_for_it(in_a: Tenant) -> None:
+    with connection.prepared_cursor() as cursor:
+        cursor.execute(THREE, VALUES)
+        with tenant_scope(in_a.id):
+            assert names() == ["of-tenant-b"]
+        assert cursor.nextset()
+        assert cursor.nextset()
+        assert cursor.fetchall() == [("of-tenant-a", 11)]
+        assert names() == ["of-tenant-a"]
+
+
+def test_of_many_rows_those_are_read_that_are_wanted(in_a: Tenant) -> None:
+    with connection.prepared_cursor() as cursor:
+        cursor.execute("SELECT n::bigint, n::text FROM generate_series(1, %(most)s) AS n", VALUES)
+        wanted = {(3).to_bytes(8, "big"), (7).to_bytes(8, "big"), (70).to_bytes(8, "big")}
+        assert cursor.fetch_where(0, wanted) == [(3, "3"), (7, "7")]
+
+
+def test_statements_sent_together_are_one_in_the_log_of_queries(in_a: Tenant) -> None:
+    with CaptureQueriesContext(connection) as queries:
+        answers_of(THREE)
+    (query,) = queries.captured_queries
+    assert query["sql"].count(";") == 2
+    assert "WHERE id > 0" in query["sql"]
+    assert "LIMIT 10" in query["sql"]
+
+
+def test_a_server_that_goes_away_between_two_answers_is_an_error_of_djangos(
+    in_a: Tenant,
+) -> None:
+    connection.set_tenant(in_a)
+    ended = Statements("SELECT 1", "SELECT pg_terminate_backend(pg_backend_pid())", "SELECT 2")
+    with pytest.raises(OperationalError):
+        answers_of(ended)
+    connection.close()
+    assert names() == prepared_names() == ["of-tenant-b"]
