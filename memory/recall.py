@@ -1,7 +1,7 @@
 """What an agent remembers of a user, for a question: hybrid ranking, a gate, and the reasons.
 
 Sentence vectors, words in their context, the conversation around, and the turns before and after
-come in one statement (see evidence.py) and are weighed against each other (see ranking.py); the
+come in one round trip (see evidence.py) and are weighed against each other (see ranking.py); the
 gate then decides how many of the best are worth saying, none included (see gate.py). docs/recall.md
 has the measurements.
 """
