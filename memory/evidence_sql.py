@@ -41,7 +41,7 @@ LIMITS: Final = {
     "ef_search": str(HNSW_EF_SEARCH),
 }
 
-# A whole scope, in three statements. Of each the last condition is known before anything is read.
+# A whole scope. Where there are too many, each statement knows so before it reads anything else.
 _TURNS = """
 WITH entries AS MATERIALIZED (
     SELECT count(*) AS messages, count(*) <= %(whole_scope)s AS whole,
@@ -70,9 +70,21 @@ SELECT {pieces} FROM (
     OFFSET 0
 ) AS piece
 """
+# As of a moment, of which any scope may have been small: piece by piece, and none that came later.
+_NEARNESS_AS_OF = """
+SELECT {pieces} FROM (
+    SELECT message_id, 1 - (embedding <=> %(vector)s::vector) AS cosine
+    FROM (
+        SELECT message_id AS id FROM memory_indexedmessage
+        WHERE scope_id = %(scope)s {until}
+          AND NOT EXISTS (SELECT FROM memory_indexedmessage WHERE scope_id = %(scope)s {until}
+                          OFFSET %(whole_scope)s)
+    ) AS turn, {embedded}
+) AS piece
+"""
 _TEXTS_ALONG = """
 SELECT {columns} FROM memory_message
-WHERE {own}
+WHERE {own} {until}
   AND (SELECT count(*) <= %(whole_scope)s AND sum(words) <= %(words_along)s
        FROM (SELECT words FROM memory_indexedmessage WHERE scope_id = %(scope)s {until}
              LIMIT %(whole_scope)s + 1) AS entry)
@@ -165,11 +177,7 @@ _NEARNESS_OF_CANDIDATES = """
 SELECT {pieces} FROM (
     SELECT message_id, 1 - (embedding <=> %(vector)s::vector) AS cosine
     FROM unnest(string_to_array(current_setting('app.recalled'), ',')::uuid[]) AS turn (id),
-    LATERAL (
-        SELECT message_id, embedding FROM memory_conversationembedding
-        WHERE message_id = turn.id AND embedding_model = %(model)s
-        OFFSET 0
-    ) AS embedded
+         {embedded}
 ) AS piece
 """
 _TEXTS_OF_CANDIDATES = """
@@ -195,6 +203,11 @@ _COLUMNS = {
     "postings": _sent("h", "message_number", "CASE WHEN own THEN w ELSE -w END"),
     "pieces": _sent("message_id", "cosine"),
     "columns": "number, external_id, thread_id, role, name, content",
+    "embedded": """LATERAL (
+        SELECT message_id, embedding FROM memory_conversationembedding
+        WHERE message_id = turn.id AND embedding_model = %(model)s
+        OFFSET 0
+    ) AS embedded""",
     "own": "tenant_id = %(tenant)s::uuid AND agent_id = %(agent)s::uuid AND user_id = %(user)s",
 }
 
@@ -248,7 +261,7 @@ def evidence_sql(*, large: bool, until: bool, texts: bool) -> Statements:
     if large:
         each = [_TURNS_OF_CANDIDATES, _NEARNESS_OF_CANDIDATES, _TEXTS_OF_CANDIDATES]
     else:
-        each = [_TURNS, _NEARNESS, _TEXTS_ALONG]
+        each = [_TURNS, _NEARNESS_AS_OF if until else _NEARNESS, _TEXTS_ALONG]
     if not texts:
         each.pop()
     return Statements(*(statement.format(**moments, **_COLUMNS) for statement in each))

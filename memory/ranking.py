@@ -83,6 +83,7 @@ class WordWeights:
     prior: Floats
     """Of the score: length, subject and time."""
     by_id: "_Places"
+    """Where the messages stand, by both halves of their ids in one."""
     unknown: float
     unknown_name: bool
 
@@ -252,8 +253,7 @@ def _best_cosines(turns: Turns, by_id: _Places, pieces: Pieces) -> Floats:
     best = np.full(len(turns.ids), -np.inf)
     if len(best):
         at = by_id.of(_mixed(pieces.ids))
-        # As of a moment, later messages have pieces here and stand nowhere; so do those that were
-        # written since the turns were read.
+        # What was written since the turns were read stands nowhere.
         there = turns.ids[at]
         known = (there[:, 0] == pieces.ids[:, 0]) & (there[:, 1] == pieces.ids[:, 1])
         at, cosine = at[known], pieces.cosine[known]

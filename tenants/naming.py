@@ -1,6 +1,7 @@
 """A tenant's schema is named after its id, so that either can be had from the other."""
 
 import re
+from functools import lru_cache
 from uuid import UUID
 
 from tenants.exceptions import InvalidTenantId
@@ -24,6 +25,7 @@ def schema_name_of(tenant_id: UUID) -> str:
     return f"t_{tenant_id.hex}"
 
 
+@lru_cache(maxsize=4096)
 def tenant_id_of(schema_name: str) -> UUID | None:
     """Return the id of the tenant whose schema this is, None for any other schema."""
     return UUID(schema_name[2:]) if _SCHEMA.fullmatch(schema_name) else None

@@ -158,7 +158,7 @@ def test_at_most_so_many_and_each_with_its_id() -> None:
 
 
 def test_pieces_of_messages_that_are_not_there_count_for_nobody() -> None:
-    """As of a moment there are pieces of later messages, and new ones since the turns were read."""
+    """Such as those that were written since the turns were read."""
     turns, pieces = evidence_of(2)
     strangers = Pieces(
         ids=np.concatenate([turns.ids[:, ::-1], turns.ids + np.uint64(1), pieces.ids]),

@@ -315,6 +315,27 @@ def test_a_large_scope_as_of_a_moment(tenant_a: Tenant) -> None:
     assert [hit.message_id for hit in result.hits] == [first.id]
 
 
+def test_what_is_large_now_is_a_whole_as_of_when_it_was_small(
+    tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(LIMITS, "whole_scope", 2)
+    say(tenant_a, "My sister lives in Rome.", "My brother lives in Bonn.")
+    (vector,) = embed(["my sister"])
+    ask = lambda **at: recall(  # noqa: E731
+        tenant_a.id, AGENT, "ann", "my sister", policy=UNGATED, query_embedding=vector, **at
+    )
+    small = ask()
+    say(tenant_a, *["My sister moved again."] * 5, start=START + timedelta(hours=1))
+    with CaptureQueriesContext(connection) as queries:
+        as_of = ask(at=START + timedelta(minutes=30))
+    assert len(statements(queries)) == 1
+    assert [(hit.content, hit.score) for hit in as_of.hits] == [
+        (hit.content, pytest.approx(hit.score)) for hit in small.hits
+    ]
+    assert min(hit.channels["cosine"] for hit in as_of.hits) > 0
+    assert "My sister moved again." in contents(ask())
+
+
 def test_what_the_model_has_not_embedded_is_found_by_its_words(
     tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
