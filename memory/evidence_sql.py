@@ -21,8 +21,8 @@ WHOLE_SCOPE: Final = 2_000
 WORDS_ALONG: Final = 100_000
 # In a larger scope, candidates by words, and pieces by HNSW, of which a message has two or three.
 CANDIDATES: Final = 30
-CANDIDATE_PIECES: Final = 30
-HNSW_EF_SEARCH: Final = 40
+CANDIDATE_PIECES: Final = 40
+HNSW_EF_SEARCH: Final = 60
 # The words that lead to candidates: the rarest, up to this many messages that hold them together.
 CANDIDATE_POSTINGS: Final = 1_500
 # A word is counted up to here, against a large scope taken to be of this size: what is more common

@@ -26,8 +26,9 @@ from tenants.postgresql.introspection import OwnSchemaIntrospection
 from tenants.postgresql.operations import TenantOperations
 from tenants.postgresql.prepared import TenantPreparedCursor
 
-# The statements of a recall take Postgres 0.23 MB, those of a large scope 0.5, on each connection and
-# for each tenant. Of more than these the ones longest unused are given up, and prepared anew if needed.
+# The statements of a recall take Postgres 0.23 MB, those of a large scope 0.5, on each connection
+# and for each tenant. Of more than these the ones longest unused are given up, and prepared anew
+# if needed.
 PREPARED_MAX = 96
 
 
