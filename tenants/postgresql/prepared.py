@@ -72,7 +72,8 @@ class TenantPreparedCursor:
         except InvalidSqlStatementName:  # a DISCARD ALL, of which psycopg has not heard
             if is_transaction:
                 raise
-            psycopg.ClientCursor(connection).execute("DEALLOCATE ALL")
+            with _preparing(connection):
+                psycopg.ClientCursor(connection).execute("DEALLOCATE ALL")
             self._execute(each, params, is_transaction=False)
         return self
 

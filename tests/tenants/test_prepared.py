@@ -122,13 +122,12 @@ def test_a_failure_to_enter_the_tenant_fails_the_statement(in_a: Tenant) -> None
         prepared_names()
 
 
-# The second takes a while, so that the first has been answered long before.
 THREE = Statements(
     "SELECT username FROM auth_user WHERE id > %(least)s",
-    "SELECT %(least)s + 2, pg_sleep(0.2)::text",
+    "SELECT %(least)s + 2, pg_sleep(%(pause)s)::text",
     "SELECT username, length(username) FROM auth_user ORDER BY username LIMIT %(most)s",
 )
-VALUES = {"least": 0, "most": 10}
+VALUES = {"least": 0, "most": 10, "pause": 0}
 
 
 def answers_of(statements: Statements) -> list[list[tuple[object, ...]]]:
@@ -153,7 +152,7 @@ def test_statements_sent_together_are_answered_in_their_order(
 
 def test_an_answer_does_not_wait_for_those_after_it(in_a: Tenant) -> None:
     with connection.prepared_cursor() as cursor:
-        cursor.execute(THREE, VALUES)
+        cursor.execute(THREE, {**VALUES, "pause": 0.2})
         assert cursor.fetchone() == ("of-tenant-a",)
         assert psycopg_is_busy(cursor)
         assert cursor.nextset()
@@ -173,6 +172,19 @@ def test_after_any_accident_all_of_them_are_of_the_tenant_last_entered(
     assert answers_of(THREE)[2] == [("of-tenant-a", 11)]
     accident(in_a)
     assert answers_of(THREE) == [[("of-tenant-b",)], [(2, "")], [("of-tenant-b", 11)]]
+
+
+def test_statements_that_were_discarded_unheard_are_prepared_anew(in_a: Tenant) -> None:
+    connection.set_tenant(in_a)
+    for _ in range(2):
+        assert prepared_names() == ["of-tenant-b"]
+        # As a pooler does it, of which psycopg hears nothing.
+        connection.connection.pgconn.exec_(b"DISCARD ALL")
+        assert answers_of(THREE) == [[("of-tenant-b",)], [(2, "")], [("of-tenant-b", 11)]]
+        connection.connection.pgconn.exec_(b"DISCARD ALL")
+        with pytest.raises(DatabaseError, match="does not exist"), transaction.atomic():
+            answers_of(THREE)
+        assert names() == ["of-tenant-b"]
 
 
 @pytest.mark.parametrize("failing", range(3))
