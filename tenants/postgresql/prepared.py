@@ -80,13 +80,14 @@ class TenantPreparedCursor:
     def _execute(self, each: Sequence[str], params: Any, *, is_transaction: bool) -> None:
         self._answers, self._at = [], 0
         with self._pipeline, self._leaving_if_it_fails():
-            self._pipeline.enter_context(self.connection.pipeline())
+            pipeline = self._pipeline.enter_context(_pipeline_of(self.connection))
             # Once for all: nothing can come between them, and if this fails none is executed.
             enter_tenant(self.connection, _PLAN_ONCE.encode())
             for query in each:
                 self._answers.append(self._send(query, params))
             if is_transaction:  # where there is none, the settings end with the pipeline
                 psycopg.ClientCursor(self.connection).execute(f"SELECT {_PLAN_AS_EVER}")
+            pipeline.send_end()
             self._wait()
             self._pipeline = self._pipeline.pop_all()
 
@@ -108,8 +109,8 @@ class TenantPreparedCursor:
         if self._at == len(self._answers) - 1:
             self._pipeline.close()
             return
-        with self.connection.lock:
-            self.connection.wait(_until_answered(self.connection, self._answers[self._at]))
+        pipeline: Any = self.connection._pipeline
+        pipeline.fetch(self._answers[self._at])
 
     @contextmanager
     def _leaving_if_it_fails(self) -> Iterator[None]:
@@ -157,14 +158,50 @@ class TenantPreparedCursor:
         self._pipeline.close()
 
 
-def _until_answered(
-    connection: psycopg.Connection[Any], answer: psycopg.Cursor[Any]
-) -> PQGen[None]:
-    """As psycopg fetches the answers of a pipeline, but no further than this one."""
-    pipeline: Any = connection._pipeline
-    while not answer.pgresult:
-        results = yield from fetch_many(connection.pgconn)
-        pipeline._process_results(pipeline.result_queue.popleft(), results)
+class _Pipeline(psycopg.Pipeline):
+    """psycopg's pipeline, of which one answer can be awaited, and whose end is sent in advance."""
+
+    _is_ended = False
+
+    def send_end(self) -> None:
+        """Send the end of the pipeline before its answers have come: leaving is no round trip."""
+        self._enqueue_sync()
+        self._wait(self._communicate_gen())
+        self._is_ended = True
+
+    def _communicate_gen(self) -> PQGen[None]:
+        self._is_ended = False  # whatever is sent needs an end behind it
+        yield from super()._communicate_gen()
+
+    def fetch(self, answer: psycopg.Cursor[Any]) -> None:
+        """Wait for this answer, and for those before it."""
+        self._wait(self._fetch_until(answer))
+
+    def _fetch_until(self, answer: psycopg.Cursor[Any]) -> PQGen[None]:
+        while not answer.pgresult:
+            results = yield from fetch_many(self.pgconn)
+            self._process_results(self.result_queue.popleft(), results)
+
+    def _exit_gen(self) -> PQGen[None]:
+        if self._is_ended:
+            yield from self._fetch_gen(flush=False)
+        else:
+            yield from super()._exit_gen()
+
+    def _wait(self, generator: PQGen[None]) -> None:
+        with self._lock:
+            self._conn.wait(generator)
+
+
+@contextmanager
+def _pipeline_of(connection: psycopg.Connection[Any]) -> Iterator[_Pipeline]:
+    """As `connection.pipeline()`."""
+    pipeline = connection._pipeline = _Pipeline(connection)
+    try:
+        with pipeline:
+            yield pipeline
+    finally:
+        connection._pipeline = None
 
 
 @contextmanager
