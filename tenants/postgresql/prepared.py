@@ -195,13 +195,17 @@ class _Pipeline(psycopg.Pipeline):
 
 @contextmanager
 def _pipeline_of(connection: psycopg.Connection[Any]) -> Iterator[_Pipeline]:
-    """As `connection.pipeline()`."""
-    pipeline = connection._pipeline = _Pipeline(connection)
+    """As `connection.pipeline()`: the same one for another cursor, before which it is ended."""
+    pipeline = connection._pipeline or _Pipeline(connection)
+    if not isinstance(pipeline, _Pipeline):
+        raise psycopg.NotSupportedError("a prepared cursor has no place in a connection.pipeline()")
+    connection._pipeline = pipeline
     try:
         with pipeline:
             yield pipeline
     finally:
-        connection._pipeline = None
+        if pipeline.level == 0:
+            connection._pipeline = None
 
 
 @contextmanager

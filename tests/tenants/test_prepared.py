@@ -4,7 +4,7 @@ from collections.abc import Callable
 from contextlib import nullcontext, suppress
 
 import pytest
-from django.db import DatabaseError, OperationalError, connection, transaction
+from django.db import DatabaseError, NotSupportedError, OperationalError, connection, transaction
 from django.db.backends.utils import CursorWrapper
 from django.test.utils import CaptureQueriesContext
 
@@ -238,6 +238,35 @@ def test_another_query_between_two_answers_is_of_the_tenant_entered_for_it(in_a:
         assert cursor.nextset()
         assert cursor.fetchall() == [("of-tenant-a", 11)]
         assert names() == ["of-tenant-a"]
+
+
+@pytest.mark.parametrize("in_transaction", [False, True])
+def test_two_cursors_take_turns(in_a: Tenant, in_transaction: bool) -> None:
+    with (
+        transaction.atomic() if in_transaction else nullcontext(),
+        connection.prepared_cursor() as one,
+        connection.prepared_cursor() as other,
+    ):
+        one.execute(THREE, VALUES)
+        other.execute(THREE, {**VALUES, "least": 1000})
+        assert one.fetchone() == ("of-tenant-a",)
+        assert other.fetchone() is None
+        for expected in ((2, 1002), ("of-tenant-a", "of-tenant-a")):
+            assert one.nextset()
+            assert other.nextset()
+            assert (one.fetchone()[0], other.fetchone()[0]) == expected
+    assert names() == ["of-tenant-a"]
+
+
+def test_a_pipeline_of_the_drivers_own_is_no_place_for_them(in_a: Tenant) -> None:
+    connection.ensure_connection()
+    with (
+        connection.connection.pipeline(),
+        connection.prepared_cursor() as cursor,
+        pytest.raises(NotSupportedError, match="has no place"),
+    ):
+        cursor.execute(THREE, VALUES)
+    assert names() == prepared_names() == ["of-tenant-a"]
 
 
 def test_of_many_rows_those_are_read_that_are_wanted(in_a: Tenant) -> None:
