@@ -27,15 +27,6 @@ POLICY = (
 )
 
 
-@pytest.fixture
-def users(tenant_a: Tenant, tenant_b: Tenant) -> tuple[Tenant, Tenant]:
-    """One user in each of two tenants."""
-    for tenant in (tenant_a, tenant_b):
-        with tenant_scope(tenant.id):
-            User.objects.create(username=f"of-{tenant.slug}")
-    return tenant_a, tenant_b
-
-
 def rows(sql: str, *parameters: object) -> list[tuple[object, ...]]:
     with connection.cursor() as cursor:
         cursor.execute(sql, parameters)
