@@ -181,7 +181,7 @@ def _columns(cursor: Any, kind: Kind, table: str, item: dict[str, Any]) -> list[
 
 
 def _insert_index(cursor: Any, items: list[dict[str, Any]]) -> int:
-    parameters = {"rows": json.dumps(items), "tenant": str(tenant_connection().tenant_id)}
+    parameters = {"rows": json.dumps(items)}
     cursor.execute(_INDEX, parameters)
     new = int(cursor.rowcount)
     cursor.execute(_POSTINGS, parameters)
