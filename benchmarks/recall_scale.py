@@ -1,22 +1,27 @@
 """What a recall costs, and whether it still finds, as one user's memory grows among others'.
 
-    python benchmarks/recall_scale.py [--sizes 600,5000,20000,100000] [--others 200] [--json OUT]
+    python benchmarks/recall_scale.py [--sizes 600,5000,20000,100000] [--others 200]
+        [--rounds 1] [--json OUT]
 
 Messages are made of words drawn as in a language (Zipf's law, a topic for each thread), and a
 vector is the sum of its words' directions with noise, so that words and vectors agree about as much
 as in speech and no time goes into embedding; all else is the product's: `index_messages`, the HNSW
 index in place, `konstruct_app`, policies on. A question is a few words of one message, which must
 be found; the exact answer is that of the same recall with no limit on what is weighed as a whole.
+A large scope is also read in both ways that there are (memory/evidence_sql.py), in turns.
 """
 
 import argparse
 import json
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import IntEnum
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
+from unittest import mock
 from uuid import UUID, uuid4
 
 import numpy as np
@@ -104,6 +109,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", default="600,5000,20000,100000", help="messages of the scope")
     parser.add_argument("--others", type=int, default=200, help="other scopes, of 250 messages")
+    parser.add_argument("--rounds", type=int, default=1, help="measurements of each size")
     parser.add_argument("--json", type=Path, help="write the figures there")
     arguments = parser.parse_args()
     sizes = sorted(int(size) for size in arguments.sizes.split(","))
@@ -124,8 +130,9 @@ def main() -> None:
             started = time.perf_counter()
             contents |= grow(tenant_id, scope, size - len(contents), language)
             seconds = time.perf_counter() - started
-            report.append(measure(tenant_id, scope, contents, language))
-            print(f"{size:>8} messages ({seconds:.0f} s): {_line(report[-1])}", flush=True)
+            for _ in range(arguments.rounds):
+                report.append(measure(tenant_id, scope, contents, language))
+                print(f"{size:>8} messages ({seconds:.0f} s): {_line(report[-1])}", flush=True)
     if arguments.json:
         arguments.json.write_text(json.dumps(report, indent=2) + "\n")
 
@@ -168,33 +175,37 @@ def measure(
     tenant_id: UUID, scope: Scope, contents: dict[UUID, str], language: Language
 ) -> dict[str, float]:
     """Ask for single messages; milliseconds, and what is found as against the exact ranking."""
-    from memory import recall as recall_module
-    from memory.evidence_sql import LIMITS
+    from memory.evidence_sql import WHOLE_SCOPE, Way
     from memory.policy import RecallPolicy
+    from memory.recall import recall
 
     policy = RecallPolicy(gate=False)
     picked = np.random.default_rng(len(contents)).choice(len(contents), QUESTIONS)
     ids = list(contents)
     milliseconds, found, exact, shared = [], [], [], []
+    ways = (Way.SCAN, Way.WALK) if len(contents) > WHOLE_SCOPE else ()
+    by_way: dict[Way, list[float]] = {way: [] for way in ways}
     for position in picked:
         target = ids[position]
         query = language.question(contents[target])
         arguments = (tenant_id, scope.agent_id, scope.user_id, query)
         vector = language.encode([query])[0]
-        ask = lambda a=arguments, v=vector: recall_module.recall(  # noqa: E731
-            *a, policy=policy, query_embedding=v
-        )
+
+        def ask(a: Any = arguments, v: Any = vector) -> set[UUID]:
+            return {hit.message_id for hit in recall(*a, policy=policy, query_embedding=v).hits}
+
         ask()
         started = time.perf_counter()
-        result = ask()
+        hits = ask()
         milliseconds.append(1000 * (time.perf_counter() - started))
-        limit, known = LIMITS["whole_scope"], set(recall_module._large_scopes)
-        LIMITS["whole_scope"] = 10**9
-        recall_module._large_scopes.clear()
-        whole = ask()
-        LIMITS["whole_scope"] = limit
-        recall_module._large_scopes |= known
-        hits, all_hits = ({hit.message_id for hit in answer.hits} for answer in (result, whole))
+        for way in ways:
+            with read_by(way):
+                ask()
+                started = time.perf_counter()
+                ask()
+                by_way[way].append(1000 * (time.perf_counter() - started))
+        with read_by(Way.WHOLE):
+            all_hits = ask()
         found.append(target in hits)
         exact.append(target in all_hits)
         shared.append(len(hits & all_hits) / len(all_hits))
@@ -205,13 +216,36 @@ def measure(
         "R@10": float(np.mean(found)),
         "R@10_exact": float(np.mean(exact)),
         "shared@10": float(np.mean(shared)),
+        **{f"p50_{way.name.lower()}": float(np.median(by_way[way])) for way in ways},
     }
 
 
+@contextmanager
+def read_by(way: IntEnum) -> Iterator[None]:
+    """Let recall read every scope in this way, whatever its size."""
+    from memory import recall as recall_module
+    from memory.evidence_sql import LIMITS, Way
+
+    limits = {
+        Way.WHOLE: {"whole_scope": 10**9},
+        Way.SCAN: {"whole_scope": 0, "scanned_at_least": 10**9},
+        Way.WALK: {"whole_scope": 0, "scanned_at_least": 0, "scanned_to_root": 0},
+    }
+    with (
+        mock.patch.dict(LIMITS, limits[Way(way)]),
+        mock.patch.object(recall_module, "_large_scopes", {}),
+    ):
+        yield
+
+
 def _line(figures: dict[str, float]) -> str:
+    ways = [
+        f"{way} {figures[f'p50_{way}']:.1f}" for way in ("scan", "walk") if f"p50_{way}" in figures
+    ]
     return (
-        f"p50 {figures['p50']:.1f} ms, p95 {figures['p95']:.1f} ms, R@10 {figures['R@10']:.3f}"
-        f" (exact {figures['R@10_exact']:.3f}), {figures['shared@10']:.2f} of the ten the same"
+        f"p50 {figures['p50']:.1f} ms, p95 {figures['p95']:.1f} ms{', '.join(['', *ways])},"
+        f" R@10 {figures['R@10']:.3f} (exact {figures['R@10_exact']:.3f}),"
+        f" {figures['shared@10']:.2f} of the ten the same"
     )
 
 

@@ -25,7 +25,7 @@ import numpy as np
 from django.db.backends.utils import CursorWrapper
 from numpy.typing import NDArray
 
-from memory.evidence_sql import evidence_sql, texts_sql
+from memory.evidence_sql import Way, evidence_sql, texts_sql
 
 Flags = NDArray[np.bool_]
 
@@ -111,8 +111,8 @@ _PIECES = _items("2>u8", ">f8")
 class Evidence:
     """The answers that a recall is given, to be read in this order: turns, pieces, texts."""
 
-    whole: bool
-    """False where a scope that was not asked for as a large one is one: there is no other."""
+    fits: bool
+    """False where the scope is too large to be read in this way: nothing else was read."""
     turns: Turns
     _cursor: CursorWrapper
     _values: Mapping[str, Any]
@@ -146,18 +146,19 @@ class Evidence:
         return {row[0]: Text(*row) for row in rows}
 
 
-def gather(cursor: CursorWrapper, values: Mapping[str, Any], *, large: bool) -> Evidence:
+def gather(cursor: CursorWrapper, values: Mapping[str, Any], way: Way) -> Evidence:
     """Ask for what speaks for a scope's messages, and wait for the turns.
 
     Args:
-        large: for the messages that may be the best and the turns around them, and not for all.
+        way: by any but WHOLE, for messages that may be the best and the turns around them alone.
     """
     along = not values["neighbours"]
-    cursor.execute(evidence_sql(large=large, until=values["at"] is not None, texts=along), values)
-    messages, whole, few_words, cards, postings, near_and_counted = cursor.fetchone()[:_COLUMNS]
+    cursor.execute(evidence_sql(way, until=values["at"] is not None, texts=along), values)
+    messages, fits, few_words, cards, postings, near_and_counted = cursor.fetchone()[:_COLUMNS]
     card = np.frombuffer(cards, _CARD)
     term, number, weight = _unpacked(postings, _POSTINGS)
     near, counted_term, counted = np.zeros(len(card), bool), np.empty(0, np.int64), np.empty(0)
+    large = way is not Way.WHOLE
     if large:
         near, counted_term, counted = _unpacked(near_and_counted, _NEAR_AND_COUNTED)
     turns = Turns(
@@ -172,7 +173,7 @@ def gather(cursor: CursorWrapper, values: Mapping[str, Any], *, large: bool) -> 
         counted_term=counted_term,
         counted=counted,
     )
-    return Evidence(whole, turns, cursor, values, along and bool(few_words))
+    return Evidence(fits, turns, cursor, values, along and bool(few_words))
 
 
 def _unpacked(sent: bytes, items: Iterable[np.dtype[Any]]) -> Iterator[NDArray[Any]]:

@@ -10,16 +10,36 @@ against a plan that was seen (docs/decisions/0017 has them):
 - LATERAL, OFFSET 0: each word and each message is looked up by itself, however many there may be.
 """
 
+from enum import IntEnum
 from functools import cache
 from typing import Final
 
 from tenants.postgresql.prepared import Statements
 
+
+class Way(IntEnum):
+    """How a scope is read, which goes by its size."""
+
+    WHOLE = 0
+    """All of it."""
+    SCAN = 1
+    """Candidates: by words, and the nearest pieces, by a scan of the scope's quantized vectors."""
+    WALK = 2
+    """Candidates: by words, and the nearest pieces, by a walk through all scopes' HNSW index."""
+
+
 # Messages that are all weighed: at the limit both ways take about the same time.
 WHOLE_SCOPE: Final = 2_000
+# A scan takes .35 µs a piece of the scope; a walk takes 2.5 ms over the scope's share of all
+# pieces. They take the same time at about this many messages times the root of all messages, but
+# where nobody has counted those yet, a scan is taken up to a size at which it is still quick.
+SCANNED_TO_ROOT: Final = 60
+SCANNED_AT_LEAST: Final = 15_000
+# Of the scanned pieces, those whose vectors are compared: their signs alone do not tell enough.
+RESCORED_PIECES: Final = 200
 # Texts come with the evidence while they hold no more words than this: some 600 kB.
 WORDS_ALONG: Final = 100_000
-# In a larger scope, candidates by words, and pieces by HNSW, of which a message has two or three.
+# In a larger scope, candidates by words, and pieces by vector, of which a message has two or three.
 CANDIDATES: Final = 30
 CANDIDATE_PIECES: Final = 40
 HNSW_EF_SEARCH: Final = 60
@@ -32,6 +52,9 @@ LARGE_SCOPE: Final = 10_000
 
 LIMITS: Final = {
     "whole_scope": WHOLE_SCOPE,
+    "scanned_to_root": SCANNED_TO_ROOT,
+    "scanned_at_least": SCANNED_AT_LEAST,
+    "rescored_pieces": RESCORED_PIECES,
     "words_along": WORDS_ALONG,
     "candidates": CANDIDATES,
     "candidate_pieces": CANDIDATE_PIECES,
@@ -44,7 +67,7 @@ LIMITS: Final = {
 # A whole scope. Where there are too many, each statement knows so before it reads anything else.
 _TURNS = """
 WITH entries AS MATERIALIZED (
-    SELECT count(*) AS messages, count(*) <= %(whole_scope)s AS whole,
+    SELECT count(*) AS messages, count(*) <= %(whole_scope)s AS fits,
            sum(words) <= %(words_along)s AS few_words, {cards} AS cards
     FROM (
         SELECT card, words FROM memory_indexedmessage
@@ -54,10 +77,10 @@ WITH entries AS MATERIALIZED (
     ) AS entry
 ), posting AS (
     SELECT h, message_number, w, own FROM memory_posting
-    WHERE scope_id = %(scope)s AND h = ANY (%(terms)s::bigint[]) AND (SELECT whole FROM entries)
+    WHERE scope_id = %(scope)s AND h = ANY (%(terms)s::bigint[]) AND (SELECT fits FROM entries)
       {posting_until}
 )
-SELECT messages, whole, few_words, cards, (SELECT {postings} FROM posting), NULL::bytea
+SELECT messages, fits, few_words, cards, (SELECT {postings} FROM posting), NULL::bytea
 FROM entries
 """
 _NEARNESS = """
@@ -90,6 +113,47 @@ WHERE {own} {until}
              LIMIT %(whole_scope)s + 1) AS entry)
 """
 
+# The nearest pieces of a large scope. By a scan: the signs of all vectors, from an index, and then
+# the vectors of those whose signs are most alike. Where it is too large, nothing is scanned.
+_SCAN = """
+), size AS MATERIALIZED (
+    SELECT NOT EXISTS (
+        SELECT FROM memory_indexedmessage WHERE scope_id = %(scope)s {until}
+        OFFSET greatest(%(scanned_at_least)s, %(scanned_to_root)s * sqrt(greatest(0, (
+            SELECT reltuples FROM pg_class WHERE oid = 'memory_indexedmessage'::regclass
+        ))))::bigint
+    ) AS fits
+), alike AS MATERIALIZED (
+    SELECT id FROM (
+        SELECT id, quantized FROM memory_conversationembedding AS piece
+        WHERE (SELECT fits FROM size)
+          AND {own} AND embedding_model = %(model)s AND message_id IS NOT NULL {piece_until}
+        OFFSET 0
+    ) AS scanned
+    ORDER BY quantized <~> (SELECT binary_quantize(%(vector)s::vector)::bit(384))
+    LIMIT %(rescored_pieces)s
+), by_vector AS MATERIALIZED (
+    SELECT message_id FROM (
+        SELECT message_id, embedding <=> %(vector)s::vector AS distance
+        FROM memory_conversationembedding WHERE id = ANY (ARRAY(SELECT id FROM alike))
+        OFFSET 0
+    ) AS rescored
+    ORDER BY distance LIMIT %(candidate_pieces)s"""
+# By a walk from the nearest of all scopes on, past those of others.
+_WALK = """
+), walk AS MATERIALIZED (
+    SELECT set_config('hnsw.iterative_scan', 'relaxed_order', true) IS NOT NULL
+           AND set_config('hnsw.ef_search', %(ef_search)s, true) IS NOT NULL AS ready
+), by_vector AS MATERIALIZED (
+    SELECT message_id FROM memory_conversationembedding AS piece
+    WHERE (SELECT ready FROM walk)
+      AND CASE WHEN tenant_id = %(tenant)s::uuid AND agent_id = %(agent)s::uuid
+                    AND user_id = %(user)s AND embedding_model = %(model)s
+                    AND message_id IS NOT NULL {piece_until}
+               THEN true ELSE false END
+    ORDER BY embedding <=> %(vector)s::vector
+    LIMIT %(candidate_pieces)s"""
+
 # A large scope. The first statement finds the candidates, and tells the others in settings, which
 # end with the transaction that all of them are.
 _TURNS_OF_CANDIDATES = """
@@ -117,18 +181,7 @@ WITH counted AS MATERIALIZED (
         LIMIT %(candidate_postings)s
     ) AS held
     GROUP BY message_number ORDER BY sum(w * idf) DESC LIMIT %(candidates)s
-), walk AS MATERIALIZED (
-    SELECT set_config('hnsw.iterative_scan', 'relaxed_order', true) IS NOT NULL
-           AND set_config('hnsw.ef_search', %(ef_search)s, true) IS NOT NULL AS ready
-), by_vector AS MATERIALIZED (
-    SELECT message_id FROM memory_conversationembedding AS piece
-    WHERE (SELECT ready FROM walk)
-      AND CASE WHEN tenant_id = %(tenant)s::uuid AND agent_id = %(agent)s::uuid
-                    AND user_id = %(user)s AND embedding_model = %(model)s
-                    AND message_id IS NOT NULL {piece_until}
-               THEN true ELSE false END
-    ORDER BY embedding <=> %(vector)s::vector
-    LIMIT %(candidate_pieces)s
+{nearest}
 ), candidate AS MATERIALIZED (
     SELECT {turn} FROM memory_indexedmessage
     WHERE message_number = ANY (ARRAY(SELECT message_number FROM by_words))
@@ -158,7 +211,7 @@ WITH counted AS MATERIALIZED (
 ), entry AS MATERIALIZED (
     SELECT * FROM turn ORDER BY session, created_at, message_number
 ), entries AS MATERIALIZED (
-    SELECT %(large_scope)s::bigint AS messages, true AS whole,
+    SELECT %(large_scope)s::bigint AS messages, {fits} AS fits,
            sum(words) <= %(words_along)s AS few_words, {cards} AS cards, {near} AS near,
            coalesce(string_agg(message_id::text, ','), '') AS ids
     FROM entry
@@ -167,7 +220,7 @@ WITH counted AS MATERIALIZED (
     WHERE scope_id = %(scope)s AND h = ANY (ARRAY(SELECT h FROM counted))
       AND message_number = ANY (ARRAY(SELECT message_number FROM entry))
 )
-SELECT messages, whole, few_words, cards, (SELECT {postings} FROM posting),
+SELECT messages, fits, few_words, cards, (SELECT {postings} FROM posting),
        near || (SELECT {counted} FROM counted),
        set_config('app.recalled', ids, true) IS NOT NULL,
        set_config('app.recalled_texts', CASE WHEN few_words THEN ids ELSE '' END, true) IS NOT NULL
@@ -238,14 +291,13 @@ _SAME_THREAD = """turn.agent_id = message.agent_id AND turn.user_id = message.us
 
 
 @cache
-def evidence_sql(*, large: bool, until: bool, texts: bool) -> Statements:
+def evidence_sql(way: Way, *, until: bool, texts: bool) -> Statements:
     """What reads all that speaks for a scope's messages, to be sent together.
 
-    The turns, how near their pieces are, and their texts. Where a scope that is not `large` has
-    more than WHOLE_SCOPE messages, `whole` is false in the first, and nothing else is read.
+    The turns, how near their pieces are, and their texts. Where the scope is too large for the way,
+    `fits` is false in the first, and little else is read.
 
     Args:
-        large: by candidates.
         until: as of a moment, %(at)s: nothing that was said later is seen or counted. (Of a
             large scope's words the later ones are counted, which moves all scores alike.)
         texts: the texts come along.
@@ -258,13 +310,17 @@ def evidence_sql(*, large: bool, until: bool, texts: bool) -> Statements:
         " WHERE said.id = piece.message_id) <= %(at)s",
     }
     moments = moments if until else dict.fromkeys(moments, "")
-    if large:
-        each = [_TURNS_OF_CANDIDATES, _NEARNESS_OF_CANDIDATES, _TEXTS_OF_CANDIDATES]
-    else:
+    if way is Way.WHOLE:
         each = [_TURNS, _NEARNESS_AS_OF if until else _NEARNESS, _TEXTS_ALONG]
+    else:
+        each = [_TURNS_OF_CANDIDATES, _NEARNESS_OF_CANDIDATES, _TEXTS_OF_CANDIDATES]
     if not texts:
         each.pop()
-    return Statements(*(statement.format(**moments, **_COLUMNS) for statement in each))
+    parts = {**moments, **_COLUMNS, "fits": "true"}
+    if way is Way.SCAN:
+        parts["fits"] = "(SELECT fits FROM size)"
+    parts["nearest"] = (_SCAN if way is Way.SCAN else _WALK).format(**parts)
+    return Statements(*(statement.format(**parts) for statement in each))
 
 
 @cache

@@ -4,7 +4,7 @@ import uuid
 
 from django.contrib.postgres.functions import RandomUUID
 from django.db import models
-from pgvector.django import HnswIndex, VectorField
+from pgvector.django import BitField, HnswIndex, VectorField
 
 from memory.conf import EMBEDDING_DIMENSIONS, IMPORT_CHANNEL
 from memory.fact_models import MemoryAttribute as MemoryAttribute
@@ -155,6 +155,12 @@ class ConversationEmbedding(AgentUserModel):
         help_text="Model and digest of its weights: only vectors of one model can be compared."
         " Empty: its writer did not say, and it is taken for the current one's.",
     )
+    quantized = models.GeneratedField(
+        expression=models.Func("embedding", function="binary_quantize"),
+        output_field=BitField(length=EMBEDDING_DIMENSIONS),
+        db_persist=True,
+        help_text="The signs of the vector's numbers, by which many vectors are compared quickly.",
+    )
     created_at = models.DateTimeField(db_default=server_now(), help_text="When it was stored.")
 
     objects = ScopedQuerySet.as_manager()
@@ -182,6 +188,13 @@ class ConversationEmbedding(AgentUserModel):
                 fields=["tenant_id", "agent_id", "user_id", "-created_at"],
                 include=["embedding_model"],
                 name="embedding_scope",
+            ),
+            # The pieces of a scope that is too large to read all of their vectors.
+            models.Index(
+                fields=["tenant_id", "agent_id", "user_id", "embedding_model"],
+                include=["id", "quantized"],
+                condition=models.Q(message__isnull=False),
+                name="embedding_quantized",
             ),
             # The newest of all users, in the admin.
             models.Index(fields=["-created_at", "id"], name="embedding_newest"),

@@ -23,7 +23,7 @@ from memory.arguments import id_argument, uuid_argument, vector_argument
 from memory.embeddings import embed, model_version
 from memory.entering import known_tenant
 from memory.evidence import Evidence, Text, gather
-from memory.evidence_sql import LIMITS
+from memory.evidence_sql import LIMITS, Way
 from memory.exceptions import InvalidArgument
 from memory.gate import GATES, Signs
 from memory.policy import DEFAULT_POLICY, NO_WEIGHTS, RecallPolicy, RecallWeights
@@ -34,9 +34,10 @@ from tenants.context import asynchronous, tenant_connection
 
 # How many of those that were left out are told of.
 MAX_CUT = 10
-# Scopes that this process knows to be large; one that it has forgotten costs a round trip.
+# How this process has found that large scopes are read; one that it has forgotten costs another
+# round trip, or two.
 MAX_LARGE_SCOPES = 100_000
-_large_scopes: set[tuple[UUID, int]] = set()
+_large_scopes: dict[tuple[UUID, int], Way] = {}
 Reason = Literal["excluded", "asks the same", "below the gate", "over top_k", "over the budget"]
 
 
@@ -214,14 +215,13 @@ def _gather(cursor: CursorWrapper, values: dict[str, Any]) -> Evidence:
     """What speaks for each message; one round trip, but for the first of a large scope."""
     key = (values["tenant"], values["scope"])
     # As of an earlier moment a large scope may have been small.
-    known_large = values["at"] is None and key in _large_scopes
-    evidence = gather(cursor, values, large=known_large)
-    if not evidence.whole:
+    way = _large_scopes.get(key, Way.WHOLE) if values["at"] is None else Way.WHOLE
+    while not (evidence := gather(cursor, values, way)).fits:
+        way = Way(way + 1)
         if values["at"] is None:
-            _large_scopes.add(key)
+            _large_scopes[key] = way
             if len(_large_scopes) > MAX_LARGE_SCOPES:
-                _large_scopes.pop()
-        evidence = gather(cursor, values, large=True)
+                _large_scopes.pop(next(iter(_large_scopes)), None)
     return evidence
 
 

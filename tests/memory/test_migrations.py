@@ -58,6 +58,10 @@ def test_the_indexes_of_conversation_embedding(tenant_a):
     assert indexes["embedding_scope"] == (
         "btree (tenant_id, agent_id, user_id, created_at DESC) INCLUDE (embedding_model)"
     )
+    assert indexes["embedding_quantized"] == (
+        "btree (tenant_id, agent_id, user_id, embedding_model) INCLUDE (id, quantized)"
+        " WHERE (message_id IS NOT NULL)"
+    )
 
 
 def test_vectors_are_stored_inside_their_rows(tenant_a):

@@ -1,6 +1,7 @@
 """Recall: what was said is found, whoever else said what, and nothing is made of nothing."""
 
 import json
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from uuid import UUID, uuid4
 
@@ -11,10 +12,12 @@ from django.test.utils import CaptureQueriesContext
 
 from memory import recall as recall_module
 from memory.embeddings import embed
-from memory.evidence_sql import LIMITS
+from memory.evidence_sql import LIMITS, Way
 from memory.exceptions import InvalidArgument
 from memory.policy import RecallPolicy
 from memory.recall import MAX_CUT, Hit, RecallResult, arecall, recall
+from memory.scopes import scope_number
+from tenants.context import tenant_scope
 from tenants.exceptions import UnknownTenant
 from tenants.models import Tenant
 from tests.memory.said import AGENT, START, say
@@ -35,10 +38,26 @@ SMALL_TALK = (
 
 
 @pytest.fixture
-def by_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every scope is large."""
-    monkeypatch.setitem(LIMITS, "whole_scope", 0)
-    monkeypatch.setattr(recall_module, "_large_scopes", set())
+def large_from(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, int], None]:
+    """Scopes are scanned with more messages than the first number, walked with more than both."""
+
+    def set_limits(whole: int, scanned: int) -> None:
+        monkeypatch.setitem(LIMITS, "whole_scope", whole)
+        monkeypatch.setitem(LIMITS, "scanned_at_least", scanned)
+        monkeypatch.setitem(LIMITS, "scanned_to_root", 0)
+        recall_module._large_scopes.clear()
+
+    monkeypatch.setattr(recall_module, "_large_scopes", {})
+    return set_limits
+
+
+@pytest.fixture(params=[Way.SCAN, Way.WALK], ids=lambda way: way.name.lower())
+def by_candidates(
+    request: pytest.FixtureRequest, large_from: Callable[[int, int], None]
+) -> Callable[[int, int], None]:
+    """Every scope is large, or very large."""
+    large_from(0, 5000 if request.param is Way.SCAN else 0)
+    return large_from
 
 
 def contents(result: RecallResult) -> list[str]:
@@ -278,9 +297,8 @@ def test_turns_around_and_long_texts_are_fetched_when_it_is_known_which(
     assert around == (list(SMALL_TALK[1:3]) if policy.neighbours else [])
 
 
-@pytest.mark.usefixtures("by_candidates")
 def test_a_large_scope_is_weighed_by_candidates(
-    tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch
+    tenant_a: Tenant, by_candidates: Callable[[int, int], None]
 ) -> None:
     say(tenant_a, *SMALL_TALK, "My sister Zoe moved to Lisbon.")
     say(tenant_a, "My sister Zoe moved to Lisbon.", user="bob")
@@ -288,24 +306,71 @@ def test_a_large_scope_is_weighed_by_candidates(
     found = recall(tenant_a.id, AGENT, "ann", query, policy=UNGATED)
     assert found.hits[0].content == "My sister Zoe moved to Lisbon."
     assert len(contents(found)) == len(set(contents(found))) == 10
-    monkeypatch.setitem(LIMITS, "whole_scope", 5000)
-    recall_module._large_scopes.clear()
+    by_candidates(5000, 5000)
     whole = recall(tenant_a.id, AGENT, "ann", query, policy=UNGATED)
     assert contents(found) == contents(whole)
     cosines = [hit.channels["cosine"] for hit in found.hits]
     assert cosines == pytest.approx([hit.channels["cosine"] for hit in whole.hits])
 
 
-@pytest.mark.usefixtures("by_candidates")
-def test_a_scope_once_known_to_be_large_is_one_statement(tenant_a: Tenant) -> None:
-    say(tenant_a, *SMALL_TALK)
-    (vector,) = embed(["soup for lunch"])
+@pytest.mark.parametrize(
+    ("whole", "scanned", "trips"), [(11, 0, [1, 1]), (10, 11, [2, 1]), (10, 10, [3, 1])]
+)
+def test_how_a_large_scope_is_read_is_found_out_once(
+    tenant_a: Tenant,
+    large_from: Callable[[int, int], None],
+    whole: int,
+    scanned: int,
+    trips: list[int],
+) -> None:
+    large_from(whole, scanned)
+    say(tenant_a, *SMALL_TALK, "My sister Zoe moved to Lisbon.")
+    (vector,) = embed(["my sister"])
     counts = []
     for _ in range(2):
         with CaptureQueriesContext(connection) as queries:
-            recall(tenant_a.id, AGENT, "ann", "soup for lunch", query_embedding=vector)
+            found = recall(tenant_a.id, AGENT, "ann", "my sister", query_embedding=vector)
+        assert contents(found)[0] == "My sister Zoe moved to Lisbon."
         counts.append(len(statements(queries)))
-    assert counts == [2, 1]
+    assert counts == trips
+
+
+def test_no_more_scopes_than_some_are_known_to_be_large(
+    tenant_a: Tenant, large_from: Callable[[int, int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    large_from(0, 5000)
+    monkeypatch.setattr(recall_module, "MAX_LARGE_SCOPES", 2)
+    for user in ("ann", "bob", "eve"):
+        say(tenant_a, "My sister lives in Rome.", user=user)
+        assert recall(tenant_a.id, AGENT, user, "my sister", policy=UNGATED).hits
+    assert [scope for _, scope in recall_module._large_scopes] == [
+        scope_number(AGENT, user) for user in ("bob", "eve")
+    ]
+
+
+def test_the_nearest_of_a_large_scope_are_found_among_many_nearer_ones_of_others(
+    tenant_a: Tenant, large_from: Callable[[int, int], None]
+) -> None:
+    large_from(0, 5000)
+    answer, *_ = say(tenant_a, "Zoe relocated to Portugal.", *SMALL_TALK)
+    say(tenant_a, *[f"My sister moved to Lisbon, street {n}." for n in range(60)], user="bob")
+    query = "Where did my sister move?"
+    found = recall(tenant_a.id, AGENT, "ann", query, policy=RecallPolicy(gate=False, mode="vector"))
+    assert found.hits[0].message_id == answer.id
+    assert set(contents(found)) <= {answer.content, *SMALL_TALK}
+
+
+def test_signs_are_read_from_an_index_alone(tenant_a: Tenant) -> None:
+    with tenant_scope(tenant_a.id), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off")
+        cursor.execute(
+            "EXPLAIN SELECT id, quantized FROM memory_conversationembedding WHERE tenant_id = %s"
+            " AND agent_id = %s AND user_id = 'ann' AND embedding_model = 'x'"
+            " AND message_id IS NOT NULL",
+            [tenant_a.id, AGENT],
+        )
+        plan = str(cursor.fetchall())
+    assert "Index Only Scan using embedding_quantized" in plan
 
 
 @pytest.mark.usefixtures("by_candidates")

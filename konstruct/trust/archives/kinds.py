@@ -98,7 +98,7 @@ KINDS: Final = (
     Kind(
         "embeddings",
         "memory_conversationembedding",
-        _rows("memory_conversationembedding", OF_USER, "id"),
+        _rows("memory_conversationembedding", OF_USER, "id", "quantized"),
         ("id",),
     ),
     Kind("scopes", "memory_scope", _rows("memory_scope", OF_USER, "id"), ("id",)),
