@@ -14,6 +14,7 @@ A large scope is also read in both ways that there are (memory/evidence_sql.py),
 import argparse
 import json
 import time
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -233,7 +234,7 @@ def read_by(way: IntEnum) -> Iterator[None]:
     }
     with (
         mock.patch.dict(LIMITS, limits[Way(way)]),
-        mock.patch.object(recall_module, "_large_scopes", {}),
+        mock.patch.object(recall_module, "_large_scopes", OrderedDict()),
     ):
         yield
 

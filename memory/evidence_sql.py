@@ -30,19 +30,19 @@ class Way(IntEnum):
 
 # Messages that are all weighed: at the limit both ways take about the same time.
 WHOLE_SCOPE: Final = 2_000
-# A scan takes .35 µs a piece of the scope; a walk takes 2.5 ms over the scope's share of all
-# pieces. They take the same time at about this many messages times the root of all messages, but
-# where nobody has counted those yet, a scan is taken up to a size at which it is still quick.
-SCANNED_TO_ROOT: Final = 60
-SCANNED_AT_LEAST: Final = 15_000
+# A scan takes .5 µs a piece of the scope; a walk takes 2.4 ms over the scope's share of all pieces.
+# They take the same time at this many messages times the root of all messages. Up to another size,
+# at which it hardly matters, a scan is taken in any case: there may be no count of all of them yet.
+SCANNED_TO_ROOT: Final = 50
+SCANNED_AT_LEAST: Final = 5_000
 # Of the scanned pieces, those whose vectors are compared: their signs alone do not tell enough.
 RESCORED_PIECES: Final = 200
 # Texts come with the evidence while they hold no more words than this: some 600 kB.
 WORDS_ALONG: Final = 100_000
 # In a larger scope, candidates by words, and pieces by vector, of which a message has two or three.
-CANDIDATES: Final = 30
+CANDIDATES: Final = 40
 CANDIDATE_PIECES: Final = 40
-HNSW_EF_SEARCH: Final = 60
+HNSW_EF_SEARCH: Final = 80
 # The words that lead to candidates: the rarest, up to this many messages that hold them together.
 CANDIDATE_POSTINGS: Final = 1_500
 # A word is counted up to here, against a large scope taken to be of this size: what is more common
@@ -130,7 +130,7 @@ _SCAN = """
           AND {own} AND embedding_model = %(model)s AND message_id IS NOT NULL {piece_until}
         OFFSET 0
     ) AS scanned
-    ORDER BY quantized <~> (SELECT binary_quantize(%(vector)s::vector)::bit(384))
+    ORDER BY quantized <~> (SELECT binary_quantize(%(vector)s::vector))
     LIMIT %(rescored_pieces)s
 ), by_vector AS MATERIALIZED (
     SELECT message_id FROM (

@@ -8,6 +8,7 @@ has the measurements.
 
 import math
 import time
+from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
@@ -37,7 +38,7 @@ MAX_CUT = 10
 # How this process has found that large scopes are read; one that it has forgotten costs another
 # round trip, or two.
 MAX_LARGE_SCOPES = 100_000
-_large_scopes: dict[tuple[UUID, int], Way] = {}
+_large_scopes: OrderedDict[tuple[UUID, int], Way] = OrderedDict()
 Reason = Literal["excluded", "asks the same", "below the gate", "over top_k", "over the budget"]
 
 
@@ -221,7 +222,7 @@ def _gather(cursor: CursorWrapper, values: dict[str, Any]) -> Evidence:
         if values["at"] is None:
             _large_scopes[key] = way
             if len(_large_scopes) > MAX_LARGE_SCOPES:
-                _large_scopes.pop(next(iter(_large_scopes)), None)
+                _large_scopes.popitem(last=False)
     return evidence
 
 

@@ -1,6 +1,7 @@
 """Recall: what was said is found, whoever else said what, and nothing is made of nothing."""
 
 import json
+from collections import OrderedDict
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from uuid import UUID, uuid4
@@ -47,7 +48,7 @@ def large_from(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, int], None]:
         monkeypatch.setitem(LIMITS, "scanned_to_root", 0)
         recall_module._large_scopes.clear()
 
-    monkeypatch.setattr(recall_module, "_large_scopes", {})
+    monkeypatch.setattr(recall_module, "_large_scopes", OrderedDict())
     return set_limits
 
 
