@@ -361,9 +361,10 @@ def test_the_nearest_of_a_large_scope_are_found_among_many_nearer_ones_of_others
     assert set(contents(found)) <= {answer.content, *SMALL_TALK}
 
 
-def test_signs_are_read_from_an_index_alone(tenant_a: Tenant) -> None:
+def test_signs_can_be_read_from_an_index_alone(tenant_a: Tenant) -> None:
     with tenant_scope(tenant_a.id), connection.cursor() as cursor:
-        cursor.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off")
+        for other in ("seqscan", "bitmapscan", "indexscan"):
+            cursor.execute(f"SET LOCAL enable_{other} = off")
         cursor.execute(
             "EXPLAIN SELECT id, quantized FROM memory_conversationembedding WHERE tenant_id = %s"
             " AND agent_id = %s AND user_id = 'ann' AND embedding_model = 'x'"
