@@ -7,6 +7,7 @@ against a plan that was seen (docs/decisions/0017 has them):
 - MATERIALIZED: a one-row CTE in a cross join was inlined and computed for every row; a condition on
   agent and user was pushed in, and read the whole scope instead of the messages that are named.
 - CASE around the scope's columns: HNSW is the only index that is left.
+- BETWEEN a value and itself, in the order of it: no other index than that of signs has the order.
 - LATERAL, OFFSET 0: each word and each message is looked up by itself, however many there may be.
 """
 
@@ -127,8 +128,9 @@ _SCAN = """
     SELECT id FROM (
         SELECT id, quantized FROM memory_conversationembedding AS piece
         WHERE (SELECT fits FROM size)
-          AND {own} AND embedding_model = %(model)s AND message_id IS NOT NULL {piece_until}
-        OFFSET 0
+          AND {own} AND embedding_model BETWEEN %(model)s AND %(model)s
+          AND message_id IS NOT NULL {piece_until}
+        ORDER BY embedding_model OFFSET 0
     ) AS scanned
     ORDER BY quantized <~> (SELECT binary_quantize(%(vector)s::vector))
     LIMIT %(rescored_pieces)s

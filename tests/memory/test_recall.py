@@ -4,16 +4,19 @@ import json
 from collections import OrderedDict
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 from asgiref.sync import async_to_sync
 from django.db import connection
+from django.db.backends.utils import CursorWrapper
 from django.test.utils import CaptureQueriesContext
 
 from memory import recall as recall_module
 from memory.embeddings import embed
-from memory.evidence_sql import LIMITS, Way
+from memory.evidence import Evidence, gather
+from memory.evidence_sql import LIMITS, Way, evidence_sql
 from memory.exceptions import InvalidArgument
 from memory.policy import RecallPolicy
 from memory.recall import MAX_CUT, Hit, RecallResult, arecall, recall
@@ -361,18 +364,27 @@ def test_the_nearest_of_a_large_scope_are_found_among_many_nearer_ones_of_others
     assert set(contents(found)) <= {answer.content, *SMALL_TALK}
 
 
-def test_signs_can_be_read_from_an_index_alone(tenant_a: Tenant) -> None:
+def test_signs_are_read_from_an_index_alone(
+    tenant_a: Tenant, large_from: Callable[[int, int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    large_from(0, 5000)
+    values: dict[str, Any] = {}
+
+    def remembering(cursor: CursorWrapper, asked: dict[str, Any], way: Way) -> Evidence:
+        values.update(asked)
+        return gather(cursor, asked, way)
+
+    monkeypatch.setattr(recall_module, "gather", remembering)
+    say(tenant_a, *SMALL_TALK)
+    recall(tenant_a.id, AGENT, "ann", "soup for lunch")
+    turns, *_ = evidence_sql(Way.SCAN, until=False, texts=True).each
     with tenant_scope(tenant_a.id), connection.cursor() as cursor:
-        for other in ("seqscan", "bitmapscan", "indexscan"):
+        for other in ("seqscan", "bitmapscan", "sort"):
             cursor.execute(f"SET LOCAL enable_{other} = off")
-        cursor.execute(
-            "EXPLAIN SELECT id, quantized FROM memory_conversationembedding WHERE tenant_id = %s"
-            " AND agent_id = %s AND user_id = 'ann' AND embedding_model = 'x'"
-            " AND message_id IS NOT NULL",
-            [tenant_a.id, AGENT],
-        )
+        cursor.execute(f"EXPLAIN {turns}", values)
         plan = str(cursor.fetchall())
     assert "Index Only Scan using embedding_quantized" in plan
+    assert "Seq Scan" not in plan.replace("Seq Scan on pg_class", "")
 
 
 @pytest.mark.usefixtures("by_candidates")
