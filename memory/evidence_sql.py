@@ -31,10 +31,10 @@ class Way(IntEnum):
 
 # Messages that are all weighed: at the limit both ways take about the same time.
 WHOLE_SCOPE: Final = 2_000
-# A scan takes .5 µs a piece of the scope; a walk takes 2.4 ms over the scope's share of all pieces.
+# A scan takes .4 µs a piece of the scope; a walk takes 1.2 ms over the scope's share of all pieces.
 # They take the same time at this many messages times the root of all messages. Up to another size,
 # at which it hardly matters, a scan is taken in any case: there may be no count of all of them yet.
-SCANNED_TO_ROOT: Final = 50
+SCANNED_TO_ROOT: Final = 35
 SCANNED_AT_LEAST: Final = 5_000
 # Of the scanned pieces, those whose vectors are compared: their signs alone do not tell enough.
 RESCORED_PIECES: Final = 200
@@ -42,8 +42,8 @@ RESCORED_PIECES: Final = 200
 WORDS_ALONG: Final = 100_000
 # In a larger scope, candidates by words, and pieces by vector, of which a message has two or three.
 CANDIDATES: Final = 40
-CANDIDATE_PIECES: Final = 40
-HNSW_EF_SEARCH: Final = 80
+CANDIDATE_PIECES: Final = 20
+HNSW_EF_SEARCH: Final = 40
 # The words that lead to candidates: the rarest, up to this many messages that hold them together.
 CANDIDATE_POSTINGS: Final = 1_500
 # A word is counted up to here, against a large scope taken to be of this size: what is more common
