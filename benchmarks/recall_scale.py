@@ -15,18 +15,20 @@ import argparse
 import json
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import IntEnum
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unittest import mock
 from uuid import UUID, uuid4
 
 import numpy as np
 from throwaway import set_up, throwaway_tenant
+
+if TYPE_CHECKING:
+    from memory.evidence_sql import Way
 
 VOCABULARY = 20_000
 TOPICS, TOPIC_WORDS = 500, 60
@@ -195,16 +197,12 @@ def measure(
         def ask(a: Any = arguments, v: Any = vector) -> set[UUID]:
             return {hit.message_id for hit in recall(*a, policy=policy, query_embedding=v).hits}
 
-        ask()
-        started = time.perf_counter()
         hits = ask()
-        milliseconds.append(1000 * (time.perf_counter() - started))
+        milliseconds.append(timed(ask))
         for way in ways:
             with read_by(way):
                 ask()
-                started = time.perf_counter()
-                ask()
-                by_way[way].append(1000 * (time.perf_counter() - started))
+                by_way[way].append(timed(ask))
         with read_by(Way.WHOLE):
             all_hits = ask()
         found.append(target in hits)
@@ -221,8 +219,15 @@ def measure(
     }
 
 
+def timed(work: Callable[[], object]) -> float:
+    """Milliseconds that it takes."""
+    started = time.perf_counter()
+    work()
+    return 1000 * (time.perf_counter() - started)
+
+
 @contextmanager
-def read_by(way: IntEnum) -> Iterator[None]:
+def read_by(way: "Way") -> Iterator[None]:
     """Let recall read every scope in this way, whatever its size."""
     from memory import recall as recall_module
     from memory.evidence_sql import LIMITS, Way
@@ -233,7 +238,7 @@ def read_by(way: IntEnum) -> Iterator[None]:
         Way.WALK: {"whole_scope": 0, "scanned_at_least": 0, "scanned_to_root": 0},
     }
     with (
-        mock.patch.dict(LIMITS, limits[Way(way)]),
+        mock.patch.dict(LIMITS, limits[way]),
         mock.patch.object(recall_module, "_large_scopes", OrderedDict()),
     ):
         yield

@@ -112,7 +112,7 @@ class Evidence:
     """The answers that a recall is given, to be read in this order: turns, pieces, texts."""
 
     fits: bool
-    """False where the scope is too large to be read in this way: nothing else was read."""
+    """False where the scope is too large to be read in this way: the rest says nothing."""
     turns: Turns
     _cursor: CursorWrapper
     _values: Mapping[str, Any]

@@ -53,7 +53,7 @@ def _nearest(message: Message, piece: ConversationEmbedding, limit: int) -> list
             embedding_model=piece.embedding_model,
         )
         .exclude(message=message)
-        .defer("embedding")
+        .defer("embedding", "quantized")
     )
     distance = CosineDistance("embedding", piece.embedding)
     others = others.annotate(similarity=1.0 - distance)

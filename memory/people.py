@@ -149,7 +149,7 @@ def direct_embeddings_of(user_id: str, agent_id: UUID) -> Iterator[dict[str, Any
     rows = ConversationEmbedding.objects.filter(
         agent_id=agent_id, user_id=user_id, message__isnull=True
     )
-    for piece in rows.defer("embedding").order_by("created_at", "pk"):
+    for piece in rows.defer("embedding", "quantized").order_by("created_at", "pk"):
         yield _fields(piece, "id", "role", "content", "embedding_model", "created_at")
 
 

@@ -132,8 +132,8 @@ def recall(
     """Find what was said before that answers `query`.
 
     Given the query's vector it is one round trip to Postgres. A process' first recall in a large
-    scope takes another; so do the texts of hits where the policy asks for the turns around them,
-    or where all texts of the scope are too long to come along.
+    scope takes another, in a very large one two; so do the texts of hits where the policy asks for
+    the turns around them, or where all texts of the scope are too long to come along.
 
     Args:
         policy: how much, how sure, by which signs; by default DEFAULT_POLICY.

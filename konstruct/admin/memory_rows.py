@@ -57,7 +57,7 @@ class PieceInline(TabularInline):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         pieces: QuerySet[Any] = super().get_queryset(request)
-        return pieces.defer("embedding")
+        return pieces.defer("embedding", "quantized")
 
     def has_add_permission(self, request: HttpRequest, *args: Any) -> bool:
         return False
@@ -163,7 +163,7 @@ class ConversationEmbeddingAdmin(MemoryAdmin):
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        return super().get_queryset(request).defer("embedding")
+        return super().get_queryset(request).defer("embedding", "quantized")
 
 
 class FailedFilter(admin.SimpleListFilter):

@@ -72,6 +72,16 @@ def test_vectors_are_stored_inside_their_rows(tenant_a):
     ) == [("p",)]
 
 
+@pytest.mark.parametrize(
+    "table", ["memory_conversationembedding", "memory_indexedmessage", "memory_posting"]
+)
+def test_what_is_read_from_an_index_alone_is_vacuumed_early(tenant_a, table):
+    assert query(
+        "SELECT reloptions FROM pg_class WHERE oid = %s::regclass",
+        f"{tenant_a.schema_name}.{table}",
+    ) == [(["autovacuum_vacuum_insert_scale_factor=0.05"],)]
+
+
 def test_a_search_for_words_reads_the_index_alone(tenant_a):
     ((definition,),) = query(
         "SELECT pg_get_indexdef(%s::regclass)", f"{tenant_a.schema_name}.memory_posting_pkey"

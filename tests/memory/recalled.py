@@ -1,0 +1,30 @@
+"""What a test asks of memory, and what it was told."""
+
+from django.test.utils import CaptureQueriesContext
+
+from memory.policy import RecallPolicy
+from memory.recall import RecallResult
+
+UNGATED = RecallPolicy(gate=False)
+SMALL_TALK = (
+    "I had soup for lunch today.",
+    "The train to work was late again this morning.",
+    "My neighbour is repainting his garage.",
+    "We watched an old western on television.",
+    "The supermarket has run out of oat milk.",
+    "I should really clean the windows soon.",
+    "There was a long queue at the post office.",
+    "My laptop battery hardly lasts two hours.",
+    "They are digging up the street in front of our house.",
+    "I forgot my umbrella at the dentist.",
+)
+
+
+def contents(result: RecallResult) -> list[str]:
+    return [hit.content for hit in result.hits]
+
+
+def statements(queries: CaptureQueriesContext) -> list[str]:
+    """What was sent, without the savepoints that the test's own transaction asks for."""
+    sent = [query["sql"] for query in queries.captured_queries]
+    return [sql for sql in sent if "SAVEPOINT" not in sql]
