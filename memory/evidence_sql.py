@@ -42,11 +42,13 @@ RESCORED_PIECES: Final = 200
 # Texts come with the evidence while they hold no more words than this: some 600 kB.
 WORDS_ALONG: Final = 100_000
 # In a larger scope, candidates by words, and pieces by vector, of which a message has two or three.
-CANDIDATES: Final = 40
-CANDIDATE_PIECES: Final = 20
-HNSW_EF_SEARCH: Final = 40
+CANDIDATES: Final = 25
+CANDIDATE_PIECES: Final = 16
+HNSW_EF_SEARCH: Final = 32
 # The words that lead to candidates: the rarest, up to this many messages that hold them together.
 CANDIDATE_POSTINGS: Final = 1_500
+# Of these messages, the best, of which is looked up which of the question's other words they hold.
+COMPARED: Final = 150
 # A word is counted up to here, against a large scope taken to be of this size: what is more common
 # than that tells little, and counting on would take longer than the rest.
 MOST_COUNTED: Final = 600
@@ -61,6 +63,7 @@ LIMITS: Final = {
     "candidates": CANDIDATES,
     "candidate_pieces": CANDIDATE_PIECES,
     "candidate_postings": CANDIDATE_POSTINGS,
+    "compared": COMPARED,
     "most_counted": MOST_COUNTED,
     "large_scope": LARGE_SCOPE,
     "ef_search": str(HNSW_EF_SEARCH),
@@ -162,6 +165,7 @@ _WALK = """
 _TURNS_OF_CANDIDATES = """
 WITH counted AS MATERIALIZED (
     SELECT h, df,
+           ln(1 + (%(large_scope)s + %(prior)s - df + .5::float8) / (df + .5::float8)) AS idf,
            (df < %(most_counted)s AND sum(df) OVER rarest_first <= %(candidate_postings)s)
            OR row_number() OVER rarest_first = 1 AS rare
     FROM unnest(%(terms)s::bigint[]) AS asked (h), LATERAL (
@@ -173,17 +177,29 @@ WITH counted AS MATERIALIZED (
     ) AS bounded
     WHERE df > 0
     WINDOW rarest_first AS (ORDER BY df, h)
+), by_rare_words AS MATERIALIZED (
+    SELECT message_number, sum(w * idf) AS weight
+    FROM counted, LATERAL (
+        SELECT message_number, w FROM memory_posting
+        WHERE scope_id = %(scope)s AND memory_posting.h = counted.h AND own {posting_until}
+        LIMIT %(candidate_postings)s
+    ) AS held
+    WHERE rare
+    GROUP BY message_number ORDER BY weight DESC LIMIT %(compared)s
 ), by_words AS MATERIALIZED (
     SELECT message_number
     FROM (
-        SELECT h, ln(1 + (%(large_scope)s + %(prior)s - df + .5::float8) / (df + .5::float8)) AS idf
-        FROM counted WHERE rare
-    ) AS term, LATERAL (
-        SELECT message_number, w FROM memory_posting
-        WHERE scope_id = %(scope)s AND memory_posting.h = term.h AND own {posting_until}
-        LIMIT %(candidate_postings)s
-    ) AS held
-    GROUP BY message_number ORDER BY sum(w * idf) DESC LIMIT %(candidates)s
+        SELECT message_number, weight FROM by_rare_words
+        UNION ALL
+        SELECT message_number, w * idf FROM counted, LATERAL (
+            SELECT message_number, w FROM memory_posting
+            WHERE scope_id = %(scope)s AND memory_posting.h = counted.h AND own
+              AND message_number = ANY (ARRAY(SELECT message_number FROM by_rare_words))
+            OFFSET 0
+        ) AS held
+        WHERE NOT rare
+    ) AS word
+    GROUP BY message_number ORDER BY sum(weight) DESC LIMIT %(candidates)s
 {nearest}
 ), candidate AS MATERIALIZED (
     SELECT {turn} FROM memory_indexedmessage

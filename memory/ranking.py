@@ -98,7 +98,7 @@ def weigh_words(turns: Turns, question: Question, weights: RecallWeights) -> Wor
     echoed, _ = _of_the_turn_before(np.ones(len(echo)), turns.session, echo)
     idf = terms.idf * (turns.posting_own | ~echoed[at])
     rarity = max(terms.known + terms.unknown, 1e-9)
-    by_name = np.isin(turns.subject, question.names)
+    by_name = (turns.subject == np.array(question.names, np.int64)[:, None]).any(axis=0)
     addressed = np.where(turns.by_user, question.names_user, question.names_agent)
     return WordWeights(
         shared=np.bincount(at, turns.posting_weight * idf, len(number)) / terms.norm,
@@ -108,7 +108,7 @@ def weigh_words(turns: Turns, question: Question, weights: RecallWeights) -> Wor
         addressed=addressed,
         prior=weights.length * np.log1p(length)
         + 2 * weights.subject * (by_name | addressed)
-        + weights.time * turns.has_time,
+        + weights.time * (turns.has_time & question.asks_when),
         by_id=_Places(_mixed(turns.ids)),
         unknown=terms.unknown / rarity,
         unknown_name=terms.unknown_name,

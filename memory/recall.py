@@ -10,7 +10,7 @@ import math
 import time
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
@@ -27,7 +27,7 @@ from memory.evidence import Evidence, Text, gather
 from memory.evidence_sql import LIMITS, Way
 from memory.exceptions import InvalidArgument
 from memory.gate import GATES, Signs
-from memory.policy import DEFAULT_POLICY, NO_WEIGHTS, RecallPolicy, RecallWeights
+from memory.policy import DEFAULT_POLICY, NO_WEIGHTS, RecallPolicy
 from memory.questions import Question
 from memory.ranking import PRIOR_MESSAGES, Found, Ranking, rank, weigh_words
 from memory.scopes import scope_number
@@ -165,7 +165,7 @@ def recall(
     embedded = time.perf_counter()
 
     question = Question.of(query)
-    weights = _weights(policy, question)
+    weights = NO_WEIGHTS if policy.mode == "vector" else policy.weights
     limit = policy.top_k + MAX_CUT + len(excluded)
     values = {
         **LIMITS,
@@ -203,13 +203,6 @@ def recall(
 
 
 arecall = asynchronous(recall)
-
-
-def _weights(policy: RecallPolicy, question: Question) -> RecallWeights:
-    """The policy's weights, of which vectors alone have none, and time one if it is asked for."""
-    if policy.mode == "vector":
-        return NO_WEIGHTS
-    return policy.weights if question.asks_when else replace(policy.weights, time=0)
 
 
 def _gather(cursor: CursorWrapper, values: dict[str, Any]) -> Evidence:

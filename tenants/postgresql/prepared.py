@@ -5,12 +5,13 @@ prepared statements are psycopg's; what it lacks is to wait for one answer of a 
 for all of them.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from functools import lru_cache
 from typing import Any, Self
 
 import psycopg
-from django.db.backends.postgresql.base import ServerBindingCursor
 from psycopg.abc import PQGen
 from psycopg.errors import InvalidSqlStatementName
 from psycopg.generators import fetch_many
@@ -28,6 +29,8 @@ _PLANNED_ONCE = {
 }
 _PLAN_ONCE = "".join(f", set_config('{name}', '{to}', true)" for name, to in _PLANNED_ONCE.items())
 _PLAN_AS_EVER = ", ".join(f"set_config('{name}', NULL, true)" for name in _PLANNED_ONCE)
+
+_NAMED_VALUE = re.compile(r"%\((\w+)\)s")
 
 
 class Statements(str):
@@ -60,7 +63,7 @@ class TenantPreparedCursor:
         self._at = 0
         self._pipeline = ExitStack()
 
-    def execute(self, query: str, params: Any = None) -> Self:
+    def execute(self, query: str, params: Mapping[str, Any] | None = None) -> Self:
         """Send a statement, or `Statements`; wait for the first answer."""
         self.close()
         connection = self.connection
@@ -68,16 +71,18 @@ class TenantPreparedCursor:
         is_transaction = not (connection.autocommit and is_idle)
         each = query.each if isinstance(query, Statements) else (query,)
         try:
-            self._execute(each, params, is_transaction=is_transaction)
+            self._execute(each, params or {}, is_transaction=is_transaction)
         except InvalidSqlStatementName:  # a DISCARD ALL, of which psycopg has not heard
             if is_transaction:
                 raise
             with _preparing(connection):
                 psycopg.ClientCursor(connection).execute("DEALLOCATE ALL")
-            self._execute(each, params, is_transaction=False)
+            self._execute(each, params or {}, is_transaction=False)
         return self
 
-    def _execute(self, each: Sequence[str], params: Any, *, is_transaction: bool) -> None:
+    def _execute(
+        self, each: Sequence[str], params: Mapping[str, Any], *, is_transaction: bool
+    ) -> None:
         self._answers, self._at = [], 0
         with self._pipeline, self._leaving_if_it_fails():
             pipeline = self._pipeline.enter_context(_pipeline_of(self.connection))
@@ -91,14 +96,15 @@ class TenantPreparedCursor:
             self._wait()
             self._pipeline = self._pipeline.pop_all()
 
-    def _send(self, query: str, params: Any) -> psycopg.Cursor[Any]:
+    def _send(self, query: str, params: Mapping[str, Any]) -> psycopg.Cursor[Any]:
         connection = self.connection
+        numbered, names = _numbered(query)
         # Plans are of a search_path: the comment makes it another statement for each.
-        named = query.encode() + b" -- " + getattr(connection, "enter_tenant_sql", b"")
-        answer: psycopg.Cursor[Any] = ServerBindingCursor(connection)  # type: ignore[call-arg,assignment]
+        numbered += b" -- " + getattr(connection, "enter_tenant_sql", b"")
+        answer: psycopg.Cursor[Any] = psycopg.RawCursor(connection)
         answer.format = Format.BINARY
         with _preparing(connection):
-            answer.execute(named, params, prepare=True)
+            answer.execute(numbered, [params[name] for name in names], prepare=True)
         # Postgres sends the answer as soon as it has it, and not when it has nothing else to do.
         connection.pgconn.send_flush_request()
         connection.pgconn.flush()
@@ -156,6 +162,17 @@ class TenantPreparedCursor:
     def close(self) -> None:
         """Wait for what was sent; its answers can still be read."""
         self._pipeline.close()
+
+
+@lru_cache
+def _numbered(query: str) -> tuple[bytes, tuple[str, ...]]:
+    """The statement with $1, $2, … for its named values, and their names in that order.
+
+    psycopg does this too, and anew each time for a statement of more than 4 kB.
+    """
+    names = tuple(dict.fromkeys(_NAMED_VALUE.findall(query)))
+    numbered = _NAMED_VALUE.sub(lambda value: f"${names.index(value[1]) + 1}", query)
+    return numbered.replace("%%", "%").encode(), names
 
 
 class _Pipeline(psycopg.Pipeline):

@@ -109,6 +109,22 @@ def test_the_nearest_of_a_large_scope_are_found_among_many_nearer_ones_of_others
     assert set(contents(found)) <= {answer.content, *SMALL_TALK}
 
 
+def test_of_those_that_hold_a_rare_word_the_one_with_the_common_words_too_is_a_candidate(
+    tenant_a: Tenant,
+    by_candidates: Callable[[int, int], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for limit, most in {"candidates": 1, "candidate_pieces": 1, "most_counted": 4}.items():
+        monkeypatch.setitem(LIMITS, limit, most)
+    wanted = "The old harpsichord in the hall of the museum will be tuned again on Tuesday."
+    say(tenant_a, "A harpsichord.", *SMALL_TALK[:3], wanted, *SMALL_TALK[3:6], "My harpsichord!")
+    say(tenant_a, *[f"On Tuesday I go to street {n}." for n in range(5)])
+    (elsewhere,) = embed([SMALL_TALK[9]])
+    query = "harpsichord Tuesday"
+    found = recall(tenant_a.id, AGENT, "ann", query, policy=UNGATED, query_embedding=elsewhere)
+    assert found.hits[0].content == wanted
+
+
 def test_signs_are_read_from_an_index_alone(
     tenant_a: Tenant, large_from: Callable[[int, int], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -135,6 +135,15 @@ def test_weighs_as_by_hand(seed: int) -> None:
         assert found.echo is row["echo"]
 
 
+def test_words_of_time_count_where_it_is_asked_when() -> None:
+    turns, _ = evidence_of(0)
+    elsewhere = replace(QUESTION, asks_when=False)
+    prior = weigh_words(turns, QUESTION, WEIGHTS).prior
+    timeless = weigh_words(turns, elsewhere, WEIGHTS).prior
+    assert prior - timeless == pytest.approx(WEIGHTS.time * turns.has_time)
+    assert turns.has_time.any()
+
+
 @pytest.mark.parametrize("echoes_last", [False, True])
 @pytest.mark.parametrize("limit", [1, 7, 25, 39, 40])
 def test_the_first_of_all_are_the_first_of_some(limit: int, echoes_last: bool) -> None:
