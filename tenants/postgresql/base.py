@@ -29,7 +29,7 @@ from tenants.postgresql.prepared import TenantPreparedCursor
 # The statements of a recall take Postgres 0.23 MB, those of a large scope 0.5, on each connection
 # and for each tenant. Of more than these the ones longest unused are given up, and prepared anew
 # if needed.
-PREPARED_MAX = 96
+PREPARED_MAX = 128
 
 
 @cache

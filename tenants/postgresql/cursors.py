@@ -13,17 +13,15 @@ from django.db.backends.postgresql import base
 from psycopg.pq import TransactionStatus
 
 
-def enter_tenant(connection: psycopg.Connection[Any], also: bytes = b"") -> None:
+def enter_tenant(connection: psycopg.Connection[Any]) -> None:
     """Set search_path and app.current_tenant, together, to what the Django connection wants.
-
-    With them, what `also` sets: more columns of that SELECT.
 
     In an aborted transaction nothing can be set and nothing but a rollback can run. An error here
     is raised and never swallowed: the statement would run for another tenant.
     """
     statement: bytes | None = getattr(connection, "enter_tenant_sql", None)
     if statement and connection.info.transaction_status != TransactionStatus.INERROR:
-        psycopg.ClientCursor(connection).execute(statement + also)
+        psycopg.ClientCursor(connection).execute(statement)
 
 
 class _EntersTenant:

@@ -17,8 +17,6 @@ from psycopg.errors import InvalidSqlStatementName
 from psycopg.generators import fetch_many
 from psycopg.pq import Format, TransactionStatus
 
-from tenants.postgresql.cursors import enter_tenant
-
 # Of a statement that is planned once, whatever its values will be: by indexes, in their order, for
 # no statistics tell of the rows that it will meet.
 _PLANNED_ONCE = {
@@ -86,28 +84,28 @@ class TenantPreparedCursor:
         self._answers, self._at = [], 0
         with self._pipeline, self._leaving_if_it_fails():
             pipeline = self._pipeline.enter_context(_pipeline_of(self.connection))
+            entering: bytes = getattr(self.connection, "enter_tenant_sql", b"")
             # Once for all: nothing can come between them, and if this fails none is executed.
-            enter_tenant(self.connection, _PLAN_ONCE.encode())
+            self._send(entering + _PLAN_ONCE.encode())
             for query in each:
-                self._answers.append(self._send(query, params))
+                numbered, names = _numbered(query)
+                values = [params[name] for name in names]
+                # Plans are of a search_path: the comment makes it another statement for each.
+                self._answers.append(self._send(numbered + b" -- " + entering, values))
+                # Postgres sends the answer when it has it, not when it has nothing else to do.
+                self.connection.pgconn.send_flush_request()
+                pipeline.flush()
             if is_transaction:  # where there is none, the settings end with the pipeline
-                psycopg.ClientCursor(self.connection).execute(f"SELECT {_PLAN_AS_EVER}")
+                self._send(f"SELECT {_PLAN_AS_EVER}".encode())
             pipeline.send_end()
             self._wait()
             self._pipeline = self._pipeline.pop_all()
 
-    def _send(self, query: str, params: Mapping[str, Any]) -> psycopg.Cursor[Any]:
-        connection = self.connection
-        numbered, names = _numbered(query)
-        # Plans are of a search_path: the comment makes it another statement for each.
-        numbered += b" -- " + getattr(connection, "enter_tenant_sql", b"")
-        answer: psycopg.Cursor[Any] = psycopg.RawCursor(connection)
+    def _send(self, numbered: bytes, values: Sequence[Any] = ()) -> psycopg.Cursor[Any]:
+        answer: psycopg.Cursor[Any] = psycopg.RawCursor(self.connection)
         answer.format = Format.BINARY
-        with _preparing(connection):
-            answer.execute(numbered, [params[name] for name in names], prepare=True)
-        # Postgres sends the answer as soon as it has it, and not when it has nothing else to do.
-        connection.pgconn.send_flush_request()
-        connection.pgconn.flush()
+        with _preparing(self.connection):
+            answer.execute(numbered, values, prepare=True)
         return answer
 
     def _wait(self) -> None:
@@ -176,19 +174,31 @@ def _numbered(query: str) -> tuple[bytes, tuple[str, ...]]:
 
 
 class _Pipeline(psycopg.Pipeline):
-    """psycopg's pipeline, of which one answer can be awaited, and whose end is sent in advance."""
+    """psycopg's pipeline, of which one answer can be awaited, and whose end is sent in advance.
+
+    Statements wait in libpq's buffer until it is flushed, or an answer is waited for.
+    """
 
     _is_ended = False
+
+    def flush(self) -> None:
+        """Send what waits to be sent."""
+        while self.pgconn.flush():
+            # More than the socket takes: Postgres may first have to get rid of answers.
+            self._wait(super()._communicate_gen())
 
     def send_end(self) -> None:
         """Send the end of the pipeline before its answers have come: leaving is no round trip."""
         self._enqueue_sync()
         self._wait(self._communicate_gen())
+        self.flush()
         self._is_ended = True
 
     def _communicate_gen(self) -> PQGen[None]:
         self._is_ended = False  # whatever is sent needs an end behind it
-        yield from super()._communicate_gen()
+        while self.command_queue:
+            self.command_queue.popleft()()
+        yield from ()
 
     def fetch(self, answer: psycopg.Cursor[Any]) -> None:
         """Wait for this answer, and for those before it."""
