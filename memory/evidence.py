@@ -6,8 +6,8 @@ Postgres is at the next.
 
 A scope of up to WHOLE_SCOPE messages is read as a whole. Each statement counts first, no further
 than it must, and reads nothing where there are more. A larger scope is known to be large from then
-on, and is asked for candidates: the best by the rarest of the question's words, the nearest by
-HNSW, and the turns around both.
+on, and is asked for candidates: the best by words, of those that hold the question's rarest, the
+nearest by vector, and the turns around both.
 
 Columns come as arrays in Postgres' binary format, and what is known of a message before it is asked
 for as one column; handing hundreds of rows from step to step, and each to Python, took longer than
@@ -37,7 +37,7 @@ class Turns:
     large: bool
     """Candidates alone, and the turns around them."""
     messages: int
-    """Of the scope; of a large one, what it is taken to be."""
+    """Of the scope; of one that is walked, what it is taken to be."""
 
     number: NDArray[np.int64]
     """Of each message, those of a session together, turn after turn: Message.number."""

@@ -49,8 +49,8 @@ HNSW_EF_SEARCH: Final = 32
 CANDIDATE_POSTINGS: Final = 1_500
 # Of these messages, the best, of which is looked up which of the question's other words they hold.
 COMPARED: Final = 150
-# A word is counted up to here, against a large scope taken to be of this size: what is more common
-# than that tells little, and counting on would take longer than the rest.
+# A word is counted up to here: what is more common than that tells little, and counting on would
+# take longer than the rest. So would counting the messages of a scope that is walked.
 MOST_COUNTED: Final = 600
 LARGE_SCOPE: Final = 10_000
 
@@ -121,13 +121,6 @@ WHERE {own} {until}
 # The nearest pieces of a large scope. By a scan: the signs of all vectors, from an index, and then
 # the vectors of those whose signs are most alike. Where it is too large, nothing is scanned.
 _SCAN = """
-), size AS MATERIALIZED (
-    SELECT NOT EXISTS (
-        SELECT FROM memory_indexedmessage WHERE scope_id = %(scope)s {until}
-        OFFSET greatest(%(scanned_at_least)s, %(scanned_to_root)s * sqrt(greatest(0, (
-            SELECT reltuples FROM pg_class WHERE oid = 'memory_indexedmessage'::regclass
-        ))))::bigint
-    ) AS fits
 ), alike AS MATERIALIZED (
     SELECT id FROM (
         SELECT id, quantized FROM memory_conversationembedding AS piece
@@ -145,6 +138,15 @@ _SCAN = """
         OFFSET 0
     ) AS rescored
     ORDER BY distance LIMIT %(candidate_pieces)s"""
+_SIZE_OF_SCAN = """
+    SELECT count(*) AS messages, coalesce(count(*) <= min(most), true) AS fits
+    FROM (
+        SELECT greatest(%(scanned_at_least)s, %(scanned_to_root)s * sqrt(greatest(0, (
+            SELECT reltuples FROM pg_class WHERE oid = 'memory_indexedmessage'::regclass
+        ))))::bigint AS most
+    ) AS scanned, LATERAL (
+        SELECT FROM memory_indexedmessage WHERE scope_id = %(scope)s {until} LIMIT most + 1
+    ) AS entry"""
 # By a walk from the nearest of all scopes on, past those of others.
 _WALK = """
 ), walk AS MATERIALIZED (
@@ -160,12 +162,18 @@ _WALK = """
     ORDER BY embedding <=> %(vector)s::vector
     LIMIT %(candidate_pieces)s"""
 
+_SIZE_OF_WALK = """
+    SELECT %(large_scope)s::bigint AS messages, true AS fits"""
+
 # A large scope. The first statement finds the candidates, and tells the others in settings, which
 # end with the transaction that all of them are.
 _TURNS_OF_CANDIDATES = """
-WITH counted AS MATERIALIZED (
-    SELECT h, df,
-           ln(1 + (%(large_scope)s + %(prior)s - df + .5::float8) / (df + .5::float8)) AS idf,
+WITH size AS MATERIALIZED (
+{size}
+), counted AS MATERIALIZED (
+    SELECT h, df, ln(
+               1 + ((SELECT messages FROM size) + %(prior)s - df + .5::float8) / (df + .5::float8)
+           ) AS idf,
            (df < %(most_counted)s AND sum(df) OVER rarest_first <= %(candidate_postings)s)
            OR row_number() OVER rarest_first = 1 AS rare
     FROM unnest(%(terms)s::bigint[]) AS asked (h), LATERAL (
@@ -230,7 +238,7 @@ WITH counted AS MATERIALIZED (
 ), entry AS MATERIALIZED (
     SELECT * FROM turn ORDER BY session, created_at, message_number
 ), entries AS MATERIALIZED (
-    SELECT %(large_scope)s::bigint AS messages, {fits} AS fits,
+    SELECT (SELECT messages FROM size) AS messages, (SELECT fits FROM size) AS fits,
            sum(words) <= %(words_along)s AS few_words, {cards} AS cards, {near} AS near,
            coalesce(string_agg(message_id::text, ','), '') AS ids
     FROM entry
@@ -335,10 +343,9 @@ def evidence_sql(way: Way, *, until: bool, texts: bool) -> Statements:
         each = [_TURNS_OF_CANDIDATES, _NEARNESS_OF_CANDIDATES, _TEXTS_OF_CANDIDATES]
     if not texts:
         each.pop()
-    parts = {**moments, **_COLUMNS, "fits": "true"}
-    if way is Way.SCAN:
-        parts["fits"] = "(SELECT fits FROM size)"
-    parts["nearest"] = (_SCAN if way is Way.SCAN else _WALK).format(**parts)
+    parts = {**moments, **_COLUMNS}
+    size, nearest = (_SIZE_OF_SCAN, _SCAN) if way is Way.SCAN else (_SIZE_OF_WALK, _WALK)
+    parts |= {"size": size.format(**parts), "nearest": nearest.format(**parts)}
     return Statements(*(statement.format(**parts) for statement in each))
 
 
