@@ -161,7 +161,6 @@ _WALK = """
                THEN true ELSE false END
     ORDER BY embedding <=> %(vector)s::vector
     LIMIT %(candidate_pieces)s"""
-
 _SIZE_OF_WALK = """
     SELECT %(large_scope)s::bigint AS messages, true AS fits"""
 
