@@ -27,6 +27,7 @@ from memory.entering import known_tenant
 from memory.exceptions import EmbeddingModelError
 from memory.indexing import index_messages
 from memory.models import Message, PendingEmbedding, RecallEvent
+from memory.querysets import PendingEmbeddingQuerySet
 from tenants.context import asynchronous, tenant_scope
 from tenants.exceptions import reason_of
 
@@ -57,8 +58,10 @@ def drain(
     again later, ever more rarely; it takes no other with it.
 
     Args:
-        message_ids: only these; by default whatever waits.
-        limit: at most so many.
+        message_ids: these, and then one batch of what is overdue: where tasks of one message have
+            come to stand in a long queue, the first of them do the work of the others. By default
+            whatever waits.
+        limit: at most so many, not counting what is overdue.
         alone: one by one, each noted before it is begun. After a worker has died over one of them,
             that is how the others are stored and the culprit is found.
 
@@ -66,23 +69,18 @@ def drain(
         EmbeddingModelError: the model does not load; the rows say so.
         UnknownTenant: no such tenant.
     """
-    stored = taken = 0
     asked = None if message_ids is None else [UUID(str(message_id)) for message_id in message_ids]
     with known_tenant(tenant_id):
         if not PendingEmbedding.objects.workable().exists():
-            return Drained(stored, more=False)
+            return Drained(stored=0, more=False)
     with tenant_scope(tenant_id):
         _require_model()
-        while taken < limit:
-            rows = _look(asked, min(OUTBOX_BATCH, limit - taken))
-            if not rows:
-                return Drained(stored, more=False)
-            fresh = [] if alone else [row.pk for row in rows if not row.attempts]
-            if fresh:
-                stored += _store_batch(fresh)
-            stored += sum(_store_alone(row.pk) for row in rows if row.attempts or alone)
-            taken += len(rows)
-    return Drained(stored, more=True)
+        workable = PendingEmbedding.objects.workable().order_by("due_at", "message_id")
+        if asked is None:
+            return _work_off(workable, limit, alone=alone)
+        own = _work_off(workable.filter(pk__in=asked), limit, alone=alone)
+        overdue = _work_off(PendingEmbedding.objects.due(), OUTBOX_BATCH, alone=alone)
+        return Drained(own.stored + overdue.stored, more=own.more)
 
 
 adrain = asynchronous(drain)
@@ -120,13 +118,22 @@ def _require_model() -> None:
         raise
 
 
-def _look(asked: Sequence[UUID] | None, size: int) -> list[PendingEmbedding]:
-    """Rows that may be worked on and that nobody holds, the longest due first."""
-    rows = PendingEmbedding.objects.workable().unlocked()
-    if asked is not None:
-        rows = rows.filter(pk__in=asked)
-    with transaction.atomic():
-        return list(rows.order_by("due_at", "message_id")[:size])
+def _work_off(
+    waiting: PendingEmbeddingQuerySet[PendingEmbedding], limit: int, *, alone: bool
+) -> Drained:
+    """Store these in batches, in their order, until none is left that nobody holds."""
+    stored = taken = 0
+    while taken < limit:
+        with transaction.atomic():
+            rows = list(waiting.unlocked()[: min(OUTBOX_BATCH, limit - taken)])
+        if not rows:
+            return Drained(stored, more=False)
+        fresh = [] if alone else [row.pk for row in rows if not row.attempts]
+        if fresh:
+            stored += _store_batch(fresh)
+        stored += sum(_store_alone(row.pk) for row in rows if row.attempts or alone)
+        taken += len(rows)
+    return Drained(stored, more=True)
 
 
 def _store_batch(message_ids: Sequence[UUID]) -> int:

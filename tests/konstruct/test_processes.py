@@ -10,10 +10,11 @@ from konstruct.processes import end, is_alive
 from tests.konstruct.running import PROJECT, eventually, kill
 
 SLEEP = "import time; print('up', flush=True); time.sleep(600)"
+# Written without a buffer: the signal may come while "up" is still being printed.
 ENDS_IN_ORDER = """
-import signal, sys, time
-signal.signal(signal.SIGTERM, lambda *_: (print("in order", flush=True), sys.exit()))
-print("up", flush=True)
+import os, signal, sys, time
+signal.signal(signal.SIGTERM, lambda *_: (os.write(1, b"in order\\n"), sys.exit()))
+os.write(1, b"up\\n")
 time.sleep(600)
 """
 STUBBORN = """

@@ -20,6 +20,7 @@ from django.utils import timezone
 
 from konstruct.processes import is_alive
 from memory import embeddings, outbox
+from memory.conf import OUTBOX_GRACE
 from memory.exceptions import EmbeddingModelError
 from memory.indexing import index_messages
 from memory.models import (
@@ -137,6 +138,60 @@ def test_a_limit_leaves_the_rest_for_the_next_task(tenant_a, say, monkeypatch):
     assert drain(tenant_a.id, limit=3) == Drained(stored=3, more=True)
     assert drain(tenant_a.id, limit=3) == Drained(stored=1, more=False)
     assert len(stored(tenant_a.id)) == 7
+
+
+def test_a_task_takes_what_is_overdue_with_its_own(tenant_a, say, monkeypatch):
+    monkeypatch.setattr(outbox, "OUTBOX_BATCH", 3)
+    overdue = [say(tenant_a.id, sentence(number)) for number in range(5)]
+    with tenant_scope(tenant_a.id):
+        for number, message in enumerate(overdue):
+            due_at = timezone.now() - timedelta(minutes=5 - number)
+            PendingEmbedding.objects.filter(pk=message.id).update(due_at=due_at)
+    own, in_time = say(tenant_a.id, sentence(5)), say(tenant_a.id, sentence(6))
+    taken = []
+
+    def index(messages):
+        taken.append([message.id for message in messages])
+        index_messages(messages)
+
+    monkeypatch.setattr(outbox, "index_messages", index)
+    # Its own first, then one batch of the oldest: other tenants' tasks wait behind this one.
+    assert drain(tenant_a.id, [own.id]) == Drained(stored=4, more=False)
+    assert taken == [[own.id], [message.id for message in overdue[:3]]]
+    # One whose message was stored with another's finds the rest.
+    assert drain(tenant_a.id, [own.id]).stored == 2
+    assert waiting(tenant_a.id) == [in_time.content]
+
+
+def test_what_the_sweeper_has_just_enqueued_is_left_to_its_task(tenant_a, say):
+    swept, own = say(tenant_a.id, sentence(1)), say(tenant_a.id, sentence(2))
+    make_due(tenant_a.id)
+    with tenant_scope(tenant_a.id):
+        PendingEmbedding.objects.filter(pk=own.id).update(due_at=timezone.now() + OUTBOX_GRACE)
+        assert take_due() == [swept.id]
+    assert drain(tenant_a.id, [own.id]).stored == 1
+    assert waiting(tenant_a.id) == [swept.content]
+
+
+def test_alone_what_is_overdue_is_noted_before_it_is_begun_too(tenant_a, say, monkeypatch):
+    """A task may have died over what it took besides its own."""
+    say(tenant_a.id, "This is poison.")
+    make_due(tenant_a.id)
+    own = say(tenant_a.id, sentence(1))
+
+    def index(messages):
+        if any("poison" in message.content for message in messages):
+            raise SystemExit  # as good as killed
+        index_messages(messages)
+
+    monkeypatch.setattr(outbox, "index_messages", index)
+    with pytest.raises(SystemExit):
+        drain(tenant_a.id, [own.id])
+    with pytest.raises(SystemExit):
+        drain(tenant_a.id, [own.id], alone=True)
+    row = pending(tenant_a.id, "This is poison.")
+    assert (row.attempts, row.last_error) == (1, UNFINISHED)
+    assert drain(tenant_a.id, [own.id]) == Drained(stored=0, more=False)
 
 
 def test_only_this_tenants_messages_are_taken(tenant_a, tenant_b, say):
