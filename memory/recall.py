@@ -35,10 +35,11 @@ from tenants.context import asynchronous, tenant_connection
 
 # How many of those that were left out are told of.
 MAX_CUT = 10
-# How this process has found that large scopes are read; one that it has forgotten costs another
-# round trip, or two.
+# How this process has found that large scopes are read, and when, in such times; one that it has
+# forgotten costs another round trip, or two. Which way is right changes as all scopes grow.
 MAX_LARGE_SCOPES = 100_000
-_large_scopes: OrderedDict[tuple[UUID, int], Way] = OrderedDict()
+LARGE_SCOPES_SECONDS = 3600
+_large_scopes: OrderedDict[tuple[UUID, int, int], Way] = OrderedDict()
 Reason = Literal["excluded", "asks the same", "below the gate", "over top_k", "over the budget"]
 
 
@@ -131,9 +132,9 @@ def recall(
 ) -> RecallResult:
     """Find what was said before that answers `query`.
 
-    Given the query's vector it is one round trip to Postgres. A process' first recall in a large
-    scope takes another, in a very large one two; so do the texts of hits where the policy asks for
-    the turns around them, or where all texts of the scope are too long to come along.
+    Given the query's vector it is one round trip to Postgres. A process' first recall of an hour in
+    a large scope takes another, in a very large one two; so do the texts of hits where the policy
+    asks for the turns around them, or where all texts of the scope are too long to come along.
 
     Args:
         policy: how much, how sure, by which signs; by default DEFAULT_POLICY.
@@ -206,8 +207,8 @@ arecall = asynchronous(recall)
 
 
 def _gather(cursor: CursorWrapper, values: dict[str, Any]) -> Evidence:
-    """What speaks for each message; one round trip, but for the first of a large scope."""
-    key = (values["tenant"], values["scope"])
+    """What speaks for each message; one round trip, but for an hour's first of a large scope."""
+    key = (values["tenant"], values["scope"], int(time.monotonic() // LARGE_SCOPES_SECONDS))
     # As of an earlier moment a large scope may have been small.
     way = _large_scopes.get(key, Way.WHOLE) if values["at"] is None else Way.WHOLE
     while not (evidence := gather(cursor, values, way)).fits:

@@ -84,6 +84,24 @@ def test_how_a_large_scope_is_read_is_found_out_once(
     assert counts == trips
 
 
+def test_how_a_large_scope_is_read_is_found_out_anew_after_a_while(
+    tenant_a: Tenant, large_from: Callable[[int, int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    large_from(0, 0)
+    say(tenant_a, *SMALL_TALK, "My sister Zoe moved to Lisbon.")
+
+    def read_by() -> Way:
+        assert recall(tenant_a.id, AGENT, "ann", "my sister", policy=UNGATED).hits
+        return list(recall_module._large_scopes.values())[-1]
+
+    assert read_by() is Way.WALK
+    # As if the other scopes had grown, of which a walk meets ever more.
+    monkeypatch.setitem(LIMITS, "scanned_at_least", 5000)
+    assert read_by() is Way.WALK
+    monkeypatch.setattr(recall_module, "LARGE_SCOPES_SECONDS", 1e-6)
+    assert read_by() is Way.SCAN
+
+
 def test_no_more_scopes_than_some_are_known_to_be_large(
     tenant_a: Tenant, large_from: Callable[[int, int], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -92,7 +110,7 @@ def test_no_more_scopes_than_some_are_known_to_be_large(
     for user in ("ann", "bob", "eve"):
         say(tenant_a, "My sister lives in Rome.", user=user)
         assert recall(tenant_a.id, AGENT, user, "my sister", policy=UNGATED).hits
-    assert [scope for _, scope in recall_module._large_scopes] == [
+    assert [scope for _, scope, _ in recall_module._large_scopes] == [
         scope_number(AGENT, user) for user in ("bob", "eve")
     ]
 
