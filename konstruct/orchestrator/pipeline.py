@@ -32,6 +32,9 @@ from memory.tasks import embed_and_store
 from memory.turns import Turn
 from tenants.context import tenant_scope
 
+# Messages of a thread that one task answers before those of other threads have their turn.
+THREAD_TURN = 10
+
 # Without a session store: no channel has a graph, and the thread of a graph may be called as a
 # thread of a channel is, whose users it knows nothing of.
 context = ContextManager(fact_floor=FACT_FLOOR)
@@ -49,20 +52,30 @@ class Draft:
     prompt: Prompt | None = None
 
 
-def handle(*, tenant_id: UUID, message_id: UUID) -> None:
+def handle(*, tenant_id: UUID, message_id: UUID) -> UUID | None:
     """Answer the message, and what else waits in its thread, oldest first.
 
     A thread is answered by one worker at a time. Who finds it taken leaves at once: the other looks
     again after it has let go, so that no message falls between the two.
+
+    Returns:
+        The message that is next, if there are more than THREAD_TURN: to be rung for, so that tasks
+        of other threads and tenants come first.
     """
+    answered = 0
     with tenant_scope(tenant_id):
         arrived = load_message(message_id)
-        while outbox.oldest_ready(arrived) is not None:
+        while (next_id := outbox.oldest_ready(arrived)) is not None:
+            if answered == THREAD_TURN:
+                outbox.begin(next_id)  # should the bell be lost
+                return next_id
             with thread_lock(arrived) as ours:
                 if not ours:
-                    return
-                while (ready_id := outbox.oldest_ready(arrived)) is not None:
+                    return None
+                while answered < THREAD_TURN and (ready_id := outbox.oldest_ready(arrived)):
                     answer(ready_id)
+                    answered += 1
+    return None
 
 
 def answer(message_id: UUID) -> None:

@@ -20,7 +20,9 @@ SWEEP_LIMIT = 200
 @shared_task(base=TenantTask)
 def handle_message(tenant_id: str, message_id: str) -> None:
     """Answer a message. Safe to run twice, at once or later; the outbox owns the retries."""
-    pipeline.handle(tenant_id=UUID(tenant_id), message_id=UUID(message_id))
+    next_id = pipeline.handle(tenant_id=UUID(tenant_id), message_id=UUID(message_id))
+    if next_id is not None:
+        ring(handle_message, tenant_id, str(next_id))
 
 
 @shared_task

@@ -12,6 +12,7 @@ from konstruct.orchestrator import outbox, pipeline
 from konstruct.orchestrator.exceptions import MessageNotFound, NothingToRetry
 from konstruct.orchestrator.intake import Incoming, accept, retry_reply
 from konstruct.orchestrator.models import Agent, PendingReply
+from konstruct.orchestrator.tasks import handle_message
 from memory import outbox as embedding_outbox
 from memory.models import Message, PendingEmbedding, RecallEvent
 from memory.short_term import get_recent_messages
@@ -283,6 +284,29 @@ def test_a_thread_is_answered_oldest_first(send: Callable[..., Message]) -> None
     send("elsewhere", thread_id="t2")
     handle(send("third"))
     assert replies() == [("first", "Noted."), ("second", "Noted."), ("third", "Noted.")]
+
+
+def test_others_have_their_turn_before_the_rest_of_a_long_thread(
+    send: Callable[..., Message], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline, "THREAD_TURN", 2)
+    rung: list[tuple[str, ...]] = []
+    monkeypatch.setattr(
+        "konstruct.orchestrator.tasks.ring", lambda task, *of: rung.append((task.name, *of))
+    )
+    contents = ["first", "second", "third", "fourth"]
+    messages = [send(content) for content in contents]
+    tenant_id = str(messages[0].tenant_id)
+    PendingReply.objects.update(ring_at=Now() + timedelta(minutes=5))
+    handle_message(tenant_id, str(messages[3].id))
+    assert replies() == [(content, "Noted.") for content in contents[:2]]
+    assert rung == [(handle_message.name, tenant_id, str(messages[2].id))]
+    # And if that bell is lost, it is swept at once, and not minutes later.
+    soon = PendingReply.objects.filter(ring_at__lt=Now() + timedelta(seconds=10))
+    assert [pending.message_id for pending in soon] == [messages[2].id]
+    handle_message(tenant_id, str(messages[2].id))
+    assert replies() == [(content, "Noted.") for content in contents]
+    assert len(rung) == 1
 
 
 def test_a_message_that_waits_for_its_next_try_does_not_hold_up_its_thread(
