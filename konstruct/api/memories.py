@@ -22,7 +22,7 @@ from konstruct.api.schema import problems
 from konstruct.api.views import ApiView
 from konstruct.orchestrator.policy import recall_policy
 from memory.policy import MAX_TOP_K, MODES, RecallPolicy
-from memory.recall import Hit, RecallResult, recall
+from memory.recall import RecallResult, recall
 from tenants.context import required_tenant_id
 
 LONGEST_QUERY = 8192
@@ -133,29 +133,8 @@ def _policy(standing: RecallPolicy, fields: dict[str, Any]) -> RecallPolicy:
 
 
 def _document(result: RecallResult, *, explain: bool) -> dict[str, Any]:
-    return {
-        "results": [_memory(hit, explain=explain) for hit in result.hits],
-        "abstained": result.abstained,
-    }
-
-
-def _memory(hit: Hit, *, explain: bool) -> dict[str, Any]:
-    document = dict(
-        MemorySerializer(
-            {
-                "message_id": hit.message_id,
-                "external_id": hit.external_id,
-                "thread_id": hit.thread_id,
-                "role": hit.role,
-                "name": hit.name,
-                "content": hit.content,
-                "created_at": hit.created_at,
-                "score": hit.score,
-                "probability": hit.probability,
-                "channels": hit.channels,
-            }
-        ).data
-    )
-    return (
-        document if explain else {name: document[name] for name in document if name != "channels"}
-    )
+    memories = MemorySerializer(result.hits, many=True).data
+    if not explain:
+        for memory in memories:
+            del memory["channels"]
+    return {"results": memories, "abstained": result.abstained}
