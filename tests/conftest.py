@@ -44,7 +44,7 @@ FIRST = (
     "test_gate_in_use",
     "test_tenant_admin",
     "test_serve",
-    "test_outbox",
+    "test_killed_outbox_workers",
     "test_embedded",
     "test_tasks",
     "test_embeddings",

@@ -6,45 +6,22 @@ import sys
 import textwrap
 import time
 from contextlib import suppress
-from datetime import timedelta
 from pathlib import Path
 from uuid import UUID
 
 import pytest
-from django.db.models import Count
-from django.utils import timezone
 from kombu import Connection
 
 from konstruct.celery import app
 from memory import outbox, tasks
-from memory.models import ConversationEmbedding, PendingEmbedding
+from memory.models import PendingEmbedding
 from memory.tasks import embed_and_store, sweep_embeddings
 from tenants.context import tenant_scope
 from tenants.exceptions import TenantNotServing
 from tenants.models import Tenant
+from tests.memory.pending import make_due, sentence, stored, waiting
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def sentence(number):
-    return f"The number of the day is {number}."
-
-
-def make_due(tenant_id):
-    with tenant_scope(tenant_id):
-        PendingEmbedding.objects.update(due_at=timezone.now() - timedelta(seconds=1))
-
-
-def waiting(tenant_id):
-    with tenant_scope(tenant_id):
-        return sorted(PendingEmbedding.objects.values_list("message__content", flat=True))
-
-
-def stored(tenant_id):
-    with tenant_scope(tenant_id):
-        return dict(
-            ConversationEmbedding.objects.values_list("message__content").annotate(Count("id"))
-        )
 
 
 @pytest.fixture
