@@ -1,6 +1,7 @@
 #!/usr/bin/env python
 """Django's command line, as the database role that the command needs."""
 
+import io
 import os
 import sys
 
@@ -16,6 +17,8 @@ def main() -> None:
         sys.exit(f"manage.py: {error}. Run `make setup`, then use .venv/bin/python.")
     if sys.argv[1:2] and sys.argv[1] in OWNER_COMMANDS:
         os.environ.setdefault("KONSTRUCT_DB_ROLE", "owner")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)  # who reads a log does not wait for its end
     execute_from_command_line(sys.argv)
 
 

@@ -1,5 +1,7 @@
-"""create_agent and create_api_key, as an operator runs them."""
+"""Commands, as an operator runs them: what they print, create_agent and create_api_key."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -14,6 +16,7 @@ from konstruct.api.models import ApiKey
 from konstruct.orchestrator.models import Agent
 from tenants.context import tenant_scope
 from tenants.models import Tenant
+from tests.konstruct.running import PROJECT
 
 
 @pytest.fixture
@@ -25,6 +28,16 @@ def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
         return capsys.readouterr().out
 
     return run
+
+
+def test_what_a_command_prints_is_in_its_log_at_once(
+    environment_of_processes: dict[str, str],
+) -> None:
+    environment = {**environment_of_processes, "PYTHONUNBUFFERED": ""}
+    code = "import os; print('up'); os._exit(0)"  # what is still in a buffer then is lost
+    command = [sys.executable, "manage.py", "shell", "--no-imports", "--command", code]
+    said = subprocess.run(command, cwd=PROJECT, env=environment, stdout=subprocess.PIPE, check=True)
+    assert said.stdout == b"up\n"
 
 
 def test_create_agent_makes_one_with_what_was_given(

@@ -51,7 +51,6 @@ class Command(KonstructCommand):
         if settings.PRODUCTION:
             raise CommandError("demo makes tenants with a known password: not with DATABASE_URL.")
         self.stdout.write("Starting Postgres, Valkey, web, worker and beat …")
-        self.stdout.flush()
         try:
             with serving(host="127.0.0.1", port=port, say=lambda line: None) as processes:
                 processes.wait_ready()

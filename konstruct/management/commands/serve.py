@@ -36,7 +36,6 @@ class Command(KonstructCommand):
         def say(line: str) -> None:
             if not options["quiet"]:
                 self.stdout.write(line)
-                self.stdout.flush()
 
         try:
             with serving(host=options["host"], port=options["port"], say=say) as processes:
