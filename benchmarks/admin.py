@@ -57,7 +57,7 @@ def fill(tenant_id: UUID, memories: int) -> None:
     """Make the rows, as the owner, who may drop the index."""
     from django.db import connection
 
-    from memory.lexical import lexeme_hash, stem
+    from memory.text.lexical import lexeme_hash, stem
     from tenants.context import tenant_scope
 
     numbers = {"memories": memories, "users": USERS, "agents": AGENTS, "threads": THREADS}

@@ -68,9 +68,9 @@ def main() -> None:
 
 def prepare(tenant_id: UUID, stored: int) -> tuple[UUID, str]:
     """Make an agent, a key, and a transcript with its embeddings."""
-    from konstruct.api.access import issue_key
+    from konstruct.api.auth.keys import issue_key
     from konstruct.orchestrator.agents import create_agent
-    from memory import outbox
+    from memory.indexing import outbox
 
     agent = create_agent(tenant_id=tenant_id, name="ada", system_prompt="You are Ada.")
     _, key = issue_key(tenant_id=tenant_id, name="benchmark")
@@ -85,11 +85,11 @@ def prepare(tenant_id: UUID, stored: int) -> tuple[UUID, str]:
 
 def in_process(tenant_id: UUID, agent_id: UUID) -> dict[str, Work]:
     """What the API's views do, without the API."""
-    from konstruct.api.agent_names import agent_names
+    from konstruct.api.resources.agent_names import agent_names
     from konstruct.orchestrator.agents import find_agent
-    from konstruct.orchestrator.intake import Incoming, accept
-    from konstruct.orchestrator.policy import recall_policy
-    from konstruct.orchestrator.status import progress_of, sent_messages
+    from konstruct.orchestrator.pipeline.accept import Incoming, accept
+    from konstruct.orchestrator.recall_policy import recall_policy
+    from konstruct.orchestrator.replies.status import progress_of, sent_messages
     from memory.recall import recall
     from tenants.context import tenant_scope
 

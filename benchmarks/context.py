@@ -49,15 +49,16 @@ known: dict[str, list[float]] = {}
 
 def embed_unless_known(texts: Sequence[str]) -> list[list[float]]:
     """What LangGraph's store embeds with."""
-    from memory.embeddings import embed
+    from memory.embedding.embedder import embed
 
     return [known[text] for text in texts] if known.keys() >= set(texts) else embed(texts)
 
 
 def fill(tenant_id: UUID, agent_id: UUID, stored: int, facts: int) -> None:
     """A transcript with its embeddings, a full window, and facts."""
-    from memory import outbox, short_term
     from memory.context import LongTermMemory, MemoryEntry
+    from memory.conversations import short_term
+    from memory.indexing import outbox
 
     random_ = random.Random(stored)
     store(tenant_id, agent_id, USER, stored, random_)
@@ -81,7 +82,7 @@ def fill_langgraph(tenant_id: UUID, agent_id: UUID, saver: Any, peer: Any) -> No
     from langgraph.checkpoint.base import empty_checkpoint
     from langgraph.store.base import PutOp
 
-    from memory import short_term
+    from memory.conversations import short_term
     from memory.models import Message
     from tenants.context import tenant_scope
 
@@ -108,9 +109,10 @@ def fill_langgraph(tenant_id: UUID, agent_id: UUID, saver: Any, peer: Any) -> No
 
 def compare(tenant_id: UUID, agent_id: UUID, saver: Any, peer: Any, prompts: int) -> None:
     """Ask the same questions of both, and print what they took."""
-    from memory import embeddings, short_term
     from memory.context import ContextManager
     from memory.context.working import WorkingContextCompiler
+    from memory.conversations import short_term
+    from memory.embedding import embedder
 
     manager, compiler = ContextManager(), WorkingContextCompiler()
     random_ = random.Random(1)
@@ -132,7 +134,7 @@ def compare(tenant_id: UUID, agent_id: UUID, saver: Any, peer: Any, prompts: int
         )
         assert len(compiled["messages"]) == RECENT
         window = watch.time("  window", partial(short_term.get_recent_messages, *scope))
-        (vector,) = watch.time("  query embedding", partial(embeddings.embed, [question]))
+        (vector,) = watch.time("  query embedding", partial(embedder.embed, [question]))
         known[question] = vector
         found = manager.gather(tenant_id, THREAD, question, **named)
         assert found.recalled is not None
@@ -174,7 +176,7 @@ def langgraphs_own() -> Iterator[tuple[Any, Any]]:
     from langgraph.store.postgres import PostgresStore
     from psycopg.rows import dict_row
 
-    from konstruct import embedded
+    from konstruct.local import embedded
 
     url = (
         embedded.database_url("owner")

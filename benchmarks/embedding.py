@@ -1,13 +1,16 @@
-"""How texts are best brought through the model: in batches of which size, by which threads.
+"""ONNX Runtime and torch, side by side: one question, many messages, and what a process holds.
 
-    python benchmarks/embedding.py --data locomo10.json [--messages 1000]
+    python benchmarks/embedding.py --data locomo10.json [--messages 500]
 
-Cuts the messages into pieces as indexing does, and embeds them in every way, one after the other in
-one process: every batch divided among the cores, or a batch for each core; each way three times,
-and the best time counts.
+Both serve the packaged model in one process, in turns: each of the file's first questions, then the
+pieces of its first messages, cut and grouped as indexing does, in batches of several sizes. Before,
+each loads in a process of its own, which tells how long that takes and what it then holds.
 """
 
 import argparse
+import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,60 +19,115 @@ from typing import Any
 from locomo import read_dialogues
 from throwaway import set_up
 
+RUNTIMES = ("ONNX Runtime", "torch")
+QUESTIONS = 200
+ROUNDS = 3
+LOADING = """
+import sys, time
+sys.path.insert(0, "benchmarks")
+from throwaway import set_up
+set_up()
+import psutil
+from embedding import embedder_of
+before = psutil.Process().memory_info().rss
+started = time.perf_counter()
+embedder_of(sys.argv[1])
+loaded = time.perf_counter() - started
+print(loaded, before / 2**20, psutil.Process().memory_info().rss / 2**20)
+"""
+
 
 def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True, help="a LoCoMo file")
-    parser.add_argument("--messages", type=int, default=1000)
+    parser.add_argument("--messages", type=int, default=500)
     arguments = parser.parse_args()
     set_up()
-    import torch
-
-    from memory import embeddings
-
-    cores = torch.get_num_threads()
-    embedder = embeddings.get_embedder()
-    groups = pieces(arguments.data, arguments.messages)
-    count = sum(map(len, groups))
-    print(f"{count} pieces of {arguments.messages} messages, {cores} cores")
-    for tokens in (1024, embeddings.EMBED_BATCH_TOKENS):
-        embeddings.EMBED_BATCH_TOKENS = tokens  # type: ignore[misc]  # what is being compared
-
-        def divided() -> None:
-            torch.set_num_threads(cores)
-            for group in groups:
-                for batch in embedder._batches(list(dict.fromkeys(group))):
-                    embedder._embed(batch)
-
-        def side_by_side() -> None:
-            for group in groups:
-                embedder.encode(group)
-
-        for name, way in (("divided among cores", divided), ("a batch per core", side_by_side)):
-            print(f"batches of {tokens:>5} word pieces, {name:<20} {count / best(way):>6.0f}/s")
-            torch.set_num_threads(1)
-    print(f"a batch costs as much as {cost_of_a_batch(embedder):.0f} word pieces more than it has")
+    for name in RUNTIMES:
+        print_loading(name)
+    compare_questions(arguments.data)
+    compare_messages(arguments.data, arguments.messages)
 
 
-def cost_of_a_batch(embedder: Any) -> float:
-    """What a batch takes whatever is in it, in word pieces of a batch that is full of them."""
-    texts = [f"{'word ' * 8}{n}" for n in range(30)]
-    one, all_of_them = (
-        best(lambda: embedder._embed(texts[:1])),
-        best(lambda: embedder._embed(texts)),
+def embedder_of(runtime: str) -> Any:
+    """An embedder of the packaged model under that runtime."""
+    from memory.embedding import loading
+    from memory.embedding.embedder import Embedder
+    from memory.embedding.model_files import model_files
+
+    graphs = loading.GRAPHS
+    if runtime == "torch":
+        loading.GRAPHS = Path("/nowhere")  # type: ignore[misc]  # as for a model that has no graph
+    try:
+        return Embedder(model_files(""))
+    finally:
+        loading.GRAPHS = graphs  # type: ignore[misc]
+
+
+def print_loading(runtime: str) -> None:
+    """What loading takes in a process of its own, its imports included."""
+    project = Path(__file__).resolve().parents[1]
+    output = subprocess.run(
+        [sys.executable, "-c", LOADING, runtime],
+        cwd=project,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    seconds, before, after = map(float, output.split())
+    print(
+        f"{runtime:<14}loaded in {seconds:>5.1f} s; resident {before:.0f} MB before,"
+        f" {after:.0f} MB after"
     )
-    for_each_text = (all_of_them - one) / (len(texts) - 1)
-    return (one - for_each_text) / for_each_text * embedder.count_tokens(texts[0])
 
 
-def pieces(path: Path, count: int) -> list[list[str]]:
+def compare_questions(data: Path) -> None:
+    """One question at a time, by each runtime in turns."""
+    questions = [
+        question.text for dialogue in read_dialogues(data, None) for question in dialogue.questions
+    ][:QUESTIONS]
+    embedders = {name: embedder_of(name) for name in RUNTIMES}
+    taken: dict[str, list[float]] = {name: [] for name in RUNTIMES}
+    for question in questions:
+        for name, embedder in embedders.items():
+            taken[name].append(seconds(lambda e=embedder, q=question: e.encode([q])))  # type: ignore[misc]
+    print(f"\none question, ms of CPU, {len(questions)} questions in turns")
+    for name in RUNTIMES:
+        cut = statistics.quantiles(taken[name], n=20)
+        print(f"{name:<14}p50 {1000 * cut[9]:>6.1f}  p95 {1000 * cut[18]:>6.1f}")
+    ratios = [theirs / ours for ours, theirs in zip(*taken.values(), strict=True)]
+    print(f"torch takes {statistics.median(ratios):.1f} times as long (median of the ratios)")
+
+
+def compare_messages(data: Path, count: int) -> None:
+    """Many messages as indexing embeds them, by each runtime in turns."""
+    from memory.embedding import embedder as embedding
+
+    embedders = {name: embedder_of(name) for name in RUNTIMES}
+    groups = pieces(data, count, embedders[RUNTIMES[0]])
+    total = sum(map(len, groups))
+    sizes = (256, embedding.EMBED_BATCH_TOKENS, 1024)
+    best = {(name, size): float("inf") for name in RUNTIMES for size in sizes}
+    usual = embedding.EMBED_BATCH_TOKENS
+    for _ in range(ROUNDS):
+        for name, size in best:
+            embedding.EMBED_BATCH_TOKENS = size  # type: ignore[misc]  # what is being compared
+            embedder = embedders[name]
+            taken = seconds(lambda e=embedder: [e.encode(group) for group in groups])  # type: ignore[misc]
+            best[name, size] = min(best[name, size], taken)
+    embedding.EMBED_BATCH_TOKENS = usual  # type: ignore[misc]
+    print(f"\n{total} pieces of {count} messages, best of {ROUNDS} rounds in turns, per CPU second")
+    print(f"{'batches of':<14}", *(f"{size:>6}" for size in sizes))
+    for name in RUNTIMES:
+        print(f"{name:<14}", *(f"{total / best[name, size]:>6.0f}" for size in sizes))
+
+
+def pieces(path: Path, count: int, embedder: Any) -> list[list[str]]:
     """Pieces of the first messages of a file, in groups as the outbox takes them."""
-    from memory.chunking import cut_pieces
     from memory.conf import OUTBOX_BATCH
-    from memory.embeddings import get_embedder
+    from memory.text.chunking import cut_pieces
 
-    embedder = get_embedder()
     turns = [turn for dialogue in read_dialogues(path, None) for turn in dialogue.turns][:count]
     cut = [
         cut_pieces(
@@ -86,14 +144,11 @@ def pieces(path: Path, count: int) -> list[list[str]]:
     ]
 
 
-def best(way: Callable[[], object]) -> float:
-    """Seconds of the best of three runs."""
-    seconds = []
-    for _ in range(3):
-        started = time.perf_counter()
-        way()
-        seconds.append(time.perf_counter() - started)
-    return min(seconds)
+def seconds(way: Callable[[], object]) -> float:
+    """CPU seconds of all threads that it takes: other work on the machine changes them little."""
+    started = time.process_time()
+    way()
+    return time.process_time() - started
 
 
 if __name__ == "__main__":

@@ -75,8 +75,8 @@ SMALL_TALK = (
 def main() -> None:
     """Print the table."""
     set_up()
-    from memory.conf import FACT_FLOOR
-    from memory.embeddings import embed
+    from memory.conf import FACT_FLOOR, NEAR_FACT_FLOOR, NEAR_FACTS
+    from memory.embedding.embedder import embed
 
     facts = np.array(embed(list(MATTERS)))
     messages = [(text, n) for n, texts in enumerate(MATTERS.values()) for text in texts]
@@ -91,6 +91,23 @@ def main() -> None:
         shares = [(values >= floor).mean() for values in (alike[matters], alike[~matters], small)]
         mark = "  <- FACT_FLOOR" if floor == FACT_FLOOR else ""
         print(f"{floor:>7.2f}{shares[0]:>22.2f}{shares[1]:>18.2f}{shares[2]:>19.2f}{mark}")
+    print(f"{FACT_FLOOR:.2f}, and from a lower floor on so many of the nearest")
+    for near in (1, 2, 3, 4):
+        for floor in FLOORS[: FLOORS.index(FACT_FLOOR)]:
+            told, told_small = (
+                (values >= FACT_FLOOR) | ((ranks(values) < near) & (values >= floor))
+                for values in (alike, small)
+            )
+            shares = [chosen.mean() for chosen in (told[matters], told[~matters], told_small)]
+            mark = "  <- ours" if (near, floor) == (NEAR_FACTS, NEAR_FACT_FLOOR) else ""
+            print(
+                f"{near:>2}{floor:>5.2f}{shares[0]:>22.2f}{shares[1]:>18.2f}{shares[2]:>19.2f}{mark}"
+            )
+
+
+def ranks(values: np.ndarray) -> np.ndarray:
+    """The place of each fact for each message, 0 for the nearest."""
+    return (-values).argsort(axis=1).argsort(axis=1)
 
 
 if __name__ == "__main__":

@@ -73,8 +73,11 @@ def main() -> None:
 
 def measure(tenant_id: UUID, stored: int, messages: int) -> None:
     """Store messages of a new user, then time the way of further ones."""
-    from konstruct.orchestrator import agents, intake, pipeline
-    from memory import embeddings, outbox
+    from konstruct.orchestrator import agents
+    from konstruct.orchestrator.messages import konstruct_message
+    from konstruct.orchestrator.pipeline import accept, decisions, respond, snapshot, write
+    from memory.embedding import embedder
+    from memory.indexing import outbox
     from memory.models import PendingEmbedding
     from tenants.context import tenant_scope
 
@@ -92,30 +95,33 @@ def measure(tenant_id: UUID, stored: int, messages: int) -> None:
             text = sentence(random_)
             if number == 5:
                 watch = Stopwatch()  # the first ones warm caches, connections and the model
-            incoming = intake.Incoming(
+            incoming = accept.Incoming(
                 agent_id=agent.id, user_id=user_id, thread_id="now", channel="rest", content=text
             )
-            row, _ = watch.time("accept", partial(intake.accept, incoming, tenant_id=tenant_id))
-            message = pipeline.konstruct_message(row)
-            loaded = watch.time("load agent", partial(pipeline.load_agent, message))
+            row, _ = watch.time("accept", partial(accept.accept, incoming, tenant_id=tenant_id))
+            message = konstruct_message(row)
+            seen = watch.time("snapshot", partial(snapshot.read, message))
+            agent_of_it = seen.own_agent
             gathered = watch.time(
-                "gather context", partial(pipeline.gather_context, message, loaded)
+                "gather context", partial(respond.gather_context, message, agent_of_it)
             )
-            vector = watch.time("  query embedding", partial(embeddings.embed, [text]))
+            vector = watch.time("  query embedding", partial(embedder.embed, [text]))
             assert len(vector) == 1
             watch.seconds.setdefault("  recall", []).append(gathered.recalled.milliseconds / 1000)
-            prompt = watch.time("build prompt", partial(pipeline.build_prompt, loaded, gathered))
+            prompt = watch.time(
+                "build prompt", partial(respond.build_prompt, agent_of_it, gathered)
+            )
             assert prompt.messages[-1]["content"].endswith(text)
             reply = watch.time(
                 "record reply",
                 partial(
-                    pipeline.record_reply,
+                    write.record_reply,
                     message,
-                    pipeline.Draft(loaded.name, "Noted.", prompt),
+                    decisions.Draft(agent_of_it, "Noted.", prompt),
                 ),
             )
-            watch.time("append", partial(pipeline.append_to_window, message, reply))
-            watch.time("finish", partial(pipeline.finish, message, reply))
+            watch.time("append", partial(write.append_to_window, message, reply))
+            watch.time("finish", partial(write.finish, message, reply))
             if number % 20 == 0:
                 outbox.drain(tenant_id)  # the worker that embeds, out of the way of the reply
         watch.print()
@@ -125,7 +131,7 @@ def store(
     tenant_id: UUID, agent_id: UUID, user_id: str, count: int, random_: random.Random
 ) -> None:
     """Write a transcript, 40 turns a thread; the embeddings follow through the outbox."""
-    from memory.transcript import record_message
+    from memory.conversations.transcript import record_message
 
     for number in range(count):
         record_message(

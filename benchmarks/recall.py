@@ -65,8 +65,9 @@ def run(tenant_id: UUID, dialogues: list[Dialogue], mode: str | None) -> dict[st
 
 def import_dialogues(tenant_id: UUID, scopes: Iterable[Scope]) -> dict[str, float]:
     """Record every turn, then let the outbox embed them."""
-    from memory import outbox, transcript
-    from memory.embeddings import get_embedder
+    from memory.conversations import transcript
+    from memory.embedding.embedder import get_embedder
+    from memory.indexing import outbox
 
     get_embedder()  # a worker loads the model once
     started, count = time.perf_counter(), 0
@@ -108,7 +109,7 @@ def _role(dialogue: Dialogue, turn: Turn) -> str:
 
 def embed_questions(scopes: list[Scope]) -> dict[str, np.ndarray[Any, Any]]:
     """Vectors of all questions, as asked and with every other dialogue's names."""
-    from memory.embeddings import get_embedder
+    from memory.embedding.embedder import get_embedder
 
     texts = sorted({text for scope in scopes for text, *_ in _asked_of(scopes, scope)})
     return dict(zip(texts, get_embedder().encode(texts), strict=True))
@@ -132,8 +133,8 @@ def measure(
     mode: str,
 ) -> dict[str, Any]:
     """Ask everything in one mode, print, and return the figures."""
-    from memory.policy import RecallPolicy
     from memory.recall import recall
+    from memory.recall.policy import RecallPolicy
 
     default = RecallPolicy(mode="vector" if mode == "vector" else "hybrid")
     deep = replace(default, gate=False, top_k=max(DEPTHS))

@@ -8,7 +8,7 @@ vector is the sum of its words' directions with noise, so that words and vectors
 as in speech and no time goes into embedding; all else is the product's: `index_messages`, the HNSW
 index in place, `konstruct_app`, policies on. A question is a few words of one message, which must
 be found; the exact answer is that of the same recall with no limit on what is weighed as a whole.
-A large scope is also read in both ways that there are (memory/evidence_sql.py), in turns.
+A large scope is also read by both strategies that there are (memory/recall/queries.py), in turns.
 """
 
 import argparse
@@ -28,7 +28,7 @@ import numpy as np
 from throwaway import set_up, throwaway_tenant
 
 if TYPE_CHECKING:
-    from memory.evidence_sql import Way
+    from memory.recall.queries import Strategy
 
 VOCABULARY = 20_000
 TOPICS, TOPIC_WORDS = 500, 60
@@ -117,7 +117,7 @@ def main() -> None:
     arguments = parser.parse_args()
     sizes = sorted(int(size) for size in arguments.sizes.split(","))
     set_up()
-    from memory.embeddings import model_version
+    from memory.embedding.embedder import model_version
 
     language = Language(model_version())
     report = []
@@ -144,11 +144,11 @@ def grow(tenant_id: UUID, scope: Scope, count: int, language: Language) -> dict[
     """Write so many messages and index them; their contents by id."""
     from django.db import transaction
 
-    from memory import indexing
+    from memory.indexing import service
     from memory.models import Message
     from tenants.context import tenant_scope
 
-    indexing.get_embedder = lambda: language  # type: ignore[assignment,return-value]  # its stand-in
+    service.get_embedder = lambda: language  # type: ignore[assignment,return-value]  # its stand-in
     written: dict[UUID, str] = {}
     while len(written) < count:
         batch: list[Message] = []
@@ -169,7 +169,7 @@ def grow(tenant_id: UUID, scope: Scope, count: int, language: Language) -> dict[
         with tenant_scope(tenant_id), transaction.atomic():
             Message.objects.bulk_create(batch)
             stored = list(Message.objects.filter(id__in=[message.id for message in batch]))
-            indexing.index_messages(stored)
+            service.index_messages(stored)
         written |= {message.id: message.content for message in batch}
     return written
 
@@ -178,16 +178,16 @@ def measure(
     tenant_id: UUID, scope: Scope, contents: dict[UUID, str], language: Language
 ) -> dict[str, float]:
     """Ask for single messages; milliseconds, and what is found as against the exact ranking."""
-    from memory.evidence_sql import WHOLE_SCOPE, Way
-    from memory.policy import RecallPolicy
     from memory.recall import recall
+    from memory.recall.policy import RecallPolicy
+    from memory.recall.queries import WHOLE_SCOPE, Strategy
 
     policy = RecallPolicy(gate=False)
     picked = np.random.default_rng(len(contents)).choice(len(contents), QUESTIONS)
     ids = list(contents)
     milliseconds, found, exact, shared = [], [], [], []
-    ways = (Way.SCAN, Way.WALK) if len(contents) > WHOLE_SCOPE else ()
-    by_way: dict[Way, list[float]] = {way: [] for way in ways}
+    strategies = (Strategy.QUANTIZED, Strategy.HNSW) if len(contents) > WHOLE_SCOPE else ()
+    by_strategy: dict[Strategy, list[float]] = {strategy: [] for strategy in strategies}
     for position in picked:
         target = ids[position]
         query = language.question(contents[target])
@@ -199,11 +199,11 @@ def measure(
 
         hits = ask()
         milliseconds.append(timed(ask))
-        for way in ways:
-            with read_by(way):
+        for strategy in strategies:
+            with read_by(strategy):
                 ask()
-                by_way[way].append(timed(ask))
-        with read_by(Way.WHOLE):
+                by_strategy[strategy].append(timed(ask))
+        with read_by(Strategy.WHOLE):
             all_hits = ask()
         found.append(target in hits)
         exact.append(target in all_hits)
@@ -215,7 +215,10 @@ def measure(
         "R@10": float(np.mean(found)),
         "R@10_exact": float(np.mean(exact)),
         "shared@10": float(np.mean(shared)),
-        **{f"p50_{way.name.lower()}": float(np.median(by_way[way])) for way in ways},
+        **{
+            f"p50_{strategy.name.lower()}": float(np.median(by_strategy[strategy]))
+            for strategy in strategies
+        },
     }
 
 
@@ -227,29 +230,31 @@ def timed(work: Callable[[], object]) -> float:
 
 
 @contextmanager
-def read_by(way: "Way") -> Iterator[None]:
+def read_by(strategy: "Strategy") -> Iterator[None]:
     """Let recall read every scope in this way, whatever its size."""
-    from memory import recall as recall_module
-    from memory.evidence_sql import LIMITS, Way
+    from memory.recall import service as recall_module
+    from memory.recall.queries import LIMITS, Strategy
 
     limits = {
-        Way.WHOLE: {"whole_scope": 10**9},
-        Way.SCAN: {"whole_scope": 0, "scanned_at_least": 10**9},
-        Way.WALK: {"whole_scope": 0, "scanned_at_least": 0, "scanned_to_root": 0},
+        Strategy.WHOLE: {"whole_scope": 10**9},
+        Strategy.QUANTIZED: {"whole_scope": 0, "scanned_at_least": 10**9},
+        Strategy.HNSW: {"whole_scope": 0, "scanned_at_least": 0, "scanned_to_root": 0},
     }
     with (
-        mock.patch.dict(LIMITS, limits[way]),
+        mock.patch.dict(LIMITS, limits[strategy]),
         mock.patch.object(recall_module, "_large_scopes", OrderedDict()),
     ):
         yield
 
 
 def _line(figures: dict[str, float]) -> str:
-    ways = [
-        f"{way} {figures[f'p50_{way}']:.1f}" for way in ("scan", "walk") if f"p50_{way}" in figures
+    strategies = [
+        f"{strategy} {figures[f'p50_{strategy}']:.1f}"
+        for strategy in ("quantized", "hnsw")
+        if f"p50_{strategy}" in figures
     ]
     return (
-        f"p50 {figures['p50']:.1f} ms, p95 {figures['p95']:.1f} ms{', '.join(['', *ways])},"
+        f"p50 {figures['p50']:.1f} ms, p95 {figures['p95']:.1f} ms{', '.join(['', *strategies])},"
         f" R@10 {figures['R@10']:.3f} (exact {figures['R@10_exact']:.3f}),"
         f" {figures['shared@10']:.2f} of the ten the same"
     )

@@ -26,7 +26,7 @@ def set_up() -> None:
 @contextlib.contextmanager
 def throwaway_tenant() -> Iterator[UUID]:
     """Migrate, make a tenant, yield its id, and remove it whatever happened."""
-    from konstruct import embedded
+    from konstruct.local import embedded
     from tenants.models import Tenant
 
     embedded.ensure()

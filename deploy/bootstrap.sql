@@ -20,6 +20,15 @@ SELECT format('ALTER ROLE %I NOSUPERUSER NOBYPASSRLS', rolname)
 FROM pg_roles
 WHERE rolname IN ('konstruct_owner', 'konstruct_app') AND (rolsuper OR rolbypassrls) \gexec
 
+-- What Postgres refuses may hold what users said: in the statement, in the details, and in the message
+-- itself (invalid input syntax for type uuid: "..."). The client is told; the server's log is not.
+SELECT format('ALTER ROLE %I SET %I = %L', role, name, value)
+FROM unnest(ARRAY['konstruct_owner', 'konstruct_app']) AS role,
+    (VALUES ('log_min_messages', 'log'), ('log_min_error_statement', 'panic'),
+            ('log_error_verbosity', 'terse')) AS setting (name, value)
+-- A managed service's administrator sets them for the whole server instead: docs/operations.md.
+WHERE has_parameter_privilege(name, 'SET') \gexec
+
 \getenv owner_password KONSTRUCT_OWNER_PASSWORD
 \if :{?owner_password}
 ALTER ROLE konstruct_owner PASSWORD :'owner_password';
@@ -50,6 +59,57 @@ CREATE EXTENSION IF NOT EXISTS vector SCHEMA extensions;
 -- a forgotten grant fails safe. The tables in public (tenants, domains) have no tenant's data.
 ALTER DEFAULT PRIVILEGES FOR ROLE konstruct_owner GRANT USAGE ON SCHEMAS TO konstruct_app;
 ALTER DEFAULT PRIVILEGES FOR ROLE konstruct_owner GRANT SELECT ON TABLES TO konstruct_app;
-ALTER DEFAULT PRIVILEGES FOR ROLE konstruct_owner GRANT USAGE ON SEQUENCES TO konstruct_app;
+-- Identity columns need no privilege on their sequences, and one tenant must not use up another's.
+ALTER DEFAULT PRIVILEGES FOR ROLE konstruct_owner REVOKE ALL ON SEQUENCES FROM konstruct_app;
 ALTER DEFAULT PRIVILEGES FOR ROLE konstruct_owner IN SCHEMA public
     GRANT INSERT, UPDATE, DELETE ON TABLES TO konstruct_app;
+
+-- What SQL that is data of a request must not do: enter a tenant (set_config), run text, end or lock
+-- others, write large objects, read what others send. Postgres lets everybody call these functions.
+-- Of those that do more than compute, the application keeps the ones listed here, which
+-- tenants/walls.py lists too. Everybody else has a grant of their own, or is a superuser.
+--
+-- Processes of a version before this one call set_config: while they run beside newer ones, add
+-- -v keep_old_code=1, and run the script again without it when they are gone.
+SELECT rolsuper AS is_superuser FROM pg_roles WHERE rolname = current_user \gset
+\if :{?keep_old_code}
+\warn 'konstruct: SQL can enter any tenant until this script runs without keep_old_code'
+\elif :is_superuser
+SELECT format('REVOKE EXECUTE ON FUNCTION %1$s FROM PUBLIC, konstruct_app', oid::regprocedure),
+       format('GRANT EXECUTE ON FUNCTION %1$s TO konstruct_owner, pg_monitor, pg_read_all_data',
+              oid::regprocedure)
+FROM pg_proc
+WHERE pronamespace = 'pg_catalog'::regnamespace
+  AND (provolatile = 'v'
+       OR proname ~ '^(table|schema|database)_to_xml' OR proname ~ '^pg_stat_get_(backend_)?activity$')
+  AND prorettype NOT IN ('trigger'::regtype, 'event_trigger'::regtype, 'language_handler'::regtype)
+  AND NOT 'internal'::regtype = ANY (proargtypes::oid[])
+  AND proname <> ALL (ARRAY[
+      'array_sample', 'array_shuffle', 'clock_timestamp', 'gen_random_uuid', 'pg_database_size',
+      'pg_indexes_size', 'pg_is_in_recovery', 'pg_relation_size', 'pg_table_size',
+      'pg_total_relation_size', 'plpgsql_validator', 'random', 'random_normal', 'timeofday',
+      'uuidv4', 'uuidv7'
+  ])
+  AND has_function_privilege('public', oid, 'EXECUTE')
+ORDER BY proname \gexec
+GRANT EXECUTE ON FUNCTION pg_catalog.set_config(text, text, boolean) TO konstruct_owner;
+REVOKE UPDATE ON pg_catalog.pg_settings FROM PUBLIC;
+REVOKE USAGE ON LANGUAGE plpgsql FROM PUBLIC;
+GRANT USAGE ON LANGUAGE plpgsql TO konstruct_owner;
+\else
+\warn 'konstruct: only a superuser can keep SQL from entering a tenant: see docs/tenancy.md'
+\endif
+
+-- Nothing of web and workers waits or works for ever. What is set already is yours, and stays.
+-- A batch of embeddings computes inside its transaction: longer than TASK_TIME_LIMIT for that one.
+SELECT format('ALTER ROLE konstruct_app SET %I = %L', name, value)
+FROM (VALUES
+    ('lock_timeout', '10s'),
+    ('statement_timeout', '5min'),
+    ('idle_in_transaction_session_timeout', '15min')
+) AS wanted (name, value)
+WHERE NOT EXISTS (
+    SELECT FROM pg_db_role_setting
+    WHERE setrole = 'konstruct_app'::regrole
+      AND EXISTS (SELECT FROM unnest(setconfig) AS set WHERE starts_with(set, name || '='))
+) \gexec

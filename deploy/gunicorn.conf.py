@@ -3,39 +3,42 @@
 Whatever gunicorn can be told may be overridden by GUNICORN_CMD_ARGS.
 """
 
+import gc
 import os
+import resource
 from signal import Signals
 from typing import Any
 
-from gunicorn.glogging import Logger
+import django
 
 from konstruct.processes import bind_to_parent
 
-
-class AccessLogger(Logger):  # type: ignore[misc]  # gunicorn has no types
-    """gunicorn's, without the health checks that come every few seconds."""
-
-    def access(self, resp: Any, req: Any, environ: dict[str, Any], request_time: Any) -> None:
-        """Log a request."""
-        if not environ["PATH_INFO"].startswith("/health/"):
-            super().access(resp, req, environ, request_time)
-
-
-wsgi_app = "konstruct.wsgi:application"
+wsgi_app = "konstruct.asgi:application"
 bind = f"{os.environ.get('KONSTRUCT_HOST', '127.0.0.1')}:{os.environ.get('PORT', '8000')}"
 workers = 2
-worker_class = "gthread"
-# Most requests wait: for Postgres, or with ?wait= for a reply.
-threads = 16
+worker_class = "konstruct.web.worker.Worker"
+# An idle connection costs a socket and no thread.
+keepalive = 15
 graceful_timeout = 10
-# The most that it can be: ids in a query may be of 255 characters of any script.
-limit_request_line = 8190
-logger_class = AccessLogger
-accesslog = "-"
-access_log_format = "%(m)s %(U)s %(s)s %(M)s ms"
 control_socket_disable = True
+
+# Each connection is an open file, and the usual limit of 1,024 is soon reached.
+MOST_FILES = 65_536
+
+
+def on_starting(arbiter: Any) -> None:
+    """Load Django and the embedding model once, before there are workers, which share them."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "konstruct.settings")
+    django.setup(set_prefix=False)
+    from memory.embedding.embedder import load_before_fork  # needs the apps to be loaded
+
+    load_before_fork()
+    gc.freeze()
 
 
 def post_fork(arbiter: Any, worker: Any) -> None:
     """Die with the arbiter: an orphan would keep the port from the arbiter's successor."""
     bind_to_parent(Signals.SIGKILL, arbiter.pid)
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    soft = MOST_FILES if most == resource.RLIM_INFINITY else min(most, MOST_FILES)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, most))

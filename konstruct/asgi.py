@@ -2,11 +2,13 @@
 
 import os
 
-from django.core.asgi import get_asgi_application
+import django
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "konstruct.settings")
-application = get_asgi_application()
+django.setup(set_prefix=False)
 
-from tenants.checks import refuse_unsafe_role  # noqa: E402  (needs the apps to be loaded)
+from konstruct.web.handler import Handler  # noqa: E402  (needs the apps to be loaded)
+from tenants.checks import refuse_unsafe_role  # noqa: E402  (likewise)
 
+application = Handler()
 refuse_unsafe_role()

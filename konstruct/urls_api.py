@@ -4,6 +4,6 @@ from django.urls import include, path
 
 urlpatterns = [
     path("", include("konstruct.api.urls")),
-    path("v1/", include("konstruct.channels.rest_urls")),
-    path("v1/", include("konstruct.api.resource_urls")),
+    path("v1/", include("konstruct.channels.rest.urls")),
+    path("v1/", include("konstruct.api.resources.urls")),
 ]

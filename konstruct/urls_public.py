@@ -3,7 +3,7 @@
 from django.urls import include, path
 from django.views.generic import RedirectView
 
-from tenants.sites import operator_site
+from tenants.admin.sites import operator_site
 
 urlpatterns = [
     path("", RedirectView.as_view(url="/admin/")),

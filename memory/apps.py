@@ -2,7 +2,7 @@
 
 from django.apps import AppConfig
 
-from memory.vectors import send_vectors_in_binary
+from memory.embedding.vectors import send_vectors_in_binary
 
 
 class MemoryConfig(AppConfig):

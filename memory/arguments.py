@@ -34,13 +34,19 @@ def text_argument(name: str, value: str) -> str:
         raise InvalidArgument(
             f"{name}={value[:80]!r} holds a NUL character at {value.index(chr(0))}; remove it"
         )
-    try:
-        value.encode()
-    except UnicodeEncodeError as error:
-        raise InvalidArgument(
-            f"{name} holds half of a surrogate pair at {error.start}: {value[error.start]!r}"
-        ) from None
+    if not is_unicode(value):
+        place = next(n for n, character in enumerate(value) if not is_unicode(character))
+        raise InvalidArgument(f"{name} holds half of a surrogate pair at {place}: {value[place]!r}")
     return value
+
+
+def is_unicode(text: str) -> bool:
+    """Whether UTF-8 can say it: JSON may hold halves of surrogate pairs, Unicode text may not."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def id_argument(name: str, value: str) -> str:

@@ -16,6 +16,9 @@ class WindowNotCleared(KonstructError):
 class EmbeddingModelError(KonstructError):
     """The embedding model cannot be found, loaded or used with the 384 dimensions of the tables."""
 
+    code = "embedding_model"
+    public = "The embedding model cannot be used. The operators' log says why."
+
 
 class FactNotFound(KonstructError, LookupError):
     """The tenant has no such fact."""

@@ -24,11 +24,12 @@ from memory.conf import (
     THRESHOLD,
     TOP_K,
 )
-from memory.embeddings import model_version
+from memory.embedding.embedder import model_version
+from memory.embedding.hnsw import walking_hnsw
+from memory.embedding.vectors import vector_literal
 from memory.entering import known_tenant
-from memory.hnsw import walking_hnsw
+from memory.ids import new_id_argument
 from memory.models import ConversationEmbedding
-from memory.vectors import vector_literal
 from tenants.context import asynchronous
 
 Vector = Sequence[float] | np.ndarray[Any, Any]
@@ -83,10 +84,15 @@ def retrieve_relevant(
     similar texts the newer comes first. Every vector is compared up to `EXACT_ROWS` rows; above,
     HNSW finds the candidates.
 
+    The default threshold is the contract's, and almost nothing reaches it with this model: of a
+    question's evidence on LoCoMo .001 as whole messages and .09 as the pipeline's pieces
+    (benchmarks/threshold.py). `memory.recall.recall` needs no threshold and finds more.
+
     Args:
         query_embedding: 384 finite numbers, of any length but zero.
         top_k: at most so many texts, at least 1.
-        threshold: from -1 to 1.
+        threshold: from -1 to 1. Nine tenths of the evidence reach .11 as whole messages, and .42
+            as the pipeline's pieces.
 
     Raises:
         InvalidArgument: a value that cannot be; the message names it.
@@ -137,7 +143,7 @@ def store_embedding(
     """
     row = ConversationEmbedding(
         agent_id=uuid_argument("agent_id", agent_id),
-        user_id=id_argument("user_id", user_id),
+        user_id=new_id_argument("user_id", user_id),
         content=text_argument("content", content),
         role=role_argument(role),
         embedding=vector_argument("embedding", embedding),

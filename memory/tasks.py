@@ -4,9 +4,10 @@ import logging
 from uuid import UUID
 
 from celery import Task, shared_task
+from celery.exceptions import SoftTimeLimitExceeded
 
-from memory import outbox
 from memory.conf import OUTBOX_TASK_LIMIT
+from memory.indexing import outbox
 from tenants.celery import TenantTask
 from tenants.context import tenant_scope
 from tenants.models import Tenant
@@ -44,6 +45,8 @@ def sweep_embeddings() -> int:
                 ids = [str(message_id) for message_id in due]
                 embed_and_store.apply_async((str(tenant_id), ids), retry=False)
                 swept += len(due)
+        except SoftTimeLimitExceeded:
+            raise  # the next sweep begins anew
         except Exception:
             logger.exception("the embeddings of tenant %s could not be swept", tenant_id)
     return swept

@@ -4,7 +4,7 @@ import logging
 from typing import Any
 
 from celery import Task
-from celery.exceptions import Ignore
+from celery.exceptions import Ignore, SoftTimeLimitExceeded
 
 from tenants.context import tenant_scope
 from tenants.exceptions import InvalidTenantId, TenantNotServing, UnknownTenant
@@ -34,4 +34,11 @@ class TenantTask(Task):
                     raise
                 logger.warning("task %s dropped: %s", self.name, refusal)
                 raise Ignore from refusal
-            return super().__call__(*args, **kwargs)
+            try:
+                return super().__call__(*args, **kwargs)
+            except SoftTimeLimitExceeded as late:
+                if self.request.called_directly:
+                    raise
+                # What it was at has noted it; what else it was asked for is swept.
+                logger.error("task %s was stopped: its time limit is over", self.name)  # noqa: TRY400
+                raise Ignore from late

@@ -12,7 +12,8 @@ from tenants.context import tenant_connection
 from tenants.naming import SCHEMA_PATTERN
 from tenants.postgresql.base import DatabaseWrapper
 from tenants.roles import APP_ROLE
-from tenants.sealing import unsealed_relations
+from tenants.schemas.rls_enforcement import unsealed_relations
+from tenants.walls import open_ways
 
 # gunicorn ends at this status, instead of starting the worker again and again.
 CANNOT_BOOT = 3
@@ -37,6 +38,21 @@ _UNSAFE = """
         )
     ) AS found (severity, reason)
     ORDER BY severity LIMIT 1
+"""
+
+
+# What would write statements, or values of them, into the server's log, for this role. Django puts
+# values into the statement, so that settings about parameters alone do not help.
+_LOGS_CONTENT = """
+    SELECT name, setting FROM pg_settings
+    WHERE name = 'log_min_messages' AND setting NOT IN ('log', 'fatal', 'panic')
+       OR name = 'log_min_error_statement' AND setting NOT IN ('fatal', 'panic')
+       OR name = 'log_error_verbosity' AND setting <> 'terse'
+       OR name = 'log_statement' AND setting NOT IN ('none', 'ddl')
+       OR name IN ('log_min_duration_statement', 'log_min_duration_sample',
+                   'auto_explain.log_min_duration') AND setting <> '-1'
+       OR name = 'log_transaction_sample_rate' AND setting <> '0'
+    ORDER BY name
 """
 
 
@@ -113,7 +129,42 @@ def check_database(
                 id="tenants.E004",
             )
         )
-    return found
+    return found + _check_walls() + _check_server_log()
+
+
+def _check_walls() -> list[checks.CheckMessage]:
+    """SQL that is data of a request can neither enter a tenant nor harm the others."""
+    with tenant_connection().cursor() as cursor:
+        found = open_ways(cursor)
+    if not found:
+        return []
+    return [
+        checks.Warning(
+            f"SQL of the application's role could enter any tenant, or harm all: {len(found)} ways"
+            f" are open, among them {', '.join(sorted(found, key='set_config'.__ne__)[:5])}.",
+            hint="Run deploy/bootstrap.sql again as a superuser, without keep_old_code. Where there"
+            " is no superuser, injected SQL is held by no wall in Postgres (docs/tenancy.md).",
+            id="tenants.W002",
+        )
+    ]
+
+
+def _check_server_log() -> list[checks.CheckMessage]:
+    """Postgres keeps what users said out of its own log, where nobody would erase it."""
+    with tenant_connection().cursor() as cursor:
+        cursor.execute(_LOGS_CONTENT)
+        logging = [f"{name} = {setting}" for name, setting in cursor.fetchall()]
+    if not logging:
+        return []
+    return [
+        checks.Warning(
+            f"Postgres writes what users said into its log: {', '.join(logging)}.",
+            hint="Run deploy/bootstrap.sql again as a superuser, or set log_min_messages = log,"
+            " log_min_error_statement = panic, log_error_verbosity = terse, log_statement = none"
+            " and log_min_duration_statement = -1 for the role (docs/operations.md).",
+            id="tenants.W001",
+        )
+    ]
 
 
 def register_all() -> None:

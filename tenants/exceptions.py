@@ -1,8 +1,22 @@
 """The base of all our errors, and those that tenancy raises."""
 
+from typing import ClassVar
+
+from tenants.redaction import redact
+
 
 class KonstructError(Exception):
-    """Base of every error that we raise on purpose; its message says what was wrong."""
+    """Base of every error that we raise on purpose; its message says what was wrong.
+
+    Callers of the API and tenants' admins may read the message. `detail` is for operators alone:
+    it goes into the log.
+    """
+
+    code: ClassVar[str] = "failed"
+    """What programs tell failures by."""
+    public: ClassVar[str] = ""
+    """What callers read in place of a message that is for operators."""
+    detail: str = ""
 
 
 class InvalidTenantId(KonstructError, ValueError):
@@ -42,6 +56,14 @@ class ProvisioningFailed(KonstructError):
     """A tenant's schema could not be made or migrated; it does not serve, and may be retried."""
 
 
+class SchemaOutdated(KonstructError):
+    """A tenant's schema lacks migrations of the code that runs."""
+
+
+class SchemaBusy(KonstructError):
+    """Another process makes, migrates or drops a schema, and does not come to an end."""
+
+
 class UnsealedSchema(KonstructError):
     """A tenant's schema holds a relation that row-level security cannot protect."""
 
@@ -51,9 +73,30 @@ class InvalidKeyPart(KonstructError, ValueError):
 
 
 MAX_REASON_LENGTH = 2000
+INTERNAL_ERROR = "internal_error"
+
+
+def code_of(error: Exception) -> str:
+    """What programs are told of a failure."""
+    return error.code if isinstance(error, KonstructError) else INTERNAL_ERROR
 
 
 def reason_of(error: Exception) -> str:
-    """What a human is shown: our own errors speak for themselves, others say their type."""
-    text = str(error) if isinstance(error, KonstructError) else f"{type(error).__name__}: {error}"
-    return text.replace("\0", "")[:MAX_REASON_LENGTH]
+    """What callers and tenants' admins are shown: the message of an error of ours.
+
+    What others say may hold anything, so that only their type is shown.
+    """
+    if isinstance(error, KonstructError):
+        return _storable(error.public or str(error))
+    return f"An error inside Konstruct ({type(error).__name__}). The operators' log says more."
+
+
+def detail_of(error: Exception) -> str:
+    """What operators read in the log."""
+    if isinstance(error, KonstructError):
+        return _storable(f"{error} {error.detail}".rstrip())
+    return _storable(f"{type(error).__name__}: {error}")
+
+
+def _storable(text: str) -> str:
+    return redact(text.replace("\0", ""))[:MAX_REASON_LENGTH]

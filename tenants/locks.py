@@ -2,24 +2,41 @@
 
 They belong to the session, so that a killed process frees its own. A key is a pair of integers;
 the first one names the purpose.
+
+No statement waits for a lock. A statement that waits keeps its snapshot, for which each CREATE
+INDEX CONCURRENTLY of the database waits, in the session that holds the lock too: a deadlock.
 """
 
+import time
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from tenants.context import tenant_connection
+from tenants.exceptions import SchemaBusy
 
-MIGRATE_ALL = (7_401, 0)
-MIGRATE_SCHEMA = 7_402
+MIGRATE_ALL: Final = (7_401, 0)
+MIGRATE_SCHEMA: Final = 7_402
+
+# Setting a tenant up takes seconds. A migration that builds indexes of a large tenant takes longer;
+# whoever waits for that long is told so instead.
+WAIT_SECONDS: Final = 300.0
+ASK_EVERY_SECONDS: Final = 0.1
+
+# The two keys of a lock stand there as unsigned integers.
+_HOLDER = """
+    SELECT pid FROM pg_locks
+    WHERE locktype = 'advisory' AND granted AND objsubid = 2
+      AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+      AND classid = %s AND objid = %s
+"""
 
 
 @contextmanager
 def only_one_migrate() -> Iterator[bool]:
     """Hold the lock of a migrate run over the schemas; yield False if another run holds it."""
-    with tenant_connection().cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", MIGRATE_ALL)
-        (held,) = cursor.fetchone()
+    held = _try(MIGRATE_ALL)
     try:
         yield held
     finally:
@@ -28,16 +45,32 @@ def only_one_migrate() -> Iterator[bool]:
 
 
 @contextmanager
-def schema_lock(schema_name: str) -> Iterator[None]:
-    """Wait until no other process migrates this schema, and keep others waiting meanwhile."""
+def schema_lock(schema_name: str, *, wait_seconds: float = WAIT_SECONDS) -> Iterator[None]:
+    """Keep other processes from making, migrating or dropping this schema.
+
+    Raises:
+        SchemaBusy: another process holds the lock, and did so for as long as we wait.
+    """
     # Two names with one checksum would wait for each other: slower, not wrong.
     key = (MIGRATE_SCHEMA, zlib.crc32(schema_name.encode()) - 2**31)
-    with tenant_connection().cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_lock(%s, %s)", key)
+    give_up_at = time.monotonic() + wait_seconds
+    while not _try(key):
+        if time.monotonic() >= give_up_at:
+            raise SchemaBusy(
+                f"another process makes, migrates or drops the schema {schema_name}"
+                f" (Postgres backend {_holder(key)}); wait for its end, or end it, and try again"
+            )
+        time.sleep(ASK_EVERY_SECONDS)
     try:
         yield
     finally:
         _unlock(key)
+
+
+def _try(key: tuple[int, int]) -> bool:
+    with tenant_connection().cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", key)
+        return bool(cursor.fetchone()[0])
 
 
 def _unlock(key: tuple[int, int]) -> None:
@@ -46,3 +79,9 @@ def _unlock(key: tuple[int, int]) -> None:
     if connection.connection is not None and not connection.needs_rollback:
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_unlock(%s, %s)", key)
+
+
+def _holder(key: tuple[int, int]) -> str:
+    with tenant_connection().cursor() as cursor:
+        cursor.execute(_HOLDER, [part % 2**32 for part in key])
+        return ", ".join(str(pid) for (pid,) in cursor.fetchall()) or "gone by now"

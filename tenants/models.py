@@ -13,7 +13,14 @@ from tenants.hosts import is_public_host
 from tenants.naming import schema_name_of
 from tenants.postgresql.expressions import CurrentTenant
 
-__all__ = ["CurrentTenant", "Domain", "Tenant", "TenantModel", "WorkspaceClaim"]
+__all__ = [
+    "CurrentTenant",
+    "Domain",
+    "OperatorEvent",
+    "Tenant",
+    "TenantModel",
+    "WorkspaceClaim",
+]
 
 # A slug is one label of a host name; a domain is labels joined by dots.
 _LABEL = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
@@ -25,6 +32,10 @@ class TenantQuerySet(models.QuerySet["Tenant"]):
     def serving(self) -> "TenantQuerySet":
         """Tenants whose requests and tasks are done."""
         return self.filter(state=Tenant.State.ACTIVE)
+
+    def provisioned(self) -> "TenantQuerySet":
+        """Tenants that have a schema: those that serve or are suspended."""
+        return self.exclude(state=Tenant.State.PROVISIONING)
 
 
 class Tenant(TenantMixin):
@@ -161,6 +172,62 @@ class WorkspaceClaim(models.Model):
 
     def __str__(self) -> str:
         return f"{self.channel} {self.workspace}"
+
+
+class OperatorEvent(models.Model):
+    """Who did what with tenants and operators, when and from where. Append-only.
+
+    Written in the transaction of what was done. Of what is inside a tenant it has nothing.
+    """
+
+    class ActorKind(models.TextChoices):
+        PERSON = "person", "operator in the admin"
+        COMMAND = "command", "operator's command"
+        UNKNOWN = "unknown", "nobody who is known"
+
+    class Action(models.TextChoices):
+        LIST = "list", "listed"
+        VIEW = "view", "looked at"
+        SEARCH = "search", "searched"
+        CREATE = "create", "created"
+        EDIT = "edit", "edited"
+        SUSPEND = "suspend", "suspended"
+        RESUME = "resume", "resumed"
+        DELETE = "delete", "deleted"
+        LOGIN = "login", "logged in"
+        LOGOUT = "logout", "logged out"
+        LOGIN_FAILED = "login_failed", "failed to log in"
+        REFUSE = "refuse", "was refused"
+
+    id = models.BigAutoField(primary_key=True)
+    created_at = models.DateTimeField(db_default=Now(), help_text="When.")
+    actor_kind = models.TextField(choices=ActorKind, help_text="Who, of which kind.")
+    actor_id = models.TextField(
+        blank=True, default="", help_text="Id of the operator who was logged in."
+    )
+    actor = models.TextField(
+        help_text="Their name at that time; of a command, the account that ran it."
+    )
+    action = models.TextField(choices=Action, help_text="What they did.")
+    subject = models.TextField(help_text="With what: tenant, user, group …")
+    subject_id = models.TextField(blank=True, default="", help_text="Which one, if it was one.")
+    name = models.TextField(blank=True, default="", help_text="What that was called.")
+    address = models.GenericIPAddressField(
+        null=True, blank=True, help_text="Where the request came from."
+    )
+    detail = models.JSONField(
+        default=dict,
+        db_default=models.Value({}, output_field=models.JSONField()),
+        blank=True,
+        help_text="What was asked for; of a change, before and after.",
+    )
+
+    class Meta:
+        verbose_name = "operation"
+        verbose_name_plural = "operators' log"
+
+    def __str__(self) -> str:
+        return f"{self.actor} {self.get_action_display()} {self.name or self.subject}"
 
 
 class TenantModel(models.Model):

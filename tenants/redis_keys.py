@@ -1,7 +1,9 @@
 """Names of all keys in the cache. None can be made without a tenant, and no two can be equal.
 
-Every key is ``{tenant_id}:`` and a kind with its own number of parts. No part may hold a colon, so
-that different arguments, or different functions, never give the same key.
+Every key is ``{tenant_id}:`` and a kind with its own number of parts. No part holds a colon, so
+that different arguments, or different functions, never give the same key. In ids that people,
+channels and programs choose it is escaped here: ``C1:7`` becomes ``C1%3A7``. Anywhere else it
+raises.
 """
 
 import unicodedata
@@ -19,42 +21,63 @@ def rate_limit_key(tenant_id: KeyPart, channel: KeyPart) -> str:
 
 def idempotency_key(tenant_id: KeyPart, message_id: KeyPart) -> str:
     """A message that a channel delivered, and may deliver again."""
-    return _key(tenant_id, "dedup", message_id)
+    return _key(tenant_id, "dedup", _id(message_id))
 
 
 def session_key(tenant_id: KeyPart, thread_id: KeyPart) -> str:
-    """State of a conversation's session."""
-    return _key(tenant_id, "session", thread_id)
+    """The sliding window of one thread that several people share."""
+    return _key(tenant_id, "session", _id(thread_id))
 
 
 def engaged_thread_key(tenant_id: KeyPart, thread_id: KeyPart) -> str:
     """A thread that the agent answers without being mentioned again."""
-    return _key(tenant_id, "engaged", thread_id)
+    return _key(tenant_id, "engaged", _id(thread_id))
 
 
 def memory_short_key(tenant_id: KeyPart, agent_id: KeyPart, user_id: KeyPart) -> str:
     """The sliding window of an agent's conversation with a user."""
-    return _key(tenant_id, "memory", "short", agent_id, user_id)
+    return _key(tenant_id, "memory", "short", agent_id, _id(user_id))
 
 
 def escalation_status_key(tenant_id: KeyPart, thread_id: KeyPart) -> str:
     """Escalation of a thread to a human."""
-    return _key(tenant_id, "escalation", thread_id)
+    return _key(tenant_id, "escalation", _id(thread_id))
 
 
 def pending_tool_confirm_key(tenant_id: KeyPart, thread_id: KeyPart) -> str:
     """A tool call that waits for confirmation in a thread."""
-    return _key(tenant_id, "tool_confirm", thread_id)
+    return _key(tenant_id, "tool_confirm", _id(thread_id))
 
 
 def reply_channel_key(tenant_id: KeyPart, message_id: KeyPart) -> str:
     """Publish/subscribe channel on which the reply to a message is announced."""
-    return _key(tenant_id, "reply", message_id)
+    return _key(tenant_id, "reply", _id(message_id))
+
+
+def any_reply_channel_pattern() -> str:
+    """Pattern for PSUBSCRIBE that matches the channels of all tenants' replies.
+
+    For the process that serves all tenants: what it hears names tenant and message, and no content.
+    """
+    return "*:reply:*"
+
+
+def tenant_and_message(channel: str) -> tuple[UUID, UUID]:
+    """Read a channel that `reply_channel_key` made; raises ValueError for any other."""
+    tenant_id, kind, message_id = channel.split(":")
+    if kind != "reply":
+        raise ValueError(f"{channel!r} is no channel of replies")
+    return UUID(tenant_id), UUID(message_id)
 
 
 def install_state_key(tenant_id: KeyPart, nonce: KeyPart) -> str:
     """A connection of a workspace that somebody has begun, and that can be finished once."""
-    return _key(tenant_id, "install", nonce)
+    return _key(tenant_id, "install", _id(nonce))
+
+
+def login_seen_key(tenant_id: KeyPart, user_digest: KeyPart, address: KeyPart) -> str:
+    """That a person has logged in to the admin from an address."""
+    return _key(tenant_id, "login_seen", user_digest, address)
 
 
 def all_keys_pattern(tenant_id: UUID) -> str:
@@ -62,11 +85,16 @@ def all_keys_pattern(tenant_id: UUID) -> str:
     return f"{tenant_id}:*"
 
 
+def thread_windows_pattern(tenant_id: UUID) -> str:
+    """Pattern for SCAN that matches the windows of a tenant's threads and nothing else."""
+    return f"{tenant_id}:session:*"
+
+
 def escape_part(text: str) -> str:
     """Make any text usable as a part, different texts differently.
 
-    For ids that a channel chose and that may hold colons: ``a:b%`` becomes ``a%3Ab%25``. The empty
-    text stays empty, and is refused as a part.
+    ``a:b%`` becomes ``a%3Ab%25``. The empty text stays empty, and is refused as a part. The keys
+    above do it with ids by themselves; this is for who looks for an id in a key.
     """
     return "".join(
         f"%{ord(character):02X}" if _must_escape(character) else character for character in text
@@ -75,6 +103,11 @@ def escape_part(text: str) -> str:
 
 def _key(*parts: KeyPart) -> str:
     return ":".join(_checked(part) for part in parts)
+
+
+def _id(given: KeyPart) -> KeyPart:
+    """An id as a part: any text but the empty one."""
+    return escape_part(given) if isinstance(given, str) else given
 
 
 def _checked(part: KeyPart) -> str:
@@ -86,7 +119,6 @@ def _checked(part: KeyPart) -> str:
     if any(character == ":" or _unprintable(character) for character in text):
         raise InvalidKeyPart(
             f"{text!r} cannot be part of a cache key: it holds a colon or a control character"
-            " (see escape_part)"
         )
     return text
 

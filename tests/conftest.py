@@ -3,6 +3,7 @@
 import contextlib
 import gc
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from itertools import count
@@ -13,17 +14,17 @@ import hypothesis
 import pytest
 from django.conf import settings
 from django.core.cache import caches
-from django.db import connections
+from django.db import connections, transaction
 from django.test import TransactionTestCase
 from django_redis import get_redis_connection
 from whitenoise.middleware import WhiteNoiseMiddleware
 from xdist.scheduler import LoadFileScheduling
 
-from konstruct import embedded
-from memory.context.connections import close_pool
-from tenants import provisioning
+from konstruct.local import embedded
+from memory.context.checkpoints.connections import close_pool
 from tenants.context import public_scope
 from tenants.models import Tenant
+from tenants.schemas import provisioning
 from tests import database
 
 # Each pytest-xdist worker has databases of its own, in Postgres and in the cache.
@@ -36,7 +37,7 @@ FIRST = (
     "end_to_end",
     "test_every_page",
     "test_pages",
-    "test_documentation",
+    "test_code_blocks",
     "test_fuzz",
     "survival",
     "test_prompt_of_a_reply",
@@ -49,9 +50,15 @@ FIRST = (
     "test_tasks",
     "test_embeddings",
 )
+# What starts processes or makes tenants. A test that has one of these is slow, without saying so.
+SLOW_FIXTURES = frozenset(
+    {"environment_of_processes", "standing_deployment", "chromium", "make_tenant"}
+)
 # The tests of all files of this package share one deployment, so one worker has them all.
 TOGETHER = "tests/end_to_end/"
 
+# The test that runs.
+_current: list[pytest.Item] = []
 _slugs = count(1)
 _thrown_away: list[str] = []
 
@@ -74,6 +81,24 @@ def pytest_configure() -> None:
         else _cache_url(BROKER_DATABASE)
     )
     _list_static_files_once()
+    sys.addaudithook(_refuse_processes_of_quick_tests)
+
+
+def _refuse_processes_of_quick_tests(event: str, arguments: tuple[Any, ...]) -> None:
+    """Keep `make quick` quick: what starts processes says that it is slow."""
+    if event != "subprocess.Popen" or not _current or _current[0].get_closest_marker("slow"):
+        return
+    if "konstruct.local.embedded" not in arguments[1]:  # the services of all tests
+        raise RuntimeError(f"mark this test as slow: it starts {arguments[1]}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[Any]:
+    """Note which test runs."""
+    _current[:] = [item]
+    result = yield
+    _current.clear()
+    return result
 
 
 def _list_static_files_once() -> None:
@@ -89,8 +114,12 @@ def _list_static_files_once() -> None:
     WhiteNoiseMiddleware.add_files_from_finders = list_once
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what takes longest."""
+    """Mark what has a slow fixture, and begin with what takes longest."""
+    for item in items:
+        if SLOW_FIXTURES.intersection(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.slow)
     rank = {name: number for number, name in enumerate(FIRST)}
 
     def place(item: pytest.Item) -> int:
@@ -124,9 +153,7 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 @pytest.fixture(scope="session")
-def django_db_setup(
-    django_test_environment: None, django_db_keepdb: bool, django_db_blocker: Any
-) -> Iterator[None]:
+def django_db_setup(django_test_environment: None, django_db_blocker: Any) -> Iterator[None]:
     """A database with two tenants, made by the owner; everything is done as konstruct_app.
 
     In place of pytest-django's, which migrates one in every worker, and makes none for a file
@@ -139,7 +166,7 @@ def django_db_setup(
     )
     with contextlib.ExitStack() as made:
         with django_db_blocker.unblock():
-            made.enter_context(database.made(keep=django_db_keepdb))
+            made.enter_context(database.made())
         yield
         patch.undo()
         # Its connections would keep the database from being dropped.
@@ -149,7 +176,7 @@ def django_db_setup(
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
     """Leave no tenant entered, no cache filled, and none of the test's own tenants.
 
     After all of its fixtures: its environment is not ours, and its transaction may hold locks on
@@ -161,7 +188,8 @@ def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
         connection.set_schema_to_public()
     if caches.all(initialized_only=True):
         get_redis_connection("default").flushdb()
-    if _thrown_away:
+    # After the last test the whole database is gone.
+    if _thrown_away and nextitem is not None:
         from pytest_django.plugin import blocking_manager_key
 
         with item.config.stash[blocking_manager_key].unblock(), database.as_owner():
@@ -169,6 +197,25 @@ def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
                 provisioning.delete_tenant(tenant)
         _thrown_away.clear()
     return result
+
+
+@pytest.fixture(scope="module")
+def module_transaction(
+    django_db_setup: None, django_db_blocker: Any
+) -> Iterator[Callable[[], AbstractContextManager[None]]]:
+    """``with module_transaction():`` the block makes rows for all tests of a module.
+
+    Each test's own transaction is put into this one, and does not end it. Tests of the module must
+    not commit. The cache is emptied after each test, of what belongs to these rows too.
+    """
+    atomic = transaction.atomic()
+    atomic._from_testcase = True  # what is durable may be inside
+    with django_db_blocker.unblock():
+        atomic.__enter__()
+    yield django_db_blocker.unblock
+    with django_db_blocker.unblock():
+        transaction.set_rollback(True)
+        atomic.__exit__(None, None, None)
 
 
 @pytest.fixture
@@ -187,7 +234,7 @@ def tenant_b(db: None) -> Tenant:
 
 @pytest.fixture
 def make_tenant(db: None) -> Callable[..., Tenant]:
-    """Make tenants for this test alone, committed and really there (about 0.3 s each)."""
+    """Make tenants for this test alone, committed and really there; each runs all migrations."""
 
     def make(slug: str = "", **options: str) -> Tenant:
         slug = slug or f"throwaway-{next(_slugs)}"

@@ -3,17 +3,21 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import dj_database_url
+import django
 from django.conf import settings
 from django.db import connections
 from django_tenants.utils import schema_context
 
-from konstruct import embedded
-from tenants import provisioning
+from konstruct.local import embedded
+from memory.context.checkpoints.connections import close_pool
 from tenants.models import Domain, Tenant
 from tenants.roles import APP_ROLE
+from tenants.schemas import provisioning
 
 # The tenants that every test finds; each test may add others (make_tenant).
 STANDING_TENANTS = ("tenant-a", "tenant-b")
@@ -27,41 +31,39 @@ MIGRATED_TABLES = (
     "checkpoint_migrations",
 )
 
-# What pytest-xdist tells its workers: which of them this is, and of which run.
-WORKER, RUN = os.environ.get("PYTEST_XDIST_WORKER"), os.environ.get("PYTEST_XDIST_TESTRUNUID")
-# Of the lock that a worker holds while it makes the database of which all workers have copies.
+# Which of the processes of pytest-xdist this is; "main" is the only one.
+WORKER = os.environ.get("PYTEST_XDIST_WORKER", "main")
+# Of the lock that a process holds while it makes the database of which all have copies.
 MAKING = 0x6B6F6E73
 
 
 @contextmanager
-def made(*, keep: bool) -> Iterator[None]:
+def made() -> Iterator[None]:
     """Have a database with the standing tenants, used as konstruct_app, until the block ends."""
     connection = connections["default"]
     before = connection.settings_dict["NAME"]
     connect_as("owner")
-    if WORKER is None:
-        _make(keep=keep)
-    else:
-        _copy()
+    _copy()
     connect_as("app")
     assert_application_role()
     yield
     connect_as("owner")
-    connection.creation.destroy_test_db(before, verbosity=0, keepdb=keep and WORKER is None)
+    connection.creation.destroy_test_db(before, verbosity=0)
 
 
-def _make(*, keep: bool = False) -> None:
-    """Make the database from nothing, or bring the one that was kept up to date."""
-    connections["default"].creation.create_test_db(
-        verbosity=0, autoclobber=True, serialize=False, keepdb=keep
-    )
-    provision_standing_tenants()
+def _close_to_others() -> None:
+    """As deploy/bootstrap.sql does in a database that is not made by tests."""
+    connection = connections["default"]
+    name = connection.ops.quote_name(connection.settings_dict["NAME"])
+    with connection.cursor() as cursor:
+        cursor.execute(f"REVOKE ALL ON DATABASE {name} FROM PUBLIC")
+        cursor.execute(f"GRANT CONNECT ON DATABASE {name} TO {APP_ROLE}")
 
 
 def _copy() -> None:
-    """Copy the database that the first worker of this run makes; the next run makes another."""
+    """Copy the database that an earlier process has made of the same code; else make it."""
     connection = connections["default"]
-    creation = connection.creation
+    creation, code = connection.creation, _digest_of_code()
     with creation._nodb_cursor() as cursor:
         cursor.execute("SELECT pg_advisory_lock(%s)", [MAKING])  # until this connection ends
         name = creation._get_test_db_name()
@@ -69,12 +71,25 @@ def _copy() -> None:
             "SELECT shobj_description(oid, 'pg_database') FROM pg_database WHERE datname = %s",
             [name],
         )
-        if cursor.fetchone() != (RUN,):
-            _make()
-            cursor.execute(f"COMMENT ON DATABASE {connection.ops.quote_name(name)} IS '{RUN}'")
+        if cursor.fetchone() != (code,):
+            creation.create_test_db(verbosity=0, autoclobber=True, serialize=False)
+            provision_standing_tenants()
+            cursor.execute(f"COMMENT ON DATABASE {connection.ops.quote_name(name)} IS '{code}'")
         connection.settings_dict["NAME"] = name
         creation.clone_test_db(WORKER, verbosity=0)
     connection.settings_dict["NAME"] = creation.get_test_db_clone_settings(WORKER)["NAME"]
+    _close_to_others()
+
+
+def _digest_of_code() -> str:
+    """Tell codes apart whose migrations or provisioning could differ."""
+    root = Path(settings.BASE_DIR)
+    digest = sha256(django.__version__.encode() + Path(__file__).read_bytes())
+    digest.update((root / "deploy" / "bootstrap.sql").read_bytes())
+    for package in ("konstruct", "memory", "tenants"):
+        for path in sorted((root / package).rglob("*.py")):
+            digest.update(str(path.relative_to(root)).encode() + path.read_bytes())
+    return digest.hexdigest()
 
 
 def url_of(role: str) -> str:
@@ -84,6 +99,23 @@ def url_of(role: str) -> str:
         return embedded.database_url(role, name)
     url = settings.DATABASE_OWNER_URL if role == "owner" else settings.DATABASE_URL
     return url.rsplit("/", 1)[0] + f"/{name}"
+
+
+@contextmanager
+def through(url: str) -> Iterator[None]:
+    """Let the application's connections go through a pooler, in every thread, during the block."""
+    pooled = dj_database_url.parse(url)
+    target = {name: pooled[name] for name in ("USER", "PASSWORD", "HOST", "PORT")}
+    connection = connections["default"]
+    connection.close()
+    before = {name: connection.settings_dict[name] for name in target}
+    connection.settings_dict.update(target)
+    try:
+        yield
+    finally:
+        close_pool()
+        connection.close()
+        connection.settings_dict.update(before)
 
 
 def connect_as(role: str) -> None:
@@ -111,11 +143,9 @@ def as_owner() -> Iterator[None]:
 
 
 def provision_standing_tenants() -> None:
-    """Create the tenants of all tests, or finish and migrate those of a kept database."""
+    """Create the tenants of all tests."""
     for slug in STANDING_TENANTS:
-        tenant = Tenant.objects.filter(slug=slug).first()
-        if tenant is None or tenant.state == Tenant.State.PROVISIONING:
-            provisioning.create_tenant(slug=slug, name=slug.title())
+        provisioning.create_tenant(slug=slug, name=slug.title())
 
 
 def assert_application_role() -> None:

@@ -22,7 +22,7 @@ from langgraph.graph import END, START, MessagesState, StateGraph  # noqa: E402
 
 from konstruct.orchestrator.agents import find_agent  # noqa: E402
 from konstruct.orchestrator.builder import build_system_prompt  # noqa: E402
-from konstruct.orchestrator.llm import language_model  # noqa: E402
+from konstruct.orchestrator.llm.pool import language_model  # noqa: E402
 from konstruct.orchestrator.models import Agent  # noqa: E402
 from memory.context import (  # noqa: E402
     ContextManager,
@@ -31,8 +31,8 @@ from memory.context import (  # noqa: E402
     WorkingContextCompiler,
 )
 from memory.context.working import chat_messages  # noqa: E402
-from memory.outbox import drain  # noqa: E402
-from memory.transcript import record_message  # noqa: E402
+from memory.conversations.transcript import record_message  # noqa: E402
+from memory.indexing.outbox import drain  # noqa: E402
 from tenants.context import tenant_scope  # noqa: E402
 from tenants.models import Tenant  # noqa: E402
 

@@ -1,22 +1,28 @@
-"""Every page writes down who looked: the base of model pages, and a function for the others."""
+"""Every page is recorded: the base of model pages, and a function for the others."""
 
 from typing import Any
 from uuid import UUID
 
+from django.contrib.auth import get_user_model
 from django.db.models import Model
-from django.http import HttpRequest, HttpResponse
-from unfold.admin import ModelAdmin
+from django.http import HttpRequest
 
 from konstruct.admin.lists import BoundedPaginator
-from konstruct.api.request_id import current_request_id
+from konstruct.api.http.request_id import current_request_id
 from konstruct.audit.access_log import Actor, record_access
-from konstruct.audit.models import AccessEvent, Action
-from tenants.sites import ReadOnlyModelAdmin
+from konstruct.audit.models import AccessEvent, Action, ActorKind
+from konstruct.orchestrator.models import Agent
+from tenants.admin.recorded import RecordedAdmin
+from tenants.admin.sites import ReadOnlyModelAdmin, tenant_site
+from tenants.audit.changes import Snapshot
 
 
 def actor_of(request: HttpRequest) -> Actor:
     """Who sent the request."""
-    return Actor.person(request.user)
+    user = request.user
+    if not user.is_authenticated:
+        return Actor(ActorKind.UNKNOWN, "", "")
+    return Actor.person(user)
 
 
 def note(
@@ -27,9 +33,11 @@ def note(
     subject_id: object = "",
     agent_id: UUID | None = None,
     user_id: str | None = None,
+    before: Snapshot | None = None,
+    after: Snapshot | None = None,
     **detail: Any,
 ) -> AccessEvent:
-    """Write down what the person is about to see, or to do."""
+    """Write down what the person is about to see, or has done in this transaction."""
     return record_access(
         action,
         subject,
@@ -38,63 +46,64 @@ def note(
         agent_id=agent_id,
         user_id=user_id,
         request_id=current_request_id(),
+        before=before,
+        after=after,
         **detail,
     )
 
 
-class AuditedAdmin(ModelAdmin):
-    """A model's pages, each of which leaves an entry in the access log."""
+def note_row(request: HttpRequest, action: Action, row: Model, **detail: Any) -> AccessEvent:
+    """Write down what was done with a row: which it is, and whose memory it belongs to."""
+    return note(
+        request,
+        action,
+        str(row._meta.verbose_name),
+        subject_id=row.pk,
+        agent_id=row.pk if isinstance(row, Agent) else getattr(row, "agent_id", None),
+        user_id=getattr(row, "user_id", None),
+        **detail,
+    )
+
+
+def note_on_site(
+    request: HttpRequest, action: str, *, user: Any = None, username: str = "", **detail: Any
+) -> None:
+    """Write down logins, logouts, changed passwords and refusals of the site itself."""
+    by = Actor.person(user) if user is not None else actor_of(request)
+    if by.kind == ActorKind.UNKNOWN:
+        by = Actor(ActorKind.UNKNOWN, "", username)
+    record_access(
+        Action(action),
+        "admin" if action != Action.EDIT else str(get_user_model()._meta.verbose_name),
+        by=by,
+        subject_id=by.id if action == Action.EDIT else "",
+        user_id=detail.get("asked", {}).get("user") or None,
+        request_id=current_request_id(),
+        **detail,
+    )
+
+
+tenant_site.recorder = note_on_site
+
+
+class AuditedAdmin(RecordedAdmin):
+    """A model's pages, which the access log has."""
 
     paginator = BoundedPaginator
     show_full_result_count = False
     # Rendering rows is most of what a list takes: 2 ms each.
     list_per_page = 25
 
-    def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
-        """List, or search."""
-        if request.method == "GET":
-            searched = bool(request.GET.get("q"))
-            note(
-                request,
-                Action.SEARCH if searched else Action.LIST,
-                self._subject(),
-                address=request.GET.urlencode(),
-            )
-        response: HttpResponse = super().changelist_view(request, extra_context)
-        return response
-
-    def get_object(
-        self, request: HttpRequest, object_id: str, from_field: str | None = None
-    ) -> Model | None:
-        """Find the row, and write down that it was looked at."""
-        found: Model | None = super().get_object(request, object_id, from_field)
-        if found is not None and request.method == "GET":
-            note(
-                request,
-                Action.VIEW,
-                self._subject(),
-                subject_id=found.pk,
-                agent_id=getattr(found, "agent_id", None),
-                user_id=getattr(found, "user_id", None),
-            )
-        return found
-
-    def log_addition(self, request: HttpRequest, obj: Model, message: Any) -> Any:
-        self._note_edit(request, obj)
-        return super().log_addition(request, obj, message)
-
-    def log_change(self, request: HttpRequest, obj: Model, message: Any) -> Any:
-        self._note_edit(request, obj)
-        return super().log_change(request, obj, message)
-
-    def _note_edit(self, request: HttpRequest, obj: Model) -> None:
-        """In the transaction of the form."""
-        note(request, Action.EDIT, self._subject(), subject_id=obj.pk)
-
-    def _subject(self) -> str:
-        return str(self.opts.verbose_name)
+    def record(
+        self, request: HttpRequest, action: str, row: Model | None = None, **detail: Any
+    ) -> None:
+        """Write down what was done with a row, or with the list of them."""
+        if row is not None:
+            note_row(request, Action(action), row, **detail)
+        else:
+            user_id = request.GET.get("user") or None
+            subject = str(self.opts.verbose_name)
+            note(request, Action(action), subject, user_id=user_id, **detail)
 
 
 class AuditedReadOnlyAdmin(AuditedAdmin, ReadOnlyModelAdmin):

@@ -1,5 +1,6 @@
 """Agents: who they are, which model speaks for them, how they remember; and trying them out."""
 
+import logging
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -15,15 +16,20 @@ from unfold.decorators import display
 from unfold.widgets import UnfoldAdminTextareaWidget
 
 from konstruct.admin.access import AuditedAdmin, note
-from konstruct.admin.reasons import why_from
+from konstruct.admin.lists import agent_names
+from konstruct.admin.memory.reasons import why_from
 from konstruct.audit.models import Action
-from konstruct.orchestrator import pipeline
-from konstruct.orchestrator.exceptions import LLMError
+from konstruct.orchestrator.agents import find_agent
+from konstruct.orchestrator.exceptions import AgentNotFound, LLMError
 from konstruct.orchestrator.messages import KonstructMessage
 from konstruct.orchestrator.models import Agent
-from konstruct.orchestrator.tools import TOOLS
+from konstruct.orchestrator.pipeline.respond import draft_reply
+from konstruct.orchestrator.tool_catalog import TOOLS
+from tenants.admin.sites import tenant_site
 from tenants.context import required_tenant_id
-from tenants.sites import tenant_site
+from tenants.exceptions import detail_of
+
+logger = logging.getLogger(__name__)
 
 TRY = "audit.try_agent"
 LONGEST_TRIAL = 32_768
@@ -34,7 +40,7 @@ def _help(name: str) -> str:
 
 
 class AgentForm(forms.ModelForm):
-    """Tools to choose from, and phrases one a line."""
+    """Tools and agents to choose from, and phrases one a line."""
 
     tools = forms.MultipleChoiceField(
         choices=[(name, name) for name in sorted(TOOLS)],
@@ -51,6 +57,56 @@ class AgentForm(forms.ModelForm):
         widget=UnfoldAdminTextareaWidget,
         help_text=f"{_help('escalate_on')} One a line.",
     )
+
+    hands_to = forms.TypedMultipleChoiceField(
+        coerce=UUID,
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+        help_text=_help("hands_to"),
+    )
+    hand_over_on = forms.CharField(
+        required=False,
+        validators=[ProhibitNullCharactersValidator()],
+        widget=UnfoldAdminTextareaWidget,
+        help_text="Words or phrases with which a message is for another agent, one a line with"
+        " that agent's name: “invoice: billing”.",
+    )
+    hand_back_on = SimpleArrayField(
+        forms.CharField(
+            max_length=200, required=False, validators=[ProhibitNullCharactersValidator()]
+        ),
+        delimiter="\n",
+        required=False,
+        widget=UnfoldAdminTextareaWidget,
+        help_text=f"{_help('hand_back_on')} One a line.",
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        names = agent_names()
+        chosen: Any = self.fields["hands_to"]
+        chosen.choices = [(str(pk), name) for pk, name in names.items() if pk != self.instance.pk]
+        self.initial["hand_over_on"] = "\n".join(
+            f"{phrase}: {names.get(UUID(to), to)}"
+            for phrase, to in self.instance.hand_over_on.items()
+        )
+
+    def clean_hand_over_on(self) -> dict[str, str]:
+        """The agent's id for each phrase."""
+        rules = {}
+        for line in filter(str.strip, self.cleaned_data["hand_over_on"].splitlines()):
+            phrase, colon, name = line.rpartition(":")
+            if not colon or not phrase.strip():
+                raise forms.ValidationError(f"“{line}” is not a phrase, a colon and an agent.")
+            try:
+                rules[phrase.strip()] = str(find_agent(name.strip()).pk)
+            except AgentNotFound as error:
+                raise forms.ValidationError(str(error)) from error
+        return rules
+
+    def clean_hand_back_on(self) -> list[str]:
+        """Without the empty lines."""
+        return [phrase for phrase in self.cleaned_data["hand_back_on"] if phrase]
 
     def clean_escalate_on(self) -> list[str]:
         """Without the empty lines."""
@@ -89,6 +145,14 @@ class AgentAdmin(AuditedAdmin):
                 "fields": ("tools", "escalate_on", "escalate_after_failures"),
                 "description": "What it may do once the user has consented, and when a person"
                 " answers instead.",
+            },
+        ),
+        (
+            "Other agents",
+            {
+                "fields": ("hands_to", "hand_over_on", "hand_back_on"),
+                "description": "When another agent answers a conversation instead, and when that"
+                " ends. A circle of agents ends at a person.",
             },
         ),
         (
@@ -138,6 +202,7 @@ class TrialForm(forms.Form):
     user_id = forms.CharField(
         label="As the user",
         required=False,
+        strip=False,
         max_length=255,
         help_text="Whose memories it has. Blank: somebody whom it does not know.",
         widget=forms.TextInput(attrs={"class": "k-input", "autocomplete": "off"}),
@@ -192,8 +257,9 @@ def _answer(request: HttpRequest, agent: Agent, form: TrialForm) -> dict[str, An
         content=given["content"],
     )
     try:
-        draft = pipeline.draft_reply(message)
+        draft = draft_reply(message, agent)
     except LLMError as error:
+        logger.warning("The trial of agent %s failed: %s", agent.pk, detail_of(error))
         return {"problem": str(error)}
     why = None if draft.prompt is None else why_from(draft.prompt.trace())
     return {"reply": draft.content, "why": why}

@@ -8,6 +8,8 @@ from django.http import Http404, HttpRequest, QueryDict
 from django.utils.http import urlencode
 
 from konstruct.orchestrator.models import Agent
+from memory.arguments import id_argument
+from memory.exceptions import InvalidArgument
 
 
 def as_uuid(text: str | None) -> UUID | None:
@@ -26,8 +28,11 @@ def as_number(text: str | None) -> int | None:
 
 
 def as_user_id(text: str | None) -> str:
-    """A user's id as an address has it; empty if there is none."""
-    return (text or "").replace("\0", "").strip()
+    """A user's id exactly as an address has it; empty if there is none, or none that could be."""
+    try:
+        return id_argument("user", text or "")
+    except InvalidArgument:
+        return ""
 
 
 def whose(agent_id: UUID | None, user_id: str | None, **more: int | str) -> str:

@@ -11,11 +11,13 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.utils.timesince import timesince
 
+from konstruct.admin.access import note
 from konstruct.admin.choosing import whose
 from konstruct.admin.lists import agent_names
+from konstruct.audit.models import Action
 from konstruct.orchestrator.models import PendingReply
-from memory import statistics
-from memory.statistics import Amount, Day
+from memory.browse import statistics
+from memory.browse.statistics import Amount, Day
 
 DAYS = 30
 BUSIEST = 5
@@ -72,6 +74,7 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     """Add the numbers to the index page of a tenant's site, for those who may read messages."""
     if getattr(request, "tenant", None) is None or not request.user.has_perm("memory.view_message"):
         return context
+    note(request, Action.VIEW, "dashboard")
     names, amounts = agent_names(), statistics.amounts()
     agents, users = statistics.busiest(BUSIEST)
     return {

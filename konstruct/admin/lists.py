@@ -71,16 +71,23 @@ class UserFilter(admin.SimpleListFilter):
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         asked = self.value()
-        if asked is None:
-            return queryset
-        # Indexes begin with the agent.
-        return queryset.filter(agent_id__in=agent_names(), user_id=asked.replace("\0", ""))
+        return queryset if asked is None else self.rows_of(asked.replace("\0", ""), queryset)
+
+    def rows_of(self, user_id: str, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """The user's; indexes begin with the agent."""
+        return queryset.filter(agent_id__in=agent_names(), user_id=user_id)
 
 
-def with_agent_name(rows: QuerySet[Any]) -> QuerySet[Any]:
-    """Add `agent_name` to rows that have an agent_id, in the same query."""
+def with_agent_name(rows: QuerySet[Any], **more: str) -> QuerySet[Any]:
+    """Add `agent_name` to rows that have an agent_id, in the same query.
+
+    `more` names further columns with an agent's id, by what their names are added as.
+    """
     return rows.annotate(
-        agent_name=Subquery(Agent.objects.filter(pk=OuterRef("agent_id")).values("name")[:1])
+        **{
+            name: Subquery(Agent.objects.filter(pk=OuterRef(column)).values("name")[:1])
+            for name, column in {"agent_name": "agent_id", **more}.items()
+        }
     )
 
 

@@ -118,6 +118,12 @@ OPERATORS_MENU = (
             ("Tenants", "domain", "tenants_tenant_changelist", "tenants.view_tenant"),
             ("Operators", "badge", "auth_user_changelist", "auth.view_user"),
             ("Groups", "admin_panel_settings", "auth_group_changelist", "auth.view_group"),
+            (
+                "Log",
+                "history",
+                "tenants_operatorevent_changelist",
+                "tenants.view_operatorevent",
+            ),
         ),
     ),
 )

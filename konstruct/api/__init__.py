@@ -1,1 +1,1 @@
-"""What all REST endpoints share: keys, authentication, problem documents, limits, pages, schema."""
+"""The REST API: keys, what all endpoints share, and the resources below /api/v1/."""

@@ -1,27 +1,32 @@
 """Health of this process and of what it needs, for load balancers and compose files."""
 
-import asyncio
-import dataclasses
-from collections.abc import Mapping
-from datetime import timedelta
-from typing import Any, ClassVar
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import closing
+from typing import Final
 
 from django.db import connection
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, JsonResponse
+from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 from django_redis import get_redis_connection
-from health_check.base import HealthCheck
-from health_check.checks import Database
-from health_check.exceptions import ServiceUnavailable
-from health_check.views import HealthCheckView
 
 from konstruct.celery import app
-from memory.embeddings import model_version
+from memory.embedding.embedder import is_loaded, load_in_background, model_version
 from memory.exceptions import EmbeddingModelError
 from tenants.context import public_scope, tenant_scope
 from tenants.models import Tenant
+
+CHECK_SECONDS = 5
+# The first comparison of migrations reads every tenant's.
+FIRST_CHECK_SECONDS = 30
+
+logger = logging.getLogger(__name__)
+_up_to_date = threading.Event()
 
 
 @require_safe
@@ -30,100 +35,91 @@ def live(request: HttpRequest) -> JsonResponse:
     return JsonResponse({"status": "ok"})
 
 
-@dataclasses.dataclass
-class Cache(HealthCheck):
-    """The cache answers. (The library's own check would write a key that is no tenant's.)"""
-
-    def run(self) -> None:
-        """Ask it."""
-        try:
-            get_redis_connection().ping()
-        except Exception as error:  # whatever it is, there is no cache
-            raise ServiceUnavailable("unreachable") from error
-
-
-@dataclasses.dataclass
-class Broker(HealthCheck):
-    """The broker takes tasks."""
-
-    def run(self) -> None:
-        """Connect to it."""
-        try:
-            with app.connection_for_write() as broker:
-                broker.ensure_connection(max_retries=1, timeout=2)
-        except Exception as error:  # whatever it is, there is no broker
-            raise ServiceUnavailable("unreachable") from error
+@require_safe
+@never_cache
+def ready(request: HttpRequest) -> JsonResponse:
+    """Answer 200 if everything that this process needs is there, else 503 with what is not."""
+    threads = ThreadPoolExecutor(len(CHECKS))
+    checks = {name: threads.submit(check) for name, check in CHECKS.items()}
+    wait(checks.values(), CHECK_SECONDS if _up_to_date.is_set() else FIRST_CHECK_SECONDS)
+    threads.shutdown(wait=False)
+    state = {name: _outcome(name, check) for name, check in checks.items()}
+    well = all(words == "ok" for words in state.values())
+    document = {"status": "ok" if well else "unavailable", "checks": state}
+    response = JsonResponse(document, status=200 if well else 503)
+    if set(state.values()) == {"ok", "loading"}:
+        # Every start comes by here: that is no error to log.
+        response._has_been_logged = True  # type: ignore[attr-defined]  # Django looks at it
+    return response
 
 
-@dataclasses.dataclass
-class Model(HealthCheck):
-    """The embedding model's files are there; a process loads them when it first needs them."""
-
-    def run(self) -> None:
-        """Look for it."""
-        try:
-            model_version()
-        except EmbeddingModelError as error:
-            raise ServiceUnavailable("missing") from error
+def _outcome(name: str, check: Future[str]) -> str:
+    """What a check returned; its failure goes into the log, not to a caller without a key."""
+    if not check.done():
+        return "timed out"
+    if error := check.exception():
+        logger.warning("%s is unreachable", name, exc_info=error)
+        return "unreachable"
+    return check.result()
 
 
-@dataclasses.dataclass
-class Migrations(HealthCheck):
-    """No schema is behind the code. Known once for a process, whose code does not change."""
-
-    up_to_date: ClassVar[bool] = False
-    timeout = timedelta(seconds=30)
-
-    def run(self) -> None:
-        """Compare what was applied in every schema with what there is to apply."""
-        if Migrations.up_to_date:
-            return
-        try:
-            known = set(MigrationLoader(None).disk_migrations or {})
-            with public_scope():
-                if not known <= _applied():
-                    raise ServiceUnavailable("behind: run manage.py migrate")
-                serving = list(Tenant.objects.exclude(state=Tenant.State.PROVISIONING))
-            behind = 0
-            for tenant in serving:
-                with tenant_scope(tenant.id):
-                    behind += not known <= _applied()
-        finally:
-            connection.close()  # this thread is one of the event loop's, and ends with it
-        if behind:
-            raise ServiceUnavailable(f"{behind} tenants are behind: run manage.py migrate")
-        Migrations.up_to_date = True
+def _database() -> str:
+    with closing(connection), connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+    return "ok"
 
 
-class ReadyView(HealthCheckView):
-    """Answers 200 if everything that this process needs is there, else 503 with what is not."""
+def _cache() -> str:
+    get_redis_connection().ping()
+    return "ok"
 
-    http_method_names = ["get", "head"]
-    named_checks: ClassVar[Mapping[str, type[HealthCheck]]] = {
-        "database": Database,
-        "cache": Cache,
-        "broker": Broker,
-        "model": Model,
-        "migrations": Migrations,
-    }
 
-    async def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Ask everything at once. Always JSON: probes accept anything, and people read it too."""
-        results = await asyncio.gather(
-            *(check().get_result() for check in self.named_checks.values())
-        )
-        state = {
-            name: "ok" if result.error is None else result.error.message or "unavailable"
-            for name, result in zip(self.named_checks, results, strict=True)
-        }
-        well = all(words == "ok" for words in state.values())
-        document = {"status": "ok" if well else "unavailable", "checks": state}
-        return JsonResponse(document, status=200 if well else 503)
+def _broker() -> str:
+    with app.connection_for_write() as broker:
+        broker.ensure_connection(max_retries=1, timeout=2)
+    return "ok"
 
-    async def head(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Answer as to a GET; the server leaves the body out."""
-        return await self.get(request, *args, **kwargs)
+
+def _model() -> str:
+    """Whether the embedding model's files are there, and loaded."""
+    try:
+        model_version()
+    except EmbeddingModelError:
+        return "missing"
+    if is_loaded():
+        return "ok"
+    load_in_background()  # where no web process has begun it already
+    return "loading"
+
+
+def _migrations() -> str:
+    """Whether no schema is behind the code; known once for a process, whose code stays."""
+    if _up_to_date.is_set():
+        return "ok"
+    known = set(MigrationLoader(None).disk_migrations or {})
+    with closing(connection):
+        with public_scope():
+            if not known <= _applied():
+                return "behind: run manage.py migrate"
+            serving = list(Tenant.objects.provisioned())
+        behind = 0
+        for tenant in serving:
+            with tenant_scope(tenant.id):
+                behind += not known <= _applied()
+    if behind:
+        return f"{behind} tenants are behind: run manage.py migrate"
+    _up_to_date.set()
+    return "ok"
 
 
 def _applied() -> set[tuple[str, str]]:
     return set(MigrationRecorder(connection).applied_migrations())
+
+
+CHECKS: Final[Mapping[str, Callable[[], str]]] = {
+    "database": _database,
+    "cache": _cache,
+    "broker": _broker,
+    "model": _model,
+    "migrations": _migrations,
+}

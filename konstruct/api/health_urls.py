@@ -2,9 +2,9 @@
 
 from django.urls import path
 
-from konstruct.api.health import ReadyView, live
+from konstruct.api.health import live, ready
 
 urlpatterns = [
     path("live", live, name="health-live"),
-    path("ready", ReadyView.as_view(), name="health-ready"),
+    path("ready", ready, name="health-ready"),
 ]

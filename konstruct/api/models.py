@@ -8,7 +8,7 @@ from django.core.validators import MaxLengthValidator, ProhibitNullCharactersVal
 from django.db import models
 from django.db.models.functions import Now
 
-from konstruct.api.fields import ID_TEXT
+from konstruct.api.id_text import ID_TEXT
 from konstruct.orchestrator.models import Agent
 from tenants.models import TenantModel
 
@@ -106,7 +106,7 @@ class ApiKey(TenantModel):
         return f"{self.name} ({self.prefix}…)"
 
 
-class Creation(TenantModel):
+class IdempotencyRecord(TenantModel):
     """What a POST with an Idempotency-Key made: the same again makes nothing. Append-only.
 
     It holds nothing of what was sent but a digest.
@@ -114,13 +114,14 @@ class Creation(TenantModel):
 
     pk = models.CompositePrimaryKey("operation", "key")
     operation = models.TextField(help_text="Method and path of the request.")
-    key = models.CharField(max_length=255, help_text="The Idempotency-Key.")
+    key = models.CharField(max_length=255, help_text="Caller, and digest of the Idempotency-Key.")
     digest = models.CharField(max_length=64, help_text="SHA-256 of the request's body.")
     made = models.UUIDField(help_text="Id of what it made.")
     created_at = models.DateTimeField(db_default=Now(), help_text="When it was made.")
 
     class Meta:
-        verbose_name = "creation"
+        db_table = "api_creation"
+        verbose_name = "idempotency record"
 
     def __str__(self) -> str:
         return f"{self.operation} made {self.made}"

@@ -1,1 +1,1 @@
-"""Who may do what with a tenant's memory, and who did: roles, and the access log."""
+"""Roles and the access log: who may do what with a tenant's memory, and who did what."""

@@ -1,7 +1,7 @@
-"""Writing the access log: one row for each time that somebody has to do with memory.
+"""Writing the access log: one row for each time that somebody has to do with a tenant.
 
-Whoever shows or changes memory calls `record_access` first, or in the same transaction: what cannot
-be written down is not done.
+Whoever changes something calls `record_access` in the same transaction; whoever shows something
+calls it before it is sent. What cannot be written down is not done.
 """
 
 from dataclasses import dataclass
@@ -9,9 +9,8 @@ from typing import Any
 from uuid import UUID
 
 from konstruct.audit.models import AccessEvent, Action, ActorKind
-
-# Of a question or a search term, enough to know it by.
-LONGEST_TEXT = 500
+from tenants.audit.changes import NOTHING, Snapshot, abridged, differences
+from tenants.http.client_address import current_address
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +26,11 @@ class Actor:
         """A person who is logged in."""
         return cls(ActorKind.PERSON, str(user.pk), user.get_username())
 
+    @classmethod
+    def operator(cls, name: str) -> "Actor":
+        """Whoever runs a command on the machine, by the name of their account there."""
+        return cls(ActorKind.OPERATOR, name, name)
+
 
 def record_access(
     action: Action,
@@ -37,28 +41,30 @@ def record_access(
     agent_id: UUID | None = None,
     user_id: str | None = None,
     request_id: str = "",
+    before: Snapshot | None = None,
+    after: Snapshot | None = None,
     **detail: Any,
 ) -> AccessEvent:
     """Write down that somebody did something, in the tenant that we are in.
 
-    `detail` is what was asked for and how much came of it; texts in it are abridged.
+    Args:
+        before: the row as it was, if it was changed or removed. The log has the fields that differ.
+        after: the row as it is now, if it was changed or made.
+        detail: what was asked for and how much came of it; texts in it are abridged.
     """
+    told = {name: abridged(value) for name, value in detail.items()}
+    if before is not None or after is not None:
+        told |= differences(before or NOTHING, after or NOTHING)
     return AccessEvent.objects.create(
         actor_kind=by.kind,
         actor_id=by.id,
-        actor=by.name,
+        actor=abridged(by.name),
         action=action,
         subject=subject,
-        subject_id=_abridged(str(subject_id)),
+        subject_id=abridged(str(subject_id)),
         agent_id=agent_id,
-        user_id=_abridged(user_id),
+        user_id=abridged(user_id),
+        address=current_address(),
         request_id=request_id,
-        detail={name: _abridged(value) for name, value in detail.items()},
+        detail=told,
     )
-
-
-def _abridged(value: Any) -> Any:
-    if isinstance(value, str):
-        value = value.replace("\0", "")
-        return value if len(value) <= LONGEST_TEXT else value[:LONGEST_TEXT] + "…"
-    return value

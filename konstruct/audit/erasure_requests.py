@@ -1,6 +1,7 @@
 """Asking that a person be forgotten: noted here, done by a process with the owner's role."""
 
 from collections.abc import Sequence
+from typing import Any
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
@@ -23,12 +24,16 @@ def request_erasure(
     threads: Sequence[str] = (),
     reason: str = "",
     request_id: str = "",
+    by_bound_key: bool = False,
+    **detail: Any,
 ) -> ErasureRequest:
     """Note that the user is to be forgotten, and who asked for it.
 
     Args:
         agent_id: the one agent that is to forget; by default all of them.
         threads: sessions of graphs that are the user's, which the transcript does not know of.
+        by_bound_key: a key of one agent or one user asks for it.
+        detail: what else the access log is to have of it.
 
     Raises AlreadyRequested while an earlier request is still open.
     """
@@ -40,6 +45,7 @@ def request_erasure(
                 threads=list(threads),
                 reason=text_argument("reason", reason),
                 requested_by=by.name,
+                by_bound_key=by_bound_key,
             )
             record_access(
                 Action.ERASE,
@@ -49,6 +55,7 @@ def request_erasure(
                 agent_id=agent_id,
                 user_id=user_id,
                 request_id=request_id,
+                **detail,
             )
     except IntegrityError as error:
         raise AlreadyRequested(

@@ -8,17 +8,21 @@ from django.contrib.postgres.functions import RandomUUID
 from django.db import models
 from django.db.models.functions import Now
 
+from konstruct.audit.pseudonyms import pseudonyms
 from tenants.models import TenantModel
 
 
 class Action(models.TextChoices):
-    """What somebody did with memory."""
+    """What somebody did, or tried to do."""
 
     LIST = "list", "listed"
     VIEW = "view", "looked at"
     SEARCH = "search", "searched"
     EXPORT = "export", "exported"
+    IMPORT = "import", "imported"
+    SEND = "send", "sent"
     CLEAR = "clear", "cleared"
+    CREATE = "create", "created"
     EDIT = "edit", "edited"
     DELETE = "delete", "deleted"
     TRY = "try", "tried"
@@ -29,6 +33,10 @@ class Action(models.TextChoices):
     RESOLVE = "resolve", "resolved"
     DECIDE = "decide", "decided"
     LINK = "link", "linked"
+    LOGIN = "login", "logged in"
+    LOGOUT = "logout", "logged out"
+    LOGIN_FAILED = "login_failed", "failed to log in"
+    REFUSE = "refuse", "was refused"
 
 
 class ActorKind(models.TextChoices):
@@ -37,10 +45,14 @@ class ActorKind(models.TextChoices):
     PERSON = "person", "person in the admin"
     PROGRAM = "program", "program with an API key"
     OPERATOR = "operator", "operator's command"
+    UNKNOWN = "unknown", "nobody who is known"
 
 
 class AccessEvent(TenantModel):
-    """Who did what with whose memory, and when: written with the action itself. Append-only."""
+    """Who did what with what of a tenant, when and from where. Append-only.
+
+    Written in the transaction of what was done; of what was refused, after it was undone.
+    """
 
     id = models.BigAutoField(primary_key=True)
     created_at = models.DateTimeField(db_default=Now(), help_text="When.")
@@ -48,7 +60,7 @@ class AccessEvent(TenantModel):
     actor_id = models.TextField(help_text="Id of the person, or of the API key.")
     actor = models.TextField(help_text="Their name at that time.")
     action = models.TextField(choices=Action, help_text="What they did.")
-    subject = models.TextField(help_text="With what: conversation, memories, fact …")
+    subject = models.TextField(help_text="With what: conversation, memories, fact, API key …")
     subject_id = models.TextField(
         blank=True, default="", db_default="", help_text="Which one, if it was one."
     )
@@ -62,7 +74,10 @@ class AccessEvent(TenantModel):
         default=dict,
         db_default=models.Value({}, output_field=models.JSONField()),
         blank=True,
-        help_text="What was asked for, and how much came of it.",
+        help_text="What was asked for, and how much came of it; of a change, before and after.",
+    )
+    address = models.GenericIPAddressField(
+        null=True, blank=True, help_text="Where the request came from."
     )
     request_id = models.TextField(
         blank=True, default="", db_default="", help_text="As in the log lines of the request."
@@ -93,6 +108,12 @@ class ErasureRequestQuerySet(models.QuerySet["ErasureRequest"]):
         """Those that are not done yet, the oldest first."""
         return self.filter(done_at__isnull=True).order_by("created_at", "pk")
 
+    def about(self, *user_ids: str) -> Self:
+        """Those of a person with one of these ids, also when they are done, the newest first."""
+        names = [name for user_id in user_ids for name in (user_id, *pseudonyms(user_id))]
+        named = models.Q(user_id__in=names) | models.Q(user_ids__overlap=names)
+        return self.filter(named).order_by("-created_at", "pk")
+
 
 class RetentionRule(TenantModel):
     """How long conversations are kept: of one agent, or of all that have no rule of their own."""
@@ -122,13 +143,29 @@ class RetentionRule(TenantModel):
 class ErasureRequest(TenantModel):
     """That a person is to be forgotten. Only the owner's process can do it, and notes what it did.
 
-    It stays when all else is gone, and holds no content.
+    It stays when all else is gone, and holds neither content nor, once done, the person's id.
     """
 
     id = models.UUIDField(
         primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
     )
-    user_id = models.TextField("user", help_text="Who is to be forgotten.")
+    user_id = models.TextField(
+        "user", help_text="Who is to be forgotten. Once it is done, a keyed digest of the id."
+    )
+    user_ids = ArrayField(
+        models.TextField(),
+        default=list,
+        db_default=models.Value([], output_field=ArrayField(models.TextField())),
+        blank=True,
+        editable=False,
+        help_text="All ids of the person, as they were linked when it began; in the end, digests.",
+    )
+    by_bound_key = models.BooleanField(
+        default=False,
+        db_default=False,
+        editable=False,
+        help_text="A key of one agent or one user asked for it.",
+    )
     agent_id = models.UUIDField(
         "agent", null=True, blank=True, help_text="The one agent that forgets; none: all of them."
     )
@@ -148,7 +185,7 @@ class ErasureRequest(TenantModel):
         null=True,
         blank=True,
         editable=False,
-        help_text="While it is being done: what is to be removed yet.",
+        help_text="While it is being done: how far it is, and what is to be removed yet.",
     )
     last_error = models.TextField(
         blank=True, default="", db_default="", help_text="Why it could not be finished yet."

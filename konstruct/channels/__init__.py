@@ -1,5 +1,5 @@
-"""Ways in and out: each channel makes messages of what it is told, and shows what comes of them.
+"""Channels: each makes messages of what it receives, and shows their replies.
 
-In: rest.py; slack.py, and the inbox in arrivals.py. Out: the outbox in deliveries.py, and
-delivering.py. What only Slack needs is in slack_*.py.
+`rest` is asked by programs and answers them. `slack` is told by Slack: its events stand in `inbox`
+until a worker has made messages of them. Replies stand in an outbox until `delivery` shows them.
 """

@@ -11,9 +11,14 @@ class ChannelsConfig(AppConfig):
     verbose_name = "Channels"
 
     def ready(self) -> None:
-        """Let the pipeline tell the outbox of every change that a channel has to show."""
-        from konstruct.channels import adapters, outlet  # models, which need the apps
-        from konstruct.orchestrator import outlets
+        """Register the channels that push their replies. A new one is a line here."""
+        # Models, which need the apps.
+        from konstruct.channels.delivery import publisher, registry
+        from konstruct.channels.slack.adapter import SlackAdapter
+        from konstruct.orchestrator.replies import delivery_hooks
 
-        for channel in adapters.channels():
-            outlets.register(channel, outlet.OUTLET)
+        for adapter in (SlackAdapter(),):
+            registry.register(adapter)
+            delivery_hooks.register(
+                adapter.channel, publisher.OUTLET, shares_threads=adapter.shares_threads
+            )

@@ -132,9 +132,9 @@ class ArrivalQuerySet(models.QuerySet["Arrival"]):
         """Those that may be worked on now, in the order in which they came."""
         return self.waiting().filter(due_at__lte=Now()).order_by("id")
 
-    def unheard(self) -> Self:
+    def stale(self) -> Self:
         """Those that nobody seems to work on, though they are due: the longest first."""
-        return self.waiting().filter(ring_at__lte=Now()).order_by("ring_at")
+        return self.waiting().filter(sweep_at__lte=Now()).order_by("sweep_at")
 
 
 class Arrival(TenantModel):
@@ -149,7 +149,10 @@ class Arrival(TenantModel):
     key = models.CharField(max_length=255, help_text="What it is once, however often it is told.")
     heard = models.JSONField(help_text="What was said, by whom, and where.")
     attempts = models.PositiveIntegerField(
-        default=0, db_default=0, help_text="How often it has failed."
+        default=0, db_default=0, help_text="How often it was begun."
+    )
+    begun_at = models.DateTimeField(
+        null=True, blank=True, help_text="When a worker began with it; empty when none is at work."
     )
     last_error = models.TextField(
         blank=True, default="", db_default="", help_text="Why it failed last."
@@ -157,8 +160,10 @@ class Arrival(TenantModel):
     due_at = models.DateTimeField(
         db_default=Now(), help_text="From when on it may be tried (again)."
     )
-    ring_at = models.DateTimeField(
-        db_default=Now(), help_text="When the sweeper rings for a worker (again)."
+    sweep_at = models.DateTimeField(
+        db_default=Now(),
+        db_column="ring_at",
+        help_text="When the sweeper enqueues it (again).",
     )
     failed_at = models.DateTimeField(
         null=True, blank=True, help_text="When it was given up; empty while it is still tried."
@@ -190,9 +195,9 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
         """Those that may be worked on now."""
         return self.waiting().filter(due_at__lte=Now())
 
-    def unheard(self) -> Self:
+    def stale(self) -> Self:
         """Those that nobody seems to work on, though they are due: the longest first."""
-        return self.waiting().filter(ring_at__lte=Now()).order_by("ring_at")
+        return self.waiting().filter(sweep_at__lte=Now()).order_by("sweep_at")
 
 
 class Delivery(TenantModel):
@@ -222,7 +227,10 @@ class Delivery(TenantModel):
         default=1, db_default=1, help_text="Counts the changes of what is to be shown."
     )
     attempts = models.PositiveIntegerField(
-        default=0, db_default=0, help_text="How often it has failed."
+        default=0, db_default=0, help_text="How often it was begun."
+    )
+    begun_at = models.DateTimeField(
+        null=True, blank=True, help_text="When a worker began with it; empty when none is at work."
     )
     last_error = models.TextField(
         blank=True, default="", db_default="", help_text="Why it failed last."
@@ -233,8 +241,10 @@ class Delivery(TenantModel):
         db_default=Now(),
         help_text="From when on it may be tried (again); empty while what is shown is right.",
     )
-    ring_at = models.DateTimeField(
-        db_default=Now(), help_text="When the sweeper rings for a worker (again)."
+    sweep_at = models.DateTimeField(
+        db_default=Now(),
+        db_column="ring_at",
+        help_text="When the sweeper enqueues it (again).",
     )
     failed_at = models.DateTimeField(
         null=True, blank=True, help_text="When it was given up; empty while it is still tried."
@@ -251,7 +261,7 @@ class Delivery(TenantModel):
         verbose_name_plural = "deliveries"
         indexes = [
             models.Index(
-                fields=["ring_at"],
+                fields=["sweep_at"],
                 name="delivery_ring",
                 condition=models.Q(due_at__isnull=False, failed_at__isnull=True),
             ),

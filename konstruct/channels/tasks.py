@@ -4,12 +4,15 @@ import logging
 from uuid import UUID
 
 from celery import shared_task
+from celery.exceptions import SoftTimeLimitExceeded
 
-from konstruct.channels import arrivals, slack_hearing
-from konstruct.channels.delivery_tasks import deliver, learn_name, sweep_deliveries
-from konstruct.orchestrator.bell import ring
+from konstruct.channels import inbox
+from konstruct.channels.delivery.tasks import deliver, sweep_deliveries
+from konstruct.channels.slack import handlers
+from konstruct.channels.slack.tasks import learn_name
 from tenants.celery import TenantTask
 from tenants.context import tenant_scope
+from tenants.enqueue import enqueue
 from tenants.models import Tenant
 
 __all__ = ["deliver", "learn_name", "sweep_arrivals", "sweep_deliveries", "take_in"]
@@ -17,32 +20,34 @@ __all__ = ["deliver", "learn_name", "sweep_arrivals", "sweep_deliveries", "take_
 logger = logging.getLogger(__name__)
 
 # Who makes messages of what arrives.
-EARS = {slack_hearing.CHANNEL: slack_hearing.hear}
+HANDLERS = {handlers.CHANNEL: handlers.hear}
 
 
 @shared_task(base=TenantTask)
 def take_in(tenant_id: str, channel: str, workspace: str) -> None:
     """Take in what has arrived from a workspace. Safe to run twice, at once or later."""
-    arrivals.take_in(
-        tenant_id=UUID(tenant_id), channel=channel, workspace=workspace, hear=EARS[channel]
+    inbox.take_in(
+        tenant_id=UUID(tenant_id), channel=channel, workspace=workspace, hear=HANDLERS[channel]
     )
 
 
 @shared_task
 def sweep_arrivals() -> int:
-    """Ring for every workspace whose bell was lost, whose worker died, or whose next try is due.
+    """Enqueue every workspace whose task was lost, whose worker died, or whose next try is due.
 
-    Returns how many were rung for. One tenant's trouble does not stop the others'.
+    Returns how many were enqueued. One tenant's trouble does not stop the others'.
     """
-    rung = 0
+    enqueued = 0
     for tenant_id in list(Tenant.objects.serving().values_list("id", flat=True)):
         try:
             with tenant_scope(tenant_id):
-                unheard = arrivals.take_unheard()
+                stale = inbox.claim_stale()
+        except SoftTimeLimitExceeded:
+            raise  # the next sweep begins anew
         except Exception:
             logger.exception("What has arrived for tenant %s could not be swept", tenant_id)
             continue
-        for channel, workspace in unheard:
-            ring(take_in, str(tenant_id), channel, workspace)
-        rung += len(unheard)
-    return rung
+        for channel, workspace in stale:
+            enqueue(take_in, str(tenant_id), channel, workspace)
+        enqueued += len(stale)
+    return enqueued

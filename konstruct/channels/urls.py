@@ -2,10 +2,10 @@
 
 from django.urls import path
 
-from konstruct.channels import slack
+from konstruct.channels.slack import views
 
 urlpatterns = [
-    path("slack/events/", slack.events, name="slack-events"),
-    path("slack/interactions/", slack.interactions, name="slack-interactions"),
-    path("slack/oauth/", slack.oauth, name="slack-oauth"),
+    path("slack/events/", views.events, name="slack-events"),
+    path("slack/interactions/", views.interactions, name="slack-interactions"),
+    path("slack/oauth/", views.oauth, name="slack-oauth"),
 ]

@@ -1,10 +1,12 @@
 """Agents: making and finding them."""
 
+from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.db import IntegrityError, transaction
+from django.db.models import Q
 
 from konstruct.orchestrator.exceptions import (
     AgentContradictory,
@@ -13,6 +15,8 @@ from konstruct.orchestrator.exceptions import (
     AgentNotFound,
 )
 from konstruct.orchestrator.models import Agent
+from konstruct.orchestrator.models.querysets import UUID_TEXT
+from memory.arguments import is_unicode
 from tenants.context import tenant_scope
 
 
@@ -65,7 +69,8 @@ def find_agent(name_or_id: str, *, active: bool = False) -> Agent:
     Raises AgentNotFound, also for an inactive one if an active one is needed.
     """
     agents = Agent.objects.active() if active else Agent.objects.all()
-    agent = agents.named(name_or_id).first()
+    storable = is_unicode(name_or_id) and "\0" not in name_or_id
+    agent = agents.named(name_or_id).first() if storable else None
     if agent is None:
         wanted = "active agent" if active else "agent"
         raise AgentNotFound(
@@ -73,3 +78,18 @@ def find_agent(name_or_id: str, *, active: bool = False) -> Agent:
             "or with manage.py create_agent."
         )
     return agent
+
+
+def find_agents(names_or_ids: Iterable[str]) -> dict[str, Agent]:
+    """Return the agents of these names or ids in the tenant that we are in, by name or id as given.
+
+    In one query; what no agent has is left out.
+    """
+    wanted = {each: UUID(each) if UUID_TEXT.fullmatch(each) else each for each in names_or_ids}
+    found: dict[UUID | str, Agent] = {}
+    for agent in Agent.objects.filter(
+        Q(name__in=[each for each in wanted.values() if isinstance(each, str)])
+        | Q(pk__in=[each for each in wanted.values() if isinstance(each, UUID)])
+    ):
+        found[agent.pk] = found[agent.name] = agent
+    return {given: found[each] for given, each in wanted.items() if each in found}

@@ -12,6 +12,16 @@ TRANSPARENCY_CLAUSE = (
 )
 
 
+HANDED_OVER_CLAUSE = (
+    "This conversation was handed over to you, {name}: others have answered in it before. What they"
+    " said begins with their names. Answer as yourself."
+)
+SEVERAL_SPEAKERS_CLAUSE = (
+    "Several people speak in this thread. What they say begins with their names. The message to"
+    " answer is from {speaker}."
+)
+
+
 class Persona(Protocol):
     """What of an agent its system prompt is made of."""
 
@@ -25,9 +35,12 @@ class Persona(Protocol):
     def persona(self) -> str: ...
 
 
-def build_system_prompt(agent: Persona) -> str:
-    """Join the agent's system prompt, identity, persona and the AI-transparency clause."""
-    parts = (agent.system_prompt, agent.identity, agent.persona, TRANSPARENCY_CLAUSE)
+def build_system_prompt(agent: Persona, *clauses: str) -> str:
+    """Join the agent's system prompt, identity, persona and the AI-transparency clause.
+
+    Then what is to be said of this conversation, if anything is.
+    """
+    parts = (agent.system_prompt, agent.identity, agent.persona, TRANSPARENCY_CLAUSE, *clauses)
     return "\n\n".join(part.strip() for part in parts if part and part.strip())
 
 

@@ -40,6 +40,16 @@ class IdempotencyKeyReused(KonstructError):
     """The key already stands for a message with other contents."""
 
 
+class IdempotencyKeyInUse(KonstructError):
+    """The first request with this key is still at work."""
+
+
+class Busy(KonstructError):
+    """A lock was waited for, and is still held."""
+
+    code = "busy"
+
+
 class NothingToRetry(KonstructError):
     """Only a reply that was given up can be tried again."""
 
@@ -60,6 +70,14 @@ class NothingToEscalate(KonstructError):
     """Nothing was said in this thread: a person could not answer there."""
 
 
+class WithAnotherAgent(KonstructError):
+    """An agent answers in this thread: a person could not until it is given to one."""
+
+
+class NothingToHandOver(KonstructError):
+    """The thread cannot be handed to this agent: it has it, or it is the thread's own."""
+
+
 class ToolCallNotFound(KonstructError):
     """This tenant has no such tool call, or it is not this user's to decide."""
 
@@ -72,28 +90,53 @@ class IdentityNotFound(KonstructError):
     """This tenant has no such identity."""
 
 
+class PersonBeingErased(KonstructError):
+    """Who is who cannot change while the person is being erased."""
+
+
 class NothingToLink(KonstructError):
     """The identity speaks as this user already, or is not linked."""
 
 
 class LLMError(KonstructError):
-    """The language model gave no answer that can be used."""
+    """The language model gave no answer that can be used.
+
+    What its server said may hold anything, and goes to the operators, as `detail`.
+    """
+
+    code = "llm_failed"
+
+    def __init__(self, message: str, *, detail: str = "") -> None:
+        super().__init__(message)
+        self.detail = detail
 
 
 class LLMUnavailable(LLMError):
-    """It may work later: no connection, a time-out, too many requests, an error of the server.
+    """It may work later: no connection, too many requests, an error of the server.
 
     `retry_after` is how many seconds the server asked us to wait, if it did.
     """
 
-    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
-        super().__init__(message)
+    code = "llm_unavailable"
+
+    def __init__(self, message: str, *, retry_after: float | None = None, detail: str = "") -> None:
+        super().__init__(message, detail=detail)
         self.retry_after = retry_after
+
+
+class LLMTimeout(LLMUnavailable):
+    """It did not answer in time."""
+
+    code = "llm_timeout"
 
 
 class LLMRefused(LLMError):
     """It will not work later either: the request itself was refused (a 4xx)."""
 
+    code = "llm_refused"
+
 
 class LLMReplyInvalid(LLMError):
     """The answer came and held no text that we can read."""
+
+    code = "llm_reply_invalid"

@@ -1,66 +1,67 @@
 """Advisory locks of the orchestrator: the one list of what is locked, and under which name."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from itertools import islice
 
-from django.db import DatabaseError, InterfaceError, connection
+from django.conf import settings
 
-from konstruct.orchestrator.messages import KonstructMessage
+from konstruct.orchestrator.exceptions import Busy
+from konstruct.orchestrator.messages import Thread
+from tenants.context import required_tenant_id
+from tenants.held_locks import held_lock, held_of
+from tenants.polling import poll
+
+# An erasure or a move of a long conversation holds the window for seconds.
+WINDOW_SECONDS = 60.0
+ASKED_FOR_AT_ONCE = 1000
+
+
+def thread_lock(thread: Thread) -> AbstractContextManager[bool]:
+    """Hold the thread; gives False at once if another worker holds it."""
+    return held_lock(_key("konstruct.thread", thread, thread.thread_id))
+
+
+def wait_for_threads(threads: Iterable[Thread]) -> None:
+    """Return when the workers that answer in these threads, if any, are done.
+
+    Raises Busy if one of them is not when its task's time must be over.
+    """
+    keys = iter([_key("konstruct.thread", thread, thread.thread_id) for thread in threads])
+    while batch := list(islice(keys, ASKED_FOR_AT_ONCE)):
+
+        def none_is_held(batch: list[str] = batch) -> bool:
+            batch[:] = held_of(batch)  # who was free once is not waited for again
+            return not batch
+
+        if not poll(none_is_held, seconds=settings.CELERY_TASK_TIME_LIMIT):
+            raise Busy(f"{len(batch)} conversations are still being answered.")
 
 
 @contextmanager
-def thread_lock(message: KonstructMessage) -> Iterator[bool]:
-    """Hold the thread of this message; yields False at once if another worker holds it.
+def window_lock(thread: Thread) -> Iterator[None]:
+    """Hold the window of the thread's agent and user, waiting for who holds it.
 
-    Postgres frees a session's lock with the connection, thus the instant a worker dies, with no
-    time-out to guess. It is no transaction's lock, since a language model is asked inside.
+    That is mostly for milliseconds. Threads of one user are answered side by side and share a
+    window. Inside, a reply is recorded and appended in one go, so that the window has the
+    transcript's order. Taken inside of a thread's lock, never around one. Raises Busy after
+    WINDOW_SECONDS.
     """
-    key = _key("konstruct.thread", message, message.thread_id)
-    if not _ask("SELECT pg_try_advisory_lock(hashtextextended(%s, 0))", key):
-        yield False
-        return
-    try:
-        yield True
-    finally:
-        _unlock(key)
+    key = _key("konstruct.window", thread)
+    with ExitStack() as stack:
 
+        def take() -> bool:
+            return stack.enter_context(held_lock(key))
 
-def wait_for_thread(message: KonstructMessage) -> None:
-    """Return when the worker that answers in this message's thread, if there is one, is done."""
-    key = _key("konstruct.thread", message, message.thread_id)
-    _ask("SELECT pg_advisory_lock(hashtextextended(%s, 0)) IS NULL", key)
-    _unlock(key)
-
-
-@contextmanager
-def window_lock(message: KonstructMessage) -> Iterator[None]:
-    """Hold the window of this message's user, waiting for who holds it: for milliseconds only.
-
-    Threads of one user are answered side by side and share a window. Inside, a reply is recorded
-    and appended in one go, so that the window has the transcript's order. Taken inside of a
-    thread's lock, never around one.
-    """
-    key = _key("konstruct.window", message)
-    _ask("SELECT pg_advisory_lock(hashtextextended(%s, 0)) IS NULL", key)
-    try:
+        if not poll(take, seconds=WINDOW_SECONDS):
+            raise Busy(
+                f"Somebody else has been at work on this conversation for {WINDOW_SECONDS:g}"
+                " seconds."
+            )
         yield
-    finally:
-        _unlock(key)
 
 
-def _key(purpose: str, message: KonstructMessage, *more: str) -> str:
+def _key(purpose: str, thread: Thread, *more: str) -> str:
     # Lengths keep apart what a separator alone would not: ids are any text that a channel makes.
-    parts = [str(message.tenant_id), str(message.agent_id), message.user_id, *more]
+    parts = [str(required_tenant_id()), str(thread.agent_id), thread.user_id, *more]
     return "\x1f".join([purpose, *(f"{len(part)}:{part}" for part in parts)])
-
-
-def _unlock(key: str) -> None:
-    # A connection that broke took the lock with it.
-    with suppress(DatabaseError, InterfaceError):
-        _ask("SELECT pg_advisory_unlock(hashtextextended(%s, 0))", key)
-
-
-def _ask(sql: str, key: str) -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute(sql, [key])
-        return bool(cursor.fetchone()[0])

@@ -1,4 +1,4 @@
-"""The one form that a message has inside the pipeline, whatever channel it came from."""
+"""The one form that messages and threads have inside the pipeline, whatever the channel."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -6,7 +6,27 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 if TYPE_CHECKING:
+    from konstruct.orchestrator.models import Escalation
     from memory.models import Message
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """One conversation of an agent with a user: the agent is the thread's own, its address."""
+
+    agent_id: UUID
+    user_id: str
+    thread_id: str
+
+    @classmethod
+    def of(cls, row: "KonstructMessage | Message | Escalation") -> "Thread":
+        """The thread of a message, or of an escalation."""
+        return cls(row.agent_id, row.user_id, row.thread_id)
+
+    @property
+    def named(self) -> dict[str, UUID | str]:
+        """For filters."""
+        return {"agent_id": self.agent_id, "user_id": self.user_id, "thread_id": self.thread_id}
 
 
 @dataclass(frozen=True, slots=True)

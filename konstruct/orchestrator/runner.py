@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from konstruct.orchestrator.builder import Persona, build_messages_with_memory
-from konstruct.orchestrator.llm import language_model
+from konstruct.orchestrator.llm.pool import language_model
 
 
 class Runnable(Persona, Protocol):

@@ -4,11 +4,14 @@ import logging
 from uuid import UUID
 
 from celery import shared_task
+from celery.exceptions import SoftTimeLimitExceeded
 
-from konstruct.orchestrator import outbox, pipeline, tool_calls
-from konstruct.orchestrator.bell import ring
+from konstruct.orchestrator import pipeline
+from konstruct.orchestrator.replies import outbox
+from konstruct.orchestrator.tools import tool_calls
 from tenants.celery import TenantTask
 from tenants.context import tenant_scope
+from tenants.enqueue import enqueue
 from tenants.models import Tenant
 
 logger = logging.getLogger(__name__)
@@ -22,27 +25,29 @@ def handle_message(tenant_id: str, message_id: str) -> None:
     """Answer a message. Safe to run twice, at once or later; the outbox owns the retries."""
     next_id = pipeline.handle(tenant_id=UUID(tenant_id), message_id=UUID(message_id))
     if next_id is not None:
-        ring(handle_message, tenant_id, str(next_id))
+        enqueue(handle_message, tenant_id, str(next_id))
 
 
 @shared_task
 def sweep_replies() -> int:
-    """Ring for every message whose bell was lost, whose worker died, or whose next try is due.
+    """Enqueue every message whose task was lost, whose worker died, or whose next try is due.
 
     Tool calls to which nobody consented in time expire first, which lets their messages go.
 
-    Returns how many were rung for. One tenant's trouble does not stop the others'.
+    Returns how many were enqueued. One tenant's trouble does not stop the others'.
     """
-    rung = 0
+    enqueued = 0
     for tenant_id in list(Tenant.objects.serving().values_list("id", flat=True)):
         try:
             with tenant_scope(tenant_id):
                 tool_calls.expire_overdue(SWEEP_LIMIT)
-                unheard = outbox.take_unheard(SWEEP_LIMIT)
+                stale = outbox.claim_stale(SWEEP_LIMIT)
+        except SoftTimeLimitExceeded:
+            raise  # the next sweep begins anew
         except Exception:
             logger.exception("The replies of tenant %s could not be swept", tenant_id)
             continue
-        for message_id in unheard:
-            ring(handle_message, str(tenant_id), str(message_id))
-        rung += len(unheard)
-    return rung
+        for message_id in stale:
+            enqueue(handle_message, str(tenant_id), str(message_id))
+        enqueued += len(stale)
+    return enqueued

@@ -1,2 +1,4 @@
-"""What makes an operator trust the system with people's words: the ledger, erasure, the proof of
-isolation, and archives. The highest layer: it knows every store."""
+"""Operators' guarantees: ledger, erasure, proof of isolation, archives.
+
+The highest layer, which knows every store.
+"""

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-from konstruct.trust import moving
+from konstruct.trust import history_merge
 from konstruct.trust.erasure import carry_out_requested
 from konstruct.trust.erasure.retention import apply_all
 
@@ -28,5 +28,5 @@ def at_most_every(seconds: float, job: Callable[[], int]) -> Callable[[], int]:
 
 
 erase = at_most_every(ERASE_EVERY_SECONDS, carry_out_requested)
-move = at_most_every(MOVE_EVERY_SECONDS, moving.carry_out_requested)
+move = at_most_every(MOVE_EVERY_SECONDS, history_merge.carry_out_requested)
 retain = at_most_every(RETAIN_EVERY_SECONDS, apply_all)

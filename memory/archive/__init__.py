@@ -1,8 +1,10 @@
 """The portable local store: conversations and their vectors in one SQLite file.
 
-Needs neither Django nor Postgres, unless MemoryManager is left to take the product's own embedder.
+It needs neither Django nor Postgres. Only the product's own embedder, which MemoryManager takes
+where none is given, needs them.
 """
 
+from memory.archive.database.untrusted import UntrustedArchive
 from memory.archive.exceptions import (
     ArchiveBusy,
     ArchiveClosed,
@@ -12,10 +14,12 @@ from memory.archive.exceptions import (
     DimensionMismatch,
     DuplicateId,
     EmbedderError,
+    IncompleteArchive,
     ModelMismatch,
     NewerArchive,
     NotAnArchive,
     UnknownId,
+    UnsafeArchive,
 )
 from memory.archive.manager import MemoryManager
 from memory.archive.records import Conversation, Message, SearchHit, StoredVector, VectorHit
@@ -32,6 +36,7 @@ __all__ = [
     "DimensionMismatch",
     "DuplicateId",
     "EmbedderError",
+    "IncompleteArchive",
     "MemoryManager",
     "Message",
     "ModelMismatch",
@@ -41,6 +46,8 @@ __all__ = [
     "SearchHit",
     "StoredVector",
     "UnknownId",
+    "UnsafeArchive",
+    "UntrustedArchive",
     "VectorHit",
     "VectorStore",
 ]

@@ -10,7 +10,7 @@ from memory.archive.exceptions import EmbedderError
 
 @runtime_checkable
 class Embedder(Protocol):
-    """Turns texts into vectors, and says which model it is. `memory.embeddings.Embedder` is one."""
+    """Turns texts into vectors, and says which model it is, as `memory.embedding` does."""
 
     @property
     def version(self) -> str:
@@ -34,17 +34,17 @@ class ProductEmbedder:
         except ImportError as error:
             raise _missing(error) from error
         try:
-            from memory import embeddings
+            from memory.embedding import embedder
 
-            return embeddings.model_version()
+            return embedder.model_version()
         except (ImportError, ImproperlyConfigured) as error:
             raise _missing(error) from error
 
     def encode(self, texts: Sequence[str], /) -> ArrayLike:
         """One vector of 384 dimensions for each text; to be called where `version` was known."""
-        from memory import embeddings
+        from memory.embedding import embedder
 
-        return embeddings.get_embedder().encode(texts)
+        return embedder.get_embedder().encode(texts)
 
 
 def checked_embedder(embedder: object) -> Embedder:

@@ -25,6 +25,14 @@ class NewerArchive(ArchiveError, ValueError):
     """The file was written by a later version of this program."""
 
 
+class UnsafeArchive(ArchiveError, ValueError):
+    """The file holds what would run when it is read, or takes more than its size allows."""
+
+
+class IncompleteArchive(ArchiveError, ValueError):
+    """The file is an archive that lacks a table which its reader needs."""
+
+
 class ArchiveDamaged(ArchiveError):
     """The file is cut off, overwritten, or does not agree with itself."""
 
@@ -67,8 +75,14 @@ def explained(path: Path) -> Iterator[None]:
         yield
     except apsw.NotADBError as error:
         raise NotAnArchive(f"{path} is not a SQLite file: give the path of an archive") from error
-    except apsw.CorruptError as error:
+    except (apsw.CorruptError, UnicodeDecodeError) as error:
         raise ArchiveDamaged(f"{path} is damaged ({error}): restore it from a copy") from error
+    except apsw.TooBigError as error:
+        raise UnsafeArchive(f"{path} is not read: one of its values is too large") from error
+    except apsw.InterruptError as error:
+        raise UnsafeArchive(
+            f"{path} is not read: that takes more steps than a file of its size needs"
+        ) from error
     except apsw.BusyError as error:
         raise ArchiveBusy(
             f"{path} is being written by somebody else ({error}): try again, or write in smaller"

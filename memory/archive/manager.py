@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from memory.archive.closing import Closing
+from memory.archive.database.closing import Closing
 from memory.archive.embedder import Embedder, checked_embedder
 from memory.archive.exceptions import EmbedderError, ModelMismatch
 from memory.archive.records import (

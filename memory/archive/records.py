@@ -47,15 +47,22 @@ class StoredVector:
     id: str
     vector: tuple[float, ...]
     model_version: str
+    message_id: str | None = None
 
 
 @dataclass(frozen=True)
 class VectorHit:
-    """A vector that a search found; cosine similarity from -1 to 1."""
+    """A vector that a search found; cosine similarity from -1 to 1.
+
+    `message_id` is the message that it was made of, where it is known, and `content` what that
+    message says, where the file holds it.
+    """
 
     id: str
     similarity: float
     model_version: str
+    message_id: str | None = None
+    content: str | None = None
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,11 @@ from typing import Any
 
 import apsw
 
-from memory.archive import integrity, schema
-from memory.archive.closing import Closing
-from memory.archive.connections import Bindings, Connections
+from memory.archive.database import integrity, schema
+from memory.archive.database.closing import Closing
+from memory.archive.database.connections import Bindings, Connections
+from memory.archive.database.schema_check import require_own_schema
+from memory.archive.database.transactions import reading
 from memory.archive.exceptions import ArchiveDamaged, DuplicateId, UnknownId
 from memory.archive.records import (
     Conversation,
@@ -35,21 +37,31 @@ _OF_EMBEDDINGS = "WHERE embedding_id IN (SELECT value FROM json_each(?))"
 class SQLiteManager(Closing):
     """An archive's conversations and messages, for any number of threads and processes.
 
-    A file that does not exist is made; one of an earlier version is brought up to this one.
+    A file that does not exist is made; one of an earlier version is brought up to this one. With
+    ":memory:" as path there is no file: one database for all threads that use this object.
 
     Raises:
         ArchiveUnavailable: there is no such directory, or the file cannot be opened or written.
-        NotAnArchive, ArchiveDamaged, NewerArchive: the file is none that we can use; it is left
-            as it was.
+        NotAnArchive, ArchiveDamaged, NewerArchive, UnsafeArchive: the file is none that we can
+            use; it is left as it was.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._connections = Connections(path, schema.prepare)
+        self._connections = Connections(path, _prepare)
 
     @property
     def path(self) -> Path:
         """Where the file is."""
         return self._connections.path
+
+    @property
+    def db(self) -> apsw.Connection:
+        """This thread's connection to the file, for SQL of one's own.
+
+        Raises:
+            ArchiveClosed: the archive was closed.
+        """
+        return self._connections.connection()
 
     @property
     def schema_version(self) -> int:
@@ -334,6 +346,14 @@ class SQLiteManager(Closing):
     def close(self) -> None:
         """Let go of the file, in all threads; it is one file then, with nothing beside it."""
         self._connections.close()
+
+
+def _prepare(connection: apsw.Connection, path: Path) -> None:
+    """Look at what a file holds before anything of it is used."""
+    with reading(connection):
+        schema.version_of(connection, path)
+        require_own_schema(connection, path)
+    schema.prepare(connection, path)
 
 
 def _conversation(row: tuple[Any, ...]) -> Conversation:

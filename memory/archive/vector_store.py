@@ -8,8 +8,8 @@ from typing import Any
 import apsw
 from numpy.typing import ArrayLike
 
-from memory.archive import schema
-from memory.archive.closing import Closing
+from memory.archive.database import schema
+from memory.archive.database.closing import Closing
 from memory.archive.exceptions import DimensionMismatch, DuplicateId, ModelMismatch, UnknownId
 from memory.archive.records import StoredVector, VectorHit, new_id
 from memory.archive.sqlite_manager import SQLiteManager
@@ -29,13 +29,21 @@ UNSPECIFIED = "unspecified"
 # vec0, which reads all of them, took 159 (benchmarks/archive.py, on a busy machine).
 FEW_IDS = 1000
 
+# What a hit says of its message, which either the vector names or which names the vector.
+_HIT = """
+SELECT embeddings.id, similarity, coalesce(embeddings.message_id, owner.id),
+       coalesce(named.content, owner.content)
+FROM nearest JOIN embeddings USING (number)
+LEFT JOIN messages AS named ON named.id = embeddings.message_id
+LEFT JOIN messages AS owner ON owner.embedding_id = embeddings.id
+ORDER BY similarity DESC, number
+"""
 # The nearest are found before anything is joined: vec0 takes its conditions from this query alone.
 _SEARCH = """
 WITH nearest AS MATERIALIZED (
-    SELECT rowid AS number, distance FROM vectors
+    SELECT rowid AS number, 1 - distance AS similarity FROM vectors
     WHERE embedding MATCH :vector AND k = :k AND model_version = :model_version {among}
 )
-SELECT id, 1 - distance FROM nearest JOIN embeddings USING (number) ORDER BY distance, number
 """
 _AMONG = """
 AND rowid IN (
@@ -43,12 +51,14 @@ AND rowid IN (
 )
 """
 _SEARCH_AMONG_FEW = """
-SELECT id, 1 - vec_distance_cosine(vectors.embedding, :vector) AS similarity
-FROM (SELECT DISTINCT value AS id FROM json_each(:ids))
-CROSS JOIN embeddings USING (id)
-CROSS JOIN vectors ON vectors.rowid = embeddings.number
-WHERE embeddings.model_version = :model_version
-ORDER BY similarity DESC, number LIMIT :k
+WITH nearest AS MATERIALIZED (
+    SELECT number, 1 - vec_distance_cosine(vectors.embedding, :vector) AS similarity
+    FROM (SELECT DISTINCT value AS id FROM json_each(:ids))
+    CROSS JOIN embeddings USING (id)
+    CROSS JOIN vectors ON vectors.rowid = embeddings.number
+    WHERE embeddings.model_version = :model_version
+    ORDER BY similarity DESC, number LIMIT :k
+)
 """
 
 
@@ -80,16 +90,25 @@ class VectorStore(Closing):
             raise
 
     def store(
-        self, vector: ArrayLike, *, id: str | None = None, model_version: str = UNSPECIFIED
+        self,
+        vector: ArrayLike,
+        *,
+        id: str | None = None,
+        model_version: str = UNSPECIFIED,
+        message_id: str | None = None,
     ) -> str:
         """Store a vector of `dimensions` numbers, as it is, and return its id.
+
+        It may name the message that it was made of. The message need not be in this file; if it
+        is, the vector goes when the message is deleted.
 
         Raises:
             InvalidArgument: it has another size, a number that is not finite, or no direction.
             DuplicateId: there is a vector of this id.
         """
         blob = vector_bytes("vector", vector, self.dimensions)
-        return self._insert([blob], None if id is None else [id], model_version)[0]
+        ids = None if id is None else [id]
+        return self._insert([blob], ids, model_version, [message_id])[0]
 
     def store_batch(
         self,
@@ -97,9 +116,11 @@ class VectorStore(Closing):
         *,
         ids: Sequence[str] | None = None,
         model_version: str = UNSPECIFIED,
+        message_ids: Sequence[str | None] | None = None,
     ) -> list[str]:
         """Store all of these vectors, or none, and return their ids. Errors as for `store`."""
-        return self._insert(batch_bytes(vectors, self.dimensions), ids, model_version)
+        blobs = batch_bytes(vectors, self.dimensions)
+        return self._insert(blobs, ids, model_version, message_ids)
 
     def get(self, id: str) -> StoredVector:
         """The vector of this id.
@@ -108,14 +129,15 @@ class VectorStore(Closing):
             UnknownId: there is none.
         """
         rows = self._file.rows(
-            "SELECT v.embedding, e.model_version FROM embeddings e"
-            " JOIN vectors v ON v.rowid = e.number WHERE e.id = ?",
+            "SELECT v.embedding, e.model_version, coalesce(e.message_id, m.id) FROM embeddings e"
+            " JOIN vectors v ON v.rowid = e.number LEFT JOIN messages m ON m.embedding_id = e.id"
+            " WHERE e.id = ?",
             (id_argument("id", id),),
         )
         if not rows:
             raise _unknown_vector(id)
-        blob, model_version = rows[0]
-        return StoredVector(id=id, vector=vector_of(blob), model_version=model_version)
+        blob, model_version, message_id = rows[0]
+        return StoredVector(id, vector_of(blob), model_version, message_id)
 
     def delete(self, id: str) -> None:
         """Delete a vector; a message that had it stays, without one.
@@ -163,9 +185,12 @@ class VectorStore(Closing):
             among = [id_argument("ids", id) for id in ids]
             bindings["ids"] = json.dumps(among)
             query = _SEARCH_AMONG_FEW if len(among) <= FEW_IDS else _SEARCH.format(among=_AMONG)
-        rows = self._file.rows(query, bindings)
+        rows = self._file.rows(query + _HIT, bindings)
         # Rounding in single precision can step over the ends of the scale.
-        hits = [VectorHit(id, min(1.0, max(-1.0, score)), model_version) for id, score in rows]
+        hits = [
+            VectorHit(id, min(1.0, max(-1.0, score)), model_version, message_id, content)
+            for id, score, message_id, content in rows
+        ]
         return [hit for hit in hits if hit.similarity >= least]
 
     def count(self, model_version: str | None = None) -> int:
@@ -198,7 +223,11 @@ class VectorStore(Closing):
             )
 
     def _insert(
-        self, blobs: list[bytes], ids: Sequence[str] | None, model_version: str
+        self,
+        blobs: list[bytes],
+        ids: Sequence[str] | None,
+        model_version: str,
+        message_ids: Sequence[str | None] | None,
     ) -> list[str]:
         id_argument("model_version", model_version)
         if ids is None:
@@ -206,12 +235,22 @@ class VectorStore(Closing):
         elif len(ids) != len(blobs):
             raise InvalidArgument(f"{len(ids)} ids were given for {len(blobs)} vectors")
         ids = [id_argument("id", id) for id in ids]
+        message_ids = [None] * len(blobs) if message_ids is None else message_ids
+        if len(message_ids) != len(blobs):
+            raise InvalidArgument(
+                f"{len(message_ids)} message_ids were given for {len(blobs)} vectors"
+            )
+        for message_id in message_ids:
+            if message_id is not None:
+                id_argument("message_id", message_id)
         with self._file.transaction() as connection:
             first = connection.execute("SELECT coalesce(max(number), 0) + 1 FROM embeddings").get
-            for number, id in enumerate(ids, first):
+            for number, (id, message_id) in enumerate(zip(ids, message_ids, strict=True), first):
                 try:
                     connection.execute(
-                        "INSERT INTO embeddings VALUES (?, ?, ?)", (number, id, model_version)
+                        "INSERT INTO embeddings (number, id, model_version, message_id)"
+                        " VALUES (?, ?, ?, ?)",
+                        (number, id, model_version, message_id),
                     )
                 except apsw.ConstraintError:
                     raise DuplicateId(

@@ -19,5 +19,9 @@ class ThreadExists(KonstructError, ValueError):
     """A thread was to be copied onto one that has a history of its own."""
 
 
+class CheckpointRefused(KonstructError):
+    """A checkpoint's value is more than data of the classes that are allowed there."""
+
+
 class UnreadableSession(KonstructError):
     """A thread keeps its messages in a way that cannot be read without its graph."""

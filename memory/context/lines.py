@@ -27,6 +27,14 @@ def turn_line(content: str, speaker: str, said_at: datetime | None = None) -> st
     return item(f"{when}{speaker}: {content}")
 
 
+def said_by(speaker: str, content: str) -> str:
+    """A turn of a conversation of several, under its speaker's name.
+
+    What a line break inside begins is indented, so that nobody can speak in another's name.
+    """
+    return "\n  ".join(_lines(f"{' '.join(speaker.split())}: {content}"))
+
+
 def interleaved(*rankings: Iterable[T]) -> list[T]:
     """The best of each ranking, then the second of each, and so on: what is cut is cut from all."""
     # Each by itself in a tuple, so that an empty one can stand where a ranking has ended.

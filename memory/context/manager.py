@@ -2,26 +2,29 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, overload
 from uuid import UUID
 
-from memory import short_term
-from memory.arguments import similarity_argument
+from memory.arguments import similarity_argument, text_argument
+from memory.conf import NEAR_FACTS
 from memory.context.chat import SectionName
 from memory.context.lines import fact_line, interleaved, turn_line
 from memory.context.messages import as_turn, writable
 from memory.context.prompt import SHARES, Gathered, Memory, Prompt
 from memory.context.session import SessionStore
+from memory.context.task import Task, TaskArgument
 from memory.context.working import CompiledContext, WorkingContextCompiler
-from memory.embeddings import embed, model_version
-from memory.exceptions import InvalidArgument
-from memory.fact_models import MemoryEntry
+from memory.conversations import short_term
+from memory.embedding.embedder import embed, model_version
 from memory.facts import LongTermMemory
-from memory.policy import RecallPolicy
-from memory.recall import Hit, RecallResult, Turn, recall
+from memory.models.facts import MemoryEntry
+from memory.recall import AdjacentTurn, Hit, RecallResult, recall
+from memory.recall.policy import RecallPolicy
 from tenants.context import asynchronous, tenant_scope
 
 MAX_MEMORIES = 10
+# The positional arguments of `store_memory`, after the tenant.
+_STORED = ("agent_id", "content", "metadata")
 
 
 class ContextManager:
@@ -33,6 +36,8 @@ class ContextManager:
         compiler: fits it all into a budget.
         fact_floor: the least cosine similarity of a fact that a prompt tells, such as
             `memory.conf.FACT_FLOOR`; by default the ten nearest are told, however far.
+        near_fact_floor: the least for the three nearest of them, such as
+            `memory.conf.NEAR_FACT_FLOOR`; by default it is `fact_floor`.
     """
 
     def __init__(
@@ -42,11 +47,17 @@ class ContextManager:
         compiler: WorkingContextCompiler | None = None,
         *,
         fact_floor: float = -1.0,
+        near_fact_floor: float | None = None,
     ) -> None:
         self._session = session_store
         self.memory = memory or LongTermMemory()
         self.compiler = compiler or WorkingContextCompiler()
         self.fact_floor = similarity_argument("fact_floor", fact_floor)
+        self.near_fact_floor = (
+            self.fact_floor
+            if near_fact_floor is None
+            else similarity_argument("near_fact_floor", near_fact_floor)
+        )
 
     @property
     def session(self) -> SessionStore | None:
@@ -57,7 +68,7 @@ class ContextManager:
         self,
         tenant_id: UUID | str,
         thread_id: str,
-        task: str | Mapping[str, Any],
+        task: TaskArgument,
         system_prompt: str,
         model_tier: str = "reasoning",
         *,
@@ -76,7 +87,9 @@ class ContextManager:
         Args:
             tenant_id: whose everything.
             thread_id: the conversation.
-            task: what is asked now; of a mapping or an object, its description.
+            task: what is asked now: text, or a mapping with a `description` (which memory is
+                searched with; empty or missing, nothing is searched) and any other keys, which the
+                prompt holds as lines.
             system_prompt: what the agent is.
             model_tier: "fast" or "reasoning".
             agent_id: only what this agent knows.
@@ -90,6 +103,7 @@ class ContextManager:
             system_prompt, messages, context, task and token_usage.
 
         Raises:
+            InvalidArgument: the task cannot be written as text.
             UnknownModelTier: the tier has no budget.
             TenantPinned: the session store is bound to another tenant.
         """
@@ -110,7 +124,7 @@ class ContextManager:
         self,
         tenant_id: UUID | str,
         thread_id: str,
-        task: str | Mapping[str, Any],
+        task: TaskArgument,
         model_tier: str = "reasoning",
         *,
         agent_id: UUID | str | None = None,
@@ -124,37 +138,46 @@ class ContextManager:
         Turns that the prompt will show are not recalled; older ones, for which the tier's budget
         has no room, can be.
         """
-        compiler, asked = self._compiler(model_tier), description_of(task)
+        compiler, task = self._compiler(model_tier), Task.of(task)
+        text_argument("task", task.text)
+        asked = task.description
         # Pinned, so that a session store of another tenant is refused and not read.
         with tenant_scope(tenant_id, pinned=True) as tenant:
             if session_messages is None:
                 session_messages = self._session_messages(tenant, thread_id, agent_id, user_id)
             turns = _spoken(session_messages, asked)
             shown = {*map(str, exclude), *_message_ids(compiler.fitting_turns(turns))}
-            vector = embed([asked])[0]
-            facts = self._facts(tenant, vector, agent_id, user_id)
-            if agent_id is None or user_id is None:
-                recalled = nothing_recalled(asked)
-            else:
-                recalled = recall(
-                    tenant,
-                    agent_id,
-                    user_id,
-                    asked,
-                    policy=policy,
-                    exclude=shown,
-                    query_embedding=vector,
-                )
-        alike = [fact for fact in facts if fact.score >= self.fact_floor]
+            facts: list[MemoryEntry] = []
+            recalled = nothing_recalled(asked)
+            if asked.strip():
+                vector = embed([asked])[0]
+                facts = self._facts(tenant, vector, agent_id, user_id)
+                if agent_id is not None and user_id is not None:
+                    recalled = recall(
+                        tenant,
+                        agent_id,
+                        user_id,
+                        asked,
+                        policy=policy,
+                        exclude=shown,
+                        query_embedding=vector,
+                    )
+        # Nearest first, so that it is a beginning of the list that is told.
+        alike = [
+            fact
+            for place, fact in enumerate(facts)
+            if fact.score >= self.fact_floor
+            or (place < NEAR_FACTS and fact.score >= self.near_fact_floor)
+        ]
         return Gathered(
-            task=asked,
+            task=task,
             session_messages=turns,
             memories=interleaved(
                 [Memory(fact_line(fact.content), fact=fact) for fact in alike],
                 _recalled_turns(recalled.hits, shown),
             ),
             facts=alike,
-            unlike=[fact for fact in facts if fact.score < self.fact_floor],
+            unlike=facts[len(alike) :],
             recalled=recalled,
         )
 
@@ -169,6 +192,7 @@ class ContextManager:
         }
         return Prompt(gathered, fitted, shares)
 
+    @overload
     def store_memory(
         self,
         tenant_id: UUID | str,
@@ -178,17 +202,31 @@ class ContextManager:
         user_id: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         expires_at: datetime | None = None,
-    ) -> UUID:
-        """Keep a fact, see `LongTermMemory.store`; the memory_id of its entry."""
-        entry = MemoryEntry(
-            tenant_id=tenant_id,
-            agent_id=agent_id,
-            user_id=user_id,
-            content=content,
-            metadata=dict(metadata or {}),
-            expires_at=expires_at,
-        )
-        return self.memory.store(entry)
+    ) -> UUID: ...
+
+    @overload
+    def store_memory(
+        self,
+        tenant_id: UUID | str,
+        agent_id: UUID | str | None,
+        content: str,
+        metadata: Mapping[str, Any] | None = None,
+        *,
+        user_id: str | None = None,
+        expires_at: datetime | None = None,
+    ) -> UUID: ...
+
+    def store_memory(self, tenant_id: UUID | str, *given: Any, **named: Any) -> UUID:
+        """Keep a fact, see `LongTermMemory.store`; the memory_id of its entry.
+
+        One positional argument after the tenant is the content. More are the agent, the content
+        and the metadata, in this order.
+        """
+        names = ("content",) if len(given) == 1 and "content" not in named else _STORED
+        fields = dict(zip(names, given, strict=False)) | named
+        if len(given) > len(names) or len(fields) < len(given) + len(named):
+            raise TypeError("store_memory() takes a tenant, an agent, a content and metadata, once")
+        return self.memory.store(_entry(tenant_id, **fields))
 
     def search_memory(
         self,
@@ -201,7 +239,11 @@ class ContextManager:
         """The facts nearest to a text; narrowed as by `LongTermMemory.search`."""
         return self.memory.search(tenant_id, query, limit, agent_id, **narrowed)
 
+    # The name that other memory libraries give it.
+    get_context = compile_working_context
+
     acompile_working_context = asynchronous(compile_working_context)
+    aget_context = acompile_working_context
     agather = asynchronous(gather)
     astore_memory = asynchronous(store_memory)
     asearch_memory = asynchronous(search_memory)
@@ -231,20 +273,30 @@ class ContextManager:
         return self.memory.search(tenant_id, vector, limit=MAX_MEMORIES, agent_id=agent_id, **whose)
 
 
-def description_of(task: str | Mapping[str, Any] | Any) -> str:
-    """What a task asks for: the text itself, or its description."""
-    if isinstance(task, str):
-        return task
-    description = (
-        task.get("description") if isinstance(task, Mapping) else getattr(task, "description", None)
+def _entry(
+    tenant_id: UUID | str,
+    *,
+    content: str,
+    agent_id: UUID | str | None = None,
+    user_id: str | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    expires_at: datetime | None = None,
+) -> MemoryEntry:
+    return MemoryEntry(
+        tenant_id=tenant_id,
+        agent_id=agent_id,
+        user_id=user_id,
+        content=content,
+        metadata=dict(metadata or {}),
+        expires_at=expires_at,
     )
-    if not isinstance(description, str):
-        raise InvalidArgument(f"task={task!r} is neither text nor has a description")
-    return description
 
 
 def nothing_recalled(query: str) -> RecallResult:
-    """The recall of a prompt that has no agent and user, whose conversations could be searched."""
+    """The recall of a prompt for which no conversations are searched.
+
+    It names no agent and user, or its task has no description.
+    """
     return RecallResult(
         query=query,
         hits=(),
@@ -280,7 +332,7 @@ def _recalled_turns(hits: Iterable[Hit], shown: set[str]) -> list[Memory]:
     seen = set(shown)
     memories: list[Memory] = []
     for hit in hits:
-        around: list[Hit | Turn] = [hit, *hit.neighbours]
+        around: list[Hit | AdjacentTurn] = [hit, *hit.neighbours]
         for turn in sorted(around, key=lambda turn: turn.created_at):
             if str(turn.message_id) not in seen:
                 seen.add(str(turn.message_id))

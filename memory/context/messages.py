@@ -11,14 +11,19 @@ _ROLES = {"human": "user", "ai": "assistant", "AIMessageChunk": "assistant", "fu
 def as_turn(message: Any) -> dict[str, Any]:
     """A turn from a chat message (a mapping) or a LangChain message (an object); a new dict."""
     if isinstance(message, Mapping):
-        role = message.get("role") or message.get("type") or "user"
-        return {**message, "role": _ROLES.get(role, role), "content": text_of(message)}
-    role = getattr(message, "role", None) or getattr(message, "type", None) or "user"
-    turn = {"role": _ROLES.get(role, role), "content": text_of(message)}
+        role = _role(message.get("role") or message.get("type"))
+        return {**message, "role": role, "content": text_of(message)}
+    role = _role(getattr(message, "role", None) or getattr(message, "type", None))
+    turn = {"role": role, "content": text_of(message)}
     for key in ("id", "name", "tool_call_id"):
         if value := getattr(message, key, None):
             turn[key] = value
     return turn
+
+
+def _role(said: Any) -> str:
+    """The role in the chat format's words; the user's where none is given."""
+    return _ROLES.get(said, said) if isinstance(said, str) and said else "user"
 
 
 def text_of(item: Any) -> str:

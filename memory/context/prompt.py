@@ -5,8 +5,9 @@ from typing import Any
 from uuid import UUID
 
 from memory.context.chat import ChatMessage, SectionName, chat_sections, flattened
+from memory.context.task import Task
 from memory.context.working import WorkingContext
-from memory.fact_models import MemoryEntry
+from memory.models.facts import MemoryEntry
 from memory.recall import Cut, Hit, RecallResult
 
 # The names of the budget's shares, by those of the sections that a prompt is made of.
@@ -32,7 +33,7 @@ class Memory:
 class Gathered:
     """What there is to say, before it is fitted into a prompt."""
 
-    task: str
+    task: Task
     session_messages: list[dict[str, Any]]
     memories: list[Memory]
     """What was found, most relevant first: facts and turns by turns."""
@@ -101,6 +102,7 @@ class Prompt:
                     "share": self.shares[name],
                     "left_out": left_out.get(name, 0),
                     "truncated": name in fitted.truncated,
+                    "cut": list(fitted.task_cut) if name == "task" else [],
                     "messages": messages,
                 }
                 for name, messages in self._sections().items()

@@ -9,7 +9,8 @@ from uuid import UUID
 from psycopg.errors import UndefinedTable
 
 from memory.arguments import count_argument, id_argument
-from memory.context.connections import connection_in
+from memory.configured import require_configured_database
+from memory.context.checkpoints.connections import connection_in
 from memory.context.exceptions import NoTenant, UnreadableSession
 from memory.context.messages import as_turn
 from tenants.context import asynchronous, current_tenant_id, tenant_connection
@@ -17,10 +18,9 @@ from tenants.exceptions import TenantPinned
 from tenants.naming import as_tenant_id
 
 if TYPE_CHECKING:
-    from langchain_core.runnables import RunnableConfig
     from langgraph.checkpoint.serde.base import SerializerProtocol
 
-    from memory.context.checkpointer import TenantPostgresSaver
+    from memory.context.checkpoints.checkpointer import TenantPostgresSaver
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,14 @@ class SessionStore:
         tenant_id: whose sessions these are. Left out, the store follows the tenant that its
             caller is in (a request, a task, `tenant_scope`).
         messages_key: the key of the graph's state that holds its messages.
-        serde: how LangGraph writes what a checkpoint holds; its own way if left out.
+        serde: how LangGraph writes what a checkpoint holds; its own way if left out. LangGraph's
+            own serializers are made strict: they build only what docs/context.md lists, and the
+            classes that they were given.
+        database_url: left out, or the database that this process uses. It may be given in the
+            place of `tenant_id` too.
+
+    Raises:
+        InvalidArgument: another database is named. Settings choose it.
     """
 
     def __init__(
@@ -52,7 +59,11 @@ class SessionStore:
         *,
         messages_key: str = "messages",
         serde: "SerializerProtocol | None" = None,
+        database_url: str | None = None,
     ) -> None:
+        if isinstance(tenant_id, str) and "://" in tenant_id:
+            tenant_id, database_url = None, tenant_id
+        require_configured_database(database_url)
         self._bound_to = None if tenant_id is None else as_tenant_id(tenant_id)
         self.messages_key = messages_key
         self._serde = serde
@@ -80,7 +91,7 @@ class SessionStore:
         It works for `invoke` and `ainvoke`, from any thread.
         """
         # Imported here: LangGraph takes half a second and 40 MB of every process that loads it.
-        from memory.context.checkpointer import TenantPostgresSaver
+        from memory.context.checkpoints.checkpointer import TenantPostgresSaver
 
         return TenantPostgresSaver(self.tenant_id, serde=self._serde)
 
@@ -96,16 +107,16 @@ class SessionStore:
         Raises:
             UnreadableSession: the state's messages are no list (a DeltaChannel keeps changes, that
                 only its graph can add up).
+            CheckpointRefused: they hold an object of a class that is not allowed.
         """
         count_argument("limit", limit)
-        thread = _thread(thread_id)
-        found = None
+        id_argument("thread_id", thread_id)
+        messages = None
         with suppress(UndefinedTable):
-            found = self.checkpointer.get_tuple(thread)
-        if found is None:
+            messages = self.checkpointer.newest_value(thread_id, self.messages_key)
+        if messages is None:
             return []
-        messages = found.checkpoint["channel_values"].get(self.messages_key, [])
-        if not isinstance(messages, list | tuple):
+        if type(messages) is not list:
             raise UnreadableSession(
                 f"thread {thread_id!r} keeps a {type(messages).__name__} under"
                 f" {self.messages_key!r}, not a list of messages"
@@ -132,7 +143,7 @@ class SessionStore:
         count_argument("limit", limit)
         count_argument("offset", offset, minimum=0)
         beyond, sign, order = before or after, "<" if before else ">", "ASC" if after else "DESC"
-        place = f"WHERE (newest, thread_id) {sign} (%(newest)s, %(thread)s)" if beyond else ""
+        place = f"AND (newest, thread_id) {sign} (%(newest)s, %(thread)s)" if beyond else ""
         values: dict[str, Any] = {"limit": limit, "offset": offset}
         if beyond:
             values |= {"newest": beyond.checkpoint_id, "thread": beyond.thread_id}
@@ -148,17 +159,31 @@ class SessionStore:
         self, values: dict[str, Any], *, thread: str = "", place: str = "", order: str = "DESC"
     ) -> list[Session]:
         with suppress(UndefinedTable), connection_in(self.tenant_id) as connection:
-            # Checkpoint ids grow with time, so that the newest id leads to the newest time.
+            # Checkpoint ids grow with time, so that the newest id leads to the newest time. Two
+            # probes of the primary key for each thread; checkpoints are read for the page alone.
             rows = connection.execute(
                 f"""
-                WITH threads AS (
-                    SELECT thread_id, max(checkpoint_id) AS newest, count(*) AS checkpoints
-                    FROM checkpoints WHERE checkpoint_ns = '' {thread} GROUP BY thread_id
+                WITH RECURSIVE thread (thread_id) AS (
+                    SELECT min(thread_id) FROM checkpoints WHERE true {thread}
+                    UNION ALL
+                    SELECT (
+                        SELECT min(thread_id) FROM checkpoints
+                        WHERE thread_id > thread.thread_id {thread}
+                    ) FROM thread WHERE thread.thread_id IS NOT NULL
+                ), newest_of_each AS (
+                    SELECT thread_id, (
+                        SELECT max(checkpoint_id) FROM checkpoints c
+                        WHERE c.thread_id = thread.thread_id AND checkpoint_ns = ''
+                    ) AS newest
+                    FROM thread WHERE thread_id IS NOT NULL
                 ), page AS (
-                    SELECT * FROM threads {place}
+                    SELECT * FROM newest_of_each WHERE newest IS NOT NULL {place}
                     ORDER BY newest {order}, thread_id {order} LIMIT %(limit)s OFFSET %(offset)s
                 )
-                SELECT page.*, (checkpoint ->> 'ts')::timestamptz AS updated_at
+                SELECT page.*, (checkpoint ->> 'ts')::timestamptz AS updated_at, (
+                    SELECT count(*) FROM checkpoints counted
+                    WHERE counted.thread_id = page.thread_id AND checkpoint_ns = ''
+                ) AS checkpoints
                 FROM page JOIN checkpoints c
                 ON c.thread_id = page.thread_id AND checkpoint_ns = '' AND checkpoint_id = newest
                 ORDER BY newest {order}, page.thread_id {order}
@@ -189,7 +214,3 @@ class SessionStore:
     aget_session = asynchronous(get_session)
     aclear_session = asynchronous(clear_session)
     aprune_session = asynchronous(prune_session)
-
-
-def _thread(thread_id: str) -> "RunnableConfig":
-    return {"configurable": {"thread_id": id_argument("thread_id", thread_id)}}

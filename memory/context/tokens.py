@@ -4,6 +4,7 @@ import base64
 import functools
 import hashlib
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
 import tiktoken
@@ -85,6 +86,17 @@ def cut(text: str, limit: int) -> str:
         return _fitting(text, head=max(limit, 0), tail=0, mark="", limit=limit)
     head = math.ceil(room * _HEAD_SHARE)
     return _fitting(text, head=head, tail=room - head, mark=MARK, limit=limit)
+
+
+def even_cut(sizes: Sequence[int], total: int) -> int:
+    """The greatest length to which all may be cut so that their sum is at most `total`."""
+    left = total
+    for position, size in enumerate(sorted(sizes)):
+        level = left // (len(sizes) - position)
+        if size > level:
+            return level
+        left -= size
+    return max(sizes)
 
 
 def _fitting(text: str, *, head: int, tail: int, mark: str, limit: int) -> str:

@@ -10,10 +10,12 @@ from typing import Any, ClassVar, TypedDict
 
 import structlog
 
+from memory.arguments import count_argument
 from memory.context import tokens
 from memory.context.chat import NO_REPLY, ChatMessage, chat_sections, flattened
 from memory.context.exceptions import UnknownModelTier
 from memory.context.messages import as_turn, text_of
+from memory.context.task import Task, TaskArgument
 
 logger = structlog.get_logger(__name__)
 
@@ -61,6 +63,9 @@ class WorkingContext:
     memories: list[str]
     """The most relevant ones, best first."""
     task: str
+    """The description, and the data that belongs to it."""
+    task_cut: tuple[str, ...]
+    """What of the task is not whole: "description", and the names of its data."""
     token_usage: TokenUsage
     messages_left_out: int
     memories_left_out: int
@@ -120,16 +125,21 @@ class WorkingContextCompiler:
         system_prompt: str,
         session_messages: Iterable[Any],
         relevant_memories: Iterable[Any],
-        task: str,
+        task: TaskArgument,
     ) -> CompiledContext:
         """Fit the four sections into their shares.
 
         `session_messages` are turns, oldest first: {"role", "content", …} or LangChain messages.
         The oldest exchanges (a user's turn and what answered it) go first, whole, so that user and
         assistant keep alternating. `relevant_memories` are strings, or have a `content`; they come
-        most relevant first, or all carry a `score`; the least relevant go first. A system prompt,
-        a task, a turn or a memory too long for its section by itself is cut, and marked where it
-        was. The task is never dropped. `context` has the memories one below the other.
+        most relevant first, or carry a `score`, and those without one come last; the least relevant
+        go first. `task` is text, or a mapping with a `description` (which may be empty) and any
+        other keys: each of them is a line of the task's section. A system prompt, a task, a line
+        of its data, a turn or a memory too long for its section by itself is cut, and marked
+        where it was. The task is never dropped. `context` has the memories one below the other.
+
+        Raises:
+            InvalidArgument: the task cannot be written as text.
         """
         return self.fit(system_prompt, session_messages, relevant_memories, task).compiled()
 
@@ -138,7 +148,7 @@ class WorkingContextCompiler:
         system_prompt: str,
         session_messages: Iterable[Any],
         relevant_memories: Iterable[Any],
-        task: str,
+        task: TaskArgument,
     ) -> WorkingContext:
         """As `compile`, and tell what was left out."""
         turns = [as_turn(message) for message in session_messages]
@@ -150,14 +160,14 @@ class WorkingContextCompiler:
         kept_system = tokens.cut(system_prompt, system_room)
         kept_turns = self.fitting_turns(turns)
         kept_memories = _best_memories(memories, memory_room)
-        kept_task = tokens.cut(task, task_room)
+        fitted_task = Task.of(task).fitted(task_room)
 
         contents = {turn["content"] for turn in turns}
         truncated = {
             "system": kept_system != system_prompt,
             "session": any(turn["content"] not in contents for turn in kept_turns),
             "memory": kept_memories != memories[: len(kept_memories)],
-            "task": kept_task != task,
+            "task": bool(fitted_task.cut),
         }
         fitted = WorkingContext(
             model_tier=self.model_tier,
@@ -165,8 +175,9 @@ class WorkingContextCompiler:
             system_prompt=kept_system,
             messages=kept_turns,
             memories=kept_memories,
-            task=kept_task,
-            token_usage=_usage(kept_system, kept_turns, kept_memories, kept_task),
+            task=fitted_task.text,
+            task_cut=fitted_task.cut,
+            token_usage=_usage(kept_system, kept_turns, kept_memories, fitted_task.text),
             messages_left_out=len(turns) - len(kept_turns),
             memories_left_out=len(memories) - len(kept_memories),
             truncated=frozenset(name for name, cut in truncated.items() if cut),
@@ -180,8 +191,19 @@ class WorkingContextCompiler:
             messages_left_out=fitted.messages_left_out,
             memories=len(kept_memories),
             memories_left_out=fitted.memories_left_out,
+            task_cut=len(fitted.task_cut),
         )
         return fitted
+
+    @staticmethod
+    def count_tokens(text: str) -> int:
+        """The number of tokens of a text, by cl100k_base."""
+        return tokens.count(text)
+
+    @staticmethod
+    def truncate_to_budget(text: str, budget: int) -> str:
+        """The text in at most `budget` tokens: whole, or its beginning, a mark and its end."""
+        return tokens.cut(text, count_argument("budget", budget, minimum=0))
 
     def fitting_turns(self, session_messages: Iterable[Any]) -> list[dict[str, Any]]:
         """The newest turns that fit into the session's share: a prompt has these and no others."""
@@ -221,13 +243,14 @@ def _missing_reply(turns: Iterable[Mapping[str, Any]]) -> int:
 
 
 def _most_relevant_first(memories: Iterable[Any]) -> list[str]:
-    """The texts of the memories by falling score where each has one, else in the order given."""
+    """The texts of the memories, highest score first; those without one last, in their order."""
     listed = [memory for memory in memories if text_of(memory).strip()]
-    scores = [_score(memory) for memory in listed]
-    if None not in scores:
-        order = sorted(range(len(listed)), key=lambda index: -(scores[index] or 0.0))
-        listed = [listed[index] for index in order]
-    return [text_of(memory) for memory in listed]
+    return [text_of(memory) for memory in sorted(listed, key=_by_score)]
+
+
+def _by_score(memory: Any) -> tuple[bool, float]:
+    score = _score(memory)
+    return score is None, -(score or 0.0)
 
 
 def _score(memory: Any) -> float | None:
@@ -305,20 +328,9 @@ def _cut_exchange(exchange: Sequence[dict[str, Any]], room: int) -> list[dict[st
     if left < 1:
         return []
     sizes = [tokens.count_up_to(turn["content"], left) for turn in exchange]
-    level = _water_level(sizes, left)
+    level = tokens.even_cut(sizes, left)
     cut = [{**turn, "content": tokens.cut(turn["content"], level)} for turn in exchange]
     return [turn for turn, size in zip(cut, sizes, strict=True) if turn["content"] or not size]
-
-
-def _water_level(sizes: Sequence[int], total: int) -> int:
-    """The greatest length to which all may be cut so that their sum is at most `total`."""
-    left = total
-    for position, size in enumerate(sorted(sizes)):
-        level = left // (len(sizes) - position)
-        if size > level:
-            return level
-        left -= size
-    return max(sizes)
 
 
 def _size(turn: Mapping[str, Any], limit: int) -> int:

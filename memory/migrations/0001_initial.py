@@ -8,7 +8,7 @@ import pgvector.django
 from django.db import migrations, models
 
 import memory.fields
-from tenants.operations import ForceRowLevelSecurity, GrantToApp, VectorStoragePlain
+from tenants.operations.policies import ForceRowLevelSecurity, GrantToApp, VectorStoragePlain
 from tenants.postgresql.expressions import CurrentTenant
 
 # Two tenants that are migrated at once must not both create it. Nothing takes it away again: other

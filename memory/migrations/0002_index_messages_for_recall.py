@@ -2,7 +2,7 @@
 
 from django.db import migrations, models
 
-from tenants.operations import ForceRowLevelSecurity, GrantToApp
+from tenants.operations.policies import ForceRowLevelSecurity, GrantToApp
 from tenants.postgresql.expressions import CurrentTenant
 
 

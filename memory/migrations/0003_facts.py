@@ -8,7 +8,7 @@ import pgvector.django
 from django.db import migrations, models
 
 import memory.fields
-from tenants.operations import ForceRowLevelSecurity, GrantToApp, VectorStoragePlain
+from tenants.operations.policies import ForceRowLevelSecurity, GrantToApp, VectorStoragePlain
 from tenants.postgresql.expressions import CurrentTenant
 
 

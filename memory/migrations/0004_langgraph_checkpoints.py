@@ -6,7 +6,7 @@ no tenants. These are the same tables, made empty; it finds version 9 and has no
 
 from django.db import migrations
 
-from tenants.operations import AddTenantColumn, ForceRowLevelSecurity, GrantToApp
+from tenants.operations.policies import AddTenantColumn, ForceRowLevelSecurity, GrantToApp
 
 CREATE = """
 CREATE TABLE checkpoint_migrations (v integer PRIMARY KEY);

@@ -1,7 +1,8 @@
 """Indexes of the lists that people and programs read, built beside whatever goes on."""
 
-from django.contrib.postgres.operations import AddIndexConcurrently
 from django.db import migrations, models
+
+from tenants.operations.indexes import AddIndexConcurrently
 
 
 class Migration(migrations.Migration):

@@ -1,7 +1,8 @@
 """message_created serves the lists by time as well: measured with a million messages."""
 
-from django.contrib.postgres.operations import RemoveIndexConcurrently
 from django.db import migrations
+
+from tenants.operations.indexes import RemoveIndexConcurrently
 
 
 class Migration(migrations.Migration):

@@ -8,6 +8,8 @@ from typing import Final
 
 from django.db import migrations
 
+from tenants.operations.policies import Vacuum
+
 TABLES: Final = ("memory_conversationembedding", "memory_indexedmessage", "memory_posting")
 
 
@@ -24,8 +26,5 @@ class Migration(migrations.Migration):
             )
             for table in TABLES
         ),
-        *(
-            migrations.RunSQL(f"VACUUM (ANALYZE) {table}", migrations.RunSQL.noop)
-            for table in TABLES
-        ),
+        *(Vacuum(table) for table in TABLES),
     ]

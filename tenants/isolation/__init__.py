@@ -1,1 +1,1 @@
-"""Isolation of the tables in a tenant's schema that others define: Django's, a library's."""
+"""Isolation of tables in a tenant's schema that Django or a library defines."""

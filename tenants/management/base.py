@@ -35,7 +35,15 @@ class OneLineParser(CommandParser):
 
 
 class KonstructCommand(BaseCommand):
-    """A command that turns our errors into one line on stderr and an exit status."""
+    """A command that turns our errors into one line on stderr and an exit status.
+
+    What it changes it records in the same transaction, by `operator_name` and its own `name`.
+    """
+
+    @property
+    def name(self) -> str:
+        """What is typed after manage.py."""
+        return type(self).__module__.rpartition(".")[2]
 
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
         parser = super().create_parser(prog_name, subcommand, **kwargs)

@@ -2,7 +2,7 @@
 
 from django.db import migrations
 
-from tenants.operations import HideFromTenants
+from tenants.operations.policies import HideFromTenants
 
 OPERATORS_TABLES = [
     "auth_group",

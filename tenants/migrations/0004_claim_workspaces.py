@@ -4,7 +4,7 @@ import django.db.models.deletion
 from django.db import migrations, models
 from django.db.models.functions import Now
 
-from tenants.operations import LetTenantsClaim
+from tenants.operations.policies import LetTenantsClaim
 
 
 class Migration(migrations.Migration):

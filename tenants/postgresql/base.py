@@ -1,35 +1,45 @@
-"""Database backend: django-tenants', with row-level security set in the same statement."""
+"""Database backend: django-tenants', with the tenant in the same round trip as each statement."""
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, lru_cache
 from typing import Any
 from uuid import UUID
 
+import psycopg
 from django.conf import settings
 from django.db.backends.postgresql.base import TIMESTAMPTZ_OID
+from django.db.backends.postgresql.features import DatabaseFeatures
 from django.db.backends.postgresql.psycopg_any import register_tzloader
 from django.db.backends.utils import CursorWrapper
 from django.utils.module_loading import import_string
 from django_tenants.postgresql_backend import base
 from psycopg import sql
-from psycopg.pq import Format
+from psycopg.adapt import AdaptersMap
+from psycopg.errors import InsufficientPrivilege
+from psycopg.pq import Format, TransactionStatus
+from psycopg.pq.abc import PGresult
 
 from tenants.exceptions import TenantPinned
 from tenants.naming import tenant_id_of
-from tenants.postgresql.cursors import (
-    TenantCursor,
-    TenantNamedCursor,
-    TenantServerBindingCursor,
-)
+from tenants.postgresql.cursors import TenantCursor, TenantNamedCursor
+from tenants.postgresql.entering import begin_exchange
+from tenants.postgresql.exchange import Exchange
 from tenants.postgresql.introspection import OwnSchemaIntrospection
 from tenants.postgresql.operations import TenantOperations
-from tenants.postgresql.prepared import TenantPreparedCursor
+from tenants.postgresql.prepared import PreparedStatements, TenantPreparedCursor
+from tenants.roles import OWNER_ROLE
 
-# The statements of a recall take Postgres 0.23 MB, those of a large scope 0.5, on each connection
-# and for each tenant. Of more than these the ones longest unused are given up, and prepared anew
-# if needed.
-PREPARED_MAX = 128
+# How a statement of the application begins: what reads and writes rows, what belongs to a
+# transaction, and what Postgres refuses to who owns nothing. Nothing else is sent, for Postgres
+# lets everybody change the session, or the role's own settings and password.
+_OF_THE_APPLICATION = re.compile(
+    r"[\s(]*(SELECT|WITH|INSERT|UPDATE|DELETE|MERGE|VALUES|TABLE|SHOW|EXPLAIN|BEGIN|COMMIT|ROLLBACK"
+    r"|SAVEPOINT|RELEASE|SET\s+(CONSTRAINTS|LOCAL|TRANSACTION)|DECLARE|FETCH|CLOSE"
+    r"|CREATE|DROP|TRUNCATE|GRANT|REVOKE|ALTER\s+TABLE)\b",
+    re.IGNORECASE,
+)
 
 
 @cache
@@ -39,36 +49,75 @@ def _before_connect(dotted_path: str) -> Callable[[], None]:
 
 
 @lru_cache(maxsize=4096)
-def _enter_tenant_sql(schemas: tuple[str, ...], tenant_id: UUID | None) -> bytes:
-    """The statement that names search_path and tenant; kept, since every request enters twice."""
+def _entering(schemas: tuple[str, ...], tenant_id: UUID | None) -> tuple[bytes, ...]:
+    """The statements that name search_path and tenant; kept, since every request enters twice."""
     search_path = sql.SQL(",").join(sql.Identifier(schema) for schema in schemas)
     return (
-        sql.SQL(
-            "SELECT set_config('search_path', {}, false),"
-            " set_config('app.current_tenant', {}, false)"
-        )
-        .format(search_path.as_string(), str(tenant_id or ""))
-        .as_bytes()
+        sql.SQL("SET LOCAL search_path = {}").format(search_path).as_bytes(),
+        sql.SQL("SET LOCAL app.current_tenant = {}").format(str(tenant_id or "")).as_bytes(),
     )
+
+
+class Features(DatabaseFeatures):
+    """What Django has to know of the cursors."""
+
+    uses_server_side_binding = True
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
     """A connection that is always in exactly one schema, and in no tenant unless in its schema.
 
-    ``set_tenant`` only notes what is wanted; the cursors (see ``cursors.py``) say it to Postgres
-    before every statement. No rollback, reconnect or pooled connection can bring back another
-    tenant's settings, since none of them is ever trusted to have survived.
+    ``set_tenant`` only notes what is wanted; the cursors (see ``cursors.py``) send it with every
+    statement. No rollback, reconnect or pooled connection can bring back another tenant's
+    settings, since none of them outlives its transaction.
     """
 
     # While set, no other tenant can be entered on this connection: see tenants/context.py.
     pinned_tenant: UUID | None = None
     ops_class = TenantOperations
-    _named_cursor: Any = TenantNamedCursor
+    features_class = Features
     include_public_schema: bool
+    # The statements that enter the tenant, in the order in which they are sent.
+    entering: tuple[bytes, ...] = ()
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.introspection = OwnSchemaIntrospection(self)
+        self.prepared = PreparedStatements()
+        self._exchange: Exchange | None = None
+        self._is_pooled: bool | None = None
+        self._lock_holder: DatabaseWrapper | None = None
+        # Of a connection that holds locks: how many.
+        self.locks_held = 0
+
+    def lock_holder(self) -> "DatabaseWrapper":
+        """Another connection in the same tenant, which this one takes along when it is closed."""
+        if self._lock_holder is None:
+            self._lock_holder = self.copy()
+        self._lock_holder.set_schema(self.schema_name)
+        return self._lock_holder
+
+    def close(self) -> None:
+        """Close the connection, and the one that holds its locks."""
+        holder, self._lock_holder = self._lock_holder, None
+        if holder is not None:
+            holder.close()
+        super().close()
+
+    @property
+    def is_pooled(self) -> bool:
+        """Whether a pooler stands between us and Postgres, and each transaction may meet another.
+
+        A pooler makes up the process id that it tells its clients.
+        """
+        if self._is_pooled is None:
+            self.ensure_connection()
+            if self.connection.info.transaction_status == TransactionStatus.INERROR:
+                return True  # nobody can be asked
+            self.finish_exchange()
+            found = self._run_in_session(b"SELECT pg_backend_pid()").get_value(0, 0)
+            self._is_pooled = found != str(self.connection.pgconn.backend_pid).encode()
+        return self._is_pooled
 
     @property
     def tenant_id(self) -> UUID | None:
@@ -98,49 +147,161 @@ class DatabaseWrapper(base.DatabaseWrapper):
             self._want_settings()
 
     def _want_settings(self) -> None:
-        """Compute the statement that the cursors send, and hand it to them."""
-        self._enter_tenant_sql = _enter_tenant_sql(
-            tuple(self._get_cursor_search_paths()), self.tenant_id
-        )
-        if self.connection is not None:
-            self.connection.enter_tenant_sql = self._enter_tenant_sql
+        self.entering = _entering(tuple(self._get_cursor_search_paths()), self.tenant_id)
 
     def _handle_search_path(self, cursor: Any = None) -> None:
         """Do nothing where django-tenants sets the search_path: the cursors do it themselves."""
 
+    @property
+    def begin_sql(self) -> bytes:
+        """The statement that begins a transaction, as Django's OPTIONS want it."""
+        level = self.connection.isolation_level
+        return b"BEGIN" if level is None else f"BEGIN ISOLATION LEVEL {_words(level.name)}".encode()
+
+    @property
+    def is_owners(self) -> bool:
+        """Whether it migrates, provisions and erases, rather than serves requests."""
+        return bool(self.settings_dict["USER"] == OWNER_ROLE)
+
+    def refuse_unless_allowed(self, statement: str) -> None:
+        """Refuse what no statement of the application does; the owner may do all of it.
+
+        Raises:
+            InsufficientPrivilege: it is another kind of statement.
+        """
+        if not self.is_owners and not _OF_THE_APPLICATION.match(statement):
+            raise InsufficientPrivilege(
+                f"permission denied for {statement.strip()[:20]!r}: no statement of the application"
+                " changes the session or a role"
+            )
+
+    def run_alone(self, statement: bytes) -> PGresult:
+        """Run what must be in no transaction, as the owner: the session names the tenant meanwhile.
+
+        Not through a pooler, where the statement may come to another session.
+        """
+        if not self.is_owners:
+            raise InsufficientPrivilege("only the owner's statements run outside of transactions")
+        self.finish_exchange()
+        try:
+            for each in self.entering:
+                self._run_in_session(each.replace(b"SET LOCAL", b"SET", 1))
+            return self._run_in_session(statement)
+        finally:
+            if not self.connection.closed:
+                self._run_in_session(b"RESET search_path")
+                self._run_in_session(b"RESET app.current_tenant")
+
+    def set_local(self, settings: Mapping[str, str]) -> None:
+        """Change settings until the transaction ends, in one round trip."""
+        exchange = begin_exchange(self)
+        numbers = [
+            exchange.query(f"SET LOCAL {name} = {sql.quote(value)}".encode())
+            for name, value in settings.items()
+        ]
+        exchange.finish()
+        exchange.result(numbers[-1])
+
+    def ask(self, statement: str, *values: str, first: str = "") -> bytes | None:
+        """The first value that a statement returns, in one round trip with another before it."""
+        with self.wrap_database_errors:
+            exchange = begin_exchange(self)
+            if first:
+                exchange.query(first.encode())
+            number = exchange.query(statement.encode(), [value.encode() for value in values])
+            exchange.finish()
+            result = exchange.result(number)
+            return result.get_value(0, 0) if result.ntuples else None
+
+    def run_script(self, script: str) -> PGresult:
+        """Run several statements of a migration's, as the owner and without values, as one."""
+        if not self.is_owners:
+            raise InsufficientPrivilege("only the owner's migrations send several statements")
+        self.finish_exchange()
+        if not self.connection.autocommit:
+            begin_exchange(self).finish()
+            entering = ""
+        else:
+            entering = "".join(f"{each.decode()};\n" for each in self.entering)
+        cursor = psycopg.ClientCursor(self.connection)
+        cursor.execute(entering.encode() + script.encode())
+        while cursor.nextset():
+            pass
+        if cursor.pgresult is None:
+            raise psycopg.ProgrammingError("the script holds no statement")
+        return cursor.pgresult
+
+    def _run_in_session(self, statement: bytes) -> PGresult:
+        exchange = Exchange(self.connection)
+        number = exchange.query(statement)
+        exchange.finish()
+        return exchange.result(number)
+
+    def keep_exchange(self, exchange: Exchange) -> None:
+        """Note an exchange whose results are still to come."""
+        self._exchange = exchange
+
+    def finish_exchange(self) -> None:
+        """Wait for what was sent, before the connection is used otherwise."""
+        if self._exchange is not None:
+            exchange, self._exchange = self._exchange, None
+            exchange.finish()
+
     def get_connection_params(self) -> dict[str, Any]:
         params: dict[str, Any] = super().get_connection_params()
-        server_side_binding = self.settings_dict["OPTIONS"].get("server_side_binding") is True
-        params["cursor_factory"] = (
-            TenantServerBindingCursor if server_side_binding else TenantCursor
-        )
+        # The driver's own cursors name no tenant, and so read nobody's rows.
+        del params["cursor_factory"]
         return params
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         hook = getattr(settings, "DATABASE_BEFORE_CONNECT", None)
         if hook:
             _before_connect(hook)()
-        connection = super().get_new_connection(conn_params)
-        connection.enter_tenant_sql = self._enter_tenant_sql
-        connection.prepared_max = PREPARED_MAX
-        return connection
+        self._exchange = self._is_pooled = None
+        self.prepared = PreparedStatements()
+        return super().get_new_connection(conn_params)
+
+    def _configure_timezone(self, connection: Any) -> bool:
+        """As Django's own, without a function that any statement could call."""
+        wanted = self.timezone_name
+        if not wanted or connection.info.parameter_status("TimeZone") == wanted:
+            return False
+        connection.execute(sql.SQL("SET TimeZone TO {}").format(wanted))
+        return True
 
     def create_cursor(self, name: str | None = None) -> Any:
-        if name is None:
-            return super().create_cursor()
-        # As Django's own, but for the class: outside of a transaction it must be holdable.
-        cursor = self._named_cursor(
-            self.connection, name, scrollable=False, withhold=self.connection.autocommit
-        )
-        if (
-            self.timezone
-            != self.connection.adapters.get_loader(TIMESTAMPTZ_OID, Format.TEXT).timezone
-        ):
+        # A cursor that outlives its transaction belongs to a session. Outside of a transaction all
+        # rows come at once.
+        in_transaction = not self.connection.autocommit
+        cursor = TenantNamedCursor(self, name) if name and in_transaction else TenantCursor(self)
+        loader: Any = cursor.adapters.get_loader(TIMESTAMPTZ_OID, Format.TEXT)
+        if self.timezone != loader.timezone:
+            cursor.adapters = AdaptersMap(cursor.adapters)
             register_tzloader(self.timezone, cursor)
         return cursor
 
     def prepared_cursor(self) -> CursorWrapper:
         """Return a cursor for statements that are sent often: see `TenantPreparedCursor`."""
         self.ensure_connection()
-        wrapped: CursorWrapper = self._prepare_cursor(TenantPreparedCursor(self.connection))
+        wrapped: CursorWrapper = self._prepare_cursor(TenantPreparedCursor(self))
         return wrapped
+
+    def _set_autocommit(self, autocommit: bool) -> None:
+        self.finish_exchange()
+        super()._set_autocommit(autocommit)
+
+    def _commit(self) -> None:
+        self.finish_exchange()
+        super()._commit()
+
+    def _rollback(self) -> None:
+        self.finish_exchange()
+        super()._rollback()
+
+    def _close(self) -> None:
+        self._exchange = None
+        super()._close()
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")

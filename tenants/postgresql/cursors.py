@@ -1,60 +1,217 @@
-"""Cursors that name the tenant to Postgres before every statement.
+"""Cursors whose every statement goes to Postgres together with its tenant.
 
-Stock django-tenants does so when a cursor is made. A ROLLBACK in raw SQL, sent through a cursor
-that is then used again, would fall back to the tenant of before the transaction.
+Before the statement, in the same round trip and the same transaction, stand SET LOCAL search_path
+and SET LOCAL app.current_tenant. Nothing of a tenant remains in the session afterwards.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, Self
 
 import psycopg
 from django.db.backends.postgresql import base
-from psycopg.pq import TransactionStatus
+from psycopg import sql
+from psycopg.abc import Transformer
+from psycopg.adapt import AdaptersMap, PyFormat
+from psycopg.adapt import Transformer as TransformerClass
+from psycopg.errors import ActiveSqlTransaction
+from psycopg.pq import ExecStatus, TransactionStatus
+from psycopg.pq.abc import PGresult
+
+from tenants.postgresql.entering import Wrapper, begin_exchange
+from tenants.postgresql.placeholders import numbered, values_of
 
 
-def enter_tenant(connection: psycopg.Connection[Any]) -> None:
-    """Set search_path and app.current_tenant, together, to what the Django connection wants.
+class Column(NamedTuple):
+    """A column of a result, as PEP 249 describes it."""
 
-    In an aborted transaction nothing can be set and nothing but a rollback can run. An error here
-    is raised and never swallowed: the statement would run for another tenant.
-    """
-    statement: bytes | None = getattr(connection, "enter_tenant_sql", None)
-    if statement and connection.info.transaction_status != TransactionStatus.INERROR:
-        psycopg.ClientCursor(connection).execute(statement)
-
-
-class _EntersTenant:
-    """Mixin for psycopg's cursor classes."""
-
-    connection: psycopg.Connection[Any]
-
-    def execute(self, *args: Any, **kwargs: Any) -> Any:
-        enter_tenant(self.connection)
-        return super().execute(*args, **kwargs)  # type: ignore[misc]  # psycopg's
-
-    def executemany(self, *args: Any, **kwargs: Any) -> Any:
-        enter_tenant(self.connection)
-        return super().executemany(*args, **kwargs)  # type: ignore[misc]  # psycopg's
-
-    def stream(self, *args: Any, **kwargs: Any) -> Any:
-        enter_tenant(self.connection)
-        return super().stream(*args, **kwargs)  # type: ignore[misc]  # psycopg's
-
-    @contextmanager
-    def copy(self, *args: Any, **kwargs: Any) -> Iterator[Any]:
-        enter_tenant(self.connection)
-        with super().copy(*args, **kwargs) as copy:  # type: ignore[misc]  # psycopg's
-            yield copy
+    name: str
+    type_code: int
+    display_size: int | None
+    internal_size: int | None
+    precision: int | None
+    scale: int | None
+    null_ok: bool | None
 
 
-class TenantCursor(_EntersTenant, base.Cursor):
-    """Django's usual cursor: values are bound on the client's side."""
+class TenantCursor(base.CursorMixin):
+    """Django's usual cursor. Values are bound by Postgres, one statement in a message."""
+
+    itersize = arraysize = 100
+
+    def __init__(self, wrapper: Wrapper) -> None:
+        self._wrapper = wrapper
+        self.connection: psycopg.Connection[Any] = wrapper.connection
+        self.adapters: AdaptersMap = self.connection.adapters
+        self.closed = False
+        self._forget()
+
+    def _forget(self) -> None:
+        self._result: PGresult | None = None
+        self._transformer: Transformer | None = None
+        self._results: list[tuple[PGresult, Transformer]] = []
+        self._at = 0
+        self.rowcount = -1
+
+    def execute(self, query: str | sql.Composable, params: Any = None) -> Self:
+        """Send a statement and wait for its result."""
+        self._forget()
+        self._show(*self._run(query, params))
+        return self
+
+    def executemany(
+        self, query: str | sql.Composable, params_seq: Any, *, returning: bool = False
+    ) -> None:
+        """Send a statement once for each of the values; with ``returning``, keep all results."""
+        self._forget()
+        done = [self._run(query, params) for params in params_seq]
+        counted = sum(result.command_tuples or 0 for result, _ in done)
+        if returning and done:
+            self._results = done
+            self._show(*done[0])
+        else:
+            self.rowcount = counted
+
+    def nextset(self) -> bool | None:
+        """Go on to the result of the next values of `executemany`; None if there is none."""
+        if not self._results[1:]:
+            return None
+        self._results = self._results[1:]
+        self._show(*self._results[0])
+        return True
+
+    def _run(self, query: str | sql.Composable, params: Any) -> tuple[PGresult, Transformer]:
+        if self.closed:
+            raise psycopg.InterfaceError("the cursor is closed")
+        text = query.as_string(self.connection) if isinstance(query, sql.Composable) else query
+        transformer: Transformer = TransformerClass(self)
+        if params is None:
+            statement, values = text.encode(), None
+            if ";" in text.rstrip("; \n") and self._wrapper.is_owners:
+                return self._wrapper.run_script(text), transformer
+        else:
+            statement, wanted = numbered(text)
+            given = values_of(wanted, params)
+            values = transformer.dump_sequence(given, [PyFormat.AUTO] * len(given))
+        self._wrapper.refuse_unless_allowed(text)
+        self._wrapper.finish_exchange()
+        is_alone = self.connection.info.transaction_status == TransactionStatus.IDLE
+        exchange = begin_exchange(self._wrapper)
+        number = exchange.query(statement, values, transformer.types, transformer.formats)
+        exchange.finish()
+        try:
+            return exchange.result(number), transformer
+        except ActiveSqlTransaction:  # VACUUM, CREATE INDEX CONCURRENTLY: never in a transaction
+            if not (is_alone and self.connection.autocommit and values is None):
+                raise
+            return self._wrapper.run_alone(statement), transformer
+
+    def _show(self, result: PGresult, transformer: Transformer) -> None:
+        self._result, self._transformer, self._at = result, transformer, 0
+        if result.status == ExecStatus.TUPLES_OK:
+            transformer.set_pgresult(result)
+            self.rowcount = result.ntuples
+        else:
+            count = result.command_tuples
+            self.rowcount = -1 if count is None else count
+
+    @property
+    def description(self) -> list[Column] | None:
+        """The columns of the result; None if it has none."""
+        result = self._result
+        if result is None or result.status != ExecStatus.TUPLES_OK:
+            return None
+        return [_column(result, number) for number in range(result.nfields)]
+
+    @property
+    def statusmessage(self) -> str | None:
+        """What Postgres says that it did, such as SELECT 3."""
+        status = self._result.command_status if self._result is not None else None
+        return status.decode() if status else None
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        rows = self._rows(1)
+        return rows[0] if rows else None
+
+    def fetchmany(self, size: int | None = None) -> list[tuple[Any, ...]]:
+        return self._rows(size or self.arraysize)
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        return self._rows(None)
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        while rows := self.fetchmany(self.itersize):
+            yield from rows
+
+    def _rows(self, most: int | None) -> list[tuple[Any, ...]]:
+        result, transformer = self._result, self._transformer
+        if result is None or transformer is None or result.status != ExecStatus.TUPLES_OK:
+            raise psycopg.ProgrammingError("the last operation didn't produce records")
+        end = result.ntuples if most is None else min(result.ntuples, self._at + most)
+        if self._at >= end:
+            return []
+        rows: list[tuple[Any, ...]] = transformer.load_rows(self._at, end, tuple)
+        self._at = end
+        return rows
+
+    def close(self) -> None:
+        """Let go of the result."""
+        self.closed = True
+        self._forget()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
-class TenantServerBindingCursor(_EntersTenant, base.ServerBindingCursor):
-    """Django's cursor where OPTIONS ask for server_side_binding."""
+class TenantNamedCursor(TenantCursor):
+    """For ``QuerySet.iterator()`` in a transaction: Postgres keeps the rows that wait."""
+
+    def __init__(self, wrapper: Wrapper, name: str) -> None:
+        super().__init__(wrapper)
+        self._name = sql.Identifier(name).as_string(self.connection)
+        self._is_open = False
+
+    def execute(self, query: str | sql.Composable, params: Any = None) -> Self:
+        """Declare the cursor in Postgres; the rows come when they are fetched."""
+        text = query.as_string(self.connection) if isinstance(query, sql.Composable) else query
+        self._wrapper.refuse_unless_allowed(text)
+        super().execute(f"DECLARE {self._name} NO SCROLL CURSOR FOR {text}", params)
+        self._is_open = True
+        return self
+
+    def _rows(self, most: int | None) -> list[tuple[Any, ...]]:
+        if not self._is_open:
+            raise psycopg.ProgrammingError("the cursor was not executed")
+        count = "ALL" if most is None else most
+        super().execute(f"FETCH FORWARD {count} FROM {self._name}")
+        return super()._rows(None)
+
+    @property
+    def description(self) -> list[Column] | None:
+        """The columns of the rows that were fetched last."""
+        return super().description
+
+    def close(self) -> None:
+        """Close the cursor in Postgres too, unless its transaction has ended."""
+        status = self.connection.info.transaction_status
+        if self._is_open and status == TransactionStatus.INTRANS:
+            super().execute(f"CLOSE {self._name}")
+        self._is_open = False
+        super().close()
 
 
-class TenantNamedCursor(_EntersTenant, base.ServerSideCursor):
-    """Django's server-side cursor, for ``QuerySet.iterator()``."""
+def _column(result: PGresult, number: int) -> Column:
+    type_code, modifier, size = result.ftype(number), result.fmod(number), result.fsize(number)
+    length = precision = scale = None
+    if modifier >= 4 and type_code in _TEXTS:
+        length = modifier - 4
+    elif modifier >= 4 and type_code == _NUMERIC:
+        precision, scale = (modifier - 4) >> 16, (modifier - 4) & 0x7FF
+    name = (result.fname(number) or b"").decode()
+    return Column(name, type_code, length, size if size >= 0 else None, precision, scale, None)
+
+
+_TEXTS: Sequence[int] = [psycopg.postgres.types[name].oid for name in ("bpchar", "varchar")]
+_NUMERIC = psycopg.postgres.types["numeric"].oid

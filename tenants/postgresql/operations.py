@@ -1,26 +1,28 @@
-"""Operations of Django's backend, for statements that were sent prepared."""
+"""Operations of Django's backend, for values that Postgres binds."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
 import psycopg
 from django.db.backends.postgresql.operations import DatabaseOperations
 
-from tenants.postgresql.prepared import TenantPreparedCursor
+# What the protocol has room for in one message.
+MOST_VALUES: Final = 2**16 - 1
 
 
 class TenantOperations(DatabaseOperations):
-    """Tells a log of queries what was sent."""
+    """Divides what has too many values for a message, and tells a log of queries what was sent."""
+
+    def bulk_batch_size(self, fields: Sequence[Any], objs: Sequence[Any]) -> int:
+        """How many objects one statement may have, with these fields of each."""
+        return min(len(objs), MOST_VALUES // max(len(fields), 1))
 
     def last_executed_query(self, cursor: Any, sql: str, params: Any) -> str:
-        """The statement with its values, which psycopg does not keep of one that was sent prepared.
+        """The statement with its values, which are sent apart from it.
 
         Without them where they cannot be sent at all: then the statement's own error counts.
         """
-        if not isinstance(cursor, TenantPreparedCursor):
-            kept: str | None = super().last_executed_query(cursor, sql, params)
-            if kept is not None:
-                return kept
         try:
             return str(self.compose_sql(sql, params))
         except psycopg.Error:
-            return sql
+            return str(sql)

@@ -1,21 +1,29 @@
 """A cursor for statements that are sent often, and several at once: one round trip to Postgres.
 
-Python works on the first answer while Postgres works on the next. Values, results and the state of
-prepared statements are psycopg's; what it lacks is to wait for one answer of a pipeline and not
-for all of them.
+Python works on the first answer while Postgres works on the next.
 """
 
-import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from functools import lru_cache
-from typing import Any, Self
+from collections import OrderedDict
+from collections.abc import Collection, Mapping, Sequence
+from itertools import count
+from typing import Any, Protocol, Self
 
 import psycopg
-from psycopg.abc import PQGen
+from psycopg.abc import Buffer, Transformer
+from psycopg.adapt import PyFormat
+from psycopg.adapt import Transformer as TransformerClass
 from psycopg.errors import InvalidSqlStatementName
-from psycopg.generators import fetch_many
 from psycopg.pq import Format, TransactionStatus
+from psycopg.pq.abc import PGresult
+
+from tenants.postgresql.entering import Wrapper, begin_exchange
+from tenants.postgresql.exchange import Exchange
+from tenants.postgresql.placeholders import numbered, values_of
+
+# The statements of a recall take Postgres 0.23 MB, those of a large scope 0.5, on each connection
+# and for each tenant. Of more than these the ones longest unused are given up, and prepared anew
+# if needed.
+PREPARED_MAX = 128
 
 # Of a statement that is planned once, whatever its values will be: by indexes, in their order, for
 # no statistics tell of the rows that it will meet.
@@ -25,22 +33,68 @@ _PLANNED_ONCE = {
     "enable_bitmapscan": "off",
     "enable_sort": "off",
 }
-_PLAN_ONCE = "".join(f", set_config('{name}', '{to}', true)" for name, to in _PLANNED_ONCE.items())
-_PLAN_AS_EVER = ", ".join(f"set_config('{name}', NULL, true)" for name in _PLANNED_ONCE)
-
-_NAMED_VALUE = re.compile(r"%\((\w+)\)s")
 
 
 class Statements(str):
-    """Several statements that are sent together, with the same named values."""
+    """Several statements that are sent together, with the same named values.
 
-    __slots__ = ("each",)
+    ``settings`` hold while they are planned and executed.
+    """
+
+    __slots__ = ("each", "settings")
     each: tuple[str, ...]
+    settings: Mapping[str, str]
 
-    def __new__(cls, *each: str) -> Self:
+    def __new__(cls, *each: str, settings: Mapping[str, str] | None = None) -> Self:
         self = super().__new__(cls, ";\n".join(each))
         self.each = each
+        self.settings = settings or {}
         return self
+
+
+Key = tuple[bytes, bytes, tuple[int, ...]]
+
+
+class PreparedStatements:
+    """What one connection has prepared, by search_path, statement and types of its values."""
+
+    def __init__(self) -> None:
+        self._names: OrderedDict[Key, bytes] = OrderedDict()
+        self._numbers = count(1)
+        self.most = PREPARED_MAX
+
+    def name_of(self, key: Key) -> bytes | None:
+        """The name under which it is prepared; it counts as used."""
+        name = self._names.get(key)
+        if name is not None:
+            self._names.move_to_end(key)
+        return name
+
+    def new_name(self) -> bytes:
+        """A name that no other statement of the connection has."""
+        return f"konstruct_{next(self._numbers)}".encode()
+
+    def add(self, key: Key, name: bytes) -> None:
+        """Note that Postgres has prepared it."""
+        self._names[key] = name
+
+    def given_up(self) -> list[bytes]:
+        """The names of those longest unused, past the most that are kept, which are forgotten."""
+        return [self._names.popitem(last=False)[1] for _ in range(len(self._names) - self.most)]
+
+    def clear(self) -> None:
+        """Forget all: they are gone."""
+        self._names.clear()
+
+
+class PreparingWrapper(Wrapper, Protocol):
+    """What this cursor needs of the Django connection besides."""
+
+    prepared: PreparedStatements
+
+    @property
+    def is_pooled(self) -> bool: ...
+    def keep_exchange(self, exchange: Exchange) -> None: ...
 
 
 class TenantPreparedCursor:
@@ -51,96 +105,142 @@ class TenantPreparedCursor:
     in PEP 249, `execute()` returns when the first answer has come, and `nextset()` goes on to the
     next. Answers come in binary: what is large is not written as text and read again.
 
-    Outside of a transaction, statements sent together are one. Each sees what had been committed
-    when it began.
+    They only read. Outside of a transaction, statements sent together are one. Each sees what had
+    been committed when it began.
+
+    Behind a pooler nothing stays prepared, for the next statement may meet another session.
     """
 
-    def __init__(self, connection: psycopg.Connection[Any]) -> None:
-        self.connection = connection
-        self._answers: list[psycopg.Cursor[Any]] = []
+    def __init__(self, wrapper: PreparingWrapper) -> None:
+        self._wrapper = wrapper
+        self.connection: psycopg.Connection[Any] = wrapper.connection
+        self._exchange: Exchange | None = None
+        self._numbers: list[int] = []
         self._at = 0
-        self._pipeline = ExitStack()
+        self._row = 0
+        self._transformer: Transformer = TransformerClass()
+        self._preparing: list[tuple[Key, bytes, int]] = []
 
     def execute(self, query: str, params: Mapping[str, Any] | None = None) -> Self:
         """Send a statement, or `Statements`; wait for the first answer."""
-        self.close()
-        connection = self.connection
-        is_idle = connection.info.transaction_status == TransactionStatus.IDLE
-        is_transaction = not (connection.autocommit and is_idle)
-        each = query.each if isinstance(query, Statements) else (query,)
+        statements = query if isinstance(query, Statements) else Statements(query)
+        self._wrapper.finish_exchange()
+        is_alone = (
+            self.connection.autocommit
+            and self.connection.info.transaction_status == TransactionStatus.IDLE
+        )
         try:
-            self._execute(each, params or {}, is_transaction=is_transaction)
-        except InvalidSqlStatementName:  # a DISCARD ALL, of which psycopg has not heard
-            if is_transaction:
+            self._execute(statements, params or {}, is_alone=is_alone)
+        except InvalidSqlStatementName:  # a DISCARD ALL, of which we have not heard
+            if not is_alone:
                 raise
-            with _preparing(connection):
-                psycopg.ClientCursor(connection).execute("DEALLOCATE ALL")
-            self._execute(each, params or {}, is_transaction=False)
+            self._wrapper.prepared.clear()
+            self._execute(statements, params or {}, is_alone=True)
         return self
 
     def _execute(
-        self, each: Sequence[str], params: Mapping[str, Any], *, is_transaction: bool
+        self, statements: Statements, params: Mapping[str, Any], *, is_alone: bool
     ) -> None:
-        self._answers, self._at = [], 0
-        with self._pipeline, self._leaving_if_it_fails():
-            pipeline = self._pipeline.enter_context(_pipeline_of(self.connection))
-            entering: bytes = getattr(self.connection, "enter_tenant_sql", b"")
-            # Once for all: nothing can come between them, and if this fails none is executed.
-            self._send(entering + _PLAN_ONCE.encode())
-            for query in each:
-                numbered, names = _numbered(query)
-                values = [params[name] for name in names]
-                # Plans are of a search_path: the comment makes it another statement for each.
-                self._answers.append(self._send(numbered + b" -- " + entering, values))
-                # Postgres sends the answer when it has it, not when it has nothing else to do.
-                self.connection.pgconn.send_flush_request()
-                pipeline.flush()
-            if is_transaction:  # where there is none, the settings end with the pipeline
-                self._send(f"SELECT {_PLAN_AS_EVER}".encode())
-            pipeline.send_end()
-            self._wait()
-            self._pipeline = self._pipeline.pop_all()
+        transformer: Transformer = TransformerClass(self.connection)
+        each = [_bound(statement, params, transformer) for statement in statements.each]
+        prepared = None if self._wrapper.is_pooled else self._wrapper.prepared
+        exchange = self._exchange = begin_exchange(self._wrapper)
+        self._wrapper.keep_exchange(exchange)
+        self._numbers, self._at, self._preparing = [], -1, []
+        if not is_alone:
+            exchange.query(b"SAVEPOINT konstruct_prepared")
+        settings = {**_PLANNED_ONCE, **statements.settings}
+        for setting, value in settings.items():
+            exchange.query(f"SET LOCAL {setting} = '{value}'".encode())
+        for sql, values, types, formats in each:
+            if prepared is None:
+                number = exchange.query(sql, values, types, formats, Format.BINARY)
+            else:
+                name = self._prepare(exchange, prepared, sql, types)
+                number = exchange.query_prepared(name, values, formats, Format.BINARY)
+            self._numbers.append(number)
+            # Postgres sends the answer when it has it, not when it has nothing else to do.
+            exchange.send()
+        if not is_alone:
+            # The settings end here, and the caller's come back. Elsewhere the exchange ends them.
+            exchange.query(b"ROLLBACK TO SAVEPOINT konstruct_prepared")
+            exchange.query(b"RELEASE SAVEPOINT konstruct_prepared")
+        exchange.end()
+        self._show_next()
 
-    def _send(self, numbered: bytes, values: Sequence[Any] = ()) -> psycopg.Cursor[Any]:
-        answer: psycopg.Cursor[Any] = psycopg.RawCursor(self.connection)
-        answer.format = Format.BINARY
-        with _preparing(self.connection):
-            answer.execute(numbered, values, prepare=True)
-        return answer
+    def _prepare(
+        self, exchange: Exchange, prepared: PreparedStatements, sql: bytes, types: Sequence[int]
+    ) -> bytes:
+        """The statement's name, which is prepared in the same exchange if it was not before."""
+        # Plans are of a search_path.
+        key = (self._wrapper.entering[0], sql, tuple(types))
+        if name := prepared.name_of(key):
+            return name
+        name = prepared.new_name()
+        self._preparing.append((key, name, exchange.prepare(name, sql, types)))
+        return name
 
-    def _wait(self) -> None:
-        """Wait for the answer that it is the turn of."""
-        if self._at == len(self._answers) - 1:
-            self._pipeline.close()
-            return
-        pipeline: Any = self.connection._pipeline
-        pipeline.fetch(self._answers[self._at])
-
-    @contextmanager
-    def _leaving_if_it_fails(self) -> Iterator[None]:
-        """Leave the pipeline: what came after the failure was not executed."""
+    def _show_next(self) -> None:
+        exchange = self._exchange
+        if exchange is None:
+            raise psycopg.ProgrammingError("nothing was executed")
+        self._at += 1
+        self._row = 0
+        is_last = self._at == len(self._numbers) - 1
         try:
-            yield
+            if is_last:
+                exchange.finish()
+            result = exchange.result(self._numbers[self._at])
         except psycopg.Error:
-            with suppress(psycopg.Error):
-                self._pipeline.close()
+            if not self.connection.closed:
+                exchange.finish()  # what came after the failure was not executed
             raise
+        finally:
+            self._note_prepared(exchange)
+        self._transformer = TransformerClass(self.connection)
+        self._transformer.set_pgresult(result)
+        if is_last:
+            self._give_up_some()
+
+    def _note_prepared(self, exchange: Exchange) -> None:
+        for key, name, number in self._preparing:
+            if exchange.is_ok(number):
+                self._wrapper.prepared.add(key, name)
+
+    def _give_up_some(self) -> None:
+        names = self._wrapper.prepared.given_up()
+        if names and self.connection.info.transaction_status != TransactionStatus.INERROR:
+            exchange = begin_exchange(self._wrapper)
+            for name in names:
+                exchange.query(b"DEALLOCATE " + name)
+            exchange.finish()
+
+    @property
+    def _result(self) -> PGresult:
+        if self._exchange is None:
+            raise psycopg.ProgrammingError("nothing was executed")
+        return self._exchange.result(self._numbers[self._at])
 
     def nextset(self) -> bool | None:
         """Go on to the answer of the next statement; None if there is none."""
-        if self._at + 1 >= len(self._answers):
+        if self._at + 1 >= len(self._numbers):
             return None
-        self._at += 1
-        with self._leaving_if_it_fails():
-            self._wait()
+        self._show_next()
         return True
 
     def fetchone(self) -> tuple[Any, ...] | None:
-        row: tuple[Any, ...] | None = self._answers[self._at].fetchone()
-        return row
+        rows = self._rows(1)
+        return rows[0] if rows else None
 
     def fetchall(self) -> list[tuple[Any, ...]]:
-        rows: list[tuple[Any, ...]] = self._answers[self._at].fetchall()
+        return self._rows(self._result.ntuples)
+
+    def _rows(self, most: int) -> list[tuple[Any, ...]]:
+        end = min(self._result.ntuples, self._row + most)
+        if self._row >= end:
+            return []
+        rows: list[tuple[Any, ...]] = self._transformer.load_rows(self._row, end, tuple)
+        self._row = end
         return rows
 
     def fetch_where(self, column: int, sent: Collection[bytes]) -> list[tuple[Any, ...]]:
@@ -148,99 +248,25 @@ class TenantPreparedCursor:
 
         No other row is converted.
         """
-        answer = self._answers[self._at]
-        result: Any = answer.pgresult
+        result, transformer = self._result, self._transformer
         found: list[tuple[Any, ...]] = []
         for row in range(result.ntuples):
             if result.get_value(row, column) in sent:
-                answer.scroll(row, mode="absolute")
-                found += answer.fetchmany(1)
+                found += transformer.load_rows(row, row + 1, tuple)
         return found
 
     def close(self) -> None:
         """Wait for what was sent; its answers can still be read."""
-        self._pipeline.close()
+        if self._exchange is not None and not self._exchange.is_finished:
+            self._exchange.finish()
+            self._note_prepared(self._exchange)
 
 
-@lru_cache
-def _numbered(query: str) -> tuple[bytes, tuple[str, ...]]:
-    """The statement with $1, $2, … for its named values, and their names in that order.
-
-    psycopg does this too, and anew each time for a statement of more than 4 kB.
-    """
-    names = tuple(dict.fromkeys(_NAMED_VALUE.findall(query)))
-    numbered = _NAMED_VALUE.sub(lambda value: f"${names.index(value[1]) + 1}", query)
-    return numbered.replace("%%", "%").encode(), names
-
-
-class _Pipeline(psycopg.Pipeline):
-    """psycopg's pipeline, of which one answer can be awaited, and whose end is sent in advance.
-
-    Statements wait in libpq's buffer until it is flushed, or an answer is waited for.
-    """
-
-    _is_ended = False
-
-    def flush(self) -> None:
-        """Send what waits to be sent."""
-        while self.pgconn.flush():
-            # More than the socket takes: Postgres may first have to get rid of answers.
-            self._wait(super()._communicate_gen())
-
-    def send_end(self) -> None:
-        """Send the end of the pipeline before its answers have come: leaving is no round trip."""
-        self._enqueue_sync()
-        self._wait(self._communicate_gen())
-        self.flush()
-        self._is_ended = True
-
-    def _communicate_gen(self) -> PQGen[None]:
-        self._is_ended = False  # whatever is sent needs an end behind it
-        while self.command_queue:
-            self.command_queue.popleft()()
-        yield from ()
-
-    def fetch(self, answer: psycopg.Cursor[Any]) -> None:
-        """Wait for this answer, and for those before it."""
-        self._wait(self._fetch_until(answer))
-
-    def _fetch_until(self, answer: psycopg.Cursor[Any]) -> PQGen[None]:
-        while not answer.pgresult:
-            results = yield from fetch_many(self.pgconn)
-            self._process_results(self.result_queue.popleft(), results)
-
-    def _exit_gen(self) -> PQGen[None]:
-        if self._is_ended:
-            yield from self._fetch_gen(flush=False)
-        else:
-            yield from super()._exit_gen()
-
-    def _wait(self, generator: PQGen[None]) -> None:
-        with self._lock:
-            self._conn.wait(generator)
-
-
-@contextmanager
-def _pipeline_of(connection: psycopg.Connection[Any]) -> Iterator[_Pipeline]:
-    """As `connection.pipeline()`: the same one for another cursor, before which it is ended."""
-    pipeline = connection._pipeline or _Pipeline(connection)
-    if not isinstance(pipeline, _Pipeline):
-        raise psycopg.NotSupportedError("a prepared cursor has no place in a connection.pipeline()")
-    connection._pipeline = pipeline
-    try:
-        with pipeline:
-            yield pipeline
-    finally:
-        if pipeline.level == 0:
-            connection._pipeline = None
-
-
-@contextmanager
-def _preparing(connection: psycopg.Connection[Any]) -> Iterator[None]:
-    """Let psycopg prepare statements, which it otherwise does not, and hear of it if they go."""
-    usual = connection.prepare_threshold
-    connection.prepare_threshold = 0
-    try:
-        yield
-    finally:
-        connection.prepare_threshold = usual
+def _bound(
+    statement: str, params: Mapping[str, Any], transformer: Transformer
+) -> tuple[bytes, Sequence[Buffer | None], Sequence[int], Sequence[Format]]:
+    """The statement as it is sent, its values, and their types and formats."""
+    sql, wanted = numbered(statement)
+    given = values_of(wanted, params)
+    values = transformer.dump_sequence(given, [PyFormat.AUTO] * len(given))
+    return sql, values, transformer.types or (), transformer.formats or ()

@@ -17,25 +17,27 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
-from konstruct import demo_conversations
-from konstruct.api.access import issue_key
-from konstruct.channels import deliveries, outlet
+from konstruct.api.auth.keys import issue_key
+from konstruct.channels.delivery import publisher, queue
 from konstruct.channels.exceptions import ChannelRefused
 from konstruct.channels.models import Delivery
-from konstruct.channels.slack_installations import connect
-from konstruct.channels.slack_oauth import SCOPES
-from konstruct.orchestrator import identities, outbox, pipeline
+from konstruct.channels.slack.installations import connect
+from konstruct.channels.slack.oauth import SCOPES
+from konstruct.local import demo_conversations
+from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.exceptions import LLMRefused
-from konstruct.orchestrator.intake import Incoming, accept
+from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.models import Agent, ChannelIdentity, Escalation
+from konstruct.orchestrator.pipeline.accept import Incoming, accept
+from konstruct.orchestrator.replies import outbox
+from memory.conversations.transcript import record_message
 from memory.facts import LongTermMemory
+from memory.indexing.outbox import drain
 from memory.models import MemoryEntry, Message, RecallEvent
-from memory.outbox import drain
-from memory.transcript import record_message
-from tenants import provisioning
 from tenants.context import tenant_scope
 from tenants.models import Tenant
+from tenants.schemas import provisioning
 from tests import database
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -188,7 +190,9 @@ def _talked_to_for_a_month() -> Aurora:
         drain(tenant.id)
         _say(tenant, agent, "שלום, אני רוצה להזמין טיול <script>alert(1)</script>", user="noa")
         failed = _say(tenant, agent, "Could you also book the lighthouse tour?", answered=False)
-        outbox.give_back(failed.id, LLMRefused("The language model answered 400: no such model."))
+        outbox.record_failure(
+            failed.id, LLMRefused("The language model answered 400: no such model.")
+        )
         reply = Message.objects.get(in_reply_to=asked[0])
         memory = Message.objects.get(content__contains="allergic to shellfish", role="user")
         fact = _know(tenant, agent, "Sam is allergic to shellfish.")
@@ -239,9 +243,9 @@ def _connect_slack(tenant: Tenant, agent: Agent) -> None:
     )
     said = _say(tenant, agent, "Is the ferry running today?", channel="slack", user="U024BE7LH")
     address = {"workspace": "T024BE7LD", "channel": "C1", "thread_ts": "1.1", "ts": "1.1"}
-    outlet.put(said, channel="slack", address=address)
+    publisher.put(said, channel="slack", address=address)
     refusal = ChannelRefused("Slack refused chat.postMessage: is_archived.")
-    deliveries.give_back(Delivery.objects.get(), refusal)
+    queue.record_failure(Delivery.objects.get(), refusal)
 
 
 def _involve_people(tenant: Tenant, agent: Agent) -> tuple[Escalation, ChannelIdentity]:
@@ -250,8 +254,8 @@ def _involve_people(tenant: Tenant, agent: Agent) -> tuple[Escalation, ChannelId
     _say(tenant, agent, "Please remember that I travel with my dog.", user="U024BE7LH")
     _say(tenant, agent, "Can I talk to a human, please?", user="U024BE7LH")
     _say(tenant, agent, "It is about the ferry.", user="U024BE7LH")
-    identity = identities.identity_of("slack", "T024BE7LD", "U024BE7LH", "Kim")
-    return Escalation.objects.get(), identities.link(identity, "kim", by="admin")
+    identity = channel_identities.identity_of("slack", "T024BE7LD", "U024BE7LH", "Kim")
+    return Escalation.objects.get(), channel_identities.link(identity, "kim", by="admin")
 
 
 def _know(tenant: Tenant, agent: Agent, content: str) -> Any:

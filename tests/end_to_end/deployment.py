@@ -19,7 +19,7 @@ import psutil
 import psycopg
 import redis
 
-from konstruct.embedded import places
+from konstruct.local.embedded import places
 from konstruct.processes import bound_to_us
 from tenants.redis_keys import memory_short_key
 from tests.llm_server import LLMServer
@@ -28,7 +28,7 @@ from tests.slack_server import SIGNING_SECRET, SlackServer
 PROJECT = Path(__file__).resolve().parents[2]
 # Seconds until what does not come about is a failure. Nothing waits for so long but a failure.
 PATIENCE = 120
-SLUGS = ["oak", "elm", "ash", "fir", "yew", "bay", "fig"]
+SLUGS = ["oak", "elm", "ash"]
 
 
 def eventually(condition: Callable[[], object], what: str, seconds: float = PATIENCE) -> None:
@@ -184,6 +184,7 @@ class Deployment:
         self.home = home
         self.llm = llm
         self.slack = slack
+        self.tenants: list[Tenant] = []
         self._slugs = slugs
         self.orders = home / "orders"
         self.orders.mkdir(parents=True)
@@ -214,10 +215,9 @@ class Deployment:
     def running(self) -> Iterator["Deployment"]:
         """Start everything; leave nothing behind."""
         with contextlib.ExitStack() as stack:
-            stack.callback(self._run, "-m", "konstruct.embedded", "stop")
+            stack.callback(self._run, "-m", "konstruct.local.embedded", "stop")
             self._run("manage.py", "migrate")
-            rows = self._run("-m", "tests.end_to_end.prepare", *self._slugs, role="owner")
-            self.tenants = [Tenant(self, row) for row in json.loads(rows)]
+            self.add_tenants(*self._slugs)
             self.web = self._supervised(
                 stack, "web", ["-m", "gunicorn", "--config", "deploy/gunicorn.conf.py"]
             )
@@ -243,6 +243,11 @@ class Deployment:
             return httpx.get(f"{self.url}/health/ready").is_success
         except httpx.TransportError:
             return False
+
+    def add_tenants(self, *slugs: str) -> None:
+        """Make tenants, each with an agent, a key and an admin."""
+        rows = self._run("-m", "tests.end_to_end.prepare", *slugs, role="owner")
+        self.tenants += [Tenant(self, row) for row in json.loads(rows)]
 
     def manage(self, *arguments: str, **environment: str) -> str:
         """Run a command of manage.py; return what it printed."""

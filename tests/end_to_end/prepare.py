@@ -14,10 +14,10 @@ def main() -> None:
     django.setup()
     from django.contrib.auth import get_user_model
 
-    from konstruct.api.access import issue_key
+    from konstruct.api.auth.keys import issue_key
     from konstruct.orchestrator.agents import create_agent
     from tenants.context import tenant_scope
-    from tenants.provisioning import create_tenant
+    from tenants.schemas.provisioning import create_tenant
 
     prepared = []
     for slug in sys.argv[1:]:

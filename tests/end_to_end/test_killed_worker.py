@@ -17,12 +17,23 @@ def hold_the_language_model(deployment: Deployment, requests: int) -> None:
     deployment.llm.answers = [Answer({"content": "At last."}, wait=True)] * requests
 
 
-def test_a_worker_killed_at_every_step(deployment: Deployment, tenant: Tenant) -> None:
-    deployment.order_deaths(POINTS)
+# Before the language model is asked, between its answer and what must follow, and in the outbox.
+FEW_POINTS = ["before run_agent", "before append_to_window", "after finish", "after index_messages"]
+
+
+@pytest.mark.parametrize(
+    "points",
+    [FEW_POINTS, pytest.param(POINTS, marks=pytest.mark.long)],
+    ids=["some", "every"],
+)
+def test_a_worker_killed_at_steps_of_a_reply(
+    deployment: Deployment, tenant: Tenant, points: list[str]
+) -> None:
+    deployment.order_deaths(points)
     rounds = 0
     while deployment.open_orders():
         rounds += 1
-        assert rounds <= len(POINTS), f"nobody came to {deployment.open_orders()}"
+        assert rounds <= len(points), f"nobody came to {deployment.open_orders()}"
         sent = [
             tenant.send(f"Message {rounds} to mortal workers.", thread_id=f"mortal {number}")
             for number in range(3)

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from konstruct.channels.showing import PLACEHOLDER
+from konstruct.channels.delivery.rendering import PLACEHOLDER
 from tests.end_to_end.deployment import Deployment, Tenant, eventually
 from tests.llm_server import Answer
 from tests.slack_server import SlackServer, mention, said, signed

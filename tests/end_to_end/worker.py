@@ -16,21 +16,21 @@ from typing import Any
 
 # Every step of handle_message and of embed_and_store: module, function.
 STEPS = [
-    ("konstruct.orchestrator.outbox", "begin"),
-    ("konstruct.orchestrator.pipeline", "gather_context"),
-    ("konstruct.orchestrator.pipeline", "build_prompt"),
-    ("konstruct.orchestrator.pipeline", "run_agent"),
-    ("konstruct.orchestrator.pipeline", "record_reply"),
-    ("konstruct.orchestrator.pipeline", "append_to_window"),
-    ("konstruct.orchestrator.pipeline", "finish"),
-    ("memory.outbox", "drain"),
-    ("memory.outbox", "index_messages"),
-    ("memory.outbox", "_store"),
+    ("konstruct.orchestrator.replies.outbox", "begin"),
+    ("konstruct.orchestrator.pipeline.respond", "gather_context"),
+    ("konstruct.orchestrator.pipeline.respond", "build_prompt"),
+    ("konstruct.orchestrator.pipeline.respond", "run_agent"),
+    ("konstruct.orchestrator.pipeline.write", "record_reply"),
+    ("konstruct.orchestrator.pipeline.write", "append_to_window"),
+    ("konstruct.orchestrator.pipeline.write", "finish"),
+    ("memory.indexing.outbox", "drain"),
+    ("memory.indexing.outbox", "index_messages"),
+    ("memory.indexing.outbox", "_store"),
 ]
 # Of showing what is to be shown in a channel.
 STEPS_OF_CHANNELS = [
-    ("konstruct.channels.deliveries", "note_posted"),
-    ("konstruct.channels.delivering", "change"),
+    ("konstruct.channels.delivery.queue", "note_posted"),
+    ("konstruct.channels.delivery.worker", "change"),
 ]
 # `after` one step is `before` the next one; these are all that differ.
 POINTS = [f"before {step}" for _, step in STEPS] + [

@@ -2,17 +2,19 @@
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from django.test import Client
 
-from konstruct.api.access import issue_key
+from konstruct.api.auth.keys import issue_key
 from konstruct.api.models import KeyScope
-from konstruct.orchestrator import llm
 from konstruct.orchestrator.agents import create_agent
+from konstruct.orchestrator.llm import pool
 from konstruct.orchestrator.models import Agent
+from tenants.context import public_scope
 from tenants.models import Tenant
 from tests.llm_server import LLMServer
 
@@ -63,12 +65,12 @@ def json_bytes(body: Any) -> bytes:
 @pytest.fixture
 def llm_server() -> Iterator[LLMServer]:
     """A language model's server, which answers "Noted." unless told otherwise."""
-    llm._spoken.clear()
+    pool._spoken.clear()
     with LLMServer() as server:
         yield server
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_program() -> Callable[[Tenant], Program]:
     """Make an agent called ada and a key, in a tenant."""
 
@@ -84,6 +86,18 @@ def make_program() -> Callable[[Tenant], Program]:
 def program_a(tenant_a: Tenant, make_program: Callable[[Tenant], Program]) -> Program:
     """A program of tenant A."""
     return make_program(tenant_a)
+
+
+@pytest.fixture(scope="module")
+def standing_program(
+    module_transaction: Callable[[], AbstractContextManager[None]],
+    make_program: Callable[[Tenant], Program],
+) -> Program:
+    """A program of tenant A, once for a module whose tests do not commit."""
+    with module_transaction():
+        with public_scope():
+            tenant = Tenant.objects.get(slug="tenant-a")
+        return make_program(tenant)
 
 
 @pytest.fixture

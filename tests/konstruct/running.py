@@ -6,8 +6,8 @@ from pathlib import Path
 
 import psutil
 
-from konstruct.embedded.locks import is_locked
-from konstruct.embedded.users import SERVICES
+from konstruct.local.embedded.locks import is_locked
+from konstruct.local.embedded.users import SERVICES
 from konstruct.processes import is_alive
 
 PROJECT = Path(__file__).resolve().parents[2]

@@ -10,8 +10,8 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from konstruct.api.access import check_key
-from konstruct.api.keys import parse_key
+from konstruct.api.auth.key_text import parse_key
+from konstruct.api.auth.keys import check_key
 from konstruct.api.models import ApiKey
 from konstruct.orchestrator.models import Agent
 from tenants.context import tenant_scope

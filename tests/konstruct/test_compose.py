@@ -1,5 +1,6 @@
 """docker-compose.yml: complete, checked for health, and without a secret of its own."""
 
+import ast
 import re
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,16 @@ from tests.konstruct.running import PROJECT
 TEXT = (PROJECT / "docker-compose.yml").read_text()
 SERVICES: dict[str, dict[str, Any]] = yaml.safe_load(TEXT)["services"]
 OURS = ("migrate", "web", "worker", "beat", "owner")
+# What the image sets, or the command decides, or has no meaning in a container.
+NOT_PASSED = {
+    "DATABASE_OWNER_URL",
+    "KONSTRUCT_DB_ROLE",
+    "KONSTRUCT_HOME",
+    "KONSTRUCT_HOST",
+    "PORT",
+}
+# What compose makes of passwords, and what no container may be.
+MADE = {"DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL", "DEBUG"}
 
 
 def test_the_services_are_those_of_the_real_thing() -> None:
@@ -48,6 +59,7 @@ def test_without_a_secret_it_does_not_start_and_the_example_names_each() -> None
         "POSTGRES_PASSWORD",
         "KONSTRUCT_OWNER_PASSWORD",
         "KONSTRUCT_APP_PASSWORD",
+        "VALKEY_PASSWORD",
         "SECRET_KEY",
     }
     assert secrets <= required
@@ -57,10 +69,51 @@ def test_without_a_secret_it_does_not_start_and_the_example_names_each() -> None
     assert {named[name] for name in secrets} == {""}
 
 
-def test_every_setting_that_is_passed_is_a_documented_one() -> None:
+def test_settings_documentation_compose_and_example_name_the_same() -> None:
+    """Complete: a later setting is documented, reaches the containers, and can be set."""
+    read = names_read_by("konstruct/settings.py", "konstruct/local/embedded/places.py")
+    read |= names_read_by("deploy/gunicorn.conf.py") | {"GUNICORN_CMD_ARGS"}
     documented = set(re.findall(r"^\| `(\w+)`", (PROJECT / "docs/settings.md").read_text(), re.M))
-    passed = {name for service in OURS for name in SERVICES[service]["environment"]}
-    assert passed <= documented
+    assert documented == read
+    for name in ("web", "worker", "beat"):
+        assert set(SERVICES[name]["environment"]) == documented - NOT_PASSED
+    for name in ("migrate", "owner"):
+        passed = set(SERVICES[name]["environment"])
+        assert passed == documented - NOT_PASSED | {"DATABASE_OWNER_URL"}
+    example = (PROJECT / "deploy/compose.env.example").read_text()
+    named = re.findall(r"^(\w+)=", example, re.M)
+    assert len(named) == len(set(named))
+    assert set(named) == set(re.findall(r"\$\{(\w+)", TEXT))
+
+
+def test_what_is_set_beside_compose_is_what_the_containers_get() -> None:
+    """No setting is passed under another's name, and none has a default of compose's own."""
+    for name, value in SERVICES["web"]["environment"].items():
+        assert name in MADE or value == f"${{{name}:-}}" or f"${{{name}:?" in value, name
+
+
+def test_the_cache_wants_a_password_and_its_health_check_knows_it() -> None:
+    valkey = SERVICES["valkey"]
+    flag = valkey["command"].index("--requirepass")
+    assert valkey["command"][flag + 1] == "${VALKEY_PASSWORD}"
+    assert valkey["environment"] == {"REDISCLI_AUTH": "${VALKEY_PASSWORD}"}
+    for name in ("REDIS_URL", "CELERY_BROKER_URL"):
+        assert SERVICES["web"]["environment"][name].startswith("redis://:${VALKEY_PASSWORD")
+
+
+def names_read_by(*paths: str) -> set[str]:
+    """The environment variables that the files read: by os.environ, or by the settings' readers."""
+    readers = {"_flag", "_number", "_text", "_url", "_names", "_class_names", "_fernet_keys"}
+    found = set()
+    for path in paths:
+        for node in ast.walk(ast.parse((PROJECT / path).read_text())):
+            if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+                called = ast.unparse(node.func)
+                if called in readers or called in ("os.environ.get", "os.getenv"):
+                    found.add(node.args[0].value)
+            elif isinstance(node, ast.Subscript) and ast.unparse(node.value) == "os.environ":
+                found.add(ast.literal_eval(node.slice))
+    return found
 
 
 def test_the_image_takes_what_exists_and_what_the_build_may_see() -> None:

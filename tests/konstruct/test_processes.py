@@ -5,9 +5,12 @@ import subprocess
 import sys
 
 import psutil
+import pytest
 
 from konstruct.processes import end, is_alive
 from tests.konstruct.running import PROJECT, eventually, kill
+
+pytestmark = pytest.mark.slow
 
 SLEEP = "import time; print('up', flush=True); time.sleep(600)"
 # Written without a buffer: the signal may come while "up" is still being printed.
@@ -38,7 +41,7 @@ def line_of(process: subprocess.Popen[str]) -> str:
 
 
 def test_a_leashed_command_is_killed_with_its_parent() -> None:
-    leashed = [sys.executable, "-m", "konstruct.leash", sys.executable, "-c", SLEEP]
+    leashed = [sys.executable, "-m", "konstruct.local.die_with_parent", sys.executable, "-c", SLEEP]
     parent = started(
         "import subprocess\n"
         f"child = subprocess.Popen({leashed!r}, stdout=subprocess.PIPE)\n"

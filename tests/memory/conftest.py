@@ -10,10 +10,10 @@ import pytest
 from django.db import connection
 from django.test import override_settings
 
+from memory.conversations.short_term import append_turns
+from memory.conversations.transcript import record_message
+from memory.conversations.turns import Turn
 from memory.models import Message
-from memory.short_term import append_turns
-from memory.transcript import record_message
-from memory.turns import Turn
 
 AGENT = UUID("0a9e0000-0000-4000-8000-000000000001")
 USER = "U024BE7LH"

@@ -2,8 +2,8 @@
 
 from django.test.utils import CaptureQueriesContext
 
-from memory.policy import RecallPolicy
 from memory.recall import RecallResult
+from memory.recall.policy import RecallPolicy
 
 UNGATED = RecallPolicy(gate=False)
 SMALL_TALK = (

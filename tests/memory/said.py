@@ -5,9 +5,9 @@ from uuid import UUID
 
 from django.db import transaction
 
-from memory.indexing import index_messages
+from memory.conversations.transcript import record_message
+from memory.indexing.service import index_messages
 from memory.models import Message
-from memory.transcript import record_message
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 

@@ -8,8 +8,9 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.db import connection, transaction
 
-from memory import hnsw, long_term
-from memory.embeddings import embed, model_version
+from memory import long_term
+from memory.embedding import hnsw
+from memory.embedding.embedder import embed, model_version
 from memory.exceptions import InvalidArgument
 from memory.long_term import (
     aretrieve_relevant,

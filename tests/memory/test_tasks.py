@@ -13,7 +13,8 @@ import pytest
 from kombu import Connection
 
 from konstruct.celery import app
-from memory import outbox, tasks
+from memory import tasks
+from memory.indexing import outbox
 from memory.models import PendingEmbedding
 from memory.tasks import embed_and_store, sweep_embeddings
 from tenants.context import tenant_scope
@@ -145,7 +146,7 @@ DEADLY = """
     from konstruct.celery import app
     import django
     django.setup()
-    from memory import outbox
+    from memory.indexing import outbox
 
     index = outbox.index_messages
 

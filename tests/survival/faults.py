@@ -37,7 +37,7 @@ def kill_child_of_worker(deployment: Deployment, random: Random) -> None:
 
 
 def kill_beat(deployment: Deployment, random: Random) -> None:
-    """Who rings the sweepers."""
+    """Who enqueues the sweepers."""
     deployment.beat.kill()
 
 

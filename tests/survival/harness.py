@@ -182,7 +182,8 @@ def _count(report: Report, clients: list[Client], llm: EchoServer) -> None:
     report.crossed += len(llm.crossed)
     for tenant in {client.tenant.slug: client.tenant for client in clients}.values():
         rows = tenant.rows(
-            "SELECT asked.idempotency_key, asked.id::text, asked.content, reply.content,"
+            "SELECT split_part(split_part(asked.content, 'I say ', 2), '.', 1), asked.id::text,"
+            " asked.content, reply.content,"
             " pending.last_error, (SELECT count(*) FROM memory_conversationembedding AS piece"
             "  WHERE piece.message_id IN (asked.id, reply.id))"
             " FROM memory_message AS asked"
@@ -199,7 +200,7 @@ def _count(report: Report, clients: list[Client], llm: EchoServer) -> None:
             for token, ids in client.sent.items():
                 report.accepted += 1
                 _count_one(report, token, ids, standing.pop(token, None))
-        report.crossed += len(standing)  # keys that nobody of this tenant has sent
+        report.crossed += len(standing)  # tokens that nobody of this tenant has sent
 
 
 def _count_one(report: Report, token: str, ids: set[str], row: list[object] | None) -> None:

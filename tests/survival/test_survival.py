@@ -2,7 +2,11 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.survival import faults, harness
+
+pytestmark = pytest.mark.slow
 
 # Each process dies once, and each store.
 SHORT = [

@@ -16,6 +16,12 @@ def names() -> list[str]:
     return list(User.objects.values_list("username", flat=True))
 
 
+def by_the_driver(statements: str) -> None:
+    """Send what our cursors refuse."""
+    connection.ensure_connection()
+    connection.connection.execute(statements)
+
+
 def swallowed_error_in_atomic(tenant: Tenant) -> None:
     with transaction.atomic():
         connection.set_tenant(tenant)
@@ -82,14 +88,12 @@ def rollback_by_the_driver(tenant: Tenant) -> None:
 
 def reset_in_raw_sql(tenant: Tenant) -> None:
     connection.set_tenant(tenant)
-    with connection.cursor() as cursor:
-        cursor.execute("DISCARD ALL")
+    by_the_driver("DISCARD ALL")
 
 
 def search_path_in_raw_sql(tenant: Tenant) -> None:
     connection.set_tenant(tenant)
-    with connection.cursor() as cursor:
-        cursor.execute("SET search_path = public; SET app.current_tenant = ''")
+    by_the_driver("SET search_path = public; SET app.current_tenant = ''")
 
 
 def reconnect(tenant: Tenant) -> None:

@@ -9,11 +9,11 @@ from celery import Celery
 from django.contrib.auth.models import User
 from django.db import connection
 
-from tenants import provisioning
 from tenants.celery import TenantTask
 from tenants.context import current_tenant_id, tenant_scope
 from tenants.exceptions import InvalidTenantId, TenantNotServing, TenantPinned, UnknownTenant
 from tenants.models import Tenant
+from tenants.schemas import provisioning
 
 app = Celery("test", set_as_current=False)
 

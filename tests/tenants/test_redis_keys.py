@@ -37,6 +37,7 @@ texts = st.text(alphabet=st.characters(), min_size=1, max_size=8) | st.sampled_f
         ("pending_tool_confirm_key", ("th1",), "tool_confirm:th1"),
         ("reply_channel_key", ("m1",), "reply:m1"),
         ("install_state_key", ("n1",), "install:n1"),
+        ("login_seen_key", ("d1", "a1"), "login_seen:d1:a1"),
     ],
 )
 def test_the_formats(name: str, arguments: tuple[str, ...], key: str) -> None:
@@ -45,7 +46,7 @@ def test_the_formats(name: str, arguments: tuple[str, ...], key: str) -> None:
 
 
 def test_the_formats_above_are_all() -> None:
-    assert len(CONSTRUCTORS) == 9
+    assert len(CONSTRUCTORS) == 10
 
 
 @pytest.mark.parametrize("constructor", ALL)
@@ -55,24 +56,43 @@ def test_the_tenant_comes_first_and_has_no_default(constructor: Callable[..., st
     assert all(parameter.default is inspect.Parameter.empty for parameter in parameters)
 
 
-@pytest.mark.parametrize(
-    "bad", ["", "a:b", ":", "a\x00", "a\nb", "\x7f", "\ud800", None, b"a", 1.5, True]
-)
+# What people, channels and programs choose: any text.
+IDS = {"message_id", "thread_id", "user_id", "nonce"}
+COLLIDING = ["a:b", ":", "a\x00", "a\nb", "\x7f", "\ud800"]
+
+
+@pytest.mark.parametrize("bad", ["", *COLLIDING, None, b"a", 1.5, True])
 @pytest.mark.parametrize("constructor", ALL)
 def test_no_part_may_be_empty_or_able_to_collide(
     constructor: Callable[..., str], bad: object
 ) -> None:
-    count = len(inspect.signature(constructor).parameters)
-    for position in range(count):
-        parts: list[object] = ["x"] * count
+    names = list(inspect.signature(constructor).parameters)
+    for position, name in enumerate(names):
+        if name in IDS and bad in COLLIDING:
+            continue
+        parts: list[object] = ["x"] * len(names)
         parts[position] = bad
         with pytest.raises(InvalidKeyPart):
             constructor(*parts)
 
 
+@pytest.mark.parametrize("text", COLLIDING)
+@pytest.mark.parametrize("constructor", ALL)
+def test_an_id_is_any_text_and_escaped_inside(constructor: Callable[..., str], text: str) -> None:
+    names = list(inspect.signature(constructor).parameters)
+    plain = constructor(*["x"] * len(names))
+    for position, name in enumerate(names):
+        if name in IDS:
+            parts = ["x"] * len(names)
+            parts[position] = text
+            key = constructor(*parts)
+            assert key.count(":") == plain.count(":")
+            assert key.isprintable()
+
+
 def test_the_error_names_the_value() -> None:
-    with pytest.raises(InvalidKeyPart, match="'U:1' cannot be part of a cache key"):
-        redis_keys.memory_short_key(TENANT, "a", "U:1")
+    with pytest.raises(InvalidKeyPart, match="'a:1' cannot be part of a cache key"):
+        redis_keys.memory_short_key(TENANT, "a:1", "U:1")
 
 
 def calls() -> st.SearchStrategy[tuple[str, tuple[str, ...]]]:
@@ -114,9 +134,9 @@ def test_different_texts_are_escaped_differently(one: str, other: str) -> None:
 
 
 @given(st.text(min_size=1))
-def test_an_escaped_text_is_a_part(text: str) -> None:
-    key = redis_keys.session_key(TENANT, redis_keys.escape_part(text))
-    assert key.count(":") == 2
+def test_an_escaped_text_stands_in_the_key_of_its_id(text: str) -> None:
+    key = redis_keys.session_key(TENANT, text)
+    assert key == f"{TENANT}:session:{redis_keys.escape_part(text)}"
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import django.db.models.functions.datetime
 from django.db import migrations, models
 
-from tenants.operations import ForceRowLevelSecurity, GrantToApp
+from tenants.operations.policies import ForceRowLevelSecurity, GrantToApp
 from tenants.postgresql.expressions import CurrentTenant
 
 

@@ -7,7 +7,7 @@ import django.db.models.functions.datetime
 from django.db import migrations, models
 
 import tenants.postgresql.expressions
-from tenants.operations import ForceRowLevelSecurity, GrantToApp
+from tenants.operations.policies import ForceRowLevelSecurity, GrantToApp
 
 
 class Migration(migrations.Migration):

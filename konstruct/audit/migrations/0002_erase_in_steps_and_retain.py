@@ -7,7 +7,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import migrations, models
 from django.db.models.functions import Now
 
-from tenants.operations import ForceRowLevelSecurity, GrantToApp
+from tenants.operations.policies import ForceRowLevelSecurity, GrantToApp
 from tenants.postgresql.expressions import CurrentTenant
 
 

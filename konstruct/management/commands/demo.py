@@ -13,11 +13,11 @@ from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.management import CommandError, call_command
 
-from konstruct import demo_conversations as conversations
-from konstruct import embedded
+from konstruct.local import demo_conversations as conversations
+from konstruct.local import embedded
+from konstruct.local.serving import serving
 from konstruct.management.commands.serve import port as port_argument
 from konstruct.orchestrator.models import Agent
-from konstruct.serving import serving
 from memory.models import Message, PendingEmbedding
 from tenants.context import tenant_scope
 from tenants.management.base import KonstructCommand
@@ -53,9 +53,10 @@ class Command(KonstructCommand):
         self.stdout.write("Starting Postgres, Valkey, web, worker and beat …")
         try:
             with serving(host="127.0.0.1", port=port, say=lambda line: None) as processes:
-                processes.wait_ready()
+                # While the processes start: this needs the migrated database alone.
                 _prepare_operator()
                 tenants = [_prepare(tenant) for tenant in conversations.TENANTS]
+                processes.wait_ready()
                 right = self._converse(tenants, f"http://localhost:{port}")
                 if not right:
                     raise CommandError("an answer was not what it should be, see above.")

@@ -1,18 +1,23 @@
 """manage.py erase_user: forget a person, in every store, with a receipt."""
 
-import getpass
 import json
 from argparse import ArgumentParser
 from typing import Any
 
 from django.core.management.base import CommandError
+from django.db import transaction
 
 from konstruct.audit.access_log import Actor
-from konstruct.audit.erasure_requests import AlreadyRequested, request_erasure
-from konstruct.audit.models import ActorKind, ErasureRequest
+from konstruct.audit.commands import record_command
+from konstruct.audit.erasure_requests import AlreadyRequested
+from konstruct.audit.models import Action, ErasureRequest
 from konstruct.orchestrator.agents import find_agent
 from konstruct.orchestrator.exceptions import AgentNotFound
+from konstruct.orchestrator.identities.erasure_requests import ThreadOfOthers, ask_for_erasure
+from konstruct.orchestrator.identities.linked_ids import is_known, linked_ids
 from konstruct.trust.erasure import carry_out
+from tenants.audit.changes import snapshot
+from tenants.audit.operator_account import operator_name
 from tenants.context import tenant_scope
 from tenants.management.base import KonstructCommand, UsageError, tenant_of
 
@@ -21,34 +26,42 @@ class Command(KonstructCommand):
     """Carries out a new request, or the one that stands for this user."""
 
     help = (
-        "Erases a person from a tenant: messages, vectors, words, facts with their history, recall"
-        " events, windows, sessions, outboxes, tasks; then looks whether anything is left, and"
-        " leaves a receipt. Interrupted, it goes on when it is run again."
+        "Erases a person from a tenant, under all ids that are linked: messages, vectors, words,"
+        " facts with their history, recall events, windows, sessions, outboxes; then looks whether"
+        " anything is left, and leaves a receipt. Interrupted, it goes on when it is run again."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--tenant", required=True, metavar="SLUG", help="Whose user it is.")
-        parser.add_argument("--user", required=True, help="The user, as the channel knows them.")
+        parser.add_argument(
+            "--user", required=True, help="The user, exactly as the channel knows them."
+        )
         parser.add_argument("--agent", metavar="NAME_OR_ID", help="The one agent that forgets.")
         parser.add_argument(
             "--thread", action="append", default=[], help="A graph's session that is theirs too."
         )
         parser.add_argument("--reason", default="", help="Why, for the receipt.")
+        parser.add_argument(
+            "--rewrite",
+            action="store_true",
+            help="Write every table that was touched anew, whatever its size, so that nothing of"
+            " what was removed stays in its file. Nobody can use a table meanwhile.",
+        )
         parser.add_argument("--yes", action="store_true", help="Do not ask.")
         parser.add_argument("--json", action="store_true", help="Print the receipt as JSON.")
 
     def handle(self, *args: Any, **options: Any) -> None:
         tenant = tenant_of(options["tenant"])
         user = options["user"]
-        if not options["yes"]:
-            try:
-                answer = input(f"Erase {user!r} of {tenant.slug}? Type the user's id to confirm: ")
-            except EOFError:
-                raise UsageError("nobody is there to confirm: pass --yes") from None
-            if answer.strip() != user:
-                raise CommandError("not erased")
         with tenant_scope(tenant.id):
-            request = carry_out(self._request(user, options))
+            self._tell_who_it_is(user, tenant.slug)
+            if not options["yes"]:
+                self._ask(user, tenant.slug)
+            request = carry_out(
+                self._request(user, options),
+                rewrite=options["rewrite"],
+                report=lambda step: self.stderr.write(f"  {step}"),
+            )
         receipt = {
             "id": str(request.pk),
             "user_id": request.user_id,
@@ -61,27 +74,56 @@ class Command(KonstructCommand):
             return
         for table, done in receipt["tables"].items():
             self.stdout.write(f"  {table}: {json.dumps(done)}")
-        for name in ("cache_keys", "broker_tasks", "mentions_by_others"):
+        for name in ("cache_keys", "mentions_by_others", "sessions_left", "storage"):
             self.stdout.write(f"  {name}: {json.dumps(receipt[name])}")
-        self.stdout.write(f"erased {user!r} of {tenant.slug}; receipt {request.pk}")
+        if not receipt["found"]:
+            self.stdout.write(
+                f"nothing was kept of {user!r} in {tenant.slug}; receipt {request.pk}"
+            )
+            return
+        self.stdout.write(
+            f"erased {user!r} of {tenant.slug}; receipt {request.pk}, under {request.user_id}"
+        )
+
+    def _tell_who_it_is(self, user: str, slug: str) -> None:
+        user_ids = linked_ids(user)
+        if not is_known(user_ids):
+            self.stderr.write(f"Nothing is known of {user!r} in {slug}.")
+        for other in user_ids[1:]:
+            self.stderr.write(f"{other!r} is linked to {user!r}, and erased with them.")
+
+    def _ask(self, user: str, slug: str) -> None:
+        try:
+            answer = input(f"Erase {user!r} of {slug}? Type the user's id to confirm: ")
+        except EOFError:
+            raise UsageError("nobody is there to confirm: pass --yes") from None
+        if answer != user:
+            raise CommandError("not erased")
 
     def _request(self, user: str, options: dict[str, Any]) -> ErasureRequest:
         try:
             agent_id = find_agent(options["agent"]).id if options["agent"] else None
         except AgentNotFound as error:
             raise UsageError(str(error)) from error
-        operator = getpass.getuser()
         try:
-            return request_erasure(
+            return ask_for_erasure(
                 user,
-                by=Actor(ActorKind.OPERATOR, operator, operator),
+                by=Actor.operator(operator_name()),
                 agent_id=agent_id,
                 threads=options["thread"],
                 reason=options["reason"],
+                command=self.name,
             )
+        except ThreadOfOthers as error:
+            raise UsageError(str(error)) from error
         except AlreadyRequested:
             standing = ErasureRequest.objects.open().filter(user_id=user, agent_id=agent_id).get()
             if set(options["thread"]) - set(standing.threads):
-                standing.threads = sorted({*standing.threads, *options["thread"]})
-                standing.save(update_fields=["threads"])
+                with transaction.atomic():
+                    was = snapshot(standing)
+                    standing.threads = sorted({*standing.threads, *options["thread"]})
+                    standing.save(update_fields=["threads"])
+                    record_command(
+                        self.name, Action.EDIT, standing, before=was, after=snapshot(standing)
+                    )
             return standing

@@ -4,7 +4,10 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
+from konstruct.audit.commands import record_command
+from konstruct.audit.models import Action
 from konstruct.trust.archives import export_memory
+from tenants.context import tenant_scope
 from tenants.management.base import KonstructCommand, tenant_of
 
 
@@ -23,8 +26,18 @@ class Command(KonstructCommand):
         parser.add_argument("file", metavar="FILE", type=Path, help="A new file.")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        tenant = tenant_of(options["tenant"])
+        with tenant_scope(tenant.id):
+            # Before anything is read: what is cut off half-way has been read as well.
+            record_command(
+                self.name,
+                Action.EXPORT,
+                "memory",
+                user_id=options["user"],
+                file=str(options["file"]),
+            )
         manifest = export_memory(
-            tenant_of(options["tenant"]),
+            tenant,
             options["file"],
             user_id=options["user"],
             say=lambda kind, rows: self.stdout.write(f"  {rows} {kind}"),

@@ -4,7 +4,12 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
+from django.db import transaction
+
+from konstruct.audit.commands import record_command
+from konstruct.audit.models import Action
 from konstruct.trust.archives import import_memory
+from tenants.context import tenant_scope
 from tenants.management.base import KonstructCommand, tenant_of
 
 
@@ -24,15 +29,29 @@ class Command(KonstructCommand):
         parser.add_argument("file", metavar="FILE", type=Path, help="The archive.")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        imported: dict[str, int] = {}
+
         def say(kind: str, new: int, rows: int) -> None:
+            imported[kind] = new
             self.stdout.write(f"  {new} of {rows} {kind} are new")
 
-        manifest = import_memory(
-            tenant_of(options["tenant"]),
-            options["file"],
-            expected_digest=options["digest"],
-            say=say,
-        )
+        tenant = tenant_of(options["tenant"])
+        with tenant_scope(tenant.id), transaction.atomic():
+            manifest = import_memory(
+                tenant,
+                options["file"],
+                expected_digest=options["digest"],
+                say=say,
+            )
+            record_command(
+                self.name,
+                Action.IMPORT,
+                "memory",
+                file=str(options["file"]),
+                digest=manifest.digest,
+                exported_from=manifest.tenant,
+                new=imported,
+            )
         self.stdout.write(
             f"imported {options['file']}, exported from {manifest.tenant} at {manifest.exported_at}"
         )

@@ -11,7 +11,7 @@ from django.db import OperationalError, connection
 
 from konstruct.trust import jobs
 from tenants.management.base import KonstructCommand
-from tenants.provisioner import provision_registered
+from tenants.schemas.provisioner import provision_registered
 
 logger = logging.getLogger(__name__)
 

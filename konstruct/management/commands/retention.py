@@ -4,11 +4,15 @@ from argparse import ArgumentParser
 from typing import Any
 from uuid import UUID
 
-from konstruct.audit.models import RetentionRule
+from django.db import transaction
+
+from konstruct.audit.commands import record_command
+from konstruct.audit.models import Action, RetentionRule
 from konstruct.orchestrator.agents import find_agent
 from konstruct.orchestrator.exceptions import AgentNotFound
 from konstruct.orchestrator.models import Agent
 from konstruct.trust.erasure.retention import apply_rules
+from tenants.audit.changes import snapshot
 from tenants.context import tenant_scope
 from tenants.management.base import KonstructCommand, UsageError, tenant_of
 
@@ -37,12 +41,7 @@ class Command(KonstructCommand):
             raise UsageError("--days: give a whole number of days, from 1 to 36500")
         with tenant_scope(tenant.id):
             agent_id = self._agent(options["agent"])
-            if options["days"]:
-                RetentionRule.objects.update_or_create(
-                    agent_id=agent_id, defaults={"days": options["days"]}
-                )
-            elif options["off"]:
-                RetentionRule.objects.filter(agent_id=agent_id).delete()
+            self._change(agent_id, days=options["days"], off=options["off"])
             names = {agent.pk: agent.name for agent in Agent.objects.all()}
             if options["apply"]:
                 for removed in apply_rules():
@@ -57,6 +56,21 @@ class Command(KonstructCommand):
                 self.stdout.write(f"{tenant.slug}: {whose}: {rule.days} days")
             if not rules:
                 self.stdout.write(f"{tenant.slug}: conversations are kept for good")
+
+    def _change(self, agent_id: UUID | None, *, days: int | None, off: bool) -> None:
+        with transaction.atomic():
+            rule = RetentionRule.objects.select_for_update().filter(agent_id=agent_id).first()
+            was = snapshot(rule)
+            if days:
+                rule, made = RetentionRule.objects.update_or_create(
+                    agent_id=agent_id, defaults={"days": days}
+                )
+                rule.refresh_from_db()
+                action = Action.CREATE if made else Action.EDIT
+                record_command(self.name, action, rule, before=was, after=snapshot(rule))
+            elif off and rule is not None:
+                record_command(self.name, Action.DELETE, rule, before=was)
+                rule.delete()
 
     def _agent(self, name: str | None) -> UUID | None:
         try:

@@ -4,7 +4,7 @@ import os
 from argparse import ArgumentParser, ArgumentTypeError
 from typing import Any
 
-from konstruct.serving import serving
+from konstruct.local.serving import serving
 from tenants.management.base import KonstructCommand
 
 

@@ -7,7 +7,10 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
+from konstruct.audit.commands import record_command
+from konstruct.audit.models import Action
 from konstruct.trust.ledger import Finding, Ledger, verify
+from tenants.context import tenant_scope
 from tenants.management.base import KonstructCommand, tenant_of
 from tenants.models import Tenant
 
@@ -34,10 +37,14 @@ class Command(KonstructCommand):
         tenants = (
             [tenant_of(options["tenant"])]
             if options["tenant"]
-            else Tenant.objects.exclude(state=Tenant.State.PROVISIONING).order_by("slug")
+            else Tenant.objects.provisioned().order_by("slug")
         )
         ledgers = []
         for tenant in tenants:
+            if options["repair"]:
+                with tenant_scope(tenant.id):
+                    # Before it begins: each repair is a transaction of its own.
+                    record_command(self.name, Action.EDIT, "memory", repair=True)
             ledger = verify(tenant.id, tenant.slug, repair=options["repair"])
             ledgers.append(ledger)
             if not options["json"]:

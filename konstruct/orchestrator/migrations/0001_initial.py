@@ -10,7 +10,7 @@ import django.core.validators
 import django.db.models.deletion
 from django.db import migrations, models
 
-from tenants.operations import ForceRowLevelSecurity, GrantToApp
+from tenants.operations.policies import ForceRowLevelSecurity, GrantToApp
 from tenants.postgresql.expressions import CurrentTenant
 
 UUID_PATTERN = r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"

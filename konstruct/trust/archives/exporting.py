@@ -23,7 +23,7 @@ from konstruct.trust.archives.manifest import (
     rows_of,
 )
 from memory.archive import SQLiteManager, VectorStore
-from memory.embeddings import model_version
+from memory.embedding.embedder import model_version
 from tenants.context import tenant_scope
 from tenants.exceptions import KonstructError
 from tenants.models import Tenant

@@ -2,23 +2,21 @@
 
 import json
 from collections.abc import Callable
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from django.db import DatabaseError, connection, transaction
 
 from konstruct.trust.archives.kinds import CLEARS, INDEX, KINDS, MESSAGES, Kind
-from konstruct.trust.archives.manifest import ArchiveRefused, Manifest, read_manifest, rows_of
-from memory.archive import SQLiteManager
-from memory.fact_versions import write_attributes
+from konstruct.trust.archives.manifest import ArchiveRefused, Manifest, opened
+from konstruct.trust.archives.rows import batches_of, refuse_unsafe_rows
+from memory.archive import UntrustedArchive
+from memory.facts.versions import write_attributes
 from memory.models import MemoryEntry
 from tenants.context import tenant_connection, tenant_scope
 from tenants.models import Tenant
 
 Say = Callable[[str, int, int], None]
-BATCH = 500
-
 _COLUMNS = """
     SELECT attname FROM pg_attribute
     WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped
@@ -61,9 +59,10 @@ _CLEARS = """
         AS cleared (agent_id uuid, user_id text, created_at timestamptz, up_to uuid)
     LEFT JOIN memory_message AS message ON message.id = cleared.up_to
     WHERE NOT EXISTS (
+        -- The last one that is written counts, so that none comes after a later one.
         SELECT FROM memory_windowclear AS standing
-        WHERE (standing.agent_id, standing.user_id, standing.created_at)
-            = (cleared.agent_id, cleared.user_id, cleared.created_at)
+        WHERE (standing.agent_id, standing.user_id) = (cleared.agent_id, cleared.user_id)
+          AND standing.created_at >= cleared.created_at
     )
     ORDER BY cleared.created_at
 """
@@ -88,21 +87,25 @@ def import_memory(
         ArchiveRefused: the file, or something in it, cannot be imported.
         ArchiveError: the file is no archive, damaged, or of a later version.
     """
-    manifest = read_manifest(path)
-    if expected_digest and manifest.digest != expected_digest:
-        raise ArchiveRefused(f"{path} is another archive: its digest is {manifest.digest}")
-    with SQLiteManager(path) as file, tenant_scope(tenant.id), transaction.atomic():
-        new_messages: set[str] = set()
-        for kind in KINDS:
-            new = 0
-            rows = map(json.loads, rows_of(file, kind.name))
-            while items := list(islice(rows, BATCH)):
-                if kind.name in WITH_NEW_MESSAGES:
-                    items = [item for item in items if item["message_id"] in new_messages]
-                new += _import(kind, items, new_messages)
-            say(kind.name, new, manifest.counts.get(kind.name, 0))
-        _check_foreign_keys()
+    with opened(path) as (file, manifest):
+        if expected_digest and manifest.digest != expected_digest:
+            raise ArchiveRefused(f"{path} is another archive: its digest is {manifest.digest}")
+        refuse_unsafe_rows(file)
+        with tenant_scope(tenant.id), transaction.atomic():
+            _import_all(file, manifest, say)
     return manifest
+
+
+def _import_all(file: UntrustedArchive, manifest: Manifest, say: Say) -> None:
+    new_messages: set[str] = set()
+    for kind in KINDS:
+        new = 0
+        for items in batches_of(file, kind, manifest):
+            if kind.name in WITH_NEW_MESSAGES:
+                items = [item for item in items if item["message_id"] in new_messages]
+            new += _import(kind, items, new_messages)
+        say(kind.name, new, manifest.counts.get(kind.name, 0))
+    _check_foreign_keys()
 
 
 def _import(kind: Kind, items: list[dict[str, Any]], new_messages: set[str]) -> int:

@@ -2,13 +2,17 @@
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 from konstruct.trust.archives.kinds import KINDS
-from memory.archive import SQLiteManager
+from memory.archive import IncompleteArchive, SQLiteManager, UntrustedArchive
+from memory.archive.plain_vectors import stored_vectors
 from tenants.exceptions import KonstructError
 
 # 2: tool calls, escalations and identities.
@@ -19,7 +23,8 @@ CREATE TABLE exported (
     kind TEXT NOT NULL, position INTEGER NOT NULL, row TEXT NOT NULL, PRIMARY KEY (kind, position)
 ) STRICT, WITHOUT ROWID;
 """
-# What is searched offline, besides what is imported again.
+# What is searched offline, besides what is imported again. Vectors are read by `stored_vectors`.
+OFFLINE_VECTORS = "offline_vectors"
 OFFLINE = {
     "offline_conversations": (
         "SELECT id, title, created_at, updated_at, metadata FROM conversations ORDER BY id"
@@ -28,10 +33,7 @@ OFFLINE = {
         "SELECT id, conversation_id, role, content, timestamp, embedding_id FROM messages"
         " ORDER BY position"
     ),
-    "offline_vectors": (
-        "SELECT e.id, e.model_version, hex(v.embedding) FROM embeddings AS e"
-        " JOIN vectors AS v ON v.rowid = e.number ORDER BY e.number"
-    ),
+    OFFLINE_VECTORS: "",
 }
 
 
@@ -58,6 +60,23 @@ class Manifest:
         parts = [[kind.name, self.sha256[kind.name]] for kind in KINDS if kind.since <= self.format]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
+    def check(self) -> None:
+        """Raise TypeError or ValueError unless all of it is as an export writes it."""
+        texts = (self.tenant_id, self.tenant, self.exported_at, self.embedding_model)
+        if type(self.format) is not int or self.format < 1:
+            raise ValueError(f"its format is {self.format!r:.80}")
+        if not all(isinstance(text, str) and text.isprintable() for text in texts):
+            raise ValueError("it names tenant, time or model by something else than text")
+        if not isinstance(self.user_id, str | None):
+            raise TypeError(f"its user_id is {self.user_id!r:.80}")
+        UUID(self.tenant_id)
+        datetime.fromisoformat(self.exported_at)
+        for values, kind in ((self.counts, int), (self.sha256, str)):
+            if not isinstance(values, dict) or not all(
+                type(value) is kind for value in values.values()
+            ):
+                raise ValueError("its counts or digests are none")
+
     def text(self) -> str:
         """As it stands in the file."""
         return json.dumps(asdict(self), sort_keys=True, ensure_ascii=False)
@@ -72,10 +91,13 @@ def digest_of(rows: Iterable[str]) -> tuple[int, str]:
     return count, digest.hexdigest()
 
 
-def rows_of(file: SQLiteManager, kind: str) -> Iterable[str]:
+def rows_of(file: SQLiteManager | UntrustedArchive, kind: str) -> Iterator[str]:
     """The rows of a kind as they stand in the file, one after the other."""
     with file.snapshot() as connection:
-        if kind in OFFLINE:
+        if kind == OFFLINE_VECTORS:
+            for id, model_version, vector in stored_vectors(connection):
+                yield json.dumps([id, model_version, vector.hex().upper()], ensure_ascii=False)
+        elif kind in OFFLINE:
             for row in connection.execute(OFFLINE[kind]):
                 yield json.dumps(row, ensure_ascii=False)
         else:
@@ -85,40 +107,58 @@ def rows_of(file: SQLiteManager, kind: str) -> Iterable[str]:
                 yield row
 
 
-def read_manifest(path: Path) -> Manifest:
-    """The manifest of a file that is whole and that this program can import.
+@contextmanager
+def opened(path: Path) -> Iterator[tuple[UntrustedArchive, Manifest]]:
+    """An export that is whole and that this program can import, and its manifest.
 
     Raises:
         ArchiveRefused: it is no export, of a later version, or was changed since it was made.
-        ArchiveError: it is no archive, or damaged.
+        ArchiveError: it is no archive, damaged, or holds more than an archive does.
     """
     if not path.is_file():
         raise ArchiveRefused(f"{path} is not a file: give the path of an archive")
-    with SQLiteManager(path) as file:
-        file.verify()
+    try:
+        file = UntrustedArchive(path, exactly=TABLES)
+    except IncompleteArchive as error:
+        raise ArchiveRefused(
+            f"{path} is an archive, but no export of a tenant's memory: {error}"
+        ) from error
+    with file:
         manifest = _manifest(file, path)
         for kind in manifest.sha256:
             found = digest_of(rows_of(file, kind))
             if found != (manifest.counts[kind], manifest.sha256[kind]):
-                raise ArchiveRefused(
-                    f"{path} was changed since it was exported: its {kind} have another digest"
-                    " than its manifest says"
-                )
-    return manifest
+                raise changed(path, kind)
+        yield file, manifest
 
 
-def _manifest(file: SQLiteManager, path: Path) -> Manifest:
-    if not file.rows("SELECT 1 FROM sqlite_schema WHERE name = 'manifest'"):
-        raise ArchiveRefused(f"{path} is an archive, but no export of a tenant's memory")
+def changed(path: Path, kind: str) -> ArchiveRefused:
+    """That a kind of rows is not what the manifest says."""
+    return ArchiveRefused(
+        f"{path} was changed since it was exported: its {kind} have another digest than its"
+        " manifest says"
+    )
+
+
+def read_manifest(path: Path) -> Manifest:
+    """The manifest of a file that is whole and that this program can import; see `opened`."""
+    with opened(path) as (_, manifest):
+        return manifest
+
+
+def _manifest(file: UntrustedArchive, path: Path) -> Manifest:
+    rows = file.rows("SELECT document FROM manifest LIMIT 2")
     try:
-        document: dict[str, Any] = json.loads(file.rows("SELECT document FROM manifest")[0][0])
+        [(text,)] = rows
+        document: dict[str, Any] = json.loads(text)
         if document["format"] > FORMAT:
             raise ArchiveRefused(
-                f"{path} has format {document['format']}; this program knows up to {FORMAT}:"
+                f"{path} has format {document['format']!r:.20}; this program knows up to {FORMAT}:"
                 " update Konstruct to import it"
             )
         manifest = Manifest(**document)
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+        manifest.check()
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise ArchiveRefused(f"{path} has a manifest that cannot be read: {error}") from error
     kinds = {*(kind.name for kind in KINDS if kind.since <= manifest.format), *OFFLINE}
     if not (manifest.counts.keys() == manifest.sha256.keys() == kinds):

@@ -1,4 +1,4 @@
-"""Erasing a person, and what is older than it may be: from every store, with a receipt."""
+"""Erases a person, and applies retention, in every store, with a receipt."""
 
 from konstruct.trust.erasure.erasing import carry_out, carry_out_requested
 

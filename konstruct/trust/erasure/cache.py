@@ -1,109 +1,94 @@
-"""A person's keys in the cache, and tasks about them in the broker."""
+"""A person's keys in the cache, found in one walk over the tenant's keys.
 
-import base64
-import json
+Nothing is looked for in the broker: its tasks hold ids of rows, which find nothing any more.
+"""
+
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
+from django.db import connection
 from django_redis import get_redis_connection
 
-from konstruct.celery import app
-from konstruct.trust.erasure.person import Person
+from konstruct.trust.erasure.person import OF_PERSON, Person
+from memory.conversations.turns import decode
 from tenants.redis_keys import (
     all_keys_pattern,
     engaged_thread_key,
     escalation_status_key,
     escape_part,
-    idempotency_key,
-    memory_short_key,
     pending_tool_confirm_key,
     session_key,
 )
 
 OF_THREAD = (session_key, engaged_thread_key, escalation_status_key, pending_tool_confirm_key)
-QUEUES = ("replies", "embeddings", "deliveries")
-# Where kombu keeps the tasks that a worker has taken and not done.
-TAKEN, TAKEN_INDEX = "unacked", "unacked_index"
+BATCH = 1000
+
+_WINDOW, _DEDUP = ("memory", "short"), "dedup"
+_THEIRS = f"SELECT id::text FROM memory_message WHERE id::text = ANY(%(ids)s) AND {OF_PERSON}"
 
 
 def remove_keys(person: Person) -> int:
-    """Remove windows, marks of messages, and the state of the person's own threads."""
-    client = get_redis_connection("default")
-    keys = list(_keys(person))
-    return sum(client.unlink(*keys[start : start + 1000]) for start in range(0, len(keys), 1000))
+    """Remove windows, marks of messages, and the state of the person's own threads; how many.
 
-
-def left_keys(person: Person) -> list[str]:
-    """Keys of the tenant that name the person, or hold an id of what was theirs."""
-    client = get_redis_connection("default")
-    ours = set(_keys(person))
-    ids = {each.encode() for each in person.ids}
-    left = []
-    for raw in client.scan_iter(match=all_keys_pattern(person.tenant_id), count=1000):
-        if raw.decode() in ours or any(each in _value(client, raw) for each in ids):
-            left.append(raw.decode())
-    return left
-
-
-def remove_tasks(person: Person) -> int:
-    """Remove tasks that name a message of theirs; the sweepers find again what else such one names.
-
-    A broker that is not Redis is left alone: its tasks hold ids, nothing that was said, and find
-    nothing any more.
+    A window is found by the user's id in its name, a mark by the message while that is there.
     """
-    if app.connection_for_write().transport.driver_type != "redis":
-        return 0
+    client = get_redis_connection("default")
+    threads = {
+        name(person.tenant_id, thread)
+        for thread in filter(None, person.threads)
+        for name in OF_THREAD
+    }
     removed = 0
-    with app.connection_for_write() as broker:
-        # Of kombu's Redis transport.
-        client = broker.default_channel.client  # type: ignore[attr-defined]
-        for queue in QUEUES:
-            for task in client.lrange(queue, 0, -1):
-                if _is_about(task, person):
-                    removed += client.lrem(queue, 0, task)
-        for tag, task in client.hgetall(TAKEN).items():
-            if _is_about(task, person):
-                client.zrem(TAKEN_INDEX, tag)
-                removed += client.hdel(TAKEN, tag)
+    for keys in _all_keys(client, person):
+        marks = _marks(keys)
+        theirs = [key for key in keys if key in threads or _is_window(key, person)]
+        theirs += _shared_windows(client, set(keys) - set(theirs), person)
+        theirs += [marks[id] for id in _messages_among(list(marks), person)]
+        if theirs:
+            removed += client.unlink(*theirs)
     return removed
 
 
-def _keys(person: Person) -> Iterator[str]:
-    tenant, user = person.tenant_id, escape_part(person.user_id)
-    for agent in person.agents:
-        yield memory_short_key(tenant, agent, user)
-    if person.agent_id is None:
-        # Windows of agents that the transcript knows nothing of.
-        client = get_redis_connection("default")
-        for key in client.scan_iter(match=f"{tenant}:memory:short:*", count=1000):
-            if key.decode().split(":", 4)[4] == user:
-                yield key.decode()
-    for each in person.ids:
-        yield idempotency_key(tenant, each)
-    for thread in filter(None, person.threads):
-        yield from (name(tenant, escape_part(thread)) for name in OF_THREAD)
+def _all_keys(client: Any, person: Person) -> Iterator[list[str]]:
+    """Every key of the tenant, in batches."""
+    keys = client.scan_iter(match=all_keys_pattern(person.tenant_id), count=BATCH)
+    while batch := [key.decode() for key in islice(keys, BATCH)]:
+        yield batch
 
 
-def _value(client: Any, key: bytes) -> bytes:
-    kind = client.type(key)
-    if kind == b"list":
-        return b"\n".join(client.lrange(key, 0, -1))
-    if kind == b"string":
-        return bytes(client.get(key) or b"")
-    if kind == b"hash":
-        return b"\n".join(part for pair in client.hgetall(key).items() for part in pair)
-    if kind == b"set":
-        return b"\n".join(client.smembers(key))
-    if kind == b"zset":
-        return b"\n".join(client.zrange(key, 0, -1))
-    return b""
+def _is_window(key: str, person: Person) -> bool:
+    parts = key.split(":")
+    if len(parts) != 5 or tuple(parts[1:3]) != _WINDOW:
+        return False
+    of_agent = person.agent_id is None or parts[3] == str(person.agent_id)
+    return of_agent and parts[4] in {escape_part(user_id) for user_id in person.user_ids}
 
 
-def _is_about(task: bytes, person: Person) -> bool:
-    """Whether the body of a task, or its description in a header, names one of the ids."""
-    message = json.loads(task)
-    # A task that was taken is wrapped with where it came from.
-    message = message[0] if isinstance(message, list) else message
-    body = base64.b64decode(message["body"]).decode(errors="replace")
-    whole = body + json.dumps(message.get("headers", {}))
-    return str(person.tenant_id) in whole and any(each in whole for each in person.ids)
+def _shared_windows(client: Any, keys: set[str], person: Person) -> list[str]:
+    """Windows of threads that hold something of theirs beside others': rebuilt without it."""
+    windows = sorted(key for key in keys if key.split(":")[1:2] == ["session"])
+    reading = client.pipeline(transaction=False)
+    for key in windows:
+        reading.lrange(key, 0, -1)
+    held = reading.execute(raise_on_error=False)
+    return [
+        key
+        for key, entries in zip(windows, held, strict=True)
+        if isinstance(entries, list)
+        and any((decode(entry) or {}).get("user_id") in person.user_ids for entry in entries)
+    ]
+
+
+def _marks(keys: list[str]) -> dict[str, str]:
+    """Keys of messages that a channel may deliver again, by the message's id."""
+    named = ((key.split(":"), key) for key in keys)
+    return {parts[2]: key for parts, key in named if len(parts) == 3 and parts[1] == _DEDUP}
+
+
+def _messages_among(ids: list[str], person: Person) -> list[str]:
+    if not ids:
+        return []
+    with connection.cursor() as cursor:
+        cursor.execute(_THEIRS, person.parameters(ids=ids))
+        return [id for (id,) in cursor.fetchall()]

@@ -1,40 +1,43 @@
 """Carrying out an erasure. It may be killed at any point and run again: it goes on where it was.
 
-First the outbox, so that no worker begins anything new; then, when those at work are done, all rows
-in one transaction; then the cache and the broker; then a look at everything. What was said
-meanwhile makes another round. All of it is noted on the request, which in the end is the receipt.
+First the outbox, so that no worker begins anything new; then, when those at work are done, the
+record, the cache and the rows, in batches; then a look at everything. What was said meanwhile
+makes another round. All of it is noted on the request, which in the end is the receipt.
 """
 
 import getpass
 import logging
 import socket
 from contextlib import ExitStack
-from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import IntegrityError, connection
 from django.db.models.functions import Now
 
 from konstruct.audit.models import ErasureRequest
-from konstruct.orchestrator.locks import wait_for_thread, window_lock
-from konstruct.orchestrator.messages import KonstructMessage
-from konstruct.orchestrator.models import MoveOfPast, PendingReply
-from konstruct.orchestrator.outbox import reason_of
-from konstruct.trust import moving
-from konstruct.trust.erasure import cache
+from konstruct.audit.pseudonyms import pseudonym
+from konstruct.orchestrator.locks import wait_for_threads
+from konstruct.orchestrator.messages import Thread
+from konstruct.orchestrator.models import HistoryMerge, PendingReply
+from konstruct.orchestrator.replies.outbox import reason_of
+from konstruct.trust.erasure import cache, records, rows, storage
 from konstruct.trust.erasure.person import Person
-from konstruct.trust.erasure.residue import residue_of
-from konstruct.trust.erasure.rows import refuse_unknown_tables, remove_rows, sweep_up
+from konstruct.trust.erasure.progress import Progress, Report, now
+from konstruct.trust.erasure.residue import left_of, mentions_of
+from konstruct.trust.erasure.tables import RULES
 from memory.models import Message
 from tenants.context import tenant_scope
 from tenants.exceptions import KonstructError
+from tenants.held_locks import held_lock
 from tenants.models import Tenant
 
 logger = logging.getLogger(__name__)
 
 # Somebody who goes on talking is erased so often in one go; then the request stays open.
 ROUNDS = 5
+# Records that may be changed though nothing of the person was there: of the request itself.
+_ABOUT_THE_REQUEST = {"audit_accessevent", "django_admin_log"}
 
 
 class NotErased(KonstructError):
@@ -44,7 +47,7 @@ class NotErased(KonstructError):
 def carry_out_requested() -> int:
     """Carry out every open request of every tenant; how many were. Needs the owner's role."""
     done = 0
-    for tenant_id in list(Tenant.objects.values_list("id", flat=True)):
+    for tenant_id in list(Tenant.objects.provisioned().values_list("id", flat=True)):
         try:
             done += _carry_out_of(tenant_id)
         except Exception:
@@ -67,8 +70,15 @@ def _carry_out_of(tenant_id: UUID) -> int:
     return done
 
 
-def carry_out(request: ErasureRequest) -> ErasureRequest:
+def carry_out(
+    request: ErasureRequest, *, rewrite: bool = False, report: Report = logger.debug
+) -> ErasureRequest:
     """Erase whom the request names, in the tenant that we are in; the request, with its receipt.
+
+    Args:
+        rewrite: write every table that was touched anew, whatever its size; nobody can use a
+            table meanwhile.
+        report: is told each step.
 
     Raises:
         NotErased: they go on talking, or another process is at it.
@@ -78,25 +88,53 @@ def carry_out(request: ErasureRequest) -> ErasureRequest:
         request.refresh_from_db()
         if request.done_at is not None:
             return request
-        refuse_unknown_tables()
-        _finish_moves(request)
+        rows.refuse_unknown_tables()
+        progress = Progress(request, report)
         for _ in range(ROUNDS):
-            _let_workers_finish(request)
-            person = _remove_rows(request)
-            removed = {
-                "cache_keys": cache.remove_keys(person),
-                "broker_tasks": cache.remove_tasks(person),
-            }
-            _add_to_progress(request, removed)
-            found = residue_of(person)
-            left = [*found.left, *cache.left_keys(person)]
+            person = _erase_once(request, progress)
+            left = left_of(person)
             if not left:
-                sweep_up()
-                return _write_receipt(request, person, found.mentions)
+                progress.step("looks for mentions by others")
+                mentions = mentions_of(person)
+                progress.step("writes files anew")
+                # Also those that held something of theirs for a while, such as the outboxes.
+                tables = {rule.table for rule in RULES} if _found(progress) else set()
+                stored = storage.settle(tables | progress.found["tables"].keys(), rewrite=rewrite)
+                receipt = _write_receipt(request, person, progress, mentions, stored)
+                # What was noted on the way had the ids.
+                storage.settle_table(ErasureRequest._meta.db_table, rewrite=rewrite)
+                return receipt
         raise NotErased(
             f"after {ROUNDS} rounds there is still something in {', '.join(sorted(left))}:"
             " the request stays open"
         )
+
+
+def _erase_once(request: ErasureRequest, progress: Progress) -> Person:
+    """Remove all that is there at this moment; the person, with all that was found so far."""
+    person, earlier = Person.of(request), progress.person()
+    if earlier is not None:
+        person = person.together_with(earlier)
+    progress.begin_round(person, rows.count_messages(person))
+    _end_moves(person)
+    _let_workers_finish(person, progress)
+    try:
+        # While the ids of what is theirs are there to be compared with.
+        progress.step("takes them out of the record")
+        records.forget(person, progress)
+        progress.add_cache_keys(cache.remove_keys(person))
+        progress.step("removes messages")
+        rows.remove_messages(person, progress)
+        progress.step("removes the rest")
+        rows.remove_rest(person, progress)
+    except IntegrityError as error:
+        # Something came that refers to what was just being removed: the next round has both.
+        logger.info("An erasure begins anew: %s", error)
+        progress.reload()
+    # A window may have been rebuilt from the transcript, and a look written down, until then.
+    progress.add_cache_keys(cache.remove_keys(person))
+    records.forget(person, progress)
+    return person
 
 
 class _only_one(ExitStack):  # noqa: N801  (a context manager)
@@ -107,105 +145,77 @@ class _only_one(ExitStack):  # noqa: N801  (a context manager)
         self._key = f"konstruct.erasure {pk}"
 
     def __enter__(self) -> "_only_one":
-        if not _ask("SELECT pg_try_advisory_lock(hashtextextended(%s, 0))", self._key):
+        if not self.enter_context(held_lock(self._key)):
             raise NotErased("another process is carrying it out at this moment")
-        self.callback(_ask, "SELECT pg_advisory_unlock(hashtextextended(%s, 0))", self._key)
         return self
 
 
-def _ask(sql: str, key: str) -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute(sql, [key])
-        return bool(cursor.fetchone()[0])
+def _end_moves(person: Person) -> None:
+    """Let nothing be moved between the ids of the person any more: all of them are erased."""
+    if person.agent_id is None:
+        HistoryMerge.objects.open().filter(from_user__in=person.user_ids).update(
+            done_at=Now(), last_error="The person is erased."
+        )
 
 
-def _finish_moves(request: ErasureRequest) -> None:
-    """Move to the person what they said under an id that was linked just now."""
-    for move in MoveOfPast.objects.open().filter(user_id=request.user_id):
-        moving.carry_out(move)
-
-
-def _let_workers_finish(request: ErasureRequest) -> None:
+def _let_workers_finish(person: Person, progress: Progress) -> None:
     """Take the person's messages out of the outbox, and wait for who answers one already."""
-    of_person = {"user_id": request.user_id}
-    if request.agent_id is not None:
-        of_person["agent_id"] = str(request.agent_id)
-    messages = Message.objects.filter(**of_person)
-    PendingReply.objects.filter(message__in=messages).delete()
-    threads = messages.values_list("agent_id", "thread_id").order_by().distinct()
-    for agent_id, thread_id in list(threads):
-        wait_for_thread(_message(request, agent_id, thread_id))
+    messages = Message.objects.filter(user_id__in=person.user_ids)
+    if person.agent_id is not None:
+        messages = messages.filter(agent_id=person.agent_id)
+    waiting = PendingReply.objects.filter(message__in=messages)
+    ids = [str(pk) for pk in waiting.values_list("pk", flat=True)]
+    waiting.delete()
+    progress.add_rows(PendingReply._meta.db_table, ids, len(ids), "removed")
+    progress.save()
+    threads = messages.values_list("agent_id", "user_id", "thread_id").order_by().distinct()
+    wait_for_threads(Thread(*of_thread) for of_thread in threads)
 
 
-def _remove_rows(request: ErasureRequest) -> Person:
-    """Remove all rows, and note in the same transaction what the cache may still hold."""
-    with ExitStack() as stack:
-        for agent_id in Person.of(request).agents:
-            stack.enter_context(window_lock(_message(request, agent_id)))
-        with transaction.atomic():
-            locked = ErasureRequest.objects.select_for_update().get(pk=request.pk)
-            progress: dict[str, Any] = locked.progress or {"began_at": _now(), "tables": {}}
-            person = Person.of(request)
-            if "ids" in progress:
-                person = person.together_with(Person.read(request, progress))
-            for table, done in remove_rows(person).items():
-                progress["tables"].setdefault(table, []).append(done)
-            locked.progress = {**progress, **person.written()}
-            locked.save(update_fields=["progress"])
-    return person
-
-
-def _add_to_progress(request: ErasureRequest, removed: dict[str, int]) -> None:
-    with transaction.atomic():
-        locked = ErasureRequest.objects.select_for_update().get(pk=request.pk)
-        progress: dict[str, Any] = locked.progress or {}
-        for name, number in removed.items():
-            progress[name] = progress.get(name, 0) + number
-        locked.progress = progress
-        locked.save(update_fields=["progress"])
+def _found(progress: Progress) -> bool:
+    """Whether anything was kept of the person."""
+    found = progress.found
+    return bool(found["tables"].keys() - _ABOUT_THE_REQUEST or found["cache_keys"])
 
 
 def _write_receipt(
-    request: ErasureRequest, person: Person, mentions: dict[str, int]
+    request: ErasureRequest,
+    person: Person,
+    progress: Progress,
+    mentions: dict[str, int],
+    stored: dict[str, Any],
 ) -> ErasureRequest:
+    """Let the request be the receipt. It names the person by keyed digests alone."""
+    found = progress.found
+    names = [pseudonym(user_id) for user_id in person.user_ids]
     request.refresh_from_db()
-    progress: dict[str, Any] = request.progress or {}
     request.receipt = {
-        "began_at": progress["began_at"],
-        "ended_at": _now(),
+        "found": _found(progress),
+        "user_ids": names,
+        "began_at": found["began_at"],
+        "ended_at": now(),
         "carried_out_by": f"{getpass.getuser()}@{socket.gethostname()}",
-        "tables": {
-            # Rounds after the first removed what came meanwhile.
-            table: rounds[0] if len(rounds) == 1 else rounds
-            for table, rounds in progress["tables"].items()
-        },
-        "cache_keys": progress["cache_keys"],
-        "broker_tasks": progress["broker_tasks"],
+        "rounds": found["rounds"],
+        "tables": found["tables"],
+        "cache_keys": found["cache_keys"],
         "left": 0,
         "mentions_by_others": mentions,
         "threads_shared_with_others": person.shared_threads,
+        "sessions_left": person.sessions_left,
+        "storage": stored,
     }
+    if person.agent_id is None:
+        # Receipts of one agent's erasures of before name them no more either.
+        for earlier in ErasureRequest.objects.filter(
+            user_id__in=person.user_ids, done_at__isnull=False
+        ):
+            earlier.user_id = pseudonym(earlier.user_id)
+            earlier.save(update_fields=["user_id"])
+    request.user_id, request.user_ids = names[0], names
     request.progress = None
     request.threads = []
     request.last_error = ""
     request.done_at = Now()
-    request.save(update_fields=["receipt", "progress", "threads", "last_error", "done_at"])
+    request.save()
     request.refresh_from_db()
     return request
-
-
-def _message(request: ErasureRequest, agent_id: UUID, thread_id: str = "") -> KonstructMessage:
-    """What the locks of a conversation are named after."""
-    return KonstructMessage(
-        id=request.pk,
-        tenant_id=request.tenant_id,
-        agent_id=agent_id,
-        user_id=request.user_id,
-        thread_id=thread_id,
-        channel="",
-        content="",
-    )
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,81 +1,97 @@
-"""Whom an erasure is about, and by which ids what is theirs is found."""
+"""Whom an erasure is about, and how what is theirs is found: by exact values, never by words."""
 
-import json
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Self
-from urllib.parse import quote, quote_plus
+from typing import Any, Final, Self
 from uuid import UUID
 
 from django.db import connection
 
 from konstruct.audit.models import ErasureRequest
+from konstruct.orchestrator.identities.linked_ids import linked_ids
+from konstruct.orchestrator.identities.person_threads import threads_of
 from memory.scopes import scope_number
 
 # Whose a row is; every statement about rows of a person's has it.
-OF_PERSON = (
-    "tenant_id = %(tenant)s AND user_id = %(user)s"
+OF_PERSON: Final = (
+    "tenant_id = %(tenant)s AND user_id = ANY(%(users)s)"
     " AND (%(agent)s::uuid IS NULL OR agent_id = %(agent)s)"
 )
-
-_AGENTS = f"""
-    SELECT agent_id FROM memory_message WHERE {OF_PERSON}
-    UNION SELECT agent_id FROM memory_scope WHERE {OF_PERSON}
-    UNION SELECT agent_id FROM memory_conversationembedding WHERE {OF_PERSON}
-    UNION SELECT agent_id FROM memory_windowclear WHERE {OF_PERSON}
-"""
-_IDS = f"""
-    SELECT id FROM memory_message WHERE {OF_PERSON}
-    UNION ALL SELECT id FROM memory_conversationembedding WHERE {OF_PERSON}
-    UNION ALL SELECT id FROM memory_recallevent WHERE {OF_PERSON}
-    UNION ALL SELECT memory_id FROM memory_memoryentry WHERE {OF_PERSON}
-    UNION ALL SELECT id FROM orchestrator_toolcall WHERE {OF_PERSON}
-    UNION ALL SELECT id FROM orchestrator_escalation WHERE {OF_PERSON}
-    UNION ALL SELECT id FROM orchestrator_channelidentity
-        WHERE tenant_id = %(tenant)s AND user_id = %(user)s AND %(agent)s::uuid IS NULL
-"""
-# A session is a thread's, and a thread may be several people's: those are nobody's alone.
-_THREADS = f"""
-    SELECT thread_id, bool_or(NOT ({OF_PERSON})) FROM memory_message
-    WHERE thread_id IN (SELECT thread_id FROM memory_message WHERE {OF_PERSON})
-    GROUP BY thread_id
-"""
-_SESSIONS = """
-    SELECT DISTINCT thread_id FROM checkpoints
-    WHERE tenant_id = %(tenant)s AND metadata ->> 'user_id' = %(user)s
-      AND (%(agent)s::uuid IS NULL OR metadata ->> 'agent_id' = %(agent)s::text)
-"""
+# Of a person as such: what one agent knows of them stays out of it.
+OF_EVERY_AGENT: Final = (
+    "tenant_id = %(tenant)s AND user_id = ANY(%(users)s) AND %(agent)s::uuid IS NULL"
+)
+# Ids of rows that are theirs, as other tables name them.
+IDS: Final = " UNION ALL ".join(
+    f"SELECT {key}::text AS id FROM {table} WHERE {where}"
+    for table, key, where in (
+        ("memory_message", "id", OF_PERSON),
+        ("memory_conversationembedding", "id", OF_PERSON),
+        ("memory_recallevent", "id", OF_PERSON),
+        ("memory_memoryentry", "memory_id", OF_PERSON),
+        ("orchestrator_toolcall", "id", OF_PERSON),
+        ("orchestrator_escalation", "id", OF_PERSON),
+        ("orchestrator_channelidentity", "id", OF_EVERY_AGENT),
+        ("orchestrator_moveofpast", "id", OF_EVERY_AGENT),
+        ("channels_slackuser", "id", OF_EVERY_AGENT),
+        ("api_apikey", "id", OF_PERSON),
+    )
+)
+_AGENTS: Final = " UNION ".join(
+    f"SELECT agent_id FROM {table} WHERE {OF_PERSON}"
+    for table in (
+        "memory_message",
+        "memory_scope",
+        "memory_conversationembedding",
+        "memory_windowclear",
+    )
+)
 
 
 @dataclass(frozen=True)
 class Person:
-    """A user of all agents, or of one; with the ids of what is kept of them."""
+    """A user of all agents, or of one, under all their ids; with their threads."""
 
     tenant_id: UUID
-    user_id: str
+    user_ids: tuple[str, ...]
+    """The one that was named first."""
     agent_id: UUID | None
     agents: tuple[UUID, ...] = ()
-    ids: tuple[str, ...] = ()
     threads: tuple[str, ...] = ()
-    """Threads that are theirs alone."""
+    """Threads in which nobody else spoke, or whose session is theirs."""
+    sessions: tuple[str, ...] = ()
+    """Threads whose session is theirs."""
     shared_threads: int = 0
+    """In so many others spoke too."""
+    sessions_left: int = 0
+    """So many of their threads have a session that is not theirs, or not theirs alone."""
 
     @classmethod
     def of(cls, request: ErasureRequest) -> Self:
         """Look up what is kept at this moment."""
-        person = cls(request.tenant_id, request.user_id, request.agent_id)
-        threads = dict(person._rows(_THREADS))
-        own = {thread for thread, is_shared in threads.items() if not is_shared}
-        own |= set(request.threads) | person._column(_SESSIONS)
+        user_ids = tuple(linked_ids(request.user_id))
+        threads = threads_of(user_ids, agent_id=request.agent_id, named=request.threads)
+        sessions = {
+            thread.thread_id
+            for thread in threads
+            if thread.session_is_theirs(strict=request.by_bound_key)
+        }
+        own = {thread.thread_id for thread in threads if thread.is_theirs_alone}
+        person = cls(request.tenant_id, user_ids, request.agent_id)
+        with connection.cursor() as cursor:
+            cursor.execute(_AGENTS, person.parameters())
+            agents = sorted(agent for (agent,) in cursor.fetchall())
         return cls(
             person.tenant_id,
-            person.user_id,
+            user_ids,
             person.agent_id,
-            agents=tuple(sorted(person._column(_AGENTS))),
-            ids=tuple(sorted(str(each) for each in person._column(_IDS))),
-            threads=tuple(sorted(own)),
-            shared_threads=sum(threads.values()),
+            agents=tuple(agents),
+            threads=tuple(sorted(own | sessions)),
+            sessions=tuple(sorted(sessions)),
+            shared_threads=sum(thread.spoke and thread.others_spoke for thread in threads),
+            sessions_left=sum(
+                thread.has_session and thread.thread_id not in sessions for thread in threads
+            ),
         )
 
     @classmethod
@@ -83,72 +99,54 @@ class Person:
         """The person as an interrupted erasure has written them down."""
         return cls(
             request.tenant_id,
-            request.user_id,
+            tuple(progress["user_ids"]),
             request.agent_id,
             agents=tuple(UUID(agent) for agent in progress["agents"]),
-            ids=tuple(progress["ids"]),
             threads=tuple(progress["threads"]),
+            sessions=tuple(progress["sessions"]),
             shared_threads=progress["shared_threads"],
+            sessions_left=progress["sessions_left"],
         )
 
     def written(self) -> dict[str, Any]:
         """What `read` reads."""
         return {
+            "user_ids": list(self.user_ids),
             "agents": [str(agent) for agent in self.agents],
-            "ids": list(self.ids),
             "threads": list(self.threads),
+            "sessions": list(self.sessions),
             "shared_threads": self.shared_threads,
+            "sessions_left": self.sessions_left,
         }
 
     def together_with(self, earlier: "Person") -> "Person":
         """The same person, with what an earlier round has found too."""
+        named, *_ = self.user_ids
+        others = set(self.user_ids) | set(earlier.user_ids)
         return Person(
             self.tenant_id,
-            self.user_id,
+            (named, *sorted(others - {named})),
             self.agent_id,
             agents=_union(self.agents, earlier.agents),
-            ids=_union(self.ids, earlier.ids),
             threads=_union(self.threads, earlier.threads),
+            sessions=_union(self.sessions, earlier.sessions),
             shared_threads=max(self.shared_threads, earlier.shared_threads),
+            sessions_left=max(self.sessions_left, earlier.sessions_left),
         )
 
-    @property
-    def scopes(self) -> list[int]:
-        """The numbers by which the index of words knows them."""
-        return [scope_number(agent, self.user_id) for agent in self.agents]
-
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self, **more: Any) -> dict[str, Any]:
         """Values for the statements about this person."""
         return {
             "tenant": self.tenant_id,
-            "user": self.user_id,
+            "users": list(self.user_ids),
             "agent": self.agent_id,
-            "ids": list(self.ids),
-            "scopes": self.scopes,
+            "scopes": [
+                scope_number(agent, user) for agent in self.agents for user in self.user_ids
+            ],
             "threads": list(self.threads),
-            "word": self.as_word(),
+            "sessions": list(self.sessions),
+            **more,
         }
-
-    def as_word(self) -> str:
-        """A regular expression of Postgres that finds the user's id as a word of its own.
-
-        As it stands in a text, in JSON, and in an address.
-        """
-        in_json = json.dumps(self.user_id, ensure_ascii=False)[1:-1]
-        forms = {self.user_id, in_json, quote(self.user_id, safe=""), quote_plus(self.user_id)}
-        either = "|".join(sorted(re.escape(form) for form in forms))
-        return f"(^|[^[:alnum:]])({either})($|[^[:alnum:]])"
-
-    def _rows(self, statement: str) -> list[tuple[Any, ...]]:
-        with connection.cursor() as cursor:
-            cursor.execute(
-                statement, {"tenant": self.tenant_id, "user": self.user_id, "agent": self.agent_id}
-            )
-            rows: list[tuple[Any, ...]] = cursor.fetchall()
-            return rows
-
-    def _column(self, statement: str) -> set[Any]:
-        return {value for (value,) in self._rows(statement)}
 
 
 def _union(*parts: Iterable[Any]) -> tuple[Any, ...]:

@@ -15,13 +15,13 @@ from django.utils import timezone
 from konstruct.audit.access_log import Actor, record_access
 from konstruct.audit.models import Action, ActorKind, RetentionRule
 from konstruct.orchestrator.locks import window_lock
-from konstruct.orchestrator.messages import KonstructMessage
-from memory import short_term, window_store
+from konstruct.orchestrator.messages import Thread
+from memory.conversations import short_term, thread_window, window_store
 from memory.models import Message
 from memory.scopes import scope_number
 from tenants.context import required_tenant_id, tenant_scope
 from tenants.models import Tenant
-from tenants.redis_keys import escape_part, memory_short_key
+from tenants.redis_keys import memory_short_key
 
 logger = logging.getLogger(__name__)
 
@@ -80,7 +80,7 @@ class Removed:
 def apply_all() -> int:
     """Apply the rules of every tenant; how many messages were removed. Needs the owner's role."""
     removed = 0
-    for tenant_id in list(Tenant.objects.values_list("id", flat=True)):
+    for tenant_id in list(Tenant.objects.provisioned().values_list("id", flat=True)):
         try:
             with tenant_scope(tenant_id):
                 removed += sum(each.messages for each in apply_rules())
@@ -126,12 +126,14 @@ def _remove_before(agent_id: UUID, days: int, before: datetime) -> Removed:
                 by=RETENTION,
                 agent_id=agent_id,
                 days=days,
-                before=before.isoformat(timespec="seconds"),
+                said_before=before.isoformat(timespec="seconds"),
                 messages=messages,
                 users=len(users),
             )
     for user_id in sorted(users):
         _shorten_window(agent_id, user_id)
+    if users:
+        thread_window.forget_all_threads(required_tenant_id())
     return Removed(agent_id, days, messages, len(users))
 
 
@@ -158,11 +160,6 @@ def _batches(agent_id: UUID, before: datetime) -> Iterator[list[tuple[UUID, int,
 def _shorten_window(agent_id: UUID, user_id: str) -> None:
     """Let the window hold what is left, if the cache has one."""
     tenant_id = required_tenant_id()
-    with window_lock(
-        KonstructMessage(
-            id=agent_id, tenant_id=tenant_id, agent_id=agent_id, user_id=user_id,
-            thread_id="", channel="", content="",
-        )
-    ):  # fmt: skip
-        if window_store.read(memory_short_key(tenant_id, agent_id, escape_part(user_id)), 1):
+    with window_lock(Thread(agent_id, user_id, "")):
+        if window_store.read(memory_short_key(tenant_id, agent_id, user_id), 1):
             short_term.rebuild_window(tenant_id, agent_id, user_id)

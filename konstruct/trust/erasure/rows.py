@@ -1,23 +1,37 @@
-"""Removing a person's rows, in the transaction of the caller, and telling how many there were."""
+"""Removing a person's rows: messages in batches, with what belongs to them; then the rest."""
 
-from typing import Any
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any, Final
+from uuid import UUID
 
-from django.db import connection
+from django.db import connection, transaction
 
-from konstruct.trust.erasure.person import Person
-from konstruct.trust.erasure.tables import EXEMPT, RULES, Rule
+from konstruct.orchestrator.locks import window_lock
+from konstruct.orchestrator.messages import Thread
+from konstruct.trust.erasure.person import OF_PERSON, Person
+from konstruct.trust.erasure.progress import Progress
+from konstruct.trust.erasure.tables import EXEMPT, RULES
 from tenants.context import tenant_connection
 from tenants.exceptions import KonstructError
+
+# Messages that are removed in one transaction, about: a message and its reply go together.
+BATCH = 1000
 
 _TABLES = """
     SELECT relname FROM pg_class
     WHERE relkind IN ('r', 'p') AND relnamespace = %s::regnamespace ORDER BY relname
 """
-# The digest is of the ids in their order, so that whoever has a list of them can compare it.
-_REMOVE = """
-    WITH gone AS (DELETE FROM {table} WHERE {where} RETURNING {key}::text AS key)
-    SELECT count(*), encode(sha256(convert_to(string_agg(key, ',' ORDER BY key), 'UTF8')), 'hex')
-    FROM gone
+_COUNT: Final = f"SELECT count(*) FROM memory_message WHERE {OF_PERSON}"
+_NEXT: Final = f"""
+    WITH seen AS (
+        SELECT id, in_reply_to_id FROM memory_message WHERE {OF_PERSON} LIMIT %(limit)s
+    ), asked (question) AS MATERIALIZED (
+        SELECT DISTINCT coalesce(in_reply_to_id, id) FROM seen
+    )
+    SELECT id FROM asked JOIN memory_message ON id = question WHERE {OF_PERSON}
+    UNION
+    SELECT id FROM asked JOIN memory_message ON in_reply_to_id = question WHERE {OF_PERSON}
 """
 
 
@@ -42,37 +56,61 @@ def refuse_unknown_tables() -> None:
         )
 
 
-def remove_rows(person: Person) -> dict[str, dict[str, Any]]:
-    """Remove or change every row that is the person's; how many, by table, and a digest of ids."""
-    done: dict[str, dict[str, Any]] = {}
+def count_messages(person: Person) -> int:
+    """How many messages the person has at this moment."""
     with connection.cursor() as cursor:
+        cursor.execute(_COUNT, person.parameters())
+        return int(cursor.fetchone()[0])
+
+
+def remove_messages(person: Person, progress: Progress) -> None:
+    """Remove all messages, and with each batch, in its transaction, what refers to it."""
+    for agent_id in person.agents:
+        while _remove_batch(person, agent_id, progress):
+            progress.report_messages()
+
+
+def _remove_batch(person: Person, agent_id: UUID, progress: Progress) -> bool:
+    with _windows(person, agent_id), transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(_NEXT, person.parameters(agent=agent_id, limit=BATCH))
+        ids = [id for (id,) in cursor.fetchall()]
+        if not ids:
+            return False
         for rule in RULES:
-            rows, digest = _apply(cursor, rule, person.parameters())
-            if rows:
-                done[rule.table] = {"changed" if rule.change else "removed": rows}
-                if digest:
-                    done[rule.table]["sha256_of_ids"] = digest
-    return done
+            if rule.of_message:
+                where = f"{rule.of_message} = ANY(%(ids)s)"
+                _delete(cursor, rule.table, rule.key, where, {"ids": ids}, progress)
+        progress.add_messages(len(ids))
+        progress.save()
+    return True
 
 
-def _apply(cursor: Any, rule: Rule, parameters: dict[str, Any]) -> tuple[int, str | None]:
-    table = f"{tenant_connection().schema_name}.{rule.table}"
-    if rule.key:
-        cursor.execute(_REMOVE.format(table=table, where=rule.where, key=rule.key), parameters)
-        count, digest = cursor.fetchone()
-        return count, digest
-    if rule.change:
-        cursor.execute(
-            f"UPDATE {table} SET {rule.change} WHERE ({rule.where}) AND NOT ({rule.changed})",
-            parameters,
-        )
-    else:
-        cursor.execute(f"DELETE FROM {table} WHERE {rule.where}", parameters)
-    return cursor.rowcount, None
+def remove_rest(person: Person, progress: Progress) -> None:
+    """Remove what is the person's besides messages, in one transaction."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        for rule in RULES:
+            if rule.where:
+                _delete(cursor, rule.table, rule.key, rule.where, person.parameters(), progress)
+        progress.save()
 
 
-def sweep_up() -> None:
-    """Let Postgres forget what removed rows held: in their pages, and in its statistics."""
-    for rule in RULES:
-        with connection.cursor() as cursor:
-            cursor.execute(f"VACUUM (ANALYZE) {tenant_connection().schema_name}.{rule.table}")
+def _delete(
+    cursor: Any, table: str, key: str, where: str, values: dict[str, Any], progress: Progress
+) -> None:
+    name = f"{tenant_connection().schema_name}.{table}"
+    if not key:
+        cursor.execute(f"DELETE FROM {name} WHERE {where}", values)
+        progress.add_rows(table, None, cursor.rowcount, "removed")
+        return
+    cursor.execute(f"DELETE FROM {name} WHERE {where} RETURNING {key}::text", values)
+    keys = [key for (key,) in cursor.fetchall()]
+    progress.add_rows(table, keys, len(keys), "removed")
+
+
+@contextmanager
+def _windows(person: Person, agent_id: UUID) -> Iterator[None]:
+    """Hold the person's windows, so that no reply is written in between."""
+    with ExitStack() as stack:
+        for user_id in sorted(person.user_ids):
+            stack.enter_context(window_lock(Thread(agent_id, user_id, "")))
+        yield

@@ -6,82 +6,70 @@ A table that is in neither list stops an erasure before it begins: better late t
 from dataclasses import dataclass
 from typing import Final
 
-from konstruct.trust.erasure.person import OF_PERSON
+from konstruct.trust.erasure.person import OF_EVERY_AGENT, OF_PERSON
 
-OF_MESSAGE = f"message_id IN (SELECT id FROM memory_message WHERE {OF_PERSON})"
+OF_SCOPE = "scope_id = ANY(%(scopes)s)"
+OF_SESSION = "thread_id = ANY(%(sessions)s)"
 OF_FACT = f"memory_id IN (SELECT memory_id FROM memory_memoryentry WHERE {OF_PERSON})"
-# Of a person as such: what one agent knows of them stays out of it.
-OF_EVERY_AGENT = "tenant_id = %(tenant)s AND user_id = %(user)s AND %(agent)s::uuid IS NULL"
-OF_THREAD = "thread_id = ANY(%(threads)s)"
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Which rows of a table go, or are changed."""
+    """Which rows of a table go."""
 
     table: str
-    where: str
     key: str = ""
     """Column whose values the receipt has a digest of; none where they come from what was said."""
-    change: str = ""
-    """Instead of removing the rows: what is SET."""
-    changed: str = "false"
-    """With `change`: which rows need it no more."""
+    of_message: str = ""
+    """Column that names a message: the row goes together with the message."""
+    where: str = ""
+    """Which rows go besides, once all messages are gone."""
+    is_record: bool = False
+    """It tells who did what: rows stay, without the person (konstruct/trust/erasure/records.py)."""
 
 
 # In the order in which rows go: those that refer to others before them.
 RULES: Final = (
-    Rule("orchestrator_pendingreply", OF_MESSAGE, "message_id"),
+    Rule("orchestrator_pendingreply", "message_id", of_message="message_id"),
     # What is not taken in yet, of whoever speaks as this user.
     Rule(
         "channels_arrival",
-        "%(agent)s::uuid IS NULL AND (channel, workspace, heard ->> 'user') IN ("
+        where="%(agent)s::uuid IS NULL AND (channel, workspace, heard ->> 'user') IN ("
         "SELECT channel, workspace, native_id FROM orchestrator_channelidentity"
-        " WHERE user_id = %(user)s)",
+        f" WHERE {OF_EVERY_AGENT})",
     ),
     # What stands in the channel itself is not ours to remove.
-    Rule("channels_delivery", OF_MESSAGE, "message_id"),
+    Rule("channels_delivery", "message_id", of_message="message_id"),
     # A name in a workspace is no one agent's.
-    Rule("channels_slackuser", "user_id = %(user)s AND %(agent)s::uuid IS NULL"),
-    Rule("orchestrator_toolcall", OF_PERSON, "id"),
-    Rule("orchestrator_escalation", OF_PERSON, "id"),
-    Rule("orchestrator_channelidentity", OF_EVERY_AGENT, "id"),
+    Rule("channels_slackuser", where=OF_EVERY_AGENT),
+    Rule("orchestrator_toolcall", "id", of_message="message_id", where=OF_PERSON),
+    Rule("orchestrator_escalation", "id", where=OF_PERSON),
+    Rule("orchestrator_channelidentity", "id", where=OF_EVERY_AGENT),
     Rule(
         "orchestrator_moveofpast",
-        f"({OF_EVERY_AGENT}) OR (from_user = %(user)s AND %(agent)s::uuid IS NULL)",
         "id",
+        where="tenant_id = %(tenant)s AND %(agent)s::uuid IS NULL"
+        " AND (user_id = ANY(%(users)s) OR from_user = ANY(%(users)s))",
     ),
     # Workers hold its rows while they write embeddings: this waits for them.
-    Rule("memory_pendingembedding", OF_MESSAGE, "message_id"),
-    Rule("memory_recallevent", OF_PERSON, "id"),
-    Rule("memory_posting", "scope_id = ANY(%(scopes)s)"),
-    Rule("memory_indexedmessage", "scope_id = ANY(%(scopes)s)", "message_id"),
-    Rule("memory_conversationembedding", OF_PERSON, "id"),
-    Rule("memory_message", OF_PERSON, "id"),
-    Rule("memory_windowclear", OF_PERSON, "id"),
-    Rule("memory_scope", OF_PERSON),
-    Rule("memory_memoryattribute", OF_FACT),
-    Rule("memory_memoryentry", OF_PERSON, "memory_id"),
-    Rule("checkpoint_writes", OF_THREAD),
-    Rule("checkpoint_blobs", OF_THREAD),
-    Rule("checkpoints", OF_THREAD),
+    Rule("memory_pendingembedding", "message_id", of_message="message_id"),
+    Rule("memory_recallevent", "id", of_message="reply_id", where=OF_PERSON),
+    Rule("memory_conversationembedding", "id", of_message="message_id", where=OF_PERSON),
+    Rule("memory_message", "id", of_message="id"),
+    Rule("memory_posting", where=OF_SCOPE),
+    Rule("memory_indexedmessage", "message_id", where=OF_SCOPE),
+    Rule("memory_windowclear", "id", where=OF_PERSON),
+    Rule("memory_scope", where=OF_PERSON),
+    Rule("memory_memoryattribute", where=OF_FACT),
+    Rule("memory_memoryentry", "memory_id", where=OF_PERSON),
+    Rule("checkpoint_writes", where=OF_SESSION),
+    Rule("checkpoint_blobs", where=OF_SESSION),
+    Rule("checkpoints", where=OF_SESSION),
     # Without its user a key would open more than before: it goes.
-    Rule("api_apikey", OF_PERSON, "id"),
-    Rule("api_creation", "made::text = ANY(%(ids)s) OR operation ~ %(word)s"),
-    Rule(
-        "django_admin_log",
-        "object_id = ANY(%(ids)s) OR object_repr ~ %(word)s OR change_message ~ %(word)s",
-    ),
-    # That somebody looked at something stays; whose it was, and what was asked, does not.
-    Rule(
-        "audit_accessevent",
-        f"({OF_PERSON}) OR subject_id = ANY(%(ids)s) OR detail::text ~ %(word)s"
-        " OR subject_id ~ %(word)s"
-        " OR subject_id = ANY(%(threads)s) OR detail ->> 'thread_id' = ANY(%(threads)s)",
-        change="user_id = NULL, detail = '{}',"
-        " subject_id = CASE WHEN action = 'erase' THEN subject_id ELSE '' END",
-        changed="user_id IS NULL AND detail = '{}' AND (subject_id = '' OR action = 'erase')",
-    ),
+    Rule("api_apikey", "id", where=OF_PERSON),
+    Rule("api_creation", is_record=True),
+    Rule("django_admin_log", is_record=True),
+    Rule("audit_accessevent", is_record=True),
 )
 
 # What no end user can be found in, and why.

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from django.test import Client
 
-from konstruct.trust.isolation.parties import THREAD, USER, Party, public_host
+from konstruct.trust.isolation.fixtures import THREAD, USER, Party, public_host
 from konstruct.trust.isolation.records import NOT_TRIED, Attempt, Wall
 from tenants.context import public_scope
 
@@ -18,6 +18,9 @@ API = "/api/v1"
 NO_LOGIN = f"{NOT_TRIED}we cannot log in there (is the host in ALLOWED_HOSTS?)"
 NO_ANSWER = f"{NOT_TRIED}our own key is refused there (is the host in ALLOWED_HOSTS?)"
 LISTS = ("agents", "conversations", "facts", "sessions", "recall-events", "usage", "users")
+
+# Of the admin's index, the addresses of its lists.
+_LIST_LINK = re.compile(r'href="(/admin/[a-z_]+/[a-z_]+/)"')
 
 
 def attack(attacker: Party, victim: Party) -> Iterator[Attempt]:
@@ -84,7 +87,7 @@ def _by_cookie(attacker: Party, victim: Party) -> Iterator[Attempt]:
         yield Attempt(Wall.DOOR, "admin", "log in at our own host", False, NO_LOGIN)
         return
     index = browser.fetch("/admin/")
-    for address in sorted(set(re.findall(r'href="(/admin/[a-z_]+/[a-z_]+/)"', index.text))):
+    for address in sorted(set(_LIST_LINK.findall(index.text))):
         yield browser.get(address, victim, f"list {address}")
     for address in (
         f"/admin/memory/message/{victim.message_id}/change/",

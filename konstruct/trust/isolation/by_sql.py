@@ -1,13 +1,13 @@
 """Attacks in SQL: with the application's role, from inside the attacker, on the victim's tables."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from django.apps import apps
 from django.db import DatabaseError, connection, models, transaction
 
 from konstruct.trust.isolation.configuration import APPEND_ONLY
-from konstruct.trust.isolation.parties import Party
+from konstruct.trust.isolation.fixtures import Party
 from konstruct.trust.isolation.records import Attempt, Wall
 from tenants.context import public_scope, tenant_connection, tenant_scope
 from tenants.exceptions import TenantPinned
@@ -31,6 +31,18 @@ _POWERS = (
     "CREATE TABLE {schema}.mine (x int)",
     "CREATE FUNCTION {schema}.mine() RETURNS int LANGUAGE sql SECURITY DEFINER AS 'SELECT 1'",
 )
+# What would enter a tenant, or run text, if the role could call it.
+_ENTERING = (
+    "WITH s AS MATERIALIZED (SELECT set_config('app.current_tenant', '{tenant}', true))"
+    " SELECT content FROM s, {schema}.memory_message",
+    "UPDATE pg_settings SET setting = '{tenant}' WHERE name = 'app.current_tenant'",
+    "SELECT query_to_xml('SELECT content FROM {schema}.memory_message', true, true, '')::text",
+    "SELECT table_to_xml('{schema}.memory_message', true, true, '')::text",
+    "SELECT word FROM ts_stat('SELECT to_tsvector(content) FROM {schema}.memory_message')",
+    "DO $$ BEGIN PERFORM set_config('app.current_tenant', '{tenant}', false); END $$",
+    "SET LOCAL app.current_tenant = '{tenant}'; SELECT content FROM {schema}.memory_message",
+    "SELECT 1; SET app.current_tenant = '{tenant}'",
+)
 
 
 def attack(attacker: Party, victim: Party) -> Iterator[Attempt]:
@@ -40,6 +52,7 @@ def attack(attacker: Party, victim: Party) -> Iterator[Attempt]:
         yield from _by_named_schema(attacker, victim)
         yield from _by_claims(attacker, victim)
         yield from _by_settings(attacker, victim)
+        yield from _by_entering(victim)
         yield from _by_powers(victim)
         yield from _on_own_records()
     yield from _without_a_tenant(victim)
@@ -116,33 +129,43 @@ def _by_claims(attacker: Party, victim: Party) -> Iterator[Attempt]:
 def _by_settings(attacker: Party, victim: Party) -> Iterator[Attempt]:
     """Walls in combination: one setting is the victim's and the other ours."""
     schema, theirs = victim.tenant.schema_name, victim.tenant.id
-    # One statement, since the backend says schema and tenant anew before each.
     yield _reads(
         "the victim's search_path and our tenant",
-        f"SET LOCAL search_path = {schema}; SELECT count(*) FROM memory_message",
+        "SELECT count(*) FROM memory_message",
+        settings={"search_path": schema},
     )
     yield _reads(
         "our search_path and the victim's tenant",
-        f"SET LOCAL app.current_tenant = '{theirs}';"
-        f" SELECT count(*) FROM memory_message WHERE tenant_id = '{theirs}'",
+        f"SELECT count(*) FROM memory_message WHERE tenant_id = '{theirs}'",
+        settings={"app.current_tenant": str(theirs)},
         wall=Wall.SCHEMA,
     )
     yield _reads(
         "policies switched off by a setting",
-        f"SET LOCAL row_security = off; SELECT count(*) FROM {schema}.memory_message",
+        f"SELECT count(*) FROM {schema}.memory_message",
+        settings={"row_security": "off"},
     )
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT set_config('search_path', %s, false),"
-            " set_config('app.current_tenant', %s, false)",
-            [schema, str(theirs)],
-        )
+    driver: Any = tenant_connection().connection
+    driver.execute(f"SET search_path = {schema}")
+    driver.execute(f"SET app.current_tenant = '{theirs}'")
     yield _reads(
         "settings that a statement before has left behind",
         "SELECT count(*) FROM memory_message"
         f" WHERE tenant_id = '{theirs}' OR content = '{victim.secret}'",
         wall=Wall.SCHEMA,
     )
+    driver.execute("RESET search_path")
+    driver.execute("RESET app.current_tenant")
+
+
+def _by_entering(victim: Party) -> Iterator[Attempt]:
+    """One statement that would enter the victim by itself, and one that is two."""
+    for statement in _ENTERING:
+        sql = statement.format(schema=victim.tenant.schema_name, tenant=victim.tenant.id)
+        what = statement.format(schema="victim", tenant="victim")
+        done, outcome = _try(sql)
+        through = done and victim.secret in str(outcome)
+        yield Attempt(Wall.ROLE, "SQL", what, through, "done" if done else str(outcome))
 
 
 def _by_powers(victim: Party) -> Iterator[Attempt]:
@@ -189,8 +212,10 @@ def _out_of_a_pin(attacker: Party, victim: Party) -> Iterator[Attempt]:
         yield Attempt(Wall.PIN, "connection", "enter the victim", outcome == "entered", outcome)
 
 
-def _reads(what: str, sql: str, *, wall: Wall = Wall.POLICY) -> Attempt:
-    done, outcome = _try(sql)
+def _reads(
+    what: str, sql: str, *, settings: Mapping[str, str] | None = None, wall: Wall = Wall.POLICY
+) -> Attempt:
+    done, outcome = _try(sql) if settings is None else _try_with(settings, sql)
     through = done and outcome != [(0,)]
     return Attempt(wall, "SQL", what, through, _rows(outcome[0][0]) if done else str(outcome))
 
@@ -210,6 +235,22 @@ def _try(sql: str) -> tuple[bool, Any]:
             while cursor.nextset():
                 pass
             outcome = cursor.fetchall() if cursor.description else cursor.rowcount
+            transaction.set_rollback(True)
+            return True, outcome
+    except DatabaseError as error:
+        return False, str(error).splitlines()[0]
+
+
+def _try_with(settings: Mapping[str, str], sql: str) -> tuple[bool, Any]:
+    """The same with settings that our cursors would not send: by the driver's own."""
+    try:
+        with transaction.atomic(), tenant_connection().wrap_database_errors:
+            driver: Any = tenant_connection().connection
+            for statement in tenant_connection().entering:
+                driver.execute(statement)
+            for name, value in settings.items():
+                driver.execute(f"SET LOCAL {name} = '{value}'")
+            outcome = driver.execute(sql).fetchall()
             transaction.set_rollback(True)
             return True, outcome
     except DatabaseError as error:

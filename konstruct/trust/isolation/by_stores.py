@@ -6,13 +6,14 @@ from typing import Any
 from django_redis import get_redis_connection
 
 from konstruct.orchestrator.tasks import handle_message
-from konstruct.trust.isolation.parties import THREAD, USER, VECTOR, Party
+from konstruct.trust.isolation.fixtures import THREAD, USER, VECTOR, Party
 from konstruct.trust.isolation.records import Attempt, Wall
 from memory.context import SessionStore
+from memory.conversations.short_term import get_recent_messages
+from memory.conversations.thread_window import get_thread_turns
 from memory.facts import LongTermMemory
 from memory.long_term import retrieve_relevant
 from memory.models import PendingEmbedding
-from memory.short_term import get_recent_messages
 from memory.tasks import embed_and_store
 from tenants.context import tenant_scope
 from tenants.exceptions import KonstructError
@@ -45,6 +46,10 @@ def attack(attacker: Party, victim: Party) -> Iterator[Attempt]:
     yield _reads(
         Wall.KEYS, "cache", "read the window of the victim's agent", victim,
         lambda: get_recent_messages(ours, victim.agent_id, USER),
+    )  # fmt: skip
+    yield _reads(
+        Wall.KEYS, "cache", "read the window of a thread of the same name", victim,
+        lambda: get_thread_turns(ours, THREAD, "rest"),
     )  # fmt: skip
     yield _reads(Wall.KEYS, "cache", "read all keys of ours", victim, lambda: _values(attacker))
     yield from _forged_keys(attacker, victim)

@@ -10,7 +10,8 @@ from tenants.checks import why_role_is_unsafe
 from tenants.context import public_scope
 from tenants.naming import SCHEMA_PATTERN
 from tenants.roles import APP_ROLE
-from tenants.sealing import unsealed_relations
+from tenants.schemas.rls_enforcement import unsealed_relations
+from tenants.walls import open_ways
 
 APPEND_ONLY: Final = (
     "api_creation",
@@ -82,6 +83,7 @@ def check_configuration() -> Iterator[Attempt]:
         for what, sql in _CHECKS.items():
             cursor.execute(sql, parameters)
             yield _looked(Wall.ROLE, what, [name for (name,) in cursor.fetchall()])
+        yield _looked(Wall.ROLE, "SQL could enter a tenant, or harm all", open_ways(cursor))
         names = [
             f"{each.schema}.{each.name}" for each in unsealed_relations(cursor, SCHEMA_PATTERN)
         ]

@@ -8,8 +8,7 @@ from django.conf import settings
 from django.db import connections
 from django_tenants.utils import get_tenant_database_alias
 
-from konstruct import embedded
-from memory.context.connections import close_pool
+from memory.context.checkpoints.connections import close_pool
 
 
 @contextmanager
@@ -17,8 +16,7 @@ def as_application() -> Iterator[None]:
     """Do the block on a connection of konstruct_app's, to the database that we are connected to."""
     alias = get_tenant_database_alias()
     ours = connections[alias]
-    url = embedded.database_url("app") if settings.EMBEDDED_DATABASE else settings.DATABASE_URL
-    wanted = dj_database_url.parse(url)
+    wanted = dj_database_url.parse(settings.APPLICATION_DATABASE_URL)
     theirs = ours.copy()
     theirs.settings_dict.update(
         {name: wanted[name] for name in ("USER", "PASSWORD", "HOST", "PORT")}

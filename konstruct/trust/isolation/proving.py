@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from konstruct.trust.isolation import by_http, by_sql, by_stores
 from konstruct.trust.isolation.configuration import check_configuration
 from konstruct.trust.isolation.connecting import as_application
-from konstruct.trust.isolation.parties import furnish, make_tenants, remove_left_over
+from konstruct.trust.isolation.fixtures import furnish, make_tenants, remove_left_over
 from konstruct.trust.isolation.records import Proof
 from tenants.context import public_scope
 from tenants.models import Tenant

@@ -1,4 +1,4 @@
-"""The ledger: whether everything that was accepted is where it belongs, once."""
+"""The ledger: checks that everything that was accepted is where it belongs, once."""
 
 from konstruct.trust.ledger.records import Finding, Ledger
 from konstruct.trust.ledger.verifying import verify

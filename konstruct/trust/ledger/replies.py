@@ -5,12 +5,13 @@ from collections.abc import Iterator, Sequence
 from django.db import connection, transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from konstruct.orchestrator import holds, outbox
 from konstruct.orchestrator.messages import konstruct_message
 from konstruct.orchestrator.models import Escalation, HeldFor, PendingReply, ToolCall
+from konstruct.orchestrator.replies import holds, outbox
 from konstruct.trust.ledger.records import Finding
 from memory.conf import IMPORT_CHANNEL
 from memory.models import Message, Role
+from tenants.attempts import INTERRUPTED
 
 LOST = "accepted message with neither reply nor place in the outbox"
 ANSWERED_AND_FAILED = "answered message that is kept as given up"
@@ -52,7 +53,8 @@ def check() -> Iterator[Finding]:
     for pk in lost.values_list("pk", flat=True).iterator():
         yield Finding(LOST, str(pk))
     for pending in PendingReply.objects.failed().select_related("message__reply"):
-        if hasattr(pending.message, "reply"):
+        # A worker that was killed after it had written the reply down leaves both.
+        if hasattr(pending.message, "reply") and pending.error_code not in INTERRUPTED:
             yield Finding(ANSWERED_AND_FAILED, str(pending.pk))
         elif not pending.last_error:
             yield Finding(NO_REASON, str(pending.pk))
@@ -72,7 +74,7 @@ def check() -> Iterator[Finding]:
 def _held_for_nobody() -> QuerySet[PendingReply]:
     """Messages that wait for a person where none answers, or for consent that nobody is asked."""
     same = {name: OuterRef(f"message__{name}") for name in ("agent_id", "user_id", "thread_id")}
-    answers = Exists(Escalation.objects.open().filter(**same))
+    answers = Exists(Escalation.objects.open().to_people().filter(**same))
     asked = Exists(ToolCall.objects.waiting().filter(message=OuterRef("message")))
     return PendingReply.objects.filter(
         Q(held_for=HeldFor.PERSON) & ~answers | Q(held_for=HeldFor.CONSENT) & ~asked

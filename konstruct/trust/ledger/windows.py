@@ -8,15 +8,15 @@ from django_redis import get_redis_connection
 
 from konstruct.orchestrator.models import PendingReply
 from konstruct.trust.ledger.records import Finding
-from memory import short_term, window_store
-from memory.conf import WINDOW
+from memory.conversations import short_term, thread_window, window_store
+from memory.conversations.reading import Conversation
+from memory.conversations.turns import decode
 from memory.models import Message
-from memory.transcript import Conversation
-from memory.turns import decode
 from tenants.context import required_tenant_id
-from tenants.redis_keys import escape_part, memory_short_key
+from tenants.redis_keys import memory_short_key, session_key, thread_windows_pattern
 
 NOT_THE_TAIL = "window that is not the tail of its transcript"
+NOT_THE_THREAD = "window of a thread that is not the tail of its transcript"
 UNKNOWN_TURNS = "window with turns of no message"
 
 
@@ -32,19 +32,38 @@ def check() -> Iterator[Finding]:
     )
     known = set()
     for agent_id, user_id in sorted(pairs):
-        key = memory_short_key(tenant_id, agent_id, escape_part(user_id))
+        key = memory_short_key(tenant_id, agent_id, user_id)
         known.add(key)
         entries = window_store.read(key)
         if not entries or (agent_id, user_id) in in_work:
             continue
-        ids = _message_ids(entries)
-        expected = _tail(Conversation(tenant_id, agent_id, user_id), max(WINDOW, len(ids)))
-        is_tail = ids == expected[-len(ids) :] if ids else not expected or _is_full(entries)
-        if not is_tail:
-            detail = f"holds {len(ids)} turns of messages"
+        if not short_term.is_tail(entries, Conversation(tenant_id, agent_id, user_id)):
+            detail = f"holds {len(_message_ids(entries))} turns of messages"
             yield Finding(NOT_THE_TAIL, _subject(agent_id, user_id), detail)
     for key in keys(tenant_id):
         if key not in known and _message_ids(window_store.read(key)):
+            yield Finding(UNKNOWN_TURNS, key)
+
+    yield from _check_threads()
+
+
+def _check_threads() -> Iterator[Finding]:
+    """Compare the windows of threads that several may share."""
+    tenant_id, client = required_tenant_id(), get_redis_connection("default")
+    pattern = thread_windows_pattern(tenant_id)
+    held = {key.decode() for key in client.scan_iter(match=pattern, count=1000)}
+    if not held:
+        return
+    threads = Message.objects.filter(channel__in=thread_window.sharing())
+    for thread_id, channel in threads.values_list("thread_id", "channel").order_by().distinct():
+        key = session_key(tenant_id, thread_id)
+        if key in held:
+            held.discard(key)
+            entries = window_store.read(key)
+            if not thread_window.is_thread_tail(entries, thread_id, channel):
+                yield Finding(NOT_THE_THREAD, json.dumps([thread_id, channel]))
+    for key in sorted(held):
+        if _message_ids(window_store.read(key)):
             yield Finding(UNKNOWN_TURNS, key)
 
 
@@ -67,6 +86,12 @@ def rebuild(findings: Sequence[Finding]) -> None:
         short_term.rebuild_window(required_tenant_id(), agent_id, user_id)
 
 
+def rebuild_threads(findings: Sequence[Finding]) -> None:
+    """Write the windows of threads anew from the transcript."""
+    for each in findings:
+        thread_window.rebuild_thread(required_tenant_id(), *json.loads(each.subject))
+
+
 def remove(findings: Sequence[Finding]) -> None:
     """Remove windows that belong to no transcript."""
     get_redis_connection("default").unlink(*(each.subject for each in findings))
@@ -81,14 +106,4 @@ def _message_ids(entries: Sequence[bytes]) -> list[str]:
     return [turn["message_id"] for turn in turns if "message_id" in turn]
 
 
-def _is_full(entries: Sequence[bytes]) -> bool:
-    """Whether turns that were appended by themselves have pushed all others out."""
-    return len([entry for entry in entries if decode(entry) is not None]) >= WINDOW
-
-
-def _tail(conversation: Conversation, size: int) -> list[str]:
-    turns = conversation.recent_turns(size, after_number=conversation.cleared_up_to())
-    return [turn.message_id for turn in turns]
-
-
-REPAIRS = {NOT_THE_TAIL: rebuild, UNKNOWN_TURNS: remove}
+REPAIRS = {NOT_THE_TAIL: rebuild, NOT_THE_THREAD: rebuild_threads, UNKNOWN_TURNS: remove}

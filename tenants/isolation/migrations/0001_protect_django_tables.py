@@ -2,7 +2,7 @@
 
 from django.db import migrations
 
-from tenants.operations import AddTenantColumn, ForceRowLevelSecurity, GrantToApp
+from tenants.operations.policies import AddTenantColumn, ForceRowLevelSecurity, GrantToApp
 
 # What the application may do besides SELECT. Content types and permissions are written by migrate
 # alone. The admin's log is append-only, so whoever has an entry in it is deactivated, not deleted.

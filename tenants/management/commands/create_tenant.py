@@ -4,8 +4,9 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from tenants import provisioning
+from tenants.audit.operator_log import record_command, snapshot_of_tenant
 from tenants.management.base import KonstructCommand
+from tenants.schemas import provisioning
 
 
 class Command(KonstructCommand):
@@ -24,7 +25,12 @@ class Command(KonstructCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         tenant = provisioning.create_tenant(
-            slug=options["slug"], name=options["name"], domain=options["domain"]
+            slug=options["slug"],
+            name=options["name"],
+            domain=options["domain"],
+            on_register=lambda made: record_command(
+                self.name, "create", made, after=snapshot_of_tenant(made)
+            ),
         )
         domains = ", ".join(tenant.domains.values_list("domain", flat=True))
         self.stdout.write(f"created tenant {tenant.slug} ({tenant.id}) at {domains}")

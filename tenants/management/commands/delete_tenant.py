@@ -4,8 +4,9 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from tenants import provisioning
+from tenants.audit.operator_log import record_command, snapshot_of_tenant
 from tenants.management.base import KonstructCommand, UsageError, tenant_of
+from tenants.schemas import provisioning
 
 
 class Command(KonstructCommand):
@@ -27,5 +28,10 @@ class Command(KonstructCommand):
                 raise UsageError("nobody is there to confirm: pass --yes") from None
             if answer.strip() != tenant.slug:
                 raise CommandError("not deleted")
-        provisioning.delete_tenant(tenant)
+        provisioning.delete_tenant(
+            tenant,
+            on_delete=lambda gone: record_command(
+                self.name, "delete", gone, before=snapshot_of_tenant(gone)
+            ),
+        )
         self.stdout.write(f"deleted tenant {tenant.slug}")

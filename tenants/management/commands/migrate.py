@@ -1,5 +1,6 @@
 """manage.py migrate: every schema, several at a time, one tenant's failure not the others'."""
 
+from itertools import chain
 from typing import Any
 
 from django.apps import apps
@@ -10,15 +11,15 @@ from django.db.migrations.loader import AmbiguityError, MigrationLoader
 from tenants.context import tenant_connection
 from tenants.locks import only_one_migrate
 from tenants.management.base import KonstructCommand, UsageError
-from tenants.migrating import (
+from tenants.models import Tenant
+from tenants.roles import OWNER_ROLE
+from tenants.schemas.migrating import (
     DJANGO_OPTIONS,
-    Outcome,
+    MigrationResult,
     default_parallel,
     migrate_schema,
     migrate_schemas,
 )
-from tenants.models import Tenant
-from tenants.roles import OWNER_ROLE
 
 PUBLIC = "public"
 
@@ -30,7 +31,8 @@ class Command(KonstructCommand):
     autodetector = DjangoMigrate.autodetector
     help = (
         "Migrates all schemas: the public one, then every tenant's. A tenant that fails does not "
-        "stop the others and is reported at the end."
+        "stop the others and is reported at the end. Tenants that never served come last and are "
+        "set up; one that cannot be is reported, and is no failure of the run."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -75,7 +77,7 @@ class Command(KonstructCommand):
     def _run(self, only: str | None, options: dict[str, Any]) -> None:
         django_options = {name: options[name] for name in DJANGO_OPTIONS}
         django_options["verbosity"] = max(options["verbosity"] - 1, 0)
-        outcomes: list[Outcome] = []
+        outcomes: list[MigrationResult] = []
         if only == PUBLIC or (only is None and not options["tenant"]):
             outcome = migrate_schema(PUBLIC, django_options)
             outcomes.append(outcome)
@@ -89,28 +91,48 @@ class Command(KonstructCommand):
 
     def _migrate_tenants(
         self, only: str | None, django_options: dict[str, Any], options: dict[str, Any]
-    ) -> list[Outcome]:
-        slugs = _slugs()
+    ) -> list[MigrationResult]:
+        served, new = _slugs()
         if only:
-            slugs = {only: slugs[only]}
-        width = max(map(len, slugs.values()), default=0)
+            served, new = {only: served.get(only) or new[only]}, {}
+        elif any(options[name] for name in ("app_label", "plan", "check_unapplied", "fake")):
+            new = {}  # they get all migrations or none
+        slugs = served | new
         outcomes = []
-        migrated = migrate_schemas(list(slugs), django_options, parallel=options["parallel"])
+        migrated = chain(
+            migrate_schemas(list(served), django_options, parallel=options["parallel"]),
+            # Who is at one of them, or tries again later, is the owner's worker or create_tenant.
+            migrate_schemas(
+                list(new), django_options, parallel=options["parallel"], wait_seconds=0
+            ),
+        )
+        width = max(map(len, slugs.values()), default=0)
         for number, outcome in enumerate(migrated, start=1):
             outcomes.append(outcome)
             progress = f"[{number:>{len(str(len(slugs)))}}/{len(slugs)}] "
             self._report(outcome, f"{slugs[outcome.schema_name]:<{width}}", progress, options)
-        failed = [slugs[outcome.schema_name] for outcome in outcomes if outcome.error]
-        if failed:
+        failed = {outcome.schema_name for outcome in outcomes if outcome.error}
+        if failed & set(new):
+            names = ", ".join(sorted(new[name] for name in failed & set(new)))
+            self.stderr.write(
+                f"Not set up yet: {names}. The owner's worker goes on trying; when the cause is"
+                " removed, create_tenant SLUG does it at once."
+            )
+        if failed & set(served):
+            names = ", ".join(sorted(served[name] for name in failed & set(served)))
             raise CommandError(
-                f"{len(failed)} of {len(slugs)} tenants not migrated: {', '.join(sorted(failed))}."
+                f"{len(failed & set(served))} of {len(slugs)} tenants not migrated: {names}."
                 " Remove the cause and run migrate again; -v 2 shows the traceback."
             )
         return outcomes
 
-    def _report(self, outcome: Outcome, name: str, progress: str, options: dict[str, Any]) -> None:
+    def _report(
+        self, outcome: MigrationResult, name: str, progress: str, options: dict[str, Any]
+    ) -> None:
         verbosity = options["verbosity"]
-        if outcome.error:
+        if outcome.busy and verbosity:
+            self.stdout.write(f"{progress}{name}  another process is at it")
+        elif outcome.error:
             line = f"{progress}{name}  FAILED  {outcome.seconds:.2f} s  {outcome.error}"
             self.stderr.write(line)
         elif verbosity:
@@ -151,12 +173,20 @@ def _schema_name(wanted: str | None) -> str | None:
     return schema_name
 
 
-def _slugs() -> dict[str, str]:
-    """Return slugs by schema name; none where --plan or --check look at an empty database."""
+def _slugs() -> tuple[dict[str, str], dict[str, str]]:
+    """Return slugs by schema name: of tenants that have served, and of those that never did.
+
+    None where --plan or --check look at an empty database.
+    """
     connection = tenant_connection()
     if Tenant._meta.db_table not in connection.introspection.table_names():
-        return {}
-    return dict(Tenant.objects.values_list("schema_name", "slug"))
+        return {}, {}
+    new = Tenant.objects.filter(state=Tenant.State.PROVISIONING)
+    of_schema = ("schema_name", "slug")
+    return (
+        dict(Tenant.objects.provisioned().values_list(*of_schema)),
+        dict(new.values_list(*of_schema)),
+    )
 
 
 def _refuse_other_roles() -> None:

@@ -1,6 +1,7 @@
 """Fixtures of the admin's tests: people who log in, and a tenant with something of everything."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -8,15 +9,17 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
-from konstruct.orchestrator import identities, outbox, pipeline
+from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.exceptions import LLMRefused
-from konstruct.orchestrator.intake import Incoming, accept
+from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.models import Agent
+from konstruct.orchestrator.pipeline.accept import Incoming, accept
+from konstruct.orchestrator.replies import outbox
+from memory.conversations.short_term import clear_window
 from memory.facts import LongTermMemory
+from memory.indexing.outbox import drain
 from memory.long_term import store_embedding
 from memory.models import MemoryEntry, Message
-from memory.outbox import drain
-from memory.short_term import clear_window
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests.konstruct.conftest import Program
@@ -54,7 +57,7 @@ def operator(db: None) -> Client:
     return client
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def say() -> Callable[..., Message]:
     """Send a message as a channel does; `answered` has the pipeline answer it at once."""
 
@@ -84,18 +87,18 @@ def say() -> Callable[..., Message]:
     return send
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def fail() -> Callable[[Program, UUID], None]:
     """Give the reply to a message up."""
 
     def give_up(program: Program, message_id: UUID) -> None:
         with tenant_scope(program.tenant.id):
-            outbox.give_back(message_id, LLMRefused("No such model: gpt-0."))
+            outbox.record_failure(message_id, LLMRefused("No such model: gpt-0."))
 
     return give_up
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def furnish(
     say: Callable[..., Message], fail: Callable[[Program, UUID], None]
 ) -> Callable[[Program], Program]:
@@ -138,7 +141,7 @@ def furnished_b(program_b: Program, furnish: Callable[[Program], Program]) -> Pr
     return furnish(program_b)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def involve(say: Callable[..., Message]) -> Callable[[Program], Program]:
     """Let a furnished tenant's people have something to answer, to consent to, and to link."""
 
@@ -149,11 +152,22 @@ def involve(say: Callable[..., Message]) -> Callable[[Program], Program]:
         say(program, "talk to a human", user_id="zoe", thread_id="help")
         say(program, "Is anybody there?", user_id="zoe", thread_id="help")
         with tenant_scope(program.tenant.id):
-            identity = identities.identity_of("slack", "T1", "U1", "Maria")
-            identities.link(identity, "maria", by="eva")
+            identity = channel_identities.identity_of("slack", "T1", "U1", "Maria")
+            channel_identities.link(identity, "maria", by="eva")
         return program
 
     return involved
+
+
+@pytest.fixture(scope="module")
+def standing_furnished(
+    module_transaction: Callable[[], AbstractContextManager[None]],
+    standing_program: Program,
+    furnish: Callable[[Program], Program],
+) -> Program:
+    """Tenant A with something of everything, once for a module whose tests do not commit."""
+    with module_transaction():
+        return furnish(standing_program)
 
 
 @pytest.fixture

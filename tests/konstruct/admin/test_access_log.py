@@ -44,7 +44,7 @@ def test_looking_and_searching_are_written_down(
     with tenant_scope(furnished_a.tenant.id):
         event = AccessEvent.objects.filter(action="search").get()
     assert event.actor.startswith("u")
-    assert (event.actor_kind, event.detail) == ("person", {"address": "q=sister"})
+    assert (event.actor_kind, event.detail) == ("person", {"asked": {"q": "sister"}})
     assert event.request_id
 
 

@@ -8,12 +8,12 @@ from uuid import UUID
 import pytest
 from django.test import Client
 
-from konstruct.api.access import check_key
-from konstruct.api.keys import parse_key
+from konstruct.api.auth.key_text import parse_key
+from konstruct.api.auth.keys import check_key
 from konstruct.api.models import ApiKey
-from konstruct.orchestrator import outbox
 from konstruct.orchestrator.exceptions import LLMRefused
 from konstruct.orchestrator.models import Agent, PendingReply
+from konstruct.orchestrator.replies import outbox
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import MESSAGES, Program
 
@@ -31,7 +31,7 @@ def fail(program: Program, content: str = "Hello") -> UUID:
     """Send a message whose reply is given up."""
     message_id = UUID(program.send(content).json()["id"])
     with tenant_scope(program.tenant.id):
-        outbox.give_back(message_id, LLMRefused("No such model: gpt-0."))
+        outbox.record_failure(message_id, LLMRefused("No such model: gpt-0."))
     return message_id
 
 

@@ -8,10 +8,10 @@ from html import unescape
 import pytest
 from django.test import Client
 
-from memory import statistics
+from memory.browse import statistics
+from memory.browse.statistics import busiest, messages_per_day, recalls_per_day
+from memory.conversations.transcript import record_message
 from memory.models import Message, RecallEvent
-from memory.statistics import busiest, messages_per_day, recalls_per_day
-from memory.transcript import record_message
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from django.test import Client
 
-from konstruct.admin.highlighting import highlighted
+from konstruct.admin.memory.highlighting import highlighted
 from konstruct.audit.models import AccessEvent
 from memory.models import Message
 from tenants.context import tenant_scope
@@ -20,7 +20,7 @@ def test_a_memory_is_found_by_meaning_with_what_speaks_for_it(
     answer = browser(furnished_a.tenant).get(MEMORIES, query)
     best = answer.context["hits"][0]
     assert best["content"] == "My sister lives in Lisbon and visits in May."
-    assert {"cosine", "lexical"} <= {sign.name for sign in best["signs"]}
+    assert {"cosine", "lexical"} <= {feature.name for feature in best["features"]}
     assert "<mark>visits</mark>" in answer.text
     with tenant_scope(furnished_a.tenant.id):
         event = AccessEvent.objects.get(action="search", subject="memories")

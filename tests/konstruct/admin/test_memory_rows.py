@@ -8,6 +8,9 @@ from django.apps import apps
 from django.db.models import Model
 from django.test import Client
 
+from memory.conversations.short_term import get_recent_messages
+from memory.conversations.transcript import record_message
+from memory.indexing.outbox import take_due
 from memory.models import (
     IndexedMessage,
     MemoryAttribute,
@@ -17,12 +20,9 @@ from memory.models import (
     RecallEvent,
     WindowClear,
 )
-from memory.outbox import take_due
-from memory.short_term import get_recent_messages
-from memory.transcript import record_message
+from tenants.admin.sites import operator_site, tenant_site
 from tenants.context import tenant_scope
 from tenants.models import Tenant
-from tenants.sites import operator_site, tenant_site
 from tests.konstruct.conftest import Program
 
 # Parts of an index, of no use to a person.

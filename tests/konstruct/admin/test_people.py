@@ -2,13 +2,18 @@
 
 import json
 from collections.abc import Callable
+from urllib.parse import urlencode
 
 import pytest
 from django.test import Client
 
 from konstruct.audit.models import AccessEvent, ErasureRequest
-from memory.models import Message
+from konstruct.audit.pseudonyms import pseudonym
+from konstruct.orchestrator.identities import channel_identities
+from konstruct.trust.erasure import carry_out_requested
+from memory.models import MemoryEntry, Message
 from tenants.context import tenant_scope
+from tests import database
 from tests.konstruct.conftest import Program
 
 PEOPLE, PERSON = "/admin/people/", "/admin/people/person/"
@@ -20,8 +25,9 @@ def test_people_are_listed_and_found(
 ) -> None:
     client = browser(furnished_a.tenant)
     listed = [person.user_id for person, _ in client.get(PEOPLE).context["people"]]
-    assert listed == ["maria"]
-    for part, found in (("ARI", ["maria"]), ("%", []), ("_", []), ("bob", [])):
+    # Of bob nothing is embedded yet.
+    assert listed == ["bob", "maria"]
+    for part, found in (("ARI", ["maria"]), ("%", []), ("_", []), ("bob", ["bob"])):
         page = client.get(PEOPLE, {"q": part})
         assert [person.user_id for person, _ in page.context["people"]] == found
 
@@ -99,3 +105,84 @@ def test_exporting_and_erasing_are_for_those_who_may(
     assert ("Export as JSON" in page, "Request erasure" in page) == (False, False)
     allowed = browser(furnished_a.tenant, "view_scope", permission)
     assert allowed.post(address, {"typed": "maria"}).status_code in (200, 302)
+
+
+@pytest.mark.parametrize("other", ["maria ", " maria", "Maria", "maria%"])
+def test_the_id_is_taken_as_it_is_in_every_address(
+    furnished_a: Program,
+    browser: Callable[..., Client],
+    say: Callable[..., Message],
+    other: str,
+) -> None:
+    client = browser(furnished_a.tenant)
+    for page in (PERSON, f"{PERSON}erase/"):
+        told = client.get(page, {"user": other}, follow=True).text
+        assert "Nothing is known" in told
+    say(furnished_a, "I am another one.", answered=False, user_id=other)
+    shown = client.get(PERSON, {"user": other})
+    assert (shown.context["user_id"], shown.context["facts"].count()) == (other, 0)
+    address = f"{PERSON}erase/?{urlencode({'user': other})}"
+    assert "This is not the id" in client.post(address, {"typed": "maria"}).text
+    assert "This is not the id" in client.post(ERASE, {"typed": other}).text
+    client.post(address, {"typed": other})
+    with tenant_scope(furnished_a.tenant.id):
+        assert ErasureRequest.objects.get().user_id == other
+
+
+def test_forms_take_an_id_as_it_is(furnished_a: Program, browser: Callable[..., Client]) -> None:
+    client, agent_id = browser(furnished_a.tenant), str(furnished_a.agent.pk)
+    with tenant_scope(furnished_a.tenant.id):
+        identity = channel_identities.identity_of("slack", "T1", "U1")
+    client.post(f"/admin/identities/{identity.pk}/link/", {"user_id": "zoe "})
+    client.post(f"/admin/agents/{agent_id}/try/", {"user_id": " zoe", "content": "Hello"})
+    fact = {"content": "Zoe sings.", "metadata": "{}", "agent_id": agent_id, "user_id": "zoe  "}
+    client.post("/admin/memory/memoryentry/add/", fact)
+    with tenant_scope(furnished_a.tenant.id):
+        identity.refresh_from_db()
+        assert identity.user_id == "zoe "
+        assert AccessEvent.objects.get(action="try").user_id == " zoe"
+        assert MemoryEntry.objects.filter(user_id="zoe  ").exists()
+
+
+def test_who_is_linked_is_named_before_they_are_erased(
+    furnished_a: Program, browser: Callable[..., Client], say: Callable[..., Message]
+) -> None:
+    client = browser(furnished_a.tenant)
+    say(furnished_a, "From Slack.", answered=False, user_id="U024")
+    with tenant_scope(furnished_a.tenant.id):
+        channel_identities.link(
+            channel_identities.identity_of("slack", "T1", "U024"), "maria", by="eva"
+        )
+    for named, other in (("maria", "U024"), ("U024", "maria")):
+        page = client.get(f"{PERSON}erase/?user={named}")
+        assert page.context["linked"] == [(other, f"user={other}")]
+        assert "Linked, and erased with it" in page.text
+        assert client.get(PERSON, {"user": named}).context["linked"] == [(other, f"user={other}")]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_page_of_who_was_erased_has_the_receipt(
+    furnished_a: Program, browser: Callable[..., Client], say: Callable[..., Message]
+) -> None:
+    client = browser(furnished_a.tenant)
+    client.post(ERASE, {"typed": "maria", "reason": "Her own wish."})
+    assert "erasure requested" in client.get(PERSON, {"user": "maria"}).text
+    with database.as_owner():
+        assert carry_out_requested() == 1
+    page = client.get(PERSON, {"user": "maria"})
+    assert "Her own wish." in page.text
+    assert "memory_message" in page.text
+    assert "Request erasure" not in page.text
+    looker = browser(furnished_a.tenant, "view_scope")
+    assert "memory_message" not in looker.get(PERSON, {"user": "maria"}).text
+    with tenant_scope(furnished_a.tenant.id):
+        name = pseudonym("maria")
+        # Looking has not written the id down again, and who looked before is still told.
+        assert not AccessEvent.objects.filter(user_id="maria").exists()
+        assert AccessEvent.objects.filter(user_id=name, action="view").count() >= 3
+    listed = client.get("/admin/audit/erasurerequest/").text
+    assert name in listed
+    say(furnished_a, "I am back.", answered=False)
+    page = client.get(PERSON, {"user": "maria"})
+    assert "What is shown below came since" in page.text
+    assert "Request erasure" in page.text

@@ -39,8 +39,8 @@ def test_a_rule_is_made_changed_and_removed_and_all_of_it_is_logged(
     with tenant_scope(program_a.tenant.id):
         logged = AccessEvent.objects.filter(subject="retention rule").order_by("id")
         done = [event.action for event in logged if event.action not in ("list", "view")]
-        assert done == ["edit", "edit", "edit", "delete"]
-        assert logged.last().detail == {"days": 365}
+        assert done == ["create", "create", "edit", "delete"]
+        assert logged.last().detail["before"]["days"] == 365
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,18 @@ from konstruct.audit.roles import ROLES, keep_roles
 from konstruct.orchestrator.models import ChannelIdentity, Escalation
 from memory.facts import LongTermMemory
 from memory.models import MemoryEntry, Message
+from tenants.admin.sites import tenant_site
 from tenants.context import tenant_scope
 from tenants.models import Tenant
-from tenants.sites import tenant_site
 from tests.konstruct.conftest import Program
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(scope="module")
+def furnished_a(standing_furnished: Program) -> Program:
+    return standing_furnished
+
 
 Person = Callable[[str], Client]
 NOBODY = uuid4()
@@ -95,6 +103,7 @@ PAGES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("role", ROLES)
 def test_a_role_opens_its_pages_and_no_others(
     involved_a: Program, person: Person, role: str
@@ -146,6 +155,7 @@ def test_a_role_does_what_it_may_and_nothing_else(
     assert (standing is None) == (role != "auditor")
 
 
+@pytest.mark.slow
 def test_the_sidebar_offers_what_may_be_opened(person: Person) -> None:
     for role, offered in (("auditor", False), ("admin", True)):
         client = person(role)
@@ -182,6 +192,7 @@ def test_who_has_no_role_opens_nothing(
             "answer_escalation": f"escalations/{NOBODY}/answer/",
             "resolve_escalation": f"escalations/{NOBODY}/resolve/",
             "escalate": f"conversations/{NOBODY}/escalate/",
+            "hand_over": f"conversations/{NOBODY}/hand-over/",
             "link_identity": f"identities/{NOBODY}/link/",
             "unlink_identity": f"identities/{NOBODY}/unlink/",
             "slack_connect": "slack/connect/",

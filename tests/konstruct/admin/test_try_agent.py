@@ -6,10 +6,10 @@ from typing import Any
 from django.test import Client
 
 from konstruct.audit.models import AccessEvent
-from konstruct.orchestrator import llm
+from konstruct.orchestrator.llm import pool
 from konstruct.orchestrator.models import PendingReply
+from memory.conversations.short_term import clear_window
 from memory.models import Message, PendingEmbedding, RecallEvent
-from memory.short_term import clear_window
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
 from tests.llm_server import Answer, LLMServer
@@ -52,14 +52,15 @@ def test_somebody_unknown_gets_no_memories(
 def test_a_language_model_that_refuses_says_why(
     furnished_a: Program, browser: Callable[..., Client], llm_server: LLMServer, settings: Any
 ) -> None:
-    llm._spoken.clear()
+    pool._spoken.clear()
     settings.LLM_POOL_URL = llm_server.url
     llm_server.default = Answer({"error": "no such model"}, status=400)
     answer = browser(furnished_a.tenant).post(
         f"/admin/agents/{furnished_a.agent.pk}/try/", {"content": "Hello"}
     )
     assert "No reply:" in answer.text
-    assert "no such model" in answer.text
+    assert "The language model refused the request (HTTP 400)." in answer.text
+    assert "no such model" not in answer.text
 
 
 def test_trying_is_for_those_who_may(furnished_a: Program, browser: Callable[..., Client]) -> None:

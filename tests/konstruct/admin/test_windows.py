@@ -5,8 +5,8 @@ from collections.abc import Callable
 from django.test import Client
 
 from konstruct.audit.models import AccessEvent
+from memory.conversations.short_term import get_recent_messages
 from memory.models import Message, WindowClear
-from memory.short_term import get_recent_messages
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
 

@@ -10,16 +10,16 @@ from langchain_core.messages import HumanMessage
 from langgraph.graph import START, MessagesState, StateGraph
 
 from konstruct.audit.models import ErasureRequest
-from konstruct.orchestrator import identities
-from konstruct.orchestrator import outbox as replies
 from konstruct.orchestrator.agents import create_agent
-from konstruct.orchestrator.history import import_history
+from konstruct.orchestrator.history_import import import_history
+from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.models import Agent, Escalation, ToolCall
-from memory import outbox as embeddings
+from konstruct.orchestrator.replies import outbox as replies
 from memory.context import SessionStore
+from memory.conversations.transcript import record_message
 from memory.facts import LongTermMemory
+from memory.indexing import outbox as embeddings
 from memory.models import MemoryEntry, Message, RecallEvent
-from memory.transcript import record_message
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
 
@@ -110,9 +110,9 @@ def said_something(program: Program, *, secret: str = "") -> Said:
         escalation, *_ = [_escalated(program, secret, thread) for thread in ("a", "b")]
         call, *_ = [_asked_for(reply.in_reply_to, secret, place) for place in (0, 1)]
         identity, *_ = [
-            identities.identity_of("slack", "T1", f"U{number}{secret}") for number in (1, 2)
+            channel_identities.identity_of("slack", "T1", f"U{number}{secret}") for number in (1, 2)
         ]
-        identities.link(identity, "maria", by="tests")
+        channel_identities.link(identity, "maria", by="tests")
     return Said(
         program, other, sent, reply, event, fact, erasure, escalation.pk, call.pk, identity.pk
     )

@@ -15,13 +15,13 @@ from django.db import connection
 from django.test import Client
 from django_redis import get_redis_connection
 
-from konstruct.api.access import issue_key
+from konstruct.api.auth.keys import issue_key
 from konstruct.api.models import KeyScope
 from konstruct.orchestrator.agents import create_agent
-from memory import outbox as embeddings
+from memory.conversations.short_term import get_recent_messages
 from memory.facts import LongTermMemory
+from memory.indexing import outbox as embeddings
 from memory.models import MemoryEntry
-from memory.short_term import get_recent_messages
 from tenants.context import public_scope, tenant_scope
 from tenants.models import Tenant
 from tests import database

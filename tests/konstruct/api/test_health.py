@@ -1,5 +1,6 @@
 """Health."""
 
+import threading
 from typing import Any
 
 import pytest
@@ -9,16 +10,24 @@ from django_redis.exceptions import ConnectionInterrupted
 from kombu.exceptions import OperationalError
 
 from konstruct.api import health
+from memory.embedding import embedder
+from memory.embedding.embedder import get_embedder
 from memory.exceptions import EmbeddingModelError
 from tenants.context import tenant_connection, tenant_scope
 from tenants.models import Tenant
+from tests.konstruct.running import eventually
 
 ALL_IS_WELL = dict.fromkeys(("database", "cache", "broker", "model", "migrations"), "ok")
 
 
 @pytest.fixture(autouse=True)
 def _nothing_is_known_yet(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(health.Migrations, "up_to_date", False)
+    monkeypatch.setattr(health, "_up_to_date", threading.Event())
+
+
+@pytest.fixture(autouse=True)
+def _model_is_loaded() -> None:
+    get_embedder()
 
 
 def get(path: str, **headers: str) -> Any:
@@ -49,6 +58,13 @@ def test_ready_asks_everything(
         {"status": "ok", "checks": ALL_IS_WELL},
     )
     assert "no-store" in response.headers["Cache-Control"]
+
+
+def test_ready_does_not_ask_for_a_tenant_that_never_served(
+    transactional_db: None, tenant_a: Tenant
+) -> None:
+    Tenant.objects.create(slug="never-served", name="has no schema")
+    assert get("/health/ready").json()["checks"]["migrations"] == "ok"
 
 
 def test_ready_answers_to_head(transactional_db: None) -> None:
@@ -94,6 +110,20 @@ def test_a_schema_that_is_behind_is_not_ready(
         with as_owner(), tenant_scope(tenant_a.id):
             MigrationRecorder(tenant_connection()).record_applied("memory", "0001_initial")
     assert get("/health/ready").status_code == 200
+
+
+def test_a_process_is_not_ready_before_its_model_is_loaded(
+    transactional_db: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(embedder, "_embedder", None)
+    response = get("/health/ready")
+    assert (response.status_code, response.json()["checks"]) == (
+        503,
+        ALL_IS_WELL | {"model": "loading"},
+    )
+    assert caplog.records == []
+    eventually(lambda: get("/health/ready").status_code == 200)
+    assert embedder.is_loaded()
 
 
 def test_migrations_are_asked_for_once(

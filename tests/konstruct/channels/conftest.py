@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from konstruct.channels.delivering import deliver
+from konstruct.channels.delivery.worker import deliver
 from konstruct.channels.models import Arrival, Delivery
-from konstruct.channels.slack_installations import connect
+from konstruct.channels.slack.installations import connect
 from konstruct.channels.tasks import take_in
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.models import PendingReply

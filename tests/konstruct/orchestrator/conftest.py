@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from konstruct.orchestrator import pipeline
-from konstruct.orchestrator.intake import Incoming, accept
+from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from memory.models import Message
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program

@@ -9,8 +9,8 @@ from django.db import IntegrityError, ProgrammingError, connection, transaction
 from konstruct.orchestrator.agents import create_agent, find_agent
 from konstruct.orchestrator.exceptions import AgentInvalid, AgentNotFound
 from konstruct.orchestrator.models import Agent
-from konstruct.orchestrator.policy import recall_policy
-from memory.policy import DEFAULT_POLICY, RecallPolicy, RecallWeights
+from konstruct.orchestrator.recall_policy import recall_policy
+from memory.recall.policy import DEFAULT_POLICY, RecallPolicy, RecallWeights
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 

@@ -5,10 +5,10 @@ from collections.abc import Callable
 import pytest
 
 from konstruct.orchestrator import pipeline
-from konstruct.orchestrator.intake import Incoming, accept
 from konstruct.orchestrator.models import Agent
+from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from konstruct.trust.ledger import verifying
-from memory import outbox
+from memory.indexing import outbox
 from memory.models import Message
 from tenants.context import tenant_scope
 from tenants.models import Tenant

@@ -3,25 +3,29 @@
 import json
 import sqlite3
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import apsw
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connection
 
-from konstruct.orchestrator.intake import Incoming, accept
+from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.models import Agent
+from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from konstruct.trust.archives import export_memory, import_memory, read_manifest
 from konstruct.trust.archives.kinds import KINDS, NOT_EXPORTED
 from konstruct.trust.erasure.rows import tables_of_tenant
 from konstruct.trust.ledger import verify
 from memory.archive import MemoryManager
 from memory.context import SessionStore
+from memory.conversations.short_term import clear_window, get_recent_messages
 from memory.facts import LongTermMemory
-from memory.models import MemoryEntry, Message
+from memory.indexing import outbox
+from memory.models import ConversationEmbedding, MemoryEntry, Message, PendingEmbedding
 from memory.recall import recall
-from memory.short_term import clear_window, get_recent_messages
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests.konstruct.trust.test_erasure import helped, save_session
@@ -105,6 +109,76 @@ def test_one_persons_archive_holds_nobody_else(
     import_memory(tenant_b, path)
     assert recalled(tenant_b, agent) == recalled(tenant_a, agent)
     assert [path.name for path in tmp_path.iterdir()] == ["maria.db"]
+
+
+@pytest.mark.parametrize("replied", [False, True])
+@pytest.mark.parametrize("user_id", [None, "maria"])
+def test_messages_that_all_wait_for_embedding_are_embedded_where_they_are_imported(
+    tenant_a: Tenant,
+    tenant_b: Tenant,
+    agent: Agent,
+    tmp_path: Path,
+    replied: bool,
+    user_id: str | None,
+) -> None:
+    said = Incoming(agent.id, "maria", "t", "rest", "My dog is called Rex.")
+    message, _ = accept(said, tenant_id=tenant_a.id)
+    if replied:
+        pipeline.handle(tenant_id=tenant_a.id, message_id=message.id)
+    with tenant_scope(tenant_a.id):
+        assert not ConversationEmbedding.objects.exists()
+        waiting = PendingEmbedding.objects.count()
+        assert waiting == Message.objects.count() == 1 + replied
+    path = tmp_path / "a.db"
+    manifest = export_memory(tenant_a, path, user_id=user_id)
+    assert manifest.counts["pending_embeddings"] == waiting
+    with MemoryManager(path) as archive:
+        archive.verify()
+        assert archive.search("What is my dog called?") == []
+
+    import_memory(tenant_b, path, expected_digest=manifest.digest)
+    if not replied:
+        pipeline.handle(tenant_id=tenant_b.id, message_id=message.id)
+    outbox.drain(tenant_b.id)
+    with tenant_scope(tenant_b.id):
+        assert not PendingEmbedding.objects.exists()
+        embedded = set(ConversationEmbedding.objects.values_list("message_id", flat=True))
+        assert embedded == set(Message.objects.values_list("id", flat=True))
+    hits = recall(tenant_b.id, agent.id, "maria", QUESTIONS[0]).hits
+    assert message.id in [hit.message_id for hit in hits]
+
+
+def test_what_is_embedded_during_an_export_is_not_in_it(
+    tenant_a: Tenant, tenant_b: Tenant, agent: Agent, tmp_path: Path
+) -> None:
+    """The file is of the moment of its first read: messages, outboxes and vectors alike."""
+    said = Incoming(agent.id, "maria", "t", "rest", "My dog is called Rex.")
+    message, _ = accept(said, tenant_id=tenant_a.id)
+    pipeline.handle(tenant_id=tenant_a.id, message_id=message.id)
+
+    def embed_meanwhile(kind: str, rows: int) -> None:
+        if kind == "messages":
+            with ThreadPoolExecutor(1) as other:
+                other.submit(embed).result()
+
+    def embed() -> None:
+        try:
+            outbox.drain(tenant_a.id)
+        finally:
+            connection.close()
+
+    path = tmp_path / "a.db"
+    manifest = export_memory(tenant_a, path, say=embed_meanwhile)
+    with tenant_scope(tenant_a.id):
+        assert ConversationEmbedding.objects.count() == 2
+    counts = manifest.counts
+    assert (counts["embeddings"], counts["pending_embeddings"], counts["offline_vectors"]) == (
+        0, 2, 0,
+    )  # fmt: skip
+    import_memory(tenant_b, path)
+    outbox.drain(tenant_b.id)
+    with tenant_scope(tenant_b.id):
+        assert ConversationEmbedding.objects.count() == 2
 
 
 def test_it_is_searched_offline(tenant_a: Tenant, full: None, tmp_path: Path) -> None:

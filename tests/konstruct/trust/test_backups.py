@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from django.db import connections
 
-from konstruct import embedded
+from konstruct.local import embedded
 from konstruct.orchestrator.models import Agent
 from konstruct.trust.ledger import verify
 from memory.models import Message
@@ -18,7 +18,7 @@ from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests import database
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 RESTORED = "konstruct_restored"
 
@@ -26,7 +26,7 @@ RESTORED = "konstruct_restored"
 def tool(name: str, *arguments: str | Path) -> str:
     """Run one of Postgres' programs as an operator does."""
     ran = subprocess.run(
-        [sys.executable, "-m", "konstruct.embedded", "tool", name, *map(str, arguments)],
+        [sys.executable, "-m", "konstruct.local.embedded", "tool", name, *map(str, arguments)],
         capture_output=True,
         text=True,
         check=False,
@@ -56,9 +56,9 @@ def test_the_whole_is_restored_with_its_walls(
     with psycopg.connect(embedded.database_url("app", restored), autocommit=True) as app:
         count = f"SELECT count(*) FROM {tenant_a.schema_name}.memory_message"
         assert app.execute(count).fetchone() == (0,)
-        app.execute("SELECT set_config('app.current_tenant', %s, false)", [str(tenant_b.id)])
+        app.execute(f"SET app.current_tenant = '{tenant_b.id}'")
         assert app.execute(count).fetchone() == (0,)
-        app.execute("SELECT set_config('app.current_tenant', %s, false)", [str(tenant_a.id)])
+        app.execute(f"SET app.current_tenant = '{tenant_a.id}'")
         assert app.execute(count).fetchone() == (2,)
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             app.execute(f"DELETE FROM {tenant_a.schema_name}.memory_message")

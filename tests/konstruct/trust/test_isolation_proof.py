@@ -10,7 +10,7 @@ from django.db import connection
 
 from konstruct.management.commands import prove_isolation
 from konstruct.trust.isolation import Attempt, Proof, Wall, by_http, prove
-from konstruct.trust.isolation.parties import NAME, make_tenants
+from konstruct.trust.isolation.fixtures import NAME, make_tenants
 from tenants.models import Tenant
 from tenants.postgresql.base import DatabaseWrapper
 from tests import database
@@ -36,6 +36,7 @@ def on_victims(sql: str) -> Callable[[Sequence[Tenant]], None]:
     return do
 
 
+@pytest.mark.slow
 def test_nothing_gets_through(capsys: Any) -> None:
     with database.as_owner():
         make_tenants(1)  # as a proof that was killed leaves it
@@ -53,6 +54,7 @@ def test_nothing_gets_through(capsys: Any) -> None:
     assert report["not_tried"] == 0
 
 
+@pytest.mark.slow
 def test_without_policies_the_other_walls_hold() -> None:
     proof = prove_with(
         on_victims(
@@ -67,6 +69,7 @@ def test_without_policies_the_other_walls_hold() -> None:
     assert {attempt.via for attempt in proof.breaches} == {"SQL", "catalogue"}
 
 
+@pytest.mark.slow
 def test_with_a_role_that_may_too_much_the_other_walls_hold() -> None:
     proof = prove_with(
         on_victims("GRANT UPDATE, DELETE ON {schema}.memory_posting TO konstruct_app")
@@ -75,6 +78,7 @@ def test_with_a_role_that_may_too_much_the_other_walls_hold() -> None:
     assert "the role may change an append-only table" in {each.what for each in proof.breaches}
 
 
+@pytest.mark.slow
 def test_without_schemas_the_policies_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everybody's search_path begins with the last tenant's schema."""
 

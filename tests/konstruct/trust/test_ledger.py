@@ -10,13 +10,13 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django_redis import get_redis_connection
 
-from konstruct.orchestrator.intake import Incoming, accept
 from konstruct.orchestrator.models import Agent, PendingReply
+from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from konstruct.trust.ledger import facts, indexing, replies, verify, windows
-from memory import outbox
+from memory.conversations.short_term import append_message, clear_window
 from memory.facts import LongTermMemory
+from memory.indexing import outbox
 from memory.models import MemoryAttribute, MemoryEntry, Message, PendingEmbedding
-from memory.short_term import append_message, clear_window
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tenants.redis_keys import memory_short_key

@@ -13,18 +13,24 @@ from konstruct.audit.access_log import Actor, record_access
 from konstruct.audit.erasure_requests import request_erasure
 from konstruct.audit.models import AccessEvent, Action, ActorKind
 from konstruct.management.commands import owner_worker
-from konstruct.orchestrator import escalations, identities, pipeline
-from konstruct.orchestrator.escalations import Thread
-from konstruct.orchestrator.intake import Incoming, accept
-from konstruct.orchestrator.models import Agent, Escalation, MoveOfPast, ToolCall
+from konstruct.orchestrator import pipeline
+from konstruct.orchestrator.handoff import escalations
+from konstruct.orchestrator.handoff.answering import who_answers
+from konstruct.orchestrator.handoff.escalations import Thread
+from konstruct.orchestrator.identities import channel_identities
+from konstruct.orchestrator.messages import konstruct_message
+from konstruct.orchestrator.models import Agent, Escalation, HistoryMerge, ToolCall
+from konstruct.orchestrator.pipeline import respond, snapshot, write
+from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from konstruct.trust import jobs
 from konstruct.trust.erasure.erasing import carry_out as erase
+from konstruct.trust.history_merge import carry_out, carry_out_requested, merging
+from konstruct.trust.history_merge.statements import OF_AGENT, OF_MESSAGES, OF_USER, STAYS
 from konstruct.trust.ledger import verify
-from konstruct.trust.moving import carry_out, carry_out_requested, moving
-from konstruct.trust.moving.statements import OF_AGENT, OF_MESSAGES, OF_USER, STAYS
-from memory import outbox
+from memory.conversations.importing import ImportedTurn, import_turns
+from memory.conversations.short_term import clear_window, get_recent_messages
 from memory.facts import LongTermMemory
-from memory.importing import ImportedTurn, import_turns
+from memory.indexing import outbox
 from memory.long_term import store_embedding
 from memory.models import (
     ConversationEmbedding,
@@ -36,7 +42,6 @@ from memory.models import (
 )
 from memory.recall import recall
 from memory.scopes import scope_number
-from memory.short_term import clear_window, get_recent_messages
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests import database
@@ -52,7 +57,7 @@ EVA = Actor(ActorKind.PERSON, "1", "eva")
 def said(tenant_a: Tenant, agent: Agent, talk: Callable[..., Message]) -> Iterator[Tenant]:
     """What an identity U1 and the user maria said, before anybody knew that they are one."""
     with tenant_scope(tenant_a.id):
-        identity = identities.identity_of("slack", "T1", "U1")
+        identity = channel_identities.identity_of("slack", "T1", "U1")
     first = talk("My dog is called Rex.", "U1", "dm")
     talk("I live in Lisbon.", "maria", "t")
     clear_window(tenant_a.id, agent.id, "maria")
@@ -83,8 +88,8 @@ def said(tenant_a: Tenant, agent: Agent, talk: Callable[..., Message]) -> Iterat
         escalations.open_escalation(
             thread, opened_by=Escalation.OpenedBy.PERSON, name="eva", reason="Mine."
         )
-        assert escalations.is_open(thread)
-        identities.link(identity, "maria", by="eva")
+        assert who_answers(thread) is not None
+        channel_identities.link(identity, "maria", by="eva")
         get_recent_messages(tenant_a.id, agent.id, "maria")
         yield tenant_a
 
@@ -98,12 +103,12 @@ def counts() -> dict[str, int]:
 
 def move(tenant: Tenant, *, looked_for: timedelta = NOW) -> bool:
     with database.as_owner(), tenant_scope(tenant.id):
-        done = [carry_out(each, looked_for=looked_for) for each in MoveOfPast.objects.open()]
+        done = [carry_out(each, looked_for=looked_for) for each in HistoryMerge.objects.open()]
         return all(done)
 
 
 def test_every_table_with_a_user_is_moved_or_said_to_stay(tenant_a: Tenant) -> None:
-    """A new table: add it to konstruct/trust/moving/statements.py."""
+    """A new table: add it to konstruct/trust/history_merge/statements.py."""
     with tenant_scope(tenant_a.id), connection.cursor() as cursor:
         cursor.execute(
             "SELECT table_name FROM information_schema.columns WHERE column_name = 'user_id'"
@@ -119,7 +124,7 @@ def test_all_that_was_said_follows_and_nothing_is_lost(
 ) -> None:
     before = counts()
     assert jobs.move in owner_worker.JOBS
-    monkeypatch.setattr(moving, "LOOKED_FOR", NOW)
+    monkeypatch.setattr(merging, "LOOKED_FOR", NOW)
     with database.as_owner():
         assert carry_out_requested() == 2
     assert counts() == before
@@ -141,31 +146,31 @@ def test_all_that_was_said_follows_and_nothing_is_lost(
     assert sorted(facts) == [("maria", "Has a cat."), ("maria", "Has a dog.")]
     assert Message.objects.filter(external_id="e1").count() == 1
     assert Message.objects.filter(external_id__startswith="e1#").count() == 1
-    assert escalations.is_open(Thread(agent.id, "maria", "dm"))
-    assert not escalations.is_open(Thread(agent.id, "U1", "dm"))
+    assert who_answers(Thread(agent.id, "maria", "dm")) is not None
+    assert who_answers(Thread(agent.id, "U1", "dm")) is None
     assert AccessEvent.objects.filter(user_id="maria", subject="person").exists()
-    done = MoveOfPast.objects.get(from_user="U1")
+    done = HistoryMerge.objects.get(from_user="U1")
     assert (done.done_at is not None, done.moved["memory_message"]) == (True, 7)
     keys = get_redis_connection("default").keys("*memory:short*")
     assert [key for key in keys if key.endswith(b":U1")] == []
 
     # Erasing the person finds all of it, and what is on its way to them.
     accept(Incoming(agent.id, "U9", "t9", "rest", "I am Maria."), tenant_id=said.id)
-    identities.link(identities.identity_of("slack", "T1", "U9"), "maria", by="eva")
+    channel_identities.link(channel_identities.identity_of("slack", "T1", "U9"), "maria", by="eva")
     with database.as_owner(), tenant_scope(said.id):
         receipt = erase(request_erasure("maria", by=EVA)).receipt
     assert receipt is not None
     assert receipt["left"] == 0
     assert not Message.objects.exists()
-    assert not MoveOfPast.objects.exists()
+    assert not HistoryMerge.objects.exists()
 
 
 def test_killed_in_the_middle_it_goes_on_where_it_was(
     said: Tenant, agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = counts()
-    monkeypatch.setattr(moving, "BATCH", 1)
-    moved = moving._move_messages
+    monkeypatch.setattr(merging, "BATCH", 1)
+    moved = merging._move_messages
     for killed_at in (1, 2):
         left = [killed_at]
 
@@ -176,7 +181,7 @@ def test_killed_in_the_middle_it_goes_on_where_it_was(
             return moved(*arguments)
 
         with monkeypatch.context() as patch, suppress(KeyboardInterrupt):
-            patch.setattr(moving, "_move_messages", dying)
+            patch.setattr(merging, "_move_messages", dying)
             move(said)
         assert set(Message.objects.values_list("user_id", flat=True)) == {"U1", "maria"}
         strange = "SELECT count(*) FROM memory_message r JOIN memory_message a"
@@ -193,20 +198,20 @@ def test_what_comes_late_under_the_old_id_is_looked_for_unless_unlinked(
 ) -> None:
     assert not move(said, looked_for=timedelta(hours=1))
     late, _ = accept(Incoming(agent.id, "U1", "late", "rest", "Late."), tenant_id=said.id)
-    answered = pipeline.load_message(late.id)
-    draft = pipeline.draft_reply(answered)
+    answered = snapshot.read(konstruct_message(late))
+    draft = respond.draft_reply(answered.message, agent)
     assert move(said)
     # A worker that has begun under the old id leaves it to one who begins anew.
-    pipeline.conclude(answered, draft)
+    write.conclude(answered, draft)
     assert not Message.objects.filter(in_reply_to=late).exists()
     pipeline.handle(tenant_id=said.id, message_id=late.id)
     assert Message.objects.get(in_reply_to=late).user_id == "maria"
     outbox.drain(said.id)
     assert verify(said.id, "a").findings == []
 
-    identity = identities.unlink(identities.identity_of("slack", "T1", "U1"))
-    identities.link(identity, "maria", by="eva")
+    identity = channel_identities.unlink(channel_identities.identity_of("slack", "T1", "U1"))
+    channel_identities.link(identity, "maria", by="eva")
     accept(Incoming(agent.id, "U1", "late", "rest", "Mine."), tenant_id=said.id)
-    identities.unlink(identity)
+    channel_identities.unlink(identity)
     assert move(said)
     assert Message.objects.get(content="Mine.").user_id == "U1"

@@ -12,10 +12,10 @@ from konstruct.orchestrator.models import Agent
 from konstruct.trust import jobs
 from konstruct.trust.erasure.retention import apply_all
 from konstruct.trust.ledger import verify
-from memory import outbox
-from memory.importing import ImportedTurn, import_turns
+from memory.conversations.importing import ImportedTurn, import_turns
+from memory.conversations.short_term import get_recent_messages
+from memory.indexing import outbox
 from memory.models import Message, Scope
-from memory.short_term import get_recent_messages
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests import database
@@ -69,7 +69,8 @@ def test_what_is_older_goes_with_its_index_and_its_place_in_the_window(
     assert verify(tenant_a.id, "a").findings == []
     with tenant_scope(tenant_a.id):
         assert list(Scope.objects.values_list("user_id", flat=True)) == ["maria"]
-        event = AccessEvent.objects.get()
+        ruled, event = AccessEvent.objects.order_by("id")
+    assert (ruled.action, ruled.detail["after"]["days"]) == ("create", 30)
     assert (event.actor, event.agent_id, event.detail["messages"]) == ("retention", agent.id, 3)
 
 

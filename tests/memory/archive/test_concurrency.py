@@ -14,21 +14,18 @@ from typing import Any
 import apsw
 import pytest
 
-from memory.archive import (
-    ArchiveBusy,
-    ArchiveClosed,
-    MemoryManager,
-    SQLiteManager,
-    VectorStore,
-    connections,
-)
+from memory.archive import ArchiveBusy, ArchiveClosed, MemoryManager, SQLiteManager, VectorStore
+from memory.archive.database import connections
+
+pytestmark = pytest.mark.slow
 
 REPOSITORY = Path(__file__).parents[3]
 
 # What every process of these tests begins with: an archive without Django, with a model made here.
 PREAMBLE = """
 import os, signal, sys
-from memory.archive import MemoryManager, SQLiteManager, VectorStore, schema
+from memory.archive import MemoryManager, SQLiteManager, VectorStore
+from memory.archive.database import schema
 
 class Letters:
     version = "letters@1"
@@ -255,7 +252,7 @@ with SQLiteManager(path) as file:
 """
     SQLiteManager(path).close()
     processes = [process(code, path) for _ in range(4)]
-    assert [each.communicate()[0] for each in processes] == ["22\n"] * 4
+    assert [each.communicate()[0] for each in processes] == ["23\n"] * 4
 
 
 def test_a_forked_process_opens_the_file_for_itself(path: Path) -> None:
@@ -381,8 +378,8 @@ def test_killed_in_a_migration_the_file_stays_at_the_version_before(path: Path) 
     code = """
 import apsw
 apsw.connection_hooks.append(lambda c: c.create_scalar_function("die", die))
-good = "CREATE TABLE third (x)"
-deadly = "CREATE TABLE fourth (x); INSERT INTO fourth VALUES (1); SELECT die()"
+good = "CREATE TABLE good (x)"
+deadly = "CREATE TABLE deadly (x); INSERT INTO deadly VALUES (1); SELECT die()"
 schema.MIGRATIONS = (*schema.MIGRATIONS, good, deadly)
 SQLiteManager(path)
 """
@@ -391,8 +388,8 @@ SQLiteManager(path)
     assert killed.returncode == -signal.SIGKILL
     connection = apsw.Connection(str(path))
     names = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
-    assert (connection.pragma("user_version"), "third" in names, "fourth" in names) == (
-        3,
+    assert (connection.pragma("user_version"), "good" in names, "deadly" in names) == (
+        4,
         True,
         False,
     )

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memory import embeddings
 from memory.archive import (
     ArchiveDamaged,
     DimensionMismatch,
@@ -21,6 +20,7 @@ from memory.archive import (
     VectorStore,
     reembedding,
 )
+from memory.embedding import embedder
 from memory.exceptions import InvalidArgument
 
 TRIP = [
@@ -76,7 +76,7 @@ def test_what_was_said_is_found_by_its_meaning_after_a_restart(path: Path) -> No
         assert texts(manager.search("When does our plane leave?", 1)) == [TRIP[0]["content"]]
         (night,) = manager.search("Where do we sleep?", 1, conversation_id=trip)
         assert night.message.content == TRIP[1]["content"]
-        assert manager.model_versions() == {embeddings.model_version(): 5}
+        assert manager.model_versions() == {embedder.model_version(): 5}
         manager.verify()
 
 
@@ -84,7 +84,7 @@ def test_search_is_the_cosine_of_the_models_own_vectors(manager: MemoryManager) 
     conversation = manager.create_conversation()
     manager.add_messages(conversation, TRIP + WORK)
     query = "What did we plan for the weekend?"
-    vectors = np.array(embeddings.embed([query, *(m["content"] for m in TRIP + WORK)]))
+    vectors = np.array(embedder.embed([query, *(m["content"] for m in TRIP + WORK)]))
     cosines = vectors[1:] @ vectors[0]
 
     hits = manager.search(query)
@@ -139,7 +139,7 @@ def test_a_message_and_its_vector_are_written_together_or_not_at_all(
 ) -> None:
     conversation = manager.create_conversation()
     manager.add_message(conversation, "user", "stands", id="m")
-    version = embeddings.model_version()
+    version = embedder.model_version()
 
     # The vectors are in, then a message cannot be.
     with pytest.raises(DuplicateId, match="there is a message with id='m' already"):
@@ -149,7 +149,7 @@ def test_a_message_and_its_vector_are_written_together_or_not_at_all(
     def broken(texts: Sequence[str]) -> Any:
         raise RuntimeError(f"no memory left for {len(texts)} texts")
 
-    monkeypatch.setattr(embeddings.get_embedder(), "encode", broken)
+    monkeypatch.setattr(embedder.get_embedder(), "encode", broken)
     with pytest.raises(RuntimeError, match="no memory left for 1 texts"):
         manager.add_message(conversation, "user", "x")
     assert (manager.count_messages(), manager.model_versions()) == (1, {version: 1})
@@ -208,7 +208,7 @@ def test_the_model_is_not_loaded_before_something_is_embedded(
     def load() -> None:
         raise AssertionError("the model was loaded")
 
-    monkeypatch.setattr(embeddings, "get_embedder", load)
+    monkeypatch.setattr(embedder, "get_embedder", load)
     with MemoryManager(path) as manager:
         conversation = manager.create_conversation()
         manager.add_messages(conversation, [])
@@ -338,3 +338,18 @@ def test_a_file_that_disagrees_with_itself_is_found_out(path: Path) -> None:
                 connection.execute(damage)
             with pytest.raises(ArchiveDamaged, match=problem):
                 file.verify()
+
+
+def test_messages_without_vectors_are_no_damage(path: Path) -> None:
+    with SQLiteManager(path) as file, VectorStore(file, dimensions=8) as vectors:
+        conversation = file.create_conversation()
+        file.add_message(conversation, "user", "no vector yet")
+        file.verify()
+        vectors.store([1.0] * 8, id="v", model_version="letters@1")
+        file.add_message(conversation, "user", "with its vector", embedding_id="v")
+        file.verify()
+        with file.transaction() as connection:
+            connection.execute("DELETE FROM embeddings")
+            connection.execute("UPDATE messages SET embedding_id = 'gone' WHERE position = 2")
+        with pytest.raises(ArchiveDamaged, match="1 messages have an embedding_id"):
+            file.verify()

@@ -1,14 +1,14 @@
-"""The archive by itself: no Django, no Postgres, no model; and the guide's examples."""
+"""The archive by itself: no Django, no Postgres, no model."""
 
-import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 REPOSITORY = Path(__file__).parents[3]
-GUIDE = REPOSITORY / "docs" / "archive.md"
 
 WITHOUT_DJANGO = """
 import sys
@@ -66,18 +66,3 @@ with MemoryManager(sys.argv[1]) as manager:
         print(error)
 """
     assert "or set DJANGO_SETTINGS_MODULE=konstruct.settings" in run(code, str(tmp_path / "a.db"))
-
-
-def test_the_guides_examples_give_what_it_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    guide = GUIDE.read_text()
-    examples = re.findall(
-        r"^```python\n(.*?)^```\n(?:\n?```text\n(.*?)^```\n)?", guide, re.M | re.S
-    )
-    assert len(examples) >= 3
-    namespace: dict[str, object] = {}
-    for code, output in examples:
-        exec(compile(code, str(GUIDE), "exec"), namespace)  # noqa: S102 (our own guide)
-        assert capsys.readouterr().out == output

@@ -307,3 +307,40 @@ def test_any_vector_comes_back_and_finds_itself(
     for id in ids:
         store.delete(id)
     assert store.count() == before
+
+
+def test_a_hit_gives_back_the_message_that_its_vector_names(path: Path) -> None:
+    with SQLiteManager(path) as file, VectorStore(file, dimensions=3) as store:
+        conversation = file.create_conversation()
+        file.add_message(conversation, "user", "We fly.", id="m1")
+        file.add_message(conversation, "user", "On Friday.", id="m2", embedding_id="owned")
+        store.store([1, 0, 0], id="named", message_id="m1")
+        store.store([1, 1, 0], id="owned")
+        store.store_batch(
+            [[1, 1, 1], [0, 1, 1]], ids=["elsewhere", "of nothing"], message_ids=["m9", None]
+        )
+
+        hits = store.search([1, 0, 0], 4)
+
+        assert [(hit.id, hit.message_id, hit.content) for hit in hits] == [
+            ("named", "m1", "We fly."),
+            ("owned", "m2", "On Friday."),
+            ("elsewhere", "m9", None),
+            ("of nothing", None, None),
+        ]
+        assert store.search([1, 0, 0], 4, ids=["named"]) == hits[:1]
+        assert store.get("named").message_id == "m1"
+        assert store.get("owned").message_id == "m2"
+
+        file.delete_message("m1")
+        file.delete_message("m2")
+        assert [hit.id for hit in store.search([1, 0, 0], 4)] == ["elsewhere", "of nothing"]
+        file.verify()
+
+
+def test_message_ids_are_as_many_as_vectors_and_texts(store: VectorStore) -> None:
+    with pytest.raises(InvalidArgument, match="2 message_ids were given for 1 vectors"):
+        store.store_batch([[1, 0, 0]], message_ids=["a", "b"])
+    with pytest.raises(InvalidArgument, match="message_id='' is empty"):
+        store.store([1, 0, 0], message_id="")
+    assert store.count() == 0

@@ -10,7 +10,6 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-from django.db import connection
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.conformance import checkpointer_test, validate
 from langgraph.checkpoint.conformance.capabilities import Capability
@@ -21,8 +20,8 @@ from langgraph.checkpoint.conformance.test_utils import (
 )
 from langgraph.checkpoint.postgres import PostgresSaver
 
-from memory.context.checkpointer import TenantPostgresSaver
-from memory.context.connections import (
+from memory.context.checkpoints.checkpointer import TenantPostgresSaver
+from memory.context.checkpoints.connections import (
     APPLICATION_NAME,
     MAX_CONNECTIONS,
     close_pool,
@@ -31,6 +30,7 @@ from memory.context.connections import (
 from memory.context.exceptions import SessionTablesOutdated, ThreadExists
 from memory.exceptions import InvalidArgument
 from tenants.models import Tenant
+from tests.database import url_of
 
 # The saver has connections of its own, which do not see what a test has not committed.
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -168,7 +168,8 @@ def test_a_rollback_does_not_bring_back_the_connections_last_tenant(
         lent.execute("ROLLBACK")
         seen = lent.execute("SELECT current_schema() AS schema").fetchone()
 
-    assert seen == {"schema": tenant_b.schema_name}
+    # Nobody's: the tenant ended with the transaction.
+    assert seen == {"schema": "public"}
 
 
 def test_many_threads_of_a_run_wait_for_a_connection_instead_of_opening_more(
@@ -184,14 +185,14 @@ def test_many_threads_of_a_run_wait_for_a_connection_instead_of_opening_more(
     asyncio.run(save_all())
 
     assert len(list(saver.list(None))) == 40
-    with connection_in(tenant_a.id) as lent:
-        row = lent.execute(
+    with psycopg.connect(url_of("superuser")) as superuser:
+        row = superuser.execute(
             "SELECT count(*) AS n FROM pg_stat_activity WHERE application_name = %s"
             " AND datname = current_database()",
             (APPLICATION_NAME,),
         ).fetchone()
     assert row is not None
-    assert 1 <= row["n"] <= MAX_CONNECTIONS
+    assert 1 <= row[0] <= MAX_CONNECTIONS
 
 
 def test_listing_gives_its_connection_back_before_the_first_result(tenant_a: Tenant) -> None:
@@ -209,13 +210,13 @@ def test_connections_that_postgres_has_ended_are_replaced(tenant_a: Tenant) -> N
     saver = TenantPostgresSaver(tenant_a.id)
     put(saver, "thread")
 
-    with connection.cursor() as cursor:
-        cursor.execute(
+    with psycopg.connect(url_of("superuser")) as superuser:
+        ended = superuser.execute(
             "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
             " WHERE application_name = %s AND datname = current_database()",
             [APPLICATION_NAME],
         )
-        assert cursor.fetchall() != []
+        assert ended.fetchall() != []
 
     assert len(ids(saver, "thread")) == 1
 
@@ -289,6 +290,38 @@ def test_the_owner_brings_older_tables_up_to_date(make_tenant: Any, as_owner: An
     NewerSaver(tenant.id).setup()
     with connection_in(tenant.id) as lent:
         assert lent.execute("SELECT newer FROM checkpoints").fetchall() == []
+
+
+class IndexingSaver(TenantPostgresSaver):
+    """A release of LangGraph that builds another index, as its releases do."""
+
+    MIGRATIONS = [
+        *PostgresSaver.MIGRATIONS,
+        "CREATE INDEX CONCURRENTLY IF NOT EXISTS checkpoints_newer_idx ON checkpoints (type)",
+    ]
+
+
+def test_an_index_of_langgraph_whose_build_was_cut_off_is_built_anew(
+    make_tenant: Any, as_owner: Any
+) -> None:
+    tenant = make_tenant()
+    table = f"{tenant.schema_name}.checkpoints"
+    with psycopg.connect(url_of("owner"), autocommit=True) as owner:
+        with psycopg.connect(url_of("owner")) as reader:
+            reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            reader.execute(f"SELECT FROM {table}")
+            owner.execute("SET statement_timeout = '500ms'")
+            with pytest.raises(psycopg.errors.QueryCanceled):
+                owner.execute(f"CREATE INDEX CONCURRENTLY checkpoints_newer_idx ON {table} (type)")
+        owner.execute("SET statement_timeout = 0")
+        with as_owner():
+            IndexingSaver(tenant.id).setup()
+        close_pool()
+        name = f"{tenant.schema_name}.checkpoints_newer_idx"
+        rows = owner.execute(
+            "SELECT indisvalid FROM pg_index WHERE indexrelid = %s::regclass", [name]
+        ).fetchall()
+    assert rows == [(True,)]
 
 
 # --- Copying --------------------------------------------------------------------------------------

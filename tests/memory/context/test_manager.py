@@ -10,7 +10,7 @@ from asgiref.sync import async_to_sync
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langgraph.graph import START, MessagesState, StateGraph
 
-from memory.conf import FACT_FLOOR
+from memory.conf import FACT_FLOOR, NEAR_FACT_FLOOR, NEAR_FACTS
 from memory.context import (
     ContextManager,
     LongTermMemory,
@@ -19,9 +19,9 @@ from memory.context import (
     WorkingContextCompiler,
 )
 from memory.context.exceptions import UnknownModelTier
+from memory.conversations.short_term import append_message
 from memory.exceptions import InvalidArgument
-from memory.outbox import drain
-from memory.short_term import append_message
+from memory.indexing.outbox import drain
 from tenants.exceptions import TenantPinned, UnknownTenant
 from tenants.models import Tenant
 from tests.memory.conftest import AGENT, USER
@@ -222,6 +222,24 @@ def test_facts_below_the_floor_are_found_and_not_told(tenant_a: Tenant) -> None:
         ContextManager(fact_floor=2)
 
 
+def test_the_nearest_facts_need_less_than_the_others(tenant_a: Tenant) -> None:
+    for content in ("Maria is allergic to walnuts.", *(f"Invoice {n} is due." for n in range(5))):
+        MANAGER.store_memory(tenant_a.id, content)
+    asked = (tenant_a.id, "t", "Bake her a cake.")
+
+    strict = ContextManager(fact_floor=FACT_FLOOR).gather(*asked)
+    found = ContextManager(fact_floor=FACT_FLOOR, near_fact_floor=NEAR_FACT_FLOOR).gather(*asked)
+    every = ContextManager(fact_floor=0.9, near_fact_floor=-1).gather(*asked)
+
+    assert strict.facts == []
+    assert found.lines == ["- Fact: Maria is allergic to walnuts."]
+    assert NEAR_FACT_FLOOR < found.facts[0].score < FACT_FLOOR
+    assert len(found.unlike) == 5
+    assert (len(every.facts), len(every.unlike)) == (NEAR_FACTS, 6 - NEAR_FACTS)
+    with pytest.raises(InvalidArgument, match="near_fact_floor=2 is not a number"):
+        ContextManager(near_fact_floor=2)
+
+
 def test_turns_that_fit_are_not_recalled_and_those_that_do_not_are(
     tenant_a: Tenant, talk: Callable[..., Any]
 ) -> None:
@@ -288,20 +306,47 @@ def test_the_tier_decides_the_budget_whatever_the_history(
         MANAGER.compile_working_context(tenant_a.id, "t", "task", "", "huge")
 
 
-def test_a_task_may_be_given_with_more_than_its_description(tenant_a: Tenant) -> None:
-    @dataclass
-    class Task:
-        description: str
+@dataclass
+class Errand:
+    description: str
+    shop: str = "corner"
 
-    manager = ContextManager()
+
+@pytest.mark.parametrize(
+    "task",
+    [{"description": "What does Ann like?", "shop": "corner"}, Errand("What does Ann like?")],
+)
+def test_a_task_is_searched_by_its_description_and_told_with_its_data(
+    tenant_a: Tenant, task: Any
+) -> None:
     MANAGER.store_memory(tenant_a.id, "Ann likes tea.")
+    compiled = ContextManager().get_context(tenant_a.id, "t", task, "")
+    assert compiled["task"] == "What does Ann like?\n\nData of the task:\n- shop: corner"
+    assert compiled["context"] == "- Fact: Ann likes tea."
 
-    for task in ({"description": "What does Ann like?"}, Task("What does Ann like?")):
-        compiled = manager.compile_working_context(tenant_a.id, "t", task, "")
-        assert compiled["task"] == "What does Ann like?"
-        assert compiled["context"] == "- Fact: Ann likes tea."
+
+@pytest.mark.parametrize("task", ["", {}, {"shop": "corner"}, {"description": " ", "shop": "x"}])
+def test_a_task_without_a_description_searches_nothing(tenant_a: Tenant, task: Any) -> None:
+    MANAGER.store_memory(tenant_a.id, "Ann likes tea.", agent_id=AGENT)
+    gathered = ContextManager().gather(tenant_a.id, "t", task, agent_id=AGENT, user_id=USER)
+    assert (gathered.memories, gathered.recalled.abstained) == ([], True)
+
+
+def test_a_task_that_is_none_is_refused(tenant_a: Tenant) -> None:
+    manager = ContextManager()
     with pytest.raises(InvalidArgument, match="task=7 is neither text nor has a description"):
         manager.compile_working_context(tenant_a.id, "t", 7, "")
+    with pytest.raises(InvalidArgument, match="holds a NUL character"):
+        manager.compile_working_context(tenant_a.id, "t", {"note": "a\0"}, "")
+
+
+def test_the_trace_lists_what_of_the_task_was_cut(tenant_a: Tenant) -> None:
+    manager = ContextManager()
+    task = {"description": "Grant it?", "deal_id": "D-17", "contract": "clause " * 9000}
+    prompt = manager.fit(manager.gather(tenant_a.id, "t", task), "", "fast")
+    section = prompt.trace()["prompt"]["sections"][-1]
+    assert (section["name"], section["truncated"], section["cut"]) == ("task", True, ["contract"])
+    assert "- deal_id: D-17" in section["messages"][0]["content"]
 
 
 @pytest.mark.django_db(transaction=True)

@@ -53,6 +53,7 @@ def said(store: SessionStore, thread_id: str = "thread", limit: int = 50) -> lis
     ]
 
 
+@pytest.mark.slow
 def test_a_graph_goes_on_where_another_process_left_off(
     tenant_a: Tenant, process_environment: dict[str, str]
 ) -> None:
@@ -255,6 +256,7 @@ def test_setup_may_be_called_as_langgraphs_users_are_used_to(tenant_a: Tenant) -
     SessionStore(tenant_a.id).checkpointer.setup()
 
 
+@pytest.mark.slow
 def test_only_who_uses_a_session_loads_langgraph() -> None:
     """It takes half a second and 40 MB, which web processes and workers have no use for."""
     code = (
@@ -275,3 +277,17 @@ def test_only_who_uses_a_session_loads_langgraph() -> None:
     ).stdout
 
     assert output.splitlines() == ["[]", "True"]
+
+
+def test_a_list_of_sessions_is_right_from_either_side_and_by_an_index(tenant_a: Tenant) -> None:
+    store = SessionStore(tenant_a.id)
+    for number in range(5):
+        say(store, "Hello", f"thread-{number}")
+    say(store, "Again", "thread-2")
+    everything = store.list_sessions()
+
+    assert [each.thread_id for each in everything] == [f"thread-{n}" for n in (2, 4, 3, 1, 0)]
+    assert store.list_sessions(2, before=everything[1]) == everything[2:4]
+    assert store.list_sessions(2, after=everything[3]) == everything[1:3][::-1]
+    assert store.get_session("thread-2") == everything[0]
+    assert store.get_session("nobody's") is None

@@ -18,6 +18,7 @@ from memory.context.working import (
     WorkingContextCompiler,
     chat_messages,
 )
+from memory.exceptions import InvalidArgument
 
 EMPTY_USAGE = {"total": 0, "system": 0, "session": 0, "memory": 0, "task": 0}
 
@@ -125,12 +126,34 @@ def test_memories_with_scores_are_put_in_the_order_of_their_scores() -> None:
     assert compiled["context"] == "first\nsecond\nthird"
 
 
-def test_memories_without_a_score_each_keep_their_order() -> None:
-    memories = [{"content": "first"}, {"content": "second", "score": 0.9}, "third", "  "]
+def test_memories_without_a_score_come_last_in_their_order() -> None:
+    memories = [{"content": "second"}, {"content": "first", "score": 0.9}, "third", "  "]
 
     compiled = WorkingContextCompiler().compile("", [], memories, "")
 
     assert compiled["context"] == "first\nsecond\nthird"
+
+
+def test_a_task_with_data_is_compiled_within_its_share() -> None:
+    task = {"description": "Grant it?", "deal_id": "D-17", "contract": "clause " * 9000}
+
+    fitted = WorkingContextCompiler("fast").fit("", [], [], task)
+
+    assert fitted.task.startswith("Grant it?\n\nData of the task:\n- deal_id: D-17\n- contract: ")
+    assert fitted.task_cut == ("contract",)
+    assert fitted.truncated == {"task"}
+    assert 1100 < fitted.token_usage["task"] <= 1200
+
+
+def test_a_text_is_counted_and_cut_by_the_compiler() -> None:
+    compiler = WorkingContextCompiler()
+    assert compiler.count_tokens("She likes tea.") == 4
+    assert compiler.truncate_to_budget("She likes tea.", 4) == "She likes tea."
+    cut = compiler.truncate_to_budget("word " * 900, 100)
+    assert tokens.MARK in cut
+    assert compiler.count_tokens(cut) <= 100
+    with pytest.raises(InvalidArgument, match="budget=-1 is not a whole number"):
+        compiler.truncate_to_budget("x", -1)
 
 
 def test_an_oversized_memory_is_cut_and_marked() -> None:
@@ -287,10 +310,12 @@ def test_the_usage_of_each_section_is_logged() -> None:
             "messages_left_out": 0,
             "memories": 1,
             "memories_left_out": 0,
+            "task_cut": 0,
         }
     ]
 
 
+@pytest.mark.slow
 def test_the_compiler_needs_neither_django_nor_langgraph() -> None:
     code = (
         "import sys; from memory.context import WorkingContextCompiler;"

@@ -4,12 +4,16 @@ from argparse import ArgumentParser
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.db import transaction
 from django.utils import timezone
 
-from konstruct.api.access import KeyInvalid, issue_key
+from konstruct.api.auth.keys import KeyInvalid, issue_key
 from konstruct.api.models import USUAL_SCOPES, KeyScope
+from konstruct.audit.commands import record_command
+from konstruct.audit.models import Action
 from konstruct.orchestrator.agents import find_agent
 from konstruct.orchestrator.exceptions import AgentNotFound
+from tenants.audit.changes import snapshot
 from tenants.context import tenant_scope
 from tenants.management.base import KonstructCommand, UsageError, tenant_of
 
@@ -38,17 +42,18 @@ class Command(KonstructCommand):
         tenant = tenant_of(options["tenant"])
         agent_id = None
         try:
-            if options["agent"] is not None:
-                with tenant_scope(tenant.id):
+            with tenant_scope(tenant.id), transaction.atomic():
+                if options["agent"] is not None:
                     agent_id = find_agent(options["agent"]).id
-            _, text = issue_key(
-                tenant_id=tenant.id,
-                name=options["name"],
-                scopes=options["scope"] or USUAL_SCOPES,
-                agent_id=agent_id,
-                user_id=options["user"],
-                expires_at=_expiry(options["days"]),
-            )
+                key, text = issue_key(
+                    tenant_id=tenant.id,
+                    name=options["name"],
+                    scopes=options["scope"] or USUAL_SCOPES,
+                    agent_id=agent_id,
+                    user_id=options["user"],
+                    expires_at=_expiry(options["days"]),
+                )
+                record_command(self.name, Action.CREATE, key, after=snapshot(key))
         except (KeyInvalid, AgentNotFound) as error:
             raise UsageError(str(error)) from error
         self.stdout.write(str(text))

@@ -5,9 +5,13 @@ import sys
 from argparse import ArgumentParser
 from typing import Any
 
-from konstruct.channels.slack_installations import check_token, connect
+from konstruct.audit.commands import record_command
+from konstruct.audit.models import Action
+from konstruct.channels.models import SlackInstallation
+from konstruct.channels.slack.installations import check_token, connect
 from konstruct.orchestrator.agents import find_agent
 from konstruct.orchestrator.exceptions import AgentNotFound
+from tenants.audit.changes import NOTHING, Snapshot, snapshot
 from tenants.context import tenant_scope
 from tenants.management.base import KonstructCommand, UsageError, tenant_of
 
@@ -57,7 +61,20 @@ class Command(KonstructCommand):
             bot_user_id=bot,
             token=token,
             by="connect_slack",
+            on_change=self._record,
         )
         self.stdout.write(
             f"connected Slack workspace {name or workspace} with {agent.name} of {tenant.slug}"
+        )
+
+    def _record(self, was: Snapshot, installation: SlackInstallation) -> None:
+        action = Action.CREATE if was is NOTHING else Action.EDIT
+        record_command(
+            self.name,
+            action,
+            "Slack workspace",
+            subject_id=installation.workspace,
+            agent_id=installation.agent_id,
+            before=was,
+            after=snapshot(installation),
         )

@@ -3,9 +3,12 @@
 from typing import Any
 
 from django.core.management import CommandError
+from django.db import transaction
 
+from konstruct.audit.commands import record_command
+from konstruct.audit.models import Action
 from konstruct.channels.exceptions import TokenUnreadable
-from konstruct.channels.slack_installations import reseal_all
+from konstruct.channels.slack.installations import reseal_all
 from tenants.context import tenant_scope
 from tenants.management.base import KonstructCommand
 from tenants.models import Tenant
@@ -21,10 +24,15 @@ class Command(KonstructCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         resealed, unreadable = 0, []
-        for tenant in Tenant.objects.exclude(state=Tenant.State.PROVISIONING):
+        for tenant in Tenant.objects.provisioned():
             try:
-                with tenant_scope(tenant.id):
-                    resealed += reseal_all()
+                with tenant_scope(tenant.id), transaction.atomic():
+                    done = reseal_all()
+                    if done:
+                        record_command(
+                            self.name, Action.EDIT, "Slack workspaces", resealed_tokens=done
+                        )
+                resealed += done
             except TokenUnreadable as error:
                 unreadable.append(f"{tenant.slug}: {error}")
         self.stdout.write(f"{resealed} encrypted with the first key")

@@ -3,9 +3,15 @@
 from argparse import ArgumentParser
 from typing import Any
 
+from django.db import transaction
+
+from konstruct.audit.commands import record_command
+from konstruct.audit.models import Action
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.exceptions import AgentInvalid
 from konstruct.orchestrator.models import ModelTier
+from tenants.audit.changes import snapshot
+from tenants.context import tenant_scope
 from tenants.management.base import KonstructCommand, UsageError, tenant_of
 
 
@@ -34,11 +40,13 @@ class Command(KonstructCommand):
         tenant = tenant_of(options["tenant"])
         fields = ("system_prompt", "identity", "persona", "model", "model_tier")
         try:
-            agent = create_agent(
-                tenant_id=tenant.id,
-                name=options["name"],
-                **{field: options[field] for field in fields},
-            )
+            with tenant_scope(tenant.id), transaction.atomic():
+                agent = create_agent(
+                    tenant_id=tenant.id,
+                    name=options["name"],
+                    **{field: options[field] for field in fields},
+                )
+                record_command(self.name, Action.CREATE, agent, after=snapshot(agent))
         except AgentInvalid as error:
             raise UsageError(str(error)) from error
         self.stdout.write(f"created agent {agent.name} ({agent.id}) of tenant {tenant.slug}")

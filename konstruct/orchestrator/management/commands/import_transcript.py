@@ -1,6 +1,5 @@
 """manage.py import_transcript: history from a file of JSON lines."""
 
-import json
 from argparse import ArgumentParser
 from collections import Counter
 from collections.abc import Iterator
@@ -9,8 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandError
+from django.db import transaction
 
-from konstruct.orchestrator.history import OPTIONAL, REQUIRED, Outcome, import_history
+from konstruct.audit.commands import record_command
+from konstruct.audit.models import Action
+from konstruct.orchestrator.history_import import OPTIONAL, REQUIRED, ImportStatus, import_history
+from konstruct.strict_json import NotStrictJSON, read_json
 from memory.models import PendingEmbedding
 from tenants.context import tenant_scope
 from tenants.management.base import KonstructCommand, UsageError, tenant_of
@@ -34,12 +37,17 @@ class Command(KonstructCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         tenant = tenant_of(options["tenant"])
         path: Path = options["file"]
-        counts: Counter[Outcome] = Counter()
+        counts: Counter[ImportStatus] = Counter()
         try:
             with path.open("rb") as file, tenant_scope(tenant.id, pinned=True):
                 lines = _numbered(file)
                 while batch := list(islice(lines, BATCH)):
-                    results = import_history([line for _, line in batch], tenant_id=tenant.id)
+                    with transaction.atomic():
+                        results = import_history([line for _, line in batch], tenant_id=tenant.id)
+                        came: dict[str, Any] = Counter(result.status.value for result in results)
+                        record_command(
+                            self.name, Action.IMPORT, "messages", file=str(path), counts=dict(came)
+                        )
                     for (number, _), result in zip(batch, results, strict=True):
                         counts[result.status] += 1
                         if result.error:
@@ -51,10 +59,10 @@ class Command(KonstructCommand):
         if not counts:
             raise UsageError(f"{path} holds no lines")
         self.stdout.write(f"{pending} messages wait for their embeddings, which workers store")
-        if counts[Outcome.INVALID]:
+        if counts[ImportStatus.INVALID]:
             raise CommandError(
-                f"{counts[Outcome.INVALID]} lines were not imported, see above. Mend them and run "
-                "this again: what is imported already stays as it is."
+                f"{counts[ImportStatus.INVALID]} lines were not imported, see above. Mend them and "
+                "run this again: what is imported already stays as it is."
             )
 
 
@@ -63,10 +71,10 @@ def _numbered(file: Any) -> Iterator[tuple[int, Any]]:
     for number, raw in enumerate(file, start=1):
         if raw.strip():
             try:
-                yield number, json.loads(raw)
-            except (ValueError, RecursionError):
+                yield number, read_json(raw)
+            except NotStrictJSON:
                 yield number, None
 
 
-def _summary(counts: Counter[Outcome]) -> str:
-    return ", ".join(f"{counts[outcome]} {outcome}" for outcome in Outcome)
+def _summary(counts: Counter[ImportStatus]) -> str:
+    return ", ".join(f"{counts[outcome]} {outcome}" for outcome in ImportStatus)

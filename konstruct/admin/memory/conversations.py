@@ -1,0 +1,232 @@
+"""Conversations: the threads of a tenant, each read as a chat, and why each reply was said."""
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.http import Http404, HttpRequest, HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
+
+from konstruct.admin.access import note
+from konstruct.admin.choosing import as_number, as_user_id, as_uuid, whose
+from konstruct.admin.lists import agent_names
+from konstruct.admin.memory.reasons import why_of
+from konstruct.admin.operations.escalations import others_than
+from konstruct.audit.models import Action
+from konstruct.channels.models import Delivery
+from konstruct.orchestrator.exceptions import NothingToRetry
+from konstruct.orchestrator.handoff.escalations import Thread
+from konstruct.orchestrator.models import Agent, Escalation, HeldFor, PendingReply
+from konstruct.orchestrator.pipeline.accept import retry_reply
+from memory.browse.threads import ThreadSummary, latest_threads, turns_around, turns_beside
+from memory.conf import IMPORT_CHANNEL
+from memory.conversations.copies import COPY_PREFIX
+from memory.models import Message
+from tenants.admin.sites import tenant_site
+from tenants.context import required_tenant_id
+
+RETRY = "orchestrator.change_pendingreply"
+READ = "memory.view_message"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A thread in the list, with whose it is and what is wrong with it."""
+
+    thread: ThreadSummary
+    agent: str
+    waiting: int
+    failed: int
+    held: int
+
+
+@dataclass(frozen=True, slots=True)
+class MessageRow:
+    """A message in the chat, with what became of it."""
+
+    message: Any
+    status: str
+    pending: PendingReply | None
+    delivery: Delivery | None
+    is_chosen: bool
+
+    @property
+    def is_abridged(self) -> bool:
+        """Whether there is more of it than is shown."""
+        return bool(self.message.length > len(self.message.shown))
+
+    @property
+    def is_guests(self) -> bool:
+        """Whether an agent said it to which the thread was handed."""
+        return self.message.answered_by_id not in (None, self.message.agent_id)
+
+
+@tenant_site.page("conversations/", name="conversations", permission=READ)
+def conversation_list(request: HttpRequest) -> HttpResponseBase:
+    """Threads by their latest turn."""
+    names = agent_names()
+    agent_id = as_uuid(request.GET.get("agent"))
+    user_id = as_user_id(request.GET.get("user")) or None
+    note(request, Action.LIST, "conversations", agent_id=agent_id, user_id=user_id)
+    agents = [agent_id] if agent_id else list(names) if user_id else None
+    page = latest_threads(
+        before=as_number(request.GET.get("before")), agent_ids=agents, user_id=user_id
+    )
+    return tenant_site.render(
+        request,
+        "konstruct/conversations.html",
+        title="Conversations",
+        rows=_rows(page.threads, names),
+        agents=names.items(),
+        agent_id=agent_id,
+        user_id=user_id or "",
+        is_first=not request.GET.get("before"),
+        older=whose(agent_id, user_id, before=page.before) if page.before else "",
+        newest=whose(agent_id, user_id),
+    )
+
+
+@tenant_site.page("conversations/<uuid:message_id>/", name="conversation", permission=READ)
+def conversation(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
+    """One thread around a message, and beside it why a reply was said."""
+    anchor = Message.objects.filter(pk=message_id).defer("content").first()
+    if anchor is None:
+        raise Http404("This tenant has no such message.")
+    note(
+        request,
+        Action.VIEW,
+        "conversation",
+        subject_id=message_id,
+        agent_id=anchor.agent_id,
+        user_id=anchor.user_id,
+        thread_id=anchor.thread_id,
+    )
+    shown = turns_around(anchor)
+    pending = PendingReply.objects.in_bulk([turn.pk for turn in shown])
+    deliveries = Delivery.objects.in_bulk([turn.pk for turn in shown])
+    chosen = as_uuid(request.GET.get("why")) or _latest_with_trace(shown)
+    earlier, later = turns_beside(shown[0], shown[-1])
+    agents = list(Agent.objects.only("pk", "name", "is_active"))
+    names = {each.pk: each.name for each in agents}
+    escalation = _escalation(request, anchor)
+    may_escalate = request.user.has_perm("orchestrator.add_escalation")
+    return tenant_site.render(
+        request,
+        "konstruct/conversation.html",
+        title="Conversation",
+        anchor=anchor,
+        agent=names.get(anchor.agent_id, str(anchor.agent_id)),
+        turns=[
+            _turn(message, pending.get(message.pk), deliveries.get(message.pk), chosen)
+            for message in shown
+        ],
+        earlier=earlier,
+        later=later,
+        why=_why(request, chosen, anchor),
+        chosen=chosen,
+        escalation=escalation,
+        answers=escalation and escalation.to_agent_id and names.get(escalation.to_agent_id),
+        may_escalate=may_escalate,
+        others=others_than(agents, anchor.agent_id) if may_escalate and escalation is None else [],
+        may_retry=request.user.has_perm(RETRY),
+        may_clear=request.user.has_perm("memory.view_windowclear"),
+        query=whose(anchor.agent_id, anchor.user_id),
+        is_fullwidth=1,
+    )
+
+
+@tenant_site.page("conversations/<uuid:message_id>/retry/", name="retry_reply", permission=RETRY)
+def retry(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
+    """Try again to answer a message whose reply was given up."""
+    if request.method != "POST":
+        raise PermissionDenied
+    message = Message.objects.filter(pk=message_id).defer("content").first()
+    if message is None:
+        raise Http404("This tenant has no such message.")
+    try:
+        with transaction.atomic():
+            retry_reply(message_id, tenant_id=required_tenant_id())
+            note(
+                request,
+                Action.RETRY,
+                "reply",
+                subject_id=message_id,
+                agent_id=message.agent_id,
+                user_id=message.user_id,
+            )
+    except NothingToRetry as error:
+        messages.warning(request, str(error))
+    else:
+        messages.success(request, "The message will be answered in a moment.")
+    return redirect(reverse("admin:conversation", args=[message_id]))
+
+
+def _rows(threads: list[ThreadSummary], names: dict[UUID, str]) -> list[Row]:
+    """The threads with what waits in them: one query for all."""
+    unanswered = PendingReply.objects.filter(
+        message__agent_id__in={thread.agent_id for thread in threads},
+        message__user_id__in={thread.user_id for thread in threads},
+    ).values_list(
+        "message__agent_id", "message__user_id", "message__thread_id", "failed_at", "held_for"
+    )
+    held: dict[Any, int] = {}
+    waiting: dict[Any, int] = {}
+    failed: dict[Any, int] = {}
+    for *thread, failed_at, held_for in unanswered[:10_000]:
+        counts = held if held_for else waiting if failed_at is None else failed
+        counts[tuple(thread)] = counts.get(tuple(thread), 0) + 1
+    return [
+        Row(
+            thread,
+            names.get(thread.agent_id, str(thread.agent_id)),
+            waiting.get((thread.agent_id, thread.user_id, thread.thread_id), 0),
+            failed.get((thread.agent_id, thread.user_id, thread.thread_id), 0),
+            held.get((thread.agent_id, thread.user_id, thread.thread_id), 0),
+        )
+        for thread in threads
+    ]
+
+
+def _turn(
+    message: Any, pending: PendingReply | None, delivery: Delivery | None, chosen: UUID | None
+) -> MessageRow:
+    return MessageRow(message, _status(message, pending), pending, delivery, message.pk == chosen)
+
+
+def _status(message: Any, pending: PendingReply | None) -> str:
+    if pending is not None:
+        if pending.held_for:
+            return "held for a person" if pending.held_for == HeldFor.PERSON else "held for consent"
+        return "failed" if pending.failed_at else "waiting"
+    if message.channel == IMPORT_CHANNEL:
+        is_copy = (message.external_id or "").startswith(COPY_PREFIX)
+        return "copy from another agent's thread" if is_copy else "imported"
+    if message.role == "user":
+        return "answered" if message.reply_pk else "not to be answered"
+    return ""
+
+
+def _escalation(request: HttpRequest, anchor: Message) -> Escalation | None:
+    """The open escalation of the thread, for those who may see it."""
+    if not request.user.has_perm("orchestrator.view_escalation"):
+        return None
+    return Escalation.objects.open().filter(**Thread.of(anchor).named).first()
+
+
+def _latest_with_trace(turns: list[Message]) -> UUID | None:
+    with_trace = (turn.pk for turn in reversed(turns) if getattr(turn, "has_trace", False))
+    return next(with_trace, None)
+
+
+def _why(request: HttpRequest, chosen: UUID | None, anchor: Message) -> Any:
+    """Why the chosen reply was said, for those who may see recall events."""
+    if chosen is None or not request.user.has_perm("memory.view_recallevent"):
+        return None
+    of_same_user = Message.objects.filter(
+        pk=chosen, agent_id=anchor.agent_id, user_id=anchor.user_id
+    )
+    return why_of(chosen) if of_same_user.exists() else None

@@ -1,0 +1,417 @@
+"""Facts: edited with their history, ended, and merged where two say nearly the same."""
+
+import json
+from typing import Any, cast
+from uuid import UUID
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.admin.models import LogEntry
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Now
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from unfold.decorators import display
+from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
+
+from konstruct.admin.access import AuditedAdmin, note, note_row
+from konstruct.admin.lists import agent, agent_names, shortened, with_agent_name
+from konstruct.admin.memory.differences import marked_difference
+from konstruct.api.http.fields import ID_TEXT
+from konstruct.audit.models import Action
+from memory.exceptions import DuplicateFact, InvalidArgument
+from memory.facts import LongTermMemory
+from memory.facts.versions import UNCHANGED, standing_entry
+from memory.models import MemoryEntry
+from memory.models.fact_filters import values_of
+from memory.models.fact_querysets import MemoryEntryQuerySet
+from tenants.admin.sites import tenant_site
+from tenants.audit.changes import snapshot
+from tenants.context import required_tenant_id
+
+FOUND_BY_MEANING = 50
+# From here on two facts are worth looking at together; memory reports .9 of new ones by itself.
+ALIKE = 0.8
+CHANGE = "memory.change_memoryentry"
+
+
+class FactForm(forms.ModelForm):
+    """A fact as people edit it; whose it is, is settled when it is made."""
+
+    agent_id = forms.TypedChoiceField(
+        label="Agent",
+        required=False,
+        coerce=UUID,
+        empty_value=None,
+        widget=UnfoldAdminSelectWidget,
+        help_text="The agent that knows it; none: all agents do.",
+    )
+    user_id = forms.CharField(
+        label="User",
+        required=False,
+        strip=False,
+        max_length=255,
+        validators=[ID_TEXT],
+        empty_value=None,
+        widget=UnfoldAdminTextInputWidget,
+        help_text="The user whom it is about; none: nobody's.",
+    )
+
+    class Meta:
+        model = MemoryEntry
+        fields = (
+            *("content", "metadata", "agent_id", "user_id"),
+            *("valid_from", "valid_to", "expires_at"),
+        )
+        labels = {"valid_from": "So since", "valid_to": "So until", "expires_at": "Forgotten at"}
+        help_texts = {
+            "valid_from": "Since when the fact is as it stands here. What was known before stays,"
+            " as a version that was so until then. Empty: since now.",
+        }
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if not self.instance._state.adding:
+            # Whose a fact is, is settled when it is made; the page shows it as text.
+            for name in ("agent_id", "user_id"):
+                self.fields.pop(name, None)
+        elif "agent_id" in self.fields:
+            known = [(str(pk), name) for pk, name in agent_names().items()]
+            self.fields["agent_id"].choices = [("", "All agents"), *known]  # type: ignore[attr-defined]  # a choice field's
+        if "valid_from" in self.fields:
+            self.fields["valid_from"].required = False
+
+    def clean_metadata(self) -> dict[str, Any]:
+        """Refuse what searches could not be narrowed by."""
+        metadata = self.cleaned_data["metadata"] or {}
+        try:
+            values_of(metadata)
+        except InvalidArgument as error:
+            raise ValidationError(str(error)) from error
+        return dict(metadata)
+
+    def clean_valid_from(self) -> Any:
+        """Since when: after the version that stands, and not in the future."""
+        since = self.cleaned_data["valid_from"]
+        standing = self.instance
+        if since is None or "valid_from" not in self.changed_data:
+            return since
+        if since > timezone.now():
+            raise ValidationError("It cannot be so since a time that is still to come.")
+        if not standing._state.adding and since <= self.initial["valid_from"]:
+            raise ValidationError("What stood before was so since then, or since later.")
+        return since
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        content = cleaned.get("content", "")
+        if content and not content.strip():
+            self.add_error("content", "It says nothing.")
+        since, until = cleaned.get("valid_from"), cleaned.get("valid_to")
+        if "valid_to" in self.changed_data and since and until and until < since:
+            self.add_error("valid_to", "It would have ended before it began.")
+        whose = MemoryEntry(
+            tenant_id=required_tenant_id(),
+            content=content,
+            agent_id=cleaned.get("agent_id", self.instance.agent_id),
+            user_id=cleaned.get("user_id", self.instance.user_id),
+        )
+        other = standing_entry(whose)
+        if other is not None and other.pk != self.instance.pk:
+            self.add_error("content", "Another fact of the same agent and user says just this.")
+        return cleaned
+
+    def _get_validation_exclusions(self) -> set[str]:
+        # The constraint on the same text is checked above, by the digest that Postgres computes.
+        excluded: set[str] = super()._get_validation_exclusions()  # type: ignore[misc]  # Django's own
+        return {*excluded, "content_digest", "embedding"}
+
+
+def of_facts(rows: QuerySet[Any]) -> MemoryEntryQuerySet:
+    """The rows as what the admin knows them to be."""
+    return cast(MemoryEntryQuerySet, rows)
+
+
+class StateFilter(admin.SimpleListFilter):
+    """What is so, what was, and old versions, which are shown only when they are asked for."""
+
+    title = "state"
+    parameter_name = "state"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("now", "so now"), ("ended", "ended or expired"), ("old", "old versions")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        if self.value() == "now":
+            return of_facts(queryset).as_of()
+        if self.value() == "ended":
+            over = Q(valid_to__lte=Now()) | Q(expires_at__lte=Now())
+            return of_facts(queryset).entries().filter(over)
+        if self.value() == "old":
+            return queryset.filter(version_of__isnull=False)
+        return of_facts(queryset).entries()
+
+
+class FactAgentFilter(admin.SimpleListFilter):
+    """Facts of one agent, or those that all share."""
+
+    title = "agent"
+    parameter_name = "agent"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        known = [(str(pk), name) for pk, name in agent_names().items()]
+        return [("all", "all agents"), *known]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        if self.value() == "all":
+            return queryset.filter(agent_id__isnull=True)
+        known = {pk for pk, _ in self.lookup_choices}
+        return queryset.filter(agent_id=self.value()) if self.value() in known else queryset
+
+
+@admin.register(MemoryEntry, site=tenant_site)
+class MemoryEntryAdmin(AuditedAdmin):
+    """Facts. Whatever is changed, what was known before stays as a version."""
+
+    form = FactForm
+    list_display = (shortened, "agent", "user_id", "state", "valid_from", "updated_at")
+    list_filter = (StateFilter, FactAgentFilter, "updated_at")
+    search_fields = ("content",)
+    search_help_text = "What it is about, in any words; or a user's id."
+    ordering = ("-created_at", "-memory_id")
+    readonly_fields = ("more", "agent", "created_at", "updated_at", "embedding_model", "memory_id")
+    actions = ("end_now",)
+
+    agent = staticmethod(agent)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return with_agent_name(super().get_queryset(request).defer("embedding"))
+
+    def get_sortable_by(self, request: HttpRequest) -> list[str]:
+        return []
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        """By meaning, and by user."""
+        asked = search_term.strip()
+        if not asked:
+            return queryset, False
+        near = LongTermMemory().search(required_tenant_id(), asked, FOUND_BY_MEANING)
+        return queryset.filter(Q(pk__in=[fact.pk for fact in near]) | Q(user_id=asked)), False
+
+    def get_fields(self, request: HttpRequest, obj: MemoryEntry | None = None) -> Any:
+        if obj is None:
+            return ("content", "metadata", "agent_id", "user_id", "valid_from", "expires_at")
+        return (
+            *("content", "metadata", "more", "agent", "user_id", "valid_from", "valid_to"),
+            *("expires_at", "created_at", "updated_at", "embedding_model", "memory_id"),
+        )
+
+    def get_readonly_fields(self, request: HttpRequest, obj: MemoryEntry | None = None) -> Any:
+        return (*self.readonly_fields, "user_id") if obj else self.readonly_fields
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """An old version is what was known: it is looked at, and stays."""
+        is_version = obj is not None and obj.version_of is not None
+        return not is_version and bool(super().has_change_permission(request, obj))
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        is_version = obj is not None and obj.version_of is not None
+        return not is_version and bool(super().has_delete_permission(request, obj))
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        """Store or change it by the service that programs use, too."""
+        facts, tenant_id = LongTermMemory(), required_tenant_id()
+        given = form.cleaned_data
+        if not change:
+            obj.tenant_id = tenant_id
+            if given.get("valid_from") is None:
+                obj.valid_from = MemoryEntry._meta.get_field("valid_from").get_default()
+            obj.memory_id = facts.remember(obj).memory_id
+            return
+        changed = set(form.changed_data)
+        facts.update(
+            obj.pk,
+            tenant_id,
+            content=given["content"] if "content" in changed else None,
+            metadata=given["metadata"] if "metadata" in changed else None,
+            valid_from=given["valid_from"] if "valid_from" in changed else None,
+            valid_to=given["valid_to"] if "valid_to" in changed else UNCHANGED,
+            expires_at=given["expires_at"] if "expires_at" in changed else UNCHANGED,
+        )
+
+    def remove(self, obj: Any) -> None:
+        """Forget it, with its versions."""
+        LongTermMemory().delete(obj.pk, required_tenant_id())
+
+    def history_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """All versions with what changed, and who changed it."""
+        fact = self.get_object(request, object_id)
+        if fact is None or not self.has_view_permission(request, fact):
+            response: HttpResponse = super().history_view(request, object_id, extra_context)
+            return response
+        note_row(request, Action.VIEW, fact)
+        identity = fact.version_of or fact.pk  # type: ignore[attr-defined]  # a MemoryEntry
+        return tenant_site.render(
+            request,
+            "konstruct/fact_history.html",
+            title="History of a fact",
+            fact=fact,
+            identity=identity,
+            versions=_versions(identity),
+            edits=LogEntry.objects.filter(object_id=str(identity)).select_related("user")[:50],
+        )
+
+    @display(
+        description="State", label={"so now": "success", "ended": "warning", "old version": ""}
+    )
+    def state(self, fact: MemoryEntry) -> str:
+        """What the fact is worth now."""
+        if fact.version_of is not None:
+            return "old version"
+        moment = timezone.now()
+        over = [end for end in (fact.valid_to, fact.expires_at) if end and end <= moment]
+        return "ended" if over or fact.valid_from > moment else "so now"
+
+    @display(description="More")
+    def more(self, fact: MemoryEntry) -> SafeString:
+        """Ways on from a fact."""
+        return format_html(
+            '<a class="k-link" href="{}">History and differences</a> · '
+            '<a class="k-link" href="{}">Facts that are much alike</a>',
+            reverse("admin:memory_memoryentry_history", args=[fact.pk]),
+            reverse("admin:merge_facts", args=[fact.pk]),
+        )
+
+    @admin.action(description="End: it is so no more, from now on", permissions=["change"])
+    def end_now(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        """Let the chosen facts be what was so until now."""
+        facts, ended = LongTermMemory(), 0
+        for fact in (
+            of_facts(queryset).entries().filter(Q(valid_to__isnull=True) | Q(valid_to__gt=Now()))
+        ):
+            with transaction.atomic():
+                was = snapshot(fact)
+                now = facts.update(fact.pk, required_tenant_id(), valid_to=timezone.now())
+                note_row(request, Action.EDIT, now, before=was, after=snapshot(now))
+            ended += 1
+        self.message_user(request, f"{ended} ended.", messages.SUCCESS)
+
+
+class MergeForm(forms.Form):
+    """What the fact that stays is to say."""
+
+    content = forms.CharField(widget=forms.Textarea(attrs={"class": "k-input"}))
+    metadata = forms.JSONField(
+        required=False, widget=forms.Textarea(attrs={"class": "k-input", "rows": 4})
+    )
+
+    def clean_metadata(self) -> dict[str, Any]:
+        """Refuse what searches could not be narrowed by."""
+        metadata = self.cleaned_data["metadata"] or {}
+        try:
+            values_of(metadata)
+        except InvalidArgument as error:
+            raise ValidationError(str(error)) from error
+        return dict(metadata)
+
+
+@tenant_site.page("facts/<uuid:memory_id>/merge/", name="merge_facts", permission=CHANGE)
+def merge(request: HttpRequest, memory_id: UUID) -> HttpResponseBase:
+    """Show what is much like a fact; put two together, once it was seen what comes of it."""
+    facts, tenant_id = LongTermMemory(), required_tenant_id()
+    fact = MemoryEntry.objects.entries().filter(pk=memory_id).first()
+    if fact is None:
+        messages.warning(request, "This fact does not stand any more.")
+        return redirect(reverse("admin:memory_memoryentry_changelist"))
+    note(
+        request,
+        Action.VIEW,
+        "near duplicates",
+        subject_id=fact.pk,
+        agent_id=fact.agent_id,
+        user_id=fact.user_id,
+    )
+    alike = [
+        other
+        for other in facts.search(
+            tenant_id,
+            fact.embedding,
+            20,
+            agent_id=fact.agent_id,
+            user_id=fact.user_id,
+            threshold=ALIKE,
+        )
+        if (other.agent_id, other.user_id) == (fact.agent_id, fact.user_id) and other.pk != fact.pk
+    ]
+    other = next((each for each in alike if str(each.pk) == request.GET.get("with")), None)
+    form = None
+    if other is not None:
+        together = {"content": fact.content, "metadata": {**other.metadata, **fact.metadata}}
+        form = MergeForm(request.POST or None, initial=together)
+        if request.method == "POST" and form.is_valid() and _merge(request, fact, other, form):
+            return redirect(reverse("admin:memory_memoryentry_change", args=[fact.pk]))
+    return tenant_site.render(
+        request,
+        "konstruct/merge_facts.html",
+        title="Facts that are much alike",
+        fact=fact,
+        alike=[(each, marked_difference(fact.content, each.content)) for each in alike],
+        other=other,
+        form=form,
+    )
+
+
+def _merge(request: HttpRequest, fact: MemoryEntry, other: MemoryEntry, form: MergeForm) -> bool:
+    """Let the first say what both said, and end the second. Tells whether it was done."""
+    facts, tenant_id = LongTermMemory(), required_tenant_id()
+    try:
+        with transaction.atomic():
+            was, other_was = snapshot(fact), snapshot(other)
+            now = facts.update(
+                fact.pk,
+                tenant_id,
+                content=form.cleaned_data["content"],
+                metadata=form.cleaned_data["metadata"],
+            )
+            ended = facts.update(other.pk, tenant_id, valid_to=timezone.now())
+            merged = {"merged": [str(fact.pk), str(other.pk)]}
+            note_row(request, Action.EDIT, now, before=was, after=snapshot(now), **merged)
+            note_row(request, Action.EDIT, ended, before=other_was, after=snapshot(ended), **merged)
+    except (DuplicateFact, InvalidArgument) as error:
+        form.add_error("content", str(error))
+        return False
+    messages.success(request, "The two are one fact now; the other was so until now.")
+    return True
+
+
+def _versions(identity: UUID) -> list[dict[str, Any]]:
+    """Every version, newest first, each with what it changed of the one before."""
+    versions = LongTermMemory().history(identity, required_tenant_id())
+    shown = []
+    for version, before in zip(versions, [*versions[1:], None], strict=True):
+        old = before.content if before else ""
+        shown.append(
+            {
+                "version": version,
+                "is_current": version.version_of is None,
+                "content": marked_difference(old, version.content) if before else version.content,
+                "metadata": marked_difference(
+                    _as_text(before.metadata) if before else "", _as_text(version.metadata)
+                ),
+            }
+        )
+    return shown
+
+
+def _as_text(metadata: Any) -> str:
+    return json.dumps(metadata, indent=1, sort_keys=True, ensure_ascii=False) if metadata else ""

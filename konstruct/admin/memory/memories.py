@@ -1,0 +1,113 @@
+"""Memories: what an agent would recall of a user for a question, and what lies beside a memory."""
+
+from dataclasses import asdict
+from typing import Any
+from uuid import UUID
+
+from django.http import Http404, HttpRequest, HttpResponseBase
+
+from konstruct.admin.access import note
+from konstruct.admin.choosing import Chosen, as_user_id, as_uuid
+from konstruct.admin.lists import agent_names
+from konstruct.admin.memory.highlighting import highlighted
+from konstruct.admin.memory.reasons import features_of, left_out
+from konstruct.audit.models import Action
+from konstruct.orchestrator.recall_policy import recall_policy
+from memory.browse.neighbours import nearest_neighbours
+from memory.models import Message, Scope
+from memory.recall import RecallResult, recall
+from tenants.admin.sites import tenant_site
+from tenants.context import required_tenant_id
+
+LONGEST_QUERY = 8192
+SUGGESTED_USERS = 200
+
+
+@tenant_site.page("memories/", name="memories", permission="audit.recall_memories")
+def memories(request: HttpRequest) -> HttpResponseBase:
+    """Ask an agent's memory of a user, as the agent itself does for a reply."""
+    names = agent_names()
+    chosen = Chosen.of(request.GET)
+    query = request.GET.get("q", "").replace("\0", "")[:LONGEST_QUERY].strip()
+    result = None
+    if chosen and query:
+        note(
+            request,
+            Action.SEARCH,
+            "memories",
+            agent_id=chosen.agent.pk,
+            user_id=chosen.user_id,
+            query=query,
+        )
+        result = recall(
+            required_tenant_id(),
+            chosen.agent.pk,
+            chosen.user_id,
+            query,
+            policy=recall_policy(chosen.agent),
+        )
+    else:
+        # Whom one can ask about is listed.
+        note(request, Action.LIST, "people")
+    return tenant_site.render(
+        request,
+        "konstruct/memories.html",
+        title="Memories",
+        agents=names.items(),
+        agent_id=as_uuid(request.GET.get("agent")) or next(iter(names), None),
+        user_id=as_user_id(request.GET.get("user")),
+        query=query,
+        chosen=chosen,
+        asked=bool(query),
+        hits=_hits(result) if result else [],
+        cut=left_out(_cut(result)) if result else [],
+        result=result,
+        users=Scope.objects.order_by("-pk").values_list("user_id", flat=True)[:SUGGESTED_USERS],
+        may_search_everyone=request.user.has_perm("audit.search_everyone"),
+    )
+
+
+@tenant_site.page(
+    "memories/<uuid:message_id>/", name="neighbours", permission="audit.recall_memories"
+)
+def neighbours(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
+    """What is remembered beside a message: the nearest by meaning."""
+    message = Message.objects.filter(pk=message_id).first()
+    if message is None:
+        raise Http404("This tenant has no such message.")
+    note(
+        request,
+        Action.VIEW,
+        "nearest memories",
+        subject_id=message_id,
+        agent_id=message.agent_id,
+        user_id=message.user_id,
+    )
+    return tenant_site.render(
+        request,
+        "konstruct/neighbours.html",
+        title="Nearest memories",
+        message=message,
+        agent=agent_names().get(message.agent_id, str(message.agent_id)),
+        neighbours=nearest_neighbours(message),
+    )
+
+
+def _hits(result: RecallResult) -> list[dict[str, Any]]:
+    """What was found, with the question's words marked."""
+    return [
+        {
+            **{name: getattr(hit, name) for name in ("message_id", "role", "name", "created_at")},
+            "content": hit.content,
+            "highlighted": highlighted(hit.content, result.query),
+            "score": hit.score,
+            "probability_percent": round(100 * hit.probability),
+            "features": features_of(hit.channels),
+            "neighbours": True,
+        }
+        for hit in result.hits
+    ]
+
+
+def _cut(result: RecallResult) -> list[dict[str, Any]]:
+    return [{**asdict(cut), "message_id": str(cut.message_id)} for cut in result.cut]

@@ -1,0 +1,290 @@
+"""The tables of memory: everything can be looked at, nothing that is append-only changed."""
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib import admin, messages
+from django.db import transaction
+from django.db.models import F, Func, IntegerField, QuerySet
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from unfold.admin import TabularInline
+from unfold.decorators import display
+
+from konstruct.admin.access import AuditedReadOnlyAdmin, note
+from konstruct.admin.lists import AgentFilter, UserFilter, agent, shortened, with_agent_name
+from konstruct.audit.models import Action
+from memory.browse.text_search import numbers_of_messages_of, numbers_of_messages_with
+from memory.conversations.short_term import clear_window
+from memory.embedding.embedder import model_version
+from memory.exceptions import WindowNotCleared
+from memory.indexing import outbox
+from memory.models import (
+    ConversationEmbedding,
+    Message,
+    PendingEmbedding,
+    RecallEvent,
+    Scope,
+    WindowClear,
+)
+from tenants.admin.sites import tenant_site
+from tenants.context import required_tenant_id
+
+
+class MemoryAdmin(AuditedReadOnlyAdmin):
+    """Rows of an agent and a user: the agent by its name, in the same query."""
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return with_agent_name(super().get_queryset(request))
+
+    agent = staticmethod(agent)
+
+    def get_sortable_by(self, request: HttpRequest) -> list[str]:
+        """The order is the index's: a million rows are not sorted for a click."""
+        return []
+
+
+class PieceInline(TabularInline):
+    """The pieces of a message that have vectors."""
+
+    model = ConversationEmbedding
+    fields = readonly_fields = ("piece", "content", "embedding_model", "created_at")
+    ordering = ("embedding_model", "piece")
+    extra = 0
+    can_delete = False
+    show_change_link = True
+    verbose_name_plural = "embedded pieces"
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        pieces: QuerySet[Any] = super().get_queryset(request)
+        return pieces.defer("embedding", "quantized")
+
+    def has_add_permission(self, request: HttpRequest, *args: Any) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+@admin.register(Message, site=tenant_site)
+class MessageAdmin(MemoryAdmin):
+    """The transcript: every turn, verbatim."""
+
+    list_display = ("created_at", "agent", "user_id", "speaker", "channel", shortened)
+    list_filter = (AgentFilter, UserFilter, "role", "created_at")
+    search_fields = ("content",)
+    search_help_text = "Words that a message holds, in any form; a user's id; or a message's id."
+    ordering = ("-number",)
+    inlines = (PieceInline,)
+    readonly_fields = ("conversation",)
+    fields = (
+        *("content", "role", "name", "agent", "user_id", "thread_id", "channel", "created_at"),
+        *("conversation", "in_reply_to", "idempotency_key", "external_id", "id", "number"),
+        "agent_id",
+    )
+    raw_id_fields = ("in_reply_to",)
+    actions = ("clear_windows",)
+
+    def get_search_fields(self, request: HttpRequest) -> tuple[str, ...]:
+        """Only who may search among all users has a box for it."""
+        return self.search_fields if request.user.has_perm("audit.search_everyone") else ()
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        """By the lexical index, by user, or by id: each has an index, where LIKE has none."""
+        asked = search_term.strip()
+        if not asked or not self.get_search_fields(request):
+            return queryset, False
+        try:
+            return queryset.filter(pk=UUID(asked)), False
+        except ValueError:
+            found = {*numbers_of_messages_with(asked), *numbers_of_messages_of(asked)}
+            return queryset.filter(number__in=found), False
+
+    @display(description="Speaker", label={"user": "info", "assistant": "success"})
+    def speaker(self, message: Message) -> tuple[str, str]:
+        """Who spoke, by name if it is known."""
+        return message.role, message.name or message.role
+
+    @display(description="Conversation")
+    def conversation(self, message: Message) -> SafeString:
+        """The way to what was said around it."""
+        return format_html(
+            '<a class="k-link" href="{}">Read it in its conversation</a>',
+            reverse("admin:conversation", args=[message.pk]),
+        )
+
+    def has_clear_permission(self, request: HttpRequest) -> bool:
+        """Who may write down that a window was cleared."""
+        return request.user.has_perm("memory.add_windowclear")
+
+    @admin.action(
+        description="Empty the short-term window of these users (long-term memory stays)",
+        permissions=["clear"],
+    )
+    def clear_windows(self, request: HttpRequest, queryset: QuerySet[Message]) -> None:
+        """Empty each window that a selected message belongs to, once."""
+        windows, emptied = set(queryset.values_list("agent_id", "user_id")), 0
+        for agent_id, user_id in windows:
+            with transaction.atomic():
+                note(request, Action.CLEAR, "window", agent_id=agent_id, user_id=user_id)
+                try:
+                    clear_window(required_tenant_id(), agent_id, user_id)
+                except WindowNotCleared as error:
+                    # It is cleared in the transcript all the same, which is to stay.
+                    self.message_user(request, str(error), messages.ERROR)
+                else:
+                    emptied += 1
+        if emptied:
+            self.message_user(request, f"{emptied} emptied.", messages.SUCCESS)
+
+
+class ModelFilter(admin.SimpleListFilter):
+    """Vectors that recall compares, and those of other models, which it does not."""
+
+    title = "model"
+    parameter_name = "model"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("current", "the current one"), ("other", "others: to be embedded again")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        if self.value() == "current":
+            return queryset.filter(embedding_model=model_version())
+        if self.value() == "other":
+            return queryset.exclude(embedding_model=model_version())
+        return queryset
+
+
+@admin.register(ConversationEmbedding, site=tenant_site)
+class ConversationEmbeddingAdmin(MemoryAdmin):
+    """What was embedded, and by which model."""
+
+    list_display = ("created_at", "agent", "user_id", "role", shortened, "embedding_model")
+    list_filter = (AgentFilter, UserFilter, "role", ModelFilter, "created_at")
+    ordering = ("-created_at", "id")
+    raw_id_fields = ("message",)
+    fields = (
+        *("content", "role", "agent", "user_id", "message", "piece", "embedding_model"),
+        *("created_at", "id", "agent_id"),
+    )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return super().get_queryset(request).defer("embedding", "quantized")
+
+
+class FailedFilter(admin.SimpleListFilter):
+    """Waiting for the first time, or failed before."""
+
+    title = "state"
+    parameter_name = "state"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("waiting", "waiting"), ("failed", "failed")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        if self.value() == "failed":
+            return queryset.exclude(last_error="")
+        return queryset.filter(last_error="") if self.value() == "waiting" else queryset
+
+
+@admin.register(PendingEmbedding, site=tenant_site)
+class PendingEmbeddingAdmin(AuditedReadOnlyAdmin):
+    """Messages that cannot be recalled yet, and why; those that failed can be tried at once."""
+
+    list_display = ("message", "state", "attempts", "last_error", "due_at", "created_at")
+    list_filter = (FailedFilter,)
+    list_select_related = ("message",)
+    search_fields = ("last_error",)
+    ordering = ("created_at", "message_id")
+    actions = ("retry",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return super().get_queryset(request).defer("recall_trace")
+
+    @display(label={"failed": "danger", "waiting": "info"})
+    def state(self, pending: PendingEmbedding) -> str:
+        """The word for the row's state."""
+        return "failed" if pending.last_error else "waiting"
+
+    def has_retry_permission(self, request: HttpRequest) -> bool:
+        """Who may change the outbox may have it worked on."""
+        return request.user.has_perm("memory.change_pendingembedding")
+
+    @admin.action(description="Try again now", permissions=["retry"])
+    def retry(self, request: HttpRequest, queryset: QuerySet[PendingEmbedding]) -> None:
+        """Let the sweeper enqueue the selected messages with its next round."""
+        chosen = list(queryset.values_list("pk", flat=True))
+        with transaction.atomic():
+            retried = outbox.retry_now(chosen)
+            note(
+                request,
+                Action.RETRY,
+                "embedding",
+                messages=[str(pk) for pk in chosen],
+                retried=retried,
+            )
+        self.message_user(
+            request, f"{retried} will be tried within a few seconds.", messages.SUCCESS
+        )
+
+
+@admin.register(RecallEvent, site=tenant_site)
+class RecallEventAdmin(MemoryAdmin):
+    """Why an agent said what it said: what it remembered for a reply, and what it did not."""
+
+    list_display = ("created_at", "agent", "user_id", "query", "found", "abstained", "took")
+    list_filter = (AgentFilter, UserFilter, "abstained", "created_at")
+    ordering = ("-created_at", "id")
+    readonly_fields = ("why",)
+    fields = (
+        *("query", "why", "abstained", "took", "agent", "user_id", "embedding_model"),
+        *("created_at", "id", "agent_id"),
+    )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        number = Func(F("hits"), function="jsonb_array_length", output_field=IntegerField())
+        return super().get_queryset(request).annotate(found=number)
+
+    @display(description="Found")
+    def found(self, event: Any) -> int:
+        """Number of hits."""
+        return event.found
+
+    @display(description="Took")
+    def took(self, event: RecallEvent) -> str:
+        """The time of the recall."""
+        return f"{event.milliseconds:.1f} ms"
+
+    @display(description="Why it was said")
+    def why(self, event: RecallEvent) -> SafeString | str:
+        """The way to the reply, with what was recalled for it beside it."""
+        if event.reply_id is None:
+            return "Recalled for no reply."
+        return format_html(
+            '<a class="k-link" href="{}">See the reply and what was recalled for it</a>',
+            f"{reverse('admin:conversation', args=[event.reply_id])}?why={event.reply_id}",
+        )
+
+
+@admin.register(Scope, site=tenant_site)
+class ScopeAdmin(MemoryAdmin):
+    """Who has memories: every user of every agent, by the number that the index of recall uses."""
+
+    list_display = ("id", "agent", "user_id")
+    list_filter = (AgentFilter, UserFilter)
+    ordering = ("id",)
+    fields = ("id", "agent", "user_id", "agent_id")
+
+
+@admin.register(WindowClear, site=tenant_site)
+class WindowClearAdmin(MemoryAdmin):
+    """Short-term windows that were emptied on purpose."""
+
+    list_display = ("created_at", "agent", "user_id", "last_number")
+    list_filter = (AgentFilter, UserFilter, "created_at")
+    ordering = ("-id",)
+    fields = ("agent", "user_id", "last_number", "created_at", "agent_id")

@@ -1,0 +1,64 @@
+"""Windows: what an agent sees now of its last turns with a user, and emptying that for good."""
+
+from django.contrib import messages
+from django.db import transaction
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.dateparse import parse_datetime
+
+from konstruct.admin.access import note
+from konstruct.admin.choosing import Chosen
+from konstruct.audit.models import AccessEvent, Action
+from memory.conversations.short_term import clear_window, get_recent_messages
+from memory.exceptions import WindowNotCleared
+from memory.models import WindowClear
+from tenants.admin.sites import tenant_site
+from tenants.context import required_tenant_id
+
+CLEAR = "memory.add_windowclear"
+
+
+@tenant_site.page("window/", name="window", permission="memory.view_windowclear")
+def window(request: HttpRequest) -> HttpResponseBase:
+    """Show one window, and when it was emptied before, and by whom."""
+    chosen = Chosen.required(request)
+    tenant_id, agent_id = required_tenant_id(), chosen.agent.pk
+    note(request, Action.VIEW, "window", agent_id=agent_id, user_id=chosen.user_id)
+    clears = WindowClear.objects.of(tenant_id, agent_id, chosen.user_id).order_by("-id")
+    by_whom = AccessEvent.objects.filter(
+        user_id=chosen.user_id, agent_id=agent_id, action=Action.CLEAR
+    ).order_by("-id")
+    return tenant_site.render(
+        request,
+        "konstruct/window.html",
+        title="What the agent sees now",
+        chosen=chosen,
+        turns=[
+            {**turn, "at": parse_datetime(turn.get("at", ""))}
+            for turn in get_recent_messages(tenant_id, agent_id, chosen.user_id)
+        ],
+        clears=clears[:20],
+        by_whom=by_whom[:20],
+        may_clear=request.user.has_perm(CLEAR),
+    )
+
+
+@tenant_site.page("window/clear/", name="clear_window", permission=CLEAR)
+def clear(request: HttpRequest) -> HttpResponseBase:
+    """Ask whether it is meant, then empty the window and write down who did it."""
+    chosen = Chosen.required(request)
+    if request.method != "POST":
+        return tenant_site.render(
+            request, "konstruct/clear_window.html", title="Empty this window?", chosen=chosen
+        )
+    with transaction.atomic():
+        note(request, Action.CLEAR, "window", agent_id=chosen.agent.pk, user_id=chosen.user_id)
+        try:
+            clear_window(required_tenant_id(), chosen.agent.pk, chosen.user_id)
+        except WindowNotCleared as error:
+            # It is cleared in the transcript all the same, which is to stay.
+            messages.error(request, str(error))
+        else:
+            messages.success(request, "The window is empty. Long-term memory stays.")
+    return redirect(f"{reverse('admin:window')}?{chosen.query}")

@@ -1,0 +1,349 @@
+"""Escalations: the threads in which a person or another agent answers; answering, handing back."""
+
+from collections.abc import Iterable
+from typing import Any
+from uuid import UUID
+
+from django import forms
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.core.validators import ProhibitNullCharactersValidator
+from django.db import transaction
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from unfold.decorators import display
+
+from konstruct.admin.access import AuditedReadOnlyAdmin, actor_of, note
+from konstruct.admin.choosing import as_uuid, whose
+from konstruct.admin.lists import AgentFilter, UserFilter, agent, with_agent_name
+from konstruct.audit.models import Action
+from konstruct.orchestrator.handoff.escalations import (
+    OpenedBy,
+    Thread,
+    answer_as_person,
+    held_in,
+    open_escalation,
+    resolve,
+)
+from konstruct.orchestrator.handoff.handovers import hand_over
+from konstruct.orchestrator.models import Agent, Escalation
+from memory.browse.threads import turns_around
+from memory.models import Message
+from tenants.admin.sites import tenant_site
+from tenants.audit.changes import snapshot
+from tenants.exceptions import KonstructError
+
+SEE = "orchestrator.view_escalation"
+CALL = "orchestrator.add_escalation"
+ANSWER = "orchestrator.change_escalation"
+LONGEST_ANSWER = 32_768
+
+
+class StateFilter(admin.SimpleListFilter):
+    """Open, or resolved."""
+
+    title = "state"
+    parameter_name = "state"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("open", "open"), ("resolved", "resolved")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        if self.value() == "open":
+            return queryset.open()  # type: ignore[attr-defined]  # escalations
+        if self.value() == "resolved":
+            return queryset.resolved()  # type: ignore[attr-defined]
+        return queryset
+
+
+class ToFilter(admin.SimpleListFilter):
+    """To a person, or to another agent."""
+
+    title = "who answers"
+    parameter_name = "to"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("person", "a person"), ("agent", "another agent")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        if self.value() == "person":
+            return queryset.to_people()  # type: ignore[attr-defined]  # escalations
+        if self.value() == "agent":
+            return queryset.to_agents()  # type: ignore[attr-defined]
+        return queryset
+
+
+@admin.register(Escalation, site=tenant_site)
+class EscalationAdmin(AuditedReadOnlyAdmin):
+    """Threads in which a person or another agent answers, or has answered."""
+
+    list_display = (
+        "opened_at", "state", "agent", "to_whom", "user_id", "channel", "reason", "opened_by",
+        "resolved_by", "thread_link",
+    )  # fmt: skip
+    list_filter = (StateFilter, ToFilter, AgentFilter, UserFilter, "opened_by")
+    search_fields = ("=user_id", "reason", "note")
+    ordering = ("-opened_at", "id")
+    fields = (
+        *("state", "agent", "to_whom", "user_id", "thread_id", "channel", "thread_link", "reason"),
+        *("opened_by", "opened_by_name", "opened_at"),
+        *("resolved_at", "resolved_by", "outcome", "note"),
+    )
+    readonly_fields = ("agent", "state", "to_whom", "thread_link")
+
+    agent = staticmethod(agent)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return with_agent_name(super().get_queryset(request), to_agent_name="to_agent_id")
+
+    @display(description="Who answers")
+    def to_whom(self, escalation: Any) -> str:
+        """A person, or the agent that it was handed to."""
+        if escalation.to_agent_id is None:
+            return "a person"
+        return escalation.to_agent_name or str(escalation.to_agent_id)
+
+    @display(description="State", label={"open": "warning", "resolved": "success"})
+    def state(self, escalation: Escalation) -> str:
+        """Return the word for the row's state."""
+        return "open" if escalation.resolved_at is None else "resolved"
+
+    @display(description="Thread")
+    def thread_link(self, escalation: Escalation) -> SafeString:
+        """The way to the conversation, and to answering it."""
+        address = reverse("admin:escalation", args=[escalation.pk])
+        return format_html('<a class="k-link" href="{}">Read and answer</a>', address)
+
+
+class AnswerForm(forms.Form):
+    """What a person says to the user."""
+
+    content = forms.CharField(
+        label="Answer as a person",
+        max_length=LONGEST_ANSWER,
+        validators=[ProhibitNullCharactersValidator()],
+        widget=forms.Textarea(attrs={"class": "k-input", "rows": 4}),
+        help_text="The user reads it under your name, in the channel where they wrote. It answers "
+        "all that waits here.",
+    )
+
+
+class ResolutionForm(forms.Form):
+    """How an escalation ends."""
+
+    outcome = forms.ChoiceField(
+        label="What becomes of what still waits",
+        choices=[
+            ("person", "It was taken care of by a person: close it"),
+            ("agent", "Let the agent answer what waits"),
+        ],
+        widget=forms.Select(attrs={"class": "k-input"}),
+    )
+    note = forms.CharField(
+        label="What came of it",
+        required=False,
+        max_length=2000,
+        validators=[ProhibitNullCharactersValidator()],
+        widget=forms.Textarea(attrs={"class": "k-input", "rows": 4}),
+        help_text="For the record; the user does not see it.",
+    )
+
+
+class CallForm(forms.Form):
+    """Why a person should answer."""
+
+    reason = forms.CharField(
+        max_length=2000, validators=[ProhibitNullCharactersValidator()], required=False
+    )
+
+
+@tenant_site.page("escalations/<uuid:escalation_id>/", name="escalation", permission=SEE)
+def escalation(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
+    """The thread, what waits in it, and the ways to answer and to resolve."""
+    return _page(request, _found(escalation_id), AnswerForm(), ResolutionForm())
+
+
+@tenant_site.page(
+    "escalations/<uuid:escalation_id>/answer/", name="answer_escalation", permission=ANSWER
+)
+def answer(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
+    """Say something as a person."""
+    found, form = _found(escalation_id), AnswerForm(_posted(request))
+    if not form.is_valid():
+        return _page(request, found, form, ResolutionForm())
+    try:
+        answer_as_person(
+            found.pk,
+            form.cleaned_data["content"],
+            name=actor_of(request).name,
+            on_change=lambda turn: _note(request, Action.ANSWER, found, message=str(turn.pk)),
+        )
+    except KonstructError as error:
+        messages.warning(request, str(error))
+    else:
+        messages.success(request, "The answer is on its way to the user.")
+    return redirect(reverse("admin:escalation", args=[found.pk]))
+
+
+@tenant_site.page(
+    "escalations/<uuid:escalation_id>/resolve/", name="resolve_escalation", permission=ANSWER
+)
+def end(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
+    """Let the agent answer in the thread again."""
+    found, form = _found(escalation_id), ResolutionForm(_posted(request))
+    if not form.is_valid():
+        return _page(request, found, AnswerForm(), form)
+    try:
+        with transaction.atomic():
+            was = snapshot(found)
+            resolved = resolve(
+                found.pk,
+                by=request.user.get_username(),
+                let_agent_answer=form.cleaned_data["outcome"] == "agent",
+                note=form.cleaned_data["note"],
+            )
+            _note(
+                request,
+                Action.RESOLVE,
+                found,
+                outcome=form.cleaned_data["outcome"],
+                before=was,
+                after=snapshot(resolved),
+            )
+    except KonstructError as error:
+        messages.warning(request, str(error))
+    else:
+        messages.success(request, "Resolved: the agent answers in this thread again.")
+    return redirect(reverse("admin:escalation", args=[found.pk]))
+
+
+@tenant_site.page("conversations/<uuid:message_id>/escalate/", name="escalate", permission=CALL)
+def escalate(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
+    """Let a person answer in the thread of a message from now on."""
+    form = CallForm(_posted(request))
+    said = Message.objects.filter(pk=message_id).defer("content").first()
+    if said is None:
+        raise Http404("This tenant has no such message.")
+    name = request.user.get_username()
+    reason = form.cleaned_data["reason"] if form.is_valid() else ""
+    try:
+        with transaction.atomic():
+            opened, is_new = open_escalation(
+                Thread.of(said),
+                opened_by=OpenedBy.PERSON,
+                name=name,
+                reason=reason or f"{name} wants to answer.",
+            )
+            if is_new:
+                _note(request, Action.ESCALATE, opened, after=snapshot(opened))
+    except KonstructError as error:
+        messages.warning(request, str(error))
+        return redirect(reverse("admin:conversation", args=[message_id]))
+    return redirect(reverse("admin:escalation", args=[opened.pk]))
+
+
+@tenant_site.page("conversations/<uuid:message_id>/hand-over/", name="hand_over", permission=CALL)
+def hand(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
+    """Let another agent answer in the thread of a message from now on."""
+    posted = _posted(request)
+    said = Message.objects.filter(pk=message_id).defer("content").first()
+    to_agent = as_uuid(posted.get("agent"))
+    if said is None or to_agent is None:
+        raise Http404("This tenant has no such message, or no such agent.")
+    name = request.user.get_username()
+    try:
+        with transaction.atomic():
+            opened, is_new = hand_over(
+                Thread.of(said),
+                to_agent,
+                opened_by=OpenedBy.PERSON,
+                name=name,
+                reason=f"{name} handed it over.",
+            )
+            if is_new:
+                _note(request, Action.ESCALATE, opened, after=snapshot(opened))
+    except KonstructError as error:
+        messages.warning(request, str(error))
+        return redirect(reverse("admin:conversation", args=[message_id]))
+    messages.success(request, "Handed over: the other agent answers in this thread from now on.")
+    return redirect(reverse("admin:escalation", args=[opened.pk]))
+
+
+def others_than(
+    agents: Iterable[Agent], agent_id: UUID, to_agent_id: UUID | None = None
+) -> list[Agent]:
+    """Those of the agents to which a thread of this one can be handed."""
+    return [each for each in agents if each.is_active and each.pk not in (agent_id, to_agent_id)]
+
+
+def _page(
+    request: HttpRequest, found: Escalation, answering: AnswerForm, ending: ResolutionForm
+) -> HttpResponseBase:
+    # A form that comes back with its errors shows the thread, too.
+    _note(request, Action.VIEW, found)
+    thread = Thread.of(found)
+    waiting = {pending.pk for pending in held_in(thread)}
+    last = (
+        Message.objects.filter(**thread.named)
+        .defer("content")
+        .order_by("-created_at", "-number")
+        .first()
+    )
+    turns = [] if last is None else turns_around(last, earlier=50)
+    agents = list(Agent.objects.only("pk", "name", "is_active"))
+    names = {each.pk: each.name for each in agents}
+    to_agent = found.to_agent_id and names.get(found.to_agent_id, str(found.to_agent_id))
+    may_hand = last is not None and found.resolved_at is None and request.user.has_perm(CALL)
+    return tenant_site.render(
+        request,
+        "konstruct/escalation.html",
+        title=f"{to_agent or 'A person'} answer{'s' if found.resolved_at is None else 'ed'}",
+        escalation=found,
+        agent=names.get(found.agent_id, str(found.agent_id)),
+        to_agent=to_agent,
+        from_agent=found.from_agent_id and names.get(found.from_agent_id, ""),
+        others=others_than(agents, found.agent_id, found.to_agent_id) if may_hand else [],
+        may_call=may_hand and found.to_agent_id is not None,
+        turns=[(turn, turn.pk in waiting) for turn in turns],
+        waiting=len(waiting),
+        last=last,
+        answering=answering,
+        ending=ending,
+        may_answer=found.resolved_at is None
+        and found.to_agent_id is None
+        and request.user.has_perm(ANSWER),
+        may_resolve=found.resolved_at is None and request.user.has_perm(ANSWER),
+        may_read=request.user.has_perm("memory.view_message"),
+        query=whose(None, found.user_id),
+        is_fullwidth=1,
+    )
+
+
+def _found(escalation_id: UUID) -> Escalation:
+    found = Escalation.objects.filter(pk=escalation_id).first()
+    if found is None:
+        raise Http404("This tenant has no such escalation.")
+    return found
+
+
+def _posted(request: HttpRequest) -> Any:
+    if request.method != "POST":
+        raise PermissionDenied
+    return request.POST
+
+
+def _note(request: HttpRequest, action: Action, found: Escalation, **detail: Any) -> None:
+    note(
+        request,
+        action,
+        "escalation" if action is not Action.ESCALATE else "conversation",
+        subject_id=found.pk,
+        agent_id=found.agent_id,
+        user_id=found.user_id,
+        thread_id=found.thread_id,
+        **detail,
+    )

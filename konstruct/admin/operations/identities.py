@@ -1,0 +1,154 @@
+"""Identities: who a channel's ids are; linking them to a person, and letting them go again."""
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django import forms
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.db.models import Q, QuerySet
+from django.http import Http404, HttpRequest, HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.http import urlencode
+from django.utils.safestring import SafeString
+from unfold.decorators import display
+
+from konstruct.admin.access import AuditedReadOnlyAdmin, actor_of, note_row
+from konstruct.api.http.fields import ID_TEXT
+from konstruct.audit.models import Action
+from konstruct.orchestrator.identities.channel_identities import LONGEST_ID, link, unlink
+from konstruct.orchestrator.models import ChannelIdentity, HistoryMerge
+from tenants.admin.sites import tenant_site
+from tenants.audit.changes import snapshot
+from tenants.exceptions import KonstructError
+
+SEE = "orchestrator.view_channelidentity"
+LINK = "orchestrator.change_channelidentity"
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """As whom channels know a person, for the page of the person."""
+
+    identities: list[ChannelIdentity]
+    moves: list[HistoryMerge]
+    may_link: bool
+
+
+def known_as(request: HttpRequest, user_id: str) -> Known | None:
+    """Identities that speak as the user, or are the user by themselves; None for who may not."""
+    if not request.user.has_perm(SEE):
+        return None
+    theirs = ChannelIdentity.objects.filter(Q(user_id=user_id) | Q(own_id=user_id))
+    moves = HistoryMerge.objects.open().filter(Q(user_id=user_id) | Q(from_user=user_id))
+    return Known(list(theirs[:50]), list(moves[:50]), request.user.has_perm(LINK))
+
+
+class LinkedFilter(admin.SimpleListFilter):
+    """Linked, or for themselves."""
+
+    title = "linked"
+    parameter_name = "linked"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("yes", "to a user"), ("no", "not linked")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        if self.value() in ("yes", "no"):
+            return queryset.filter(linked_at__isnull=self.value() == "no")
+        return queryset
+
+
+@admin.register(ChannelIdentity, site=tenant_site)
+class ChannelIdentityAdmin(AuditedReadOnlyAdmin):
+    """Whom channels have heard, and as whom they speak."""
+
+    list_display = (
+        "native_id", "name", "channel", "workspace", "user_id", "linked_by", "linked_at", "ways",
+    )  # fmt: skip
+    list_filter = (LinkedFilter, "channel")
+    search_fields = ("=native_id", "=user_id", "=own_id", "name")
+    ordering = ("-created_at", "id")
+    fields = (
+        *("channel", "workspace", "native_id", "name", "own_id", "user_id", "created_at"),
+        *("linked_at", "linked_by", "ways"),
+    )
+    readonly_fields = ("ways",)
+
+    @display(description="Link")
+    def ways(self, identity: ChannelIdentity) -> SafeString:
+        """The way to linking it."""
+        address = reverse("admin:link_identity", args=[identity.pk])
+        return format_html('<a class="k-link" href="{}">Link or unlink</a>', address)
+
+
+class LinkForm(forms.Form):
+    """Who it is."""
+
+    user_id = forms.CharField(
+        label="Speaks as the user",
+        max_length=LONGEST_ID,
+        strip=False,
+        validators=[ID_TEXT],
+        widget=forms.TextInput(attrs={"class": "k-input", "autocomplete": "off"}),
+        help_text="The id of a user, as it stands under People. What was said before follows "
+        "within a minute or two, and cannot be taken apart again.",
+    )
+
+
+@tenant_site.page("identities/<uuid:identity_id>/link/", name="link_identity", permission=LINK)
+def link_page(request: HttpRequest, identity_id: UUID) -> HttpResponseBase:
+    """Let an identity speak as a user who is known."""
+    identity = _found(identity_id)
+    form = LinkForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        user_id = form.cleaned_data["user_id"]
+        try:
+            with transaction.atomic():
+                was = snapshot(identity)
+                linked = link(identity, user_id, by=actor_of(request).name)
+                note_row(request, Action.LINK, linked, before=was, after=snapshot(linked))
+        except KonstructError as error:
+            form.add_error("user_id", str(error))
+        else:
+            messages.success(request, "Linked. What was said before follows in a moment.")
+            return redirect(f"{reverse('admin:person')}?{urlencode({'user': user_id})}")
+    note_row(request, Action.VIEW, identity)
+    return tenant_site.render(
+        request,
+        "konstruct/link_identity.html",
+        title="Who is this?",
+        identity=identity,
+        is_linked=identity.user_id != identity.own_id,
+        form=form,
+        query=urlencode({"user": identity.user_id}),
+    )
+
+
+@tenant_site.page("identities/<uuid:identity_id>/unlink/", name="unlink_identity", permission=LINK)
+def unlink_page(request: HttpRequest, identity_id: UUID) -> HttpResponseBase:
+    """Let an identity speak for itself again."""
+    if request.method != "POST":
+        raise PermissionDenied
+    identity = _found(identity_id)
+    try:
+        with transaction.atomic():
+            was = snapshot(identity)
+            unlinked = unlink(identity)
+            note_row(request, Action.LINK, unlinked, before=was, after=snapshot(unlinked))
+    except KonstructError as error:
+        messages.warning(request, str(error))
+    else:
+        messages.success(request, "It speaks for itself from now on. What was moved stays.")
+    return redirect(reverse("admin:link_identity", args=[identity.pk]))
+
+
+def _found(identity_id: UUID) -> ChannelIdentity:
+    found = ChannelIdentity.objects.filter(pk=identity_id).first()
+    if found is None:
+        raise Http404("This tenant has no such identity.")
+    return found

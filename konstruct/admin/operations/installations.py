@@ -1,0 +1,153 @@
+"""Slack workspaces: connecting them, seeing which are connected, and disconnecting them."""
+
+from functools import partial
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
+from unfold.decorators import display
+
+from konstruct.admin.access import AuditedReadOnlyAdmin, note
+from konstruct.audit.models import Action
+from konstruct.channels.models import SlackInstallation, SlackUser
+from konstruct.channels.slack import oauth
+from konstruct.channels.slack.installations import disconnect
+from konstruct.orchestrator.models import Agent
+from tenants.admin.sites import tenant_site
+from tenants.audit.changes import NOTHING, Snapshot, snapshot
+from tenants.context import required_tenant_id
+from tenants.exceptions import KonstructError
+
+CONNECT = "channels.add_slackinstallation"
+
+
+@admin.register(SlackInstallation, site=tenant_site)
+class SlackInstallationAdmin(AuditedReadOnlyAdmin):
+    """Workspaces. Their tokens are on no page."""
+
+    list_display = (
+        "workspace", "name", "state_shown", "agent", "installed_by", "installed_at",
+        "ended_because",
+    )  # fmt: skip
+    list_filter = ("state",)
+    list_select_related = ("agent",)
+    search_fields = ("workspace", "name", "installed_by")
+    fields = (
+        "workspace", "name", "agent", "bot_user_id", "state", "scopes", "installed_by",
+        "installed_at", "ended_at", "ended_because",
+    )  # fmt: skip
+    actions = ("disconnect",)
+
+    @display(description="State", label={"connected": "success", "disconnected": "danger"})
+    def state_shown(self, installation: SlackInstallation) -> str:
+        """Return the word for the row's state."""
+        return installation.state
+
+    def has_add_permission(self, request: HttpRequest, *args: Any) -> bool:
+        """Who may connect workspaces; they are added by way of Slack."""
+        return request.user.has_perm(CONNECT)
+
+    def add_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Begin where a workspace is connected."""
+        if not self.has_add_permission(request):
+            return super().add_view(request, *args, **kwargs)  # which refuses
+        return redirect("admin:slack_connect")
+
+    def has_disconnect_permission(self, request: HttpRequest) -> bool:
+        """Who may change workspaces may disconnect them."""
+        return request.user.has_perm("channels.change_slackinstallation")
+
+    @admin.action(description="Disconnect", permissions=["disconnect"])
+    def disconnect(self, request: HttpRequest, queryset: QuerySet[SlackInstallation]) -> None:
+        """Neither hear nor answer in the selected workspaces, and have Slack revoke the tokens."""
+        done = 0
+        for installation in queryset.filter(state=SlackInstallation.State.CONNECTED):
+            problem = disconnect(
+                installation, by=request.user.get_username(), on_change=partial(_note, request)
+            )
+            done += 1
+            if problem:
+                self.message_user(
+                    request,
+                    f"{installation} is disconnected here, but its token was not revoked at Slack: "
+                    f"{problem} Remove the app in the workspace's settings.",
+                    messages.WARNING,
+                )
+        if done:
+            self.message_user(request, f"{done} disconnected.", messages.SUCCESS)
+
+
+@admin.register(SlackUser, site=tenant_site)
+class SlackUserAdmin(AuditedReadOnlyAdmin):
+    """What people are called in Slack."""
+
+    list_display = ("slack_id", "name", "user_id", "workspace", "looked_up_at")
+    search_fields = ("slack_id", "name", "user_id")
+    ordering = ("workspace", "slack_id")
+
+
+class ConnectForm(forms.Form):
+    """Who is to answer in the workspace."""
+
+    agent = forms.ModelChoiceField(
+        Agent.objects.none(),
+        help_text="Answers in the workspace, and remembers what is said to it there.",
+        widget=forms.Select(attrs={"class": "k-input"}),
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["agent"].queryset = Agent.objects.active()  # type: ignore[attr-defined]  # of a ModelChoiceField
+
+
+@tenant_site.page("slack/connect/", name="slack_connect", permission=CONNECT)
+def connect(request: HttpRequest) -> HttpResponseBase:
+    """Choose an agent; then go to Slack, by a link that is good for ten minutes."""
+    form, address, problem = ConnectForm(request.POST or None), "", ""
+    if request.method == "POST" and form.is_valid():
+        agent = form.cleaned_data["agent"]
+        try:
+            address = oauth.begin(request, tenant_id=required_tenant_id(), agent_id=agent.pk)
+        except KonstructError as error:
+            problem = str(error)
+    return tenant_site.render(
+        request,
+        "konstruct/slack_connect.html",
+        title="Connect a Slack workspace",
+        form=form,
+        address=address,
+        problem=problem,
+        is_configured=oauth.is_configured(),
+    )
+
+
+@tenant_site.page("slack/finish/", name="slack_finish", permission=CONNECT)
+def finish(request: HttpRequest) -> HttpResponseBase:
+    """Connect the workspace that Slack sends us back from."""
+    try:
+        installation = oauth.finish(
+            request, tenant_id=required_tenant_id(), on_change=partial(_note, request)
+        )
+    except KonstructError as error:
+        messages.error(request, str(error))
+        return redirect("admin:slack_connect")
+    messages.success(request, f"{installation} is connected. Invite the bot to a channel there.")
+    return redirect(reverse("admin:channels_slackinstallation_changelist"))
+
+
+def _note(request: HttpRequest, was: Snapshot, installation: SlackInstallation) -> None:
+    """Write down that a workspace was connected, or what was changed of it."""
+    action = Action.CREATE if was is NOTHING else Action.EDIT
+    note(
+        request,
+        action,
+        "Slack workspace",
+        subject_id=installation.workspace,
+        agent_id=installation.agent_id,
+        before=was,
+        after=snapshot(installation),
+    )

@@ -1,0 +1,58 @@
+"""Tool calls: what agents asked to do, who consented, and what came of it. To be read only."""
+
+import json
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from unfold.decorators import display
+
+from konstruct.admin.access import AuditedReadOnlyAdmin
+from konstruct.admin.lists import AgentFilter, UserFilter, agent, with_agent_name
+from konstruct.orchestrator.models import ToolCall
+from tenants.admin.sites import tenant_site
+
+
+@admin.register(ToolCall, site=tenant_site)
+class ToolCallAdmin(AuditedReadOnlyAdmin):
+    """What agents asked to do. Only the user decides it, in their channel or by a program."""
+
+    list_display = (
+        "created_at", "how_far", "name", "agent", "user_id", "question", "decided_by", "result",
+    )  # fmt: skip
+    list_filter = ("state", AgentFilter, UserFilter, "name")
+    search_fields = ("=user_id", "question", "decided_by")
+    ordering = ("-created_at", "id")
+    fields = (
+        *("how_far", "name", "agent", "user_id", "thread_id", "message", "asked_with", "question"),
+        *("created_at", "expires_at", "decided_at", "decided_by", "done_at", "result"),
+        *("round", "position", "call_id"),
+    )
+    readonly_fields = ("agent", "how_far", "asked_with")
+    raw_id_fields = ("message",)
+
+    agent = staticmethod(agent)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return with_agent_name(super().get_queryset(request))
+
+    @display(
+        description="State",
+        label={
+            "waiting": "warning", "approved": "info", "done": "success", "denied": "danger",
+            "expired": "danger", "failed": "danger",
+        },
+    )  # fmt: skip
+    def how_far(self, call: ToolCall) -> str:
+        """Return the word for the row's state."""
+        return call.state
+
+    @display(description="Arguments")
+    def asked_with(self, call: ToolCall) -> SafeString:
+        """What it was asked for with."""
+        return format_html(
+            '<pre class="k-pre">{}</pre>', json.dumps(call.arguments, indent=2, ensure_ascii=False)
+        )

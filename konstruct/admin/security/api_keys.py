@@ -1,0 +1,114 @@
+"""API keys in a tenant's admin: made, shown once, revoked."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.db import transaction
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils import timezone
+from unfold.decorators import display
+from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminTextInputWidget
+
+from konstruct.admin.access import AuditedAdmin, note_row
+from konstruct.api.auth.keys import issue_key, revoke_key
+from konstruct.api.http.fields import ID_TEXT
+from konstruct.api.models import USUAL_SCOPES, ApiKey, KeyScope
+from konstruct.audit.models import Action
+from tenants.admin.sites import tenant_site
+from tenants.audit.changes import snapshot
+from tenants.context import required_tenant_id
+
+
+class ApiKeyForm(forms.ModelForm):
+    """What a new key may do."""
+
+    scopes = forms.MultipleChoiceField(
+        choices=KeyScope.choices,
+        initial=USUAL_SCOPES,
+        widget=UnfoldAdminCheckboxSelectMultipleWidget,
+        help_text=ApiKey._meta.get_field("scopes").help_text,
+    )
+    user_id = forms.CharField(
+        label="User",
+        required=False,
+        max_length=255,
+        strip=False,
+        empty_value=None,
+        validators=[ID_TEXT],
+        widget=UnfoldAdminTextInputWidget,
+        help_text=ApiKey._meta.get_field("user_id").help_text,
+    )
+
+    class Meta:
+        model = ApiKey
+        fields = ("name", "scopes", "agent", "user_id", "expires_at")
+
+
+@admin.register(ApiKey, site=tenant_site)
+class ApiKeyAdmin(AuditedAdmin):
+    """Keys of programs. The key itself is shown once, after it is made."""
+
+    form = ApiKeyForm
+    list_display = (
+        "name", "prefix", "state", "may", "agent", "user_id", "last_used_at", "created_at",
+        "expires_at", "revoked_at",
+    )  # fmt: skip
+    list_select_related = ("agent",)
+    search_fields = ("name", "prefix", "user_id")
+    fields = ("name", "scopes", "agent", "user_id", "expires_at")
+    actions = ("revoke",)
+
+    @display(label={"valid": "success", "revoked": "danger", "expired": "warning"})
+    def state(self, key: ApiKey) -> str:
+        """Return the word for what the key is worth now."""
+        if key.revoked_at is not None:
+            return "revoked"
+        expired = key.expires_at is not None and key.expires_at <= timezone.now()
+        return "expired" if expired else "valid"
+
+    @display(description="scopes")
+    def may(self, key: ApiKey) -> str:
+        """Return what the key may do, in words."""
+        return ", ".join(key.scopes)
+
+    def save_model(self, request: HttpRequest, obj: ApiKey, form: Any, change: bool) -> None:
+        """Make the key by the service, as the command does, and show it this once."""
+        key, text = issue_key(
+            tenant_id=required_tenant_id(),
+            name=obj.name,
+            scopes=obj.scopes,
+            agent_id=obj.agent_id,
+            user_id=obj.user_id,
+            expires_at=obj.expires_at,
+        )
+        obj.pk = key.pk
+        self.message_user(
+            request, f"Copy the key now, it is never shown again: {text}", messages.WARNING
+        )
+
+    def has_change_permission(self, request: HttpRequest, obj: ApiKey | None = None) -> bool:
+        """A key is made and revoked, not edited."""
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: ApiKey | None = None) -> bool:
+        """Revoked keys stay, so that it can be seen who had access."""
+        return False
+
+    def has_revoke_permission(self, request: HttpRequest) -> bool:
+        """Who may change keys may revoke them."""
+        return request.user.has_perm("api.change_apikey")
+
+    @admin.action(description="Revoke", permissions=["revoke"])
+    def revoke(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> None:
+        """Close the door for the selected keys, for good."""
+        revoked = 0
+        for key in queryset:
+            with transaction.atomic():
+                was = snapshot(key)
+                if revoke_key(key.pk):
+                    key.refresh_from_db()
+                    note_row(request, Action.EDIT, key, before=was, after=snapshot(key))
+                    revoked += 1
+        self.message_user(request, f"{revoked} revoked.", messages.SUCCESS)

@@ -1,0 +1,100 @@
+"""API keys: making, checking and revoking them."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.core.exceptions import ValidationError
+from django.db.models import Q
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from konstruct.api.auth.key_text import KeyText, new_key
+from konstruct.api.models import USUAL_SCOPES, ApiKey, KeyScope
+from tenants.context import tenant_scope
+from tenants.exceptions import KonstructError
+
+# A key's last use is written down this often at most, so that requests do not cost a write.
+LAST_USE_EVERY = timedelta(minutes=5)
+
+
+class KeyInvalid(KonstructError):
+    """An API key cannot be made like this."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """Who a request with an API key comes from, in the place of a user."""
+
+    key: ApiKey
+    is_authenticated: bool = True
+    is_staff: bool = False
+
+    def __str__(self) -> str:
+        return self.key.name
+
+
+def issue_key(
+    *,
+    tenant_id: UUID,
+    name: str,
+    scopes: Iterable[str] = USUAL_SCOPES,
+    agent_id: UUID | None = None,
+    user_id: str | None = None,
+    expires_at: datetime | None = None,
+) -> tuple[ApiKey, KeyText]:
+    """Make a key. Its text is returned here and can never be had again.
+
+    Args:
+        scopes: what it may do; by default read and write.
+        agent_id: the one agent that there is for it; by default all of them.
+        user_id: the one end user that there is for it; by default all of them.
+
+    Raises KeyInvalid for what a key cannot have; the message names the field.
+    """
+    text = new_key(tenant_id)
+    chosen = [str(scope) for scope in scopes]
+    key = ApiKey(
+        name=name,
+        prefix=text.prefix,
+        secret_digest=text.digest,
+        scopes=[scope for scope in KeyScope.values if scope in chosen] or chosen,
+        agent_id=agent_id,
+        user_id=user_id,
+        expires_at=expires_at,
+    )
+    with tenant_scope(tenant_id):
+        try:
+            key.full_clean()
+        except ValidationError as error:
+            problems = (
+                f"{field}: {' '.join(messages)}" for field, messages in error.message_dict.items()
+            )
+            raise KeyInvalid("; ".join(problems).removeprefix("__all__: ")) from error
+        key.save(force_insert=True)
+    return key, text
+
+
+def check_key(text: KeyText) -> ApiKey | None:
+    """Return the key's row if it opens the door of the tenant that we are in: one indexed query."""
+    key = ApiKey.objects.valid().filter(prefix=text.prefix, tenant_id=text.tenant_id).first()
+    if key is None or not text.matches(key.secret_digest):
+        return None
+    _note_use(key)
+    return key
+
+
+def _note_use(key: ApiKey) -> None:
+    """Write down that the key was used, unless that was done a moment ago."""
+    used, now = key.last_used_at, timezone.now()
+    if used is not None and now - used < LAST_USE_EVERY:
+        return
+    # Of many requests at once, the first to come writes.
+    long_ago = Q(last_used_at__isnull=True) | Q(last_used_at__lte=now - LAST_USE_EVERY)
+    ApiKey.objects.filter(long_ago, pk=key.pk).update(last_used_at=now)
+
+
+def revoke_key(key_id: UUID) -> bool:
+    """Close the door for a key, for good. Tells whether it was open."""
+    return bool(ApiKey.objects.filter(pk=key_id, revoked_at__isnull=True).update(revoked_at=Now()))

@@ -1,0 +1,68 @@
+"""Rate limits of the API: token buckets of tenants and keys, and the headers that tell of them."""
+
+import math
+from typing import Any
+
+from django.conf import settings
+from rest_framework.request import Request
+from rest_framework.throttling import BaseThrottle
+from rest_framework.views import APIView
+
+from konstruct.api.auth.keys import Program
+from tenants.context import current_tenant_id
+from tenants.limits.rate_limit import Bucket, take_from
+
+# Asking for replies must not eat the messages that a tenant may send: reads have their own bucket.
+SENDING = "rest"
+READING = "api"
+
+
+class TenantThrottle(BaseThrottle):
+    """One token for each request, from the tenant's bucket for sending or reading, and the key's.
+
+    The tenant's keeps a tenant from the others; the key's, which is smaller, keeps one program of a
+    tenant from the tenant's other programs.
+    """
+
+    def __init__(self) -> None:
+        self.retry_after = 0.0
+
+    def allow_request(self, request: Request, view: APIView) -> bool:
+        """Take a token; leave what the bucket said for the response's headers."""
+        tenant_id = current_tenant_id()
+        if tenant_id is None:  # nobody was authenticated: such a request does nothing
+            return True
+        channel = READING if request.method in ("GET", "HEAD", "OPTIONS") else SENDING
+        buckets = [Bucket(channel, settings.RATE_LIMIT_BURST, settings.RATE_LIMIT_PER_SECOND)]
+        if isinstance(request.user, Program):
+            buckets.append(
+                Bucket(
+                    f"{channel}-{request.user.key.prefix}",
+                    settings.KEY_RATE_LIMIT_BURST,
+                    settings.KEY_RATE_LIMIT_PER_SECOND,
+                )
+            )
+        answer = take_from(tenant_id, buckets)
+        self.retry_after = answer.retry_after
+        request._request.rate_limit = answer  # type: ignore[attr-defined]  # for the headers below
+        return answer.allowed
+
+    def wait(self) -> float:
+        """Return the seconds until a token is there."""
+        return self.retry_after
+
+
+class RateLimited(APIView):
+    """A view whose requests cost tokens, and whose responses say how many are left."""
+
+    throttle_classes = [TenantThrottle]
+
+    def finalize_response(self, request: Any, response: Any, *args: Any, **kwargs: Any) -> Any:
+        """Add the RateLimit headers to whatever was answered, errors too."""
+        final = super().finalize_response(request, response, *args, **kwargs)
+        bucket = getattr(getattr(request, "_request", request), "rate_limit", None)
+        if bucket is not None:
+            final["RateLimit-Limit"] = str(bucket.limit)
+            final["RateLimit-Remaining"] = str(bucket.remaining)
+            final["RateLimit-Reset"] = str(math.ceil(bucket.reset_after))
+        return final

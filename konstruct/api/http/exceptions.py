@@ -1,0 +1,163 @@
+"""From what went wrong to what the caller is told: the one place that knows status codes."""
+
+import logging
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
+from django.db import InterfaceError, OperationalError
+from django.http import Http404, HttpResponse
+from rest_framework import exceptions as drf
+from rest_framework.views import set_rollback
+
+from konstruct.api.auth.caller import OutsideOfKey
+from konstruct.api.http.etags import ChangedSince
+from konstruct.api.http.pagination import NoSuchPlace
+from konstruct.api.http.problems import MOST_ERRORS, FieldError, Problem, problem_response
+from konstruct.audit.erasure_requests import AlreadyRequested
+from konstruct.orchestrator.exceptions import (
+    AgentContradictory,
+    AgentInvalid,
+    AgentNameTaken,
+    AgentNotFound,
+    AlreadyDecided,
+    Busy,
+    EscalationNotFound,
+    EscalationOver,
+    IdempotencyKeyInUse,
+    IdempotencyKeyReused,
+    IdentityNotFound,
+    MessageNotFound,
+    NothingToEscalate,
+    NothingToHandOver,
+    NothingToLink,
+    PersonBeingErased,
+    ToolCallNotFound,
+)
+from konstruct.orchestrator.identities.erasure_requests import ThreadOfOthers
+from memory.context.exceptions import CheckpointRefused, UnreadableSession
+from memory.exceptions import DuplicateFact, FactNotFound, InvalidArgument, WindowNotCleared
+from tenants.exceptions import KonstructError
+
+logger = logging.getLogger(__name__)
+
+# Our own errors: status, kind of problem, and the field of the request that they are about.
+OWN_ERRORS: dict[type[KonstructError], tuple[int, str, str]] = {
+    AgentNotFound: (422, "unknown-agent", "agent"),
+    IdempotencyKeyReused: (422, "idempotency-key-reused", "Idempotency-Key"),
+    Busy: (503, "unavailable", ""),
+    IdempotencyKeyInUse: (409, "idempotency-key-in-use", "Idempotency-Key"),
+    MessageNotFound: (404, "not-found", ""),
+    EscalationNotFound: (404, "not-found", ""),
+    ToolCallNotFound: (404, "not-found", ""),
+    IdentityNotFound: (404, "not-found", ""),
+    EscalationOver: (409, "already-resolved", ""),
+    AlreadyDecided: (409, "already-decided", "approve"),
+    NothingToLink: (409, "nothing-to-link", "user_id"),
+    NothingToEscalate: (422, "unknown-thread", "thread_id"),
+    NothingToHandOver: (422, "unknown-agent", "to_agent"),
+    FactNotFound: (404, "not-found", ""),
+    DuplicateFact: (409, "duplicate-fact", "content"),
+    AlreadyRequested: (409, "already-requested", "user_id"),
+    PersonBeingErased: (409, "being-erased", "user_id"),
+    ThreadOfOthers: (422, "thread-of-others", "threads"),
+    UnreadableSession: (422, "unreadable-session", "thread_id"),
+    CheckpointRefused: (422, "unreadable-session", "thread_id"),
+    OutsideOfKey: (403, "outside-of-key", "user_id"),
+    ChangedSince: (412, "changed-since", "If-Match"),
+    AgentNameTaken: (409, "name-taken", "name"),
+    AgentContradictory: (422, "contradictory-fields", ""),
+    AgentInvalid: (400, "invalid-fields", ""),
+    WindowNotCleared: (503, "unavailable", ""),
+    InvalidArgument: (400, "invalid-fields", ""),
+}
+
+
+def problem_handler(error: Exception, context: Mapping[str, Any]) -> HttpResponse:
+    """Answer any error of a view with a problem document (REST framework's EXCEPTION_HANDLER)."""
+    set_rollback()
+    request = context["request"]
+    problem = problem_of(error, data=_parsed_body(request))
+    if problem.status >= 500:
+        logger.error("%s %s failed", request.method, request.path, exc_info=error)
+    return problem_response(request._request, problem)
+
+
+def problem_of(error: Exception, *, data: Any = None) -> Problem:
+    """Return the problem that an error is to the caller. `data` is the body, to show its values."""
+    if isinstance(error, KonstructError):
+        return _own_problem(error)
+    if isinstance(error, Http404):
+        return Problem.of_status(404)
+    if isinstance(error, PermissionDenied):
+        return Problem.of_status(403)
+    if isinstance(error, RequestDataTooBig):
+        too_big = FieldError("body", f"{error} Send less in one request.")
+        return Problem.of_status(413, errors=(too_big,))
+    if isinstance(error, SuspiciousOperation):  # such as thousands of query parameters
+        return Problem.of_status(400, errors=(FieldError("request", str(error)),))
+    if isinstance(error, OperationalError | InterfaceError):
+        return Problem.of_status(503, headers={"Retry-After": "5"})
+    if isinstance(error, drf.ValidationError):
+        first = tuple(islice(_field_errors(error.detail, data), MOST_ERRORS + 1))
+        errors = first[:MOST_ERRORS]
+        fields = ", ".join(dict.fromkeys(each.field for each in errors))
+        more = f" These are the first {MOST_ERRORS}." if len(first) > MOST_ERRORS else ""
+        return Problem(400, "invalid-fields", f"Invalid: {fields}. See errors.{more}", errors)
+    if isinstance(error, drf.ParseError):
+        unreadable = FieldError("body", f"{error.detail} Send one JSON object in UTF-8.")
+        return Problem(400, "malformed-body", "The body is not readable JSON.", (unreadable,))
+    if isinstance(error, NoSuchPlace):
+        return Problem.of_status(404, str(error), errors=(FieldError("cursor", str(error)),))
+    if isinstance(error, drf.APIException):
+        return _framework_problem(error)
+    return Problem.of_status(500)
+
+
+def _own_problem(error: KonstructError) -> Problem:
+    for kind_of_error, (status, kind, field) in OWN_ERRORS.items():
+        if isinstance(error, kind_of_error):
+            errors = (FieldError(field, str(error)),) if field else tuple(_own_field_errors(error))
+            headers = {"Retry-After": "1"} if isinstance(error, IdempotencyKeyInUse | Busy) else {}
+            return Problem(status, kind, str(error), errors, headers)
+    return Problem.of_status(500)
+
+
+def _own_field_errors(error: KonstructError) -> Iterator[FieldError]:
+    """What an error of ours says of single fields; `__all__` is the thing as a whole."""
+    fields: Mapping[str, Iterable[str]] = getattr(error, "fields", {})
+    for name, wrong in fields.items():
+        yield FieldError("body" if name == "__all__" else name, " ".join(wrong))
+
+
+def _framework_problem(error: drf.APIException) -> Problem:
+    headers = {}
+    if auth_header := getattr(error, "auth_header", None):
+        headers["WWW-Authenticate"] = auth_header
+    if (wait := getattr(error, "wait", None)) is not None:
+        headers["Retry-After"] = str(math.ceil(wait))
+    own_words = isinstance(error, drf.AuthenticationFailed | drf.PermissionDenied | drf.NotFound)
+    detail = str(error.detail) if own_words and not isinstance(error, drf.NotFound) else ""
+    return Problem.of_status(error.status_code, detail, headers=headers)
+
+
+def _field_errors(detail: Any, data: Any, path: str = "") -> Iterator[FieldError]:
+    """Flatten REST framework's nested error details; `a.b` is field b of field a."""
+    if isinstance(detail, Mapping):
+        for name, inner in detail.items():
+            # What concerns no single field concerns the body as a whole.
+            here = path if name == "non_field_errors" else f"{path}.{name}" if path else str(name)
+            value = data.get(name) if isinstance(data, Mapping) else None
+            yield from _field_errors(inner, value, here)
+    elif isinstance(detail, list):
+        for inner in detail:
+            yield from _field_errors(inner, data, path)
+    else:
+        yield FieldError(path or "body", str(detail), data)
+
+
+def _parsed_body(request: Any) -> Any:
+    """Return the body if it was parsed; do not parse it now, in the middle of an error."""
+    return getattr(request, "_full_data", None)

@@ -1,0 +1,173 @@
+"""Strict serializers: what is not understood is refused by name, and nothing is guessed."""
+
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Any
+
+from django.core.validators import ProhibitNullCharactersValidator, RegexValidator
+from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+
+from konstruct.api.http.problems import MOST_ERRORS
+from konstruct.api.id_text import ID_TEXT
+from memory.arguments import is_unicode
+
+# Postgres keeps no NUL. In a pattern, so that the API's description says so.
+NO_NUL = RegexValidator(r"^[^\x00]*\Z", "Give text without NUL characters.")
+# In this pattern and the next what comes first cannot be what comes after it: where two parts can
+# both take a character, a text that fails in the end takes the square of its length.
+NOT_BLANK = RegexValidator(
+    r"^\s*[^\s\x00][^\x00]*\Z",
+    "This may not be blank: give text, without NUL characters.",
+)
+
+
+class StrictCharField(serializers.CharField):
+    """Text, exactly as it was sent: not trimmed, and no number taken for one."""
+
+    default_error_messages = {
+        "surrogate": "Give Unicode text: this holds half of a surrogate pair, which UTF-8 has not."
+    }
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"trim_whitespace": False, **options})
+        # CharField's own check of NUL is not described, and would say the same twice.
+        self.validators = [
+            validator
+            for validator in self.validators
+            if not isinstance(validator, ProhibitNullCharactersValidator)
+        ]
+        if not any(isinstance(validator, RegexValidator) for validator in self.validators):
+            self.validators.append(NO_NUL)
+
+    def to_internal_value(self, data: Any) -> str:
+        """Refuse what is not a JSON string."""
+        if not isinstance(data, str):
+            self.fail("invalid")
+        if not is_unicode(data):
+            self.fail("surrogate")
+        return str(super().to_internal_value(data))
+
+
+class ChannelIdField(StrictCharField):
+    """An id that the calling system chose, such as a Slack user id."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"max_length": 255, "validators": [ID_TEXT], **options})
+
+
+class StrictIntegerField(serializers.IntegerField):
+    """A whole number, and no text or truth value taken for one."""
+
+    def to_internal_value(self, data: Any) -> int:
+        """Refuse what is not a whole JSON number; 3.0 is one."""
+        if isinstance(data, float) and data.is_integer():
+            data = int(data)
+        if isinstance(data, bool) or not isinstance(data, int):
+            self.fail("invalid")
+        return int(super().to_internal_value(data))
+
+
+class StrictFloatField(serializers.FloatField):
+    """A number, and no text or truth value taken for one."""
+
+    def to_internal_value(self, data: Any) -> float:
+        """Refuse what is not a JSON number, and what is none: 1e999 reads as infinity."""
+        if isinstance(data, bool) or not isinstance(data, int | float):
+            self.fail("invalid")
+        try:
+            number = float(super().to_internal_value(data))
+        except OverflowError:
+            number = math.inf
+        if not math.isfinite(number):
+            self.fail("invalid")
+        return number
+
+
+class VisibleAsciiField(serializers.RegexField):
+    """Text that can stand in a header."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(
+            r"\A[\x21-\x7e]+\Z",
+            trim_whitespace=False,
+            error_messages={"invalid": "Give 1 to 255 visible ASCII characters, such as a UUID."},
+            **options,
+        )
+
+
+class StrictBooleanField(serializers.BooleanField):
+    """true or false, and no word taken for one."""
+
+    def to_internal_value(self, data: Any) -> bool:
+        """Refuse what is not a JSON truth value."""
+        if not isinstance(data, bool):
+            self.fail("invalid", input=data)
+        return data
+
+
+class BoundedListField(serializers.ListField):
+    """A list that is refused for its length before its items are looked at."""
+
+    def __init__(self, *, max_length: int, **options: Any) -> None:
+        self.most = max_length
+        super().__init__(max_length=max_length, **options)
+
+    def to_internal_value(self, data: Any) -> list[Any]:
+        """Refuse a longer list unread."""
+        if isinstance(data, list) and len(data) > self.most:
+            raise ValidationError(
+                f"Give at most {self.most:,} items: these are {len(data):,}.", code="max_length"
+            )
+        return list(super().to_internal_value(data))
+
+
+class MomentField(serializers.DateTimeField):
+    """A moment: a time that says its time zone, so that it is not taken for another."""
+
+    def enforce_timezone(self, value: datetime) -> datetime:
+        """Refuse a time that could be anywhere; in UTC, for Postgres does not know all zones."""
+        if value.tzinfo is None:
+            raise ValidationError("Add a time zone, such as Z or +02:00.")
+        try:
+            return value.astimezone(UTC)
+        except OverflowError:
+            raise ValidationError("Give a moment of the years 1 to 9999 of UTC.") from None
+
+
+class StrictSerializer(serializers.Serializer):
+    """Refuses fields that it does not know: a misspelt option must not be silently ignored."""
+
+    # A change of nothing is a mistake.
+    least_fields = 0
+
+    def to_internal_value(self, data: Any) -> Any:
+        """Refuse unknown names first, then check the rest."""
+        if isinstance(data, Mapping):
+            known = [name for name, field in self.fields.items() if not field.read_only]
+            unknown = list(islice((name for name in data if name not in known), MOST_ERRORS))
+            if unknown:
+                hint = f"Unknown field. Known are: {', '.join(known)}."
+                raise ValidationError(dict.fromkeys(unknown, hint))
+            if len(data) < self.least_fields:
+                hint = f"Name what is to change: {', '.join(known)}."
+                raise ValidationError({"non_field_errors": [hint]})
+        return super().to_internal_value(data)
+
+
+class NoParametersSerializer(StrictSerializer):
+    """An endpoint without query parameters."""
+
+
+def checked_query(request: Request, serializer_class: type[StrictSerializer]) -> dict[str, Any]:
+    """Return the query parameters, checked like a body; one given twice is refused."""
+    parameters = request.query_params
+    twice = [name for name, values in parameters.lists() if len(values) > 1]
+    if twice:
+        raise ValidationError(dict.fromkeys(twice, "Give this parameter once."))
+    serializer = serializer_class(data=parameters.dict())
+    serializer.is_valid(raise_exception=True)
+    return dict(serializer.validated_data)

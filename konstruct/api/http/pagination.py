@@ -1,0 +1,194 @@
+"""Cursor pagination: a page begins after a row, and not after a number of rows.
+
+It costs the same on the first page and on the last, and new rows move none that is already read.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, ClassVar
+
+from django.core import signing
+from django.core.exceptions import ValidationError as FieldInvalid
+from django.core.validators import RegexValidator
+from django.db.models import Q
+from rest_framework import serializers
+from rest_framework.exceptions import NotFound
+from rest_framework.pagination import BasePagination
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.utils.urls import replace_query_param
+
+from konstruct.api.http.fields import StrictCharField, StrictSerializer
+from tenants.context import current_tenant_id
+
+CURSOR_TEXT = RegexValidator(r"^[A-Za-z0-9_.-]+\Z", "Take `next` or `previous` as they are.")
+PAGE_SIZE = 50
+LARGEST_PAGE = 200
+
+Position = list[str]
+
+
+class PageQuerySerializer(StrictSerializer):
+    """Query parameters of every list."""
+
+    limit = serializers.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=LARGEST_PAGE,
+        help_text=f"Rows per page; {PAGE_SIZE} without it.",
+    )
+    cursor = StrictCharField(
+        required=False,
+        validators=[CURSOR_TEXT],
+        help_text="A place in the list: follow `next` and `previous`.",
+    )
+
+
+class KeysetPagination(BasePagination):
+    """Pages in an order that the caller may choose, by `ordering`.
+
+    `orderings` says which there are, the first by default: for each the columns, all of them
+    ascending or all descending (with a minus), of which the last is unique.
+    """
+
+    orderings: ClassVar[Mapping[str, tuple[str, ...]]]
+    request: Request
+    ordering: str
+    limit: int
+    next_position: Position | None = None
+    previous_position: Position | None = None
+
+    def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
+        """Return the rows of the page that the request asks for."""
+        self.request = request
+        self.ordering = request.query_params.get("ordering", next(iter(self.orderings)))
+        self.limit = int(request.query_params.get("limit", PAGE_SIZE))
+        position, backwards = self._read_cursor()
+        try:
+            rows = self.rows_after(queryset, position, backwards=backwards)
+        except (ValueError, FieldInvalid) as error:
+            raise NoSuchPlace() from error
+        more, rows = len(rows) > self.limit, rows[: self.limit]
+        if backwards:
+            rows.reverse()
+        if rows and (more or backwards):
+            self.next_position = self.position_of(rows[-1])
+        if rows and (more if backwards else position is not None):
+            self.previous_position = self.position_of(rows[0])
+        return rows
+
+    def rows_after(self, queryset: Any, position: Position | None, *, backwards: bool) -> list[Any]:
+        """Return one row more than a page holds, beginning after the position."""
+        columns = self._columns()
+        descending = self._is_descending() != backwards
+        if position is not None:
+            queryset = queryset.filter(_beyond(queryset, columns, position, descending=descending))
+        order = [f"-{column}" if descending else column for column in columns]
+        return list(queryset.order_by(*order)[: self.limit + 1])
+
+    def position_of(self, row: Any) -> Position:
+        """Return what of a row is its place in the order."""
+        values = [getattr(row, column) for column in self._columns()]
+        return [
+            value.isoformat() if isinstance(value, datetime) else str(value) for value in values
+        ]
+
+    def get_paginated_response(self, data: Any) -> Response:
+        """Return the page with the addresses of its neighbours."""
+        return Response(
+            {
+                "next": self._link(self.next_position, "next"),
+                "previous": self._link(self.previous_position, "previous"),
+                "results": data,
+            }
+        )
+
+    def _columns(self) -> list[str]:
+        return [column.removeprefix("-") for column in self.orderings[self.ordering]]
+
+    def _is_descending(self) -> bool:
+        return self.orderings[self.ordering][0].startswith("-")
+
+    def _link(self, position: Position | None, direction: str) -> str | None:
+        if position is None:
+            return None
+        cursor = self._signer().sign_object([self.ordering, direction, *position])
+        return str(replace_query_param(self.request.build_absolute_uri(), "cursor", cursor))
+
+    def _read_cursor(self) -> tuple[Position | None, bool]:
+        """Return the place that the cursor names, and whether what is before it is wanted.
+
+        Only a cursor that this list of this tenant made, for the same order, is one.
+        """
+        cursor = self.request.query_params.get("cursor")
+        if cursor is None:
+            return None, False
+        try:
+            ordering, direction, *position = self._signer().unsign_object(cursor)
+        except (signing.BadSignature, ValueError) as error:
+            raise NoSuchPlace() from error
+        if ordering != self.ordering:
+            raise NoSuchPlace()
+        return position, direction == "previous"
+
+    def _signer(self) -> signing.Signer:
+        return signing.Signer(
+            sep=".", salt=f"konstruct.api.cursor {current_tenant_id()} {self.request.path}"
+        )
+
+
+class NewestFirst(KeysetPagination):
+    """Messages, by the time when they were said."""
+
+    orderings = {
+        "-created_at": ("-created_at", "-number"),
+        "created_at": ("created_at", "number"),
+    }
+
+
+def ordering_field(pagination: type[KeysetPagination]) -> serializers.ChoiceField:
+    """Return the query parameter by which the order of a list is chosen."""
+    choices = list(pagination.orderings)
+    return serializers.ChoiceField(
+        choices=choices,
+        required=False,
+        help_text=f"The order; a minus is descending. Default: `{choices[0]}`.",
+    )
+
+
+def page_of(
+    serializer: type[serializers.Serializer], description: str
+) -> type[serializers.Serializer]:
+    """Return the serializer of a page of such documents."""
+    fields: dict[str, Any] = {
+        "__doc__": description,
+        "next": serializers.URLField(allow_null=True, help_text="The page after this one."),
+        "previous": serializers.URLField(allow_null=True, help_text="The page before this one."),
+        "results": serializer(many=True),
+    }
+    name = serializer.__name__.replace("Serializer", "PageSerializer")
+    return type(name, (serializers.Serializer,), fields)
+
+
+def _beyond(queryset: Any, columns: list[str], position: Position, *, descending: bool) -> Q:
+    """Rows whose columns, compared one after the other, are beyond the position."""
+    fields = [queryset.model._meta.get_field(column) for column in columns]
+    first, *rest = [
+        (field.name, field.to_python(text)) for field, text in zip(fields, position, strict=True)
+    ]
+    operator = "lt" if descending else "gt"
+    beyond = Q(**{f"{first[0]}__{operator}": first[1]})
+    if not rest:
+        return beyond
+    ((last, value),) = rest
+    # The first bound alone is what an index can begin at; the rest is decided on the rows there.
+    here = Q(**{f"{first[0]}__{operator}e": first[1]})
+    return here & (beyond | Q(**{f"{last}__{operator}": value}))
+
+
+class NoSuchPlace(NotFound):
+    """A cursor that this list of this tenant did not make: there is no such place."""
+
+    default_detail = (
+        "This is not a cursor of this list in this order. Take `next` or `previous` as they are."
+    )

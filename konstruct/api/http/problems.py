@@ -1,0 +1,111 @@
+"""Problem documents (RFC 9457): the one form of every error of the API."""
+
+import http.client
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+
+from konstruct.api.http.request_id import current_request_id
+
+MEDIA_TYPE = "application/problem+json"
+TYPE_PREFIX = "urn:konstruct:problem:"
+# Longer values are not sent back: whoever sent them has them. What is said of them is cut off.
+LONGEST_VALUE = 100
+LONGEST_NAME = 200
+LONGEST_DETAIL = 1_000
+# A body of 2 MB can hold a hundred thousand mistakes.
+MOST_ERRORS = 50
+
+_BY_STATUS = {
+    400: ("bad-request", "The request cannot be understood. Check its host, headers and body."),
+    401: ("unauthenticated", "Send an API key: Authorization: Bearer ks_…"),
+    403: ("forbidden", "You may not do this."),
+    404: ("not-found", "There is nothing at this address. The API's description is at /api/docs/."),
+    405: ("method-not-allowed", "This address does not know that method; see the Allow header."),
+    406: ("not-acceptable", "The API speaks application/json only; send Accept: application/json."),
+    408: ("request-timeout", "The request's body did not arrive in time. Send it again."),
+    409: ("conflict", "The request contradicts what stands."),
+    412: ("changed-since", "It was changed since you read it. Read it again and decide anew."),
+    413: ("body-too-large", "The request's body is too large."),
+    415: ("unsupported-media-type", "Send the body as Content-Type: application/json."),
+    422: ("unprocessable", "The request was understood and cannot be done."),
+    429: ("too-many-requests", "Too many requests. Wait for as long as Retry-After says."),
+    503: ("unavailable", "Something that the API needs is not running. Try again in a moment."),
+    500: ("internal-error", "That is our fault, not yours. The log has it under this request_id."),
+}
+
+
+@dataclass(frozen=True)
+class FieldError:
+    """What is wrong with one field, header or query parameter, and what would be right."""
+
+    field: str
+    detail: str
+    value: Any = None
+
+    def document(self) -> dict[str, Any]:
+        """Return the JSON of this error; values that are long or not simple stay out."""
+        simple = isinstance(self.value, bool | int | float | str)
+        shown = simple and len(str(self.value)) <= LONGEST_VALUE
+        return {
+            "field": _cut(self.field, LONGEST_NAME),
+            "detail": _cut(self.detail, LONGEST_DETAIL),
+        } | ({"value": self.value} if shown else {})
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One error of the API."""
+
+    status: int
+    kind: str
+    detail: str
+    errors: tuple[FieldError, ...] = ()
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of_status(
+        cls,
+        status: int,
+        detail: str = "",
+        *,
+        errors: tuple[FieldError, ...] = (),
+        headers: Mapping[str, str] | None = None,
+    ) -> "Problem":
+        """Return the problem that this status stands for, in its own words or in these."""
+        kind, usual = _BY_STATUS.get(status, _BY_STATUS[400 if status < 500 else 500])
+        return cls(status, kind, detail or usual, errors, headers or {})
+
+    def as_json(self, *, path: str, request_id: str) -> dict[str, Any]:
+        """Return the JSON of this problem as an answer to a request for the path."""
+        document = {
+            "type": TYPE_PREFIX + self.kind,
+            "title": http.client.responses.get(self.status, "Error"),
+            "status": self.status,
+            "detail": _cut(self.detail, LONGEST_DETAIL),
+            "instance": path,
+            "request_id": request_id,
+        }
+        if self.errors:
+            document["errors"] = [error.document() for error in self.errors[:MOST_ERRORS]]
+        return document
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[:longest]}…"
+
+
+def problem_response(request: HttpRequest, problem: Problem) -> HttpResponse:
+    """Return the problem as an HTTP response.
+
+    ASCII, since what a caller sent may hold halves of surrogate pairs, which UTF-8 cannot.
+    """
+    return HttpResponse(
+        json.dumps(problem.as_json(path=request.path, request_id=current_request_id())),
+        status=problem.status,
+        content_type=MEDIA_TYPE,
+        headers=dict(problem.headers),
+    )

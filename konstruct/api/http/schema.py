@@ -1,0 +1,189 @@
+"""What the OpenAPI description says of every endpoint alike: errors, headers, strict bodies."""
+
+import http.client
+from typing import Any
+
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
+from rest_framework import serializers
+
+from konstruct.api.http.fields import StrictSerializer
+from konstruct.api.http.problems import MEDIA_TYPE, Problem
+
+
+class FieldErrorSerializer(serializers.Serializer):
+    """What is wrong with one field, header or query parameter."""
+
+    field = serializers.CharField(help_text="Its name; `body` for the body as a whole.")
+    detail = serializers.CharField(help_text="What is wrong with it, and what would be right.")
+    value = serializers.JSONField(required=False, help_text="What was sent, if it is short.")
+
+
+class ProblemSerializer(serializers.Serializer):
+    """A problem document (RFC 9457)."""
+
+    type = serializers.CharField(help_text="The kind of problem: stable, for programs.")
+    title = serializers.CharField(help_text="The HTTP status in words.")
+    status = serializers.IntegerField(help_text="The HTTP status.")
+    detail = serializers.CharField(help_text="What went wrong, for people.")
+    instance = serializers.CharField(help_text="The path that was asked for.")
+    request_id = serializers.CharField(help_text="Names the request in our logs.")
+    errors = FieldErrorSerializer(  # type: ignore[assignment]  # a field of that name, not the property
+        many=True, required=False
+    )
+
+
+# What any request can be answered with, and the name of that answer in the description.
+_ALWAYS = {
+    400: ("Invalid", "The body cannot be read, or a field is invalid: `errors` names it."),
+    401: ("Unauthenticated", "No valid API key for this tenant."),
+    403: (
+        "Forbidden",
+        "The key lacks the scope, or is bound to another agent or user; or a session may not do "
+        "this, or its CSRF token is missing.",
+    ),
+    405: ("MethodNotAllowed", "This address does not know the method; `Allow` says which it does."),
+    406: ("NotAcceptable", "`Accept` asks for another type than application/json."),
+    414: ("AddressTooLong", "The address is longer than 8190 bytes: the web server's own answer."),
+    429: ("TooManyRequests", "Too many requests of this key or tenant; see `Retry-After`."),
+    500: ("InternalError", "Our fault; the log has it under the request's id."),
+    503: ("Unavailable", "Something that the API needs is not running right now."),
+}
+_WITH_A_PATH = {
+    404: ("NotFound", "There is no such thing for this key, or no such place in the list.")
+}
+_WITH_A_BODY = {
+    413: ("BodyTooLarge", "The body is too large."),
+    415: ("UnsupportedMediaType", "The body is not declared as application/json."),
+}
+# What views say of themselves, by `problems`.
+_SOMETIMES = {
+    409: ("Conflict", "It contradicts what stands, such as a fact that says the same."),
+    412: ("ChangedSince", "It was changed since: its ETag is another than `If-Match` says."),
+    422: (
+        "Unprocessable",
+        "Understood, but it cannot be done: the agent is unknown, or the Idempotency-Key "
+        "stands for something else.",
+    ),
+}
+_HEADERS = {
+    "X-Request-ID": "Names the request in our logs: yours if you sent one.",
+    "RateLimit-Limit": "Requests that can be made at once.",
+    "RateLimit-Remaining": "How many are left.",
+    "RateLimit-Reset": "Seconds until all are there again.",
+}
+
+
+class ApiSchema(AutoSchema):
+    """drf-spectacular's description of a view, with what it cannot know."""
+
+    def _postprocess_serializer_schema(self, schema: Any, serializer: Any, direction: Any) -> Any:
+        """Say of strict serializers that they take no unknown fields."""
+        schema = super()._postprocess_serializer_schema(schema, serializer, direction)
+        if isinstance(serializer, StrictSerializer) and direction == "request":
+            schema["additionalProperties"] = False
+            if serializer.least_fields:
+                schema["minProperties"] = serializer.least_fields
+        return schema
+
+
+def describe_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
+    """Add to every operation what it has like any other: errors, headers (a spectacular hook).
+
+    They are described once and referred to, so that the description stays readable.
+    """
+    _let_anything_be_null(result)
+    components = result["components"]
+    components["headers"] = {name: _header(words) for name, words in _HEADERS.items()}
+    components["responses"] = {
+        name: _response(status, words)
+        for common in (_ALWAYS, _WITH_A_PATH, _WITH_A_BODY, _SOMETIMES)
+        for status, (name, words) in common.items()
+    }
+    for path, operations in result["paths"].items():
+        for operation in operations.values():
+            responses = operation["responses"]
+            names = {each["name"] for each in operation.get("parameters", [])}
+            common = _ALWAYS | (_WITH_A_PATH if "{" in path or "cursor" in names else {})
+            if body := operation.get("requestBody"):
+                body["required"] = True
+                common |= _WITH_A_BODY
+            common |= {each: _SOMETIMES[each] for each in _SOMETIMES if str(each) in responses}
+            for status, response in responses.items():
+                response["description"] = (
+                    response["description"] or http.client.responses[int(status)]
+                )
+                response["headers"] = _header_references() | response.get("headers", {})
+            for status, (name, _words) in common.items():
+                responses[str(status)] = {"$ref": f"#/components/responses/{name}"}
+            operation["responses"] = dict(sorted(responses.items()))
+    return result
+
+
+def _let_anything_be_null(schema: Any) -> None:
+    """Mend "either anything or null", which drf-spectacular says of JSON, and null is both."""
+    if isinstance(schema, dict):
+        if schema.get("oneOf") == [{}, {"type": "null"}]:
+            del schema["oneOf"]
+        for inner in schema.values():
+            _let_anything_be_null(inner)
+    elif isinstance(schema, list):
+        for inner in schema:
+            _let_anything_be_null(inner)
+
+
+def problems(*statuses: int) -> dict[tuple[int, str], OpenApiResponse]:
+    """Return the responses of errors that not every operation has, for extend_schema."""
+    return {
+        (status, MEDIA_TYPE): OpenApiResponse(ProblemSerializer, description=_SOMETIMES[status][1])
+        for status in statuses
+        if status in _SOMETIMES  # the others are on every operation
+    }
+
+
+def response_header(name: str, description: str, *statuses: int | str) -> OpenApiParameter:
+    """Return a header of the responses with these statuses, for extend_schema."""
+    return OpenApiParameter(
+        name, str, OpenApiParameter.HEADER, description=description, response=[*statuses]
+    )
+
+
+def header(name: str, description: str, **options: Any) -> OpenApiParameter:
+    """Return a header of the request, for extend_schema."""
+    return OpenApiParameter(name, str, OpenApiParameter.HEADER, description=description, **options)
+
+
+def _response(status: int, words: str) -> dict[str, Any]:
+    headers = _header_references()
+    if status in (429, 503):
+        headers["Retry-After"] = _header("Seconds after which to try again.")
+    if status == 401:
+        headers["WWW-Authenticate"] = _header("Says that a Bearer key is needed.")
+    if status == 405:
+        headers["Allow"] = _header("The methods that the address knows.")
+    if status == 414:
+        return {"description": words, "content": {"text/html": {"schema": {"type": "string"}}}}
+    return {
+        "description": words,
+        "headers": headers,
+        "content": {
+            MEDIA_TYPE: {
+                "schema": {"$ref": "#/components/schemas/Problem"},
+                "example": _example(status),
+            }
+        },
+    }
+
+
+def _example(status: int) -> dict[str, Any]:
+    return Problem.of_status(status).as_json(
+        path="/api/v1/messages/", request_id="2f9f4b0e-6a43-4c63-9d4c-5a4f3b8a1c55"
+    )
+
+
+def _header(words: str) -> dict[str, Any]:
+    return {"description": words, "schema": {"type": "string"}}
+
+
+def _header_references() -> dict[str, Any]:
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in _HEADERS}

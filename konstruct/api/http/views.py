@@ -1,0 +1,114 @@
+"""The base of every view of the API."""
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any, ClassVar
+
+from django.db import transaction
+from django.db.models import Model
+from django.http import HttpResponseBase
+from rest_framework.exceptions import APIException
+
+from konstruct.api.auth.caller import Caller, caller_of
+from konstruct.api.auth.throttling import RateLimited
+from konstruct.api.http.access_log import READS, Noted, record_refusal, record_request, recorded_as
+from konstruct.audit.models import Action
+from tenants.audit.changes import Snapshot
+
+Handler = Callable[..., HttpResponseBase]
+
+
+class ApiView(RateLimited):
+    """A view of the API. What it says here is enforced by konstruct/api/auth/permissions.py.
+
+    `scopes`: the scope that a key needs for a method, where it is not the usual one.
+    `permissions`: those that a person needs for each method, which are the admin's own.
+    `keeps_to_binding`: whether it shows and changes only what a bound key is bound to, by
+    `self.caller`; True, or the methods that do. Those that do not are refused to bound keys.
+
+    Every request is in the access log: what was answered with what the view says of it by `note`,
+    what was refused as refused. A change and its record are one transaction.
+    `own_transactions`: methods that make it themselves, since they wait for somebody or change what
+    is not in this database, and call `record` in it.
+    """
+
+    scopes: ClassVar[Mapping[str, str]] = {}
+    permissions: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    keeps_to_binding: ClassVar[bool | tuple[str, ...]] = False
+    own_transactions: ClassVar[tuple[str, ...]] = ()
+    request: Any
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._noted = Noted()
+        self._is_recorded = False
+
+    def initial(self, request: Any, *args: Any, **kwargs: Any) -> None:
+        """Once the request is allowed, see to it that its answer is recorded."""
+        super().initial(request, *args, **kwargs)
+        name = str(request.method).lower()
+        handler = getattr(self, name, None)
+        if handler is not None and name != "options":
+            setattr(self, name, self._recorded(handler))
+
+    def handle_exception(self, exc: Exception) -> Any:
+        """Answer an error, and record that the request was refused."""
+        response = super().handle_exception(exc)
+        try:
+            caller = self.caller if self.request.user else None
+        except APIException:  # It was refused before anybody asked who sent it, and nobody has.
+            caller = None
+        record_refusal(self.request, caller, response.status_code)
+        return response
+
+    @cached_property
+    def caller(self) -> Caller:
+        """Who asks."""
+        return caller_of(self.request)
+
+    def note(
+        self,
+        row: Model | None = None,
+        *,
+        action: Action | None = None,
+        before: Snapshot | None = None,
+        after: Snapshot | None = None,
+        **detail: Any,
+    ) -> None:
+        """Say what the request is about, for its record.
+
+        Args:
+            row: what was shown or changed, with the agent and the user whose it is.
+            action: what was done, if it is not what requests of this method usually do.
+            before: the row as it was before a change.
+            after: the row after it.
+        """
+        noted = self._noted
+        noted.row, noted.action = row or noted.row, action or noted.action
+        noted.before, noted.after = before or noted.before, after or noted.after
+        noted.detail |= detail
+
+    def record(self) -> None:
+        """Write the request down now, in the transaction that we are in."""
+        record_request(self.request, self.caller, self._noted)
+        self._is_recorded = True
+
+    def is_recorded(self) -> None:
+        """Say that what the request does has been written down by whoever does it."""
+        self._is_recorded = True
+
+    def _recorded(self, handler: Handler) -> Handler:
+        def answer(request: Any, *args: Any, **kwargs: Any) -> HttpResponseBase:
+            known = recorded_as(request)
+            needs_none = known is None or known[0] in READS
+            if needs_none or request.method in self.own_transactions:
+                return self._answered(handler(request, *args, **kwargs))
+            with transaction.atomic():
+                return self._answered(handler(request, *args, **kwargs))
+
+        return answer
+
+    def _answered(self, response: HttpResponseBase) -> HttpResponseBase:
+        if not self._is_recorded:
+            self.record()
+        return response

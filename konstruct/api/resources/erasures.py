@@ -1,0 +1,230 @@
+"""Asking that a person be forgotten, and seeing what became of it."""
+
+from typing import Any
+from uuid import UUID
+
+from drf_spectacular.utils import OpenApiExample, extend_schema
+from rest_framework import serializers
+from rest_framework.exceptions import NotFound
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.reverse import reverse
+
+from konstruct.api.auth.caller import Caller, OutsideOfKey
+from konstruct.api.http.access_log import actor_of
+from konstruct.api.http.fields import (
+    BoundedListField,
+    ChannelIdField,
+    StrictCharField,
+    StrictSerializer,
+    checked_query,
+)
+from konstruct.api.http.request_id import current_request_id
+from konstruct.api.http.schema import problems, response_header
+from konstruct.api.http.views import ApiView
+from konstruct.api.models import KeyScope
+from konstruct.audit.models import ErasureRequest
+from konstruct.audit.pseudonyms import pseudonyms
+from konstruct.orchestrator.identities.erasure_requests import ThreadOfOthers, ask_for_erasure
+from konstruct.orchestrator.identities.linked_ids import linked_ids
+
+MOST_THREADS = 1000
+LOCATION = response_header("Location", "The request's own address.", 202)
+ASKED = OpenApiExample(
+    "forget a user",
+    request_only=True,
+    value={"user_id": "U024BE7LH", "reason": "asked by mail, 3 March"},
+)
+
+
+class NewErasureSerializer(StrictSerializer):
+    """Whom to forget."""
+
+    user_id = ChannelIdField(
+        help_text="The user, exactly. Ids that are linked to this one are the same person's."
+    )
+    agent = ChannelIdField(
+        required=False,
+        help_text="Name or id of the one agent that forgets; all of them without it.",
+    )
+    threads = BoundedListField(
+        child=ChannelIdField(),
+        required=False,
+        max_length=MOST_THREADS,
+        help_text="Sessions of graphs that are the user's, beside those of their conversations. "
+        "One of a thread in which others spoke, or that names another user, is refused.",
+    )
+    reason = StrictCharField(
+        required=False, allow_blank=True, max_length=2000, help_text="Why; it stays on the receipt."
+    )
+
+
+class ErasureProgressSerializer(serializers.Serializer):
+    """How far an erasure is."""
+
+    step = serializers.CharField(help_text="What is being done.")
+    messages_removed = serializers.IntegerField(help_text="So many messages are removed.")
+    messages = serializers.IntegerField(help_text="Of so many that were found until now.")
+
+
+class ErasureSerializer(serializers.Serializer):
+    """A request, and in the end its receipt."""
+
+    url = serializers.URLField()
+    id = serializers.UUIDField()
+    user_id = serializers.CharField(
+        help_text="The user. Once it is done, a keyed digest in its place: `erased:…`."
+    )
+    user_ids = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="All ids of the person, which go together: the one that was named, and those "
+        "that are linked to it. Once it is done, their digests.",
+    )
+    agent_id = serializers.UUIDField(allow_null=True, help_text="Null: all agents forget.")
+    reason = serializers.CharField()
+    requested_by = serializers.CharField()
+    created_at = serializers.DateTimeField()
+    state = serializers.ChoiceField(
+        choices=["requested", "running", "done"],
+        help_text="done: the receipt says what was removed, and what goes only later.",
+    )
+    progress = ErasureProgressSerializer(allow_null=True, help_text="While it is running.")
+    problem = serializers.CharField(help_text="Why it could not be finished yet, or empty.")
+    done_at = serializers.DateTimeField(allow_null=True)
+    receipt = serializers.JSONField(
+        allow_null=True,
+        help_text="How much was removed of what, with digests of the ids; nothing that was said. "
+        "`found` is false where nothing was kept of the user. `storage` says which files were "
+        "written anew, and what is gone from the others only later.",
+    )
+
+
+class NoParameters(StrictSerializer):
+    """No query parameters."""
+
+
+class ErasuresView(ApiView):
+    """Where erasures are asked for."""
+
+    permissions = {"POST": ("audit.add_erasurerequest",)}
+    scopes = {"POST": KeyScope.ERASE}
+    keeps_to_binding = True
+
+    @extend_schema(
+        operation_id="request_erasure",
+        summary="Ask for the erasure of a user",
+        description="Everything that is kept of the user, and of whoever is linked to them, is "
+        "removed by a process of the operators: look at the request's address for its progress "
+        "and its receipt. There is no way back. A key of one user erases that user alone: if "
+        "others are linked to them, it takes a key of the whole tenant.",
+        tags=["erasures"],
+        request=NewErasureSerializer,
+        parameters=[LOCATION],
+        examples=[ASKED],
+        responses={202: ErasureSerializer, **problems(409, 422)},
+    )
+    def post(self, request: Request) -> Response:
+        """Note the request."""
+        checked_query(request, NoParameters)
+        body = NewErasureSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        fields = body.validated_data
+        agent_id = self.caller.agent_id
+        if "agent" in fields:
+            agent_id = self.caller.agent(fields["agent"]).id
+        user_id = self.caller.user(fields["user_id"])
+        _refuse_linked(self.caller, user_id)
+        try:
+            made = ask_for_erasure(
+                user_id,
+                by=actor_of(request),
+                agent_id=agent_id,
+                threads=fields.get("threads", ()),
+                reason=fields.get("reason", ""),
+                request_id=current_request_id(),
+                by_bound_key=self.caller.is_bound,
+            )
+        except ThreadOfOthers as error:
+            if self.caller.is_bound:
+                raise OutsideOfKey(str(error)) from error
+            raise
+        self.is_recorded()
+        document = _document(made, request)
+        return Response(document, status=202, headers={"Location": document["url"]})
+
+
+class ErasureView(ApiView):
+    """One request."""
+
+    permissions = {"GET": ("audit.view_erasurerequest",)}
+    keeps_to_binding = True
+
+    @extend_schema(
+        operation_id="get_erasure",
+        summary="See what became of a request of erasure",
+        tags=["erasures"],
+        responses={200: ErasureSerializer, **problems(404)},
+    )
+    def get(self, request: Request, erasure_id: UUID) -> Response:
+        """Show it."""
+        checked_query(request, NoParameters)
+        found = ErasureRequest.objects.filter(pk=erasure_id).first()
+        if found is None or not _may_see(self.caller, found):
+            raise NotFound
+        self.note(found)
+        return Response(_document(found, request))
+
+
+def _refuse_linked(caller: Caller, user_id: str) -> None:
+    """Raise OutsideOfKey where a user's key would erase who is another user to it."""
+    if caller.user_id is not None and len(linked_ids(user_id)) > 1:
+        raise OutsideOfKey(
+            f"Other ids are linked to {user_id!r}, and this key is of that user alone. Nothing was "
+            "noted; ask with a key of the whole tenant."
+        )
+
+
+def _may_see(caller: Caller, erasure: ErasureRequest) -> bool:
+    """Whether a request is of what the key is bound to; one that is done has the user's digest."""
+    if caller.agent_id not in (None, erasure.agent_id):
+        return False
+    return caller.user_id is None or erasure.user_id in (
+        caller.user_id,
+        *pseudonyms(caller.user_id),
+    )
+
+
+def _document(erasure: ErasureRequest, request: Request) -> dict[str, Any]:
+    document = {
+        "url": reverse("erasure", args=[erasure.pk], request=request),
+        "user_ids": erasure.user_ids
+        or ([erasure.user_id] if erasure.done_at else linked_ids(erasure.user_id)),
+        "state": _state(erasure),
+        "progress": _progress(erasure),
+        "problem": erasure.last_error,
+        **{
+            name: getattr(erasure, name)
+            for name in ("id", "user_id", "agent_id", "reason", "requested_by", "created_at")
+        },
+        "done_at": erasure.done_at,
+        "receipt": erasure.receipt,
+    }
+    return dict(ErasureSerializer(document).data)
+
+
+def _state(erasure: ErasureRequest) -> str:
+    if erasure.done_at is not None:
+        return "done"
+    return "running" if erasure.progress else "requested"
+
+
+def _progress(erasure: ErasureRequest) -> dict[str, Any] | None:
+    progress = erasure.progress
+    if not progress or "messages" not in progress:
+        return None
+    messages = progress["messages"]
+    return {
+        "step": progress["step"],
+        "messages_removed": messages["removed"],
+        "messages": messages["of"],
+    }

@@ -1,0 +1,97 @@
+"""How much a tenant remembers, and what is still to be done."""
+
+from typing import Any, TypeVar
+
+from django.db.models import Model, QuerySet
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from konstruct.api.auth.caller import Caller
+from konstruct.api.http.fields import NoParametersSerializer, checked_query
+from konstruct.api.http.views import ApiView
+from konstruct.orchestrator.models import PendingReply
+from memory.browse.statistics import amount_of
+from memory.models import ConversationEmbedding, Message, PendingEmbedding, Scope
+
+M = TypeVar("M", bound=Model)
+
+# Counting this far takes a few hundredths of a second.
+COUNTED_UP_TO = 100_000
+# Of what grows without end, Postgres has an estimate for the whole tenant.
+ESTIMATED: dict[str, type[Model]] = {
+    "users": Scope,
+    "messages": Message,
+    "embeddings": ConversationEmbedding,
+}
+
+
+class UsageSerializer(serializers.Serializer):
+    """Counts of this tenant."""
+
+    agents = serializers.IntegerField()
+    users = serializers.IntegerField(help_text="Pairs of an agent and a user with memories.")
+    messages = serializers.IntegerField(help_text="Turns of the transcript.")
+    embeddings = serializers.IntegerField(help_text="Vectors; a message has one per piece.")
+    pending_embeddings = serializers.IntegerField(help_text="Messages not yet searchable.")
+    failed_embeddings = serializers.IntegerField(
+        help_text="Of these, how many failed before and are tried again."
+    )
+    pending_replies = serializers.IntegerField(help_text="Messages not yet answered.")
+    failed_replies = serializers.IntegerField(help_text="Messages whose reply was given up.")
+    not_exact = serializers.ListField(
+        child=serializers.CharField(),
+        required=False,
+        help_text=f"The counts above {COUNTED_UP_TO:,}, if there are any: they are estimates, or "
+        "for a bound key the least that there are.",
+    )
+
+
+class UsageView(ApiView):
+    """The tenant in numbers, or what a bound key sees of it."""
+
+    permissions = {"GET": ("memory.view_message",)}
+    keeps_to_binding = True
+
+    @extend_schema(
+        operation_id="get_usage",
+        summary="Count what is remembered and what is pending",
+        tags=["usage"],
+        responses={200: UsageSerializer},
+    )
+    def get(self, request: Request) -> Response:
+        """Count."""
+        checked_query(request, NoParametersSerializer)
+        of_caller = self.caller.rows
+        pending_embeddings = _of_messages(self.caller, PendingEmbedding.objects.all())
+        pending_replies = _of_messages(self.caller, PendingReply.objects.all())
+        counted: dict[str, QuerySet[Any]] = {
+            "agents": self.caller.agents(),
+            "users": of_caller(Scope.objects.all()),
+            "messages": of_caller(Message.objects.all()),
+            "embeddings": of_caller(ConversationEmbedding.objects.all()),
+            "pending_embeddings": pending_embeddings,
+            "failed_embeddings": pending_embeddings.exclude(last_error=""),
+            "pending_replies": pending_replies.filter(failed_at__isnull=True),
+            "failed_replies": pending_replies.filter(failed_at__isnull=False),
+        }
+        counts: dict[str, Any] = {name: _counted(rows) for name, rows in counted.items()}
+        more = [name for name, count in counts.items() if count > COUNTED_UP_TO]
+        for name in more:
+            counts[name] = COUNTED_UP_TO
+        if not self.caller.is_bound:
+            for name in {*more} & ESTIMATED.keys():
+                counts[name] = max(amount_of(ESTIMATED[name]).rows, COUNTED_UP_TO)
+        not_exact = {"not_exact": more} if more else {}
+        return Response(UsageSerializer({**counts, **not_exact}).data)
+
+
+def _counted(rows: QuerySet[Any]) -> int:
+    """How many rows there are; one more than `COUNTED_UP_TO` stands for any number above it."""
+    return rows.order_by().values("pk")[: COUNTED_UP_TO + 1].count()
+
+
+def _of_messages(caller: Caller, rows: QuerySet[M]) -> QuerySet[M]:
+    """Only the rows whose message the caller may see."""
+    return caller.rows(rows, agent="message__agent_id", user="message__user_id")

@@ -1,0 +1,143 @@
+"""End users: whom the tenant's agents know, and how much of them."""
+
+from typing import Any
+from uuid import UUID
+
+from drf_spectacular.utils import OpenApiExample, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from konstruct.api.http.fields import checked_query
+from konstruct.api.http.filters import OfAgentAndUser
+from konstruct.api.http.pagination import (
+    KeysetPagination,
+    PageQuerySerializer,
+    Position,
+    ordering_field,
+    page_of,
+)
+from konstruct.api.http.schema import problems
+from konstruct.api.http.views import ApiView
+from konstruct.api.resources.agent_names import agent_names
+from memory.browse.users import (
+    MOST_COUNTED,
+    MOST_COUNTED_IN_LIST,
+    KnownUser,
+    known_users,
+)
+
+EXAMPLE = {
+    "user_id": "U024BE7LH",
+    "messages": 312,
+    "facts": 9,
+    "first_at": "2026-01-07T10:02:11Z",
+    "last_at": "2026-04-02T08:15:00Z",
+    "agents": [
+        {"id": "0b6ef0bd-51a8-4c92-9f1e-7d0f5a3b6c21", "name": "ada", "messages": 312},
+    ],
+}
+
+
+class AgentOfUserSerializer(serializers.Serializer):
+    """An agent that has talked with the user."""
+
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    messages = serializers.IntegerField(help_text="Turns of both, as far as they are counted.")
+
+
+class UserSerializer(serializers.Serializer):
+    """An end user."""
+
+    user_id = serializers.CharField(help_text="As the channel knows them.")
+    messages = serializers.IntegerField(
+        help_text="Turns of all their conversations; the sum of those of their agents."
+    )
+    facts = serializers.IntegerField(help_text="Facts about them that hold now.")
+    first_at = serializers.DateTimeField(
+        allow_null=True, help_text="When something was said first; null if only facts are known."
+    )
+    last_at = serializers.DateTimeField(allow_null=True, help_text="When something was said last.")
+    agents = AgentOfUserSerializer(many=True)
+
+
+class UserPages(KeysetPagination):
+    """Users in the order of their ids."""
+
+    orderings = {"user_id": ("user_id",), "-user_id": ("-user_id",)}
+
+    def __init__(self, *, agent_id: UUID | None, user_id: str | None) -> None:
+        self.agent_id = agent_id
+        self.user_id = user_id
+
+    def rows_after(self, queryset: Any, position: Position | None, *, backwards: bool) -> list[Any]:
+        """Return one user more than a page holds; there is no table to query."""
+        return known_users(
+            agent_id=self.agent_id,
+            user_id=self.user_id,
+            beyond=None if position is None else position[0],
+            descending=self._is_descending() != backwards,
+            limit=self.limit + 1,
+        )
+
+    def position_of(self, row: Any) -> Position:
+        """Return the user's id."""
+        return [row.user_id]
+
+
+class UsersQuery(OfAgentAndUser, PageQuerySerializer):
+    """Query parameters of the list of users."""
+
+    ordering = ordering_field(UserPages)
+
+
+class UsersView(ApiView):
+    """Whom the agents know."""
+
+    permissions = {"GET": ("memory.view_scope",)}
+    keeps_to_binding = True
+
+    @extend_schema(
+        operation_id="list_users",
+        summary="List the end users that are known",
+        description="Everybody who has said something or about whom there is a fact, in the order "
+        "of their ids, with counts of the messages and facts that the key may see. Messages with "
+        f"each agent, and facts, are counted up to {MOST_COUNTED_IN_LIST:,}, and up to "
+        f"{MOST_COUNTED:,} where `user_id` names one user.",
+        tags=["users"],
+        parameters=[UsersQuery],
+        examples=[OpenApiExample("one", response_only=True, value=EXAMPLE)],
+        responses={200: page_of(UserSerializer, "A page of users."), **problems(422)},
+    )
+    def get(self, request: Request) -> Response:
+        """List users."""
+        filters = checked_query(request, UsersQuery)
+        agent_id, user_id = self.caller.agent_id, self.caller.user_id
+        if "agent" in filters:
+            agent_id = self.caller.agent(filters["agent"]).id
+        if "user_id" in filters:
+            user_id = self.caller.user(filters["user_id"])
+        pages = UserPages(agent_id=agent_id, user_id=user_id)
+        found = pages.paginate_queryset(None, request, view=self)
+        names = agent_names(agent for user in found for agent in user.messages_by_agent)
+        return pages.get_paginated_response([_document(user, names) for user in found])
+
+
+def _document(user: KnownUser, names: dict[UUID, str]) -> dict[str, Any]:
+    agents = [
+        {"id": agent_id, "name": names.get(agent_id, ""), "messages": count}
+        for agent_id, count in user.messages_by_agent.items()
+    ]
+    return dict(
+        UserSerializer(
+            {
+                "user_id": user.user_id,
+                "messages": user.messages,
+                "facts": user.facts,
+                "first_at": user.first_at,
+                "last_at": user.last_at,
+                "agents": sorted(agents, key=lambda agent: str(agent["name"])),
+            }
+        ).data
+    )

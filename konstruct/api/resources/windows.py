@@ -1,0 +1,147 @@
+"""The short-term window: what an agent has before its eyes of a user."""
+
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from drf_spectacular.utils import OpenApiExample, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from konstruct.api.http.fields import ChannelIdField, StrictSerializer, checked_query
+from konstruct.api.http.schema import problems
+from konstruct.api.http.views import ApiView
+from konstruct.api.models import KeyScope
+from konstruct.orchestrator.models import Agent
+from memory.conf import WINDOW
+from memory.conversations.short_term import clear_window, get_recent_messages
+from memory.exceptions import WindowNotCleared
+from memory.models import Role
+from tenants.context import required_tenant_id
+
+MOST_TURNS = 200
+
+EXAMPLE = {
+    "agent": "ada",
+    "agent_id": "0b6ef0bd-51a8-4c92-9f1e-7d0f5a3b6c21",
+    "user_id": "U024BE7LH",
+    "turns": [
+        {
+            "message_id": "7c1c34a5-5a0c-4c8e-bb7f-1f6f2f3a9d10",
+            "role": "user",
+            "name": "Maria",
+            "content": "My sister visits in May.",
+            "at": "2026-03-14T09:30:00Z",
+        }
+    ],
+}
+
+
+class WindowOf(StrictSerializer):
+    """Whose window."""
+
+    agent = ChannelIdField(help_text="Name or id of the agent.")
+    user_id = ChannelIdField(help_text="The user.")
+
+
+class WindowQuery(WindowOf):
+    """Query parameters of reading a window."""
+
+    limit = serializers.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=MOST_TURNS,
+        help_text=f"The last so many turns; {WINDOW} without it.",
+    )
+
+
+class WindowTurnSerializer(serializers.Serializer):
+    """A turn in the window."""
+
+    message_id = serializers.UUIDField(
+        allow_null=True, help_text="Null for a turn that is not in the transcript."
+    )
+    role = serializers.ChoiceField(choices=Role.choices)
+    name = serializers.CharField(help_text="The speaker's display name, or empty.")
+    content = serializers.CharField()
+    at = serializers.DateTimeField(allow_null=True, help_text="When it was said, if known.")
+
+
+class WindowSerializer(serializers.Serializer):
+    """What the agent has before its eyes, oldest first."""
+
+    agent = serializers.CharField(help_text="The agent's name.")
+    agent_id = serializers.UUIDField()
+    user_id = serializers.CharField()
+    turns = WindowTurnSerializer(many=True)
+
+
+class WindowView(ApiView):
+    """The window of one agent and one user."""
+
+    permissions = {"GET": ("memory.view_windowclear",), "DELETE": ("memory.add_windowclear",)}
+    # Nothing is lost by a clear: the transcript and what can be recalled of it stay.
+    scopes = {"DELETE": KeyScope.WRITE}
+    keeps_to_binding = True
+    own_transactions = ("DELETE",)
+
+    @extend_schema(
+        operation_id="get_window",
+        summary="Read a window",
+        description="The turns that the agent is given with the user's next message, oldest first.",
+        tags=["windows"],
+        parameters=[WindowQuery],
+        examples=[OpenApiExample("one turn", response_only=True, value=EXAMPLE)],
+        responses={200: WindowSerializer, **problems(422)},
+    )
+    def get(self, request: Request) -> Response:
+        """Show the window."""
+        filters = checked_query(request, WindowQuery)
+        agent, user_id = self._whose(filters)
+        turns = get_recent_messages(
+            required_tenant_id(), agent.id, user_id, n=filters.get("limit", WINDOW)
+        )
+        document = {
+            "agent": agent.name,
+            "agent_id": agent.id,
+            "user_id": user_id,
+            "turns": [
+                {
+                    "message_id": turn.get("message_id"),
+                    "role": turn["role"],
+                    "name": turn.get("name", ""),
+                    "content": turn["content"],
+                    "at": datetime.fromisoformat(turn["at"]) if turn.get("at") else None,
+                }
+                for turn in turns
+            ],
+        }
+        return Response(WindowSerializer(document).data)
+
+    @extend_schema(
+        operation_id="clear_window",
+        summary="Clear a window",
+        description="The agent begins anew with the user: no turn up to here is given to it as "
+        "recent again. The transcript stays, and what was said can still be recalled.",
+        tags=["windows"],
+        parameters=[WindowOf],
+        responses={204: None, **problems(422)},
+    )
+    def delete(self, request: Request) -> Response:
+        """Clear the window, for good."""
+        agent, user_id = self._whose(checked_query(request, WindowOf))
+        problem = None
+        with transaction.atomic():
+            self.record()
+            try:
+                clear_window(required_tenant_id(), agent.id, user_id)
+            except WindowNotCleared as error:
+                # It is cleared in the transcript all the same, which is to stay.
+                problem = error
+        if problem is not None:
+            raise problem
+        return Response(status=204)
+
+    def _whose(self, filters: dict[str, Any]) -> tuple[Agent, str]:
+        return self.caller.agent(filters["agent"]), self.caller.user(filters["user_id"])

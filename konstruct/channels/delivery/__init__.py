@@ -1,0 +1,1 @@
+"""Delivery: replies wait in an outbox until a channel shows them."""

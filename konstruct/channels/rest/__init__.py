@@ -1,0 +1,1 @@
+"""The REST channel: programs send messages, wait for replies, import history."""

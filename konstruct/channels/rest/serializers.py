@@ -1,0 +1,167 @@
+"""What a program sends to the REST channel, and what it gets back."""
+
+from django.conf import settings
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from konstruct.api.http.fields import NOT_BLANK, ChannelIdField, StrictCharField, StrictSerializer
+from konstruct.api.http.filters import InTime, OfAgentAndUser
+from konstruct.api.http.pagination import NewestFirst, PageQuerySerializer, ordering_field, page_of
+from konstruct.orchestrator.replies.status import Status
+
+LONGEST_WAIT_SECONDS = 60
+
+
+class SendSerializer(StrictSerializer):
+    """A message to an agent."""
+
+    agent = ChannelIdField(help_text="Name or id of an active agent of this tenant.")
+    user_id = ChannelIdField(
+        help_text="Who speaks, in your own terms. The agent remembers each user apart."
+    )
+    thread_id = ChannelIdField(
+        required=False,
+        help_text="Conversation, in your own terms; memory spans all of a user's threads. "
+        "Default: one thread per user, named as the user.",
+    )
+    name = ChannelIdField(
+        required=False,
+        max_length=120,
+        help_text="Display name of the speaker, as in OpenAI's API.",
+    )
+    content = StrictCharField(
+        max_length=settings.MAX_MESSAGE_CHARACTERS,
+        validators=[NOT_BLANK],
+        help_text="What the user says, verbatim.",
+    )
+
+
+@extend_schema_field({"type": "number", "minimum": 0, "maximum": LONGEST_WAIT_SECONDS})
+class SecondsField(serializers.DecimalField):
+    """A number of seconds. A decimal and not a float: "nan" is within all limits of a float."""
+
+
+class WaitSerializer(StrictSerializer):
+    """Query parameters of an endpoint that can wait for the reply."""
+
+    wait = SecondsField(
+        required=False,
+        max_digits=None,
+        decimal_places=None,
+        min_value=0,
+        max_value=LONGEST_WAIT_SECONDS,
+        help_text=f"Seconds to wait for the reply, 0 to {LONGEST_WAIT_SECONDS}.",
+    )
+
+
+class ListSerializer(OfAgentAndUser, InTime, PageQuerySerializer):
+    """Query parameters of the list."""
+
+    thread_id = ChannelIdField(required=False, help_text="Only messages of this conversation.")
+    status = serializers.ChoiceField(
+        choices=[status.value for status in Status],
+        required=False,
+        help_text="Only messages that are so far.",
+    )
+    ordering = ordering_field(NewestFirst)
+
+
+class ReplySerializer(serializers.Serializer):
+    """What was answered."""
+
+    id = serializers.UUIDField()
+    content = serializers.CharField()
+    created_at = serializers.DateTimeField()
+
+
+class FailureSerializer(serializers.Serializer):
+    """Why there is no reply, or not yet."""
+
+    code = serializers.CharField(
+        help_text="What went wrong last, for programs: llm_unavailable, llm_timeout, llm_refused, "
+        "llm_reply_invalid, time_limit, worker_lost, internal_error, closed …"
+    )
+    detail = serializers.CharField(help_text="The same in a sentence, for people.")
+    attempts = serializers.IntegerField(
+        help_text="How often it was begun, the attempt that is under way included."
+    )
+    next_attempt_at = serializers.DateTimeField(
+        allow_null=True, help_text="When it is tried again; null if it was given up."
+    )
+
+
+class WaitingCallSerializer(serializers.Serializer):
+    """A tool call that the user has to decide on."""
+
+    id = serializers.UUIDField()
+    name = serializers.CharField(help_text="Which tool.")
+    question = serializers.CharField(help_text="What to ask the user.")
+    expires_at = serializers.DateTimeField(help_text="Until when; after that it is not done.")
+    url = serializers.URLField(help_text="The call, with its arguments.")
+    decision_url = serializers.URLField(
+        help_text='Where to send the answer: POST `{"approve": true}` or false.'
+    )
+
+
+class OpenEscalationSerializer(serializers.Serializer):
+    """That a person answers in the conversation."""
+
+    id = serializers.UUIDField()
+    reason = serializers.CharField(help_text="Why.")
+    opened_at = serializers.DateTimeField(help_text="Since when.")
+    url = serializers.URLField(help_text="The escalation, which can be answered and resolved.")
+
+
+class WaitsForSerializer(serializers.Serializer):
+    """What a held message waits for, before it can have a reply."""
+
+    who = serializers.ChoiceField(
+        choices=[("user", "user"), ("person", "person")],
+        help_text="user: the user's decision on each of `tool_calls`. person: somebody of the "
+        "tenant's, who answers or resolves `escalation`.",
+    )
+    detail = serializers.CharField(help_text="The same in a sentence, and what to do.")
+    tool_calls = WaitingCallSerializer(many=True)
+    escalation = OpenEscalationSerializer(allow_null=True)
+
+
+class MessageSerializer(serializers.Serializer):
+    """A message that was sent, and how far it is."""
+
+    id = serializers.UUIDField()
+    status = serializers.ChoiceField(
+        choices=[(status.value, status.value) for status in Status],
+        help_text="with_person: a person answers in this thread. awaiting_consent: a tool call of "
+        "the agent's waits for the user. Of both `waits_for` says more.",
+    )
+    url = serializers.URLField(help_text="Where to ask again.")
+    agent = serializers.CharField(
+        help_text="The name of the agent that it was sent to, whoever answers: see `answered_by`."
+    )
+    agent_id = serializers.UUIDField()
+    user_id = serializers.CharField()
+    thread_id = serializers.CharField()
+    channel = serializers.CharField(help_text="The way it came in: rest, slack …")
+    name = serializers.CharField(help_text="The speaker's display name, or empty.")
+    content = serializers.CharField()
+    created_at = serializers.DateTimeField(help_text="When it was accepted.")
+    reply = ReplySerializer(allow_null=True, help_text="Null until the status is `answered`.")
+    waits_for = WaitsForSerializer(
+        allow_null=True,
+        help_text="Whose turn it is, while the message is held; else null. The message is answered "
+        "by itself afterwards: ask again at `url`.",
+    )
+    answered_by = serializers.CharField(
+        help_text="Who answered: the name of an agent or of a person; empty until then."
+    )
+    answered_by_id = serializers.UUIDField(
+        allow_null=True,
+        help_text="The agent that answered: another than `agent_id` where the thread was handed "
+        "over. Null: a person, or a reply from before this was kept.",
+    )
+    error = FailureSerializer(
+        allow_null=True, help_text="What went wrong, while it is retried and when it was given up."
+    )
+
+
+MessagePageSerializer = page_of(MessageSerializer, "A page of messages.")

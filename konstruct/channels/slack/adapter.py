@@ -1,0 +1,132 @@
+"""Slack as a channel: how its posts are made, changed, and found again."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from konstruct.channels.delivery.adapter import Address, Button, Mark, Part, View
+from konstruct.channels.delivery.rendering import APPROVE, DENY
+from konstruct.channels.exceptions import ChannelRefused
+from konstruct.channels.models import SlackInstallation
+from konstruct.channels.slack.installations import CHANNEL, token_of
+from konstruct.channels.slack.mrkdwn import LIMIT, split
+from konstruct.channels.slack.web_api import ask
+
+EVENT_TYPE = "konstruct_reply"
+# Of the text in a block, which buttons need.
+BLOCK_LIMIT = 3000
+PAGE = 200
+# So many posts are looked through for ours: in a thread, those after the message.
+MOST_PAGES = 20
+STYLES = {APPROVE: "primary", DENY: "danger"}
+
+
+class SlackAdapter:
+    """Posts are made with the token of the workspace's installation, and never unfurled.
+
+    A link that a reply quotes would otherwise be fetched by Slack at once, with whatever stands in
+    its address.
+    """
+
+    channel = CHANNEL
+    can_edit = True
+    shares_threads = True
+
+    def parts(self, view: View) -> list[Part]:
+        """Write Markdown as mrkdwn, in parts; buttons stand below the last one."""
+        texts = split(view.text, BLOCK_LIMIT if view.buttons else LIMIT)
+        return [Part(text) for text in texts[:-1]] + [Part(texts[-1], view.buttons)]
+
+    def post(self, address: Address, part: Part, mark: Mark) -> str:
+        """Post in the thread, or in the direct messages."""
+        answer = ask(
+            "chat_postMessage",
+            token=_token(address),
+            channel=address["channel"],
+            thread_ts=address.get("thread_ts") or None,
+            unfurl_links=False,
+            unfurl_media=False,
+            **_content(part, mark),
+        )
+        return str(answer["ts"])
+
+    def update(self, address: Address, posted: str, part: Part, mark: Mark) -> None:
+        """Change text and buttons; without buttons those that stood are removed."""
+        ask(
+            "chat_update",
+            token=_token(address),
+            channel=address["channel"],
+            ts=posted,
+            **_content(part, mark),
+        )
+
+    def find(self, address: Address, mark: Mark) -> str | None:
+        """Look through what was posted after the message for our mark."""
+        wanted = _metadata(mark)
+        for message in _later_messages(address):
+            if message.get("metadata") == wanted:
+                return str(message["ts"])
+        return None
+
+
+def _token(address: Address) -> str:
+    workspace = address["workspace"]
+    installation = SlackInstallation.objects.connected().filter(workspace=workspace).first()
+    if installation is None:
+        raise ChannelRefused(f"The Slack workspace {workspace} is not connected any more.")
+    return token_of(installation)
+
+
+def _later_messages(address: Address) -> Iterator[dict[str, Any]]:
+    thread = address.get("thread_ts")
+    arguments: dict[str, Any] = {
+        "token": _token(address),
+        "channel": address["channel"],
+        "oldest": address["ts"],
+        "include_all_metadata": True,
+        "limit": PAGE,
+    }
+    cursor = ""
+    for _ in range(MOST_PAGES):
+        if thread:
+            answer = ask("conversations_replies", ts=thread, cursor=cursor, **arguments)
+        else:
+            answer = ask("conversations_history", cursor=cursor, **arguments)
+        yield from answer.get("messages", ())
+        cursor = (answer.get("response_metadata") or {}).get("next_cursor", "")
+        if not cursor:
+            return
+    raise ChannelRefused(
+        f"More than {PAGE * MOST_PAGES} posts came after the message: whether the reply stands "
+        "among them is not known."
+    )
+
+
+def _content(part: Part, mark: Mark) -> dict[str, Any]:
+    return {"text": part.text, "blocks": _blocks(part), "metadata": _metadata(mark)}
+
+
+def _metadata(mark: Mark) -> dict[str, Any]:
+    return {
+        "event_type": EVENT_TYPE,
+        "event_payload": {"message": str(mark.message_id), "part": mark.part},
+    }
+
+
+def _blocks(part: Part) -> list[dict[str, Any]]:
+    if not part.buttons:
+        return []
+    return [
+        {"type": "section", "text": {"type": "mrkdwn", "text": part.text}},
+        {"type": "actions", "elements": [_button(button) for button in part.buttons]},
+    ]
+
+
+def _button(button: Button) -> dict[str, Any]:
+    element: dict[str, Any] = {
+        "type": "button",
+        "text": {"type": "plain_text", "text": button.label},
+        "action_id": button.action,
+        "value": button.value,
+    }
+    style = STYLES.get(button.action)
+    return {**element, "style": style} if style else element

@@ -1,0 +1,89 @@
+"""What becomes of something that was said in Slack: a message to the agent, or nothing."""
+
+import logging
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+
+from konstruct.channels.delivery import publisher
+from konstruct.channels.models import SlackInstallation
+from konstruct.channels.slack.engaged_threads import engage, is_engaged
+from konstruct.channels.slack.events import Heard, Kind
+from konstruct.channels.slack.installations import CHANNEL
+from konstruct.channels.slack.parsing import attached, mentioned_users, plain_text
+from konstruct.channels.slack.tasks import learn_name
+from konstruct.channels.slack.users import is_to_be_asked, known_users
+from konstruct.orchestrator.exceptions import IdempotencyKeyReused
+from konstruct.orchestrator.identities.channel_identities import user_of
+from konstruct.orchestrator.pipeline.accept import Incoming, accept
+from tenants.enqueue import enqueue
+
+logger = logging.getLogger(__name__)
+
+CUT = " […]"
+
+
+def hear(tenant_id: UUID, told: Mapping[str, Any]) -> None:
+    """Accept what was said if it is for the agent. In the tenant, and in a transaction."""
+    heard = Heard.of(told)
+    installation = (
+        SlackInstallation.objects.connected()
+        .select_related("agent")
+        .filter(workspace=heard.workspace)
+        .first()
+    )
+    if installation is None or heard.user == installation.bot_user_id:
+        return
+    if heard.kind is Kind.OVERHEARD and not is_engaged(tenant_id, heard.thread_id):
+        return
+    if not installation.agent.is_active:
+        logger.warning("Agent %s is inactive: a Slack message is ignored", installation.agent_id)
+        return
+    _accept(tenant_id, heard, installation)
+    transaction.on_commit(partial(engage, tenant_id, heard.thread_id))
+
+
+def _accept(tenant_id: UUID, heard: Heard, installation: SlackInstallation) -> None:
+    """Let the message wait for its reply and its posts, once for its `ts`."""
+    known = known_users(heard.workspace, {heard.user, *mentioned_users(heard.text)})
+    names = {slack_id: user.name for slack_id, user in known.items()}
+    name = heard.name or names.get(heard.user, "")
+    user_id = user_of(CHANNEL, heard.workspace, heard.user, name)
+    incoming = Incoming(
+        agent_id=installation.agent_id,
+        user_id=user_id,
+        thread_id=heard.thread_id,
+        channel=CHANNEL,
+        content=_content(heard, installation, names),
+        name=name,
+        idempotency_key=heard.key,
+    )
+    address = {
+        "workspace": heard.workspace,
+        "channel": heard.channel,
+        "thread_ts": heard.thread_ts,
+        "ts": heard.ts,
+    }
+    try:
+        message, created = accept(incoming, tenant_id=tenant_id)
+    except IdempotencyKeyReused:
+        return  # told of again, with a name or a file more
+    if not created:
+        return
+    publisher.put(message, channel=CHANNEL, address=address)
+    if is_to_be_asked(known.get(heard.user), user_id):
+        call = (str(tenant_id), heard.workspace, heard.user, user_id)
+        transaction.on_commit(partial(enqueue, learn_name, *call))
+
+
+def _content(heard: Heard, installation: SlackInstallation, names: Mapping[str, str]) -> str:
+    """Return what was said, in words; a bare mention says the agent's name."""
+    agent = installation.agent.name
+    said = plain_text(heard.text, bot=installation.bot_user_id, agent=agent, names=names)
+    content = "\n".join(filter(None, (said, attached(heard.files)))) or f"@{agent}"
+    most = settings.MAX_MESSAGE_CHARACTERS
+    return content if len(content) <= most else content[: most - len(CUT)] + CUT

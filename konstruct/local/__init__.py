@@ -1,0 +1,1 @@
+"""The deployment on one machine: embedded Postgres and Valkey, supervised web and workers."""

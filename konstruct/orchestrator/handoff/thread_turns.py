@@ -1,0 +1,113 @@
+"""What an agent sees of the thread in which it answers, where its own window does not show it.
+
+Its window has its own turns with this user. Where the thread was handed to it, or where several
+people speak in it, the thread's own turns follow those, with the names of who said them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from django.db import transaction
+
+from konstruct.orchestrator.builder import HANDED_OVER_CLAUSE, SEVERAL_SPEAKERS_CLAUSE
+from konstruct.orchestrator.messages import KonstructMessage, Thread
+from konstruct.orchestrator.models import Agent
+from memory.conf import WINDOW
+from memory.context.lines import said_by
+from memory.conversations import short_term
+from memory.conversations.copies import copy_id
+from memory.conversations.thread_window import (
+    ThreadTurn,
+    append_to_thread,
+    get_thread_turns,
+    sharing,
+)
+from memory.models import Message, Role
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """The turns of a prompt, and what its system prompt says of them."""
+
+    turns: list[dict[str, Any]]
+    clauses: tuple[str, ...] = ()
+
+
+def note(message: Message) -> None:
+    """Append a message to its thread's window after the commit, if the channel shares threads."""
+    if are_shared(message.channel):
+        transaction.on_commit(partial(append_to_thread, message.tenant_id, message))
+
+
+def are_shared(channel: str) -> bool:
+    """Whether several people may speak in a thread of the channel."""
+    return channel in sharing()
+
+
+def session_of(message: KonstructMessage, agent: Agent) -> Session | None:
+    """The turns that the agent is given to answer the message; None: its window as it is.
+
+    That is only worth asking in the thread of another agent, or in one that people may share.
+    """
+    is_guest = agent.id != message.agent_id
+    is_shared = are_shared(message.channel)
+    turns = [turn for turn in _turns(message, is_shared) if _is_before(turn, message)]
+    speakers = {turn["user_id"] for turn in turns if turn["role"] == Role.USER}
+    are_several = bool(speakers - {message.user_id})
+    if not is_guest and not are_several:
+        return None
+    clauses = []
+    if is_guest:
+        clauses.append(HANDED_OVER_CLAUSE.format(name=agent.name))
+    if are_several:
+        speaker = " ".join((message.name or message.user_id).split())
+        clauses.append(SEVERAL_SPEAKERS_CLAUSE.format(speaker=speaker))
+    shown = [_shown(turn, agent, is_guest, are_several) for turn in turns]
+    return Session(_after_window(message, agent, shown), tuple(clauses))
+
+
+def _turns(message: KonstructMessage, is_shared: bool) -> list[dict[str, Any]]:
+    """The thread's last turns, oldest first.
+
+    Elsewhere than in channels that share them, a thread is one user's with one agent.
+    """
+    if is_shared:
+        return get_thread_turns(message.tenant_id, message.thread_id, message.channel)
+    rows = Message.objects.filter(**Thread.of(message).named).order_by("-created_at", "-number")
+    return [ThreadTurn.of(row).as_dict() for row in reversed(rows[: WINDOW + 1])]
+
+
+def _is_before(turn: Mapping[str, Any], message: KonstructMessage) -> bool:
+    """Whether the turn belongs before the message: what people say after it is still to come."""
+    if turn.get("message_id") == str(message.id):
+        return False
+    at = message.created_at.isoformat() if message.created_at else ""
+    return turn["role"] == Role.ASSISTANT or turn.get("at", "") <= at
+
+
+def _after_window(
+    message: KonstructMessage, agent: Agent, turns: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """The agent's own window with the user without these turns, and then these."""
+    shown = {turn["message_id"] for turn in turns}
+    window = short_term.get_recent_messages(message.tenant_id, agent.id, message.user_id)
+    return [*(turn for turn in window if turn.get("message_id") not in shown), *turns]
+
+
+def _shown(
+    turn: Mapping[str, Any], agent: Agent, is_guest: bool, are_several: bool
+) -> dict[str, Any]:
+    """The turn as the agent is given it: the words of others stand under their names."""
+    name, content = turn.get("name", ""), turn["content"]
+    if turn["role"] == Role.USER:
+        content = said_by(name or turn["user_id"], content) if are_several else content
+    else:
+        said_it = turn.get("answered_by")
+        if said_it != str(agent.id) if said_it else name != agent.name:
+            content = said_by(name or "Assistant", content)
+    # A guest's own memory of the turn is a copy with an id of its own.
+    message_id = turn["message_id"]
+    shown_id = str(copy_id(message_id, agent.id)) if is_guest else message_id
+    return {"role": turn["role"], "content": content, "message_id": shown_id}

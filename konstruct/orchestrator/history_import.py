@@ -1,0 +1,201 @@
+"""History import: lines as programs and files have them, each checked by itself."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from functools import partial
+from typing import Any, Self
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+from django.utils.dateparse import parse_datetime
+
+from konstruct.orchestrator.agents import find_agents
+from konstruct.orchestrator.models import Agent
+from memory.arguments import is_unicode, role_argument, text_argument
+from memory.conversations.importing import MAX_EXTERNAL_ID, ImportedTurn, import_turns
+from memory.exceptions import InvalidArgument
+from memory.ids import new_id_argument
+from memory.tasks import embed_and_store
+from tenants.enqueue import enqueue
+
+REQUIRED = ("external_id", "agent", "user_id", "thread_id", "role", "content", "created_at")
+OPTIONAL = ("name",)
+# Of one line, so many mistakes are told, each with so many characters.
+MOST_ERRORS = 10
+LONGEST_DETAIL = 200
+
+
+class ImportStatus(StrEnum):
+    """What became of a line."""
+
+    CREATED = "created"
+    EXISTS = "exists"
+    INVALID = "invalid"
+
+
+@dataclass(frozen=True)
+class LineError:
+    """What is wrong with one field of a line; `field` is empty for the line as a whole."""
+
+    field: str
+    detail: str
+
+
+@dataclass(frozen=True)
+class LineResult:
+    """The answer to one line: where it stands, or why it could not be taken."""
+
+    index: int
+    status: ImportStatus
+    external_id: str | None = None
+    message_id: UUID | None = None
+    error: str = ""
+    """All that is wrong, in one text."""
+    errors: tuple[LineError, ...] = ()
+
+    @classmethod
+    def invalid(cls, index: int, line: Any, errors: Sequence[LineError]) -> Self:
+        """The answer to a line that cannot be taken."""
+        told = tuple(
+            LineError(_cut(each.field), _cut(each.detail)) for each in errors[:MOST_ERRORS]
+        )
+        is_misshapen = any(each.detail.startswith(("missing:", "unknown:")) for each in told)
+        hint = f" (a line has {', '.join((*REQUIRED, *OPTIONAL))})" if is_misshapen else ""
+        return cls(
+            index,
+            ImportStatus.INVALID,
+            external_id=_external_id(line),
+            error="; ".join(each.detail for each in told) + hint,
+            errors=told,
+        )
+
+
+def import_history(lines: Sequence[Any], *, tenant_id: UUID) -> list[LineResult]:
+    """Write every line that is right into the transcript; answer for each of them, in order.
+
+    A line that is wrong keeps no other from being written. The embeddings follow in bulk.
+    """
+    agents = find_agents({name for line in lines if (name := _agent_named(line)) is not None})
+    turns: dict[int, ImportedTurn] = {}
+    results: dict[int, LineResult] = {}
+    for index, line in enumerate(lines):
+        turn = _turn(line, agents)
+        if isinstance(turn, ImportedTurn):
+            turns[index] = turn
+        else:
+            results[index] = LineResult.invalid(index, line, turn)
+    with transaction.atomic():
+        imported = import_turns(tenant_id, list(turns.values()))
+        if any(each.created for each in imported):
+            transaction.on_commit(partial(enqueue, embed_and_store, str(tenant_id)))
+    for (index, turn), each in zip(turns.items(), imported, strict=True):
+        status = ImportStatus.CREATED if each.created else ImportStatus.EXISTS
+        results[index] = LineResult(index, status, turn.external_id, each.message_id)
+    return [results[index] for index in range(len(lines))]
+
+
+def _turn(line: Any, agents: Mapping[str, Agent]) -> ImportedTurn | list[LineError]:
+    """Check a line; everything that is wrong with it, if anything is."""
+    if not isinstance(line, Mapping):
+        return [LineError("", f"the line is not an object with {', '.join(REQUIRED)}")]
+    errors = [
+        LineError(name, f"missing: {name}, which is required")
+        for name in REQUIRED
+        if name not in line
+    ]
+    known = (*REQUIRED, *OPTIONAL)
+    errors += [
+        LineError(str(name), f"unknown: {_cut(str(name))}") for name in line if name not in known
+    ]
+    values: dict[str, Any] = {}
+    for name, check in _CHECKS.items():
+        if name in line:
+            try:
+                values[name] = check(name, line[name])
+            except InvalidArgument as error:
+                errors.append(LineError(name, str(error)))
+    if "agent" in values and values["agent"] not in agents:
+        errors.append(
+            LineError(
+                "agent", f"no agent has the name or id {_cut(values['agent'])!r}; make it first"
+            )
+        )
+    if errors:
+        return errors
+    return ImportedTurn(agent_id=agents[values.pop("agent")].id, **values)
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise InvalidArgument(f"{name}={value!r} is not text")
+    return text_argument(name, value)
+
+
+def _id(name: str, value: Any) -> str:
+    return new_id_argument(name, _text(name, value))
+
+
+def _own_id(name: str, value: Any) -> str:
+    if len(_id(name, value)) > MAX_EXTERNAL_ID:
+        raise InvalidArgument(f"{name}={value[:80]!r}… is longer than {MAX_EXTERNAL_ID} characters")
+    return str(value)
+
+
+def _content(name: str, value: Any) -> str:
+    if len(_text(name, value)) > settings.MAX_MESSAGE_CHARACTERS:
+        raise InvalidArgument(
+            f"{name} has {len(value)} characters, more than {settings.MAX_MESSAGE_CHARACTERS}:"
+            " split it"
+        )
+    if not value.strip():
+        raise InvalidArgument(f"{name}={value[:80]!r} is blank")
+    return str(value)
+
+
+def _moment(name: str, value: Any) -> datetime:
+    text = _text(name, value)
+    try:
+        moment = parse_datetime(text)
+        if moment is not None and moment.tzinfo is not None:
+            moment = moment.astimezone(UTC)  # Postgres does not know all zones
+    except (ValueError, OverflowError):
+        moment = None
+    if moment is None:
+        raise InvalidArgument(f"{name}={text[:80]!r} is not a time such as 2026-03-14T09:30:00Z")
+    if moment.tzinfo is None:
+        raise InvalidArgument(f"{name}={text[:80]!r} has no time zone: add Z or +02:00")
+    return moment
+
+
+_CHECKS: dict[str, Callable[[str, Any], Any]] = {
+    "external_id": _own_id,
+    "agent": _text,
+    "user_id": _id,
+    "thread_id": _id,
+    "role": lambda name, value: role_argument(_text(name, value)),
+    "name": _text,
+    "content": _content,
+    "created_at": _moment,
+}
+
+
+def _agent_named(line: Any) -> str | None:
+    """The agent that a line names, if it names one that there could be."""
+    try:
+        return _text("agent", line.get("agent")) if isinstance(line, Mapping) else None
+    except InvalidArgument:
+        return None
+
+
+def _external_id(line: Any) -> str | None:
+    value = line.get("external_id") if isinstance(line, Mapping) else None
+    return value[:MAX_EXTERNAL_ID] if isinstance(value, str) and is_unicode(value) else None
+
+
+def _cut(text: str) -> str:
+    """Text that an answer can hold, whatever the line held."""
+    text = text.encode(errors="replace").decode()
+    return text if len(text) <= LONGEST_DETAIL else f"{text[:LONGEST_DETAIL]}…"

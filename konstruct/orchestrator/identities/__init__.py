@@ -1,0 +1,1 @@
+"""Identities: which ids of channels are one person, and what is theirs."""

@@ -1,0 +1,58 @@
+"""Who a person is: all ids that are linked to one another. What is kept of them, in a word."""
+
+from collections.abc import Sequence
+
+from django.db import connection
+
+# UNION leaves out who was found before, so that it ends.
+_LINKED = """
+    WITH RECURSIVE person (user_id) AS (
+        SELECT unnest(%s::text[])
+        UNION
+        SELECT unnest(ARRAY[identity.own_id, identity.user_id])
+        FROM person JOIN orchestrator_channelidentity AS identity
+          ON person.user_id IN (identity.own_id, identity.user_id)
+    )
+    SELECT user_id FROM person
+"""
+# Where a user's id can stand in a column; checkpoints name theirs in the metadata.
+_KNOWN_BY = (
+    ("memory_message", "user_id"),
+    ("memory_scope", "user_id"),
+    ("memory_memoryentry", "user_id"),
+    ("memory_conversationembedding", "user_id"),
+    ("memory_recallevent", "user_id"),
+    ("memory_windowclear", "user_id"),
+    ("orchestrator_channelidentity", "user_id"),
+    ("orchestrator_channelidentity", "own_id"),
+    ("orchestrator_moveofpast", "user_id"),
+    ("orchestrator_moveofpast", "from_user"),
+    ("orchestrator_escalation", "user_id"),
+    ("orchestrator_toolcall", "user_id"),
+    ("channels_slackuser", "user_id"),
+    ("api_apikey", "user_id"),
+    ("checkpoints", "metadata ->> 'user_id'"),
+)
+
+
+def linked_ids(*user_ids: str) -> list[str]:
+    """Return every id of the person whom a user id names: it first, then those linked to it.
+
+    Of several ids, those of all these people. A link is followed both ways and through chains. One
+    that was taken back is none.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_LINKED, [list(user_ids)])
+        found = {user_id for (user_id,) in cursor.fetchall()}
+    return [*user_ids, *sorted(found - set(user_ids))]
+
+
+def is_known(user_ids: Sequence[str]) -> bool:
+    """Whether anything at all is kept under one of these ids, in the tenant that we are in."""
+    probes = " OR ".join(
+        f"EXISTS (SELECT FROM {table} WHERE {column} = ANY(%(users)s))"
+        for table, column in _KNOWN_BY
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {probes}", {"users": list(user_ids)})
+        return bool(cursor.fetchone()[0])

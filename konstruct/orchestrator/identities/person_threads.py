@@ -1,0 +1,118 @@
+"""Which threads are a person's, and which sessions of graphs.
+
+A session belongs to whom its metadata name. One whose metadata name nobody belongs to who is the
+only one to speak in the thread of its name.
+"""
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+from uuid import UUID
+
+from django.db import connection
+
+_OF_PERSON = "user_id = ANY(%(users)s) AND (%(agent)s::uuid IS NULL OR agent_id = %(agent)s)"
+_SPOKEN: Final = f"""
+    SELECT thread_id, bool_or({_OF_PERSON}), bool_or(NOT ({_OF_PERSON})),
+           min(created_at) FILTER (WHERE {_OF_PERSON})
+    FROM memory_message
+    WHERE thread_id IN (SELECT thread_id FROM memory_message WHERE {_OF_PERSON})
+       OR thread_id = ANY(%(named)s)
+    GROUP BY thread_id
+"""  # noqa: S608  (our constants)
+_BY_METADATA = (
+    "metadata ->> 'user_id' = ANY(%(users)s)"
+    " AND (%(agent)s::uuid IS NULL OR metadata ->> 'agent_id' = %(agent)s::text)"
+)
+# A session begins with a checkpoint that has no parent; one that was pruned has none such.
+_SESSIONS: Final = f"""
+    SELECT thread_id, coalesce(bool_or({_BY_METADATA}), false),
+           coalesce(bool_or(metadata ->> 'user_id' IS NOT NULL AND NOT ({_BY_METADATA})), false),
+           min(checkpoint ->> 'ts') FILTER (WHERE parent_checkpoint_id IS NULL)
+    FROM checkpoints
+    WHERE thread_id = ANY(%(threads)s)
+       OR thread_id IN (SELECT thread_id FROM checkpoints WHERE {_BY_METADATA})
+    GROUP BY thread_id
+"""  # noqa: S608  (our constants)
+
+
+@dataclass(frozen=True, slots=True)
+class PersonThread:
+    """A thread, as it concerns one person."""
+
+    thread_id: str
+    asked_for: bool = False
+    """Somebody says that it is theirs."""
+    spoke: bool = False
+    others_spoke: bool = False
+    first_spoke_at: datetime | None = None
+    has_session: bool = False
+    session_names_them: bool = False
+    session_names_others: bool = False
+    session_began_at: datetime | None = None
+
+    @property
+    def is_theirs_alone(self) -> bool:
+        """Whether they, and nobody else, have said something there."""
+        return self.spoke and not self.others_spoke
+
+    def session_is_theirs(self, *, strict: bool) -> bool:
+        """Whether the session, if there is one, is this person's.
+
+        Args:
+            strict: do not believe who asks. By their word alone no session is theirs, nor by
+                having spoken in its thread when it had begun already.
+        """
+        if self.session_names_others:
+            return False
+        if self.session_names_them:
+            return True
+        if self.others_spoke:
+            return False
+        if not self.spoke:
+            return self.asked_for and not strict
+        if not (strict and self.has_session):
+            return True
+        began, first = self.session_began_at, self.first_spoke_at
+        return began is not None and first is not None and first <= began
+
+
+def threads_of(
+    user_ids: Sequence[str], *, agent_id: UUID | None = None, named: Iterable[str] = ()
+) -> list[PersonThread]:
+    """Return every thread in which the person spoke or has a session, and those that are named."""
+    asked_for = set(named)
+    values = {"users": list(user_ids), "agent": agent_id, "named": sorted(asked_for)}
+    with connection.cursor() as cursor:
+        cursor.execute(_SPOKEN, values)
+        spoken = {thread: rest for thread, *rest in cursor.fetchall()}
+        cursor.execute(_SESSIONS, {**values, "threads": sorted(asked_for | spoken.keys())})
+        sessions = {thread: rest for thread, *rest in cursor.fetchall()}
+    found = []
+    for thread in sorted(asked_for | spoken.keys() | sessions.keys()):
+        spoke, others_spoke, first = spoken.get(thread, (False, False, None))
+        names_them, names_others, began = sessions.get(thread, (False, False, None))
+        found.append(
+            PersonThread(
+                thread,
+                asked_for=thread in asked_for,
+                spoke=spoke,
+                others_spoke=others_spoke,
+                first_spoke_at=first,
+                has_session=thread in sessions,
+                session_names_them=names_them,
+                session_names_others=names_others,
+                session_began_at=_moment(began),
+            )
+        )
+    return found
+
+
+def _moment(text: str | None) -> datetime | None:
+    """Return the time that a checkpoint has written down, None if it is not one."""
+    with suppress(ValueError, TypeError):
+        moment = datetime.fromisoformat(text or "")
+        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return None

@@ -1,0 +1,1 @@
+"""Language models: an LLM pool, any OpenAI-compatible server, or the built-in responder."""

@@ -1,0 +1,217 @@
+"""What goes over the wire to a language model and comes back. Pure: no Django, no I/O."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, Literal
+from urllib.parse import unquote
+
+from konstruct.orchestrator.exceptions import LLMReplyInvalid
+
+# Of one answer, so many calls are taken, each with so many characters of arguments.
+MOST_CALLS = 8
+LONGEST_ARGUMENTS = 8_000
+TEXT_KEYS = ("content", "text", "response", "message", "output", "reply", "completion")
+
+
+@dataclass(frozen=True, slots=True)
+class Requested:
+    """A tool that a language model asks for by its name, with arguments, whatever they are."""
+
+    call_id: str
+    name: str
+    arguments: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """An answer: in words, or in calls of tools."""
+
+    text: str
+    requested: tuple[Requested, ...] = ()
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """One address and the API that is spoken there."""
+
+    url: str
+    api: Literal["pool", "openai"]
+
+    def payload(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        model: str,
+        tier: str,
+        tools: Sequence[Mapping[str, Any]] = (),
+        may_call: bool = True,
+    ) -> dict[str, Any]:
+        """Return the request's JSON.
+
+        An agent without a model leaves the choice to the pool, which is told the tier; OpenAI's API
+        demands a model, and gateways such as LiteLLM take a tier's name as an alias. Tools are
+        said in the same words to both, and nothing is said of them where there are none.
+        """
+        offered: dict[str, Any] = {"tools": list(tools)} if tools else {}
+        if tools and not may_call:
+            offered["tool_choice"] = "none"
+        if self.api == "openai":
+            return {"model": model or tier, "messages": list(messages), **offered}
+        chosen = {"model": model} if model else {}
+        return {**chosen, "model_tier": tier, "messages": list(messages), **offered}
+
+
+def part_credentials(url: str) -> tuple[str, tuple[str, str] | None]:
+    """Part `scheme://user:password@host/…` into the URL without them, and user and password."""
+    scheme, separator, rest = url.partition("://")
+    authority, slash, path = rest.partition("/")
+    user_and_password, at, host = authority.rpartition("@")
+    if not at:
+        return url, None
+    user, _, password = user_and_password.partition(":")
+    return f"{scheme}{separator}{host}{slash}{path}", (unquote(user), unquote(password))
+
+
+def endpoints(url: str, api: str, *, known: str | None = None) -> list[Endpoint]:
+    """Return the addresses to try, in order.
+
+    `auto` takes a URL that ends in `/v1` (or names the whole path) for OpenAI's. Any other is asked
+    at `/complete` first, and at `/v1/chat/completions` if that path is unknown there. `known` is
+    what an earlier answer showed.
+    """
+    base = url.rstrip("/")
+    if base.endswith("/chat/completions"):
+        openai = Endpoint(base, "openai")
+    elif base.endswith("/v1"):
+        openai = Endpoint(f"{base}/chat/completions", "openai")
+    else:
+        openai = Endpoint(f"{base}/v1/chat/completions", "openai")
+    pool = Endpoint(f"{base}/complete", "pool")
+    if api == "pool" or (api == "auto" and known == "pool"):
+        return [pool]
+    if api == "openai" or known == "openai" or base.endswith(("/v1", "/chat/completions")):
+        return [openai]
+    return [pool, openai]
+
+
+def read_completion(data: Any, *, with_calls: bool) -> Completion:
+    """Return an answer: its calls of tools if they are wanted and there are any, else its text.
+
+    `{"tool_calls": […]}`, `{"message": {"tool_calls": […]}}` and OpenAI's
+    `{"choices": [{"message": {"tool_calls": […]}}]}`. Raises LLMReplyInvalid for neither.
+    """
+    try:
+        requested = tuple(_calls(data)) if with_calls else ()
+        return Completion("", requested) if requested else Completion(read_reply(data))
+    except RecursionError:
+        raise LLMReplyInvalid("The language model's answer is nested too deeply.") from None
+
+
+def _calls(data: Any) -> list[Requested]:
+    for _ in range(3):  # choices, message, tool_calls
+        if not isinstance(data, Mapping):
+            return []
+        found = data.get("tool_calls")
+        if isinstance(found, list):
+            known = [call for call in found if isinstance(call, Mapping)][:MOST_CALLS]
+            return [_call(call, number) for number, call in enumerate(known)]
+        choices = data.get("choices")
+        data = choices[0] if isinstance(choices, list) and choices else data.get("message")
+    return []
+
+
+def _call(call: Mapping[str, Any], number: int) -> Requested:
+    function = call.get("function")
+    function = function if isinstance(function, Mapping) else call
+    call_id, name = call.get("id"), function.get("name")
+    return Requested(
+        call_id=_storable(call_id)[:200]
+        if isinstance(call_id, str) and call_id
+        else f"call_{number}",
+        name=_storable(name)[:200] if isinstance(name, str) else "",
+        arguments=_arguments(function.get("arguments")),
+    )
+
+
+def _arguments(given: Any) -> Any:
+    """The arguments as an object, if they can be read as one; else what shows why not."""
+    try:
+        text = given if isinstance(given, str) else json.dumps(given)
+        if len(text) > LONGEST_ARGUMENTS:
+            return f"{_storable(text[:100])}… ({len(text)} characters)"
+        return _clean(json.loads(text)) if text.strip() else {}
+    except (ValueError, TypeError, RecursionError):
+        return _storable(str(given)[:200])
+
+
+def _clean(value: Any) -> Any:
+    """The same value as Postgres can store it."""
+    if isinstance(value, str):
+        return _storable(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, list):
+        return [_clean(each) for each in value]
+    if isinstance(value, dict):
+        return {_storable(name): _clean(each) for name, each in value.items()}
+    return value
+
+
+def _storable(text: str) -> str:
+    # Postgres stores neither NUL bytes nor lone surrogates, both of which JSON can carry.
+    return text.replace("\0", "").encode("utf-8", "replace").decode()
+
+
+def read_reply(data: Any) -> str:
+    """Return the text of an answer, in any of the shapes in use.
+
+    `{"content"|"text"|"response"|…: text}`, `{"message": {"content": text}}`,
+    `{"choices": [{"message": {"content": text}}]}`, and text in parts
+    (`[{"type": "text", "text": …}]`). Raises LLMReplyInvalid if there is none.
+    """
+    text = _storable(_text(data)).strip()
+    if not text:
+        raise LLMReplyInvalid(
+            "The language model's answer holds no text.",
+            detail=f"It is {str(data)[:300]!r}. Expected JSON "
+            'such as {"content": "…"} or {"choices": [{"message": {"content": "…"}}]}.',
+        )
+    return text
+
+
+def _text(data: Any) -> str:
+    if isinstance(data, str):
+        return data
+    if isinstance(data, list):
+        return "".join(_text(part) for part in data if _is_text_part(part))
+    if isinstance(data, Mapping):
+        choices = data.get("choices")
+        if isinstance(choices, list) and choices:
+            return _text(choices[0])
+        for key in TEXT_KEYS:
+            if data.get(key):
+                return _text(data[key])
+    return ""
+
+
+def _is_text_part(part: Any) -> bool:
+    return not isinstance(part, Mapping) or part.get("type", "text") in ("text", "output_text")
+
+
+def retry_after_seconds(value: str | None, *, now: datetime | None = None) -> float | None:
+    """Return the seconds of a Retry-After header: a number or an HTTP date; None if neither."""
+    if not value:
+        return None
+    if value.strip().isdecimal():
+        return float(value)
+    try:
+        moment = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return max(0.0, (moment - (now or datetime.now(UTC))).total_seconds())

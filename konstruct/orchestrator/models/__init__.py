@@ -1,0 +1,24 @@
+"""Tables of the orchestrator: agents, replies, escalations, identities, tool calls."""
+
+from konstruct.orchestrator.models.agents import (
+    Agent,
+    HeldFor,
+    ModelTier,
+    PendingReply,
+    RecallMode,
+)
+from konstruct.orchestrator.models.escalations import Escalation
+from konstruct.orchestrator.models.identities import ChannelIdentity, HistoryMerge
+from konstruct.orchestrator.models.tool_calls import ToolCall
+
+__all__ = [
+    "Agent",
+    "ChannelIdentity",
+    "Escalation",
+    "HeldFor",
+    "HistoryMerge",
+    "ModelTier",
+    "PendingReply",
+    "RecallMode",
+    "ToolCall",
+]

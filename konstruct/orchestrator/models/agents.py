@@ -1,0 +1,292 @@
+"""Tables of the orchestrator: agents, and the outbox of replies; the others stand beside it."""
+
+import uuid
+
+from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.functions import RandomUUID
+from django.core.exceptions import ValidationError
+from django.core.validators import ProhibitNullCharactersValidator
+from django.db import models
+
+from konstruct.orchestrator.models.handover_rules import refuse_unknown_handovers
+from konstruct.orchestrator.models.querysets import (
+    UUID_PATTERN,
+    UUID_TEXT,
+    AgentQuerySet,
+    PendingReplyQuerySet,
+)
+from konstruct.orchestrator.recall_policy import recall_policy
+from konstruct.orchestrator.tool_catalog import refuse_unknown_tools
+from memory.exceptions import InvalidArgument
+from memory.models import Message, server_now
+from tenants.models import TenantModel
+
+NAME_READS_AS_ID = "This name reads as an id. Choose one that is not a UUID."
+
+
+class ModelTier(models.TextChoices):
+    """How much thinking, and how large a context, an agent's model is good for."""
+
+    FAST = "fast"
+    REASONING = "reasoning"
+
+
+class RecallMode(models.TextChoices):
+    """Which channels recall uses."""
+
+    HYBRID = "hybrid", "hybrid: meaning and words"
+    VECTOR = "vector", "vector: cosine similarity alone"
+
+
+class HeldFor(models.TextChoices):
+    """Whom a message waits for, whose reply is held."""
+
+    NOBODY = "", "nobody"
+    PERSON = "person", "a person, who answers in this thread"
+    CONSENT = "consent", "the user's consent to a tool call"
+
+
+class Agent(TenantModel):
+    """An AI agent of a tenant: who it is, which model speaks for it, and how it remembers."""
+
+    id = models.UUIDField(
+        primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
+    )
+    name = models.CharField(
+        max_length=120,
+        validators=[ProhibitNullCharactersValidator()],
+        help_text="How programs and people call it. Unique in the tenant, and not a UUID.",
+    )
+    system_prompt = models.TextField(
+        blank=True,
+        default="",
+        db_default="",
+        help_text="What it is for and how it works. Opens every prompt.",
+    )
+    identity = models.TextField(
+        blank=True, default="", db_default="", help_text="Who it is: “You are Ada, the librarian …”"
+    )
+    persona = models.TextField(
+        blank=True, default="", db_default="", help_text="How it speaks: tone, language, manners."
+    )
+    model = models.CharField(
+        max_length=200,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Model name for the LLM pool. Blank: LLM_MODEL, or the pool decides by tier.",
+    )
+    model_tier = models.CharField(
+        max_length=20,
+        choices=ModelTier,
+        default=ModelTier.FAST,
+        db_default=ModelTier.FAST,
+        help_text="fast: short contexts and low cost. reasoning: long contexts.",
+    )
+    is_active = models.BooleanField(
+        default=True,
+        db_default=True,
+        help_text="An inactive agent accepts no messages; its memory stays.",
+    )
+    recall_mode = models.CharField(
+        max_length=20,
+        choices=RecallMode,
+        default=RecallMode.HYBRID,
+        db_default=RecallMode.HYBRID,
+        help_text="How it looks for memories.",
+    )
+    recall_top_k = models.PositiveSmallIntegerField(
+        null=True,
+        blank=True,
+        help_text="At most this many memories go into a prompt, 1 to 100. Blank: as measured (10).",
+    )
+    recall_gate = models.BooleanField(
+        default=True,
+        db_default=True,
+        help_text="Leave out what is probably beside the question, all of it if need be.",
+    )
+    recall_open_at = models.FloatField(
+        null=True,
+        blank=True,
+        help_text="With the gate: the best memory must be relevant with this probability, 0 to 1, "
+        "else none is given. Blank: as measured.",
+    )
+    recall_keep_at = models.FloatField(
+        null=True,
+        blank=True,
+        help_text="With the gate: each memory must be relevant with this probability, 0 to 1. "
+        "Blank: as measured.",
+    )
+    recall_neighbours = models.PositiveSmallIntegerField(
+        null=True,
+        blank=True,
+        help_text="Turns before and after a memory that are given along with it, 0 to 10. "
+        "Blank: as measured (0).",
+    )
+    recall_weights = models.JSONField(
+        blank=True,
+        default=dict,
+        help_text='Weights of the ranking that differ from the measured ones, such as {"time": 1}.',
+    )
+    tools = ArrayField(
+        models.TextField(),
+        default=list,
+        db_default=models.Value([], output_field=ArrayField(models.TextField())),
+        blank=True,
+        help_text="What it may do beside answering: remember_fact keeps a fact about the user, who "
+        "is asked first.",
+    )
+    escalate_on = ArrayField(
+        models.TextField(),
+        default=list,
+        db_default=models.Value([], output_field=ArrayField(models.TextField())),
+        blank=True,
+        help_text="Words or phrases with which a message calls for a person, beside plain requests "
+        "such as “talk to a human”, which always do.",
+    )
+    escalate_after_failures = models.PositiveSmallIntegerField(
+        null=True,
+        blank=True,
+        help_text="A person is called when so many replies in a row were given up in a thread. "
+        "Blank: never.",
+    )
+    hands_to = ArrayField(
+        models.UUIDField(),
+        default=list,
+        db_default=models.Value([], output_field=ArrayField(models.UUIDField())),
+        blank=True,
+        help_text="Agents to which its language model may hand a conversation, by the tool "
+        "hand_to_agent.",
+    )
+    hand_over_on = models.JSONField(
+        default=dict,
+        db_default=models.Value({}, output_field=models.JSONField()),
+        blank=True,
+        help_text="Words or phrases with which a message is for another agent, each with that "
+        'agent\'s id: {"invoice": "0b6ef0bd-…"}.',
+    )
+    hand_back_on = ArrayField(
+        models.TextField(),
+        default=list,
+        db_default=models.Value([], output_field=ArrayField(models.TextField())),
+        blank=True,
+        help_text="Words or phrases with which a conversation that was handed to it goes back to "
+        "the agent before.",
+    )
+    created_at = models.DateTimeField(
+        db_default=server_now(), editable=False, help_text="When it was made."
+    )
+
+    objects = AgentQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = "agent"
+        ordering = ["name"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["name"],
+                name="agent_name",
+                violation_error_message="This tenant has an agent of that name already.",
+            ),
+            models.CheckConstraint(
+                # The API takes a name or an id in the same place.
+                condition=~models.Q(name__iregex=UUID_PATTERN),
+                name="agent_name_is_no_id",
+                violation_error_message=NAME_READS_AS_ID,
+            ),
+            models.CheckConstraint(
+                condition=models.Q(model_tier__in=ModelTier.values), name="agent_model_tier"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(recall_mode__in=RecallMode.values), name="agent_recall_mode"
+            ),
+            models.CheckConstraint(
+                condition=~models.Q(escalate_after_failures=0),
+                name="agent_escalate_after_failures",
+                violation_error_message="escalate_after_failures: Give 1 or more, or leave it out.",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def clean(self) -> None:
+        """Refuse a recall policy that recall refuses, tools that there are not, and empty rules."""
+        if UUID_TEXT.fullmatch(self.name):
+            raise ValidationError({"name": NAME_READS_AS_ID})
+        refuse_unknown_tools(self.tools)
+        if any(not phrase.strip() or "\0" in phrase for phrase in self.escalate_on):
+            raise ValidationError(
+                {"escalate_on": "Give phrases that say something, without NUL characters."}
+            )
+        refuse_unknown_handovers(self)
+        try:
+            recall_policy(self)
+        except InvalidArgument as error:
+            raise ValidationError(f"This is no way to recall: {error}.") from error
+
+
+class PendingReply(TenantModel):
+    """A message that waits for its reply: the outbox, removed when the reply is delivered.
+
+    A reply that was given up keeps its row, with the reason, until somebody retries it. One that is
+    held keeps it too: nobody works on it until it is released.
+    """
+
+    message = models.OneToOneField(
+        Message, on_delete=models.PROTECT, primary_key=True, related_name="pending_reply"
+    )
+    attempts = models.PositiveIntegerField(
+        default=0, db_default=0, help_text="How often it was begun."
+    )
+    begun_at = models.DateTimeField(
+        null=True, blank=True, help_text="When a worker began with it; empty when none is at work."
+    )
+    error_code = models.TextField(
+        blank=True, default="", db_default="", help_text="Why it failed last, for programs."
+    )
+    last_error = models.TextField(
+        blank=True, default="", db_default="", help_text="Why it failed last."
+    )
+    due_at = models.DateTimeField(
+        db_default=server_now(), help_text="From when on it may be tried (again)."
+    )
+    sweep_at = models.DateTimeField(
+        db_default=server_now(),
+        db_column="ring_at",
+        help_text="When the sweeper enqueues it (again).",
+    )
+    failed_at = models.DateTimeField(
+        null=True, blank=True, help_text="When it was given up; empty while it is still tried."
+    )
+    held_for = models.TextField(
+        choices=HeldFor,
+        blank=True,
+        default=HeldFor.NOBODY,
+        db_default=HeldFor.NOBODY,
+        help_text="Whom it waits for: a person, or the user's consent; empty while it is tried.",
+    )
+    created_at = models.DateTimeField(db_default=server_now(), help_text="When it was accepted.")
+
+    objects = PendingReplyQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = "pending reply"
+        verbose_name_plural = "pending replies"
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(held_for=HeldFor.NOBODY)
+                | models.Q(held_for__in=HeldFor.values, failed_at__isnull=True),
+                name="pending_reply_held",
+            )
+        ]
+        indexes = [
+            models.Index(
+                fields=["sweep_at"],
+                name="pending_reply_ring",
+                condition=models.Q(failed_at__isnull=True, held_for=HeldFor.NOBODY),
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"reply to {self.message_id}"

@@ -1,0 +1,131 @@
+"""Table of escalations: threads in which a person or another agent answers."""
+
+import uuid
+from typing import Self
+
+from django.contrib.postgres.functions import RandomUUID
+from django.db import models
+from django.db.models.functions import Now
+
+from memory.models import AgentUserModel
+
+
+class EscalationQuerySet(models.QuerySet["Escalation"]):
+    """Escalations of a tenant."""
+
+    def open(self) -> Self:
+        """Those that nobody has resolved."""
+        return self.filter(resolved_at__isnull=True)
+
+    def resolved(self) -> Self:
+        """Those that are over."""
+        return self.filter(resolved_at__isnull=False)
+
+    def to_people(self) -> Self:
+        """Those in which a person answers."""
+        return self.filter(to_agent_id__isnull=True)
+
+    def to_agents(self) -> Self:
+        """Those in which another agent answers: handovers."""
+        return self.filter(to_agent_id__isnull=False)
+
+
+class Escalation(AgentUserModel):
+    """That a person or another agent answers in a thread, from when it was opened until it ends.
+
+    `agent_id` is the thread's own agent, to which its messages are addressed. The truth of it: what
+    the cache has of it (`escalation_status_key`) is a copy.
+    """
+
+    class OpenedBy(models.TextChoices):
+        USER = "user", "the user asked for it"
+        RULE = "rule", "a rule of the agent's"
+        AGENT = "agent", "an agent's language model"
+        PROGRAM = "program", "a program"
+        PERSON = "person", "a person in the admin"
+
+    class Outcome(models.TextChoices):
+        OPEN = "", "open, or resolved before outcomes were kept"
+        RESOLVED = "resolved", "resolved: the thread's own agent answers again"
+        HANDED_ON = "handed_on", "handed on to an agent"
+        HANDED_BACK = "handed_back", "handed back to the agent before"
+        TO_PERSON = "to_person", "a person was asked for"
+
+    id = models.UUIDField(
+        primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
+    )
+    thread_id = models.TextField("thread", help_text="The conversation, as the channel knows it.")
+    channel = models.TextField(help_text="Where it takes place: rest, slack …")
+    message_id = models.UUIDField(
+        "message",
+        null=True,
+        blank=True,
+        help_text="The message that asked for it: its reply says that a person will answer.",
+    )
+    to_agent_id = models.UUIDField(
+        "to agent",
+        null=True,
+        blank=True,
+        help_text="The agent that answers instead; empty where a person answers.",
+    )
+    from_agent_id = models.UUIDField(
+        "from agent",
+        null=True,
+        blank=True,
+        help_text="The agent that answered before, to which a handover can be handed back.",
+    )
+    opened_by = models.TextField(choices=OpenedBy, help_text="On whose account.")
+    opened_by_name = models.TextField(
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Their name, if it was a program or person.",
+    )
+    reason = models.TextField(help_text="Why, in words.")
+    opened_at = models.DateTimeField(db_default=Now(), help_text="Since when.")
+    resolved_at = models.DateTimeField(
+        null=True, blank=True, help_text="Until when; empty while it is open."
+    )
+    resolved_by = models.TextField(
+        blank=True, default="", db_default="", help_text="Who resolved it."
+    )
+    note = models.TextField(
+        blank=True, default="", db_default="", help_text="What came of it, for the record."
+    )
+    outcome = models.TextField(
+        choices=Outcome,
+        blank=True,
+        default=Outcome.OPEN,
+        db_default=Outcome.OPEN,
+        help_text="How it ended: resolved, handed on, handed back, or a person was asked for.",
+    )
+
+    objects = EscalationQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = "escalation"
+        ordering = ["-opened_at"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["agent_id", "user_id", "thread_id"],
+                condition=models.Q(resolved_at__isnull=True),
+                name="escalation_one_open",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(opened_by__in=["user", "rule", "agent", "program", "person"]),
+                name="escalation_opened_by",
+            ),
+        ]
+        indexes = [
+            # The copy in the cache is of a whole thread.
+            models.Index(
+                fields=["thread_id"],
+                condition=models.Q(resolved_at__isnull=True),
+                name="escalation_thread",
+            ),
+            models.Index(fields=["-opened_at", "id"], name="escalation_newest"),
+            models.Index(fields=["user_id", "-opened_at"], name="escalation_user"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user_id} in {self.thread_id}"

@@ -1,0 +1,115 @@
+"""Tables of identities: as whom somebody speaks who is known by an id of a channel."""
+
+import uuid
+from typing import Self
+
+from django.contrib.postgres.functions import RandomUUID
+from django.db import models
+from django.db.models.functions import Now
+
+from tenants.models import TenantModel
+
+
+class ChannelIdentityQuerySet(models.QuerySet["ChannelIdentity"]):
+    """Identities of a tenant."""
+
+    def linked(self) -> Self:
+        """Those that speak as somebody else."""
+        return self.exclude(user_id=models.F("own_id"))
+
+    def of_user(self, user_id: str) -> Self:
+        """Those that speak as this user."""
+        return self.filter(user_id=user_id).order_by("channel", "workspace", "native_id")
+
+
+class ChannelIdentity(TenantModel):
+    """Somebody as a channel knows them, and the user whose memory what they say becomes."""
+
+    id = models.UUIDField(
+        primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
+    )
+    channel = models.TextField(help_text="slack …")
+    workspace = models.TextField(
+        blank=True, default="", db_default="", help_text="Where in the channel, if it has such."
+    )
+    native_id = models.TextField("id", help_text="As the channel knows them there.")
+    own_id = models.TextField(
+        "own user id",
+        help_text="The user whom they are by themselves; no other identity has the same.",
+    )
+    user_id = models.TextField("user", help_text="The user as whom they speak.")
+    name = models.TextField(
+        blank=True, default="", db_default="", help_text="What the channel calls them."
+    )
+    created_at = models.DateTimeField(db_default=Now(), help_text="When they were heard first.")
+    linked_at = models.DateTimeField(
+        null=True, blank=True, help_text="Since when they speak as somebody else."
+    )
+    linked_by = models.TextField(
+        blank=True, default="", db_default="", help_text="Who linked them."
+    )
+
+    objects = ChannelIdentityQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = "identity"
+        verbose_name_plural = "identities"
+        ordering = ["-created_at"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["channel", "workspace", "native_id"], name="identity_native"
+            ),
+            models.UniqueConstraint(fields=["own_id"], name="identity_own"),
+        ]
+        indexes = [
+            models.Index(fields=["user_id"], name="identity_user"),
+            models.Index(fields=["-created_at", "id"], name="identity_newest"),
+        ]
+
+    def __str__(self) -> str:
+        return " ".join(filter(None, (self.channel, self.workspace, self.native_id)))
+
+
+class HistoryMergeQuerySet(models.QuerySet["HistoryMerge"]):
+    """Moves of a tenant."""
+
+    def open(self) -> Self:
+        """Those that are not done yet, the oldest first."""
+        return self.filter(done_at__isnull=True).order_by("created_at", "pk")
+
+
+class HistoryMerge(TenantModel):
+    """That what was said as one user is to become another's. The owner's process does it."""
+
+    id = models.UUIDField(
+        primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
+    )
+    from_user = models.TextField(help_text="As whom it was said.")
+    user_id = models.TextField("user", help_text="Whose it becomes.")
+    requested_by = models.TextField(help_text="Who linked the two.")
+    created_at = models.DateTimeField(db_default=Now(), help_text="When that was.")
+    moved = models.JSONField(
+        default=dict,
+        db_default=models.Value({}, output_field=models.JSONField()),
+        blank=True,
+        help_text="How much was moved, by table.",
+    )
+    last_error = models.TextField(
+        blank=True, default="", db_default="", help_text="Why it could not be finished yet."
+    )
+    done_at = models.DateTimeField(null=True, blank=True, help_text="When it was done.")
+
+    objects = HistoryMergeQuerySet.as_manager()
+
+    class Meta:
+        db_table = "orchestrator_moveofpast"
+        verbose_name = "history merge"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["from_user"], condition=models.Q(done_at__isnull=True), name="move_one_open"
+            )
+        ]
+        indexes = [models.Index(fields=["user_id"], name="move_user")]
+
+    def __str__(self) -> str:
+        return f"{self.from_user} to {self.user_id}"

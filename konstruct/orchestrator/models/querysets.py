@@ -1,0 +1,62 @@
+"""The orchestrator's vocabulary of reads."""
+
+import re
+from typing import TYPE_CHECKING, Self
+from uuid import UUID
+
+from django.db import models
+from django.db.models import OuterRef
+from django.db.models.functions import Now
+
+if TYPE_CHECKING:
+    from konstruct.orchestrator.models import Agent, PendingReply  # noqa: F401  (in strings below)
+
+UUID_PATTERN = r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
+UUID_TEXT = re.compile(UUID_PATTERN, re.IGNORECASE)
+
+
+class AgentQuerySet(models.QuerySet["Agent"]):
+    """Agents of a tenant."""
+
+    def active(self) -> Self:
+        """Those that accept messages."""
+        return self.filter(is_active=True)
+
+    def named(self, name_or_id: str) -> Self:
+        """The agent of that name or id; no name reads as an id, so one value is one agent."""
+        if UUID_TEXT.fullmatch(name_or_id):
+            return self.filter(pk=UUID(name_or_id))
+        return self.filter(name=name_or_id)
+
+
+class PendingReplyQuerySet(models.QuerySet["PendingReply"]):
+    """Messages that wait for their reply."""
+
+    def waiting(self) -> Self:
+        """Those that are still tried."""
+        return self.filter(failed_at__isnull=True, held_for="")
+
+    def held(self, held_for: str | None = None) -> Self:
+        """Those that wait for somebody; for a person or for consent, if it is said."""
+        held = self.exclude(held_for="")
+        return held if held_for is None else held.filter(held_for=held_for)
+
+    def failed(self) -> Self:
+        """Those that were given up."""
+        return self.filter(failed_at__isnull=False)
+
+    def due(self) -> Self:
+        """Those that may be worked on now."""
+        return self.waiting().filter(due_at__lte=Now())
+
+    def stale(self) -> Self:
+        """Those that nobody seems to work on, though they are due: the longest first."""
+        return self.waiting().filter(sweep_at__lte=Now()).order_by("sweep_at")
+
+    def in_thread(
+        self, *, agent_id: UUID | OuterRef, user_id: str | OuterRef, thread_id: str | OuterRef
+    ) -> Self:
+        """Those of one conversation, oldest first."""
+        return self.filter(
+            message__agent_id=agent_id, message__user_id=user_id, message__thread_id=thread_id
+        ).order_by("message__number")

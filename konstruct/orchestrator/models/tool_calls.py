@@ -1,0 +1,121 @@
+"""Table of tool calls: what an agent wants to do, whether it may, and what came of it."""
+
+import uuid
+from typing import Self
+
+from django.contrib.postgres.functions import RandomUUID
+from django.db import models
+from django.db.models.functions import Now
+
+from memory.models import AgentUserModel, Message
+
+
+class ToolCallState(models.TextChoices):
+    """How far a tool call is."""
+
+    WAITING = "waiting", "waits for consent"
+    APPROVED = "approved", "approved, and about to be done"
+    DENIED = "denied", "denied"
+    EXPIRED = "expired", "nobody answered in time"
+    DONE = "done", "done"
+    FAILED = "failed", "failed"
+
+
+class ToolCallQuerySet(models.QuerySet["ToolCall"]):
+    """Tool calls of a tenant."""
+
+    def waiting(self) -> Self:
+        """Those that wait for consent, however long."""
+        return self.filter(state=ToolCallState.WAITING)
+
+    def approved(self) -> Self:
+        """Those that are to be done."""
+        return self.filter(state=ToolCallState.APPROVED)
+
+    def overdue(self) -> Self:
+        """Those that have waited for consent long enough."""
+        return self.waiting().filter(expires_at__lte=Now())
+
+    def of_message(self, message_id: uuid.UUID) -> Self:
+        """Those that a message has led to, in their order."""
+        return self.filter(message_id=message_id).order_by("round", "position")
+
+
+class ToolCall(AgentUserModel):
+    """Something that an agent asked to do while it answered a message.
+
+    The truth of it: what the cache has of it (`pending_tool_confirm_key`) is a copy.
+    """
+
+    id = models.UUIDField(
+        primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
+    )
+    message = models.ForeignKey(
+        Message,
+        on_delete=models.PROTECT,
+        related_name="tool_calls",
+        db_index=False,
+        help_text="The message that it is to help to answer.",
+    )
+    thread_id = models.TextField("thread", help_text="The conversation of the message.")
+    asked_by_id = models.UUIDField(
+        "asked by",
+        null=True,
+        blank=True,
+        help_text="The agent that asked for it, where the thread was handed to another than its "
+        "own; what it does is done for that agent.",
+    )
+    round = models.PositiveSmallIntegerField(
+        help_text="Which answer of the language model asked for it, from 0."
+    )
+    position = models.PositiveSmallIntegerField(help_text="Its place in that answer, from 0.")
+    call_id = models.TextField(help_text="What the language model calls it.")
+    name = models.TextField("tool", help_text="Which tool.")
+    arguments = models.JSONField(help_text="What it is to be done with, as it was asked for.")
+    question = models.TextField(
+        blank=True, default="", db_default="", help_text="What the user is asked."
+    )
+    state = models.TextField(choices=ToolCallState, help_text="How far it is.")
+    created_at = models.DateTimeField(db_default=Now(), help_text="When it was asked for.")
+    expires_at = models.DateTimeField(help_text="Until when consent can be given.")
+    decided_at = models.DateTimeField(null=True, blank=True, help_text="When it was decided.")
+    decided_by = models.TextField(
+        blank=True, default="", db_default="", help_text="Who decided it, and by which way."
+    )
+    done_at = models.DateTimeField(null=True, blank=True, help_text="When it was done, or failed.")
+    result = models.TextField(
+        blank=True, default="", db_default="", help_text="What the language model was told of it."
+    )
+
+    objects = ToolCallQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = "tool call"
+        ordering = ["-created_at"]
+        constraints = [
+            # Whoever is killed and begins anew asks for nothing twice.
+            models.UniqueConstraint(
+                fields=["message", "round", "position"], name="tool_call_place"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(state__in=ToolCallState.values), name="tool_call_state"
+            ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["expires_at"],
+                condition=models.Q(state=ToolCallState.WAITING),
+                name="tool_call_overdue",
+            ),
+            # The copy in the cache is of a whole thread.
+            models.Index(
+                fields=["thread_id"],
+                condition=models.Q(state=ToolCallState.WAITING),
+                name="tool_call_thread",
+            ),
+            models.Index(fields=["-created_at", "id"], name="tool_call_newest"),
+            models.Index(fields=["user_id", "-created_at"], name="tool_call_user"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} for {self.user_id}"

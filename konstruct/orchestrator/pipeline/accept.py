@@ -1,0 +1,111 @@
+"""The way in: accepts messages into the pipeline, and takes back those that were given up."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models.functions import Now
+
+from konstruct.orchestrator.exceptions import IdempotencyKeyReused
+from konstruct.orchestrator.handoff import thread_turns
+from konstruct.orchestrator.pipeline.snapshot import load_message
+from konstruct.orchestrator.replies import delivery_hooks, outbox
+from memory.conversations.transcript import record_message
+from memory.models import Message, Role
+from tenants.context import tenant_scope
+from tenants.enqueue import enqueue_by_name
+
+# Messages from before idempotency keys belonged to channels and callers count for so long.
+UNSCOPED_FOR = timedelta(hours=24)
+_SAID = ("agent_id", "user_id", "thread_id", "channel", "name", "content")
+
+
+@dataclass(frozen=True)
+class Incoming:
+    """What a channel has understood of a message: checked, and normalised."""
+
+    agent_id: UUID
+    user_id: str
+    thread_id: str
+    channel: str
+    content: str
+    name: str = ""
+    idempotency_key: str | None = None
+    """What the message is once in its channel; with the caller, where the channel has several."""
+    unscoped_key: str | None = None
+    """The key as the caller sent it, which earlier versions stored."""
+
+
+def accept(incoming: Incoming, *, tenant_id: UUID) -> tuple[Message, bool]:
+    """Write the message down, let it wait for its reply, and enqueue it after the commit.
+
+    The same idempotency key again, of the same channel, returns the message that stands, and False.
+    Raises IdempotencyKeyReused if that one says something else.
+    """
+    with tenant_scope(tenant_id), transaction.atomic():
+        standing = _accepted_unscoped(incoming)
+        if standing is not None:
+            return standing, False
+        message, created = record_message(
+            tenant_id=tenant_id,
+            agent_id=incoming.agent_id,
+            user_id=incoming.user_id,
+            thread_id=incoming.thread_id,
+            channel=incoming.channel,
+            role=Role.USER,
+            content=incoming.content,
+            name=incoming.name,
+            idempotency_key=_key_of_channel(incoming),
+        )
+        if created:
+            outbox.put(message)
+            thread_turns.note(message)
+            _enqueue_on_commit(tenant_id, message.id)
+    if not created:
+        _require_same(message, incoming)
+    return message, created
+
+
+def retry_reply(message_id: UUID, *, tenant_id: UUID) -> None:
+    """Try again to answer a message whose reply was given up.
+
+    Raises NothingToRetry if it was not.
+    """
+    with tenant_scope(tenant_id), transaction.atomic():
+        outbox.retry(message_id)
+        delivery_hooks.changed(load_message(message_id))
+        _enqueue_on_commit(tenant_id, message_id)
+
+
+def _enqueue_on_commit(tenant_id: UUID, message_id: UUID) -> None:
+    transaction.on_commit(
+        partial(enqueue_by_name, outbox.HANDLE_MESSAGE, str(tenant_id), str(message_id))
+    )
+
+
+def _key_of_channel(incoming: Incoming) -> str | None:
+    """Return the key after the channel's name: no channel can take another's."""
+    key, prefix = incoming.idempotency_key, f"{incoming.channel}/"
+    return key if key is None or key.startswith(prefix) else prefix + key
+
+
+def _accepted_unscoped(incoming: Incoming) -> Message | None:
+    """Return the same message, if an earlier version has accepted it with the same key."""
+    if incoming.unscoped_key is None:
+        return None
+    return Message.objects.filter(
+        idempotency_key=incoming.unscoped_key,
+        created_at__gt=Now() - UNSCOPED_FOR,
+        **{field: getattr(incoming, field) for field in _SAID},
+    ).first()
+
+
+def _require_same(standing: Message, incoming: Incoming) -> None:
+    different = [field for field in _SAID if getattr(standing, field) != getattr(incoming, field)]
+    if different:
+        raise IdempotencyKeyReused(
+            "You have sent this Idempotency-Key with another message, whose "
+            f"{', '.join(different)} differ. Send a new key with a new message."
+        )

@@ -1,0 +1,77 @@
+"""What can be decided about a message: values that `write` knows how to write."""
+
+from dataclasses import dataclass
+from enum import Enum
+from uuid import UUID
+
+from konstruct.orchestrator.handoff import escalations
+from konstruct.orchestrator.handoff.escalations import OpenedBy
+from konstruct.orchestrator.models import Agent
+from konstruct.orchestrator.pipeline.snapshot import Consent, Snapshot
+from memory.context.prompt import Prompt
+
+
+@dataclass(frozen=True)
+class Draft:
+    """What the agent says, before it is written down, and what it was given to say it.
+
+    What it says by itself, without a language model, has no prompt.
+    """
+
+    agent: Agent
+    content: str
+    prompt: Prompt | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CallPerson:
+    """A person is to answer in the thread from now on."""
+
+    opened_by: OpenedBy
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class PassOn:
+    """Another agent is to answer in the thread from now on."""
+
+    from_agent: Agent
+    to_agent: UUID
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class HandBack:
+    """The agent that had the thread before is to answer in it again."""
+
+    from_agent: Agent
+
+
+@dataclass(frozen=True, slots=True)
+class Agreed:
+    """The user has said yes or no to a tool call, and is told that it was understood."""
+
+    agent: Agent
+    consent: Consent
+
+
+@dataclass(frozen=True, slots=True)
+class AskModel:
+    """The language model is to answer for the agent."""
+
+    agent: Agent
+
+
+class Held(Enum):
+    """The message is to wait for somebody, and not for a worker."""
+
+    FOR_PERSON = "a person answers in its thread"
+    FOR_CONSENT = "the user is asked for consent to a tool call"
+
+
+Decision = Draft | CallPerson | PassOn | HandBack | Agreed | AskModel | Held
+
+
+def notice(snapshot: Snapshot) -> Draft:
+    """Tell the user that a person was asked for."""
+    return Draft(snapshot.own_agent, escalations.NOTICE)

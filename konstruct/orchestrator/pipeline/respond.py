@@ -1,0 +1,128 @@
+"""What is said to a message: decided, written where something changes, and decided anew."""
+
+from konstruct.orchestrator.builder import build_system_prompt
+from konstruct.orchestrator.handoff import escalations, handovers, thread_turns
+from konstruct.orchestrator.handoff.detection import phrase_in
+from konstruct.orchestrator.handoff.escalations import OpenedBy
+from konstruct.orchestrator.handoff.thread_turns import Session
+from konstruct.orchestrator.messages import KonstructMessage
+from konstruct.orchestrator.models import Agent
+from konstruct.orchestrator.pipeline import write
+from konstruct.orchestrator.pipeline.decisions import (
+    Agreed,
+    AskModel,
+    CallPerson,
+    Decision,
+    Draft,
+    HandBack,
+    Held,
+    PassOn,
+    notice,
+)
+from konstruct.orchestrator.pipeline.snapshot import Snapshot
+from konstruct.orchestrator.pipeline.tool_rounds import ask_with_tools, may_use_tools
+from konstruct.orchestrator.recall_policy import recall_policy
+from konstruct.orchestrator.runner import run_agent
+from memory.conf import FACT_FLOOR, NEAR_FACT_FLOOR
+from memory.context import ContextManager
+from memory.context.prompt import Gathered, Prompt
+
+# One agent may hand the message to the next, out and back; each other change happens once.
+MOST_DECISIONS = 2 * handovers.MOST_AGENTS + 3
+
+# Without a session store: no channel has a graph, and the thread of a graph may be called as a
+# thread of a channel is, whose users it knows nothing of.
+context = ContextManager(fact_floor=FACT_FLOOR, near_fact_floor=NEAR_FACT_FLOOR)
+
+
+def respond(snapshot: Snapshot) -> Draft | None:
+    """Return what is said to the message; None if it is held, for a person or for consent."""
+    for _ in range(MOST_DECISIONS):
+        decision = decide(snapshot)
+        if isinstance(decision, AskModel):
+            outcome = ask_language_model(snapshot, decision.agent)
+        else:
+            outcome = write.carry_out(decision, snapshot)
+        if isinstance(outcome, Draft):
+            return outcome
+        if isinstance(outcome, Held):
+            return None
+        snapshot = outcome
+    write.call_person(snapshot, "The conversation went from agent to agent.")
+    return notice(snapshot)
+
+
+def decide(snapshot: Snapshot) -> Decision:
+    """Say what is to be done about the message, from the snapshot alone. Raises AgentNotFound."""
+    message, answering = snapshot.message, snapshot.answering
+    if answering is not None and answering.is_person:
+        if answering.asked_by == str(message.id):
+            return notice(snapshot)
+        return Held.FOR_PERSON
+    agent = snapshot.agent
+    if agent is None:
+        return CallPerson(OpenedBy.RULE, "The agent to which this was handed is not active.")
+    why = escalations.reason_to_escalate(message.content, agent)
+    # What was said before a person resolved an escalation was seen by that person.
+    if why is not None and not snapshot.was_seen:
+        return CallPerson(*why)
+    if snapshot.may_hand_back and phrase_in(message.content, agent.hand_back_on):
+        return HandBack(agent)
+    other = handovers.agent_named_in(message.content, agent)
+    # A rule that has handed the thread over for this very message is not asked again.
+    if other is not None and agent.id not in snapshot.passed_on_by:
+        return PassOn(agent, *other)
+    if snapshot.consent is not None:
+        return Agreed(agent, snapshot.consent)
+    return AskModel(agent)
+
+
+def ask_language_model(snapshot: Snapshot, agent: Agent) -> Draft | Held | Snapshot:
+    """Do what was consented to, remember, and ask.
+
+    Returns what the agent says; or that the message is held; or a snapshot to decide on anew, where
+    the language model has handed the thread over.
+    """
+    message, calls = snapshot.message, write.carry_out_calls(snapshot.calls)
+    session = None
+    if agent.id != snapshot.thread.agent_id or thread_turns.are_shared(message.channel):
+        session = thread_turns.session_of(message, agent)
+    prompt = build_prompt(agent, gather_context(message, agent, session), session)
+    if not may_use_tools(agent, snapshot.thread):
+        return Draft(agent, run_agent(message, agent, prompt.messages), prompt)
+    said = ask_with_tools(snapshot, agent, prompt.messages, calls)
+    return Draft(agent, said, prompt) if isinstance(said, str) else said
+
+
+def draft_reply(message: KonstructMessage, agent: Agent) -> Draft:
+    """Remember, and ask the language model, which is offered no tools: for trials."""
+    prompt = build_prompt(agent, gather_context(message, agent))
+    return Draft(agent, run_agent(message, agent, prompt.messages), prompt)
+
+
+def gather_context(
+    message: KonstructMessage, agent: Agent, session: Session | None = None
+) -> Gathered:
+    """Load the turns, and look for facts and for what was said before, as the agent knows them.
+
+    The window has the user's recent turns with this agent, from all threads and channels. In a
+    thread that is not the agent's own, the thread's turns follow. What the model will see of it,
+    and the message itself, are not recalled.
+    """
+    return context.gather(
+        message.tenant_id,
+        message.thread_id,
+        message.content,
+        agent.model_tier,
+        agent_id=agent.id,
+        user_id=message.user_id,
+        session_messages=None if session is None else session.turns,
+        policy=recall_policy(agent),
+        exclude=[message.id],
+    )
+
+
+def build_prompt(agent: Agent, gathered: Gathered, session: Session | None = None) -> Prompt:
+    """Put the agent, the memories, the turns and the message together, within the budget."""
+    clauses = () if session is None else session.clauses
+    return context.fit(gathered, build_system_prompt(agent, *clauses), agent.model_tier)

@@ -1,0 +1,149 @@
+"""What a reply depends on: read in one place, into one frozen value."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import UUID
+
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db.models import Exists, OuterRef, QuerySet
+
+from konstruct.orchestrator.exceptions import AgentNotFound, MessageNotFound
+from konstruct.orchestrator.handoff.answering import Answering, who_answers
+from konstruct.orchestrator.handoff.detection import yes_or_no
+from konstruct.orchestrator.messages import KonstructMessage, Thread, konstruct_message
+from konstruct.orchestrator.models import Agent, Escalation, ToolCall
+from konstruct.orchestrator.replies import outbox
+from konstruct.orchestrator.tools import tool_calls
+from memory.models import Message, Role
+
+
+@dataclass(frozen=True, slots=True)
+class Consent:
+    """A plain yes or no in a thread in which one tool call waits for it."""
+
+    approve: bool
+    call_id: UUID | None
+    """None: this very message has decided a call already, by a worker that was killed then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A message, and all that its reply depends on, as it was at one moment."""
+
+    message: KonstructMessage
+    thread: Thread
+    reply: Message | None
+    """The reply that an earlier run recorded before it was killed."""
+    answering: Answering | None
+    """Who answers instead of the thread's own agent."""
+    own: Agent | None
+    """The thread's own agent, active or not: inactive ones finish what they accepted."""
+    guest: Agent | None
+    """The agent that the thread was handed to, if it is active."""
+    calls: tuple[ToolCall, ...]
+    """Tool calls that the message has led to, in their order."""
+    consent: Consent | None
+    was_seen: bool
+    """Whether a person has resolved an escalation of the thread since the message was sent."""
+    passed_on_by: frozenset[UUID]
+    """Agents of which a rule has handed the thread over for this message."""
+    may_hand_back: bool
+    """Whether the agent that answers has the thread by a handover."""
+
+    @property
+    def own_agent(self) -> Agent:
+        """The thread's own agent. Raises AgentNotFound if it does not exist any more."""
+        if self.own is None:
+            raise AgentNotFound(f"Agent {self.message.agent_id} does not exist any more.")
+        return self.own
+
+    @property
+    def agent(self) -> Agent | None:
+        """The agent that answers; None where its thread was handed to one that is not active.
+
+        Raises AgentNotFound where it is the thread's own, and does not exist any more.
+        """
+        if self.answering is None or self.answering.is_person:
+            return self.own_agent
+        return self.guest
+
+    def without_handover(self) -> "Snapshot":
+        """The same for the thread's own agent, where nobody else has the thread any more."""
+        return replace(self, answering=None, guest=None, may_hand_back=False)
+
+
+def oldest_ready(thread: Thread) -> Snapshot | None:
+    """Read the oldest message of the thread that may be worked on now; None if there is none.
+
+    Two statements and a look into the cache; one statement more where there are tool calls, or the
+    message is a plain yes or no.
+    """
+    waiting = outbox.ready_in(thread).values("message_id")[:1]
+    row = _messages(thread).filter(pk=waiting).first()
+    return None if row is None else _snapshot(row, thread)
+
+
+def read(message: KonstructMessage) -> Snapshot:
+    """Read the message and what its reply depends on now. Raises MessageNotFound."""
+    thread = Thread.of(message)
+    return _snapshot(_found(_messages(thread).filter(pk=message.id), message.id), thread)
+
+
+def load_message(message_id: UUID) -> KonstructMessage:
+    """Rebuild the message from the transcript.
+
+    Raises MessageNotFound.
+    """
+    return konstruct_message(_found(Message.objects.filter(pk=message_id), message_id))
+
+
+def _found(rows: QuerySet[Message], message_id: UUID) -> Message:
+    row = rows.filter(role=Role.USER).first()
+    if row is None:
+        raise MessageNotFound(f"No user's message has the id {message_id}.")
+    return row
+
+
+def _messages(thread: Thread) -> QuerySet[Any]:
+    """Messages of the thread, each with what other tables say of it."""
+    ended = Escalation.objects.filter(**thread.named)
+    return Message.objects.select_related("reply").annotate(
+        has_calls=Exists(ToolCall.objects.filter(message_id=OuterRef("pk"))),
+        was_seen=Exists(ended.to_people().filter(resolved_at__gte=OuterRef("created_at"))),
+        passed_on_by=ArraySubquery(
+            ended.filter(message_id=OuterRef("pk"), opened_by=Escalation.OpenedBy.RULE)
+            .to_agents()
+            .values("from_agent_id")
+        ),
+    )
+
+
+def _snapshot(row: Any, thread: Thread) -> Snapshot:
+    message, answering = konstruct_message(row), who_answers(thread)
+    guest_id = None if answering is None else answering.agent_id
+    agents = Agent.objects.in_bulk([thread.agent_id, *([guest_id] if guest_id else [])])
+    guest = agents.get(guest_id) if guest_id else None
+    return Snapshot(
+        message=message,
+        thread=thread,
+        # The reverse side of a one-to-one raises where there is no row; getattr knows that error.
+        reply=getattr(row, "reply", None),
+        answering=answering,
+        own=agents.get(thread.agent_id),
+        guest=guest if guest is not None and guest.is_active else None,
+        calls=tuple(ToolCall.objects.of_message(row.pk)) if row.has_calls else (),
+        consent=_consent(message),
+        was_seen=row.was_seen,
+        passed_on_by=frozenset(row.passed_on_by),
+        may_hand_back=guest_id is not None,
+    )
+
+
+def _consent(message: KonstructMessage) -> Consent | None:
+    approve = yes_or_no(message.content)
+    if approve is None:
+        return None
+    call_id = tool_calls.the_one_waiting(message)
+    if call_id is None and not tool_calls.has_decided(message):
+        return None
+    return Consent(approve, call_id)

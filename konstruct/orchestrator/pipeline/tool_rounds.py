@@ -1,0 +1,88 @@
+"""Asking a language model that may use tools: rounds of calls and their results, up to an answer.
+
+Nothing is kept between two rounds but the rows of the calls, so that a message that has waited for
+consent goes on where it was, in whichever worker.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any, Final
+
+from konstruct.orchestrator.handoff import handover_tools
+from konstruct.orchestrator.llm.pool import language_model
+from konstruct.orchestrator.messages import Thread
+from konstruct.orchestrator.models import Agent, ToolCall
+from konstruct.orchestrator.pipeline import write
+from konstruct.orchestrator.pipeline.decisions import Held
+from konstruct.orchestrator.pipeline.snapshot import Snapshot
+from konstruct.orchestrator.tool_catalog import described
+
+# So often a language model may ask for tools before it has to answer in words.
+MOST_ROUNDS: Final = 4
+
+
+def ask_with_tools(
+    snapshot: Snapshot,
+    agent: Agent,
+    prompt: Sequence[Mapping[str, Any]],
+    of_all: Sequence[ToolCall],
+) -> str | Held | Snapshot:
+    """Return the agent's answer, or what came of its calls instead of one.
+
+    That is: the message is held; or its thread was handed over, and it is to be decided on anew.
+    Raises an LLMError if there is no usable answer.
+
+    Args:
+        of_all: the tool calls that the message has led to so far, in their order.
+    """
+    model = language_model()
+    offered = [
+        *described(agent.tools),
+        *handover_tools.offered(agent, can_hand_back=snapshot.may_hand_back),
+    ]
+    while True:
+        # What another agent asked for, before it handed the message over, is not this one's.
+        calls = [call for call in of_all if (call.asked_by_id or call.agent_id) == agent.id]
+        round_number = of_all[-1].round + 1 if of_all else 0
+        rounds = len({call.round for call in calls})
+        said = model.converse(
+            [*prompt, *exchanges(calls)],
+            model=agent.model,
+            tier=agent.model_tier,
+            tools=offered,
+            may_call=rounds < MOST_ROUNDS,
+        )
+        if not said.requested:
+            return said.text
+        outcome = write.carry_out_request(
+            snapshot, agent, said.requested, round_number=round_number
+        )
+        if isinstance(outcome, Held | Snapshot):
+            return outcome
+        of_all = outcome
+
+
+def may_use_tools(agent: Agent, thread: Thread) -> bool:
+    """Whether there is any tool for the agent in the thread."""
+    return bool(agent.tools or agent.hands_to or agent.id != thread.agent_id)
+
+
+def exchanges(calls: Iterable[ToolCall]) -> Iterator[dict[str, Any]]:
+    """What was called and what came of it, as OpenAI's API has it."""
+    for _, group in groupby(calls, key=lambda call: call.round):
+        together = list(group)
+        yield {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": [
+                {
+                    "id": call.call_id,
+                    "type": "function",
+                    "function": {"name": call.name, "arguments": json.dumps(call.arguments)},
+                }
+                for call in together
+            ],
+        }
+        for call in together:
+            yield {"role": "tool", "tool_call_id": call.call_id, "content": call.result}

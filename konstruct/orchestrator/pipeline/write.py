@@ -1,0 +1,257 @@
+"""Writes what was decided about a message: the only place of the pipeline that does.
+
+Each function may be killed and run again; what stands already is found and kept.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from uuid import UUID
+
+from django.db import transaction
+
+from konstruct.orchestrator.exceptions import AlreadyDecided, MessageNotFound
+from konstruct.orchestrator.handoff import escalations, handover_tools, handovers, thread_turns
+from konstruct.orchestrator.handoff.answering import who_answers
+from konstruct.orchestrator.handoff.escalations import OpenedBy
+from konstruct.orchestrator.llm.wire import Requested
+from konstruct.orchestrator.locks import window_lock
+from konstruct.orchestrator.messages import KonstructMessage, Thread
+from konstruct.orchestrator.models import Agent, ToolCall
+from konstruct.orchestrator.pipeline.decisions import (
+    Agreed,
+    CallPerson,
+    Decision,
+    Draft,
+    HandBack,
+    Held,
+    PassOn,
+    notice,
+)
+from konstruct.orchestrator.pipeline.snapshot import Snapshot, read
+from konstruct.orchestrator.replies import delivery_hooks, outbox
+from konstruct.orchestrator.tools import tool_calls
+from memory.conversations import short_term, transcript
+from memory.conversations.copies import copy_for_agent, copy_id
+from memory.conversations.turns import Turn
+from memory.models import Message, Role
+from memory.tasks import embed_and_store
+from tenants.attempts import failure_of
+from tenants.enqueue import enqueue
+
+# What opens the first reply of an agent to which a thread was handed.
+INTRODUCTION = "This is {name}. This conversation was handed to me."
+
+
+# --- Who answers, and what may be done ------------------------------------------------------------
+
+
+def carry_out(decision: Decision, snapshot: Snapshot) -> Draft | Held | Snapshot:
+    """Write the decision; what is said, or that the message is held, or on what to decide anew."""
+    match decision:
+        case Draft():
+            return decision
+        case Held():
+            # Whoever had the thread may have let go of it.
+            held = escalations.hold_if_open(snapshot.message)
+            return decision if held else snapshot.without_handover()
+        case CallPerson():
+            return call_person(snapshot, decision.reason, decision.opened_by)
+        case HandBack():
+            if not handovers.hand_back(snapshot.thread, decision.from_agent):
+                return replace(snapshot, may_hand_back=False)
+        case PassOn():
+            handovers.pass_on(
+                snapshot.message,
+                decision.from_agent,
+                decision.to_agent,
+                opened_by=OpenedBy.RULE,
+                reason=decision.reason,
+            )
+        case Agreed(agent, consent):
+            try:
+                if consent.call_id is not None:
+                    tool_calls.decide_by_message(snapshot.message, consent.call_id, consent.approve)
+            except AlreadyDecided:
+                return replace(snapshot, consent=None)
+            thanks = tool_calls.THANKS if consent.approve else tool_calls.AS_YOU_LIKE
+            return Draft(agent, thanks)
+    return read(snapshot.message)
+
+
+def call_person(
+    snapshot: Snapshot, reason: str, opened_by: OpenedBy = OpenedBy.RULE
+) -> Draft | Snapshot:
+    """Ask for a person; what the user is told then.
+
+    A snapshot to decide on anew where a person was asked for already, and not by this message.
+    """
+    message = snapshot.message
+    opened, _ = escalations.open_escalation(
+        snapshot.thread,
+        opened_by=opened_by,
+        reason=reason,
+        channel=message.channel,
+        message_id=message.id,
+    )
+    return notice(snapshot) if opened.message_id == message.id else read(message)
+
+
+def carry_out_calls(calls: Iterable[ToolCall]) -> list[ToolCall]:
+    """Do what was approved of a message's tool calls; all of them as they are then."""
+    return tool_calls.carry_out(calls)
+
+
+def carry_out_request(
+    snapshot: Snapshot, agent: Agent, requested: Sequence[Requested], *, round_number: int
+) -> Held | Snapshot | list[ToolCall]:
+    """Write down what the language model asked for, and do what needs nobody's consent.
+
+    Returns that the message is held; or a snapshot to decide on anew, where the thread was handed
+    over; or the message's tool calls, with which the language model is to be asked again.
+    """
+    message = snapshot.message
+    if any(call.name in handover_tools.NAMES for call in requested):
+        if handover_tools.follow(message, agent, requested, round_number=round_number):
+            return read(message)
+    elif tool_calls.record(message, agent, requested, round_number=round_number):
+        return Held.FOR_CONSENT
+    return list(ToolCall.objects.of_message(message.id))
+
+
+# --- The reply ------------------------------------------------------------------------------------
+
+
+def write_reply(snapshot: Snapshot, said: Draft | Message) -> None:
+    """Write down what is said, or the reply that stands, and be done with the message."""
+    message = snapshot.message
+    with window_lock(snapshot.thread):
+        reply = conclude(snapshot, said)
+    if reply is not None and (guest := guest_of(reply)) is not None:
+        append_copies(message, reply, guest)
+
+
+def conclude(snapshot: Snapshot, said: Draft | Message) -> Message | None:
+    """Write the reply down and be done; None if it is not given. Inside of the window's lock.
+
+    What the language model has said took a while: it is not given where somebody else has the
+    thread by now.
+    """
+    message = snapshot.message
+    if not _is_still_theirs(message):
+        outbox.take_back(message.id)
+        return None  # it was moved to another user meanwhile, and is answered anew as theirs
+    if isinstance(said, Draft) and said.prompt is not None:
+        answering = who_answers(snapshot.thread)
+        is_person = answering is not None and answering.is_person
+        if is_person and escalations.hold_if_open(message):
+            return None
+        if said.agent.id != ((answering and answering.agent_id) or message.agent_id):
+            outbox.take_back(message.id)
+            return None  # it was handed over meanwhile, and is answered anew by who has it now
+    reply = said if isinstance(said, Message) else record_reply(message, said)
+    append_to_window(message, reply)
+    finish(message, reply)
+    return reply
+
+
+def _is_still_theirs(message: KonstructMessage) -> bool:
+    user_id = Message.objects.filter(pk=message.id).values_list("user_id", flat=True).first()
+    if user_id is None:
+        raise MessageNotFound(f"No user's message has the id {message.id}.")
+    return user_id == message.user_id
+
+
+def record_reply(message: KonstructMessage, draft: Draft) -> Message:
+    """Write the reply and why it was given, or return the one that another worker wrote first."""
+    reply, _ = transcript.record_message(
+        tenant_id=message.tenant_id,
+        agent_id=message.agent_id,
+        user_id=message.user_id,
+        thread_id=message.thread_id,
+        channel=message.channel,
+        role=Role.ASSISTANT,
+        name=draft.agent.name,
+        content=introduced(message, draft),
+        in_reply_to=message.id,
+        answered_by=draft.agent.id,
+        recall_trace=None if draft.prompt is None else draft.prompt.trace(),
+        appended=True,
+    )
+    thread_turns.note(reply)
+    return reply
+
+
+def introduced(message: KonstructMessage, draft: Draft) -> str:
+    """Return what is said; in another's thread an agent says who it is when it begins to answer."""
+    if draft.agent.id == message.agent_id or handovers.answered_last(message, draft.agent):
+        return draft.content
+    return f"{INTRODUCTION.format(name=draft.agent.name)}\n\n{draft.content}"
+
+
+def append_to_window(message: KonstructMessage, reply: Message) -> None:
+    """Append both turns, once however often this runs."""
+    asked = Turn(
+        role=Role.USER,
+        content=message.content,
+        message_id=str(message.id),
+        name=message.name,
+        at=message.created_at.isoformat() if message.created_at else "",
+    )
+    short_term.append_turns(
+        message.tenant_id, message.agent_id, message.user_id, [asked, Turn.of(reply)]
+    )
+
+
+def finish(message: KonstructMessage, reply: Message) -> None:
+    """Take the message out of the outbox, and hand both turns to `embed_and_store`.
+
+    An agent that answered in another's thread remembers the exchange by copies of its own.
+    """
+    with transaction.atomic():
+        outbox.finish(message.id)
+        delivery_hooks.changed(message)
+        turns = [str(message.id), str(reply.id)]
+        if (agent_id := guest_of(reply)) is not None:
+            copies = copy_for_agent([message.id, reply.id], agent_id)
+            turns += [str(copy.id) for copy in copies]
+        transaction.on_commit(partial(enqueue, embed_and_store, str(message.tenant_id), turns))
+
+
+def append_copies(message: KonstructMessage, reply: Message, agent_id: UUID) -> None:
+    """Append the copies of the exchange to the window of an agent that answered as a guest.
+
+    Under that window's lock, and no other's. Whoever is killed before it leaves a gap, which the
+    next turn of that window finds.
+    """
+    ids = [copy_id(message.id, agent_id), copy_id(reply.id, agent_id)]
+    with window_lock(Thread(agent_id, message.user_id, message.thread_id)):
+        copies = Message.objects.filter(pk__in=ids).order_by("created_at", "number")
+        turns = [Turn.of(copy) for copy in copies]
+        short_term.append_turns(message.tenant_id, agent_id, message.user_id, turns)
+
+
+def guest_of(reply: Message) -> UUID | None:
+    """Return the agent that wrote the reply, if the thread is another's."""
+    return None if reply.answered_by_id == reply.agent_id else reply.answered_by_id
+
+
+# --- No reply -------------------------------------------------------------------------------------
+
+
+def record_failure(message: KonstructMessage, error: Exception) -> None:
+    """Note that it failed, and call for a person if the agent's rule wants one by now."""
+    error = failure_of(error)
+    with transaction.atomic():
+        given_up = outbox.record_failure(message.id, error)
+        if given_up and escalations.is_past_bearing(message):
+            escalations.open_escalation(
+                Thread.of(message),
+                opened_by=OpenedBy.RULE,
+                reason=f"The agent could not answer: {outbox.reason_of(error)}",
+                channel=message.channel,
+                message_id=message.id,
+            )
+            # Its reply says that a person will answer, for which nothing need be asked.
+            outbox.retry(message.id)
+        delivery_hooks.changed(message)

@@ -1,0 +1,63 @@
+"""Where replies go out: a channel that pushes them registers here, and is told of each change.
+
+A program that sends by REST fetches its reply, so that channel has no outlet. Slack has one.
+"""
+
+from typing import Protocol
+
+from konstruct.orchestrator.messages import KonstructMessage
+from memory.conversations import thread_window
+from memory.models import Message
+
+
+class Outlet(Protocol):
+    """A channel's way out."""
+
+    def changed(self, message: KonstructMessage) -> None:
+        """Note that what is to be shown of the message has changed; send nothing here.
+
+        Called in the transaction that makes the change, so that neither stands without the other:
+        the message was answered, was given up, is tried again, or is held.
+        """
+        ...
+
+    def said(self, turn: Message, *, after: KonstructMessage) -> None:
+        """Note that a person said something that replies to no message; send nothing here.
+
+        Called in the transaction that writes it down. It belongs where `after` was said, which is
+        the user's last message of the thread.
+        """
+        ...
+
+
+_outlets: dict[str, Outlet] = {}
+
+
+def register(channel: str, outlet: Outlet, *, shares_threads: bool = False) -> None:
+    """Let the outlet be told of messages that came by this channel. Call it when the app is ready.
+
+    Args:
+        shares_threads: whoever speaks in a thread of the channel reads what the others say there,
+            so that the agent may know it too.
+
+    Raises ValueError if the channel has another outlet already.
+    """
+    standing = _outlets.setdefault(channel, outlet)
+    if standing is not outlet:
+        raise ValueError(f"channel {channel!r} has an outlet already: {standing!r}")
+    if shares_threads:
+        thread_window.share(channel)
+
+
+def changed(message: KonstructMessage) -> None:
+    """Tell the channel that the message came by, if that one has an outlet."""
+    outlet = _outlets.get(message.channel)
+    if outlet is not None:
+        outlet.changed(message)
+
+
+def said(turn: Message, *, after: KonstructMessage) -> None:
+    """Tell the channel of the thread that a person said something of their own accord."""
+    outlet = _outlets.get(after.channel)
+    if outlet is not None:
+        outlet.said(turn, after=after)

@@ -1,0 +1,82 @@
+"""Waiting for a reply without asking the database over and over."""
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+from uuid import UUID
+
+from django_redis import get_redis_connection
+from redis.exceptions import RedisError
+
+from tenants.redis_keys import any_reply_channel_pattern, reply_channel_key, tenant_and_message
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+# An announcement can be lost with the cache, so that the waiting look for themselves now and then.
+LOOK_SECONDS = 1.0
+EVERY_ANNOUNCEMENT = any_reply_channel_pattern()
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """What a response waits for, as its attribute `waiting`, and what then makes it complete.
+
+    The web process waits in its event loop and then calls `finish` in a thread: it enters the
+    tenant itself, and puts what there is to say by then into the response.
+    """
+
+    tenant_id: UUID
+    message_id: UUID
+    seconds: float
+    finish: Callable[[], None]
+
+
+def announce(tenant_id: UUID, message_id: UUID) -> None:
+    """Wake whoever waits for the reply to this message."""
+    try:
+        get_redis_connection().publish(reply_channel_key(tenant_id, message_id), b"")
+    except RedisError as error:
+        logger.warning(
+            "Reply to %s was not announced (%s): it will be seen late.", message_id, error
+        )
+
+
+def announced_message(channel: bytes) -> tuple[UUID, UUID] | None:
+    """The tenant and the message that an announcement is about; None if it is none of ours."""
+    try:
+        return tenant_and_message(channel.decode())
+    except ValueError:
+        return None
+
+
+def wait_until(
+    look: Callable[[], T | None], *, tenant_id: UUID, message_id: UUID, seconds: float
+) -> T | None:
+    """Return what `look` finds, as soon as it finds something; None after so many seconds.
+
+    For where no event loop serves the request: it holds the caller's thread, and a subscription of
+    the cache. `look` is called at once, at each announcement, and every second.
+    """
+    deadline = time.monotonic() + seconds
+    try:
+        with get_redis_connection().pubsub(ignore_subscribe_messages=True) as subscription:
+            # Subscribed before the first look: an announcement in between is not missed.
+            subscription.subscribe(reply_channel_key(tenant_id, message_id))
+            return _look_until(
+                deadline, look, lambda pause: subscription.get_message(timeout=pause)
+            )
+    except RedisError as error:
+        logger.warning("Waiting for the reply to %s without the cache: %s", message_id, error)
+        return _look_until(deadline, look, time.sleep)
+
+
+def _look_until(
+    deadline: float, look: Callable[[], T | None], pause: Callable[[float], object]
+) -> T | None:
+    while (found := look()) is None and (left := deadline - time.monotonic()) > 0:
+        pause(min(left, LOOK_SECONDS))
+    return found

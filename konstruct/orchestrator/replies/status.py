@@ -1,0 +1,94 @@
+"""How far a message is on its way to a reply."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
+
+from konstruct.orchestrator.models import HeldFor, PendingReply
+from memory.conf import IMPORT_CHANNEL
+from memory.models import Message, Role
+
+
+class Status(StrEnum):
+    """What a program is told."""
+
+    QUEUED = "queued"
+    ANSWERED = "answered"
+    FAILED = "failed"
+    WITH_PERSON = "with_person"
+    AWAITING_CONSENT = "awaiting_consent"
+
+
+OF_HELD = {HeldFor.PERSON: Status.WITH_PERSON, HeldFor.CONSENT: Status.AWAITING_CONSENT}
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A message's status, its reply once it is delivered, and what went wrong so far."""
+
+    status: Status
+    reply: Message | None = None
+    attempts: int = 0
+    error_code: str = ""
+    last_error: str = ""
+    next_attempt_at: datetime | None = None
+
+
+def sent_messages() -> QuerySet[Message]:
+    """Messages that were sent to be answered, each with what `progress_of` needs."""
+    to_be_answered = Q(pending_reply__isnull=False) | Q(reply__isnull=False)
+    return (
+        Message.objects.filter(to_be_answered, role=Role.USER)
+        # Nobody answers history: said here, a long one is passed over by an index.
+        .exclude(channel=IMPORT_CHANNEL)
+        .select_related("pending_reply", "reply")
+    )
+
+
+def with_status(messages: QuerySet[Message], status: Status) -> QuerySet[Message]:
+    """Only the messages that are so far."""
+    if status is Status.ANSWERED:
+        return messages.filter(pending_reply__isnull=True)
+    held_for = next((held for held, so_far in OF_HELD.items() if so_far is status), HeldFor.NOBODY)
+    return messages.filter(
+        pending_reply__isnull=False,
+        pending_reply__held_for=held_for,
+        pending_reply__failed_at__isnull=status is not Status.FAILED,
+    )
+
+
+def settled_among(message_ids: Collection[UUID]) -> set[UUID]:
+    """Those of the messages that nobody needs to wait for: all that are not queued, in one query.
+
+    A message that is gone is among them.
+    """
+    queued = PendingReply.objects.filter(
+        pk__in=message_ids, held_for=HeldFor.NOBODY, failed_at__isnull=True
+    )
+    return set(message_ids) - set(queued.values_list("pk", flat=True))
+
+
+def progress_of(message: Message) -> Progress:
+    """Tell how far the message is.
+
+    A reply counts when it is delivered, which is when the message has left the outbox: until then
+    the window may lack it.
+    """
+    # The reverse side of a one-to-one raises where there is no row; getattr knows that error.
+    pending: PendingReply | None = getattr(message, "pending_reply", None)
+    if pending is None:
+        return Progress(Status.ANSWERED, reply=getattr(message, "reply", None))
+    if pending.held_for:
+        return Progress(OF_HELD[HeldFor(pending.held_for)])
+    failed = pending.failed_at is not None
+    return Progress(
+        Status.FAILED if failed else Status.QUEUED,
+        attempts=pending.attempts,
+        error_code=pending.error_code,
+        last_error=pending.last_error,
+        next_attempt_at=pending.due_at if pending.attempts and not failed else None,
+    )

@@ -1,0 +1,307 @@
+"""Tool calls: asked for by an agent, consented to by the user, and done at most once.
+
+A call that waits for consent holds its message. Whoever decides it, by whichever way, does so under
+the row's lock; the effect and the note that it was done are one transaction. So two who approve at
+once, a worker that is killed, and a delivery that is repeated are all the same.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from functools import partial
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from konstruct.orchestrator import thread_cache
+from konstruct.orchestrator.exceptions import AlreadyDecided, ToolCallNotFound
+from konstruct.orchestrator.llm.wire import Requested
+from konstruct.orchestrator.messages import KonstructMessage, konstruct_message
+from konstruct.orchestrator.models import Agent, HeldFor, PendingReply, ToolCall
+from konstruct.orchestrator.models.tool_calls import ToolCallState
+from konstruct.orchestrator.replies import holds
+from konstruct.orchestrator.tool_catalog import TOOLS, Beneficiary, ToolRefused
+from memory.scopes import scope_number
+from tenants.context import required_tenant_id, tenant_scope
+from tenants.redis_keys import pending_tool_confirm_key
+
+DENIED = "The user does not want this. Do not do it, and do not ask again."
+# What the user is told who decides by a plain yes or no.
+THANKS = "Thank you: I will."
+AS_YOU_LIKE = "All right: I will not."
+EXPIRED = "The user did not answer in time, so this was not done. Do not claim that it was."
+
+
+# --- What was asked for ---------------------------------------------------------------------------
+
+
+def record(
+    message: KonstructMessage, agent: Agent, requested: Sequence[Requested], *, round_number: int
+) -> bool:
+    """Write down what the language model asked for; whether any of it waits for consent.
+
+    If so the message is held until all of it is decided. What cannot be done as it was asked for
+    has failed already, and the language model will be told why.
+    """
+    rows = [
+        _row(message, agent, each, round_number=round_number, position=position)
+        for position, each in enumerate(requested)
+    ]
+    waits = any(row.state == ToolCallState.WAITING for row in rows)
+    with transaction.atomic():
+        _is_changing(message.thread_id)
+        ToolCall.objects.bulk_create(rows, ignore_conflicts=True)
+        if waits:
+            holds.hold(message, HeldFor.CONSENT)
+    return waits
+
+
+def note(
+    message: KonstructMessage,
+    agent: Agent,
+    requested: Sequence[Requested],
+    *,
+    round_number: int,
+    done: int | None,
+    results: Sequence[str],
+) -> None:
+    """Write down calls that need nobody's consent: at most one was done, the others failed."""
+    rows = [
+        _blank(message, agent, each, round_number=round_number, position=position)
+        for position, each in enumerate(requested)
+    ]
+    for position, (row, result) in enumerate(zip(rows, results, strict=True)):
+        row.state = ToolCallState.DONE if position == done else ToolCallState.FAILED
+        row.result, row.done_at = result, Now()
+    ToolCall.objects.bulk_create(rows, ignore_conflicts=True)
+
+
+def waiting_for(message_id: UUID) -> list[ToolCall]:
+    """The calls of a message that wait for consent, in their order."""
+    return list(ToolCall.objects.of_message(message_id).waiting())
+
+
+def the_one_waiting(message: KonstructMessage) -> UUID | None:
+    """The call that waits for this user's consent in this thread, if it is exactly one."""
+    key = pending_tool_confirm_key(required_tenant_id(), message.thread_id)
+    copy = thread_cache.read_through(key, partial(_waiting_in, message.thread_id))
+    found = copy.get(_scope(message.agent_id, message.user_id), "").split()
+    return UUID(found[0]) if len(found) == 1 else None
+
+
+# --- Deciding -------------------------------------------------------------------------------------
+
+
+def decide(
+    tenant_id: UUID | str,
+    call_id: UUID | str,
+    approve: bool,
+    *,
+    by: str,
+    user_id: str | None = None,
+    may: Q | None = None,
+) -> ToolCall:
+    """Approve or deny a call that waits for consent; the call as it stands then.
+
+    A worker does what was approved, and answers the message. The same decision again is no error.
+
+    Args:
+        by: who decides, and by which way, for the record: "U024BE7LH in Slack".
+        user_id: who decides, where a channel knows: only the user of the message may.
+        may: which calls the one who decides may see, where that is not all of them.
+
+    Raises:
+        ToolCallNotFound: there is no such call, or it is not theirs to decide.
+        AlreadyDecided: it was decided otherwise, or not in time.
+    """
+    with tenant_scope(tenant_id):
+        if (call := _decided_in_time(call_id, approve, by, user_id, may)) is not None:
+            return call
+        expire(UUID(str(call_id)))
+        raise AlreadyDecided(f"Nobody answered {call_id} in time: it was not done.")
+
+
+def decide_by_message(message: KonstructMessage, call_id: UUID, approve: bool) -> None:
+    """Decide the call as the user says by the message. Raises as `decide` does."""
+    by = _by_message(message)
+    decide(message.tenant_id, call_id, approve, by=by, user_id=message.user_id)
+
+
+def has_decided(message: KonstructMessage) -> bool:
+    """Whether a call was decided by this very message, by a worker that was killed then."""
+    decided = ToolCall.objects.filter(user_id=message.user_id, decided_by=_by_message(message))
+    return decided.exists()
+
+
+def expire(call_id: UUID) -> bool:
+    """Let a call that was not decided in time not be done; False if it is not overdue."""
+    with transaction.atomic():
+        call = ToolCall.objects.select_for_update().overdue().filter(pk=call_id).first()
+        if call is None:
+            return False
+        _settle(call, ToolCallState.EXPIRED, by="nobody", result=EXPIRED)
+    return True
+
+
+def expire_overdue(limit: int) -> int:
+    """Expire what was not decided in time, in the tenant that we are in; how many there were."""
+    overdue = ToolCall.objects.overdue().order_by("expires_at").values_list("pk", flat=True)
+    return sum(expire(call_id) for call_id in list(overdue[:limit]))
+
+
+def _decided_in_time(
+    call_id: UUID | str, approve: bool, by: str, user_id: str | None, may: Q | None
+) -> ToolCall | None:
+    """The call, decided now or in the same way before; None if it is too late."""
+    with transaction.atomic():
+        rows = ToolCall.objects.select_for_update(of=("self",)).select_related("message")
+        rows = rows.filter(pk=_as_uuid(call_id))
+        call = rows.filter(may).first() if may is not None else rows.first()
+        if call is None or user_id not in (None, call.user_id):
+            raise ToolCallNotFound(f"No tool call that is yours to decide has the id {call_id}.")
+        if call.state != ToolCallState.WAITING:
+            return _same_decision(call, approve)
+        if ToolCall.objects.overdue().filter(pk=call.pk).exists():
+            return None
+        if approve:
+            _settle(call, ToolCallState.APPROVED, by=by)
+        else:
+            _settle(call, ToolCallState.DENIED, by=by, result=DENIED)
+    return call
+
+
+def _same_decision(call: ToolCall, approve: bool) -> ToolCall:
+    approved = (ToolCallState.APPROVED, ToolCallState.DONE, ToolCallState.FAILED)
+    same = approved if approve else (ToolCallState.DENIED,)
+    if call.decided_at is not None and call.state in same:
+        return call
+    raise AlreadyDecided(f"This does not wait for consent any more: it is {call.state}.")
+
+
+def _settle(call: ToolCall, state: ToolCallState, *, by: str, result: str = "") -> None:
+    """Note the decision, and let the message go if it was the last that it waited for."""
+    _is_changing(call.thread_id)
+    message = konstruct_message(call.message)
+    call.state, call.decided_by, call.decided_at, call.result = state, by, Now(), result
+    call.save(update_fields=["state", "decided_by", "decided_at", "result"])
+    call.refresh_from_db()
+    is_held = PendingReply.objects.held(HeldFor.CONSENT).filter(pk=message.id).exists()
+    if is_held and not waiting_for(message.id):
+        holds.release(message)
+    else:
+        holds.tell(message)
+
+
+# --- Doing ----------------------------------------------------------------------------------------
+
+
+def carry_out(calls: Iterable[ToolCall]) -> list[ToolCall]:
+    """Do those of the calls that were approved, each at most once; the calls as they are then."""
+    return [_carried_out(call) if call.state == ToolCallState.APPROVED else call for call in calls]
+
+
+def _carried_out(call: ToolCall) -> ToolCall:
+    with transaction.atomic():
+        locked = ToolCall.objects.select_for_update().get(pk=call.pk)
+        # Whoever comes second finds it done.
+        if locked.state == ToolCallState.APPROVED:
+            _do(locked)
+    return locked
+
+
+def _do(call: ToolCall) -> None:
+    whose = Beneficiary(call.asked_by_id or call.agent_id, call.user_id, call.message_id)
+    try:
+        with transaction.atomic():
+            call.result = TOOLS[call.name].run(call.arguments, whose)
+        call.state = ToolCallState.DONE
+    except ToolRefused as refusal:
+        call.state, call.result = ToolCallState.FAILED, f"Error: {refusal}"
+    call.done_at = Now()
+    call.save(update_fields=["state", "result", "done_at"])
+
+
+# --- Inside ---------------------------------------------------------------------------------------
+
+
+def _row(
+    message: KonstructMessage,
+    agent: Agent,
+    requested: Requested,
+    *,
+    round_number: int,
+    position: int,
+) -> ToolCall:
+    row = _blank(message, agent, requested, round_number=round_number, position=position)
+    try:
+        row.question = _question(agent, requested)
+    except ToolRefused as refusal:
+        row.state, row.result, row.done_at = ToolCallState.FAILED, f"Error: {refusal}", Now()
+    return row
+
+
+def _blank(
+    message: KonstructMessage,
+    agent: Agent,
+    requested: Requested,
+    *,
+    round_number: int,
+    position: int,
+) -> ToolCall:
+    """A row of what was asked for, that waits."""
+    return ToolCall(
+        message_id=message.id,
+        agent_id=message.agent_id,
+        user_id=message.user_id,
+        thread_id=message.thread_id,
+        asked_by_id=None if agent.id == message.agent_id else agent.id,
+        round=round_number,
+        position=position,
+        call_id=requested.call_id,
+        name=requested.name,
+        arguments=requested.arguments,
+        state=ToolCallState.WAITING,
+        expires_at=Now() + timedelta(seconds=settings.TOOL_CONSENT_SECONDS),
+    )
+
+
+def _question(agent: Agent, requested: Requested) -> str:
+    """What the user is asked; raises ToolRefused for what cannot be done as it is asked for."""
+    tool = TOOLS.get(requested.name) if requested.name in agent.tools else None
+    if tool is None:
+        known = ", ".join(sorted(agent.tools)) or "none"
+        raise ToolRefused(f"there is no tool {requested.name!r} here; there are: {known}")
+    if not isinstance(requested.arguments, dict):
+        raise ToolRefused("the arguments are not a JSON object")
+    tool.check(requested.arguments)
+    return tool.question(requested.arguments)
+
+
+def _waiting_in(thread_id: str) -> thread_cache.Copy:
+    rows = ToolCall.objects.waiting().filter(thread_id=thread_id).order_by("created_at", "pk")
+    found: thread_cache.Copy = {}
+    for agent_id, user_id, pk in rows.values_list("agent_id", "user_id", "pk"):
+        scope = _scope(agent_id, user_id)
+        found[scope] = f"{found.get(scope, '')} {pk}".strip()
+    return found
+
+
+def _scope(agent_id: UUID, user_id: str) -> str:
+    return str(scope_number(agent_id, user_id))
+
+
+def _is_changing(thread_id: str) -> None:
+    thread_cache.changing(pending_tool_confirm_key(required_tenant_id(), thread_id))
+
+
+def _by_message(message: KonstructMessage) -> str:
+    return f"{message.user_id}, by message {message.id}"
+
+
+def _as_uuid(call_id: UUID | str) -> UUID:
+    try:
+        return UUID(str(call_id))
+    except ValueError:
+        raise ToolCallNotFound(f"{call_id!r} is not the id of a tool call.") from None

@@ -1,0 +1,72 @@
+"""JSON from outside, read strictly: in linear time, to a bounded depth, with nothing said twice."""
+
+import json
+from typing import Any, Final
+
+# Metadata may be nested 16 deep. Python's own limit depends on how deep the caller stands, so that
+# what it could read here it could not write elsewhere.
+DEEPEST: Final = 64
+# Of a name that is wrong, so much is shown.
+LONGEST_NAME: Final = 100
+
+
+class NotStrictJSON(ValueError):
+    """The text is not JSON, or it can be read in two ways."""
+
+
+def read_json(text: str | bytes) -> Any:
+    """Read JSON. Bytes are UTF-8.
+
+    Raises:
+        NotStrictJSON: it is no JSON, is nested too deeply, or gives a name twice in one object.
+    """
+    try:
+        value = json.loads(
+            text.decode() if isinstance(text, bytes) else text,
+            object_pairs_hook=_said_once,
+            parse_constant=_no_number,
+        )
+    except NotStrictJSON:
+        raise
+    except RecursionError:
+        raise _too_deep() from None
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise NotStrictJSON(f"JSON parse error - {error}") from error
+    except ValueError as error:  # Python reads no longer numbers, since that takes the square
+        raise NotStrictJSON("A number has more than 4,300 digits.") from error
+    _check_depth(value)
+    return value
+
+
+def _said_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make an object of its members; which of two of one name is meant cannot be known."""
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        seen: set[str] = set()
+        for name, _ in pairs:
+            if name in seen:
+                raise NotStrictJSON(
+                    f"The name {name[:LONGEST_NAME]!r} is given twice in one object."
+                )
+            seen.add(name)
+    return members
+
+
+def _no_number(constant: str) -> None:
+    raise NotStrictJSON(f"{constant} is no JSON.")
+
+
+def _check_depth(value: Any) -> None:
+    """Refuse what is nested deeper than `DEEPEST`, looking at everything once."""
+    level, depth = [value], 0
+    while level := [each for each in level if isinstance(each, dict | list)]:
+        depth += 1
+        if depth > DEEPEST:
+            raise _too_deep()
+        level = [
+            inner for each in level for inner in (each.values() if isinstance(each, dict) else each)
+        ]
+
+
+def _too_deep() -> NotStrictJSON:
+    return NotStrictJSON(f"The JSON is nested too deeply: deeper than {DEEPEST} levels.")

@@ -1,0 +1,118 @@
+"""What was removed leaves traces in files: taking away those that we can, and naming the others.
+
+A removed row's bytes stay in its table's file until the page is used again; VACUUM only makes
+room for that. VACUUM FULL writes the table anew without them, and nobody can use it meanwhile.
+"""
+
+import logging
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from django.db import OperationalError, connection
+from django_redis import get_redis_connection
+from redis.exceptions import RedisError
+
+from tenants.context import tenant_connection
+
+logger = logging.getLogger(__name__)
+
+# Tables up to this size, with indexes, are written anew at once: a second or two of this machine's
+# slowest, most of it the graph of vectors. Larger ones when an operator says so.
+REWRITTEN_UP_TO_BYTES = 16 * 2**20
+# Who waits for a table so long gives way to who uses it.
+LOCK_TIMEOUT = "500ms"
+# So long the cache is given to write its file.
+CACHE_SECONDS = 30.0
+# What is not ours to take away, and when it goes.
+LATER = {
+    "write_ahead_log": "when PostgreSQL recycles the segments written until now",
+    "statistics": "when PostgreSQL vacuums its own catalogue",
+    "logs": "with their rotation: lines of PostgreSQL and of ours from before",
+    "backups": "when they expire: dumps, archives and replicas' snapshots from before",
+}
+
+
+def settle(tables: Iterable[str], *, rewrite: bool = False) -> dict[str, Any]:
+    """Let the files of these tables, and the cache's, forget what was removed; what was done.
+
+    Args:
+        rewrite: write every table anew, whatever its size.
+    """
+    done: dict[str, list[str]] = {"rewritten": [], "vacuumed": []}
+    for table in sorted(tables):
+        is_rewritten = settle_table(table, rewrite=rewrite)
+        done["rewritten" if is_rewritten else "vacuumed"].append(table)
+    later = dict(LATER)
+    if done["vacuumed"]:
+        later["pages_of_vacuumed_tables"] = (
+            "when their space is used again, or with erase_user --rewrite"
+        )
+    cache = _rewrite_cache_file()
+    if cache not in ("rewritten", "none"):
+        later["cache_file"] = "when the cache writes its file anew"
+    return {**done, "cache_file": cache, "later": later}
+
+
+def settle_table(table: str, *, rewrite: bool = False) -> bool:
+    """Let a table's file forget what was removed from it; whether it was written anew."""
+    if (rewrite or _size(table) <= REWRITTEN_UP_TO_BYTES) and _rewrite(table):
+        return True
+    _vacuum(table, "(ANALYZE)")
+    return False
+
+
+def _size(table: str) -> int:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_total_relation_size(%s)", [_name(table)])
+        return int(cursor.fetchone()[0])
+
+
+def _rewrite(table: str) -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT current_setting('lock_timeout')")
+        (before,) = cursor.fetchone()
+        cursor.execute(f"SET lock_timeout = '{LOCK_TIMEOUT}'")
+    try:
+        _vacuum(table, "(FULL, ANALYZE)")
+    except OperationalError as error:
+        logger.warning("%s is not written anew, since it is in use: %s", table, error)
+        return False
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute(f"SET lock_timeout = '{before}'")
+    return True
+
+
+def _vacuum(table: str, how: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(f"VACUUM {how} {_name(table)}")
+
+
+def _name(table: str) -> str:
+    return f"{tenant_connection().schema_name}.{table}"
+
+
+def _rewrite_cache_file() -> str:
+    """Let the cache write its file anew: rewritten, none, refused or unfinished."""
+    client = get_redis_connection("default")
+    try:
+        state = client.info("persistence")
+        if state.get("aof_enabled"):
+            running, ask = "aof_rewrite", client.bgrewriteaof
+        elif state.get("rdb_last_save_time") and state.get("rdb_saves", 1):
+            running, ask = "rdb_bgsave", client.bgsave
+        else:
+            return "none"
+        ask()
+        deadline = time.monotonic() + CACHE_SECONDS
+        while time.monotonic() < deadline:
+            state = client.info("persistence")
+            if not state.get(f"{running}_in_progress") and not state.get(f"{running}_scheduled"):
+                ended = state.get("aof_last_bgrewrite_status", state.get("rdb_last_bgsave_status"))
+                return "rewritten" if ended == "ok" else "unfinished"
+            time.sleep(0.05)
+    except RedisError as error:
+        logger.warning("The cache's file is not written anew: %s", error)
+        return "refused"
+    return "unfinished"

@@ -1,0 +1,1 @@
+"""The web process: an event loop for connections, a bounded pool of threads for Django."""

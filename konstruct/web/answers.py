@@ -1,0 +1,97 @@
+"""From Django's responses to what an ASGI server sends."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.middleware.gzip import GZipMiddleware
+
+from konstruct.api.http.middleware import API_PREFIX
+from konstruct.api.http.problems import Problem, problem_response
+from konstruct.api.http.request_id import HEADER as REQUEST_ID
+from konstruct.orchestrator.replies.reply_wait import Waiting
+from konstruct.web.streams import Stream
+
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+
+_gzip = GZipMiddleware(lambda request: HttpResponse())
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A response as it is sent: its body, or the stream that has it."""
+
+    status: int
+    headers: list[tuple[bytes, bytes]]
+    body: bytes = b""
+    stream: Stream | None = None
+    # What the response waits for before it is complete, and what then makes the complete one.
+    waiting: Waiting | None = None
+    complete: Callable[[], "Answer"] | None = None
+
+    @property
+    def request_id(self) -> str:
+        """The id of the request, as the response says it."""
+        name = REQUEST_ID.encode()
+        return next((value.decode() for key, value in self.headers if key == name), "-")
+
+    async def send(self, send: Send, *, close: bool) -> None:
+        """Send it. `close` ends the connection: there is something on it that was not read."""
+        headers = [*self.headers, (b"Connection", b"close")] if close else self.headers
+        await send({"type": "http.response.start", "status": self.status, "headers": headers})
+        if self.stream is not None:
+            async for piece in self.stream.read():
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await send({"type": "http.response.body", "body": self.body, "more_body": False})
+
+
+def headers_of(response: HttpResponseBase) -> list[tuple[bytes, bytes]]:
+    """The headers and cookies of a response."""
+    headers = [
+        (name.encode("ascii"), value.encode("latin-1")) for name, value in response.headers.items()
+    ]
+    cookies = [
+        (b"Set-Cookie", cookie.output(header="").strip().encode("ascii"))
+        for cookie in response.cookies.values()
+    ]
+    return headers + cookies
+
+
+def answer_of(request: HttpRequest, response: HttpResponse) -> Answer:
+    """A response that has its body, and may wait for a better one."""
+    waiting: Waiting | None = getattr(response, "waiting", None)
+    complete = None if waiting is None else lambda: _completed(request, response, waiting)
+    return Answer(
+        response.status_code,
+        headers_of(response),
+        response.content,
+        waiting=waiting,
+        complete=complete,
+    )
+
+
+def _completed(request: HttpRequest, response: HttpResponse, waiting: Waiting) -> Answer:
+    """The answer after the wait. The response has been through all middleware; what concerns its
+    body is done again.
+    """
+    waiting.finish()
+    del response.headers["Content-Encoding"]
+    response.headers["Content-Length"] = str(len(response.content))
+    _gzip.process_response(request, response)
+    return Answer(response.status_code, headers_of(response), response.content)
+
+
+def refusal(request: HttpRequest, problem: Problem) -> Answer:
+    """An answer to what Django does not get to see: below /api/ a problem document."""
+    if request.path.startswith(API_PREFIX):
+        response = problem_response(request, problem)
+    else:
+        response = HttpResponse(
+            f"{problem.detail}\n",
+            status=problem.status,
+            content_type="text/plain; charset=utf-8",
+            headers=dict(problem.headers),
+        )
+    response.headers["Content-Length"] = str(len(response.content))
+    return answer_of(request, response)

@@ -1,0 +1,267 @@
+"""Django behind an event loop, with its synchronous requests in a bounded pool of threads.
+
+Django's own ASGI handler makes a thread, and with it a database connection, for each request that
+runs; this one has `WEB_THREADS` of them. Whatever only waits is in the event loop: connections,
+bodies that arrive, responses that are taken slowly, and callers that wait for replies.
+"""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Collection, Coroutine
+from contextvars import copy_context
+from io import BytesIO
+from typing import Any, ParamSpec, TypeVar
+from uuid import UUID
+
+from django.conf import settings
+from django.core import signals
+from django.core.handlers.asgi import ASGIRequest
+from django.core.handlers.base import BaseHandler
+from django.http import FileResponse
+from django.urls import set_script_prefix
+
+from konstruct.api.http.problems import Problem
+from konstruct.orchestrator.replies.status import settled_among
+from konstruct.web.answers import Answer, Send, answer_of, headers_of, refusal
+from konstruct.web.bodies import Body, BodyTooSlow, ClientGone, Receive, read_body
+from konstruct.web.pool import Overloaded, Pool
+from konstruct.web.scopes import Scope, announced_length, path_of, share_of
+from konstruct.web.streams import PIECE, Stream, whole_body
+from konstruct.web.waiters import Waiters
+from memory.embedding.embedder import load_in_background
+from tenants.context import tenant_scope
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+access_log = logging.getLogger("konstruct.access")
+
+HEALTH = "/health/"
+LIVE = "/health/live"
+# A body must have arrived by then.
+BODY_SECONDS = 60
+# Requests of one tenant that may wait for a thread.
+LONGEST_QUEUE = 5000
+# What the log has as the status of a request whose client did not wait for the response.
+CLIENT_GONE = 499
+
+
+class Request(ASGIRequest):
+    """A request whose response may say what it waits for: see replies/reply_wait.py."""
+
+    waits_in_event_loop = True
+    # Whether a thread has it, which closes its body.
+    begun = False
+
+    def __init__(self, scope: Scope, body: Body) -> None:
+        super().__init__(scope, body.file)
+        # Django looks at this to refuse what is too large, also where the client did not say it.
+        self.META["CONTENT_LENGTH"] = str(body.length) if body.length else ""
+
+
+class Handler(BaseHandler):
+    """The ASGI application."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.load_middleware()
+        self._pool = Pool(threads=settings.WEB_THREADS, longest_queue=LONGEST_QUEUE)
+        self._waiters = Waiters(str(settings.CACHES["default"]["LOCATION"]), self._settled_among)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request, or begin and end the process."""
+        if scope["type"] == "lifespan":
+            await self._lifespan(scope, receive, send)
+        elif scope["type"] != "http":
+            raise ValueError(f"only HTTP is served here, not {scope['type']}")
+        elif scope["path"] == LIVE:
+            await _alive(scope["method"]).send(send, close=False)
+        else:
+            await self._serve(scope, receive, send)
+
+    async def _lifespan(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()
+        load_in_background()
+        # For konstruct/web/protocol.py: nobody is kept waiting by a process that is to end.
+        scope["state"]["stop_waiting"] = self._waiters.stop
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await self._waiters.close()
+        self._pool.close()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request, and write it into the log."""
+        started = time.perf_counter()
+        scope["path"] = path_of(scope)
+        sent = scope["method"], scope["raw_path"].decode("ascii", "backslashreplace")
+        status, request_id = 500, "-"
+        try:
+            answer = await self._answer(scope, receive, send)
+            status, request_id = answer.status, answer.request_id
+        except ClientGone:
+            status = CLIENT_GONE
+        finally:
+            if not scope["path"].startswith(HEALTH):
+                milliseconds = (time.perf_counter() - started) * 1000
+                access_log.info(
+                    *("%s %s %s %.0f ms", *sent, status, milliseconds),
+                    extra={"request_id": request_id},
+                )
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> Answer:
+        """Read the request, answer it, and return the answer once it is sent.
+
+        Raises ClientGone if the client does not wait for it.
+        """
+        most_bytes = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+        try:
+            body = await read_body(
+                receive,
+                announced=announced_length(scope),
+                most_bytes=most_bytes,
+                seconds=BODY_SECONDS,
+            )
+        except BodyTooSlow:
+            return await _refuse(scope, send, Problem.of_status(408))
+        request = Request(scope, body)
+        try:
+            return await self._exchange(scope, request, body, receive, send)
+        except Overloaded:
+            busy = "Too many requests are waiting to be answered. Try again in a moment."
+            problem = Problem.of_status(503, busy, headers={"Retry-After": "1"})
+            return await _refuse(scope, send, problem)
+        finally:
+            if not request.begun:
+                body.file.close()
+
+    async def _exchange(
+        self, scope: Scope, request: Request, body: Body, receive: Receive, send: Send
+    ) -> Answer:
+        """Answer a request that was read, as long as its client is there."""
+        loop = asyncio.get_running_loop()
+        share = share_of(scope)
+        stream = Stream(loop)
+        begun: asyncio.Future[Answer] = loop.create_future()
+        gone: asyncio.Future[None] = (
+            asyncio.create_task(_gone(receive)) if body.read_to_end else loop.create_future()
+        )
+        call = asyncio.create_task(
+            self._in_thread(
+                share,
+                self._respond,
+                request,
+                stream,
+                lambda answer: loop.call_soon_threadsafe(begun.set_result, answer),
+            )
+        )
+        try:
+            await _first_of(call, begun, gone)
+            if not call.done() and not begun.done():
+                raise ClientGone
+            answer = begun.result() if begun.done() else call.result()
+            if answer.waiting is not None and answer.complete is not None:
+                for_it = answer.waiting
+                waited = self._waiters.wait(for_it.tenant_id, for_it.message_id, for_it.seconds)
+                await _while_there(gone, waited)
+                # Without a thread for it: what there was to say before the wait is still true.
+                with contextlib.suppress(Overloaded):
+                    answer = await self._in_thread(share, self._complete, request, answer.complete)
+            await _while_there(gone, answer.send(send, close=not body.read_to_end))
+            return answer
+        finally:
+            gone.cancel()
+            call.cancel()
+            stream.give_up()
+
+    async def _in_thread(
+        self, share: str, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Call it in a thread of the pool, with the context variables of this task."""
+        context = copy_context()
+        return await self._pool.run(share, lambda: context.run(function, *args, **kwargs))
+
+    def _respond(
+        self, request: Request, stream: Stream, begin: Callable[[Answer], object]
+    ) -> Answer:
+        """In a thread: let Django answer. `begin` gets an answer whose body is still being made."""
+        request.begun = True
+        set_script_prefix("/")
+        signals.request_started.send(sender=self.__class__, scope=request.scope)
+        response: Any = self.get_response(request)
+        try:
+            if not response.streaming:
+                return answer_of(request, response)
+            if isinstance(response, FileResponse):
+                response.block_size = PIECE
+            body, rest = (b"", None) if request.method == "HEAD" else whole_body(iter(response))
+            if rest is None:
+                return Answer(response.status_code, headers_of(response), body)
+            answer = Answer(response.status_code, headers_of(response), stream=stream)
+            begin(answer)
+            stream.write(rest)
+            return answer
+        finally:
+            response.close()  # sends request_finished
+
+    def _complete(self, request: Request, complete: Callable[[], Answer]) -> Answer:
+        """In a thread: make the answer that was waited for."""
+        signals.request_started.send(sender=self.__class__, scope=request.scope)
+        try:
+            return complete()
+        finally:
+            signals.request_finished.send(sender=self.__class__)
+
+    async def _settled_among(
+        self, tenant_id: UUID, message_ids: Collection[UUID]
+    ) -> Collection[UUID]:
+        return await self._in_thread("waiters", self._look, tenant_id, list(message_ids))
+
+    def _look(self, tenant_id: UUID, message_ids: Collection[UUID]) -> Collection[UUID]:
+        """In a thread: which of the tenant's messages need not be waited for any more."""
+        signals.request_started.send(sender=self.__class__)
+        try:
+            with tenant_scope(tenant_id, pinned=True):
+                return settled_among(message_ids)
+        finally:
+            signals.request_finished.send(sender=self.__class__)
+
+
+def _alive(method: str) -> Answer:
+    """Answer as long as this process can answer at all: asked for in the event loop alone."""
+    if method not in ("GET", "HEAD"):
+        return Answer(405, [(b"Allow", b"GET, HEAD"), (b"Content-Length", b"0")])
+    body = b'{"status": "ok"}'
+    length = str(len(body)).encode()
+    return Answer(200, [(b"Content-Type", b"application/json"), (b"Content-Length", length)], body)
+
+
+async def _refuse(scope: Scope, send: Send, problem: Problem) -> Answer:
+    """Refuse a request, and end the connection with whatever else is on it."""
+    answer = refusal(ASGIRequest(scope, BytesIO()), problem)
+    await answer.send(send, close=True)
+    return answer
+
+
+async def _gone(receive: Receive) -> None:
+    """Return when the client has closed the connection."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _first_of(*futures: "asyncio.Future[Any]") -> None:
+    await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
+
+
+async def _while_there(gone: "asyncio.Future[None]", work: Coroutine[Any, Any, T]) -> T:
+    """Do the work, unless the client goes before: then raise ClientGone."""
+    task = asyncio.create_task(work)
+    try:
+        await _first_of(task, gone)
+        if not task.done():
+            raise ClientGone
+        return task.result()
+    finally:
+        task.cancel()

@@ -1,0 +1,1 @@
+"""The SQLite file of an archive: connections, transactions, schema, checks of foreign files."""

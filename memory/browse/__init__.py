@@ -1,0 +1,1 @@
+"""Reads for auditors: threads, users, statistics, words, neighbours of a memory."""

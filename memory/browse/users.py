@@ -1,0 +1,191 @@
+"""The end users whom memory knows, and how much of each.
+
+The cost goes by the users of a page and the agents, not by what was said: each step is a probe of
+an index, and counting ends.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, Final
+from uuid import UUID
+
+from django.db import connection
+
+from tenants.context import required_tenant_id
+
+# Of what one agent has of a user: where one user is asked for, and in a list of many.
+MOST_COUNTED: Final = 10_000
+MOST_COUNTED_IN_LIST: Final = 1_000
+
+_USERS = """
+WITH RECURSIVE step AS (
+    SELECT {extreme}(user_id) AS user_id FROM ({first}) AS first
+    UNION ALL
+    SELECT (SELECT {extreme}(user_id) FROM ({following}) AS following)
+    FROM step WHERE step.user_id IS NOT NULL
+), agent_step AS (
+    {first_agent}
+), known AS (
+    SELECT user_id FROM step WHERE user_id IS NOT NULL {containing} LIMIT %(limit)s
+)
+SELECT known.user_id, fact.count, spoken.*
+FROM known
+CROSS JOIN LATERAL (
+    SELECT count(*) FROM (
+        SELECT FROM memory_memoryentry
+        WHERE tenant_id = %(tenant)s AND user_id = known.user_id AND version_of IS NULL {of_agent}
+          AND valid_from <= statement_timestamp()
+          AND coalesce(valid_to > statement_timestamp(), true)
+          AND coalesce(expires_at > statement_timestamp(), true)
+        LIMIT %(most)s
+    ) AS counted
+) AS fact
+LEFT JOIN LATERAL (
+    SELECT agent_step.agent_id, message.count, first.created_at, latest.created_at,
+        speaker.name, speaker.channel
+    FROM agent_step
+    CROSS JOIN LATERAL (
+        SELECT created_at {message} ORDER BY created_at, number LIMIT 1
+    ) AS first
+    CROSS JOIN LATERAL (
+        SELECT created_at {message} ORDER BY created_at DESC, number DESC LIMIT 1
+    ) AS latest
+    LEFT JOIN LATERAL (
+        SELECT name, channel {message} AND role = 'user'
+        ORDER BY created_at DESC, number DESC LIMIT 1
+    ) AS speaker ON true
+    CROSS JOIN LATERAL (
+        SELECT count(*) FROM (SELECT {message} LIMIT %(most)s) AS counted
+    ) AS message
+) AS spoken ON true
+ORDER BY known.user_id {order}, spoken.agent_id
+"""
+_PROBE = """
+(SELECT user_id FROM {table} WHERE tenant_id = %(tenant)s{conditions}
+ ORDER BY user_id {order} LIMIT 1)
+"""
+_MESSAGE = """FROM memory_message
+        WHERE tenant_id = %(tenant)s
+          AND agent_id = agent_step.agent_id AND user_id = known.user_id"""
+_AGENTS = """
+(SELECT agent_id FROM memory_message WHERE tenant_id = %(tenant)s ORDER BY agent_id LIMIT 1)
+UNION ALL
+SELECT following.agent_id FROM agent_step CROSS JOIN LATERAL (
+    SELECT agent_id FROM memory_message
+    WHERE tenant_id = %(tenant)s AND agent_id > agent_step.agent_id
+    ORDER BY agent_id LIMIT 1
+) AS following
+"""
+
+_INVISIBLE = r"[\s\u00a0\u00ad\u200b-\u200f\u2060-\u2064\ufeff]"
+_LOOK = f"lower(regexp_replace(normalize({{}}, NFKC), '{_INVISIBLE}', '', 'g'))"
+_ALIKE = f"""
+SELECT DISTINCT user_id FROM memory_scope
+WHERE user_id <> %(user)s AND {_LOOK.format("user_id")} = {_LOOK.format("%(user)s::text")}
+ORDER BY user_id LIMIT %(limit)s
+"""  # noqa: S608  (our constants)
+
+
+@dataclass(slots=True)
+class KnownUser:
+    """An end user, and how much is known of them, with counts that end."""
+
+    user_id: str
+    facts: int
+    name: str = ""
+    channel: str = ""
+    first_at: datetime | None = None
+    last_at: datetime | None = None
+    messages_by_agent: dict[UUID, int] = field(default_factory=dict)
+
+    @property
+    def messages(self) -> int:
+        """Turns with all agents."""
+        return sum(self.messages_by_agent.values())
+
+
+def known_users(
+    *,
+    agent_id: UUID | None = None,
+    user_id: str | None = None,
+    containing: str = "",
+    beyond: str | None = None,
+    descending: bool = False,
+    limit: int,
+) -> list[KnownUser]:
+    """Return users with messages or facts in the tenant that we are in, by their ids.
+
+    Args:
+        agent_id: only whom this agent knows, and only what it knows of them.
+        user_id: only this one, if known; counted up to MOST_COUNTED, not MOST_COUNTED_IN_LIST.
+        containing: only those with this in their ids, in any case. All users up to those are read.
+        beyond: only those after it (before it, if descending).
+    """
+    narrowing = " AND user_id IS NOT NULL"
+    of_agent = "" if agent_id is None else " AND agent_id = %(agent)s"
+    if user_id is not None:
+        narrowing += " AND user_id = %(user)s"
+    compare, order = ("<", "DESC") if descending else (">", "ASC")
+    start = "" if beyond is None else f" AND user_id {compare} %(beyond)s"
+    following = f" AND user_id {compare} step.user_id"
+    sql = _USERS.format(
+        extreme="max" if descending else "min",
+        first=_probes(narrowing + of_agent + start, order),
+        following=_probes(narrowing + of_agent + following, order),
+        first_agent=_AGENTS if agent_id is None else "SELECT %(agent)s::uuid AS agent_id",
+        containing="AND user_id ILIKE %(containing)s" if containing else "",
+        of_agent=of_agent,
+        message=_MESSAGE,
+        order=order,
+    )
+    escaped = containing.replace("\\", r"\\").replace("%", r"\%").replace("_", r"\_")
+    parameters = {
+        "tenant": required_tenant_id(),
+        "agent": agent_id,
+        "user": user_id,
+        "containing": f"%{escaped}%",
+        "beyond": beyond,
+        "limit": limit,
+        "most": MOST_COUNTED_IN_LIST if user_id is None else MOST_COUNTED,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(sql, parameters)
+        return [
+            _known_user(found, rows) for found, rows in groupby(cursor.fetchall(), itemgetter(0))
+        ]
+
+
+def look_alikes(user_id: str, limit: int = 5) -> list[str]:
+    """Other users whose ids differ in case, white space, invisible characters or composition only.
+
+    Every user is compared: for a page on which somebody decides about one. Letters of different
+    scripts that look the same are not found.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_ALIKE, {"user": user_id, "limit": limit})
+        return [other for (other,) in cursor.fetchall()]
+
+
+def _known_user(user_id: str, rows: Iterable[tuple[Any, ...]]) -> KnownUser:
+    """A user of rows, one for each agent that they talked with, or one without an agent."""
+    known = KnownUser(user_id, 0)
+    for _, known.facts, agent_id, messages, first_at, last_at, name, channel in rows:
+        if agent_id is None:
+            continue
+        known.messages_by_agent[agent_id] = messages
+        known.first_at = min(known.first_at or first_at, first_at)
+        if known.last_at is None or last_at >= known.last_at:
+            known.last_at, known.name, known.channel = last_at, name or "", channel or ""
+    return known
+
+
+def _probes(conditions: str, order: str) -> str:
+    # Old versions of facts are no entries, and the index that is walked leaves them out.
+    entries = f"{conditions} AND version_of IS NULL"
+    return " UNION ALL ".join(
+        _PROBE.format(table=table, conditions=narrowing, order=order)
+        for table, narrowing in (("memory_message", conditions), ("memory_memoryentry", entries))
+    )

@@ -1,0 +1,64 @@
+"""Whether what a caller names is what this process is configured for: its database, its model."""
+
+import re
+from collections.abc import Mapping
+
+from django.conf import settings
+from psycopg import ProgrammingError
+from psycopg.conninfo import conninfo_to_dict
+
+from memory.embedding.embedder import model_version
+from memory.exceptions import InvalidArgument
+from tenants.context import tenant_connection
+
+_DEFAULT_PORT = "5432"
+# SQLAlchemy's way to name a driver: postgresql+asyncpg://
+_DRIVER = re.compile(r"^(postgres(?:ql)?)\+\w+://")
+
+
+def require_configured_database(url: str | None) -> None:
+    """Accept None, and the URL of the database that this process uses.
+
+    Passwords are not compared and not shown.
+
+    Raises:
+        InvalidArgument: it is another database, or no URL of one.
+    """
+    if url is None:
+        return
+    try:
+        named = conninfo_to_dict(_DRIVER.sub(r"\1://", url))
+    except (ProgrammingError, TypeError):
+        raise InvalidArgument("database_url is not the URL of a PostgreSQL database") from None
+    ours = tenant_connection().get_connection_params()
+    given, configured = _place(named), _place(ours)
+    same_user = named.get("user") in (None, ours.get("user"))
+    if given != configured or not same_user:
+        raise InvalidArgument(
+            f"this process uses the database {configured} as {ours.get('user')}, not {given} as"
+            f" {named.get('user')}: leave database_url out, or set DATABASE_URL and start again"
+        )
+
+
+def require_configured_model(name: str | None) -> None:
+    """Accept None, and the name of the model that this process embeds with.
+
+    Raises:
+        InvalidArgument: it is another model. Vectors of two models cannot be compared.
+    """
+    if name is None:
+        return
+    version = model_version()
+    ours = version.partition("@")[0]
+    if name not in (version, ours, f"sentence-transformers/{ours}", settings.EMBEDDING_MODEL):
+        raise InvalidArgument(
+            f"this process embeds with {ours!r}, not with {name!r}: leave embedding_model out, or"
+            " set EMBEDDING_MODEL and start again"
+        )
+
+
+def _place(parameters: Mapping[str, object]) -> str:
+    """Host, port and name of a database, for comparison and for people."""
+    host = parameters.get("host") or "localhost"
+    port = parameters.get("port") or _DEFAULT_PORT
+    return f"{host}:{port}/{parameters.get('dbname')}"

@@ -1,0 +1,1 @@
+"""LangGraph's checkpoints in a tenant's schema: saver, connections, serializer, pruning."""

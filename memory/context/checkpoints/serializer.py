@@ -1,0 +1,248 @@
+"""LangGraph's serializer with an allow-list: reading a checkpoint never runs code.
+
+LangGraph writes an object as the name of its module and class with what it is built from, and by
+default imports and calls whatever a row names. Here each value is looked through before it is
+decoded and after it is encoded: nothing is imported for a class that is not allowed, and nothing is
+written that could not be read again.
+"""
+
+import json
+import re
+from collections.abc import Collection, Iterable
+from typing import Any, Final, NoReturn, Self
+
+import ormsgpack
+from django.conf import settings
+from langgraph.checkpoint.serde._msgpack import SAFE_MSGPACK_METHODS, SAFE_MSGPACK_TYPES
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.checkpoint.serde.jsonplus import (
+    EXT_CONSTRUCTOR_KW_ARGS,
+    EXT_CONSTRUCTOR_POS_ARGS,
+    EXT_CONSTRUCTOR_SINGLE_ARG,
+    EXT_DELTA_SNAPSHOT,
+    EXT_METHOD_SINGLE_ARG,
+    EXT_NUMPY_ARRAY,
+    EXT_PYDANTIC_V1,
+    EXT_PYDANTIC_V2,
+    JsonPlusSerializer,
+)
+
+from memory.context.exceptions import CheckpointRefused
+
+ClassName = tuple[str, str]
+
+# Values inside values: each level copies what is below it, so that depth times size is the cost.
+MAX_DEPTH: Final = 64
+# The fields of an object that is built: module, class, arguments; a pydantic model's fourth is a
+# method that LangGraph does not call.
+_FIELDS: Final = {
+    EXT_CONSTRUCTOR_SINGLE_ARG: (3,),
+    EXT_CONSTRUCTOR_POS_ARGS: (3,),
+    EXT_CONSTRUCTOR_KW_ARGS: (3,),
+    EXT_METHOD_SINGLE_ARG: (4,),
+    EXT_PYDANTIC_V1: (3, 4),
+    EXT_PYDANTIC_V2: (3, 4),
+}
+_PLAIN: Final = frozenset({"null", "bytes", "bytearray"})
+# `msgpack+aes`: what EncryptedSerializer writes.
+_ENCRYPTED: Final = re.compile(r"(?:null|bytes|bytearray|json|msgpack)\+\w+")
+# Of numpy's kinds of numbers, text and times; "O" would be pointers.
+_ARRAY_TYPE: Final = re.compile(r"[<>|=]?[?bBiufcSUMmV]\d*(?:\[\w+\])?")
+_OPTION: Final = ormsgpack.OPT_NON_STR_KEYS
+
+
+def allowed_classes(extra: Iterable[Collection[str] | type] = ()) -> frozenset[ClassName]:
+    """What may be built from a checkpoint: LangGraph's own list, CHECKPOINT_TYPES, and `extra`."""
+    names = {(one.__module__, one.__name__) if isinstance(one, type) else one for one in extra}
+    named = (name.rpartition(".") for name in settings.CHECKPOINT_TYPES)
+    return frozenset(
+        (str(module), str(name))
+        for module, name in [*SAFE_MSGPACK_TYPES, *names, *((mod, name) for mod, _, name in named)]
+    )
+
+
+def check_value(type_: str, data: bytes, allowed: Collection[ClassName]) -> None:
+    """Look through one value of a checkpoint without building anything of it.
+
+    Args:
+        type_: how it is encoded, as the row says.
+        allowed: modules and classes that may be built.
+
+    Raises:
+        CheckpointRefused: the value is encoded in another way than LangGraph's, or holds an object
+            of a class that is not allowed.
+    """
+    if type_ == "msgpack":
+        _MsgpackCheck(allowed).check(data)
+    elif type_ == "json":
+        _plain_json(data)
+    elif type_ not in _PLAIN:
+        raise CheckpointRefused(
+            f"a checkpoint's value has the encoding {type_[:80]!r}, which is not read: only"
+            " msgpack, json, bytes, bytearray and null are"
+        )
+
+
+def check_stored_value(type_: str, data: bytes, allowed: Collection[ClassName]) -> None:
+    """As `check_value`, of a row whose value may be encrypted or missing.
+
+    An encrypted value is looked through when it is decrypted.
+    """
+    if type_ != "empty" and not _ENCRYPTED.fullmatch(type_):
+        check_value(type_, data, allowed)
+
+
+def strict(serde: SerializerProtocol | None) -> SerializerProtocol:
+    """The serializer that a checkpointer uses in the place of this one.
+
+    LangGraph's serializers become strict and keep the classes that they name; a serializer of
+    another kind is its author's affair.
+    """
+    if serde is None:
+        return StrictSerializer()
+    if isinstance(serde, EncryptedSerializer):
+        return EncryptedSerializer(serde.cipher, strict(serde.serde))
+    if isinstance(serde, JsonPlusSerializer) and not isinstance(serde, StrictSerializer):
+        named = serde._allowed_msgpack_modules
+        return StrictSerializer(named if isinstance(named, set) else ())
+    return serde
+
+
+class StrictSerializer(JsonPlusSerializer):
+    """LangGraph's serializer for plain data, LangChain's messages, and classes that are named.
+
+    Args:
+        classes: classes besides those of the setting CHECKPOINT_TYPES: (module, class), or classes.
+    """
+
+    def __init__(self, classes: Iterable[Collection[str] | type] = ()) -> None:
+        self.allowed = allowed_classes(classes)
+        super().__init__(allowed_msgpack_modules=self.allowed, pickle_fallback=False)
+
+    def with_msgpack_allowlist(self, extra_allowlist: Iterable[Collection[str] | type]) -> Self:
+        """A serializer that allows these too. LangGraph asks for the classes of a graph's state."""
+        return type(self)([*self.allowed, *extra_allowlist])
+
+    def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
+        """Encode a value.
+
+        Raises:
+            CheckpointRefused: it could not be read again.
+        """
+        try:
+            type_, data = super().dumps_typed(obj)
+        except ormsgpack.MsgpackEncodeError as error:
+            raise CheckpointRefused(
+                f"a checkpoint cannot hold this value: {error}; keep plain data in its place"
+            ) from error
+        check_value(type_, bytes(data), self.allowed)
+        return type_, data
+
+    def loads_typed(self, data: tuple[str, bytes]) -> Any:
+        """Decode a value.
+
+        Raises:
+            CheckpointRefused: it is more than data of allowed classes.
+        """
+        type_, encoded = data
+        check_value(type_, encoded, self.allowed)
+        if type_ == "json":
+            return _plain_json(encoded)
+        return super().loads_typed(data)
+
+
+class _MsgpackCheck:
+    """One walk through an encoded value.
+
+    ormsgpack swallows what a hook raises, so that the refusal is kept here.
+    """
+
+    def __init__(self, allowed: Collection[ClassName]) -> None:
+        self.allowed = allowed
+        self.depth = 0
+        self.refusal: CheckpointRefused | None = None
+
+    def check(self, data: bytes) -> None:
+        try:
+            self._unpack(data)
+        except (ValueError, RecursionError) as error:
+            raise self.refusal or CheckpointRefused(
+                f"a checkpoint's value is not readable msgpack: {error}"
+            ) from error
+
+    def _unpack(self, data: bytes) -> Any:
+        return ormsgpack.unpackb(data, ext_hook=self._object, option=_OPTION)
+
+    def _object(self, code: int, data: bytes) -> "_Built":
+        """An object inside a value: refused, or checked and stood in for."""
+        if self.refusal is not None:
+            raise self.refusal
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            self._refuse(f"nests objects more than {MAX_DEPTH} deep")
+        parts = self._unpack(data)
+        if code == EXT_NUMPY_ARRAY:
+            self._check_array(parts)
+        elif code in _FIELDS:
+            self._check_class(code, parts)
+        elif code != EXT_DELTA_SNAPSHOT:
+            self._refuse(f"holds an object of the unknown kind {code}")
+        self.depth -= 1
+        return _Built()
+
+    def _check_class(self, code: int, parts: Any) -> None:
+        if not isinstance(parts, list) or len(parts) not in _FIELDS[code]:
+            self._refuse("holds an object without class and arguments")
+        module, name = parts[:2]
+        if type(module) is not str or type(name) is not str:
+            self._refuse("holds an object whose class is not named by text")
+        called = f"{module[:80]}.{name[:80]}"
+        if code == EXT_METHOD_SINGLE_ARG:
+            if type(parts[3]) is not str or (module, name, parts[3]) not in SAFE_MSGPACK_METHODS:
+                self._refuse(f"holds {called}, which is not built by a method: keep plain data")
+        elif (module, name) not in self.allowed:
+            self._refuse(
+                f"holds {called}, which is not allowed there: name it in CHECKPOINT_TYPES if it"
+                " is a class of yours, or keep plain data in its place"
+            )
+
+    def _check_array(self, parts: Any) -> None:
+        if (
+            not isinstance(parts, list)
+            or len(parts) != 4
+            or type(parts[0]) is not str
+            or not _ARRAY_TYPE.fullmatch(parts[0])
+            or not isinstance(parts[1], list)
+            or not all(type(size) is int for size in parts[1])
+            or parts[2] not in ("C", "F")
+            or type(parts[3]) is not bytes
+        ):
+            self._refuse("holds an array that is none of numbers, text or times")
+
+    def _refuse(self, reason: str) -> NoReturn:
+        self.refusal = CheckpointRefused(f"a checkpoint's value {reason}")
+        raise self.refusal
+
+
+class _Built:
+    """Stands for an object that was looked through: equal to nothing, so that a key stays a key."""
+
+
+def _plain_json(data: bytes) -> Any:
+    """JSON without LangChain's constructors, which LangGraph wrote before it had msgpack."""
+    try:
+        return json.loads(data, object_hook=_plain_object)
+    except (ValueError, RecursionError) as error:
+        raise CheckpointRefused(
+            f"a checkpoint's value is not readable JSON: {str(error)[:200]}"
+        ) from error
+
+
+def _plain_object(value: dict[str, Any]) -> dict[str, Any]:
+    if value.get("lc") in (1, 2) and "id" in value:
+        raise CheckpointRefused(
+            f"a checkpoint's value holds the constructor {value['id']!r:.80} in JSON, which is not"
+            " called"
+        )
+    return value

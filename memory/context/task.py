@@ -1,0 +1,136 @@
+"""The task of a prompt: a description, which memory is searched with, and further data. Pure."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+from memory.context import tokens
+from memory.context.lines import item
+from memory.exceptions import InvalidArgument
+
+DESCRIPTION = "description"
+DATA_HEADING = "Data of the task:"
+# A line of data is not cut to fewer tokens than this. The last lines are left out instead.
+SMALLEST_LINE = 16
+# The names that are listed in the line which stands for those left out.
+NAMES_LISTED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class FittedTask:
+    """A task as a prompt holds it."""
+
+    text: str
+    cut: tuple[str, ...] = ()
+    """What is not whole in the text: "description", and the names of data."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What is asked now, and the data that belongs to it, in the order given."""
+
+    description: str
+    data: tuple[tuple[str, str], ...] = ()
+    """Names and values. A value that is not text is JSON."""
+
+    @classmethod
+    def of(cls, task: "TaskArgument") -> "Task":
+        """A task from text, from a mapping, or from an object with a `description`.
+
+        The description may be empty or missing. Every other key of a mapping is data.
+
+        Raises:
+            InvalidArgument: the task is none of these, its description is no text, or a value
+                cannot be written as JSON.
+        """
+        if isinstance(task, Task):
+            return task
+        if isinstance(task, str):
+            return cls(task)
+        given = _mapping_of(task)
+        description = given.get(DESCRIPTION)
+        if description is not None and not isinstance(description, str):
+            raise InvalidArgument(f"the task's description={description!r} is not text")
+        data = ((str(name), value) for name, value in given.items() if name != DESCRIPTION)
+        return cls(description or "", tuple((name, _written(name, value)) for name, value in data))
+
+    @property
+    def text(self) -> str:
+        """The whole task: the description, then a line for each name of the data."""
+        return _joined(self.description, self._lines())
+
+    def fitted(self, room: int) -> FittedTask:
+        """The task in at most `room` tokens.
+
+        What is too long is cut in its middle and marked there, the longest first. Data for which
+        no readable line would be left is named in a last line, as far as there is room.
+        """
+        whole = self.text
+        if tokens.count_up_to(whole, room) <= room:
+            return FittedTask(whole)
+        names = [name for name, _ in self.data]
+        if not names:
+            return FittedTask(tokens.cut(self.description, room), (DESCRIPTION,))
+        lines = self._lines()
+        kept = min(len(lines), max(room // SMALLEST_LINE - 2, 0))
+        if kept < len(lines):
+            lines = [*lines[:kept], _left_out(names[kept:])]
+        parts = [self.description, *lines]
+        # Each line ends with a line break. The heading stands between two more.
+        free = room - len(parts) - tokens.count(DATA_HEADING) - 3
+        sizes = [tokens.count_up_to(part, max(free, 0)) for part in parts]
+        level = tokens.even_cut(sizes, max(free, 0))
+        while True:
+            pieces = [tokens.cut(part, level) for part in parts]
+            text = _joined(pieces[0], pieces[1:])
+            if (excess := tokens.count(text) - room) <= 0:
+                break
+            if not level:
+                text = tokens.cut(text, room)
+                break
+            # Joining two texts may make new tokens at the seam.
+            level = max(level - max(excess // len(parts), 1), 0)
+        whole_lines = zip([DESCRIPTION, *names], [self.description, *self._lines()], strict=True)
+        held = {*pieces} if level else set()
+        return FittedTask(text, tuple(name for name, line in whole_lines if line not in held))
+
+    def _lines(self) -> list[str]:
+        return [item(f"{name}: {value}") for name, value in self.data]
+
+
+TaskArgument = str | Mapping[str, Any] | Task | Any
+
+
+def _mapping_of(task: Any) -> Mapping[Any, Any]:
+    if isinstance(task, Mapping):
+        return task
+    if is_dataclass(task) and not isinstance(task, type):
+        return {field.name: getattr(task, field.name) for field in fields(task)}
+    if hasattr(task, DESCRIPTION) and hasattr(task, "__dict__"):
+        return {name: value for name, value in vars(task).items() if not name.startswith("_")} | {
+            DESCRIPTION: task.description
+        }
+    raise InvalidArgument(f"task={task!r} is neither text nor has a description")
+
+
+def _written(name: Any, value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    try:
+        return json.dumps(value, ensure_ascii=False, default=str)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidArgument(f"the task's {name!r} cannot be written as JSON: {error}") from None
+
+
+def _joined(description: str, lines: Sequence[str]) -> str:
+    if not lines:
+        return description
+    data = "\n".join((DATA_HEADING, *lines))
+    return f"{description}\n\n{data}" if description else data
+
+
+def _left_out(names: Sequence[str]) -> str:
+    listed = ", ".join(name[:40] for name in names[:NAMES_LISTED])
+    more = f" and {len(names) - NAMES_LISTED} more" if len(names) > NAMES_LISTED else ""
+    return item(f"{tokens.MARK.strip()} {listed}{more}")

@@ -1,0 +1,1 @@
+"""Conversations: the transcript of every turn, and the short-term windows made from it."""

@@ -1,0 +1,57 @@
+"""Copies of turns for another agent: what it was told, and said, in a thread that is not its own.
+
+A scope of memory is one agent's with one user. Where an agent has answered in another's thread, the
+exchange becomes its own memory as a copy, like an imported turn: it is found by recall, stands in
+the agent's window, and is erased, moved and exported as any message.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+from uuid import UUID, uuid5
+
+from django.db import transaction
+
+from memory.conf import IMPORT_CHANNEL
+from memory.models import Message, PendingEmbedding
+
+# Of the external id of a copy, before the original's id.
+COPY_PREFIX: Final = "handover:"
+
+
+def copy_id(message_id: UUID | str, agent_id: UUID) -> UUID:
+    """The id that an agent's copy of a message has."""
+    return uuid5(agent_id, str(message_id))
+
+
+def copy_for_agent(message_ids: Iterable[UUID], agent_id: UUID) -> list[Message]:
+    """Copy messages of the current tenant for an agent, each once; the copies that are new.
+
+    They wait for their embeddings like every message. Call it in the transaction that makes the
+    originals count.
+    """
+    originals = Message.objects.filter(pk__in=list(message_ids)).order_by("number")
+    with transaction.atomic():
+        copies = [_copy(original, agent_id) for original in originals]
+        standing = set(
+            Message.objects.filter(pk__in=[copy.pk for copy in copies]).values_list("pk", flat=True)
+        )
+        new = [copy for copy in copies if copy.pk not in standing]
+        Message.objects.bulk_create(new)
+        PendingEmbedding.objects.bulk_create(PendingEmbedding(message_id=copy.pk) for copy in new)
+    return new
+
+
+def _copy(original: Message, agent_id: UUID) -> Message:
+    return Message(
+        id=copy_id(original.pk, agent_id),
+        agent_id=agent_id,
+        user_id=original.user_id,
+        thread_id=original.thread_id,
+        channel=IMPORT_CHANNEL,
+        role=original.role,
+        name=original.name,
+        content=original.content,
+        created_at=original.created_at,
+        external_id=f"{COPY_PREFIX}{original.pk}",
+        answered_by_id=original.answered_by_id,
+    )

@@ -1,0 +1,122 @@
+"""The transcript: every turn, verbatim, written before anything else happens with it."""
+
+from datetime import datetime
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+from django.db.models import Q
+from django.db.models.functions import Now
+from django.utils.timezone import is_naive
+
+from memory.arguments import id_argument, role_argument, text_argument, uuid_argument
+from memory.conf import OUTBOX_GRACE
+from memory.conversations.reading import Conversation, Place
+from memory.conversations.short_term import refresh_window
+from memory.entering import known_tenant
+from memory.exceptions import InvalidArgument
+from memory.ids import new_id_argument
+from memory.models import Message, PendingEmbedding, Role
+from tenants.context import asynchronous
+
+__all__ = ["Conversation", "Place", "arecord_message", "record_message"]
+
+
+def record_message(
+    *,
+    tenant_id: UUID | str,
+    agent_id: UUID | str,
+    user_id: str,
+    thread_id: str,
+    channel: str,
+    role: str,
+    content: str,
+    name: str = "",
+    idempotency_key: str | None = None,
+    external_id: str | None = None,
+    in_reply_to: UUID | str | None = None,
+    answered_by: UUID | str | None = None,
+    created_at: datetime | None = None,
+    recall_trace: dict[str, Any] | None = None,
+    appended: bool = False,
+) -> tuple[Message, bool]:
+    """Write a turn down, and with it, in one transaction, that it is to be embedded.
+
+    Safe to run twice: where a message with this idempotency key, this external id (of this agent
+    and user) or this `in_reply_to` stands already, that one is returned and nothing is written.
+
+    Args:
+        answered_by: the agent that wrote this reply, whoever's thread it is in.
+        created_at: when it was said, for imported turns; otherwise Postgres says now.
+        recall_trace: what was recalled for this reply; becomes a RecallEvent when it is embedded.
+        appended: the caller appends the turn to the window (`short_term.append_turns`). Otherwise
+            the window is brought up to date, where the cache holds it and the message ends a turn.
+
+    Returns:
+        The message, and whether it is new.
+
+    Raises:
+        InvalidArgument: a value that cannot be stored; the message names it.
+        UnknownTenant: no such tenant.
+    """
+    message = Message(
+        agent_id=uuid_argument("agent_id", agent_id),
+        user_id=new_id_argument("user_id", user_id),
+        thread_id=new_id_argument("thread_id", thread_id),
+        channel=new_id_argument("channel", channel),
+        role=role_argument(role),
+        name=text_argument("name", name),
+        content=text_argument("content", content),
+        idempotency_key=_key_argument("idempotency_key", idempotency_key),
+        external_id=_key_argument("external_id", external_id),
+        in_reply_to_id=None if in_reply_to is None else uuid_argument("in_reply_to", in_reply_to),
+        answered_by_id=None if answered_by is None else uuid_argument("answered_by", answered_by),
+    )
+    if created_at is not None:
+        if is_naive(created_at):
+            raise InvalidArgument(f"created_at={created_at} has no time zone")
+        message.created_at = created_at
+    with known_tenant(tenant_id):
+        try:
+            with transaction.atomic():
+                message.save(force_insert=True)
+                PendingEmbedding.objects.create(
+                    message=message, recall_trace=recall_trace, due_at=Now() + OUTBOX_GRACE
+                )
+                if message.role == Role.ASSISTANT and not appended:
+                    transaction.on_commit(
+                        partial(refresh_window, tenant_id, message.agent_id, message.user_id)
+                    )
+        except IntegrityError:
+            standing = _standing(message)
+            if standing is None:
+                raise
+            return standing, False
+    return message, True
+
+
+arecord_message = asynchronous(record_message)
+
+
+def _key_argument(name: str, value: str | None) -> str | None:
+    if value is None:
+        return None
+    id_argument(name, value)
+    if len(value) > 255:
+        raise InvalidArgument(f"{name}={value[:80]!r}… is longer than 255 characters")
+    return value
+
+
+def _standing(message: Message) -> Message | None:
+    """The message that was first with this one's unique values."""
+    same = Q(pk__in=[])
+    if message.in_reply_to_id is not None:
+        same |= Q(in_reply_to=message.in_reply_to_id)
+    if message.idempotency_key is not None:
+        same |= Q(idempotency_key=message.idempotency_key)
+    if message.external_id is not None:
+        same |= Q(
+            agent_id=message.agent_id, user_id=message.user_id, external_id=message.external_id
+        )
+    return Message.objects.filter(same).first()

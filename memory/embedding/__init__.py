@@ -1,0 +1,1 @@
+"""Vectors: embedding texts, storing vectors, searching the HNSW index."""

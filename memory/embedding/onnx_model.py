@@ -1,0 +1,70 @@
+"""A sentence model under ONNX Runtime and `tokenizers`: what serves the packaged model."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+from tokenizers import Tokenizer
+
+from memory.embedding.text_model import TokenizedText, Vectors
+
+ERRORS_ONLY = 3
+
+
+class OnnxModel:
+    """A graph of bert_graph.py with the weights of a sentence-transformers folder.
+
+    The weights are mapped into memory from `model.safetensors`. A fork shares what is loaded, and
+    can embed: a session of one thread waits for no other, and without an arena for no lock on
+    memory.
+    """
+
+    def __init__(self, folder: Path, graph: Path) -> None:
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.enable_cpu_mem_arena = False  # would keep what the largest batch took
+        options.log_severity_level = ERRORS_ONLY
+        options.add_session_config_entry(
+            "session.model_external_initializers_file_folder_path", str(folder.resolve())
+        )
+        self._session = onnxruntime.InferenceSession(
+            graph.read_bytes(), options, providers=["CPUExecutionProvider"]
+        )
+        self.dimensions: int = self._session.get_outputs()[0].shape[1]
+        limits = json.loads((folder / "sentence_bert_config.json").read_text())
+        self.max_tokens: int = limits["max_seq_length"]
+        self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        self._tokenizer.no_truncation()  # tokenize() cuts, and count_tokens() counts all
+        self._tokenizer.no_padding()
+
+    def tokenize(self, texts: Sequence[str]) -> list[TokenizedText]:
+        """The texts with their word pieces, cut at `max_tokens`; the mark of the end is kept."""
+        return [TokenizedText(text, self._cut(self._ids(text))) for text in texts]
+
+    def count_tokens(self, text: str) -> int:
+        """Word pieces of the whole text, with the two marks around them."""
+        return len(self._ids(text))
+
+    def embed(self, batch: Sequence[TokenizedText]) -> Vectors:
+        """Unit vectors of one batch, computed by one thread, shape (len(batch), dimensions)."""
+        lengths = [len(text.ids) for text in batch]
+        ids = np.zeros((len(batch), max(lengths)), dtype=np.int64)
+        for row, text in zip(ids, batch, strict=True):
+            row[: len(text.ids)] = text.ids
+        mask = (np.arange(ids.shape[1]) < np.array(lengths)[:, None]).astype(np.int64)
+        vectors: Vectors
+        (vectors,) = self._session.run(["vectors"], {"input_ids": ids, "attention_mask": mask})
+        return vectors
+
+    def renew_locks(self) -> None:
+        """There are none."""
+
+    def _ids(self, text: str) -> list[int]:
+        # Not encode_batch(), whose threads do not survive a fork.
+        ids: list[int] = self._tokenizer.encode(text).ids
+        return ids
+
+    def _cut(self, ids: list[int]) -> list[int]:
+        return ids if len(ids) <= self.max_tokens else [*ids[: self.max_tokens - 1], ids[-1]]

@@ -1,0 +1,56 @@
+"""A sentence model under sentence-transformers and torch: any model but the packaged one.
+
+Imported only where such a model is used: both come from requirements/models.txt.
+"""
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from sentence_transformers import SentenceTransformer
+from transformers.utils import logging
+
+from memory.embedding.text_model import TokenizedText, Vectors
+
+
+class TorchModel:
+    """A sentence-transformers model.
+
+    Torch is held to one thread for each call: threads of its own do not survive a fork.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        logging.disable_progress_bar()
+        self._model = SentenceTransformer(str(folder), device="cpu", local_files_only=True).eval()
+        self.dimensions: int = self._model.get_embedding_dimension() or 0
+        self.max_tokens: int = self._model.max_seq_length or 0
+        self._prompt = self._model.prompts.get(self._model.default_prompt_name or "")
+        torch.set_num_threads(1)
+        self.renew_locks()
+
+    def tokenize(self, texts: Sequence[str]) -> list[TokenizedText]:
+        """The texts with their word pieces, cut at `max_tokens`."""
+        with self._tokenizing:
+            pieces = self._model.tokenizer(
+                list(texts), truncation=True, max_length=self.max_tokens, verbose=False
+            )["input_ids"]
+        return [TokenizedText(text, ids) for text, ids in zip(texts, pieces, strict=True)]
+
+    def count_tokens(self, text: str) -> int:
+        """Word pieces of the whole text, with the two marks around them."""
+        with self._tokenizing:
+            return len(self._model.tokenizer(text, verbose=False)["input_ids"])
+
+    def embed(self, batch: Sequence[TokenizedText]) -> Vectors:
+        """Unit vectors of one batch, computed by one thread, shape (len(batch), dimensions)."""
+        with self._tokenizing:
+            features = self._model.preprocess([text.text for text in batch], prompt=self._prompt)
+        with torch.inference_mode():
+            embeddings = self._model(features)["sentence_embedding"]
+            vectors: Vectors = torch.nn.functional.normalize(embeddings, dim=1).numpy()
+        return vectors
+
+    def renew_locks(self) -> None:
+        """Have a lock of this process: transformers' tokenizers are not thread-safe."""
+        self._tokenizing = threading.Lock()

@@ -1,0 +1,428 @@
+"""Facts: what is known apart from any conversation, with its versions and its time (contract E)."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import structlog
+from django.db import transaction
+from django.db.models.expressions import DatabaseDefault
+from django.utils import timezone
+
+from memory.arguments import (
+    count_argument,
+    id_argument,
+    similarity_argument,
+    text_argument,
+    uuid_argument,
+    vector_argument,
+)
+from memory.conf import EXACT_ROWS, HNSW_CANDIDATES_PER_ROW, HNSW_EF_SEARCH, NEAR_DUPLICATE
+from memory.configured import require_configured_database, require_configured_model
+from memory.embedding.embedder import embed, model_version
+from memory.embedding.hnsw import walking_hnsw
+from memory.entering import known_tenant
+from memory.exceptions import InvalidArgument
+from memory.facts.versions import (
+    UNCHANGED,
+    Change,
+    Unchanged,
+    add_to,
+    insert,
+    replace,
+    same_scope,
+    standing_entry,
+)
+from memory.fields import digest
+from memory.ids import new_id_argument
+from memory.models.fact_filters import values_of
+from memory.models.fact_querysets import MemoryEntryQuerySet
+from memory.models.facts import MemoryEntry
+from tenants.context import asynchronous, current_tenant_id
+from tenants.exceptions import UnknownTenant
+from tenants.schemas.migration_state import require_migrated
+
+logger = structlog.get_logger(__name__)
+
+NEAR_DUPLICATES_REPORTED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What became of a fact that was stored."""
+
+    memory_id: UUID
+    # False: the same text stood already, and its entry is the one above.
+    created: bool
+    # Facts that say nearly the same, nearest first; each has its cosine similarity as `score`.
+    near_duplicates: tuple[MemoryEntry, ...] = ()
+
+
+class LongTermMemory:
+    """A tenant's facts. Every method enters the tenant that it is given, and no other.
+
+    Of a tenant that does not exist there is nothing to read and nothing to delete.
+
+    Args:
+        database_url: left out, or the database that this process uses.
+        embedding_model: left out, or the model that this process embeds with.
+
+    Raises:
+        InvalidArgument: another database or model is named. Settings choose them.
+    """
+
+    def __init__(self, database_url: str | None = None, embedding_model: str | None = None) -> None:
+        require_configured_database(database_url)
+        require_configured_model(embedding_model)
+
+    def setup(self) -> None:
+        """Check that the tables are there: those of the tenant that we are in, or of all tenants.
+
+        `manage.py migrate` makes them. This changes nothing.
+
+        Raises:
+            SchemaOutdated: `manage.py migrate` has to run first.
+        """
+        require_migrated(current_tenant_id())
+
+    # --- Writing ----------------------------------------------------------------------------
+
+    def store(self, entry: MemoryEntry) -> UUID:
+        """Keep a fact; the same text of the same agent and user is the same entry.
+
+        What is said beside the same text is not lost: metadata is added to that of the entry, a
+        value of a name that it has takes the place of the old one, and valid_from, valid_to and
+        expires_at are those given. What was before stays, as a version.
+
+        `entry` is a new `MemoryEntry` with its tenant_id and content; agent_id, user_id, metadata,
+        valid_from, valid_to, expires_at and embedding (384 numbers) as wanted.
+
+        Returns:
+            The entry's memory_id, which stays through all updates.
+
+        Raises:
+            InvalidArgument: a field cannot be what it should be.
+            UnknownTenant: there is no such tenant.
+        """
+        return self.remember(entry).memory_id
+
+    def remember(self, entry: MemoryEntry) -> Stored:
+        """As `store`, but tells what was known already: the same, or nearly the same.
+
+        Near duplicates are reported and never merged: "likes tea" and "likes no tea" are near.
+        """
+        with _inside(_tenant_of(entry)) as tenant_id:
+            entry.tenant_id = tenant_id
+            _check(entry)
+            standing = standing_entry(entry)
+            if standing is not None:
+                return _said_again(standing, entry)
+            entry.embedding = _vector_of(entry)
+            entry.embedding_model = model_version()
+            stored = insert(entry)
+            if stored is not entry:
+                return _said_again(stored, entry)
+            near = _near_duplicates(entry)
+        if near:
+            logger.info(
+                "fact_near_duplicates",
+                tenant_id=str(tenant_id),
+                memory_id=str(entry.memory_id),
+                near=[str(other.memory_id) for other in near],
+            )
+        return Stored(entry.memory_id, created=True, near_duplicates=near)
+
+    def update(
+        self,
+        memory_id: UUID | str,
+        tenant_id: UUID | str,
+        *,
+        content: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        valid_from: datetime | None = None,
+        valid_to: datetime | Unchanged | None = UNCHANGED,
+        expires_at: datetime | Unchanged | None = UNCHANGED,
+    ) -> MemoryEntry:
+        """Change a fact; what was known before stays, as a version that was so until now.
+
+        What is left out does not change. With `valid_from` (not in the future, and after the old
+        version's) the old version was so until then.
+
+        Raises:
+            FactNotFound: the tenant has no such fact.
+            DuplicateFact: another fact says this already.
+            InvalidArgument: a value cannot be what it should be.
+        """
+        identity = uuid_argument("memory_id", memory_id)
+        if content is not None:
+            _content(content)
+        if metadata is not None:
+            values_of(metadata)
+        with _inside(tenant_id):
+            # Embedded before the transaction, which others wait for.
+            embedding = None if content is None else embed([content])[0]
+            with transaction.atomic():
+                return replace(
+                    identity,
+                    Change(
+                        content=content,
+                        embedding=embedding,
+                        metadata=metadata,
+                        valid_from=_moment("valid_from", valid_from),
+                        valid_to=_left_or_moment("valid_to", valid_to),
+                        expires_at=_left_or_moment("expires_at", expires_at),
+                    ),
+                )
+
+    def delete(self, memory_id: UUID | str, tenant_id: UUID | str) -> bool:
+        """Remove a fact with all its versions; False if the tenant has no such fact."""
+        identity = uuid_argument("memory_id", memory_id)
+        with suppress(UnknownTenant), _inside(tenant_id) as entered:
+            versions = MemoryEntry.objects.of_tenant(entered).versions_of(identity)
+            removed = versions.delete()[1].get(MemoryEntry._meta.label, 0)
+            return removed > 0
+        return False
+
+    # --- Reading ----------------------------------------------------------------------------
+
+    def search(
+        self,
+        tenant_id: UUID | str,
+        query: str | Sequence[float],
+        limit: int = 10,
+        agent_id: UUID | str | None = None,
+        *,
+        user_id: str | None = None,
+        shared: bool = True,
+        shared_only: bool = False,
+        filters: Mapping[str, Any] | None = None,
+        at: datetime | None = None,
+        threshold: float = -1.0,
+    ) -> list[MemoryEntry]:
+        """The facts nearest to a text, best first, each with its `score`.
+
+        Args:
+            tenant_id: whose facts.
+            query: what is asked; or its vector of 384 numbers, if the caller has it already.
+            limit: how many at most.
+            agent_id: only what this agent knows: its own facts and those of no agent.
+            user_id: only what concerns this user: facts about them and about nobody.
+            shared: False leaves out the facts about nobody.
+            shared_only: only facts about nobody; for a prompt whose user is not known.
+            filters: what the metadata must be, see `memory.models.fact_filters`.
+            at: what was so at that moment, in the words of that time; left out: what is so now.
+            threshold: least cosine similarity, from -1 to 1.
+
+        Returns:
+            Entries whose `score` is the cosine similarity.
+        """
+        count_argument("limit", limit)
+        similarity_argument("threshold", threshold)
+        if isinstance(query, str):
+            text_argument("query", query)
+        vector = embed([query])[0] if isinstance(query, str) else vector_argument("query", query)
+        with suppress(UnknownTenant), _inside(tenant_id) as entered:
+            rows = selected(
+                entered,
+                agent_id=agent_id,
+                user_id=user_id,
+                shared=shared,
+                shared_only=shared_only,
+                filters=filters,
+                at=at,
+            )
+            found = _nearest(rows.comparable(model_version()), vector, limit)
+            return [entry for entry in found if entry.score >= threshold]
+        return []
+
+    def list_by_tenant(
+        self,
+        tenant_id: UUID | str,
+        limit: int = 50,
+        *,
+        agent_id: UUID | str | None = None,
+        user_id: str | None = None,
+        filters: Mapping[str, Any] | None = None,
+        at: datetime | None = None,
+    ) -> list[MemoryEntry]:
+        """The newest facts, newest first; narrowed as `search` is."""
+        count_argument("limit", limit)
+        with suppress(UnknownTenant), _inside(tenant_id) as entered:
+            rows = selected(entered, agent_id=agent_id, user_id=user_id, filters=filters, at=at)
+            return [*rows.order_by("-created_at", "-memory_id")[:limit]]
+        return []
+
+    def get(
+        self, memory_id: UUID | str, tenant_id: UUID | str, *, at: datetime | None = None
+    ) -> MemoryEntry | None:
+        """A fact as it is, or as it was at a moment; None if it is not (or was not) so."""
+        identity = uuid_argument("memory_id", memory_id)
+        with suppress(UnknownTenant), _inside(tenant_id) as entered:
+            rows = MemoryEntry.objects.of_tenant(entered).versions_of(identity)
+            return rows.as_of(_moment("at", at)).order_by("-valid_from").first()
+        return None
+
+    def history(self, memory_id: UUID | str, tenant_id: UUID | str) -> list[MemoryEntry]:
+        """All versions of a fact, newest first: the entry itself, then what it was before.
+
+        Expired ones too; empty if the tenant has no such fact.
+        """
+        identity = uuid_argument("memory_id", memory_id)
+        with suppress(UnknownTenant), _inside(tenant_id) as entered:
+            return [*MemoryEntry.objects.of_tenant(entered).versions_of(identity)]
+        return []
+
+    asetup = asynchronous(setup)
+    astore = asynchronous(store)
+    aremember = asynchronous(remember)
+    aupdate = asynchronous(update)
+    adelete = asynchronous(delete)
+    asearch = asynchronous(search)
+    alist_by_tenant = asynchronous(list_by_tenant)
+    aget = asynchronous(get)
+    ahistory = asynchronous(history)
+
+
+def selected(
+    tenant_id: UUID,
+    *,
+    agent_id: UUID | str | None = None,
+    user_id: str | None = None,
+    shared: bool = True,
+    shared_only: bool = False,
+    filters: Mapping[str, Any] | None = None,
+    at: datetime | None = None,
+) -> MemoryEntryQuerySet:
+    """The facts that `LongTermMemory.search` would choose from, as a lazy query inside the tenant.
+
+    Raises:
+        InvalidArgument: a value cannot be what it should be.
+    """
+    rows = MemoryEntry.objects.of_tenant(tenant_id).as_of(_moment("at", at))
+    if agent_id is not None:
+        rows = rows.known_to(uuid_argument("agent_id", agent_id))
+    if shared_only:
+        rows = rows.about_nobody()
+    elif user_id is not None:
+        rows = rows.about(id_argument("user_id", user_id))
+    if not shared:
+        rows = rows.about_somebody()
+    return rows.with_metadata(filters) if filters else rows
+
+
+def reembed_facts(tenant_id: UUID | str, *, batch: int = 256) -> int:
+    """Give facts of another model's vectors those of today's; returns how many were left to do.
+
+    Until then a search does not find them. Safe to stop, to repeat, and beside other writers.
+    """
+    with _inside(tenant_id) as entered:
+        stale = MemoryEntry.objects.of_tenant(entered).exclude(embedding_model=model_version())
+        rows = [*stale.only("memory_id", "content").order_by("memory_id")[:batch]]
+        for row, vector in zip(rows, embed([row.content for row in rows]), strict=True):
+            # Not if it was changed meanwhile: its vector would be another text's.
+            stale.filter(memory_id=row.memory_id, content_digest=digest(row.content)).update(
+                embedding=vector, embedding_model=model_version()
+            )
+        return len(rows)
+
+
+# --- Inside the tenant ----------------------------------------------------------------------
+
+
+@contextmanager
+def _inside(tenant_id: UUID | str) -> Iterator[UUID]:
+    """The tenant's scope; raises `UnknownTenant` and leaves a caller's transaction whole."""
+    with known_tenant(tenant_id) as entered:
+        yield entered
+
+
+def _nearest(rows: MemoryEntryQuerySet, vector: Sequence[float], limit: int) -> list[MemoryEntry]:
+    """The nearest rows: all are compared while they are few, else what HNSW takes for near."""
+    if rows[: EXACT_ROWS + 1].count() > EXACT_ROWS:
+        candidates = max(limit * HNSW_CANDIDATES_PER_ROW, HNSW_EF_SEARCH)
+        with walking_hnsw():
+            near = [*rows.about_nearest(vector).values_list("memory_id", flat=True)[:candidates]]
+        # With fewer in hand than asked for, the index gave up before it had met all rows.
+        if len(near) == candidates:
+            rows = rows.filter(memory_id__in=near)
+    return [*rows.nearest(vector)[:limit]]
+
+
+def _tenant_of(entry: MemoryEntry) -> UUID | str:
+    """The tenant that an entry names, or else the one that its maker is in."""
+    if isinstance(entry.tenant_id, UUID | str):
+        return entry.tenant_id
+    current = current_tenant_id()
+    if current is None:
+        raise InvalidArgument("the fact has no tenant_id, and is not stored inside a tenant")
+    return current
+
+
+def _check(entry: MemoryEntry) -> None:
+    """Put an entry's fields into their types, or say which of them cannot be."""
+    _content(entry.content)
+    if entry.agent_id is not None:
+        entry.agent_id = uuid_argument("agent_id", entry.agent_id)
+    if entry.user_id is not None:
+        new_id_argument("user_id", entry.user_id)
+    entry.metadata = {} if entry.metadata is None else entry.metadata
+    values_of(entry.metadata)
+    for name in ("valid_from", "valid_to", "expires_at"):
+        value = getattr(entry, name)
+        if not isinstance(value, DatabaseDefault):
+            _moment(name, value)
+
+
+def _content(content: str) -> None:
+    if not text_argument("content", content).strip():
+        raise InvalidArgument(f"content={content!r} says nothing")
+
+
+def _moment(name: str, value: datetime | None) -> datetime | None:
+    if value is not None and (not isinstance(value, datetime) or value.tzinfo is None):
+        raise InvalidArgument(f"{name}={value!r} is not a time with a time zone")
+    return value
+
+
+def _left_or_moment(name: str, value: datetime | Unchanged | None) -> datetime | Unchanged | None:
+    return value if isinstance(value, Unchanged) else _moment(name, value)
+
+
+def _vector_of(entry: MemoryEntry) -> list[float]:
+    if entry.embedding is None:
+        return embed([entry.content])[0]
+    return vector_argument("embedding", entry.embedding)
+
+
+def _near_duplicates(entry: MemoryEntry) -> tuple[MemoryEntry, ...]:
+    scope = same_scope(entry).as_of().comparable(entry.embedding_model)
+    scope = scope.exclude(memory_id=entry.memory_id)
+    others = _nearest(scope, entry.embedding, NEAR_DUPLICATES_REPORTED)
+    return tuple(other for other in others if other.score >= NEAR_DUPLICATE)
+
+
+def _is_so(entry: MemoryEntry) -> bool:
+    return MemoryEntry.objects.filter(memory_id=entry.memory_id).as_of().exists()
+
+
+def _will_be_so(entry: MemoryEntry) -> bool:
+    """Whether a fact that is not stored yet would be so now."""
+    now = timezone.now()
+    since = entry.valid_from
+    return (
+        (not isinstance(since, datetime) or since <= now)
+        and (entry.valid_to is None or entry.valid_to > now)
+        and (entry.expires_at is None or entry.expires_at > now)
+    )
+
+
+def _said_again(standing: MemoryEntry, entry: MemoryEntry) -> Stored:
+    """Let the entry that has the text already take in what is said beside it."""
+    # One that had run out, or was to begin later, is so from now on.
+    revived = not _is_so(standing) and _will_be_so(entry)
+    with transaction.atomic():
+        add_to(standing.memory_id, entry, revived=revived)
+    return Stored(standing.memory_id, created=False)

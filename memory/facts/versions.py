@@ -1,0 +1,193 @@
+"""Writing facts: one entry for each text, and a version for each change."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID, uuid4
+
+from django.db import IntegrityError, transaction
+
+from memory.embedding.embedder import model_version
+from memory.exceptions import DuplicateFact, FactNotFound, InvalidArgument
+from memory.fields import digest
+from memory.models.fact_filters import values_of
+from memory.models.fact_querysets import MemoryEntryQuerySet
+from memory.models.facts import MemoryAttribute, MemoryEntry, server_clock
+
+
+class Unchanged:
+    """An argument that was left out, where None means something."""
+
+
+UNCHANGED = Unchanged()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What a fact is to become; None and UNCHANGED leave a value as it is."""
+
+    content: str | None = None
+    embedding: list[float] | None = None
+    metadata: Mapping[str, Any] | None = None
+    valid_from: datetime | None = None
+    valid_to: datetime | Unchanged | None = UNCHANGED
+    expires_at: datetime | Unchanged | None = UNCHANGED
+    # It is so from now on, whatever was said of its beginning.
+    from_now: bool = False
+
+    def alters(self, entry: MemoryEntry) -> bool:
+        """Whether the entry would be another than it is."""
+        return self.from_now or not (
+            self.content in (None, entry.content)
+            and self.metadata in (None, entry.metadata)
+            and self.valid_from in (None, entry.valid_from)
+            and self.valid_to in (UNCHANGED, entry.valid_to)
+            and self.expires_at in (UNCHANGED, entry.expires_at)
+        )
+
+    def apply(self, entry: MemoryEntry) -> None:
+        """Put the new values into the entry."""
+        if self.content is not None and self.embedding is not None:
+            entry.content = self.content
+            entry.embedding = self.embedding
+            entry.embedding_model = model_version()
+        if self.metadata is not None:
+            entry.metadata = dict(self.metadata)
+        if not isinstance(self.valid_to, Unchanged):
+            entry.valid_to = self.valid_to
+        if not isinstance(self.expires_at, Unchanged):
+            entry.expires_at = self.expires_at
+
+
+def same_scope(entry: MemoryEntry) -> MemoryEntryQuerySet:
+    """The facts of the entry's tenant, agent and user, and not of all agents or users."""
+    return MemoryEntry.objects.of_tenant(entry.tenant_id).filter(
+        **{
+            f"{name}__isnull" if value is None else name: True if value is None else value
+            for name, value in (("agent_id", entry.agent_id), ("user_id", entry.user_id))
+        }
+    )
+
+
+def standing_entry(entry: MemoryEntry) -> MemoryEntry | None:
+    """The entry that says the same of the same agent and user."""
+    same = same_scope(entry).entries().filter(content_digest=digest(entry.content))
+    return same.first()
+
+
+def insert(entry: MemoryEntry) -> MemoryEntry:
+    """Write a new entry; returns it, or the one that somebody else stored a moment before."""
+    try:
+        with transaction.atomic():
+            entry.save(force_insert=True)
+            write_attributes(entry)
+    except IntegrityError as error:
+        return _winner(entry, error)
+    return entry
+
+
+def add_to(identity: UUID, entry: MemoryEntry, *, revived: bool) -> MemoryEntry:
+    """Let a fact take in what `entry`, of the same text, says beside it.
+
+    Inside a transaction. Of its metadata what `entry` does not name stays. `revived`: it is so from
+    now on, and ends when `entry` says.
+    """
+    # Locked, so that what two add at once is added twice.
+    standing = MemoryEntry.objects.select_for_update().entries().filter(memory_id=identity).first()
+    if standing is None:
+        raise FactNotFound(f"there is no fact {identity}")
+    metadata = {**standing.metadata, **entry.metadata}
+    values_of(metadata)
+    change = Change(
+        metadata=metadata,
+        valid_from=None
+        if revived or not isinstance(entry.valid_from, datetime)
+        else entry.valid_from,
+        valid_to=entry.valid_to if revived or entry.valid_to is not None else UNCHANGED,
+        expires_at=entry.expires_at if revived or entry.expires_at is not None else UNCHANGED,
+        from_now=revived,
+    )
+    return replace(identity, change) if change.alters(standing) else standing
+
+
+def replace(identity: UUID, change: Change) -> MemoryEntry:
+    """Put an entry's row aside as a version, and the new values in its place.
+
+    Inside a transaction. A change that alters nothing makes no version, unless it says since when.
+    """
+    entry = MemoryEntry.objects.select_for_update().entries().filter(memory_id=identity).first()
+    if entry is None:
+        raise FactNotFound(f"there is no fact {identity}")
+    if not change.alters(entry):
+        return entry
+    # Asked for after the lock was had: the version that another writer made meanwhile is older.
+    now = MemoryEntry.objects.filter(memory_id=identity).values_list(server_clock()).get()[0]
+    since = change.valid_from or _end_before(now, entry, change) or now
+    if change.valid_from and not entry.valid_from < change.valid_from <= now:
+        raise InvalidArgument(
+            f"valid_from={since.isoformat()} is not between {entry.valid_from.isoformat()}, since"
+            " when the old version is so, and now"
+        )
+    old = MemoryEntry.objects.get(memory_id=identity)
+    old.memory_id = uuid4()
+    old.version_of = identity
+    # A version that was to begin later, or had ended before, never was so after this.
+    old.valid_to = max(old.valid_from, min(since, old.valid_to or since))
+    old.save(force_insert=True)
+    MemoryAttribute.objects.filter(memory_id=identity).update(memory_id=old.memory_id)
+
+    change.apply(entry)
+    entry.valid_from = since
+    entry.updated_at = now
+    entry.supersedes = old.memory_id
+    try:
+        with transaction.atomic():
+            entry.save(force_update=True)
+    except IntegrityError as error:
+        raise DuplicateFact(_winner(entry, error).memory_id) from error
+    write_attributes(entry)
+    return entry
+
+
+def _end_before(now: datetime, entry: MemoryEntry, change: Change) -> datetime | None:
+    """The moment in the past at which the change lets the fact end: it was so until then."""
+    ends = change.valid_to
+    if not isinstance(ends, datetime) or ends > now:
+        return None
+    if ends < entry.valid_from:
+        raise InvalidArgument(
+            f"valid_to={ends.isoformat()} is before {entry.valid_from.isoformat()}, since when the"
+            " fact is so"
+        )
+    return ends
+
+
+def write_attributes(entry: MemoryEntry) -> None:
+    """Write the values of the entry's metadata where a b-tree can find them."""
+    MemoryAttribute.objects.bulk_create(
+        MemoryAttribute(
+            memory_id=entry.memory_id,
+            key=key,
+            kind=value.kind,
+            text=value.text,
+            number=value.number,
+        )
+        for key, value in values_of(entry.metadata)
+    )
+
+
+def _winner(entry: MemoryEntry, error: IntegrityError) -> MemoryEntry:
+    """The entry that the unique constraint has found in the way."""
+    constraint = getattr(getattr(error.__cause__, "diag", None), "constraint_name", None)
+    if constraint == "fact_valid_from_before_to":
+        raise InvalidArgument(
+            f"valid_to={entry.valid_to} is before valid_from, since when it is so"
+        ) from error
+    standing = standing_entry(entry) if constraint == "fact_content" else None
+    if standing is None:
+        raise InvalidArgument(
+            f"fact {entry.memory_id} cannot be stored ({constraint}); change a fact that stands"
+            " with update()"
+        ) from error
+    return standing

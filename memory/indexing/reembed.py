@@ -1,0 +1,64 @@
+"""Vectors of another model, written beside those of the present one.
+
+Rows are never changed: the new model's vectors are added, and recall goes on with the old ones
+until EMBEDDING_MODEL names the new model. What it has not embedded by then is found by its words.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Exists, OuterRef
+
+from memory.embedding.embedder import Embedder
+from memory.entering import known_tenant
+from memory.indexing.service import write_embeddings
+from memory.models import ConversationEmbedding, Message
+from memory.models.querysets import MessageQuerySet
+
+# Messages that are embedded and written in one transaction.
+BATCH = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far the tenant's messages are."""
+
+    done: int
+    total: int
+
+
+def reembed(tenant_id: UUID | str, embedder: Embedder) -> Iterator[Progress]:
+    """Embed every message of a tenant that the model has not embedded yet, oldest first.
+
+    It may be stopped anywhere and begun again; what stands is not embedded twice. Messages that
+    come meanwhile are embedded by the outbox with the present model: run it again after the switch.
+
+    Yields:
+        The progress, before the first batch and after each.
+    """
+    with known_tenant(tenant_id):
+        total = Message.objects.count()
+        missing = _missing(embedder.version).count()
+    done = total - missing
+    yield Progress(done, total)
+    after = 0
+    while True:
+        # The tenant is entered anew each time: between two batches the caller is where it was.
+        with known_tenant(tenant_id), transaction.atomic():
+            batch = list(
+                _missing(embedder.version).filter(number__gt=after).order_by("number")[:BATCH]
+            )
+            write_embeddings(batch, embedder)
+        if not batch:
+            return
+        after = batch[-1].number
+        done += len(batch)
+        yield Progress(done, max(total, done))
+
+
+def _missing(version: str) -> MessageQuerySet:
+    """Messages with any text of which the model has no vector."""
+    embedded = ConversationEmbedding.objects.filter(message=OuterRef("pk"), embedding_model=version)
+    return Message.objects.filter(~Exists(embedded), content__regex=r"\S")

@@ -1,0 +1,168 @@
+"""What is written for a message when it is indexed: the vectors of its sentences, the weights of
+its words in their context, and what recall weighs beside them."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from django.db import connection
+
+from memory.embedding.embedder import Embedder, get_embedder
+from memory.embedding.vectors import vector_literal
+from memory.models import Message
+from memory.scopes import scope_number, session_number
+from memory.text import lexical
+from memory.text.chunking import count_words, cut_pieces
+from memory.text.questions import is_question
+
+# The names of speakers who gave none.
+UNNAMED = {"user": "User", "assistant": "Assistant"}
+
+_EARLIER_TURNS = """
+    SELECT message.number, turn.name, turn.role, turn.content
+    FROM unnest(%s::bigint[]) AS asked (number)
+    JOIN memory_message AS message USING (number),
+    LATERAL (
+        SELECT name, role, content, created_at, number FROM memory_message AS earlier
+        WHERE earlier.agent_id = message.agent_id AND earlier.user_id = message.user_id
+          AND earlier.thread_id = message.thread_id
+          AND (earlier.created_at, earlier.number) < (message.created_at, message.number)
+        ORDER BY earlier.created_at DESC, earlier.number DESC LIMIT %s
+    ) AS turn
+    ORDER BY message.number, turn.created_at DESC, turn.number DESC
+"""
+
+
+def subject_of(name: str, role: str) -> str:
+    """Who is taken to be speaking."""
+    return " ".join(name.split()) or UNNAMED[role]
+
+
+def subject_word(subject: str) -> str:
+    """The word by which a question names a speaker: the first of the name."""
+    return next(iter(lexical.words(subject)), "")
+
+
+def own_lexemes(name: str, role: str, content: str) -> list[str]:
+    """The lexemes of a turn by itself: what was said, and by whom."""
+    return lexical.lexemes(f"{subject_of(name, role)} {content}")
+
+
+def index_messages(messages: Sequence[Message]) -> None:
+    """Index messages of the current tenant, inside the caller's transaction.
+
+    Doing it again changes nothing. Rows of scopes and words are written in the order of their keys,
+    so that writers who meet in the same scope wait for each other and never for ever. Vectors are
+    of these messages alone, which the caller holds, and are written as they come.
+    """
+    messages = sorted(messages, key=lambda message: message.number)
+    _write_scopes(messages)
+    _write_features(messages)
+    _write_postings(messages)
+    write_embeddings(messages, get_embedder())
+
+
+def _write_scopes(messages: Iterable[Message]) -> None:
+    scopes = {
+        scope_number(message.agent_id, message.user_id): (message.agent_id, message.user_id)
+        for message in messages
+    }
+    _insert(
+        "INSERT INTO memory_scope (id, agent_id, user_id) SELECT * FROM"
+        " unnest(%s::bigint[], %s::uuid[], %s::text[]) ON CONFLICT (agent_id, user_id) DO NOTHING",
+        [(number, *pair) for number, pair in sorted(scopes.items())],
+    )
+
+
+def _write_features(messages: Iterable[Message]) -> None:
+    _insert(
+        "INSERT INTO memory_indexedmessage (message_number, scope_id, message_id, session,"
+        " created_at, subject, by_user, words, has_time, asks) SELECT * FROM unnest(%s::bigint[],"
+        " %s::bigint[], %s::uuid[], %s::bigint[], %s::timestamptz[], %s::bigint[], %s::bool[],"
+        " %s::int[], %s::bool[], %s::bool[])"
+        " ON CONFLICT DO NOTHING",
+        [
+            (
+                message.number,
+                scope_number(message.agent_id, message.user_id),
+                message.id,
+                session_number(message.thread_id, message.created_at),
+                message.created_at,
+                lexical.lexeme_hash(subject_word(subject_of(message.name, message.role))),
+                message.role == "user",
+                count_words(message.content),
+                lexical.holds_time(message.content),
+                is_question(message.content),
+            )
+            for message in messages
+        ],
+    )
+
+
+def _write_postings(messages: Sequence[Message]) -> None:
+    earlier: dict[int, list[list[str]]] = {message.number: [] for message in messages}
+    with connection.cursor() as cursor:
+        cursor.execute(_EARLIER_TURNS, [list(earlier), len(lexical.CONTEXT_WEIGHTS)])
+        for number, name, role, content in cursor.fetchall():
+            earlier[number].append(own_lexemes(name, role, content))
+    rows = []
+    for message in messages:
+        scope = scope_number(message.agent_id, message.user_id)
+        own = own_lexemes(message.name, message.role, message.content)
+        own += [lexical.SPOKEN_BY[message.role], *lexical.date_lexemes(message.created_at)]
+        said = set(own)
+        rows += [
+            (scope, lexical.lexeme_hash(lexeme), message.number, weight, lexeme in said)
+            for lexeme, weight in lexical.term_weights(own, earlier[message.number]).items()
+        ]
+    _insert(
+        "INSERT INTO memory_posting (scope_id, h, message_number, w, own) SELECT * FROM"
+        " unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::real[], %s::bool[])"
+        " ON CONFLICT DO NOTHING",
+        sorted(rows),
+    )
+
+
+def write_embeddings(messages: Sequence[Message], embedder: Embedder) -> None:
+    """Embed the sentences of messages with a model, inside the caller's transaction."""
+    pieces = [
+        (message, position, piece)
+        for message in messages
+        for position, piece in enumerate(
+            cut_pieces(
+                message.content,
+                subject_of(message.name, message.role),
+                count_tokens=embedder.count_tokens,
+                max_tokens=embedder.max_tokens,
+            )
+        )
+    ]
+    # The database stores one batch while the model computes the next.
+    for positions, vectors in embedder.encode_batches([piece for _, _, piece in pieces]):
+        _insert(
+            "INSERT INTO memory_conversationembedding (agent_id, user_id, message_id, piece,"
+            " content, role, embedding, embedding_model) SELECT * FROM unnest(%s::uuid[],"
+            " %s::text[], %s::uuid[], %s::int[], %s::text[], %s::text[], %s::vector[], %s::text[])"
+            " ON CONFLICT DO NOTHING",
+            [
+                (
+                    message.agent_id,
+                    message.user_id,
+                    message.id,
+                    position,
+                    piece,
+                    message.role,
+                    vector_literal(vector),
+                    embedder.version,
+                )
+                for (message, position, piece), vector in zip(
+                    [pieces[n] for n in positions], vectors, strict=True
+                )
+            ],
+        )
+
+
+def _insert(statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
+    """Run an INSERT … SELECT FROM unnest(…): one statement, however many rows."""
+    if rows:
+        with connection.cursor() as cursor:
+            cursor.execute(statement, [list(column) for column in zip(*rows, strict=True)])

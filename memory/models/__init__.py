@@ -1,0 +1,32 @@
+"""Tables of a tenant's memory, with their querysets."""
+
+from memory.models.conversations import (
+    AgentUserModel,
+    ConversationEmbedding,
+    IndexedMessage,
+    Message,
+    PendingEmbedding,
+    Posting,
+    RecallEvent,
+    Role,
+    Scope,
+    WindowClear,
+    server_now,
+)
+from memory.models.facts import MemoryAttribute, MemoryEntry
+
+__all__ = [
+    "AgentUserModel",
+    "ConversationEmbedding",
+    "IndexedMessage",
+    "MemoryAttribute",
+    "MemoryEntry",
+    "Message",
+    "PendingEmbedding",
+    "Posting",
+    "RecallEvent",
+    "Role",
+    "Scope",
+    "WindowClear",
+    "server_now",
+]

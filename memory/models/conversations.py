@@ -1,0 +1,403 @@
+"""Tables of a tenant's memory. Append-only ones say so, and Postgres enforces it by grants."""
+
+import uuid
+
+from django.contrib.postgres.functions import RandomUUID
+from django.db import models
+from pgvector.django import BitField, HnswIndex, VectorField
+
+from memory.conf import EMBEDDING_DIMENSIONS, IMPORT_CHANNEL
+from memory.fields import IdentityField, RealField, packed
+from memory.models.facts import MemoryAttribute as MemoryAttribute
+from memory.models.facts import MemoryEntry as MemoryEntry
+from memory.models.querysets import MessageQuerySet, PendingEmbeddingQuerySet, ScopedQuerySet
+from tenants.models import TenantModel
+
+
+def server_now() -> models.Func:
+    """now() of Postgres as a column default: one clock for all processes."""
+    return models.Func(function="now", output_field=models.DateTimeField())
+
+
+class Role(models.TextChoices):
+    """Who spoke."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+
+
+class AgentUserModel(TenantModel):
+    """A row that belongs to what one agent knows of one user."""
+
+    agent_id = models.UUIDField("agent", help_text="The agent whose memory this is.")
+    user_id = models.TextField(
+        "user", help_text="The user as the channel knows them, such as a Slack user id."
+    )
+
+    class Meta:
+        abstract = True
+
+
+class Message(AgentUserModel):
+    """One turn of the transcript, verbatim, written before anything else happens. Append-only."""
+
+    id = models.UUIDField(
+        primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
+    )
+    number = IdentityField(unique=True, help_text="Order of insertion.")
+    thread_id = models.TextField(
+        "thread", help_text="Conversation, as the channel knows it; memory spans them all."
+    )
+    channel = models.TextField(help_text="Where it came from: rest, slack, import …")
+    role = models.TextField(choices=Role, help_text="Who spoke.")
+    name = models.TextField(
+        blank=True, default="", db_default="", help_text="The speaker's display name."
+    )
+    content = models.TextField(help_text="What was said, verbatim.")
+    created_at = models.DateTimeField(
+        db_default=server_now(), help_text="When it was said; for imported turns, in the original."
+    )
+    idempotency_key = models.CharField(  # noqa: DJ001 - many are unset, and not equal
+        max_length=255,
+        null=True,
+        blank=True,
+        help_text="Of the sender, after the channel: the same again is the same message.",
+    )
+    external_id = models.CharField(  # noqa: DJ001 - many are unset, and not equal
+        max_length=255,
+        null=True,
+        blank=True,
+        help_text="Id in the system that it was imported from.",
+    )
+    in_reply_to = models.OneToOneField(
+        "self",
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="reply",
+        help_text="The message that this one answers. A message gets one reply.",
+    )
+    answered_by_id = models.UUIDField(
+        "answered by",
+        null=True,
+        blank=True,
+        help_text="The agent that wrote this reply: another than the message's where the thread "
+        "was handed over. Empty: a person, an import, or a reply from before this was kept.",
+    )
+
+    objects = MessageQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = "message"
+        constraints = [
+            models.CheckConstraint(condition=models.Q(role__in=Role.values), name="message_role"),
+            models.UniqueConstraint(
+                fields=["idempotency_key"],
+                condition=models.Q(idempotency_key__isnull=False),
+                name="message_idempotency_key",
+            ),
+            models.UniqueConstraint(
+                fields=["agent_id", "user_id", "external_id"],
+                condition=models.Q(external_id__isnull=False),
+                name="message_external_id",
+            ),
+        ]
+        indexes = [
+            # The window, and an agent's whole conversation with a user.
+            models.Index(
+                fields=["agent_id", "user_id", "created_at", "number"], name="message_scope"
+            ),
+            # Messages per day.
+            models.Index(fields=["created_at"], include=["tenant_id"], name="message_created"),
+            # The turns before a turn, whose words give it context.
+            models.Index(
+                fields=["agent_id", "user_id", "thread_id", "created_at", "number"],
+                name="message_thread",
+            ),
+            # Lists by time: of one user (with counts), of one agent, of one thread's name.
+            models.Index(
+                fields=["user_id", "created_at", "number"],
+                include=["agent_id", "tenant_id"],
+                name="message_user",
+            ),
+            models.Index(fields=["agent_id", "created_at", "number"], name="message_agent"),
+            models.Index(fields=["thread_id", "created_at", "number"], name="message_thread_time"),
+            # What was sent to be answered, past any history that was imported.
+            models.Index(
+                fields=["created_at", "number"],
+                condition=models.Q(role=Role.USER) & ~models.Q(channel=IMPORT_CHANNEL),
+                name="message_sent",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.role}: {self.content[:60]}"
+
+
+class ConversationEmbedding(AgentUserModel):
+    """The vector of one piece of a message, or of a text stored directly. Append-only."""
+
+    id = models.UUIDField(primary_key=True, db_default=RandomUUID(), editable=False)
+    message = models.ForeignKey(
+        Message,
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="embeddings",
+        db_index=False,
+        help_text="The message that this is a piece of; none for a text stored directly.",
+    )
+    piece = models.IntegerField(
+        default=0, db_default=0, help_text="Position of the piece in its message, from 0."
+    )
+    content = models.TextField(help_text="What was embedded.")
+    role = models.TextField(choices=Role, help_text="Who spoke.")
+    embedding = VectorField(
+        dimensions=EMBEDDING_DIMENSIONS, help_text="all-MiniLM-L6-v2, 384 dimensions."
+    )
+    embedding_model = models.TextField(
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Model and digest of its weights: only vectors of one model can be compared."
+        " Empty: its writer did not say, and it is taken for the current one's.",
+    )
+    quantized = models.GeneratedField(
+        expression=models.Func("embedding", function="binary_quantize"),
+        output_field=BitField(length=EMBEDDING_DIMENSIONS),
+        db_persist=True,
+        help_text="The signs of the vector's numbers, by which many vectors are compared quickly.",
+    )
+    created_at = models.DateTimeField(db_default=server_now(), help_text="When it was stored.")
+
+    objects = ScopedQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = "conversation embedding"
+        constraints = [
+            models.CheckConstraint(condition=models.Q(role__in=Role.values), name="embedding_role"),
+            # Exactly once per model, whatever is killed or run twice.
+            models.UniqueConstraint(
+                fields=["message", "embedding_model", "piece"],
+                condition=models.Q(message__isnull=False),
+                name="embedding_piece",
+            ),
+        ]
+        indexes = [
+            HnswIndex(
+                fields=["embedding"],
+                name="embedding_hnsw",
+                m=16,
+                ef_construction=64,
+                opclasses=["vector_cosine_ops"],
+            ),
+            models.Index(
+                fields=["tenant_id", "agent_id", "user_id", "-created_at"],
+                include=["embedding_model"],
+                name="embedding_scope",
+            ),
+            # The pieces of a scope that is too large to read all of their vectors.
+            models.Index(
+                fields=["tenant_id", "agent_id", "user_id", "embedding_model"],
+                include=["id", "quantized"],
+                condition=models.Q(message__isnull=False),
+                name="embedding_quantized",
+            ),
+            # The newest of all users, in the admin.
+            models.Index(fields=["-created_at", "id"], name="embedding_newest"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.role}: {self.content[:60]}"
+
+
+class PendingEmbedding(TenantModel):
+    """A message whose embeddings are still to be written: the outbox, removed when they stand."""
+
+    message = models.OneToOneField(
+        Message, on_delete=models.PROTECT, primary_key=True, related_name="pending_embedding"
+    )
+    attempts = models.PositiveIntegerField(
+        default=0, db_default=0, help_text="How often it was tried by itself."
+    )
+    begun_at = models.DateTimeField(
+        null=True, blank=True, help_text="When a worker began with it; empty when none has."
+    )
+    last_error = models.TextField(
+        blank=True, default="", db_default="", help_text="Why it failed last."
+    )
+    due_at = models.DateTimeField(
+        db_default=server_now(), help_text="When it will be tried (again)."
+    )
+    created_at = models.DateTimeField(db_default=server_now(), help_text="When it was accepted.")
+    recall_trace = models.JSONField(
+        null=True, blank=True, help_text="What was recalled for this reply; becomes a recall event."
+    )
+
+    objects = PendingEmbeddingQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = "pending embedding"
+        indexes = [models.Index(fields=["due_at"], name="pending_embedding_due")]
+
+    def __str__(self) -> str:
+        return f"message {self.message_id}"
+
+
+class Scope(AgentUserModel):
+    """The integer that stands for an agent and a user in the index of recall. Append-only.
+
+    It is computed from the two, so that a search knows it without asking; the row is here so that
+    two pairs can never share it.
+    """
+
+    id = models.BigIntegerField(primary_key=True)
+
+    objects = ScopedQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = "scope"
+        constraints = [
+            models.UniqueConstraint(fields=["agent_id", "user_id"], name="scope_agent_user")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user_id} with {self.agent_id}"
+
+
+class Posting(TenantModel):
+    """The weight of one lexeme in one message: the lexical index. Append-only.
+
+    No foreign keys: forty rows a message would each pay for their check. The primary key carries
+    the other columns too (see the migration), so that a search reads nothing but the index.
+    """
+
+    pk = models.CompositePrimaryKey("scope_id", "h", "message_number")
+    scope_id = models.BigIntegerField(help_text="Scope.id")
+    h = models.BigIntegerField(help_text="64-bit hash of the lexeme.")
+    message_number = models.BigIntegerField(help_text="Message.number")
+    w = RealField(help_text="Saturated weight of the lexeme in the message's context.")
+    own = models.BooleanField(help_text="Said in the message itself, not only around it.")
+
+    class Meta:
+        verbose_name = "posting"
+
+    def __str__(self) -> str:
+        return f"{self.h} in message {self.message_number}"
+
+
+class IndexedMessage(TenantModel):
+    """What recall weighs of a message beside its words and vectors. Append-only.
+
+    Apart from the transcript, so that a search reads a narrow index and no text.
+    """
+
+    message_number = models.BigIntegerField(primary_key=True, help_text="Message.number")
+    scope_id = models.BigIntegerField(help_text="Scope.id")
+    message_id = models.UUIDField(unique=True, help_text="Message.id")
+    session = models.BigIntegerField(help_text="Hash of the thread and the day.")
+    created_at = models.DateTimeField(help_text="When it was said.")
+    subject = models.BigIntegerField(help_text="Hash of the first word of the speaker's name.")
+    by_user = models.BooleanField(help_text="Said by the user, not by the agent.")
+    words = models.IntegerField(help_text="Number of its words.")
+    has_time = models.BooleanField(help_text="Holds a word of time.")
+    asks = models.BooleanField(db_default=False, help_text="Only asks, and says nothing.")
+    card = models.GeneratedField(
+        expression=packed(
+            message_number="int8send",
+            message_id="uuid_send",
+            session="int8send",
+            created_at="timestamptz_send",
+            subject="int8send",
+            words="int4send",
+            has_time="boolsend",
+            asks="boolsend",
+            by_user="boolsend",
+        ),
+        output_field=models.BinaryField(),
+        db_persist=True,
+        help_text="All of that as it is sent, for a whole scope to be one value.",
+    )
+
+    class Meta:
+        verbose_name = "indexed message"
+        indexes = [
+            # A whole scope, turn after turn, from the index alone.
+            models.Index(
+                fields=["scope_id", "session", "created_at", "message_number"],
+                include=["card", "words", "tenant_id"],
+                name="indexed_message_scope",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"message {self.message_number}"
+
+
+class RecallEvent(AgentUserModel):
+    """What was recalled for a reply, and why: the answer to "why did it say that?". Append-only."""
+
+    id = models.UUIDField(primary_key=True, db_default=RandomUUID(), editable=False)
+    reply = models.OneToOneField(
+        Message,
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="recall_event",
+        help_text="The reply that was written with these memories.",
+    )
+    query = models.TextField(help_text="What was asked of memory.")
+    hits = models.JSONField(help_text="What was found, with the score of every channel.")
+    cut = models.JSONField(help_text="What was found but left out, and why.")
+    injected = models.JSONField(help_text="What the language model was given, as given.")
+    facts = models.JSONField(
+        default=list,
+        db_default=models.Value([], output_field=models.JSONField()),
+        help_text="Facts that were found, with their similarity, and why some were not given.",
+    )
+    prompt = models.JSONField(
+        null=True,
+        help_text="The prompt as it was sent, with the tokens of each section and how much was"
+        " left out; none for replies from before prompts were kept.",
+    )
+    abstained = models.BooleanField(help_text="Nothing was worth giving.")
+    embedding_model = models.TextField(help_text="Model and digest of its weights.")
+    milliseconds = models.FloatField(help_text="Time that the recall took.")
+    created_at = models.DateTimeField(db_default=server_now(), help_text="When it was stored.")
+
+    objects = ScopedQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = "recall event"
+        indexes = [
+            models.Index(fields=["agent_id", "user_id", "created_at"], name="recall_event_scope"),
+            # The newest of all users, and recalls per day.
+            models.Index(
+                fields=["-created_at", "id"],
+                include=["tenant_id", "abstained"],
+                name="recall_event_newest",
+            ),
+            models.Index(fields=["user_id", "created_at", "id"], name="recall_event_user"),
+        ]
+
+    def __str__(self) -> str:
+        return self.query[:60]
+
+
+class WindowClear(AgentUserModel):
+    """A window that was cleared on purpose: nothing up to here comes back. Append-only."""
+
+    id = models.BigAutoField(primary_key=True)
+    last_number = models.BigIntegerField(
+        help_text="Number of the newest message of the conversation when it was cleared."
+    )
+    created_at = models.DateTimeField(db_default=server_now(), help_text="When it was cleared.")
+
+    objects = ScopedQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = "cleared window"
+        indexes = [models.Index(fields=["agent_id", "user_id", "id"], name="window_clear_scope")]
+
+    def __str__(self) -> str:
+        return f"{self.user_id} with {self.agent_id}, up to message {self.last_number}"

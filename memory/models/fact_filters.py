@@ -1,0 +1,180 @@
+"""What searches of facts are narrowed by: metadata taken apart, and filters on it. Pure.
+
+A filter names values by their path, and says what they must be:
+
+    {"topic": "food"}                        equal
+    {"topic": {"in": ["food", "drink"]}}     one of them
+    {"source.url": {"exists": True}}         there at all (an inner object's key follows a dot)
+    {"priority": {"gte": 2, "lt": 5}}        in a range: numbers as numbers, texts by code point
+
+All must hold. Of a list, any element may be the one.
+"""
+
+import hashlib
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from memory.exceptions import InvalidArgument
+
+# A b-tree takes entries of up to 2,704 bytes. Of a longer text, its beginning and its digest.
+LONGEST_TEXT: Final = 512
+LONGEST_KEY: Final = 512
+MOST_VALUES: Final = 256
+# Repeated ones too, such as a list's that are all the same: each is looked at, with its path.
+MOST_ITEMS: Final = 4_096
+# Each is a sub-query of its own.
+MOST_CONDITIONS: Final = 32
+DEEPEST: Final = 16
+RANGES: Final = ("gt", "gte", "lt", "lte")
+
+Scalar = str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A scalar as the attribute table holds it."""
+
+    kind: str  # text, number, literal (true, false, null), object or list
+    text: str | None = None
+    number: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One demand on the value at a path: exists, in or a range operator."""
+
+    key: str
+    operator: str
+    values: tuple[Value, ...] = ()
+
+
+def values_of(metadata: Mapping[str, Any]) -> list[tuple[str, Value]]:
+    """Every value in a fact's metadata with its path, each once.
+
+    Raises:
+        InvalidArgument: it is no JSON object, or too big to be searched by.
+    """
+    if not isinstance(metadata, Mapping):
+        raise InvalidArgument(f"metadata={metadata!r} is not an object")
+    found: dict[tuple[str, Value], None] = {}
+    for number, item in enumerate(_walk("", metadata, 0), start=1):
+        found[item] = None
+        if len(found) > MOST_VALUES:
+            raise InvalidArgument(f"metadata has more than {MOST_VALUES} values; leave some out")
+        if number > MOST_ITEMS:
+            raise InvalidArgument(
+                f"metadata has more than {MOST_ITEMS} items, repeated ones counted; leave some out"
+            )
+    return list(found)
+
+
+def parse_filters(filters: Mapping[str, Any]) -> list[Condition]:
+    """The conditions that a filter stands for.
+
+    Raises:
+        InvalidArgument: an operator that there is not, or a value that it cannot take.
+    """
+    if not isinstance(filters, Mapping):
+        raise InvalidArgument(f"filters={filters!r} is not an object")
+    conditions: list[Condition] = []
+    for key, demand in filters.items():
+        if len(conditions) > MOST_CONDITIONS:
+            break
+        path = _key(key, "filters")
+        if not isinstance(demand, Mapping):
+            conditions.append(Condition(path, "in", (_value(path, demand),)))
+            continue
+        if not demand:
+            raise InvalidArgument(f"filters[{path!r}] is empty: it says nothing to look for")
+        conditions += [_condition(path, operator, demand[operator]) for operator in demand]
+    if len(conditions) > MOST_CONDITIONS:
+        raise InvalidArgument(
+            f"filters has more than {MOST_CONDITIONS} conditions; search with fewer"
+        )
+    return conditions
+
+
+def _condition(path: str, operator: str, operand: Any) -> Condition:
+    if operator == "eq":
+        return Condition(path, "in", (_value(path, operand),))
+    if operator == "in":
+        if not isinstance(operand, list | tuple | set | frozenset):
+            raise InvalidArgument(f"filters[{path!r}]['in']={operand!r} is not a list")
+        if len(operand) > MOST_VALUES:
+            raise InvalidArgument(
+                f"filters[{path!r}]['in'] has {len(operand)} values; at most {MOST_VALUES} can be"
+            )
+        return Condition(path, "in", tuple(_value(path, item) for item in operand))
+    if operator == "exists":
+        if not isinstance(operand, bool):
+            raise InvalidArgument(f"filters[{path!r}]['exists']={operand!r} is not true or false")
+        return Condition(path, "exists" if operand else "missing")
+    if operator in RANGES:
+        bound = _value(path, operand)
+        if bound.kind == "literal":
+            raise InvalidArgument(f"filters[{path!r}][{operator!r}]={operand!r} has no order")
+        return Condition(path, operator, (bound,))
+    known = ", ".join(("eq", "in", "exists", *RANGES))
+    raise InvalidArgument(f"filters[{path!r}] knows no operator {operator!r}; use one of: {known}")
+
+
+def _walk(path: str, value: Any, depth: int) -> Iterator[tuple[str, Value]]:
+    if depth > DEEPEST:
+        raise InvalidArgument(f"metadata is nested deeper than {DEEPEST} at {path[:80]!r}")
+    if isinstance(value, Mapping):
+        if path:
+            yield _shortened(path), Value("object")
+        for key, inner in value.items():
+            name = _key(key, "metadata")
+            yield from _walk(f"{path}.{name}" if path else name, inner, depth + 1)
+    elif isinstance(value, list | tuple):
+        yield _shortened(path), Value("list")
+        for inner in value:
+            yield from _walk(path, inner, depth + 1)
+    else:
+        yield _shortened(path), _value(path, value)
+
+
+def _key(key: Any, where: str) -> str:
+    if not isinstance(key, str) or not key:
+        raise InvalidArgument(f"{where} has the key {key!r}, which is not text or empty")
+    _storable(key, key)
+    if where == "metadata" and len(key) > LONGEST_KEY:
+        raise InvalidArgument(
+            f"metadata has the key {key[:80]!r}…, which is longer than {LONGEST_KEY} characters"
+        )
+    return key if where == "metadata" else _shortened(key)
+
+
+def _value(path: str, value: Any) -> Value:
+    if isinstance(value, bool) or value is None:
+        return Value("literal", text={True: "true", False: "false", None: "null"}[value])
+    if isinstance(value, int | float):
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf
+        if not math.isfinite(number):
+            raise InvalidArgument(f"{path[:80]}={value!r} is not a finite number")
+        return Value("number", number=number)
+    if isinstance(value, str):
+        _storable(path, value)
+        return Value("text", text=_shortened(value))
+    raise InvalidArgument(f"{path[:80]}={value!r} is none of text, number, true, false and null")
+
+
+def _storable(path: str, text: str) -> None:
+    if "\x00" in text or any("\ud800" <= character <= "\udfff" for character in text):
+        raise InvalidArgument(
+            f"{path[:80]!r} holds a NUL character or half of a surrogate pair; remove it"
+        )
+
+
+def _shortened(text: str) -> str:
+    content = text.encode()
+    if len(content) <= LONGEST_TEXT:
+        return text
+    beginning = content[:LONGEST_TEXT].decode(errors="ignore")
+    return f"{beginning}#{hashlib.sha256(content).hexdigest()}"

@@ -1,0 +1,107 @@
+"""The vocabulary of reads of facts."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Self
+from uuid import UUID
+
+from django.apps import apps
+from django.db import models
+from django.db.models.functions import Now
+from pgvector.django import CosineDistance
+
+from memory.models.fact_filters import Condition, parse_filters
+
+
+class MemoryEntryQuerySet(models.QuerySet):
+    """Facts and their old versions."""
+
+    def of_tenant(self, tenant_id: UUID | str) -> Self:
+        """Only the tenant's. The schema and the policy say so too; each wall holds by itself."""
+        return self.filter(tenant_id=tenant_id)
+
+    def entries(self) -> Self:
+        """What stands now, without old versions of it."""
+        return self.filter(version_of__isnull=True)
+
+    def versions_of(self, memory_id: UUID | str) -> Self:
+        """An entry as it stands, then all that it was before, newest first; expired ones too."""
+        entry = models.Q(memory_id=memory_id, version_of__isnull=True)
+        # A version keeps the moment that it was written at, and each was written after the other.
+        return self.filter(entry | models.Q(version_of=memory_id)).order_by(
+            "-updated_at", "-memory_id"
+        )
+
+    def as_of(self, at: datetime | None = None) -> Self:
+        """What is so now, or was known to be so at a moment: one version of an entry at most."""
+        moment = Now() if at is None else at
+        known = self.entries() if at is None else self
+        return known.filter(
+            models.Q(valid_to__isnull=True) | models.Q(valid_to__gt=moment),
+            models.Q(expires_at__isnull=True) | models.Q(expires_at__gt=moment),
+            valid_from__lte=moment,
+        )
+
+    def known_to(self, agent_id: UUID | str) -> Self:
+        """What this agent knows: its own facts, and those that all agents share."""
+        return self.filter(models.Q(agent_id=agent_id) | models.Q(agent_id__isnull=True))
+
+    def about(self, user_id: str) -> Self:
+        """What may be said to this user: facts about them, and those about nobody."""
+        return self.filter(models.Q(user_id=user_id) | models.Q(user_id__isnull=True))
+
+    def about_nobody(self) -> Self:
+        """Facts that belong to no user."""
+        return self.filter(user_id__isnull=True)
+
+    def about_somebody(self) -> Self:
+        """Facts that belong to a user."""
+        return self.filter(user_id__isnull=False)
+
+    def with_metadata(self, filters: Mapping[str, Any]) -> Self:
+        """Whose metadata fulfils the filters: see `memory.models.fact_filters`."""
+        found = self
+        for condition in parse_filters(filters):
+            matches = attributes_that_fulfil(condition).values("memory_id")
+            if condition.operator == "missing":
+                found = found.exclude(memory_id__in=matches)
+            else:
+                found = found.filter(memory_id__in=matches)
+        return found
+
+    def comparable(self, embedding_model: str) -> Self:
+        """Only vectors of this model: those of two models point anywhere."""
+        return self.filter(embedding_model=embedding_model)
+
+    def nearest(self, embedding: Sequence[float]) -> Self:
+        """By descending cosine similarity, as `score`; every row is compared.
+
+        The distance is added to nothing, or Postgres could walk the HNSW index, and stop when it
+        has met enough rows of anybody's.
+        """
+        distance = CosineDistance("embedding", embedding)
+        return self.annotate(score=1.0 - distance).order_by(
+            distance + 0.0, "-created_at", "memory_id"
+        )
+
+    def about_nearest(self, embedding: Sequence[float]) -> Self:
+        """Nearly by descending cosine similarity, in an order that the HNSW index has."""
+        return self.order_by(CosineDistance("embedding", embedding))
+
+
+def attributes_that_fulfil(condition: Condition) -> models.QuerySet[Any]:
+    """The attributes that fulfil a condition, found by a b-tree."""
+    attributes = apps.get_model("memory", "MemoryAttribute").objects.filter(key=condition.key)
+    if condition.operator in ("exists", "missing"):
+        return attributes
+    if condition.operator != "in":
+        (bound,) = condition.values
+        column = "number" if bound.kind == "number" else "text"
+        return attributes.filter(
+            kind=bound.kind, **{f"{column}__{condition.operator}": getattr(bound, column)}
+        )
+    wanted = models.Q(number__in=[v.number for v in condition.values if v.kind == "number"])
+    for kind in ("text", "literal"):
+        texts = [value.text for value in condition.values if value.kind == kind]
+        wanted |= models.Q(kind=kind, text__in=texts)
+    return attributes.filter(wanted)

@@ -1,0 +1,191 @@
+"""What speaks for each message of a scope: asked of Postgres at once, read by numpy as it stands.
+
+Three statements read the turns and the question's words in them, how near their pieces are, and
+their texts. They are sent together, one round trip, and what has come is weighed (scoring.py) while
+Postgres is at the next.
+
+A scope of up to WHOLE_SCOPE messages is read as a whole. Each statement counts first, no further
+than it must, and reads nothing where there are more. A larger scope is known to be large from then
+on, and is asked for candidates: the best by words, of those that hold the question's rarest, the
+nearest by vector, and the turns around both.
+
+Columns come as arrays in Postgres' binary format, and what is known of a message before it is asked
+for as one column; handing hundreds of rows from step to step, and each to Python, took longer than
+all else. The texts are a row each, and only those of what is found are read. Where there are too
+many, or the turns around are asked for, they are fetched when it is known which.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from struct import pack, unpack_from
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import numpy as np
+from django.db.backends.utils import CursorWrapper
+from numpy.typing import NDArray
+
+from memory.recall.queries import Strategy, evidence_sql, texts_sql
+
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """The messages of a scope, and the question's words in them. Arrays of a group are as long."""
+
+    large: bool
+    """Candidates alone, and the turns around them."""
+    messages: int
+    """Of the scope; of one that is walked, what it is taken to be."""
+
+    number: NDArray[np.int64]
+    """Of each message, those of a session together, turn after turn: Message.number."""
+    ids: NDArray[np.uint64]
+    """Both halves of each."""
+    session: NDArray[np.int64]
+    created_at: NDArray[np.int64]
+    """Microseconds since 2000."""
+    subject: NDArray[np.int64]
+    """Hash of the first word of the speaker's name."""
+    words: NDArray[np.int32]
+    has_time: Flags
+    asks: Flags
+    by_user: Flags
+    near: Flags
+    """Of a large scope: a candidate, and not only a turn beside one."""
+
+    posting_term: NDArray[np.int64]
+    """Of each posting."""
+    posting_number: NDArray[np.int64]
+    posting_weight: NDArray[np.float32]
+    posting_own: Flags
+
+    counted_term: NDArray[np.int64]
+    """Of each word of a large scope. Of a whole one the postings tell."""
+    counted: NDArray[np.float64]
+    """How many messages hold it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """How near the pieces of messages are to the question."""
+
+    ids: NDArray[np.uint64]
+    """Of each piece: its message's."""
+    cosine: NDArray[np.float64]
+
+
+class Text(NamedTuple):
+    """A message as it was said, with the turns around it as JSON if they were asked for."""
+
+    number: int
+    external_id: str | None
+    thread_id: str
+    role: str
+    name: str
+    content: str
+    neighbours: list[list[Any]] | None = None
+
+
+def _items(*kinds: str) -> tuple[np.dtype[Any], ...]:
+    """Values of these kinds as they stand in an array: each after its length."""
+    return tuple(np.dtype([("length", ">i4"), ("value", kind)]) for kind in kinds)
+
+
+# Of the first statement; what it says to the others follows.
+_COLUMNS = 6
+# IndexedMessage.card
+_CARD = np.dtype(
+    [
+        ("number", ">i8"), ("ids", ">u8", 2), ("session", ">i8"), ("created_at", ">i8"),
+        ("subject", ">i8"), ("words", ">i4"), ("has_time", "?"), ("asks", "?"), ("by_user", "?"),
+    ]
+)  # fmt: skip
+_POSTINGS = _items(">i8", ">i8", ">f4")
+_NEAR_AND_COUNTED = _items("?", ">i8", ">f8")
+_PIECES = _items("2>u8", ">f8")
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The answers that a recall is given, to be read in this order: turns, pieces, texts."""
+
+    fits: bool
+    """False where the scope is too large to be read in this way: the rest says nothing."""
+    turns: Turns
+    _cursor: CursorWrapper
+    _values: Mapping[str, Any]
+    _along: bool
+    """The texts come along."""
+
+    def pieces(self) -> Pieces:
+        """Wait for how near the pieces are."""
+        self._cursor.nextset()
+        (sent,) = self._cursor.fetchone()
+        return Pieces(*_unpacked(sent, _PIECES))
+
+    def texts(self, found: Mapping[int, UUID]) -> dict[int, Text]:
+        """The texts of messages: those that come along, or else by a statement of their own.
+
+        Args:
+            found: numbers and ids of the messages.
+        """
+        if not found:
+            return {}
+        if self._along:
+            self._cursor.nextset()
+            rows = self._cursor.fetch_where(0, {pack(">q", number) for number in found})
+        else:
+            until, neighbours = self._values["at"] is not None, self._values["neighbours"] > 0
+            self._cursor.execute(
+                texts_sql(until=until, neighbours=neighbours),
+                {**self._values, "ids": list(found.values())},
+            )
+            rows = self._cursor.fetchall()
+        return {row[0]: Text(*row) for row in rows}
+
+
+def gather(cursor: CursorWrapper, values: Mapping[str, Any], strategy: Strategy) -> Evidence:
+    """Ask for what speaks for a scope's messages, and wait for the turns.
+
+    Args:
+        strategy: any but WHOLE reads only messages that may be the best and the turns around them.
+    """
+    along = not values["neighbours"]
+    cursor.execute(evidence_sql(strategy, until=values["at"] is not None, texts=along), values)
+    messages, fits, few_words, cards, postings, near_and_counted = cursor.fetchone()[:_COLUMNS]
+    card = np.frombuffer(cards, _CARD)
+    term, number, weight = _unpacked(postings, _POSTINGS)
+    near, counted_term, counted = np.zeros(len(card), bool), np.empty(0, np.int64), np.empty(0)
+    large = strategy is not Strategy.WHOLE
+    if large:
+        near, counted_term, counted = _unpacked(near_and_counted, _NEAR_AND_COUNTED)
+    turns = Turns(
+        large=large,
+        messages=messages,
+        **{name: _native(card[name]) for name in _CARD.names or ()},
+        near=near,
+        posting_term=term,
+        posting_number=number,
+        posting_weight=abs(weight),
+        posting_own=weight > 0,
+        counted_term=counted_term,
+        counted=counted,
+    )
+    return Evidence(fits, turns, cursor, values, along and bool(few_words))
+
+
+def _unpacked(sent: bytes, items: Iterable[np.dtype[Any]]) -> Iterator[NDArray[Any]]:
+    """Arrays in Postgres' binary format: each a header, then every value after its length."""
+    start = 0
+    for item in items:
+        dimensions, _, _, *sizes = unpack_from(">iIIii" if sent[start + 3] else ">iII", sent, start)
+        count, start = (sizes[0], start + 20) if dimensions else (0, start + 12)
+        yield _native(np.frombuffer(sent, item, count, start)["value"])
+        start += count * item.itemsize
+
+
+def _native(values: NDArray[Any]) -> NDArray[Any]:
+    """A copy in this machine's order of bytes, one value after the other."""
+    return values.astype(values.dtype.newbyteorder("="))

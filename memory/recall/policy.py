@@ -1,0 +1,95 @@
+"""What an agent's recall may be told: how much, how sure, by which channels, with which weights."""
+
+import math
+from dataclasses import dataclass, field, fields
+from numbers import Real
+from typing import Final, Literal
+
+from memory.arguments import count_argument
+from memory.exceptions import InvalidArgument
+
+Mode = Literal["hybrid", "vector"]
+MODES: tuple[Mode, ...] = ("hybrid", "vector")
+MAX_TOP_K = 100
+MAX_NEIGHBOURS = 10
+HEAVIEST = 10
+
+
+@dataclass(frozen=True, slots=True)
+class RecallWeights:
+    """How much each sign counts beside the best cosine of a message's sentences.
+
+    Found on LoCoMo's dialogues 0-3 by cross-validation over dialogues: see docs/measurements.md.
+    """
+
+    lexical: float = 0.5
+    """Of the words in common, weighed by their rarity, with those of the turns before."""
+    session: float = 1.0
+    """Of the mean of the three best messages of the same conversation on the same day."""
+    previous: float = 0.3
+    """Of the cosine of the turn before: an answer is found by its question."""
+    following: float = 0.3
+    """Of the turn after, cosine and words: a statement is found by what was said to it."""
+    length: float = 0.1
+    """Of ln(1 + words): a longer message says more."""
+    subject: float = 0.3
+    """Of being said by the person whom the question names; the opposite if by another."""
+    time: float = 0.5
+    """Of holding a word of time, when the question asks when."""
+
+    def __post_init__(self) -> None:
+        for weight in fields(self):
+            value = getattr(self, weight.name)
+            if isinstance(value, bool) or not isinstance(value, Real):
+                raise InvalidArgument(f"weight {weight.name}={value!r} is not a number")
+            if not (math.isfinite(value) and 0 <= float(value) <= HEAVIEST):
+                raise InvalidArgument(f"weight {weight.name}={value!r} is not from 0 to {HEAVIEST}")
+
+
+WEIGHT_NAMES: Final = tuple(weight.name for weight in fields(RecallWeights))
+NO_WEIGHTS: Final = RecallWeights(**dict.fromkeys(WEIGHT_NAMES, 0.0))
+
+
+@dataclass(frozen=True, slots=True)
+class RecallPolicy:
+    """How to recall. The defaults are the ones that docs/measurements.md measures."""
+
+    mode: Mode = "hybrid"
+    """"hybrid" uses every sign; "vector" ranks by the best cosine alone."""
+    top_k: int = 10
+    """At most this many memories."""
+    gate: bool = True
+    """Leave out what is probably beside the question, all of it if need be."""
+    open_at: float = 0.06
+    """With the gate: the best memory must be relevant with this probability, else none is."""
+    keep_at: float = 0.005
+    """With the gate: each memory must be relevant with this probability."""
+    neighbours: int = 0
+    """Turns before and after each hit that are given along with it; they do not count."""
+    weights: RecallWeights = field(default_factory=RecallWeights)
+
+    def __post_init__(self) -> None:
+        if self.mode not in MODES:
+            raise InvalidArgument(f"mode={self.mode!r} is none of {', '.join(MODES)}")
+        for name, value, low, high in (
+            ("top_k", self.top_k, 1, MAX_TOP_K),
+            ("neighbours", self.neighbours, 0, MAX_NEIGHBOURS),
+        ):
+            if count_argument(name, value, minimum=low) > high:
+                raise InvalidArgument(f"{name}={value!r} is more than {high}")
+        if not isinstance(self.gate, bool):
+            raise InvalidArgument(f"gate={self.gate!r} is neither True nor False")
+        for name in ("open_at", "keep_at"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) <= 1:
+                raise InvalidArgument(f"{name}={value!r} is not a probability from 0 to 1")
+        if self.keep_at > self.open_at:
+            raise InvalidArgument(
+                f"keep_at={self.keep_at!r} is more than open_at={self.open_at!r}: the best memory"
+                " would be let in and then left out"
+            )
+        if not isinstance(self.weights, RecallWeights):
+            raise InvalidArgument(f"weights={self.weights!r} are no RecallWeights")
+
+
+DEFAULT_POLICY = RecallPolicy()

@@ -1,0 +1,359 @@
+"""The statements that read what speaks for each message of a scope.
+
+All are sent prepared, planned once for whatever scope is asked for (TenantPreparedCursor), since
+to plan them for their values took a fifth of a recall. So nothing may depend on what the planner
+takes a scope's size to be. It is left indexes alone, in their order, and there are fences, each
+against a plan that was seen (docs/decisions/0017 has them):
+- MATERIALIZED: a one-row CTE in a cross join was inlined and computed for every row; a condition on
+  agent and user was pushed in, and read the whole scope instead of the messages that are named.
+- CASE around the scope's columns: HNSW is the only index that is left.
+- BETWEEN a value and itself, in the order of it: no other index than that of signs has the order.
+- LATERAL, OFFSET 0: each word and each message is looked up by itself, however many there may be.
+"""
+
+from enum import IntEnum
+from functools import cache
+from typing import Final
+
+from tenants.postgresql.prepared import Statements
+
+
+class Strategy(IntEnum):
+    """How a scope is read, which goes by its size."""
+
+    WHOLE = 0
+    """All of it."""
+    QUANTIZED = 1
+    """Candidates: by words, and the nearest pieces, by a scan of the scope's quantized vectors."""
+    HNSW = 2
+    """Candidates: by words, and the nearest pieces, by a walk through all scopes' HNSW index."""
+
+
+# Messages that are all weighed. At the limit candidates would take half the time, or less, but all
+# finds more, and the gate was fitted to it.
+WHOLE_SCOPE: Final = 2_000
+# A scan takes .4 µs a piece of the scope; a walk takes 1.2 ms over the scope's share of all pieces.
+# They take the same time at this many messages times the root of all messages. Up to another size,
+# at which it hardly matters, a scan is taken in any case: there may be no count of all of them yet.
+SCANNED_TO_ROOT: Final = 35
+SCANNED_AT_LEAST: Final = 5_000
+# Of the scanned pieces, those whose vectors are compared: their signs alone do not tell enough.
+RESCORED_PIECES: Final = 200
+# Texts come with the evidence while they hold no more words than this: some 600 kB.
+WORDS_ALONG: Final = 100_000
+# In a larger scope, candidates by words, and pieces by vector, of which a message has two or three.
+CANDIDATES: Final = 25
+CANDIDATE_PIECES: Final = 16
+HNSW_EF_SEARCH: Final = 32
+# The words that lead to candidates: the rarest, up to this many messages that hold them together.
+CANDIDATE_POSTINGS: Final = 1_500
+# Of these messages, the best, of which is looked up which of the question's other words they hold.
+COMPARED: Final = 150
+# A word is counted up to here: what is more common than that tells little, and counting on would
+# take longer than the rest. So would counting the messages of a scope that is walked.
+MOST_COUNTED: Final = 600
+LARGE_SCOPE: Final = 10_000
+
+LIMITS: Final = {
+    "whole_scope": WHOLE_SCOPE,
+    "scanned_to_root": SCANNED_TO_ROOT,
+    "scanned_at_least": SCANNED_AT_LEAST,
+    "rescored_pieces": RESCORED_PIECES,
+    "words_along": WORDS_ALONG,
+    "candidates": CANDIDATES,
+    "candidate_pieces": CANDIDATE_PIECES,
+    "candidate_postings": CANDIDATE_POSTINGS,
+    "compared": COMPARED,
+    "most_counted": MOST_COUNTED,
+    "large_scope": LARGE_SCOPE,
+}
+
+# A whole scope. Where there are too many, each statement knows so before it reads anything else.
+_TURNS = """
+WITH entries AS MATERIALIZED (
+    SELECT count(*) AS messages, count(*) <= %(whole_scope)s AS fits,
+           sum(words) <= %(words_along)s AS few_words, {cards} AS cards
+    FROM (
+        SELECT card, words FROM memory_indexedmessage
+        WHERE scope_id = %(scope)s {until}
+        ORDER BY session, created_at, message_number
+        LIMIT %(whole_scope)s + 1
+    ) AS entry
+), posting AS (
+    SELECT h, message_number, w, own FROM memory_posting
+    WHERE scope_id = %(scope)s AND h = ANY (%(terms)s::bigint[]) AND (SELECT fits FROM entries)
+      {posting_until}
+)
+SELECT messages, fits, few_words, cards, (SELECT {postings} FROM posting), NULL::bytea
+FROM entries
+"""
+_NEARNESS = """
+SELECT {pieces} FROM (
+    SELECT message_id, 1 - (embedding <=> %(vector)s::vector) AS cosine
+    FROM memory_conversationembedding
+    WHERE {own} AND embedding_model = %(model)s AND message_id IS NOT NULL
+      AND NOT EXISTS (SELECT FROM memory_indexedmessage WHERE scope_id = %(scope)s {until}
+                      OFFSET %(whole_scope)s)
+    OFFSET 0
+) AS piece
+"""
+# As of a moment, of which any scope may have been small: piece by piece, and none that came later.
+_NEARNESS_AS_OF = """
+SELECT {pieces} FROM (
+    SELECT message_id, 1 - (embedding <=> %(vector)s::vector) AS cosine
+    FROM (
+        SELECT message_id AS id FROM memory_indexedmessage
+        WHERE scope_id = %(scope)s {until}
+          AND NOT EXISTS (SELECT FROM memory_indexedmessage WHERE scope_id = %(scope)s {until}
+                          OFFSET %(whole_scope)s)
+    ) AS turn, {embedded}
+) AS piece
+"""
+_TEXTS_ALONG = """
+SELECT {columns} FROM memory_message
+WHERE {own} {until}
+  AND (SELECT count(*) <= %(whole_scope)s AND sum(words) <= %(words_along)s
+       FROM (SELECT words FROM memory_indexedmessage WHERE scope_id = %(scope)s {until}
+             LIMIT %(whole_scope)s + 1) AS entry)
+"""
+
+# The nearest pieces of a large scope. By a scan: the signs of all vectors, from an index, and then
+# the vectors of those whose signs are most alike. Where it is too large, nothing is scanned.
+_QUANTIZED = """
+), alike AS MATERIALIZED (
+    SELECT id FROM (
+        SELECT id, quantized FROM memory_conversationembedding AS piece
+        WHERE (SELECT fits FROM size)
+          AND {own} AND embedding_model BETWEEN %(model)s AND %(model)s
+          AND message_id IS NOT NULL {piece_until}
+        ORDER BY embedding_model OFFSET 0
+    ) AS scanned
+    ORDER BY quantized <~> (SELECT binary_quantize(%(vector)s::vector))
+    LIMIT %(rescored_pieces)s
+), by_vector AS MATERIALIZED (
+    SELECT message_id FROM (
+        SELECT message_id, embedding <=> %(vector)s::vector AS distance
+        FROM memory_conversationembedding WHERE id = ANY (ARRAY(SELECT id FROM alike))
+        OFFSET 0
+    ) AS rescored
+    ORDER BY distance LIMIT %(candidate_pieces)s"""
+_SIZE_OF_QUANTIZED = """
+    SELECT count(*) AS messages, coalesce(count(*) <= min(most), true) AS fits
+    FROM (
+        SELECT greatest(%(scanned_at_least)s, %(scanned_to_root)s * sqrt(greatest(0, (
+            SELECT reltuples FROM pg_class WHERE oid = 'memory_indexedmessage'::regclass
+        ))))::bigint AS most
+    ) AS scanned, LATERAL (
+        SELECT FROM memory_indexedmessage WHERE scope_id = %(scope)s {until} LIMIT most + 1
+    ) AS entry"""
+# By a walk from the nearest of all scopes on, past those of others.
+_HNSW = """
+), by_vector AS MATERIALIZED (
+    SELECT message_id FROM memory_conversationembedding AS piece
+    WHERE CASE WHEN tenant_id = %(tenant)s::uuid AND agent_id = %(agent)s::uuid
+                    AND user_id = %(user)s AND embedding_model = %(model)s
+                    AND message_id IS NOT NULL {piece_until}
+               THEN true ELSE false END
+    ORDER BY embedding <=> %(vector)s::vector
+    LIMIT %(candidate_pieces)s"""
+_HNSW_SETTINGS = {"hnsw.iterative_scan": "relaxed_order", "hnsw.ef_search": str(HNSW_EF_SEARCH)}
+_SIZE_OF_HNSW = """
+    SELECT %(large_scope)s::bigint AS messages, true AS fits"""
+
+# A large scope. The first statement finds the candidates, and tells the others in settings, which
+# end with the transaction that all of them are.
+_TURNS_OF_CANDIDATES = """
+WITH size AS MATERIALIZED (
+{size}
+), counted AS MATERIALIZED (
+    SELECT h, df, ln(
+               1 + ((SELECT messages FROM size) + %(prior)s - df + .5::float8) / (df + .5::float8)
+           ) AS idf,
+           (df < %(most_counted)s AND sum(df) OVER rarest_first <= %(candidate_postings)s)
+           OR row_number() OVER rarest_first = 1 AS rare
+    FROM unnest(%(terms)s::bigint[]) AS asked (h), LATERAL (
+        SELECT count(*)::float8 AS df FROM (
+            SELECT FROM memory_posting AS posting
+            WHERE scope_id = %(scope)s AND posting.h = asked.h AND own
+            LIMIT %(most_counted)s
+        ) AS few
+    ) AS bounded
+    WHERE df > 0
+    WINDOW rarest_first AS (ORDER BY df, h)
+), by_rare_words AS MATERIALIZED (
+    SELECT message_number, sum(w * idf) AS weight
+    FROM counted, LATERAL (
+        SELECT message_number, w FROM memory_posting
+        WHERE scope_id = %(scope)s AND memory_posting.h = counted.h AND own {posting_until}
+        LIMIT %(candidate_postings)s
+    ) AS held
+    WHERE rare
+    GROUP BY message_number ORDER BY weight DESC LIMIT %(compared)s
+), by_words AS MATERIALIZED (
+    SELECT message_number
+    FROM (
+        SELECT message_number, weight FROM by_rare_words
+        UNION ALL
+        SELECT message_number, w * idf FROM counted, LATERAL (
+            SELECT message_number, w FROM memory_posting
+            WHERE scope_id = %(scope)s AND memory_posting.h = counted.h AND own
+              AND message_number = ANY (ARRAY(SELECT message_number FROM by_rare_words))
+            OFFSET 0
+        ) AS held
+        WHERE NOT rare
+    ) AS word
+    GROUP BY message_number ORDER BY sum(weight) DESC LIMIT %(candidates)s
+{nearest}
+), candidate AS MATERIALIZED (
+    SELECT {turn} FROM memory_indexedmessage
+    WHERE message_number = ANY (ARRAY(SELECT message_number FROM by_words))
+    UNION
+    SELECT {turn} FROM memory_indexedmessage
+    WHERE message_id = ANY (ARRAY(SELECT message_id FROM by_vector))
+), turn AS (
+    SELECT DISTINCT ON (message_number) * FROM (
+        SELECT *, true AS near FROM candidate
+        UNION ALL
+        SELECT turn.*, false FROM candidate, LATERAL (
+            (SELECT {turn} FROM memory_indexedmessage AS before
+             WHERE scope_id = %(scope)s AND before.session = candidate.session
+               AND (before.created_at, before.message_number)
+                   < (candidate.created_at, candidate.message_number)
+             ORDER BY before.created_at DESC, before.message_number DESC LIMIT 1)
+            UNION ALL
+            (SELECT {turn} FROM memory_indexedmessage AS after
+             WHERE scope_id = %(scope)s AND after.session = candidate.session
+               AND (after.created_at, after.message_number)
+                   > (candidate.created_at, candidate.message_number)
+             ORDER BY after.created_at, after.message_number LIMIT 1)
+        ) AS turn
+    ) AS around
+    WHERE true {until}
+    ORDER BY message_number, near DESC
+), entry AS MATERIALIZED (
+    SELECT * FROM turn ORDER BY session, created_at, message_number
+), entries AS MATERIALIZED (
+    SELECT (SELECT messages FROM size) AS messages, (SELECT fits FROM size) AS fits,
+           sum(words) <= %(words_along)s AS few_words, {cards} AS cards, {near} AS near,
+           coalesce(string_agg(message_id::text, ','), '') AS ids
+    FROM entry
+), posting AS (
+    SELECT h, message_number, w, own FROM memory_posting
+    WHERE scope_id = %(scope)s AND h = ANY (ARRAY(SELECT h FROM counted))
+      AND message_number = ANY (ARRAY(SELECT message_number FROM entry))
+)
+SELECT messages, fits, few_words, cards, (SELECT {postings} FROM posting),
+       near || (SELECT {counted} FROM counted),
+       public.note_recalled(ids, CASE WHEN few_words THEN ids ELSE '' END)
+FROM entries
+"""
+_NEARNESS_OF_CANDIDATES = """
+SELECT {pieces} FROM (
+    SELECT message_id, 1 - (embedding <=> %(vector)s::vector) AS cosine
+    FROM unnest(string_to_array(current_setting('app.recalled'), ',')::uuid[]) AS turn (id),
+         {embedded}
+) AS piece
+"""
+_TEXTS_OF_CANDIDATES = """
+WITH message AS MATERIALIZED (
+    SELECT * FROM memory_message
+    WHERE id = ANY (string_to_array(current_setting('app.recalled_texts'), ',')::uuid[])
+)
+SELECT {columns} FROM message WHERE {own}
+"""
+
+
+def _sent(*columns: str) -> str:
+    """The columns as arrays in Postgres' binary format, one after the other."""
+    return " || ".join(f"array_send(coalesce(array_agg({column}), '{{}}'))" for column in columns)
+
+
+_COLUMNS = {
+    "turn": "message_number, message_id, session, created_at, words, card",
+    "cards": "coalesce(string_agg(card, ''), '')",
+    "near": _sent("near"),
+    "counted": _sent("h", "df"),
+    # No weight is 0: that it was said in the message itself is told by its sign.
+    "postings": _sent("h", "message_number", "CASE WHEN own THEN w ELSE -w END"),
+    "pieces": _sent("message_id", "cosine"),
+    "columns": "number, external_id, thread_id, role, name, content",
+    "embedded": """LATERAL (
+        SELECT message_id, embedding FROM memory_conversationembedding
+        WHERE message_id = turn.id AND embedding_model = %(model)s
+        OFFSET 0
+    ) AS embedded""",
+    "own": "tenant_id = %(tenant)s::uuid AND agent_id = %(agent)s::uuid AND user_id = %(user)s",
+}
+
+_TEXTS = """
+WITH message AS MATERIALIZED (SELECT * FROM memory_message WHERE id = ANY (%(ids)s::uuid[]))
+SELECT {columns}, {neighbours} AS neighbours FROM message WHERE {own}
+"""
+# The turns around a hit, oldest first, as JSON.
+_NEIGHBOURS = """
+(
+    SELECT json_agg(json_build_array(turn.id, turn.role, turn.name, turn.content, turn.created_at)
+                    ORDER BY turn.created_at, turn.number)
+    FROM (
+        (SELECT id, role, name, content, created_at, number FROM memory_message AS turn
+         WHERE {same_thread}
+           AND (turn.created_at, turn.number) < (message.created_at, message.number)
+         ORDER BY turn.created_at DESC, turn.number DESC LIMIT %(neighbours)s)
+        UNION ALL
+        (SELECT id, role, name, content, created_at, number FROM memory_message AS turn
+         WHERE {same_thread}
+           AND (turn.created_at, turn.number) > (message.created_at, message.number)
+           {until}
+         ORDER BY turn.created_at, turn.number LIMIT %(neighbours)s)
+    ) AS turn
+)"""
+_SAME_THREAD = """turn.agent_id = message.agent_id AND turn.user_id = message.user_id
+         AND turn.thread_id = message.thread_id"""
+
+
+@cache
+def evidence_sql(strategy: Strategy, *, until: bool, texts: bool) -> Statements:
+    """What reads all that speaks for a scope's messages, to be sent together.
+
+    The turns, how near their pieces are, and their texts. Where the scope is too large for the
+    strategy, `fits` is false in the first, and little else is read.
+
+    Args:
+        until: as of a moment, %(at)s: nothing that was said later is seen or counted. (Of a
+            large scope's words the later ones are counted, which moves all scores alike.)
+        texts: the texts come along.
+    """
+    moments = {
+        "until": "AND created_at <= %(at)s",
+        "posting_until": "AND (SELECT created_at FROM memory_indexedmessage AS said"
+        " WHERE said.message_number = memory_posting.message_number) <= %(at)s",
+        "piece_until": "AND (SELECT created_at FROM memory_message AS said"
+        " WHERE said.id = piece.message_id) <= %(at)s",
+    }
+    moments = moments if until else dict.fromkeys(moments, "")
+    if strategy is Strategy.WHOLE:
+        each = [_TURNS, _NEARNESS_AS_OF if until else _NEARNESS, _TEXTS_ALONG]
+    else:
+        each = [_TURNS_OF_CANDIDATES, _NEARNESS_OF_CANDIDATES, _TEXTS_OF_CANDIDATES]
+    if not texts:
+        each.pop()
+    parts = {**moments, **_COLUMNS}
+    size, nearest = (
+        (_SIZE_OF_QUANTIZED, _QUANTIZED)
+        if strategy is Strategy.QUANTIZED
+        else (_SIZE_OF_HNSW, _HNSW)
+    )
+    parts |= {"size": size.format(**parts), "nearest": nearest.format(**parts)}
+    settings = _HNSW_SETTINGS if strategy is Strategy.HNSW else None
+    return Statements(*(statement.format(**parts) for statement in each), settings=settings)
+
+
+@cache
+def texts_sql(*, until: bool, neighbours: bool) -> str:
+    """The statement that reads the texts of messages, with the turns around each if asked for."""
+    turns = "NULL"
+    if neighbours:
+        turns = _NEIGHBOURS.format(
+            same_thread=_SAME_THREAD, until="AND turn.created_at <= %(at)s" if until else ""
+        )
+    return _TEXTS.format(**_COLUMNS, neighbours=turns)

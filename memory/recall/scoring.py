@@ -1,0 +1,315 @@
+"""Weighs the messages of a scope against each other. Pure: arrays in, the best out.
+
+A message that asks the same as the question is an `echo`: near to it, and no answer; the words that
+a turn has from the echo before it do not count.
+"""
+
+import math
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memory.recall.evidence import Flags, Pieces, Turns
+from memory.recall.policy import RecallWeights
+from memory.recall.query_analysis import Question
+
+# Words are as rare as if so many other messages, without any of them, had been said before: in the
+# first days of a conversation every word would be common, and nothing could be told from anything.
+PRIOR_MESSAGES = 300
+# Who asks the same again, in so many times the words and so many more, only asks: that answers
+# nothing, however near the two questions are.
+ECHO_WORDS = (2, 3)
+# Of a conversation, so many of the best speak for it.
+SESSION_BEST = 3
+
+EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
+"""Postgres'."""
+
+Floats = NDArray[np.float64]
+Positions = NDArray[np.intp]
+
+
+class Found(NamedTuple):
+    """One of the best, and what every column said of it, before its weight."""
+
+    number: int
+    message_id: UUID
+    created_at: datetime
+    score: float
+    cosine: float
+    lexical: float
+    coverage: float
+    session: float
+    previous: float
+    following: float
+    by_name: bool
+    """Said by somebody whom the question names by name."""
+    addressed: bool
+    """Said by the one whom the question calls "I" or "you"."""
+    words: int
+    has_time: bool
+    echo: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """The best of a scope, best first, and what is known of the question there."""
+
+    found: list[Found]
+    messages: int
+    unknown: float
+    """Share of the question's rarity that nobody has ever said."""
+    unknown_name: bool
+    """It has a name that nobody has ever said."""
+    mean_cosine: float
+    """Of the whole scope, or of what is not near in a large one."""
+
+
+@dataclass(frozen=True, slots=True)
+class WordWeights:
+    """What the words of a question, and who said what, say of each message."""
+
+    shared: Floats
+    """Words in common with the question, over the most that one word can be worth."""
+    coverage: Floats
+    """Share of the question's rarity."""
+    echo: Flags
+    by_name: Flags
+    addressed: Flags
+    prior: Floats
+    """Of the score: length, subject and time."""
+    by_id: "_Places"
+    """Where the messages stand, by both halves of their ids in one."""
+    unknown: float
+    unknown_name: bool
+
+
+def weigh_words(turns: Turns, question: Question, weights: RecallWeights) -> WordWeights:
+    """All that can be said of the messages before the vectors are known."""
+    terms = _weigh_terms(turns, question)
+    number, length = turns.number, turns.words
+
+    at = _Places(number).of(turns.posting_number)
+    echo = _echoes(question, at[terms.said & turns.posting_own], turns)
+    echoed, _ = _of_the_turn_before(np.ones(len(echo)), turns.session, echo)
+    idf = terms.idf * (turns.posting_own | ~echoed[at])
+    rarity = max(terms.known + terms.unknown, 1e-9)
+    by_name = (turns.subject == np.array(question.names, np.int64)[:, None]).any(axis=0)
+    addressed = np.where(turns.by_user, question.names_user, question.names_agent)
+    return WordWeights(
+        shared=np.bincount(at, turns.posting_weight * idf, len(number)) / terms.norm,
+        coverage=np.bincount(at, idf, len(number)) / rarity,
+        echo=echo,
+        by_name=by_name,
+        addressed=addressed,
+        prior=weights.length * np.log1p(length)
+        + 2 * weights.subject * (by_name | addressed)
+        + weights.time * (turns.has_time & question.asks_when),
+        by_id=_Places(_mixed(turns.ids)),
+        unknown=terms.unknown / rarity,
+        unknown_name=terms.unknown_name,
+    )
+
+
+def rank(
+    turns: Turns,
+    words: WordWeights,
+    pieces: Pieces,
+    weights: RecallWeights,
+    *,
+    echoes_last: bool,
+    limit: int,
+) -> Ranking:
+    """The `limit` best messages, best first; with `echoes_last` those that answer before others."""
+    nearest = _best_cosines(turns, words.by_id, pieces)
+    # A message without words or a vector of this model has nothing to be weighed by.
+    is_near = nearest > -np.inf
+    weighed = is_near | (turns.words > 0)
+    if not weighed.any():
+        return Ranking([], turns.messages, words.unknown, words.unknown_name, 0.0)
+    # All of them, as a rule; then nothing is copied.
+    kept = slice(None) if weighed.all() else np.flatnonzero(weighed)
+    number, session, speaks = turns.number[kept], turns.session[kept], ~words.echo[kept]
+    cosine = np.where(is_near, nearest, 0.0)[kept]
+    base = cosine + weights.lexical * words.shared[kept]
+    far = ~turns.near[kept]
+
+    conversation = _session_best(base, session, speaks)
+    conversation = np.where(np.isnan(conversation), base, conversation)
+    before, previous = _of_the_turn_before(cosine, session, speaks)
+    after, following = _of_the_turn_after(base, session, speaks)
+    score = (
+        base
+        + words.prior[kept]
+        + weights.session * conversation
+        + weights.previous * np.where(before, previous, cosine.mean())
+        + weights.following * np.where(after, following, base.mean())
+    )
+    best = _best(score, number, ~speaks & echoes_last, limit)
+    at = np.flatnonzero(weighed)[best]
+    columns = (
+        score[best], cosine[best], words.shared[at], words.coverage[at],
+        conversation[best], previous[best], following[best],
+        words.by_name[at], words.addressed[at], turns.words[at], turns.has_time[at], words.echo[at],
+    )  # fmt: skip
+    return Ranking(
+        _found(turns, at, [column.tolist() for column in columns]),
+        turns.messages,
+        words.unknown,
+        words.unknown_name,
+        float((cosine[far] if far.any() else cosine).mean()),
+    )
+
+
+def _found(turns: Turns, at: Positions, columns: list[list[Any]]) -> list[Found]:
+    messages = zip(
+        turns.number[at].tolist(),
+        turns.ids[at].tolist(),
+        turns.created_at[at].tolist(),
+        *columns,
+        strict=True,
+    )
+    return [
+        Found(number, UUID(int=high << 64 | low), EPOCH + timedelta(microseconds=moment), *rest)
+        for number, (high, low), moment, *rest in messages
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Terms:
+    """What the question's words are worth in a scope, and in each posting."""
+
+    idf: Floats
+    """Of each posting."""
+    said: Flags
+    """Of each posting: its word is one of the question's own."""
+    known: float
+    """Of the words that were said, together."""
+    unknown: float
+    """Of those that were not."""
+    unknown_name: bool
+    norm: float
+    """The most that one word can be worth."""
+
+
+def _weigh_terms(turns: Turns, question: Question) -> _Terms:
+    """By how few messages hold them."""
+    messages = turns.messages + PRIOR_MESSAGES
+    asked = sorted(set(question.terms))
+    terms = np.array(asked, np.int64)
+    term_of = np.searchsorted(terms, turns.posting_term)
+    counted: NDArray[Any]
+    if turns.large:
+        counted = np.zeros(len(terms))
+        counted[np.searchsorted(terms, turns.counted_term)] = turns.counted
+        held = counted > 0
+    else:
+        counted = np.bincount(term_of[turns.posting_own], minlength=len(terms))
+        held = np.bincount(term_of, minlength=len(terms)) > 0
+    idf = _idf(messages, counted)
+    return _Terms(
+        idf=idf[term_of],
+        said=np.array([term in question.said_terms for term in asked], bool)[term_of],
+        known=float(idf[held].sum()),
+        unknown=(len(terms) - int(held.sum())) * float(_idf(messages, 0)),
+        unknown_name=not set(terms[held].tolist()).issuperset(question.proper_names),
+        norm=math.log1p(messages),
+    )
+
+
+def _idf(messages: int, counted: Any) -> Any:
+    return np.log1p((messages - counted + 0.5) / (counted + 0.5))
+
+
+class _Places:
+    """Where values stand among all."""
+
+    def __init__(self, among: NDArray[Any]) -> None:
+        self._order = np.argsort(among)
+        self._sorted = among[self._order]
+
+    def of(self, sought: NDArray[Any]) -> Positions:
+        """Where each stands, or where it might, if it does not."""
+        found = np.searchsorted(self._sorted, sought)
+        return self._order[np.minimum(found, len(self._sorted) - 1)]
+
+
+def _echoes(question: Question, said_at: Positions, turns: Turns) -> Flags:
+    """Which messages only ask, and ask the same: all of the question's words, and few others."""
+    count = len(turns.number)
+    if not (question.is_question and question.said_terms):
+        return np.zeros(count, bool)
+    few_others = turns.words <= ECHO_WORDS[0] * question.words + ECHO_WORDS[1]
+    says_all = np.bincount(said_at, minlength=count) == len(question.said_terms)
+    return turns.asks & few_others & says_all
+
+
+def _best_cosines(turns: Turns, by_id: _Places, pieces: Pieces) -> Floats:
+    """Of each message the best of its pieces; -inf where it has none."""
+    best = np.full(len(turns.ids), -np.inf)
+    if len(best):
+        at = by_id.of(_mixed(pieces.ids))
+        # What was written since the turns were read stands nowhere.
+        there = turns.ids[at]
+        known = (there[:, 0] == pieces.ids[:, 0]) & (there[:, 1] == pieces.ids[:, 1])
+        at, cosine = at[known], pieces.cosine[known]
+        # Of those that are of one message, the last one written stays.
+        order = np.argsort(cosine)
+        best[at[order]] = cosine[order]
+    return best
+
+
+def _mixed(ids: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Both halves in one, by which to look: ids are random."""
+    return ids[:, 0] ^ ids[:, 1]
+
+
+def _continues(session: NDArray[np.int64]) -> Flags:
+    """Whether each turn but the first is of the same conversation as the one before."""
+    return session[1:] == session[:-1]
+
+
+def _of_the_turn_before(
+    values: Floats, session: NDArray[np.int64], counts: Flags
+) -> tuple[Flags, Floats]:
+    """Whether the turn before is of the same conversation and counts; its value, 0 if not."""
+    there = np.zeros(len(values), bool)
+    there[1:] = counts[:-1] & _continues(session)
+    moved = np.zeros(len(values))
+    moved[1:] = values[:-1]
+    return there, moved * there
+
+
+def _of_the_turn_after(
+    values: Floats, session: NDArray[np.int64], counts: Flags
+) -> tuple[Flags, Floats]:
+    """Whether the turn after is of the same conversation and counts; its value, 0 if not."""
+    there, moved = _of_the_turn_before(values[::-1], session[::-1], counts[::-1])
+    return there[::-1], moved[::-1]
+
+
+def _session_best(base: Floats, session: NDArray[np.int64], counts: Flags) -> Floats:
+    """Of each turn's conversation, the mean of the best that count; nan where none does."""
+    group = np.concatenate(([0], np.cumsum(~_continues(session))))
+    groups = np.arange(group[-1] + 1)
+    chosen = np.flatnonzero(counts)
+    # By conversation, the best of each first: one key is sorted in half the time of two.
+    chosen = chosen[np.argsort(group[chosen] * (np.ptp(base) + 1) - base[chosen])]
+    starts = np.searchsorted(group[chosen], groups)
+    taken = np.minimum(np.bincount(group[chosen], minlength=len(groups)), SESSION_BEST)
+    sums = np.concatenate(([0.0], np.cumsum(base[chosen])))
+    total = sums[starts + taken] - sums[starts]
+    return np.where(taken > 0, total / np.maximum(taken, 1), np.nan)[group]
+
+
+def _best(score: Floats, number: NDArray[np.int64], last: Flags, limit: int) -> Positions:
+    """The first `limit` by score, what is `last` after all others, the newer of two alike first."""
+    some = np.arange(len(score))
+    if limit < len(some):
+        key = np.where(last, -np.inf, score)
+        some = np.flatnonzero(key >= np.partition(key, -limit)[-limit])
+    return some[np.lexsort((-number[some], -score[some], last[some]))][:limit]

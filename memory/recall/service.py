@@ -1,0 +1,335 @@
+"""What an agent remembers of a user, for a question: hybrid ranking, a gate, and the reasons.
+
+`evidence` reads sentence vectors, words and neighbouring turns in one round trip. `scoring` weighs
+them against each other. `relevance_gate` decides how many of the best are returned, none included.
+docs/measurements.md has the measurements.
+"""
+
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+import numpy as np
+from django.db.backends.utils import CursorWrapper
+from django.utils.timezone import is_naive
+from pgvector import Vector
+
+from memory.arguments import id_argument, uuid_argument, vector_argument
+from memory.embedding.embedder import embed, model_version
+from memory.entering import known_tenant
+from memory.exceptions import InvalidArgument
+from memory.recall.evidence import Evidence, Text, gather
+from memory.recall.policy import DEFAULT_POLICY, NO_WEIGHTS, RecallPolicy
+from memory.recall.queries import LIMITS, Strategy
+from memory.recall.query_analysis import Question
+from memory.recall.relevance_gate import GATES, GateFeatures
+from memory.recall.scoring import PRIOR_MESSAGES, Found, Ranking, rank, weigh_words
+from memory.scopes import scope_number
+from tenants.context import asynchronous, tenant_connection
+
+# How many of those that were left out are told of.
+MAX_CUT = 10
+# How this process has found that large scopes are read, and when, in such times; one that it has
+# forgotten costs another round trip, or two. Which strategy is right changes as all scopes grow.
+MAX_LARGE_SCOPES = 100_000
+LARGE_SCOPES_SECONDS = 3600
+_large_scopes: OrderedDict[tuple[UUID, int, int], Strategy] = OrderedDict()
+Reason = Literal["excluded", "asks the same", "below the gate", "over top_k", "over the budget"]
+
+
+@dataclass(frozen=True, slots=True)
+class AdjacentTurn:
+    """A turn beside a hit."""
+
+    message_id: UUID
+    role: str
+    name: str
+    content: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A message that was found."""
+
+    message_id: UUID
+    external_id: str | None
+    thread_id: str
+    role: str
+    name: str
+    content: str
+    created_at: datetime
+    score: float
+    """Of the ranking; comparable within one recall only."""
+    probability: float
+    """That it is relevant, as the gate sees it."""
+    channels: dict[str, float]
+    """What each sign said, before its weight."""
+    neighbours: tuple[AdjacentTurn, ...] = ()
+    """The turns around it, oldest first, if the policy asks for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A message that was found and left out."""
+
+    message_id: UUID
+    reason: Reason
+    score: float
+    probability: float
+    channels: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class RecallResult:
+    """The answer of a recall, best first, with what speaks for each."""
+
+    query: str
+    hits: tuple[Hit, ...]
+    cut: tuple[Cut, ...]
+    """The best of what was left out, and why."""
+    abstained: bool
+    """Something was found, and the gate held all of it back, or nothing was there."""
+    embedding_model: str
+    milliseconds: float
+    """Without the embedding of the query."""
+    embedding_milliseconds: float
+    """Of the query; 0 if its vector was given."""
+
+    def trace(self, injected: Sequence[str] | None = None) -> dict[str, Any]:
+        """The recall as JSON, for a RecallEvent.
+
+        Args:
+            injected: what the language model was given, as given; by default every hit's content.
+        """
+        return {
+            "query": self.query,
+            "hits": [_jsonable(asdict(hit)) for hit in self.hits],
+            "cut": [_jsonable(asdict(cut)) for cut in self.cut],
+            "injected": list(injected) if injected is not None else [h.content for h in self.hits],
+            "abstained": self.abstained,
+            "embedding_model": self.embedding_model,
+            "milliseconds": self.milliseconds,
+        }
+
+
+def recall(
+    tenant_id: UUID | str,
+    agent_id: UUID | str,
+    user_id: str,
+    query: str,
+    *,
+    policy: RecallPolicy | None = None,
+    at: datetime | None = None,
+    exclude: Iterable[UUID | str] = (),
+    query_embedding: Sequence[float] | np.ndarray[Any, Any] | None = None,
+) -> RecallResult:
+    """Find what was said before that answers `query`.
+
+    Given the query's vector it is one round trip to Postgres. A process' first recall of an hour in
+    a large scope takes another, in a very large one two; so do the texts of hits where the policy
+    asks for the turns around them, or where all texts of the scope are too long to come along.
+
+    Args:
+        policy: how much, how sure, by which features; by default DEFAULT_POLICY.
+        at: only what had been said by then.
+        exclude: ids of messages that are not wanted, such as those of the window.
+        query_embedding: the vector of `query`, if the caller has it already.
+
+    Returns:
+        At most `policy.top_k` messages, best first, each once.
+
+    Raises:
+        InvalidArgument: a value that cannot be what it should be; the message names it.
+        UnknownTenant: no such tenant.
+    """
+    policy = policy or DEFAULT_POLICY
+    agent, user = uuid_argument("agent_id", agent_id), id_argument("user_id", user_id)
+    if not isinstance(query, str):
+        raise InvalidArgument(f"query={query!r} is not text")
+    if at is not None and is_naive(at):
+        raise InvalidArgument(f"at={at} has no time zone")
+    excluded = [uuid_argument("exclude", message_id) for message_id in exclude]
+
+    started = time.perf_counter()
+    model = model_version()
+    if query_embedding is None:
+        vector = embed([query])[0]
+    else:
+        vector = vector_argument("query_embedding", query_embedding)
+    embedded = time.perf_counter()
+
+    question = Question.of(query)
+    weights = NO_WEIGHTS if policy.mode == "vector" else policy.weights
+    limit = policy.top_k + MAX_CUT + len(excluded)
+    values = {
+        **LIMITS,
+        "agent": agent,
+        "user": user,
+        "scope": scope_number(agent, user),
+        "model": model,
+        "vector": Vector(vector),
+        "terms": question.terms,
+        "prior": PRIOR_MESSAGES,
+        "at": at,
+        "neighbours": policy.neighbours,
+    }
+    with (
+        known_tenant(tenant_id, reads_only=True) as tenant,
+        tenant_connection().prepared_cursor() as cursor,
+    ):
+        values["tenant"] = tenant
+        evidence = _gather(cursor, values)
+        turns = evidence.turns
+        words = weigh_words(turns, question, weights)
+        ranking = rank(
+            turns, words, evidence.pieces(), weights, echoes_last=policy.gate, limit=limit
+        )
+        kept, cut = _decide(ranking, policy, frozenset(excluded), asks_when=question.asks_when)
+        texts = evidence.texts({one.number: one.message_id for one, *_ in kept})
+    # What was erased in between has no text any more.
+    hits = tuple(_hit(*each, texts[each[0].number]) for each in kept if each[0].number in texts)
+    return RecallResult(
+        query=query,
+        hits=hits,
+        cut=cut,
+        abstained=not hits,
+        embedding_model=model,
+        milliseconds=1000 * (time.perf_counter() - embedded),
+        embedding_milliseconds=0.0 if query_embedding is not None else 1000 * (embedded - started),
+    )
+
+
+arecall = asynchronous(recall)
+
+
+def _gather(cursor: CursorWrapper, values: dict[str, Any]) -> Evidence:
+    """What speaks for each message; one round trip, but for an hour's first of a large scope."""
+    key = (values["tenant"], values["scope"], int(time.monotonic() // LARGE_SCOPES_SECONDS))
+    # As of an earlier moment a large scope may have been small.
+    strategy = _large_scopes.get(key, Strategy.WHOLE) if values["at"] is None else Strategy.WHOLE
+    while not (evidence := gather(cursor, values, strategy)).fits:
+        strategy = Strategy(strategy + 1)
+        if values["at"] is None:
+            _large_scopes[key] = strategy
+            if len(_large_scopes) > MAX_LARGE_SCOPES:
+                _large_scopes.popitem(last=False)
+    return evidence
+
+
+def _decide(
+    ranking: Ranking, policy: RecallPolicy, excluded: frozenset[UUID], *, asks_when: bool
+) -> tuple[list[tuple[Found, float, dict[str, float]]], tuple[Cut, ...]]:
+    """Part what was found, best first, into what is given and what is left out."""
+    gate = GATES[policy.mode]
+    answers = [one for one in ranking.found if one.message_id not in excluded and not one.echo]
+    best_score = max((one.score for one in answers), default=0.0)
+    by_name = any(one.by_name for one in ranking.found)
+    names_anybody = by_name or any(one.addressed for one in ranking.found)
+    weighed = []
+    for one in ranking.found:
+        features = _features(
+            one,
+            ranking,
+            best_score=best_score,
+            asks_when=asks_when,
+            by_name=by_name,
+            names_anybody=names_anybody,
+        )
+        weighed.append((one, gate.probability(features), _channels(one, features)))
+    is_open = not policy.gate or any(
+        probability >= policy.open_at
+        for one, probability, _ in weighed[: policy.top_k + len(excluded)]
+        if one.message_id not in excluded and not one.echo
+    )
+    kept: list[tuple[Found, float, dict[str, float]]] = []
+    cut: list[Cut] = []
+    for one, probability, channels in weighed:
+        reason: Reason | None = None
+        if one.message_id in excluded:
+            reason = "excluded"
+        elif policy.gate and one.echo:
+            reason = "asks the same"
+        elif policy.gate and not (is_open and probability >= policy.keep_at):
+            reason = "below the gate"
+        elif len(kept) == policy.top_k:
+            reason = "over top_k"
+        if reason is None:
+            kept.append((one, probability, channels))
+        elif len(cut) < MAX_CUT:
+            cut.append(Cut(one.message_id, reason, one.score, probability, channels))
+    return kept, tuple(cut)
+
+
+def _features(
+    one: Found,
+    ranking: Ranking,
+    *,
+    best_score: float,
+    asks_when: bool,
+    by_name: bool,
+    names_anybody: bool,
+) -> GateFeatures:
+    return GateFeatures(
+        cosine=one.cosine,
+        lexical=one.lexical,
+        coverage=one.coverage,
+        subject=_subject(one) if names_anybody else 0.0,
+        words=math.log1p(one.words),
+        time=float(asks_when and one.has_time),
+        unknown=ranking.unknown,
+        gap=max(0.0, best_score - one.score),
+        mean_cosine=ranking.mean_cosine,
+        unknown_name=float(ranking.unknown_name),
+        anonymous=float(not by_name),
+        scarcity=math.log1p(PRIOR_MESSAGES / ranking.messages),
+    )
+
+
+def _subject(one: Found) -> float:
+    return 1.0 if one.by_name or one.addressed else -1.0
+
+
+def _channels(one: Found, features: GateFeatures) -> dict[str, float]:
+    """Everything that was weighed, by the ranking or by the gate."""
+    return {
+        **features._asdict(),
+        "session": one.session,
+        "previous": one.previous,
+        "following": one.following,
+    }
+
+
+def _hit(one: Found, probability: float, channels: dict[str, float], text: Text) -> Hit:
+    return Hit(
+        message_id=one.message_id,
+        external_id=text.external_id,
+        thread_id=text.thread_id,
+        role=text.role,
+        name=text.name,
+        content=text.content,
+        created_at=one.created_at,
+        score=one.score,
+        probability=probability,
+        channels=channels,
+        neighbours=tuple(
+            AdjacentTurn(UUID(message_id), role, name, content, datetime.fromisoformat(created_at))
+            for message_id, role, name, content, created_at in text.neighbours or ()
+        ),
+    )
+
+
+def _jsonable(value: Any) -> Any:
+    """The value with ids and times as text."""
+    if isinstance(value, dict):
+        return {key: _jsonable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_jsonable(item) for item in value]
+    if isinstance(value, UUID):
+        return str(value)
+    return value.isoformat() if isinstance(value, datetime) else value

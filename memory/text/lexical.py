@@ -1,0 +1,123 @@
+"""The lexical channel's words: what is kept of a text, under which number, with which weight.
+
+Words are stemmed here and not in Postgres, so that writing and asking agree whatever the server's
+version or dictionaries are, and a recall needs no round trip to learn its own words. Pure.
+"""
+
+import re
+import threading
+import unicodedata
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from hashlib import blake2b
+
+import regex
+import snowballstemmer
+
+from memory.text.english import IRREGULAR, MONTHS, STOP_WORDS, TIME_WORDS
+from memory.text.normal_forms import decomposed
+
+# BM25F with a constant average length, and the share with which the words of earlier turns count:
+# the one before, then the two before that. Measured in docs/measurements.md.
+K1 = 0.6
+B = 0.3
+AVERAGE_LENGTH = 32
+CONTEXT_WEIGHTS = (0.5, 0.25, 0.25)
+
+# What every turn of the user or the agent holds, so that "my" and "your" find whose it was as a
+# name would. No word can be spelt so.
+SPOKEN_BY = {"user": "@user", "assistant": "@agent"}
+
+# A longer run of letters is no word that anybody would ask for again.
+MAX_WORD = 64
+
+_TOKEN = regex.compile(
+    r"""
+      (?P<unspaced>[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}ー々\p{M}]+)
+    | \p{N}+(?:[.,]\p{N}+)+
+    | [\p{L}\p{N}--[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]]
+      [\p{L}\p{N}\p{M}--[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]]*
+    """,
+    regex.VERBOSE | regex.VERSION1,
+)
+# What that finds in a folded text of ASCII alone, in a quarter of the time.
+_ASCII_TOKEN = re.compile(r"[0-9]+(?:[.,][0-9]+)+|[a-z0-9]+")
+_LATIN_MARKS = regex.compile(r"(?<=\p{Latin})\p{M}++")
+_YEAR = regex.compile(r"(?:19|20)\d\d")
+_local = threading.local()
+
+
+@lru_cache(maxsize=65536)
+def stem(word: str) -> str:
+    """The stem of a folded word, so that "went" is "go" and "stories" is "story"."""
+    # A Snowball stemmer keeps the word it works on in itself: one for each thread.
+    stemmer = getattr(_local, "stemmer", None)
+    if stemmer is None:
+        stemmer = _local.stemmer = snowballstemmer.stemmer("english")
+    stemmed: str = stemmer.stemWord(IRREGULAR.get(word, word))
+    return stemmed
+
+
+def words(text: str) -> list[str]:
+    """The words of `text` in any script, folded: case, width, and the accents of Latin letters.
+
+    Scripts without spaces give overlapping pairs of characters, the usual way to search them.
+    """
+    folded = text.casefold()
+    if folded.isascii():
+        return [token[:MAX_WORD] for token in _ASCII_TOKEN.findall(folded)]
+    folded = decomposed(folded)
+    folded = unicodedata.normalize("NFC", _LATIN_MARKS.sub("", folded))
+    found: list[str] = []
+    for match in _TOKEN.finditer(folded):
+        token = match[0]
+        if match["unspaced"] and len(token) > 2:
+            found += [token[i : i + 2] for i in range(len(token) - 1)]
+        else:
+            found.append(token[:MAX_WORD])
+    return found
+
+
+def lexemes(text: str) -> list[str]:
+    """The stems of the words of `text` that carry meaning, in order, repeats included."""
+    return stems(words(text))
+
+
+def stems(found: Iterable[str]) -> list[str]:
+    """The stems of those words that carry meaning, in order, repeats included."""
+    return [stem(word) for word in found if word not in STOP_WORDS]
+
+
+def date_lexemes(moment: datetime) -> list[str]:
+    """A date as people say it: "8 May 2023"."""
+    utc = moment.astimezone(UTC)
+    return [str(utc.day), stem(MONTHS[utc.month - 1]), str(utc.year)]
+
+
+def holds_time(text: str) -> bool:
+    """Whether the text says when: a weekday, a month, "yesterday", "last week", a year."""
+    return any(word in TIME_WORDS or _YEAR.fullmatch(word) for word in words(text))
+
+
+def term_weights(own: Iterable[str], context: Sequence[Iterable[str]]) -> dict[str, float]:
+    """The weight of every lexeme of a message: its own, and those of the turns before it.
+
+    `context` holds the lexemes of earlier turns, the nearest first. BM25F: frequencies are added up
+    over the fields with the fields' weights, then saturated and set against the length.
+    """
+    frequency: dict[str, float] = {}
+    for lexeme in own:
+        frequency[lexeme] = frequency.get(lexeme, 0) + 1
+    for weight, turn in zip(CONTEXT_WEIGHTS, context, strict=False):
+        for lexeme in turn:
+            frequency[lexeme] = frequency.get(lexeme, 0) + weight
+    damping = K1 * (1 - B + B * sum(frequency.values()) / AVERAGE_LENGTH)
+    return {lexeme: tf * (1 + K1) / (tf + damping) for lexeme, tf in frequency.items()}
+
+
+@lru_cache(maxsize=65536)
+def lexeme_hash(lexeme: str) -> int:
+    """The number that a posting carries for a lexeme: 64 bits, signed as Postgres' bigint is."""
+    digest = blake2b(lexeme.encode("utf-8", "replace"), digest_size=8).digest()
+    return int.from_bytes(digest, "big", signed=True)

@@ -1,0 +1,88 @@
+"""Columns of the logs in both admins: what was done, and what was changed."""
+
+import json
+from typing import Any
+
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from unfold.decorators import display
+
+LONGEST_CELL = 120
+_SHOWN_APART = ("before", "after")
+
+
+@display(
+    description="Did",
+    label={
+        "searched": "info",
+        "exported": "warning",
+        "cleared": "warning",
+        "created": "success",
+        "edited": "success",
+        "deleted": "danger",
+        "asked to erase": "danger",
+        "suspended": "warning",
+        "failed to log in": "danger",
+        "was refused": "danger",
+    },
+)
+def what(event: Any) -> str:
+    """The action in words."""
+    return str(event.get_action_display())
+
+
+@display(description="Time, UTC")
+def exact_time(event: Any) -> str:
+    """To the millisecond."""
+    return f"{event.created_at:%Y-%m-%d %H:%M:%S}.{event.created_at.microsecond // 1000:03}"
+
+
+@display(description="Before → after, or what was asked for")
+def changed(event: Any) -> str:
+    """What was changed or asked for, in short."""
+    detail = event.detail
+    if any(name in detail for name in ("before", "after", "withheld")):
+        said = "; ".join(
+            [f"{name}: {old} → {new}" for name, old, new in _fields(detail)]
+            + [f"{name}: not shown" for name in detail.get("withheld", [])]
+        )
+    else:
+        said = ", ".join(f"{name}: {_short(value)}" for name, value in detail.items() if value)
+    return said if len(said) <= LONGEST_CELL else f"{said[:LONGEST_CELL]}…"
+
+
+@display(description="What was changed")
+def changes(event: Any) -> SafeString | str:
+    """Each field with its values before and after."""
+    rows = [
+        *_fields(event.detail),
+        *((name, "not shown", "changed") for name in event.detail.get("withheld", [])),
+    ]
+    if not rows:
+        return "Nothing."
+    return format_html(
+        '<table class="k-table"><thead><tr><th scope="col">Field</th><th scope="col">Before</th>'
+        '<th scope="col">After</th></tr></thead><tbody>{}</tbody></table>',
+        format_html_join("", '<tr><th scope="row">{}</th><td>{}</td><td>{}</td></tr>', rows),
+    )
+
+
+@display(description="What was asked for")
+def asked(event: Any) -> SafeString:
+    """What else was written down."""
+    rest = {name: each for name, each in event.detail.items() if name not in _SHOWN_APART}
+    return format_html(
+        '<pre class="k-pre">{}</pre>', json.dumps(rest, indent=2, ensure_ascii=False)
+    )
+
+
+def _fields(detail: dict[str, Any]) -> list[tuple[str, str, str]]:
+    before, after = detail.get("before") or {}, detail.get("after") or {}
+    names = [*before, *(name for name in after if name not in before)]
+    return [(name, _short(before.get(name)), _short(after.get(name))) for name in names]
+
+
+def _short(value: Any) -> str:
+    if value in (None, "", [], {}):
+        return "–"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

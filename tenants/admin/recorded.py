@@ -1,0 +1,128 @@
+"""The base of a model's pages in both admins: what they show and change is recorded."""
+
+from typing import Any
+
+from django.contrib.auth.admin import UserAdmin
+from django.db import transaction
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest, HttpResponse
+from unfold.admin import ModelAdmin
+
+from tenants.audit.changes import NOTHING, Snapshot, snapshot
+
+
+class RecordedAdmin(ModelAdmin):
+    """A model's pages, with a record of what they show and what they change.
+
+    What was shown is recorded once it is known that it will be: a page that is refused was not
+    looked at. A change is recorded in its transaction, with the values before and after.
+    """
+
+    def record(
+        self, request: HttpRequest, action: str, row: Model | None = None, **detail: Any
+    ) -> None:
+        """Write down what was done with a row, or with the list of them."""
+        raise NotImplementedError
+
+    def snapshot_of(self, row: Model) -> Snapshot:
+        """Return what the record has of a row."""
+        return snapshot(row, many=True)
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """List, or search."""
+        response: HttpResponse = super().changelist_view(request, extra_context)
+        if response.status_code == 200:
+            action = "search" if request.GET.get("q") else "list"
+            self.record(request, action, asked=request.GET.dict())
+        return response
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """Show or change one; a form that comes back with its errors shows it, too."""
+        response: HttpResponse = super().changeform_view(
+            request, object_id, form_url, extra_context
+        )
+        return self.seen(request, response)
+
+    def delete_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Ask whether it is meant, or delete."""
+        return self.seen(request, super().delete_view(request, object_id, extra_context))
+
+    def history_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Show what was done with one."""
+        return self.seen(request, super().history_view(request, object_id, extra_context))
+
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> Model | None:
+        """Find the row; of one that may be changed now, keep what it was."""
+        found: Any = super().get_object(request, object_id, from_field)
+        if found is not None and request.method == "POST":
+            found.was = self.snapshot_of(found)
+        row: Model | None = found
+        return row
+
+    def log_addition(self, request: HttpRequest, obj: Model, message: Any) -> Any:
+        """In the transaction of the form, once its relations are saved."""
+        self.record(request, "create", obj, after=self.snapshot_of(_now(obj)))
+        return super().log_addition(request, obj, message)
+
+    def log_change(self, request: HttpRequest, obj: Model, message: Any) -> Any:
+        """In the transaction of the form, once its relations are saved."""
+        was = getattr(obj, "was", NOTHING)
+        self.record(request, "edit", obj, before=was, after=self.snapshot_of(_now(obj)))
+        return super().log_change(request, obj, message)
+
+    def delete_model(self, request: HttpRequest, obj: Model) -> None:
+        """Delete, and write down what it was."""
+        with transaction.atomic():
+            self.record(request, "delete", obj, before=self.snapshot_of(obj))
+            self.remove(obj)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        """Delete those that were chosen in the list."""
+        with transaction.atomic():
+            for obj in queryset:
+                self.delete_model(request, obj)
+
+    def remove(self, obj: Model) -> None:
+        """Delete one by the service that programs use, where there is one."""
+        obj.delete()
+
+    def seen(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
+        """Record the row that a page is about to show."""
+        context = getattr(response, "context_data", None) or {}
+        shown = context.get("original") or context.get("object")
+        if response.status_code == 200 and isinstance(shown, Model) and shown.pk is not None:
+            self.record(request, "view", shown)
+        return response
+
+
+class RecordedPeopleAdmin(UserAdmin):
+    """Django's pages of people, which stand before a RecordedAdmin among the bases."""
+
+    seen: Any
+
+    def user_change_password(
+        self, request: HttpRequest, id: str, form_url: str = ""
+    ) -> HttpResponse:
+        """Give somebody another password, and record it in the same transaction."""
+        with transaction.atomic():
+            response: HttpResponse = super().user_change_password(request, id, form_url)
+        return self.seen(request, response)
+
+
+def _now(row: Model) -> Model:
+    """Return the row as it stands in the database, where services and defaults have written."""
+    return type(row)._default_manager.get(pk=row.pk)

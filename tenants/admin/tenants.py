@@ -1,0 +1,258 @@
+"""Operators' admin of tenants and domains, and of the operators themselves."""
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.admin.views.main import ChangeList
+from django.contrib.auth.admin import GroupAdmin
+from django.contrib.auth.models import Group, User
+from django.db import transaction
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest
+from django.template.defaultfilters import filesizeformat
+from unfold.admin import TabularInline
+from unfold.decorators import action, display
+from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
+
+from tenants.admin.record_columns import asked, changed, changes, exact_time, what
+from tenants.admin.recorded import RecordedAdmin, RecordedPeopleAdmin
+from tenants.admin.sites import ReadOnlyModelAdmin, operator_site
+from tenants.audit.changes import Snapshot
+from tenants.audit.operator_log import record_by_person, record_of_site, snapshot_of_tenant
+from tenants.exceptions import InvalidTenant
+from tenants.models import Domain, OperatorEvent, Tenant
+from tenants.schemas import provisioning
+from tenants.schemas.migration_state import number_of_tenant_tables, wanted_migrations
+from tenants.schemas.sizes import Size, sizes_of
+
+
+class DomainInline(TabularInline):
+    """Host names of one tenant."""
+
+    model = Domain
+    extra = 0
+    min_num = 1
+
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """A table's heads are no labels to who cannot see them."""
+        field = super().formfield_for_dbfield(db_field, request, **kwargs)
+        if field is not None:
+            field.widget.attrs["aria-label"] = str(field.label)
+        return field
+
+
+class MigrationFilter(admin.SimpleListFilter):
+    """Tenants whose schema is as this code wants it, and others."""
+
+    title = "schema"
+    parameter_name = "schema"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("current", "up to date"), ("behind", "to be migrated"), ("failed", "failed")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        if self.value() == "current":
+            return queryset.filter(migrated_to=wanted_migrations())
+        if self.value() == "behind":
+            return queryset.exclude(migrated_to=wanted_migrations())
+        return queryset.exclude(provisioning_error="") if self.value() == "failed" else queryset
+
+
+class SizedChangeList(ChangeList):
+    """A page of tenants, all of whose sizes are asked for at once."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        self.result_list = list(self.result_list)
+        sizes = sizes_of(tenant.schema_name for tenant in self.result_list)
+        for tenant in self.result_list:
+            tenant.size = sizes.get(tenant.schema_name, Size())
+
+
+class OperatorAdmin(RecordedAdmin):
+    """A model's pages, which the operators' log has."""
+
+    def record(
+        self, request: HttpRequest, action: str, row: Model | None = None, **detail: Any
+    ) -> None:
+        """Write down what was done with a row, or with the list of them."""
+        record_by_person(request, action, row or str(self.opts.verbose_name), **detail)
+
+
+class TenantAdmin(OperatorAdmin):
+    """Registers, suspends and resumes tenants; what is inside them it cannot see.
+
+    The web process cannot make a schema: a tenant added here is set up by `manage.py owner_worker`,
+    which `manage.py serve` runs, or by create_tenant. Deleting is a command (delete_tenant).
+    """
+
+    list_display = (
+        *("slug", "name", "condition", "schema", "host_names", "disk", "messages", "created_at"),
+    )
+    list_filter = ("state", MigrationFilter)
+    search_fields = ("slug", "name", "domains__domain")
+    readonly_fields = (
+        *("id", "condition", "schema_name", "schema", "disk", "messages", "agents", "created_at"),
+        "migrated_at",
+    )
+    fields = (
+        *("slug", "name", "condition", "schema", "migrated_at", "disk", "messages", "agents"),
+        *("id", "schema_name", "created_at"),
+    )
+    inlines = (DomainInline,)
+    actions = ("suspend", "resume")
+    list_per_page = 50
+    show_full_result_count = False
+
+    def snapshot_of(self, row: Any) -> Snapshot:
+        return snapshot_of_tenant(row)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Tenant]:
+        tenants: QuerySet[Tenant] = super().get_queryset(request)
+        return tenants.prefetch_related("domains")
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return SizedChangeList
+
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> Tenant | None:
+        tenant: Any = super().get_object(request, object_id, from_field)
+        if tenant is not None:
+            tenant.size = sizes_of([tenant.schema_name]).get(tenant.schema_name, Size())
+        found: Tenant | None = tenant
+        return found
+
+    def get_fields(self, request: HttpRequest, obj: Tenant | None = None) -> Any:
+        return self.fields if obj else ("slug", "name")
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Tenant | None = None) -> Any:
+        return (*self.readonly_fields, "slug") if obj else self.readonly_fields
+
+    def has_delete_permission(self, request: HttpRequest, obj: Tenant | None = None) -> bool:
+        return False
+
+    def save_model(self, request: HttpRequest, obj: Tenant, form: Any, change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        if not change:
+            self.message_user(
+                request,
+                f"{obj} is registered, and is being set up: it will be served in a moment, if"
+                f" manage.py owner_worker runs. If not, manage.py create_tenant {obj} does it.",
+                messages.WARNING,
+            )
+
+    @display(description="Host names")
+    def host_names(self, obj: Tenant) -> str:
+        return ", ".join(domain.domain for domain in obj.domains.all())
+
+    @display(
+        description="State",
+        label={
+            "active": "success",
+            "suspended": "warning",
+            "being set up": "info",
+            "could not be set up": "danger",
+        },
+    )
+    def condition(self, obj: Any) -> str | tuple[str, str]:
+        """The state, and how far one is that is being set up."""
+        if obj.state != Tenant.State.PROVISIONING:
+            return str(obj.state)
+        if obj.provisioning_error:
+            return "could not be set up"
+        made = f"being set up: {obj.size.tables} of about {number_of_tenant_tables()} tables"
+        return ("being set up", made if obj.size.tables else "being set up")
+
+    @display(
+        description="Schema",
+        label={"up to date": "success", "to be migrated": "warning", "failed": "danger"},
+    )
+    def schema(self, obj: Tenant) -> str | tuple[str, str]:
+        """Whether the schema is as this code wants it, or why not."""
+        if obj.provisioning_error:
+            return ("failed", f"failed: {obj.provisioning_error}")
+        return "up to date" if obj.migrated_to == wanted_migrations() else "to be migrated"
+
+    @display(description="On disk")
+    def disk(self, obj: Any) -> str:
+        """What the schema takes, indexes included."""
+        return filesizeformat(obj.size.bytes)
+
+    @display(description="Messages")
+    def messages(self, obj: Any) -> str:
+        """About how many there are, by Postgres' statistics."""
+        return f"{obj.size.messages:,}"
+
+    @display(description="Agents")
+    def agents(self, obj: Any) -> str:
+        """About how many there are, by Postgres' statistics."""
+        return f"{obj.size.agents:,}"
+
+    @action(description="Suspend: stop serving, keep everything", permissions=["change"])
+    def suspend(self, request: HttpRequest, queryset: QuerySet[Tenant]) -> None:
+        self._each(request, queryset, provisioning.suspend_tenant, "suspend")
+
+    @action(description="Resume: serve again", permissions=["change"])
+    def resume(self, request: HttpRequest, queryset: QuerySet[Tenant]) -> None:
+        self._each(request, queryset, provisioning.resume_tenant, "resume")
+
+    def _each(
+        self, request: HttpRequest, queryset: QuerySet[Tenant], change_state: Any, action: str
+    ) -> None:
+        for tenant in queryset:
+            try:
+                with transaction.atomic():
+                    was = self.snapshot_of(tenant)
+                    change_state(tenant)
+                    self.record(request, action, tenant, before=was, after=self.snapshot_of(tenant))
+            except InvalidTenant as error:
+                self.message_user(request, str(error), messages.ERROR)
+            else:
+                # Django's own log only: ours has it already.
+                super(RecordedAdmin, self).log_change(request, tenant, f"Now {tenant.state}.")
+                self.message_user(request, f"{tenant} is {tenant.state}")
+
+
+class PersonAdmin(RecordedPeopleAdmin, OperatorAdmin):
+    """Operators: who may log in to this site."""
+
+    form = UserChangeForm
+    add_form = UserCreationForm
+    change_password_form = AdminPasswordChangeForm
+
+
+class TeamAdmin(GroupAdmin, OperatorAdmin):  # type: ignore[misc]  # unfold has no types
+    """Groups with their permissions."""
+
+
+class OperatorEventAdmin(OperatorAdmin, ReadOnlyModelAdmin):
+    """What operators did, and who tried to be one."""
+
+    list_display = ("exact_time", "actor", "what", "subject", "name", "changed", "address")
+    list_filter = ("action", "actor_kind", "created_at")
+    search_fields = ("=actor", "=name", "=address")
+    search_help_text = "The name of who did it, what it was done with, or an address."
+    ordering = ("-id",)
+    fields = (
+        *("exact_time", "actor", "actor_kind", "actor_id", "address", "action", "subject", "name"),
+        *("subject_id", "changes", "asked"),
+    )
+    readonly_fields = ("exact_time", "changes", "asked")
+    show_full_result_count = False
+
+    def get_sortable_by(self, request: HttpRequest) -> list[str]:
+        return []
+
+    what = staticmethod(what)
+    changed = staticmethod(changed)
+    changes = staticmethod(changes)
+    asked = staticmethod(asked)
+    exact_time = staticmethod(exact_time)
+
+
+operator_site.recorder = record_of_site
+operator_site.register(Tenant, TenantAdmin)
+operator_site.register(OperatorEvent, OperatorEventAdmin)
+operator_site.register(User, PersonAdmin)
+operator_site.register(Group, TeamAdmin)

@@ -1,0 +1,1 @@
+"""The operators' log: each change with its author."""

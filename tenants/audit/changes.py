@@ -1,0 +1,147 @@
+"""What a change of a row was: the values before and after, fit to be written down.
+
+Secrets are never among them. That one has changed is said by its name alone.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from django.db.models import Manager, Model
+
+# Of a text that was changed, so much is kept, from a little before where the two begin to differ.
+LONGEST_VALUE: Final = 4_000
+KEPT_BEFORE: Final = 200
+# Of a question or a search term, enough to know it by.
+LONGEST_TEXT: Final = 500
+# By parts of their names, so that a field that is yet to come is withheld, too.
+SECRET_WORDS: Final = ("password", "secret", "token", "digest")
+# Computed from other fields, or nothing to people.
+UNTOLD: Final = frozenset(
+    {"tenant_id", "embedding", "quantized", "embedding_model", "migrated_to", "last_login"}
+)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A row's values at a time."""
+
+    shown: Mapping[str, Any] = field(default_factory=dict)
+    # In memory only, to see whether one has changed.
+    secret: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+
+NOTHING: Final = Snapshot()
+
+
+def snapshot(row: Model | None, *, many: bool = False) -> Snapshot:
+    """Return the row's values now; with `many` also what many-to-many relations name, by queries.
+
+    What was not loaded is not asked for.
+    """
+    if row is None:
+        return NOTHING
+    shown, secret = {}, {}
+    left_out = row.get_deferred_fields()
+    for each in row._meta.concrete_fields:
+        if each.attname in left_out or each.attname in UNTOLD or each.generated:
+            continue
+        value = getattr(row, each.attname)
+        if is_secret(each.name):
+            secret[each.name] = value
+        elif not hasattr(value, "resolve_expression"):
+            shown[each.attname] = _plain(value)
+    if many:
+        for relation in row._meta.many_to_many:
+            related: Manager[Model] = getattr(row, relation.name)
+            shown[relation.name] = sorted(str(each) for each in related.all())
+    return Snapshot(shown, secret)
+
+
+def is_secret(name: str) -> bool:
+    """Tell whether a field of this name holds what must not be written down."""
+    return any(word in name for word in SECRET_WORDS)
+
+
+def differences(before: Snapshot, after: Snapshot) -> dict[str, Any]:
+    """Return `before` and `after` with the fields that differ, and `withheld`: names of secrets.
+
+    Of a row that is new there is no `before`, and of one that is gone no `after`; empty fields of
+    those are left out.
+    """
+    names = [*before.shown, *(name for name in after.shown if name not in before.shown)]
+    was, became = {}, {}
+    for name in names:
+        old, new = before.shown.get(name), after.shown.get(name)
+        if old == new:
+            continue
+        was[name], became[name] = _around_the_difference(old, new)
+    told: dict[str, Any] = {}
+    if before is not NOTHING and was:
+        told["before"] = was if after is not NOTHING else _without_empty(was)
+    if after is not NOTHING and became:
+        told["after"] = became if before is not NOTHING else _without_empty(became)
+    if before is not NOTHING and after is not NOTHING:
+        withheld = [name for name in after.secret if before.secret.get(name) != after.secret[name]]
+        if withheld:
+            told["withheld"] = withheld
+    return told
+
+
+def abridged(value: Any) -> Any:
+    """Return what was asked for as it is written down: texts in it are cut."""
+    if isinstance(value, str):
+        value = _storable(value)
+        return value if len(value) <= LONGEST_TEXT else value[:LONGEST_TEXT] + "…"
+    if isinstance(value, dict):
+        return {abridged(name): abridged(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [abridged(each) for each in value]
+    return value
+
+
+def _storable(text: str) -> str:
+    """Return the text without what Postgres does not store: NUL, and halves of surrogate pairs."""
+    return text.replace("\0", "").encode(errors="replace").decode()
+
+
+def _without_empty(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value not in (None, "", [], {})}
+
+
+def _around_the_difference(old: Any, new: Any) -> tuple[Any, Any]:
+    texts = [value for value in (old, new) if isinstance(value, str)]
+    if not any(len(text) > LONGEST_VALUE for text in texts):
+        return old, new
+    start = 0
+    if len(texts) == 2:
+        pairs = zip(*texts, strict=False)
+        same = next((place for place, (a, b) in enumerate(pairs) if a != b), min(map(len, texts)))
+        start = max(0, same - KEPT_BEFORE)
+    return _cut(old, start), _cut(new, start)
+
+
+def _cut(value: Any, start: int) -> Any:
+    if not isinstance(value, str):
+        return value
+    kept = value[start : start + LONGEST_VALUE]
+    return f"{'…' if start else ''}{kept}{'…' if len(value) > start + LONGEST_VALUE else ''}"
+
+
+def _plain(value: Any) -> Any:
+    """Return the value as JSON has it."""
+    if isinstance(value, UUID | timedelta):
+        return str(value)
+    if isinstance(value, datetime | date):
+        return value.isoformat()
+    if isinstance(value, str):
+        return _storable(value)
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, Mapping):
+        return {str(name): _plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(each) for each in value]
+    return str(value)

@@ -1,0 +1,1 @@
+"""Requests: the tenant by host, the address of the client, streamed answers."""

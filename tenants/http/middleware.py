@@ -1,0 +1,76 @@
+"""Host name -> tenant. Every request is served inside exactly one tenant, or in none."""
+
+from collections.abc import Callable
+from http import HTTPStatus
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+
+from tenants.context import tenant_connection, tenant_scope
+from tenants.exceptions import TenantNotServing, UnknownTenant
+from tenants.hosts import host_name, is_public_host
+from tenants.http.streaming import streamed_inside
+from tenants.models import Domain, Tenant
+
+GetResponse = Callable[[HttpRequest], HttpResponseBase]
+
+_REFUSALS = {
+    Tenant.State.SUSPENDED: (HTTPStatus.FORBIDDEN, "This service is suspended."),
+    Tenant.State.PROVISIONING: (
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        "This service is being set up; try again later.",
+    ),
+}
+
+
+class TenantMiddleware:
+    """Sets ``request.tenant`` (None on a public host) and the URL configuration.
+
+    On a tenant's host the tenant is pinned: no code that serves the request can enter another. On a
+    public host there is no tenant until something that runs later enters one (an API key's).
+    """
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        tenant_connection().set_schema_to_public()
+        host = host_name(request.get_host())
+        if is_public_host(host):
+            return self._serve(request, None, settings.PUBLIC_SCHEMA_URLCONF)
+        try:
+            tenant = _tenant_at(host)
+        except UnknownTenant:
+            # Which hosts have a tenant is nobody's business.
+            return _refuse(HTTPStatus.NOT_FOUND, "No service has this address.")
+        except TenantNotServing as error:
+            return _refuse(*_REFUSALS[Tenant.State(error.state)])
+        with tenant_scope(tenant.id, pinned=True):
+            response = self._serve(request, tenant, settings.ROOT_URLCONF)
+            return streamed_inside(response, tenant.id)
+
+    def _serve(self, request: HttpRequest, tenant: Tenant | None, urlconf: str) -> HttpResponseBase:
+        request.tenant = tenant  # type: ignore[attr-defined]  # HttpRequest is open for this
+        request.urlconf = urlconf
+        return self.get_response(request)
+
+
+def _tenant_at(host: str) -> Tenant:
+    """Return the tenant that a host serves, in one query.
+
+    Raises:
+        UnknownTenant: none is served there.
+        TenantNotServing: it is suspended, or not provisioned yet.
+    """
+    domain = Domain.objects.select_related("tenant").filter(domain=host).first()
+    if domain is None:
+        raise UnknownTenant(f"no tenant is served at {host!r}")
+    tenant: Tenant = domain.tenant
+    if tenant.state != Tenant.State.ACTIVE:
+        raise TenantNotServing(tenant.slug, tenant.state)
+    return tenant
+
+
+def _refuse(status: HTTPStatus, sentence: str) -> HttpResponse:
+    """Answer a request that reaches no view (the API makes a problem document of it)."""
+    return HttpResponse(f"{sentence}\n", status=status, content_type="text/plain; charset=utf-8")

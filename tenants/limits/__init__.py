@@ -1,0 +1,1 @@
+"""Rate limits: of tenants and channels, and of attempts to log in."""

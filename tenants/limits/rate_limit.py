@@ -1,0 +1,129 @@
+"""Token bucket for each tenant and channel, taken from in one atomic round trip."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from django_redis import get_redis_connection
+from django_redis.exceptions import ConnectionInterrupted
+from redis.exceptions import RedisError
+
+from tenants.redis_keys import rate_limit_key
+
+logger = logging.getLogger(__name__)
+
+# KEYS: buckets; ARGV: tokens to take of each, then capacity and tokens per second of each.
+# Returns: taken (0 or 1), then whole tokens left and microseconds until the tokens would be there,
+# of each. They are taken of all buckets or of none: who is refused by one uses no other up.
+# The clock is the server's own, one for all processes. An idle bucket expires once it is full.
+_TAKE = """
+local cost = tonumber(ARGV[1])
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+local tokens, taken = {}, 1
+for i, key in ipairs(KEYS) do
+    local capacity, rate = tonumber(ARGV[2 * i]), tonumber(ARGV[2 * i + 1])
+    local bucket = redis.call('HMGET', key, 'tokens', 'at')
+    local elapsed = math.max(0, now - (tonumber(bucket[2]) or now))
+    tokens[i] = math.min(capacity, (tonumber(bucket[1]) or capacity) + elapsed * rate / 1000000)
+    if tokens[i] < cost then taken = 0 end
+end
+local answer = {taken}
+for i, key in ipairs(KEYS) do
+    local capacity, rate = tonumber(ARGV[2 * i]), tonumber(ARGV[2 * i + 1])
+    local wait = math.max(0, math.ceil((cost - tokens[i]) / rate * 1000000))
+    tokens[i] = tokens[i] - taken * cost
+    redis.call('HSET', key, 'tokens', string.format('%.6f', tokens[i]),
+        'at', string.format('%.0f', now))
+    redis.call('PEXPIRE', key, math.ceil(capacity / rate * 1000) + 1000)
+    answer[2 * i] = math.floor(tokens[i])
+    answer[2 * i + 1] = wait
+end
+return answer
+"""
+
+# One token more in each bucket that stands; what is over its size is cut off when it is taken from.
+_PUT_BACK = """
+for _, key in ipairs(KEYS) do
+    if redis.call('EXISTS', key) == 1 then redis.call('HINCRBYFLOAT', key, 'tokens', 1) end
+end
+"""
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """A bucket of a tenant: its channel (rest, slack …), its size, and tokens a second."""
+
+    channel: str
+    burst: int
+    per_second: float
+
+
+@dataclass(frozen=True)
+class RateLimit:
+    """The answer to one request for tokens."""
+
+    allowed: bool
+    limit: int  # tokens of a full bucket
+    remaining: int  # whole tokens left
+    retry_after: float  # seconds until the request would be allowed; 0 if it was
+    reset_after: float  # seconds until the bucket is full again
+
+
+def take(
+    tenant_id: UUID | str, channel: str, *, burst: int, per_second: float, cost: int = 1
+) -> RateLimit:
+    """Take tokens from a tenant's bucket for a channel, if it has them: see `take_from`.
+
+    Args:
+        tenant_id: whose bucket.
+        channel: rest, slack …
+        burst: size of the bucket.
+        per_second: tokens that come back in a second.
+        cost: tokens to take.
+    """
+    return take_from(tenant_id, [Bucket(channel, burst, per_second)], cost=cost)
+
+
+def take_from(tenant_id: UUID | str, buckets: Sequence[Bucket], *, cost: int = 1) -> RateLimit:
+    """Take tokens from all of these buckets of a tenant, or from none.
+
+    Without a cache everything is allowed, with a line in the log: a lost cache must not take the
+    service down with it.
+
+    Returns:
+        The answer of the bucket that has the least left; of a refusal, the one to wait for longest.
+    """
+    for bucket in buckets:
+        if bucket.burst < 1 or bucket.per_second <= 0 or not 1 <= cost <= bucket.burst:
+            raise ValueError(f"{bucket} cannot give {cost}")
+    keys = [rate_limit_key(tenant_id, bucket.channel) for bucket in buckets]
+    sizes = [number for bucket in buckets for number in (bucket.burst, bucket.per_second)]
+    try:
+        client = get_redis_connection("default")
+        taken, *left = client.register_script(_TAKE)(keys=keys, args=[cost, *sizes])
+    except (RedisError, ConnectionInterrupted) as error:
+        logger.warning("rate limit of %s not checked, the cache is down: %s", keys[0], error)
+        left = [number for bucket in buckets for number in (bucket.burst, 0)]
+        taken = 1
+    answers = [
+        RateLimit(
+            allowed=bool(taken),
+            limit=bucket.burst,
+            remaining=remaining,
+            retry_after=wait / 1_000_000,
+            reset_after=(bucket.burst - remaining) / bucket.per_second,
+        )
+        for bucket, remaining, wait in zip(buckets, left[::2], left[1::2], strict=True)
+    ]
+    return min(answers, key=lambda answer: (-answer.retry_after, answer.remaining))
+
+
+def put_back(tenant_id: UUID | str, buckets: Sequence[Bucket]) -> None:
+    """Give back to these buckets what `take_from` has taken for something that is not to count."""
+    keys = [rate_limit_key(tenant_id, bucket.channel) for bucket in buckets]
+    try:
+        get_redis_connection("default").register_script(_PUT_BACK)(keys=keys)
+    except (RedisError, ConnectionInterrupted) as error:
+        logger.warning("nothing put back to %s, the cache is down: %s", keys[0], error)

@@ -1,0 +1,1 @@
+"""Migration operations: policies and grants, indexes built beside the traffic, comments."""

@@ -1,0 +1,88 @@
+"""Migration operations that build and drop indexes beside whatever goes on, and can be cut off.
+
+Django's operations of the same names fail when they are run again: the index exists, or is gone.
+A migration with such an operation is no transaction, so it is run again from its start if it was
+cut off. These look at what is there first. A build that was cut off leaves an index that is not
+valid; it is dropped and built anew.
+
+In a transaction they build and drop plainly, since Postgres cannot do it concurrently there: a
+tenant's schema is made in one transaction, in which nobody else can be in the way.
+"""
+
+from typing import Any
+
+from django.contrib.postgres import operations
+
+_IS_VALID = """
+    SELECT i.indisvalid
+    FROM pg_index AS i
+    JOIN pg_class AS c ON c.oid = i.indexrelid
+    JOIN pg_class AS t ON t.oid = i.indrelid
+    JOIN pg_namespace AS n ON n.oid = t.relnamespace
+    WHERE n.nspname = %s AND t.relname = %s AND c.relname = %s
+"""
+
+
+class AddIndexConcurrently(operations.AddIndexConcurrently):
+    """Django's `AddIndexConcurrently`, which can be run again."""
+
+    def database_forwards(
+        self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
+    ) -> None:
+        model = to_state.apps.get_model(app_label, self.model_name)
+        if self.allow_migrate_model(schema_editor.connection.alias, model):
+            _build(schema_editor, model, self.index)
+
+    def database_backwards(
+        self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
+    ) -> None:
+        model = from_state.apps.get_model(app_label, self.model_name)
+        if self.allow_migrate_model(schema_editor.connection.alias, model):
+            _drop(schema_editor, model, self.index)
+
+
+class RemoveIndexConcurrently(operations.RemoveIndexConcurrently):
+    """Django's `RemoveIndexConcurrently`, which can be run again."""
+
+    def database_forwards(
+        self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
+    ) -> None:
+        model = from_state.apps.get_model(app_label, self.model_name)
+        if self.allow_migrate_model(schema_editor.connection.alias, model):
+            state = from_state.models[app_label, self.model_name_lower]
+            _drop(schema_editor, model, state.get_index_by_name(self.name))
+
+    def database_backwards(
+        self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
+    ) -> None:
+        model = to_state.apps.get_model(app_label, self.model_name)
+        if self.allow_migrate_model(schema_editor.connection.alias, model):
+            state = to_state.models[app_label, self.model_name_lower]
+            _build(schema_editor, model, state.get_index_by_name(self.name))
+
+
+def _build(schema_editor: Any, model: Any, index: Any) -> None:
+    valid = _is_valid(schema_editor, model, index)
+    if valid:
+        return
+    if valid is False:
+        _drop(schema_editor, model, index)
+    concurrently = not schema_editor.connection.in_atomic_block
+    schema_editor.add_index(model, index, concurrently=concurrently)
+
+
+def _drop(schema_editor: Any, model: Any, index: Any) -> None:
+    # It says IF EXISTS, and drops what an earlier DROP INDEX CONCURRENTLY began to drop.
+    concurrently = not schema_editor.connection.in_atomic_block
+    schema_editor.remove_index(model, index, concurrently=concurrently)
+
+
+def _is_valid(schema_editor: Any, model: Any, index: Any) -> bool | None:
+    """Whether the index can be used; None where there is none, or where SQL is only collected."""
+    if schema_editor.collect_sql:
+        return None
+    connection = schema_editor.connection
+    with connection.cursor() as cursor:
+        cursor.execute(_IS_VALID, [connection.schema_name, model._meta.db_table, index.name])
+        row = cursor.fetchone()
+    return None if row is None else bool(row[0])

@@ -1,0 +1,153 @@
+"""Statements that are sent to Postgres together: one round trip.
+
+A pipeline of the extended protocol (docs/decisions/0039). Each message holds one statement, and its
+values apart from it. Outside of a transaction all of them are one transaction, which ends with the
+exchange, and with it every SET LOCAL.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import psycopg
+from psycopg.abc import Buffer, PQGen
+from psycopg.errors import error_from_result
+from psycopg.generators import fetch_many, send
+from psycopg.pq import ExecStatus, Format
+from psycopg.pq.abc import PGresult
+
+CANCEL_SECONDS = 5.0
+
+
+class Exchange:
+    """What is sent, and the results in the same order.
+
+    Until `finish` the connection does nothing else.
+    """
+
+    __slots__ = ("_connection", "_is_ended", "_pgconn", "_results", "_sent", "is_finished")
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        if connection.pgconn.pipeline_status:
+            raise psycopg.NotSupportedError("a statement has no place in a connection.pipeline()")
+        self._connection = connection
+        self._pgconn = connection.pgconn
+        if connection.closed:
+            raise psycopg.OperationalError("the connection is closed")
+        self._results: list[PGresult] = []
+        self._sent = 0
+        self._is_ended = self.is_finished = False
+        self._pgconn.enter_pipeline_mode()
+
+    def query(
+        self,
+        sql: bytes,
+        values: Sequence[Buffer | None] | None = None,
+        types: Sequence[int] | None = None,
+        formats: Sequence[Format] | None = None,
+        result_format: Format = Format.TEXT,
+    ) -> int:
+        """Add a statement; return the number of its result."""
+        self._pgconn.send_query_params(sql, values, types, formats, result_format)
+        return self._next()
+
+    def prepare(self, name: bytes, sql: bytes, types: Sequence[int]) -> int:
+        """Add the preparation of a statement; return the number of its result."""
+        self._pgconn.send_prepare(name, sql, types)
+        return self._next()
+
+    def query_prepared(
+        self,
+        name: bytes,
+        values: Sequence[Buffer | None],
+        formats: Sequence[Format],
+        result_format: Format = Format.TEXT,
+    ) -> int:
+        """Add a statement that is prepared; return the number of its result."""
+        self._pgconn.send_query_prepared(name, values, formats, result_format)
+        return self._next()
+
+    def send(self) -> None:
+        """Send what was added, and have it answered before more is."""
+        self._pgconn.send_flush_request()
+        self._wait(send(self._pgconn))
+
+    def end(self) -> None:
+        """Send what was added, and that nothing will follow: `finish` is no further round trip."""
+        self._end()
+        self._wait(send(self._pgconn))
+
+    def result(self, number: int) -> PGresult:
+        """Wait for a result, and for those before it; raise the error of the first that failed."""
+        if len(self._results) <= number:
+            self._wait(self._receive(number + 1))
+        for result in self._results[: number + 1]:
+            if result.status == ExecStatus.FATAL_ERROR:
+                raise error_from_result(result, encoding="utf-8")
+        return self._results[number]
+
+    def is_ok(self, number: int) -> bool:
+        """Whether the result came, and tells of no failure."""
+        return len(self._results) > number and self._results[number].status in (
+            ExecStatus.COMMAND_OK,
+            ExecStatus.TUPLES_OK,
+        )
+
+    def finish(self) -> None:
+        """Wait for all results that nobody has waited for; the connection is free again."""
+        if self.is_finished:
+            return
+        if not self._is_ended:
+            self._end()
+        self._wait(self._receive_all())
+        self._leave()
+
+    def _next(self) -> int:
+        self._sent += 1
+        return self._sent - 1
+
+    def _end(self) -> None:
+        self._pgconn.pipeline_sync()
+        self._is_ended = True
+
+    def _leave(self) -> None:
+        self.is_finished = True
+        self._pgconn.exit_pipeline_mode()
+
+    def _receive(self, number: int) -> PQGen[None]:
+        while len(self._results) < number:
+            results = yield from fetch_many(self._pgconn)
+            if results[-1].status in (ExecStatus.COPY_IN, ExecStatus.COPY_OUT):
+                # In a pipeline nothing ends a COPY but the connection's end.
+                self._connection.close()
+                self.is_finished = True
+                raise psycopg.NotSupportedError("COPY is not supported")
+            self._results.append(results[-1])
+
+    def _receive_all(self) -> PQGen[None]:
+        yield from send(self._pgconn)
+        yield from self._receive(self._sent)
+        yield from fetch_many(self._pgconn)  # of the end
+
+    def _wait(self, generator: PQGen[None]) -> None:
+        try:
+            self._connection.wait(generator)
+        except psycopg.Error:
+            # What was sent last cannot be told from what was answered.
+            self._connection.close()
+            self.is_finished = True
+            raise
+        except BaseException:  # a signal's, such as a task's time limit
+            self._give_up()
+            raise
+
+    def _give_up(self) -> None:
+        """Leave nothing running, nor any answer that the next statement could take for its own."""
+        try:
+            self._connection.cancel_safe(timeout=CANCEL_SECONDS)
+            if not self._is_ended:
+                self._end()
+            self._connection.wait(self._receive_all())
+            self._leave()
+        except Exception:  # whatever it is, the connection is no longer to be trusted
+            self.is_finished = True
+            self._connection.close()

@@ -1,0 +1,57 @@
+"""Taking credentials out of text that people read: logs, and what is kept of an error.
+
+Every pattern is anchored to a literal that it cannot match twice, so that it reads text once,
+however long.
+"""
+
+import re
+
+HIDDEN = "***"
+
+# Settings that are URLs, whose user and password may hold what makes them no URL.
+URLS = (
+    "DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL", "CELERY_BROKER_URL", "LLM_POOL_URL",
+    "SLACK_API_URL",
+)  # fmt: skip
+SECRETS = ("SECRET_KEY", "LLM_API_KEY", "SLACK_CLIENT_SECRET", "SLACK_SIGNING_SECRET")
+# Shorter ones are ordinary words, which would be hidden wherever they stand.
+SHORTEST_SECRET = 12
+
+_IN_QUERY = r"(?:api[_-]?key|key|(?:access_)?token|password|secret|sig(?:nature)?)"
+_PATTERNS = (
+    # scheme://user:password@host
+    (re.compile(r"(?<=://)[^\s/?#]*@"), f"{HIDDEN}@"),
+    (re.compile(rf"([?&]{_IN_QUERY}=)[^&\s'\"#]+", re.IGNORECASE), rf"\1{HIDDEN}"),
+    (
+        re.compile(r"\b(Bearer|Basic)[ ]+[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE),
+        rf"\1 {HIDDEN}",
+    ),
+    # Tokens of Slack, keys of OpenAI and its like, and our own.
+    (re.compile(r"\bxox[a-z](?:\.xox[a-z])?-[A-Za-z0-9-]+"), HIDDEN),
+    (re.compile(r"\bsk-[A-Za-z0-9_-]{12,}"), HIDDEN),
+    (re.compile(r"\bks_[0-9a-f]{32}_[0-9a-f]{12}_[0-9a-f]+"), HIDDEN),
+)
+
+
+def redact(text: str) -> str:
+    """Return the text without the credentials of our settings, and without what reads as some."""
+    for secret in _secrets():
+        text = text.replace(secret, HIDDEN)
+    for pattern, instead in _PATTERNS:
+        text = pattern.sub(instead, text)
+    return text
+
+
+def _secrets() -> list[str]:
+    """What the settings hold, the longest first: one may be a part of another."""
+    from django.conf import settings  # here, for the archive's errors need no Django
+
+    found = [getattr(settings, name, "") or "" for name in SECRETS]
+    found += getattr(settings, "CHANNEL_TOKEN_KEYS", [])
+    found = [secret for secret in found if len(secret) >= SHORTEST_SECRET]
+    for name in URLS:
+        _, _, rest = (getattr(settings, name, "") or "").partition("://")
+        user, at, _ = rest.rpartition("@")
+        if at and ":" in user:
+            found.append(user)
+    return sorted(found, key=len, reverse=True)

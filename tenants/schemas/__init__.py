@@ -1,0 +1,1 @@
+"""Schemas of tenants: creating, migrating and protecting them."""

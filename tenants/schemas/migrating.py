@@ -1,0 +1,342 @@
+"""Migrating one schema, or many: in this process or in several.
+
+Whatever cuts a migration off, the next run goes on by itself:
+
+- a new tenant's schema is made in one transaction, so that there is all of it or nothing;
+- Django's migrations are recorded in the transaction that applies them;
+- those that are no transaction have operations that can be run again (`operations/indexes.py`).
+"""
+
+import io
+import logging
+import os
+import signal
+import threading
+import time
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing import connection as pipes
+from multiprocessing import get_context, parent_process
+from typing import Any, Final
+from uuid import UUID
+
+from django.core.management.commands import migrate as django_migrate
+from django.db import DatabaseError, OperationalError, transaction
+from django.db.migrations.executor import MigrationExecutor
+from django.db.models.functions import Now
+from django_tenants.utils import get_tenant_database_alias
+from psycopg import errors
+
+from tenants.context import tenant_connection
+from tenants.exceptions import KonstructError, SchemaBusy
+from tenants.locks import WAIT_SECONDS, schema_lock
+from tenants.models import Tenant
+from tenants.naming import tenant_id_of
+from tenants.schemas.migration_state import wanted_migrations
+from tenants.schemas.rls_enforcement import seal_schema
+
+logger = logging.getLogger(__name__)
+
+# A pool of processes costs more than it gains below this many schemas (about 100 ms each).
+WORTH_A_POOL = 8
+
+# What Postgres ends in favour of another session is tried again: all of it was rolled back, or can
+# be run again.
+ATTEMPTS: Final = 3
+PAUSE_SECONDS: Final = 0.5
+IN_THE_WAY = (errors.DeadlockDetected, errors.LockNotAvailable, errors.SerializationFailure)
+# Nobody else uses a schema that is being made. What it needs of the public one is free in no time.
+NEW_SCHEMA_LOCK_TIMEOUT: Final = "30s"
+
+
+# Options of Django's migrate that ours passes on, and their defaults.
+DJANGO_OPTIONS: dict[str, Any] = {
+    "app_label": None,
+    "migration_name": None,
+    "fake": False,
+    "fake_initial": False,
+    "plan": False,
+    "check_unapplied": False,
+    "run_syncdb": False,
+    "prune": False,
+    "verbosity": 0,
+}
+# Those that are always the same.
+_FIXED: dict[str, Any] = {
+    "interactive": False,
+    "database": get_tenant_database_alias(),
+    "skip_checks": True,
+    "no_color": True,
+    "force_color": False,
+    "traceback": False,
+}
+
+
+@dataclass(frozen=True)
+class MigrationResult:
+    """What happened to one schema."""
+
+    schema_name: str
+    seconds: float = 0.0
+    applied: int = 0
+    sealed: tuple[str, ...] = ()
+    unapplied: bool = False  # with --check: there is something to do
+    error: str = ""  # one line; empty: all went well
+    busy: bool = False  # another process is at it; an error too
+    details: str = ""  # Django's own output, and the traceback of an error
+
+
+class RecordingExecutor(MigrationExecutor):
+    """Django's executor, which records a migration in the transaction that applies it.
+
+    Django itself does so after the transaction where SQL was deferred to its end, as foreign keys
+    are. Killed in between, it would apply the migration a second time.
+    """
+
+    def apply_migration(
+        self, state: Any, migration: Any, fake: bool = False, fake_initial: bool = False
+    ) -> Any:
+        if not migration.atomic:
+            return super().apply_migration(state, migration, fake, fake_initial)
+        with transaction.atomic(using=self.connection.alias):
+            return super().apply_migration(state, migration, fake, fake_initial)
+
+    def unapply_migration(self, state: Any, migration: Any, fake: bool = False) -> Any:
+        if not migration.atomic:
+            return super().unapply_migration(state, migration, fake)
+        with transaction.atomic(using=self.connection.alias):
+            return super().unapply_migration(state, migration, fake)
+
+
+# Django's command makes its executor under this name, and offers no other way to choose it.
+django_migrate.MigrationExecutor = RecordingExecutor  # type: ignore[attr-defined]
+
+
+class MigrateSchema(django_migrate.Command):
+    """Django's migrate, which works on the connection's schema, and counts."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.applied = 0
+        self.current = ""
+
+    def migration_progress_callback(
+        self, action: str, migration: Any = None, fake: bool = False
+    ) -> None:
+        if action in ("apply_start", "unapply_start"):
+            self.current = str(migration)
+        elif action in ("apply_success", "unapply_success"):
+            self.applied += 1
+            self.current = ""
+        super().migration_progress_callback(action, migration, fake)
+
+
+def migrate_schema(
+    schema_name: str,
+    options: Mapping[str, Any] | None = None,
+    *,
+    wait_seconds: float = WAIT_SECONDS,
+) -> MigrationResult:
+    """Migrate one schema with the options of Django's migrate; never raise, but report.
+
+    A tenant that is being provisioned gets its schema first and is activated in the end. Where
+    another process is at the same schema, it is waited for; the outcome is busy if that takes
+    longer than ``wait_seconds``.
+    """
+    started = time.monotonic()
+    output = io.StringIO()
+    command = MigrateSchema(stdout=output, stderr=output, no_color=True)
+    result: dict[str, Any] = {}
+    try:
+        with schema_lock(schema_name, wait_seconds=wait_seconds):
+            result = _migrate_again_if_ended(
+                schema_name, command, {**DJANGO_OPTIONS, **(options or {}), **_FIXED}
+            )
+    except SchemaBusy as error:
+        result = {"error": str(error), "busy": True}
+    # Whatever a migration raises, the next tenant is not to blame for.
+    except Exception as error:
+        where = f"{command.current}: " if command.current else ""
+        result["error"] = f"{where}{_one_line(error)}"
+        traceback.print_exc(file=output)
+    finally:
+        tenant_connection().set_schema_to_public()
+    if result.get("error") and not result.get("busy"):
+        _note_failure(schema_name, result["error"])
+    return MigrationResult(
+        schema_name,
+        seconds=time.monotonic() - started,
+        applied=command.applied,
+        details=output.getvalue(),
+        **result,
+    )
+
+
+def migrate_schemas(
+    schema_names: Sequence[str],
+    options: Mapping[str, Any],
+    *,
+    parallel: int,
+    wait_seconds: float = WAIT_SECONDS,
+) -> Iterator[MigrationResult]:
+    """Migrate the schemas, yielding each outcome as it comes; ``parallel`` processes at a time."""
+    if parallel < 2 or len(schema_names) < WORTH_A_POOL:
+        for schema_name in schema_names:
+            yield migrate_schema(schema_name, options, wait_seconds=wait_seconds)
+        return
+    # fork: the children have the apps and the migrations loaded.
+    with ProcessPoolExecutor(
+        parallel, mp_context=get_context("fork"), initializer=_begin_child
+    ) as pool:
+        futures = {
+            pool.submit(
+                migrate_schema, schema_name, options, wait_seconds=wait_seconds
+            ): schema_name
+            for schema_name in schema_names
+        }
+        try:
+            for future in as_completed(futures):
+                yield _outcome(future, futures[future])
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def default_parallel() -> int:
+    """As many processes as there are cores for us, and not so many that Postgres runs short."""
+    return min(len(os.sched_getaffinity(0)), 8)
+
+
+def _migrate_again_if_ended(
+    schema_name: str, command: MigrateSchema, options: dict[str, Any]
+) -> dict[str, Any]:
+    """Migrate, and again where Postgres ended it because another session was in the way."""
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            return _migrate(schema_name, command, options)
+        except OperationalError as error:
+            if attempt == ATTEMPTS or not isinstance(error.__cause__, IN_THE_WAY):
+                raise
+            logger.warning("migrating %s again: %s", schema_name, _one_line(error))
+            time.sleep(PAUSE_SECONDS * attempt)
+    raise AssertionError("unreachable")
+
+
+def _migrate(schema_name: str, command: MigrateSchema, options: dict[str, Any]) -> dict[str, Any]:
+    connection = tenant_connection()
+    connection.set_schema_to_public()
+    tenant_id = tenant_id_of(schema_name)
+    if tenant_id is None or options["plan"] or options["check_unapplied"]:
+        return _apply(schema_name, command, options)
+    state = Tenant.objects.filter(id=tenant_id).values_list("state", flat=True).first()
+    if state is None:
+        raise KonstructError("the tenant was deleted")
+    if state == Tenant.State.PROVISIONING:
+        return _provision(schema_name, tenant_id, command, options)
+    _refuse_lost_schema(schema_name)
+    result = _apply(schema_name, command, options)
+    if options["app_label"]:
+        return result
+    sealed = seal_schema(connection)
+    _note_success(tenant_id)
+    return {"sealed": tuple(sealed)}
+
+
+def _apply(schema_name: str, command: MigrateSchema, options: dict[str, Any]) -> dict[str, Any]:
+    tenant_connection().set_schema(schema_name)
+    try:
+        command.execute(**options)
+    except SystemExit:  # Django's answer to --check
+        return {"unapplied": True}
+    return {}
+
+
+def _provision(
+    schema_name: str, tenant_id: UUID, command: MigrateSchema, options: dict[str, Any]
+) -> dict[str, Any]:
+    """Make a new tenant's schema and let it serve, in one transaction: all of it or nothing.
+
+    Only the end of it touches what others use, the tenant's row.
+    """
+    if options["app_label"]:
+        raise KonstructError("it is not provisioned yet, and gets all migrations or none")
+    connection = tenant_connection()
+    command.applied = 0
+    with transaction.atomic(using=connection.alias, durable=True):
+        with connection.cursor() as cursor:
+            cursor.execute(f"SET LOCAL lock_timeout = '{NEW_SCHEMA_LOCK_TIMEOUT}'")
+            # Else rows whose foreign keys are not checked yet keep their table from being altered.
+            cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+            # It exists if an earlier version made it, which did so in many transactions.
+            cursor.execute(f"CREATE SCHEMA IF NOT EXISTS {connection.ops.quote_name(schema_name)}")
+        _apply(schema_name, command, options)
+        sealed = seal_schema(connection)
+        _note_success(tenant_id, state=Tenant.State.ACTIVE)
+    return {"sealed": tuple(sealed)}
+
+
+def _note_success(tenant_id: UUID, **changes: Any) -> None:
+    tenant_connection().set_schema_to_public()
+    Tenant.objects.filter(id=tenant_id).update(
+        migrated_to=wanted_migrations(),
+        migrated_at=Now(),
+        provisioning_error="",
+        provisioning_failed_at=None,
+        **changes,
+    )
+
+
+def _note_failure(schema_name: str, error: str) -> None:
+    """Let operators see what went wrong, if Postgres is there to note it."""
+    tenant_id = tenant_id_of(schema_name)
+    if tenant_id is not None:
+        with suppress(DatabaseError):
+            Tenant.objects.filter(id=tenant_id).update(
+                provisioning_error=error, provisioning_failed_at=Now()
+            )
+
+
+def _refuse_lost_schema(schema_name: str) -> None:
+    with tenant_connection().cursor() as cursor:
+        cursor.execute("SELECT to_regnamespace(%s) IS NULL", [schema_name])
+        (missing,) = cursor.fetchone()
+    if missing:
+        raise KonstructError(f"the schema {schema_name} does not exist; restore it from a backup")
+
+
+def _outcome(future: Future[MigrationResult], schema_name: str) -> MigrationResult:
+    try:
+        return future.result()
+    except BrokenProcessPool:
+        return MigrationResult(
+            schema_name, error="the process that migrated it, or should have, was killed"
+        )
+
+
+def _begin_child() -> None:
+    """In a forked child: leave the parent's connection alone, and Ctrl-C to the parent.
+
+    The parent stops handing out schemas; one that is being migrated is finished. A child ends with
+    a parent that is killed, since it would wait for the next schema for ever.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    connection = tenant_connection()
+    connection.connection = None
+    connection.savepoint_ids = []
+    connection.in_atomic_block = False
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        pipes.wait([parent.sentinel])
+        os._exit(1)
+
+
+def _one_line(error: Exception) -> str:
+    first_line = next(iter(str(error).strip().splitlines()), "")
+    return f"{type(error).__name__}: {first_line}" if first_line else type(error).__name__

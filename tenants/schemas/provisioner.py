@@ -1,0 +1,42 @@
+"""Sets up the tenants that operators register in the admin, whose process may not make a schema."""
+
+import logging
+from datetime import timedelta
+
+from django.db.models import F, Q
+from django.db.models.functions import Now
+
+from tenants.context import public_scope
+from tenants.models import Tenant
+from tenants.schemas.migrating import migrate_schema
+
+logger = logging.getLogger(__name__)
+
+# A tenant that could not be set up is tried again after this: what was wrong may have been mended.
+TRY_AGAIN_AFTER = timedelta(minutes=1)
+
+
+def provision_registered() -> int:
+    """Make and migrate the schema of each tenant that waits for it; how many serve now.
+
+    A process with the owner's role does this. It passes over a tenant that another process is
+    setting up, `create_tenant` for example.
+    """
+    rested = Q(provisioning_failed_at__isnull=True) | Q(
+        provisioning_failed_at__lt=Now() - TRY_AGAIN_AFTER
+    )
+    provisioned = 0
+    with public_scope():
+        waiting = Tenant.objects.filter(rested, state=Tenant.State.PROVISIONING)
+        oldest_failure_last = F("provisioning_failed_at").asc(nulls_first=True)
+        for pk in list(waiting.order_by(oldest_failure_last).values_list("pk", flat=True)):
+            # Asked anew: the one before took seconds.
+            tenant = waiting.filter(pk=pk).first()
+            if tenant is None:
+                continue
+            outcome = migrate_schema(tenant.schema_name, wait_seconds=0)
+            if not outcome.error:
+                provisioned += 1
+            elif not outcome.busy:
+                logger.error("tenant %s could not be set up: %s", tenant.slug, outcome.error)
+    return provisioned

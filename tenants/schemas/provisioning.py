@@ -1,0 +1,140 @@
+"""Bringing tenants up, suspending them, and taking them down."""
+
+from collections.abc import Callable
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError, transaction
+from django_redis import get_redis_connection
+
+from tenants.context import public_scope, tenant_connection
+from tenants.exceptions import InvalidTenant, ProvisioningFailed
+from tenants.locks import schema_lock
+from tenants.models import Domain, Tenant
+from tenants.redis_keys import all_keys_pattern
+from tenants.schemas.migrating import migrate_schema
+
+# Deleting waits this long for requests that are still inside the schema, then gives up.
+DROP_LOCK_TIMEOUT = "30s"
+
+# Writes down what was done with a tenant, in the same transaction.
+Recorded = Callable[[Tenant], object]
+
+
+def _unrecorded(tenant: Tenant) -> None:
+    """For tests and benchmarks."""
+
+
+def create_tenant(
+    *, slug: str, name: str = "", domain: str = "", on_register: Recorded = _unrecorded
+) -> Tenant:
+    """Register a tenant, make and migrate its schema, and let it serve.
+
+    A process with the owner's role does this. If it fails or is killed, the tenant stays in state
+    provisioning, in which it does not serve; calling this again finishes the work. Where the
+    owner's worker has begun already, it is waited for.
+
+    Args:
+        slug: one label of a host name.
+        name: what people read; the slug if empty.
+        domain: host name; ``SLUG.<TENANT_DOMAIN_SUFFIX>`` if empty.
+        on_register: called with a new tenant in the transaction that registers it.
+
+    Raises:
+        InvalidTenant: slug, name or domain cannot be used, or are taken.
+        ProvisioningFailed: the schema could not be made or migrated.
+    """
+    with public_scope():
+        tenant = Tenant.objects.filter(slug=slug).first()
+        if tenant is None:
+            tenant = _register(slug, name or slug, domain or default_domain(slug), on_register)
+        elif tenant.state != Tenant.State.PROVISIONING:
+            raise InvalidTenant(f"tenant {slug!r} exists already")
+        elif domain and not tenant.domains.filter(domain=domain).exists():
+            raise InvalidTenant(f"tenant {slug!r} exists already, with another domain")
+        outcome = migrate_schema(tenant.schema_name)
+        if outcome.error:
+            raise ProvisioningFailed(
+                f"tenant {slug!r} is registered but does not serve: {outcome.error}."
+                f" Remove the cause and run create_tenant {slug} again"
+            )
+        tenant.refresh_from_db()
+        return tenant
+
+
+def default_domain(slug: str) -> str:
+    """Return the host name that a tenant gets where none is given."""
+    return f"{slug}.{settings.TENANT_DOMAIN_SUFFIX}"
+
+
+def suspend_tenant(tenant: Tenant) -> None:
+    """Stop serving the tenant; everything stays where it is."""
+    _change_state(tenant, Tenant.State.ACTIVE, Tenant.State.SUSPENDED)
+
+
+def resume_tenant(tenant: Tenant) -> None:
+    """Serve a suspended tenant again."""
+    _change_state(tenant, Tenant.State.SUSPENDED, Tenant.State.ACTIVE)
+
+
+def delete_tenant(tenant: Tenant, *, on_delete: Recorded = _unrecorded) -> None:
+    """Stop serving the tenant, then remove its schema, its cache keys and its registration.
+
+    `on_delete` is called in the transaction that removes it. A process with the owner's role does
+    this. It may be called again if it fails half-way.
+
+    Raises:
+        SchemaBusy: another process makes or migrates the schema.
+    """
+    with public_scope(), schema_lock(tenant.schema_name):
+        Tenant.objects.filter(id=tenant.id).update(state=Tenant.State.SUSPENDED)
+        # Before the rows: with the cache down nothing is lost yet, and one can try again.
+        forget_cache(tenant)
+        connection = tenant_connection()
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(f"SET LOCAL lock_timeout = '{DROP_LOCK_TIMEOUT}'")
+            schema = connection.ops.quote_name(tenant.schema_name)
+            cursor.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
+            on_delete(tenant)
+            Tenant.objects.filter(id=tenant.id).delete()
+        # What a request that was still running wrote meanwhile.
+        forget_cache(tenant)
+
+
+def forget_cache(tenant: Tenant) -> int:
+    """Remove every cache key of the tenant; return how many there were."""
+    client = get_redis_connection("default")
+    keys = list(client.scan_iter(match=all_keys_pattern(tenant.id), count=1000))
+    for start in range(0, len(keys), 1000):
+        client.unlink(*keys[start : start + 1000])
+    return len(keys)
+
+
+def _register(slug: str, name: str, domain: str, on_register: Recorded) -> Tenant:
+    tenant = Tenant(slug=slug, name=name)
+    try:
+        tenant.full_clean(exclude=["schema_name"])
+        with transaction.atomic():
+            tenant.save()
+            host = Domain(domain=domain, tenant=tenant)
+            host.full_clean()
+            host.save()
+            on_register(tenant)
+    except ValidationError as error:
+        raise InvalidTenant(_sentence(error)) from error
+    except IntegrityError as error:
+        raise InvalidTenant(f"tenant {slug!r} or domain {domain!r} exists already") from error
+    return tenant
+
+
+def _sentence(error: ValidationError) -> str:
+    return "; ".join(
+        f"{field}: {' '.join(messages)}" for field, messages in error.message_dict.items()
+    )
+
+
+def _change_state(tenant: Tenant, before: str, after: str) -> None:
+    with public_scope():
+        if not Tenant.objects.filter(id=tenant.id, state=before).update(state=after):
+            raise InvalidTenant(f"tenant {tenant.slug!r} is not {before}")
+        tenant.refresh_from_db()

@@ -1,0 +1,66 @@
+"""What SQL of the application's role could do to others, as Postgres' catalogue tells it."""
+
+from typing import Any, Final
+
+from tenants.roles import APP_ROLE
+
+# Functions that do more than compute, and that a statement of a request may call nevertheless.
+# deploy/bootstrap.sql takes the others away from everybody.
+ALLOWED_FUNCTIONS: Final = frozenset(
+    {
+        "array_sample",
+        "array_shuffle",
+        "clock_timestamp",
+        "gen_random_uuid",
+        "pg_database_size",
+        "pg_indexes_size",
+        "pg_is_in_recovery",
+        "pg_relation_size",
+        "pg_table_size",
+        "pg_total_relation_size",
+        "plpgsql_validator",
+        "random",
+        "random_normal",
+        "timeofday",
+        "uuidv4",
+        "uuidv7",
+        # Ours, which the owner has made: tenants/migrations/0007.
+        "held_tenant_locks",
+        "note_recalled",
+        "try_tenant_lock",
+        "wait_for_tenant_lock",
+    }
+)
+# They compute nothing new, but read what others send, or run text.
+_TELLTALES: Final = r"^((table|schema|database)_to_xml|pg_stat_get_(backend_)?activity$)"
+
+_CALLABLE = """
+    SELECT DISTINCT p.proname FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+    WHERE (p.provolatile = 'v' OR p.proname ~ %(telltales)s)
+      AND p.prorettype NOT IN
+          ('trigger'::regtype, 'event_trigger'::regtype, 'language_handler'::regtype)
+      AND NOT 'internal'::regtype = ANY (p.proargtypes::oid[])
+      AND has_schema_privilege(%(role)s, n.oid, 'USAGE')
+      AND has_function_privilege(%(role)s, p.oid, 'EXECUTE')
+      AND p.proname <> ALL (%(allowed)s)
+    ORDER BY p.proname
+"""
+_OTHER = """
+    SELECT what FROM (VALUES
+        ('UPDATE pg_settings', has_table_privilege(%(role)s, 'pg_settings', 'UPDATE')),
+        ('DO', has_language_privilege(%(role)s, 'plpgsql', 'USAGE')),
+        ('CREATE TEMPORARY TABLE', has_database_privilege(%(role)s, current_database(), 'TEMP')),
+        ('CREATE SCHEMA', has_database_privilege(%(role)s, current_database(), 'CREATE')),
+        ('CREATE in public', has_schema_privilege(%(role)s, 'public', 'CREATE'))
+    ) AS way (what, is_open) WHERE is_open
+"""
+
+
+def open_ways(cursor: Any) -> list[str]:
+    """Functions and commands by which SQL of the application could enter a tenant, or harm all."""
+    values = {"role": APP_ROLE, "allowed": list(ALLOWED_FUNCTIONS), "telltales": _TELLTALES}
+    found: list[str] = []
+    for statement in (_CALLABLE, _OTHER):
+        cursor.execute(statement, values)
+        found += [name for (name,) in cursor.fetchall()]
+    return found

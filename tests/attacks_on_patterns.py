@@ -1,0 +1,138 @@
+"""Attacks on every regular expression of the product: run as a module in a child process.
+
+Texts are pumped out of what the pattern itself speaks of: its literals, one of each kind of
+character, and what makes a match fail in the end.
+"""
+
+import ast
+import importlib
+import itertools
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import django
+import regex
+
+from tests.growing import Attack, attack_all
+
+ROOT = Path(__file__).resolve().parent.parent
+LIBRARIES = {"re", "regex"}
+READING = {
+    "match", "search", "fullmatch", "findall", "finditer", "split", "sub", "subn",
+}  # fmt: skip
+KINDS = (
+    " ", "\t", "\n", "a", "A", "1", ".", ",", "-", "_", "*", "~", "#", "`", "[", "]", "(", ")", "<",
+    "@", "|", ":", "/", "?", '"', "é", "\u0301", "好", "か", "。", "\x1f",
+)  # fmt: skip
+ENDS = ("", "\x00", "x")
+# Nothing reads them in a longer text.
+READ_UP_TO = {"konstruct.orchestrator.handoff.detection": 500}
+
+
+def sources() -> Iterator[tuple[str, str]]:
+    """Every module of the product, by its name, with its source."""
+    for package in ("konstruct", "memory", "tenants"):
+        for path in sorted((ROOT / package).rglob("*.py")):
+            relative = path.relative_to(ROOT).with_suffix("")
+            parts = relative.parts[:-1] if relative.name == "__init__" else relative.parts
+            yield ".".join(parts), path.read_text()
+
+
+def calls_in(source: str) -> Iterator[tuple[ast.Call, str, bool]]:
+    """Every call that has to do with patterns, what is called, and whether a function holds it."""
+    tree = ast.parse(source)
+    inside = {
+        id(node)
+        for function in ast.walk(tree)
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        for node in ast.walk(function)
+    }
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        called = node.func
+        owner = called.value if isinstance(called, ast.Attribute) else None
+        if isinstance(owner, ast.Name) and owner.id in LIBRARIES:
+            yield node, f"re.{called.attr}", id(node) in inside  # type: ignore[attr-defined]
+        name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+        if name in ("RegexValidator", "RegexField", "re_path"):
+            yield node, name, id(node) in inside
+
+
+def patterns() -> Iterator[tuple[str, Any, set[str]]]:
+    """Every pattern with its place and the methods that it is used by."""
+    everything = "\n".join(source for _, source in sources())
+    for module_name, source in sources():
+        calls = list(calls_in(source))
+        if not calls:
+            continue
+        module = importlib.import_module(module_name)
+        for name, value in vars(module).items():
+            for found in value if isinstance(value, tuple) else (value,):
+                if isinstance(found, re.Pattern | regex.Pattern):
+                    used = set(re.findall(rf"\b{name}\.(\w+)\(", everything)) & READING
+                    yield f"{module_name}.{name}", found, used or {"search", "fullmatch"}
+        for call, called, _ in calls:
+            if not called.startswith("re."):
+                given = compile(ast.Expression(call.args[0]), module_name, "eval")
+                text = eval(given, vars(module))  # noqa: S307  (our own source)
+                yield f"{module_name} {called} {call.lineno}", re.compile(text), {"search"}
+
+
+def attacks() -> Iterator[tuple[str, Attack]]:
+    """Every pattern against every text, by every method that it is used by."""
+    for place, pattern, methods in patterns():
+        module = place.rpartition(".")[0]
+        for method, (name, text) in itertools.product(sorted(methods), texts(pattern.pattern)):
+            yield f"{place} {name}", read(pattern, method, text, READ_UP_TO.get(module))
+
+
+def read(pattern: Any, method: str, text: Any, most: int | None) -> Attack:
+    """Read a text of a length by a method of a pattern's."""
+
+    def attack(length: int) -> None:
+        attacked = text(min(length, most or length))
+        if method in ("sub", "subn"):
+            getattr(pattern, method)("", attacked)
+        elif method == "finditer":
+            for _ in pattern.finditer(attacked):
+                pass
+        else:
+            getattr(pattern, method)(attacked)
+
+    return attack
+
+
+def texts(pattern: str) -> Iterator[tuple[str, Any]]:
+    """A beginning, something again and again, and an end."""
+    literals = list(
+        dict.fromkeys(re.findall(r"[A-Za-z]{3,}|https?://", re.sub(r"\\.", " ", pattern)))
+    )
+    begins = ["", "a", "# ", "[x](http://a", "please remember", *literals[:8]]
+    pumps = [
+        *KINDS,
+        *literals[:8],
+        " a",
+        "a ",
+        "a.",
+        "1,",
+        "**a",
+        "_a",
+        "[x](http://a(b)",
+        "<@U1|",
+        "a\u0301",
+    ]
+    for begin, pump, end in itertools.product(begins, pumps, ENDS):
+        yield f"{begin!r} {pump!r}… {end!r}", _text(begin, pump, end)
+
+
+def _text(begin: str, pump: str, end: str) -> Any:
+    return lambda length: begin + pump * (length // len(pump)) + end
+
+
+if __name__ == "__main__":
+    django.setup()
+    attacked = attack_all(attacks())
+    assert attacked > 10_000, attacked

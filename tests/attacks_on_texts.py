@@ -1,0 +1,214 @@
+"""Attacks on whatever reads what somebody outside has written: run as a module in a child."""
+
+import itertools
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any
+
+import django
+
+from tests.attacks_on_patterns import KINDS
+from tests.growing import BODY, Attack, attack_all, run_long
+
+Reading = Callable[[str], object]
+
+
+def readings() -> dict[str, Reading]:
+    """What reads texts, by name."""
+    from django.http import QueryDict
+    from django.template import Context, Template
+
+    from konstruct.admin.memory.differences import marked_difference
+    from konstruct.admin.memory.highlighting import highlighted
+    from konstruct.api.auth.key_text import bearer_key, parse_key
+    from konstruct.api.http.etags import _matches
+    from konstruct.api.http.fields import (
+        NOT_BLANK,
+        ChannelIdField,
+        MomentField,
+        StrictCharField,
+        VisibleAsciiField,
+    )
+    from konstruct.api.resources.fact_serializers import FiltersTextField
+    from konstruct.channels.slack import mrkdwn, parsing
+    from konstruct.orchestrator.handoff import detection
+    from konstruct.orchestrator.history_import import _moment
+    from konstruct.orchestrator.llm import responder, wire
+    from konstruct.strict_json import read_json
+    from memory.context import lines, tokens
+    from memory.context.task import Task
+    from memory.models.fact_filters import parse_filters, values_of
+    from memory.recall import query_analysis
+    from memory.text import chunking, lexical
+
+    remember = [{"function": {"name": responder.REMEMBER}}]
+    page = Template("{% load texts %}{{ text|shorten:400 }}")
+
+    def recalled(text: str) -> list[dict[str, str]]:
+        context = f"{responder.CONTEXT_OPENING}\n- {text}"
+        return [
+            {"role": "system", "content": context},
+            {"role": "user", "content": text},
+            {"role": "user", "content": text},
+        ]
+
+    return {
+        "chunking.count_words": chunking.count_words,
+        "chunking.split_sentences": chunking.split_sentences,
+        "chunking.cut_pieces": lambda text: chunking.cut_pieces(
+            text, "Maria", count_tokens=lambda part: len(part) // 2, max_tokens=256
+        ),
+        "lexical.lexemes": lexical.lexemes,
+        "lexical.holds_time": lexical.holds_time,
+        "lexical.term_weights": lambda text: lexical.term_weights(
+            lexical.lexemes(text), [lexical.lexemes(text)]
+        ),
+        "questions.Question.of": query_analysis.Question.of,
+        "tokens.count": tokens._count,
+        "tokens.cut": lambda text: tokens.cut(text, 100),
+        "task.fitted": lambda text: Task.of(
+            {"description": text[:500], "a": text, **dict.fromkeys(text.split()[:300], text[:50])}
+        ).fitted(500),
+        "lines.turn_line": lambda text: lines.turn_line(text, text, datetime.now(UTC)),
+        "asking.asks_for_a_person": detection.asks_for_a_person,
+        "asking.phrase_in": lambda text: detection.phrase_in(text, ["a person", "é1"]),
+        "asking.phrase_in, of a long phrase": lambda text: detection.phrase_in(
+            text, [text[: len(text) // 2] + "b"]
+        ),
+        "asking.yes_or_no": detection.yes_or_no,
+        "responder.respond": lambda text: responder.respond(recalled(text)),
+        "responder.tool_wanted": lambda text: responder.tool_wanted(recalled(text), remember),
+        "llm_wire.read_completion": lambda text: wire.read_completion(
+            {"content": text + "x", "tool_calls": [{"id": text, "name": text, "arguments": text}]},
+            with_calls=False,
+        ),
+        "mrkdwn.split": mrkdwn.split,
+        "parsing.plain_text": lambda text: parsing.plain_text(
+            text, bot="U1", agent="Ada", names={}
+        ),
+        "parsing.mentions": lambda text: parsing.mentions(text, "U1"),
+        "parsing.mentioned_users": parsing.mentioned_users,
+        "highlighted": lambda text: highlighted(text, "where does my sister live"),
+        "highlighted, as the question": lambda text: highlighted("a sister", text),
+        "marked_difference": lambda text: marked_difference(text, text[1:] + "b " + text),
+        "shorten": lambda text: page.render(Context({"text": text})),
+        "strict_json": read_json,
+        "etags": lambda text: _matches(text, '"a"'),
+        "keys": lambda text: parse_key(bearer_key(f"Bearer {text}") or ""),
+        "history._moment": lambda text: _moment("created_at", text),
+        "query": lambda text: QueryDict(text.encode("utf-8", "replace")),
+        "StrictCharField": StrictCharField(max_length=9).run_validation,
+        "NOT_BLANK": StrictCharField(max_length=9, validators=[NOT_BLANK]).run_validation,
+        "ChannelIdField": ChannelIdField().run_validation,
+        "VisibleAsciiField": VisibleAsciiField().run_validation,
+        "MomentField": MomentField().run_validation,
+        "FiltersTextField": FiltersTextField().run_validation,
+        "values_of, as a value": lambda text: values_of({"key": text}),
+        "values_of, as a key": lambda text: values_of({text: "value"}),
+        "parse_filters": lambda text: parse_filters({text: text}),
+    }
+
+
+def documents() -> dict[str, Callable[[int], object]]:
+    """Bodies of requests by their shape, each of about a length."""
+    return {
+        "distinct names": lambda n: {f"n{i}": 0 for i in range(n // 8)},
+        "objects": lambda n: [{"a": 1}] * (n // 10),
+        "numbers": lambda n: [1] * (n // 3),
+        "one number": lambda n: int("1" * min(n, 4_000)),
+        "texts": lambda n: ["a"] * (n // 5),
+        "a long name": lambda n: {"k" * (n // 2): {f"n{i}": 0 for i in range(n // 16)}},
+        "a long name of a list": lambda n: {"k" * (n // 2): [1] * (n // 6)},
+        "a path of long names": lambda n: {"k" * 500: {"l" * 500: [{"m": 1}] * (n // 10)}},
+        "demands": lambda n: {"topic": {"in": [str(i) for i in range(n // 8)]}},
+    }
+
+
+def bodies() -> Iterator[tuple[str, Attack]]:
+    """Every serializer and reader of JSON against every document."""
+    from konstruct.api.http.exceptions import problem_of
+    from konstruct.api.resources.agents import AgentFields
+    from konstruct.api.resources.context import CompileSerializer
+    from konstruct.api.resources.erasures import NewErasureSerializer
+    from konstruct.api.resources.fact_serializers import FactSearchSerializer, NewFactSerializer
+    from konstruct.channels.rest.history_import import ImportSerializer
+    from konstruct.channels.rest.serializers import SendSerializer
+    from konstruct.strict_json import read_json
+    from memory.models.fact_filters import parse_filters, values_of
+
+    def validated(serializer: type[Any], wrap: Callable[[Any], Any]) -> Callable[[Any], object]:
+        def check(document: Any) -> object:
+            data = wrap(document)
+            filled = serializer(data=data)
+            try:
+                filled.is_valid(raise_exception=True)
+            except Exception as error:  # what is refused is answered
+                return json.dumps(problem_of(error, data=data).as_json(path="/", request_id="-"))
+            return filled.validated_data
+
+        return check
+
+    readers: dict[str, Callable[[Any], object]] = {
+        "read_json": lambda document: read_json(json.dumps(document)),
+        "values_of": lambda document: values_of({"a": document}),
+        "parse_filters": parse_filters,
+        "NewFactSerializer": validated(NewFactSerializer, lambda d: d),
+        "metadata": validated(NewFactSerializer, lambda d: {"content": "a", "metadata": d}),
+        "FactSearchSerializer": validated(
+            FactSearchSerializer, lambda d: {"query": "a", "filters": d}
+        ),
+        "ImportSerializer": validated(ImportSerializer, lambda d: {"messages": d}),
+        "messages": validated(
+            CompileSerializer, lambda d: {"agent": "a", "task": "a", "messages": d}
+        ),
+        "threads": validated(NewErasureSerializer, lambda d: {"user_id": "a", "threads": d}),
+        "escalate_on": validated(
+            AgentFields, lambda d: {"name": "a", "escalate_on": d, "tools": d}
+        ),
+        "recall_weights": validated(AgentFields, lambda d: {"name": "a", "recall_weights": d}),
+        "SendSerializer": validated(SendSerializer, lambda d: d),
+    }
+    for (reader, read), (shape, document) in itertools.product(
+        readers.items(), documents().items()
+    ):
+        yield f"{reader}: {shape}", _reading_document(read, document)
+
+
+def _reading_document(read: Callable[[Any], object], document: Callable[[int], object]) -> Attack:
+    def attack(length: int) -> None:
+        with suppress(ValueError):
+            read(document(length))
+
+    return attack
+
+
+def attacks() -> Iterator[tuple[str, Attack]]:
+    """Every reading of every text."""
+    pumps = [
+        *KINDS, "a ", "a. ", "a b b ", "\u0301\u0316", "\uff9e\u0301", "<@U1> ", "<@U1|", "&lt;",
+        '{"a":', '{"a":1},', '"a",', "a=1&", "- ", "```\n", "**a** ", "remember ", "😀",
+    ]  # fmt: skip
+    begins = ("", "# a", "remember")
+    for (name, reading), begin, pump, end in itertools.product(
+        readings().items(), begins, pumps, ("", ":")
+    ):
+        yield f"{name} {begin!r} {pump!r}… {end!r}", _reading(reading, begin, pump, end)
+
+
+def _reading(reading: Reading, begin: str, pump: str, end: str) -> Attack:
+    def attack(length: int) -> None:
+        text = begin + pump * (length // len(pump)) + end
+        with suppress(Exception):  # it may be refused, if it is refused soon
+            reading(text)
+
+    return attack
+
+
+if __name__ == "__main__":
+    django.setup()
+    for name, attack in bodies():
+        run_long(name, attack, BODY)
+    sys.exit(0 if attack_all(attacks()) > 5_000 else "there are too few attacks")

@@ -1,0 +1,78 @@
+"""What the documentation names is there: pages, anchors, files, modules, decisions."""
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.documentation import house
+from tests.documentation.pages import DECISIONS, PAGES, ROOT, anchors, named, without_blocks
+
+ALL = [*PAGES, *DECISIONS]
+LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)")
+PATH = re.compile(
+    r"`((?:konstruct|memory|tenants|tests|benchmarks|deploy|docs|requirements)/[\w./-]*)"
+)
+# Neither hosts (konstruct.example.com) nor permissions (memory.view_message).
+DOTTED = re.compile(
+    r"`((?:konstruct|memory|tenants)(?!\.example)(?:\.(?!(?:add|change|delete|view)_)\w+)+)[`(]"
+)
+AMENDED = re.compile(r"Amended (?:\w+ times|by)(.*?)(?=Amends |\n\n)", re.DOTALL)
+AMENDS = re.compile(r"Amends (.*?)(?=Amended |:|\.\n|\n\n)", re.DOTALL)
+NUMBER = re.compile(r"\]\((\d{4})-")
+
+
+@pytest.mark.parametrize("page", ALL, ids=named)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    for target, anchor in LINK.findall(without_blocks(page.read_text())):
+        other = (page.parent / target).resolve() if target else page
+        assert other.exists(), target
+        assert not anchor or anchor in anchors(other), f"{target}#{anchor}"
+
+
+@pytest.mark.parametrize("page", ALL, ids=named)
+def test_every_file_that_is_named_is_there(page: Path) -> None:
+    for path in PATH.findall(page.read_text()):
+        assert (ROOT / path).exists(), path
+
+
+@pytest.mark.parametrize("page", ALL, ids=named)
+def test_every_module_that_is_named_is_there(page: Path) -> None:
+    for path in DOTTED.findall(page.read_text()):
+        parts = path.split(".")
+        for length in range(len(parts), 0, -1):
+            try:
+                found = importlib.import_module(".".join(parts[:length]))
+            except ModuleNotFoundError:
+                continue
+            for part in parts[length:]:
+                assert hasattr(found, part), path
+                found = getattr(found, part)
+            break
+
+
+def test_decisions_are_numbered_without_gaps_and_a_title_has_its_number() -> None:
+    assert [int(page.name[:4]) for page in DECISIONS] == list(range(1, len(DECISIONS) + 1))
+    for page in DECISIONS:
+        assert page.read_text().startswith(f"# {int(page.name[:4])}. "), page.name
+
+
+def test_a_decision_that_amends_another_is_named_in_both() -> None:
+    """An amendment is found from the old decision and from the new one."""
+    amends, amended = set(), set()
+    for page in DECISIONS:
+        for status in re.findall(r"\*\*Status\.\*\*.*?\n\n", page.read_text(), re.DOTALL):
+            number = page.name[:4]
+            for text in AMENDS.findall(status):
+                amends |= {(number, old) for old in NUMBER.findall(text)}
+            for text in AMENDED.findall(status):
+                amended |= {(new, number) for new in NUMBER.findall(text)}
+    assert amends == amended
+    assert amends
+
+
+def test_the_drawing_of_the_rooms_is_the_codes() -> None:
+    assert house.page_with_drawing() == house.PAGE.read_text(), (
+        "run: .venv/bin/python -m tests.documentation.house"
+    )

@@ -1,0 +1,96 @@
+"""docs/reference.md: every signature is the code's, and every promised name is there."""
+
+import importlib
+import inspect
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+
+PAGE = (Path(settings.BASE_DIR) / "docs" / "reference.md").read_text()
+SIGNATURE = re.compile(r"^- `([\w.]+)(\(.*?\))`", re.MULTILINE)
+# Names that users of the packages rely upon.
+PROMISED = {
+    "tenants.redis_keys": [
+        "rate_limit_key",
+        "idempotency_key",
+        "session_key",
+        "engaged_thread_key",
+        "memory_short_key",
+        "escalation_status_key",
+        "pending_tool_confirm_key",
+    ],
+    "memory.conversations.short_term": ["get_recent_messages", "append_message"],
+    "memory.long_term": ["retrieve_relevant", "store_embedding"],
+    "memory.models": ["ConversationEmbedding", "MemoryEntry"],
+    "memory.facts": ["LongTermMemory"],
+    "memory.context": [
+        "ContextManager",
+        "LongTermMemory",
+        "MemoryEntry",
+        "SessionStore",
+        "WorkingContextCompiler",
+    ],
+    "memory.context.session": ["SessionStore"],
+    "memory.context.working": ["WorkingContextCompiler"],
+    "memory.context.manager": ["ContextManager"],
+    "memory.archive": ["MemoryManager", "SQLiteManager", "VectorStore"],
+    "memory": ["MemoryManager", "SQLiteManager", "VectorStore"],
+    "memory.tasks": ["embed_and_store"],
+    "konstruct.orchestrator.models": ["Agent"],
+    "konstruct.orchestrator.builder": ["build_system_prompt", "build_messages_with_memory"],
+    "konstruct.orchestrator.runner": ["run_agent"],
+    "konstruct.orchestrator.tasks": ["handle_message"],
+}
+
+
+def sections() -> dict[str, str]:
+    """The page's sections of modules, by the module's name."""
+    parts = re.split(r"^## `([\w.]+)`$", PAGE, flags=re.MULTILINE)[1:]
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+def documented() -> list[tuple[str, str, str]]:
+    return [
+        (module, name, signature)
+        for module, text in sections().items()
+        for name, signature in SIGNATURE.findall(text)
+    ]
+
+
+def resolved(module: str, name: str) -> Any:
+    """What a name means, relative to its section's module or to the packages."""
+    path = f"{module}.{name}" if not name.startswith(f"{module}.") else name
+    parts = path.split(".")
+    for length in range(len(parts) - 1, 0, -1):
+        try:
+            found: Any = importlib.import_module(".".join(parts[:length]))
+        except ModuleNotFoundError:
+            continue
+        for part in parts[length:]:
+            found = getattr(found, part)
+        return found
+    raise LookupError(path)
+
+
+def signature_of(found: Any) -> str:
+    """The parameters with their defaults, without types."""
+    parameters = [
+        parameter.replace(annotation=inspect.Parameter.empty)
+        for name, parameter in inspect.signature(found).parameters.items()
+        if name != "self"
+    ]
+    return str(inspect.Signature(parameters))
+
+
+@pytest.mark.parametrize(("module", "name", "signature"), documented())
+def test_a_documented_signature_is_the_codes(module: str, name: str, signature: str) -> None:
+    assert signature_of(resolved(module, name)) == signature
+
+
+def test_every_promised_name_is_there() -> None:
+    for module, names in PROMISED.items():
+        for name in names:
+            assert hasattr(importlib.import_module(module), name), f"{module}.{name}"

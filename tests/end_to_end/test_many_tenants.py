@@ -1,0 +1,175 @@
+"""Tenants at once through one web process and one worker: nobody sees anything of another."""
+
+import random
+import re
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import httpx
+import pytest
+
+from tests.end_to_end.deployment import SLUGS, Deployment, Tenant
+from tests.llm_server import Request
+
+# Of the long run, beside those of the deployment.
+MORE_SLUGS = ["fir", "yew", "bay", "fig"]
+USERS = ("maria", "eve")
+MESSAGES_EACH = 12
+OBJECTS = ("bicycle", "cello", "lamp", "garden", "kettle", "boat")
+
+
+def secret_of(tenant: Tenant) -> str:
+    """Return a word that only this tenant's users say."""
+    return f"{tenant.slug}zzyx"
+
+
+def foreign_words(text: str, tenant: Tenant, everyone: list[Tenant]) -> list[str]:
+    """Return what of the other tenants a text shows: their secrets, ids and keys."""
+    return [
+        word
+        for other in everyone
+        if other is not tenant
+        for word in (secret_of(other), str(other.id), other.id.hex, str(other.agent_id))
+        if word in text
+    ]
+
+
+def talk(tenant: Tenant, seed: int) -> list[tuple[str, str]]:
+    """Send messages of two users in a random order, by key or by host; return ids and texts."""
+    random_ = random.Random(seed)
+    sent = []
+    for number in range(MESSAGES_EACH):
+        user = random_.choice(USERS)
+        thing = random_.choice(OBJECTS)
+        text = random_.choice(
+            [
+                f"My {thing} is called {secret_of(tenant)}-{number}.",
+                f"What is my {thing} called? ({secret_of(tenant)})",
+            ]
+        )
+        host = random_.choice(["localhost", f"{tenant.slug}.localhost"])
+        body = {
+            "agent": "ada",
+            "user_id": user,
+            "thread_id": random_.choice(["work", "home"]),
+            "content": text,
+        }
+        with tenant.client(host) as client:
+            response = client.post("/api/v1/messages/", json=body)
+        assert response.status_code == 202, response.text
+        sent.append((response.json()["id"], text))
+    return sent
+
+
+@dataclass
+class Spoken:
+    """Who sent what, by tenant, and what the language model was asked meanwhile."""
+
+    tenants: list[Tenant]
+    sent: dict[str, list[tuple[str, str]]]
+    asked: list[Request]
+
+
+@pytest.fixture(
+    scope="module",
+    params=[SLUGS, pytest.param([*SLUGS, *MORE_SLUGS], marks=pytest.mark.long)],
+    ids=["three", "seven"],
+)
+def spoken(request: pytest.FixtureRequest, standing_deployment: Deployment) -> Spoken:
+    """Everybody talks at once, until all is answered."""
+    deployment = standing_deployment
+    deployment.llm.forget()
+    made = {tenant.slug for tenant in deployment.tenants}
+    if missing := [slug for slug in request.param if slug not in made]:
+        deployment.add_tenants(*missing)
+    tenants = deployment.tenants[: len(request.param)]
+    with ThreadPoolExecutor(len(tenants)) as threads:
+        sent = dict(
+            zip(
+                [tenant.slug for tenant in tenants],
+                threads.map(talk, tenants, range(len(tenants))),
+                strict=True,
+            )
+        )
+    for tenant in tenants:
+        for message_id, _ in sent[tenant.slug]:
+            tenant.wait_for(message_id)
+    return Spoken(tenants, sent, [*deployment.llm.requests])
+
+
+def test_everything_is_answered_and_remembered_once(spoken: Spoken) -> None:
+    for tenant in spoken.tenants:
+        tenant.assert_whole(users=USERS)
+
+
+def test_no_prompt_holds_a_word_of_another_tenant(spoken: Spoken) -> None:
+    """What the language model was given is what was recalled, and the window."""
+    by_secret = {secret_of(tenant): tenant for tenant in spoken.tenants}
+    remembering = 0
+    for request in spoken.asked:
+        (secret,) = set(re.findall(r"[a-z]{3}zzyx", request.question))
+        text = str(request.body)
+        assert foreign_words(text, by_secret[secret], spoken.tenants) == []
+        remembering += text.count(secret) > 1
+    assert len(spoken.asked) >= MESSAGES_EACH * len(spoken.tenants)
+    assert remembering > len(spoken.asked) // 2
+
+
+def test_no_list_holds_a_message_of_another_tenant(spoken: Spoken) -> None:
+    for tenant in spoken.tenants:
+        with tenant.client() as client:
+            page = client.get("/api/v1/messages/?limit=200")
+        assert foreign_words(page.text, tenant, spoken.tenants) == []
+        listed = {(row["id"], row["content"]) for row in page.json()["results"]}
+        assert listed >= set(spoken.sent[tenant.slug])
+
+
+def test_no_message_of_another_tenant_can_be_asked_for(spoken: Spoken) -> None:
+    for tenant in spoken.tenants:
+        for other in spoken.tenants:
+            if other is not tenant:
+                message_id, _ = spoken.sent[other.slug][0]
+                with tenant.client() as client:
+                    response = client.get(f"/api/v1/messages/{message_id}/")
+                assert response.status_code == 404
+                with tenant.client(f"{other.slug}.localhost") as client:
+                    response = client.get(f"/api/v1/messages/{message_id}/")
+                assert response.status_code == 401
+
+
+def log_in(browser: httpx.Client) -> None:
+    """Log in as the tenant's admin."""
+    browser.get("/admin/login/")
+    form = {
+        "username": "eva",
+        "password": "pw",
+        "csrfmiddlewaretoken": browser.cookies["csrftoken"],
+        "next": "/admin/",
+    }
+    page = browser.post("/admin/login/", data=form)
+    assert page.status_code == 200
+    assert browser.cookies.get("sessionid")
+
+
+def test_no_admin_page_shows_anything_of_another_tenant(
+    deployment: Deployment, spoken: Spoken
+) -> None:
+    for tenant in spoken.tenants[:3]:
+        shown = ""
+        host = f"{tenant.slug}.localhost:{deployment.port}"
+        with httpx.Client(
+            base_url=deployment.url, headers={"Host": host}, timeout=90, follow_redirects=True
+        ) as browser:
+            log_in(browser)
+            index = browser.get("/admin/").text
+            lists = sorted(set(re.findall(r'href="(/admin/[a-z_]+/[a-z_]+/)"', index)))
+            assert {"/admin/orchestrator/agent/", "/admin/memory/message/"} <= set(lists)
+            for address in lists:
+                page = browser.get(address)
+                assert page.status_code == 200
+                shown += page.text
+                row = re.search(rf'href="({address}[^"/]+/change/)', page.text)
+                if row is not None:
+                    shown += browser.get(row[1]).text
+        assert foreign_words(shown, tenant, spoken.tenants) == []
+        assert secret_of(tenant) in shown

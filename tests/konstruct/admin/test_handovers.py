@@ -1,0 +1,80 @@
+"""Handing a conversation to another agent in the admin, and seeing who answers."""
+
+from collections.abc import Callable
+from uuid import uuid4
+
+from django.test import Client
+
+from konstruct.audit.models import AccessEvent
+from konstruct.orchestrator import pipeline
+from konstruct.orchestrator.agents import create_agent
+from konstruct.orchestrator.models import Agent, Escalation
+from memory.models import Message
+from tenants.context import tenant_scope
+from tests.konstruct.conftest import Program
+
+Browser = Callable[..., Client]
+
+
+def test_a_person_hands_a_conversation_over_and_sees_who_answers(
+    furnished_a: Program, furnished_b: Program, browser: Browser
+) -> None:
+    client, tenant = browser(furnished_a.tenant), furnished_a.tenant
+    bert = create_agent(tenant_id=tenant.id, name="bert")
+    create_agent(tenant_id=tenant.id, name="gone", is_active=False)
+    with tenant_scope(tenant.id):
+        waiting = Message.objects.get(user_id="bob")
+    conversation = f"/admin/conversations/{waiting.pk}/"
+    shown = client.get(conversation).text
+    assert f'<option value="{bert.pk}">bert</option>' in shown
+    assert ">gone</option>" not in shown
+    hand = f"{conversation}hand-over/"
+    assert client.post(hand, {"agent": str(uuid4())}, follow=True).status_code == 200
+    assert client.post(hand, {"agent": "bert"}).status_code == 404
+    other = {"agent": str(furnished_b.agent.pk)}
+    assert "No active agent" in client.post(hand, other, follow=True).text
+    with tenant_scope(tenant.id):
+        assert not Escalation.objects.exists()
+    handed = client.post(hand, {"agent": str(bert.pk)}, follow=True)
+    assert "Handed over" in handed.text
+    assert "bert answers here what is sent to ada" in handed.text
+    assert "Answer as a person" not in handed.text
+    assert "bert answers here" in client.get(conversation).text
+    assert "bert" in client.get("/admin/orchestrator/escalation/?to=agent").text
+    with tenant_scope(tenant.id):
+        pipeline.handle(tenant_id=tenant.id, message_id=waiting.pk)
+        case = Escalation.objects.open().get()
+        event = AccessEvent.objects.filter(action="escalate").latest("created_at")
+        assert event.detail["after"]["to_agent_id"] == str(bert.pk)
+    shown = client.get(conversation).text
+    assert "This is bert." in shown
+    assert "another agent" in shown
+    assert browser(furnished_b.tenant).get(f"/admin/escalations/{case.pk}/").status_code == 404
+    resolved = client.post(
+        f"/admin/escalations/{case.pk}/resolve/", {"outcome": "agent", "note": ""}, follow=True
+    )
+    assert "Resolved" in resolved.text
+    assert client.get(hand).status_code == 403
+
+
+def test_an_agents_rules_are_written_with_names(furnished_a: Program, browser: Browser) -> None:
+    client, tenant = browser(furnished_a.tenant), furnished_a.tenant
+    bert = create_agent(tenant_id=tenant.id, name="bert")
+    page = f"/admin/orchestrator/agent/{furnished_a.agent.pk}/change/"
+    form = {
+        "name": "ada", "is_active": "on", "model_tier": "fast", "recall_mode": "hybrid",
+        "recall_gate": "on", "recall_weights": "{}", "escalate_on": "", "hands_to": [str(bert.pk)],
+        "hand_over_on": "invoice: bert\r\n\r\nthe bill: bert", "hand_back_on": "done\r\n",
+    }  # fmt: skip
+    assert client.post(page, form).status_code == 302
+    with tenant_scope(tenant.id):
+        agent = Agent.objects.get(name="ada")
+    rules = {"invoice": str(bert.pk), "the bill": str(bert.pk)}
+    assert (agent.hands_to, agent.hand_over_on) == ([bert.pk], rules)
+    assert agent.hand_back_on == ["done"]
+    assert "invoice: bert" in client.get(page).text
+    for wrong in ("invoice", "invoice: zoe", ": bert"):
+        refused = client.post(page, {**form, "hand_over_on": wrong})
+        assert refused.status_code == 200, wrong
+    with tenant_scope(tenant.id):
+        assert Agent.objects.get(name="ada").hand_over_on == rules

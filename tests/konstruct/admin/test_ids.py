@@ -1,0 +1,35 @@
+"""The admin shows which of two ids that look alike is meant, and finds each exactly."""
+
+from collections.abc import Callable
+from urllib.parse import urlencode
+
+import pytest
+from django.test import Client
+
+from memory.indexing import outbox as embeddings
+from tests.konstruct.conftest import Program
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_an_erasure_says_who_else_looks_like_the_person(
+    program_a: Program, browser: Callable[..., Client]
+) -> None:
+    for user_id in ("zoe", "zoe ", "zo\u200be", "eva"):
+        assert program_a.send("Hello", user_id=user_id).status_code == 202
+    embeddings.drain(program_a.tenant.id)
+    client = browser(program_a.tenant)
+    page = client.get(f"/admin/people/person/erase/?{urlencode({'user': 'zoe'})}").content.decode()
+    assert "zoe‹U+0020›" in page
+    assert "zo‹U+200B›e" in page
+    other = client.get(f"/admin/people/person/?{urlencode({'user': 'zoe '})}").content.decode()
+    assert "(zoe‹U+0020›)" in other
+    alone = client.get(f"/admin/people/person/erase/?{urlencode({'user': 'eva'})}").content.decode()
+    assert 'id="alike"' not in alone
+
+
+@pytest.mark.parametrize("user_id", ["a\nb", "a\u202eb", "a\x85b", "\u2066a", "a\u2028b", " "])
+def test_the_api_refuses_an_id_that_cannot_be_seen(program_a: Program, user_id: str) -> None:
+    response = program_a.send("Hello", user_id=user_id)
+    assert response.status_code == 400
+    assert [each["field"] for each in response.json()["errors"]] == ["user_id"]

@@ -1,0 +1,205 @@
+"""Who may use the API, on which host, and as whom."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import Permission
+from django.test import Client
+from django.utils import timezone
+
+from konstruct.api.auth.key_text import new_key
+from konstruct.api.auth.keys import KeyInvalid, issue_key, revoke_key
+from konstruct.api.models import ApiKey
+from memory.models import Message
+from tenants.context import current_tenant_id, tenant_scope
+from tenants.models import Tenant
+from tests.konstruct.conftest import MESSAGES, Program
+
+PASSWORD = "correct horse battery staple"
+
+
+def status(program: Program, *, host: str = "localhost", key: str | None = None) -> int:
+    program.host = host
+    program.key = program.key if key is None else key
+    response = program.get(MESSAGES)
+    if response.status_code == 401:
+        assert response.headers["WWW-Authenticate"] == 'Bearer realm="konstruct"'
+        assert response.headers["Content-Type"] == "application/problem+json"
+        assert response.json()["type"] == "urn:konstruct:problem:unauthenticated"
+    return int(response.status_code)
+
+
+def test_a_key_works_on_the_neutral_host_and_on_its_tenants(program_a: Program) -> None:
+    assert status(program_a) == 200
+    assert status(program_a, host="127.0.0.1:8000") == 200
+    assert status(program_a, host="tenant-a.localhost") == 200
+
+
+def test_a_key_is_nothing_on_another_tenants_host(program_a: Program, program_b: Program) -> None:
+    assert status(program_a, host="tenant-b.localhost") == 401
+
+
+def test_the_key_alone_decides_the_tenant_on_the_neutral_host(
+    program_a: Program, program_b: Program
+) -> None:
+    program_a.send("said in A")
+    assert [len(program.get(MESSAGES).json()["results"]) for program in (program_a, program_b)] == [
+        1,
+        0,
+    ]
+    assert current_tenant_id() is None
+
+
+def test_a_request_cannot_choose_a_tenant(program_a: Program, program_b: Program) -> None:
+    headers = {"X-Tenant": program_b.tenant.slug, "X-Forwarded-Host": "tenant-b.localhost"}
+    assert program_a.send("said in A", headers=headers).status_code == 202
+    with tenant_scope(program_b.tenant.id):
+        assert not Message.objects.exists()
+
+
+@pytest.mark.parametrize("host", ["localhost", "tenant-a.localhost"])
+@pytest.mark.parametrize("key", ["", "nonsense", "ks_"])
+def test_nonsense_is_no_key(program_a: Program, host: str, key: str) -> None:
+    assert status(program_a, host=host, key=key) == 401
+
+
+def test_a_key_that_was_never_made_is_refused(program_a: Program) -> None:
+    assert status(program_a, key=str(new_key(program_a.tenant.id))) == 401
+
+
+def test_the_secret_must_be_right(program_a: Program) -> None:
+    wrong = program_a.key[:-1] + ("0" if program_a.key[-1] != "0" else "1")
+    assert status(program_a, key=wrong) == 401
+
+
+def test_a_key_cannot_be_moved_to_another_tenant(program_a: Program, program_b: Program) -> None:
+    moved = program_a.key.replace(program_a.tenant.id.hex, program_b.tenant.id.hex)
+    assert status(program_a, key=moved) == 401
+
+
+def test_a_key_of_no_tenant_is_refused(program_a: Program) -> None:
+    other = program_a.key.replace(program_a.tenant.id.hex, "0" * 32)
+    assert status(program_a, key=other) == 401
+
+
+def test_a_suspended_tenants_key_is_refused(program_a: Program, as_owner: Any) -> None:
+    with as_owner():
+        Tenant.objects.filter(pk=program_a.tenant.pk).update(state=Tenant.State.SUSPENDED)
+    try:
+        assert status(program_a) == 401
+    finally:
+        with as_owner():
+            Tenant.objects.filter(pk=program_a.tenant.pk).update(state=Tenant.State.ACTIVE)
+
+
+def test_a_revoked_key_is_refused(program_a: Program) -> None:
+    with tenant_scope(program_a.tenant.id):
+        key = ApiKey.objects.get()
+        assert [revoke_key(key.pk), revoke_key(key.pk)] == [True, False]
+    assert status(program_a) == 401
+
+
+def test_an_expired_key_is_refused(program_a: Program) -> None:
+    for age, expected in ((timedelta(hours=1), 401), (-timedelta(hours=1), 200)):
+        _, text = issue_key(
+            tenant_id=program_a.tenant.id, name="old", expires_at=timezone.now() - age
+        )
+        assert status(program_a, key=str(text)) == expected
+
+
+def test_a_refusal_does_not_tell_which_part_was_wrong(
+    program_a: Program, program_b: Program
+) -> None:
+    def detail(key: str) -> str:
+        program_a.key = key
+        return str(program_a.get(MESSAGES).json()["detail"])
+
+    unknown = str(new_key(program_a.tenant.id))
+    assert detail("nonsense") == detail(unknown) == detail(unknown.replace("_", "_0", 1))
+
+
+def test_a_key_is_looked_up_with_one_query(
+    program_a: Program, django_assert_num_queries: Any
+) -> None:
+    status(program_a)
+    with django_assert_num_queries(4) as queries:  # the tenant, the key, the messages, the log
+        assert status(program_a) == 200
+    assert [query["sql"].count("api_apikey") > 0 for query in queries] == [
+        False, True, False, False,
+    ]  # fmt: skip
+
+
+def test_only_a_hash_of_the_key_is_stored(program_a: Program) -> None:
+    with tenant_scope(program_a.tenant.id):
+        key = ApiKey.objects.get()
+    stored = "".join(str(value) for value in vars(key).values())
+    assert program_a.key.rsplit("_", 1)[1] not in stored
+
+
+@pytest.mark.parametrize("name", ["", "x" * 121, "a\0b"])
+def test_a_key_needs_a_name(tenant_a: Tenant, name: str) -> None:
+    with pytest.raises(KeyInvalid, match="name: "):
+        issue_key(tenant_id=tenant_a.id, name=name)
+
+
+def admin(program: Program, *permissions: str, is_staff: bool = True, csrf: bool = False) -> Client:
+    """Return a browser with a superuser of the tenant, or a user with these permissions alone."""
+    client = Client(enforce_csrf_checks=csrf, headers={"Host": f"{program.tenant.slug}.localhost"})
+    with tenant_scope(program.tenant.id):
+        user = get_user_model().objects.create_user(
+            "eva", password=PASSWORD, is_staff=is_staff, is_superuser=is_staff and not permissions
+        )
+        user.user_permissions.set(Permission.objects.filter(codename__in=permissions))
+        client.force_login(user)
+    return client
+
+
+def test_a_tenants_admin_may_read_with_their_session(program_a: Program) -> None:
+    assert admin(program_a).get(MESSAGES).status_code == 200
+
+
+def test_a_person_may_do_by_the_api_what_their_role_lets_them(program_a: Program) -> None:
+    client = admin(program_a, "view_message")
+    assert client.get(MESSAGES).status_code == 200
+    body = {"agent": "ada", "user_id": "eva", "content": "Hello"}
+    refused = client.post(MESSAGES, body, content_type="application/json")
+    assert refused.status_code == 403
+    assert "memory.add_message" in refused.json()["detail"]
+
+
+def test_a_user_who_is_no_admin_may_not(program_a: Program) -> None:
+    assert admin(program_a, is_staff=False).get(MESSAGES).status_code == 401
+
+
+def test_a_session_is_nothing_on_other_hosts(program_a: Program, program_b: Program) -> None:
+    client = admin(program_a)
+    for host in ("tenant-b.localhost", "localhost"):
+        assert client.get(MESSAGES, headers={"Host": host}).status_code == 401
+
+
+def test_writing_with_a_session_needs_the_csrf_token(program_a: Program) -> None:
+    client = admin(program_a, csrf=True)
+    body = {"agent": "ada", "user_id": "eva", "content": "Hello"}
+    response = client.post(MESSAGES, body, content_type="application/json")
+    assert response.status_code == 403
+    assert response.headers["Content-Type"] == "application/problem+json"
+    assert "CSRF" in response.json()["detail"]
+    with tenant_scope(program_a.tenant.id):
+        assert not Message.objects.exists()
+    token = "a" * 32
+    client.cookies["csrftoken"] = token
+    allowed = client.post(
+        MESSAGES, body, content_type="application/json", headers={"X-CSRFToken": token}
+    )
+    assert allowed.status_code == 202
+
+
+def test_operators_are_nobody_in_the_api(program_a: Program, as_owner: Any) -> None:
+    with as_owner():
+        user = get_user_model().objects.create_superuser("operator", password=PASSWORD)
+        client = Client(headers={"Host": "localhost"})
+        client.force_login(user)
+        assert client.get(MESSAGES).status_code == 401
+        user.delete()

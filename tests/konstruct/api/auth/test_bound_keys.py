@@ -1,0 +1,157 @@
+"""Every route against a key that is bound to one user, who names others' things as their own.
+
+In test_every_route.py such a key asks for what is another user's. Here it says its own user's id
+wherever one is asked for, and the ids of others' threads, messages and rows beside it.
+"""
+
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+import pytest
+from django.db import connection
+from django_redis import get_redis_connection
+
+from konstruct.api.auth.keys import issue_key
+from konstruct.api.models import KeyScope
+from konstruct.audit.models import ErasureRequest
+from konstruct.orchestrator.identities import channel_identities
+from konstruct.trust.erasure import carry_out_requested
+from memory.context import SessionStore
+from memory.conversations.short_term import get_recent_messages
+from tenants.context import tenant_scope
+from tests import database
+from tests.konstruct.api.auth.test_scopes import refusal, with_key
+from tests.konstruct.api.routes import CASES, V1, graph, routes
+from tests.konstruct.api.said import Said, said_something, talk
+from tests.konstruct.conftest import Program, json_bytes
+
+ERASURES = f"{V1}erasures/"
+OWN = "mallory"
+SECRET = " The code word is heliotrope."
+# Threads of others: of a conversation, of an escalation, of an import, of a graph.
+THREADS: tuple[Callable[[Said], str], ...] = (
+    lambda said: "t1",
+    lambda said: "a",
+    lambda said: "old/thread?",
+    graph,
+)
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def said(program_a: Program) -> Said:
+    made = said_something(program_a, secret=SECRET)
+    talk(program_a, graph(made), f"Hello{SECRET}")
+    return made
+
+
+@pytest.fixture
+def mallory(said: Said) -> Program:
+    _, key = issue_key(
+        tenant_id=said.program.tenant.id, name="m", scopes=KeyScope.values, user_id=OWN
+    )
+    return Program(said.program.tenant, said.program.agent, str(key))
+
+
+def rows_of(said: Said) -> dict[str, set[str]]:
+    """All rows by table, without when a key was used, and the cache's keys of conversations."""
+    tenant_id = said.program.tenant.id
+    get_recent_messages(tenant_id, said.program.agent.id, "maria")
+    with tenant_scope(tenant_id), connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
+            " AND tablename NOT IN ('api_apikey', 'django_session')"
+        )
+        found = {}
+        for (table,) in cursor.fetchall():
+            cursor.execute(f"SELECT (t.*)::text FROM {table} AS t")
+            found[table] = {row for (row,) in cursor.fetchall()}
+    cache = get_redis_connection()
+    windows = [key for key in cache.keys(f"{tenant_id}:*") if b":memory:short:" in key]
+    found["windows"] = {str((key, cache.lrange(key, 0, -1))) for key in windows}
+    return found
+
+
+def as_own(address: str, body: Any, thread_id: str) -> tuple[str, Any]:
+    """The request with the key's own user and another's thread, wherever there is a place."""
+    parts = urlsplit(address)
+    query = dict(parse_qsl(parts.query))
+    if "user_id" in query:
+        query |= {"user_id": OWN}
+    if parts.path.endswith(("/messages/", "/transcript/", "/conversations/", "/escalations/")):
+        query |= {"thread_id": thread_id} if body is None else {}
+    if isinstance(body, dict):
+        body = {**body, "user_id": OWN} if "user_id" in body else dict(body)
+        if parts.path.endswith(("/messages/", "/escalations/", "/compile/")):
+            body["thread_id"] = thread_id
+        if parts.path.endswith("/erasures/"):
+            body["threads"] = [thread_id]
+        if parts.path.endswith("/import/"):
+            body = {"messages": [{**line, "user_id": OWN} for line in body["messages"]]}
+    return f"{parts.path}?{urlencode(query)}" if query else parts.path, body
+
+
+def test_nothing_of_others_is_told_or_changed_by_any_route(said: Said, mallory: Program) -> None:
+    assert routes() == set(CASES)
+    before = rows_of(said)
+    for (route, method), case in sorted(CASES.items()):
+        for thread in THREADS:
+            body = case.body(said) if case.body else None
+            address, body = as_own(case.path(said), body, thread(said))
+            options: dict[str, Any] = {}
+            if body is not None:
+                options = {"data": json_bytes(body), "content_type": "application/json"}
+            answer = mallory.request(method, address, **options)
+            asked = (route, method, address, answer.status_code)
+            assert answer.status_code < 500, asked
+            assert "heliotrope" not in answer.content.decode(), asked
+            assert '"maria"' not in answer.content.decode(), asked
+            after = rows_of(said)
+            assert {table: before[table] - after[table] for table in before} == {
+                table: set() for table in before
+            }, asked
+    with tenant_scope(said.program.tenant.id):
+        assert not ErasureRequest.objects.filter(user_id=OWN).exists()
+
+
+def test_a_thread_that_is_claimed_by_speaking_in_it_is_not_erased(
+    said: Said, mallory: Program
+) -> None:
+    thread = graph(said)
+    sent = mallory.send("It is mine.", user_id=OWN, thread_id=thread)
+    assert sent.status_code == 202
+    for threads in ([thread], ["t1"], ["unheard of"], [thread, "t1"]):
+        answer = mallory.post(ERASURES, {"user_id": OWN, "threads": threads})
+        assert "Not of 'mallory' alone" in refusal(answer, 403)
+    assert mallory.post(ERASURES, {"user_id": OWN}).status_code == 202
+    with database.as_owner():
+        assert carry_out_requested() == 2  # and theo's
+    store = SessionStore(said.program.tenant.id)
+    assert len(store.get_session_messages(thread)) == 1
+
+
+def test_who_is_linked_to_others_needs_a_key_of_the_tenant(said: Said, mallory: Program) -> None:
+    with tenant_scope(said.program.tenant.id):
+        channel_identities.link(
+            channel_identities.identity_of("slack", "T1", OWN), "maria", by="tests"
+        )
+    answer = mallory.post(ERASURES, {"user_id": OWN})
+    assert "a key of the whole tenant" in refusal(answer, 403)
+    assert "maria" not in answer.content.decode()
+    whole = said.program.post(ERASURES, {"user_id": OWN}).json()
+    assert set(whole["user_ids"]) >= {OWN, "maria"}
+
+
+def test_an_agents_key_erases_nothing_of_other_agents(said: Said) -> None:
+    bo = with_key(said.program, scopes=list(KeyScope.values), agent_id=said.other.pk)
+    # Maria said "t1" to ada, and "t2" to bo.
+    refusal(bo.post(ERASURES, {"user_id": "maria", "threads": ["t1"]}), 403)
+    assert bo.post(ERASURES, {"user_id": "maria", "threads": ["t2"]}).status_code == 202
+
+
+def test_a_key_of_the_tenant_erases_no_thread_of_others_either(said: Said) -> None:
+    answer = said.program.post(ERASURES, {"user_id": "theo", "threads": ["t1"]})
+    assert "Not of 'theo' alone: 't1'" in refusal(answer, 422)
+    assert answer.json()["errors"][0]["field"] == "threads"

@@ -1,0 +1,126 @@
+"""What a person may do by the API: what the admin lets them do, on every route."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.db.models import Q
+from django.test import Client
+from django.urls import get_resolver
+
+from konstruct.audit.roles import ROLES
+from tenants.context import tenant_scope
+from tests.konstruct.api.routes import CASES, V1, Case, patterns
+from tests.konstruct.api.said import Said, said_something
+from tests.konstruct.conftest import Program, json_bytes
+
+pytestmark = pytest.mark.django_db
+
+VIEWS = {
+    str(pattern.name): pattern.callback.view_class
+    for path, pattern in patterns(get_resolver("konstruct.urls_api"))
+    if path.startswith("v1/")
+}
+# For which the admin has no page: no role holds them, only a superuser does.
+OF_NO_ROLE = {
+    "memory.add_message",
+    "memory.delete_message",
+    "orchestrator.add_channelidentity",
+    "orchestrator.change_toolcall",
+}
+
+
+@pytest.fixture(scope="module")
+def said(
+    module_transaction: Callable[[], AbstractContextManager[None]], standing_program: Program
+) -> Said:
+    with module_transaction():
+        return said_something(standing_program)
+
+
+def person(said: Said, permissions: set[str]) -> Client:
+    """Log in somebody who has these permissions alone."""
+    client = Client(headers={"Host": f"{said.program.tenant.slug}.localhost"})
+    with tenant_scope(said.program.tenant.id):
+        user = User.objects.create_user(f"p{uuid4()}", is_staff=True)
+        named = Q(pk__in=[])
+        for permission in permissions:
+            label, codename = permission.split(".")
+            named |= Q(content_type__app_label=label, codename=codename)
+        found = Permission.objects.filter(named)
+        assert len(found) == len(permissions), permissions
+        user.user_permissions.set(found)
+        client.force_login(user)
+    return client
+
+
+def ask(client: Client, said: Said, case: Case, method: str) -> Any:
+    body = None if case.body is None else json_bytes(case.body(said))
+    return client.generic(method, case.path(said), body or "", content_type="application/json")
+
+
+def test_every_method_of_every_route_says_what_a_person_needs() -> None:
+    for name, view in VIEWS.items():
+        methods = {method for route, method in CASES if route == name}
+        assert (name, set(view.permissions)) == (name, methods)
+        assert all(view.permissions.values()), name
+
+
+def test_what_a_person_needs_is_what_roles_give_in_the_admin() -> None:
+    needed = {
+        permission
+        for view in VIEWS.values()
+        for permissions in view.permissions.values()
+        for permission in permissions
+    }
+    assert needed - ROLES["admin"] == OF_NO_ROLE
+
+
+@pytest.mark.parametrize(("route", "method"), sorted(CASES))
+def test_a_person_without_one_of_the_permissions_is_refused(
+    said: Said, route: str, method: str
+) -> None:
+    case, needed = CASES[route, method], set(VIEWS[route].permissions[method])
+    for missing in needed:
+        others = (ROLES["admin"] | OF_NO_ROLE) - {missing}
+        if missing.split(".")[1].startswith("view_"):
+            others -= {missing.replace(".view_", ".change_")}
+        refused = ask(person(said, others), said, case, method)
+        assert refused.status_code == 403
+        assert missing in refused.json()["detail"]
+    allowed = ask(person(said, needed), said, case, method)
+    # There is no session of a graph here: LangGraph would save one outside of the test.
+    assert allowed.status_code == 404 if route == "session" else allowed.status_code < 300
+
+
+def test_who_may_change_facts_may_look_at_them_as_in_the_admin(said: Said) -> None:
+    client = person(said, {"memory.change_memoryentry"})
+    assert client.get(f"{V1}facts/{said.fact}/").status_code == 200
+    assert client.get("/admin/memory/memoryentry/").status_code == 200
+
+
+def test_options_describe_an_address_to_whoever_is_logged_in(said: Said) -> None:
+    client = person(said, {"memory.view_scope"})
+    assert client.options(f"{V1}facts/").status_code == 200
+    assert client.head(f"{V1}facts/").status_code == 403
+
+
+def test_the_admin_refuses_whom_the_api_refuses(said: Said) -> None:
+    """The pages of the same things, for somebody who may read messages alone."""
+    client = person(said, {"memory.view_message"})
+    for address, page in {
+        "agents/": "orchestrator/agent/",
+        "facts/": "memory/memoryentry/",
+        "identities/": "orchestrator/channelidentity/",
+        "escalations/": "orchestrator/escalation/",
+        "recall-events/": "memory/recallevent/",
+        "tool-calls/": "orchestrator/toolcall/",
+        "users/": "people/",
+    }.items():
+        assert (address, client.get(V1 + address).status_code) == (address, 403)
+        assert (page, client.get(f"/admin/{page}").status_code) == (page, 403)
+    assert client.get(f"{V1}messages/").status_code == 200
+    assert client.get("/admin/memory/message/").status_code == 200

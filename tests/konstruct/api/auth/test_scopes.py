@@ -1,0 +1,226 @@
+"""What a key may do: scopes, a binding to one agent or user, and what is known of its use."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.db import IntegrityError, connection, transaction
+from django.db.models import ProtectedError
+
+from konstruct.api.auth import keys
+from konstruct.api.auth.keys import KeyInvalid, issue_key
+from konstruct.api.models import ApiKey
+from konstruct.orchestrator.agents import create_agent
+from memory.models import Message
+from tenants.context import tenant_scope
+from tenants.models import Tenant
+from tests.konstruct.conftest import MESSAGES, Program
+
+SEARCH = "/api/v1/memories/search/"
+USAGE = "/api/v1/usage/"
+
+
+def with_key(program: Program, **options: Any) -> Program:
+    """Return a program of the same tenant with a key of its own."""
+    _, text = issue_key(tenant_id=program.tenant.id, name="narrow", **options)
+    return Program(program.tenant, program.agent, str(text))
+
+
+@pytest.fixture
+def other_agent(program_a: Program) -> Any:
+    return create_agent(tenant_id=program_a.tenant.id, name="bo", system_prompt="You are Bo.")
+
+
+def refusal(response: Any, status: int) -> str:
+    assert response.status_code == status
+    assert response.headers["Content-Type"] == "application/problem+json"
+    return str(response.json()["detail"])
+
+
+def test_a_key_that_was_asked_for_nothing_else_reads_and_writes(tenant_a: Tenant) -> None:
+    key, _ = issue_key(tenant_id=tenant_a.id, name="usual")
+    assert key.scopes == ["read", "write"]
+
+
+def test_a_reading_key_reads_and_searches_and_cannot_write(program_a: Program) -> None:
+    reader = with_key(program_a, scopes=["read"])
+    assert reader.get(MESSAGES).status_code == 200
+    asked = {"agent": "ada", "user_id": "maria", "query": "Where?"}
+    assert reader.post(SEARCH, asked).status_code == 200
+    assert refusal(reader.send(), 403) == "This needs the scope write; yours: read."
+    with tenant_scope(program_a.tenant.id):
+        assert not Message.objects.exists()
+
+
+def test_a_writing_key_writes_and_cannot_read(program_a: Program) -> None:
+    writer = with_key(program_a, scopes=["write"])
+    assert writer.send().status_code == 202
+    assert refusal(writer.get(MESSAGES), 403) == "This needs the scope read; yours: write."
+    asked = {"agent": "ada", "user_id": "maria", "query": "Where?"}
+    refusal(writer.post(SEARCH, asked), 403)
+
+
+def test_a_method_that_is_not_there_is_a_405_whatever_the_scopes(program_a: Program) -> None:
+    reader = with_key(program_a, scopes=["read"])
+    refusal(reader.request("DELETE", MESSAGES), 405)
+
+
+def sent_by_all(program: Program, other_agent: Any) -> dict[tuple[str, str], str]:
+    """Send one message of each of two users to each of two agents; return their ids."""
+    return {
+        (agent, user): program.send(f"{user} to {agent}", agent=agent, user_id=user).json()["id"]
+        for agent in ("ada", "bo")
+        for user in ("maria", "theo")
+    }
+
+
+def seen(program: Program, ids: Iterable[str], query: str = "") -> list[str]:
+    listed = {each["id"] for each in program.get(MESSAGES + query).json()["results"]}
+    opened = {each for each in ids if program.get(f"{MESSAGES}{each}/").status_code == 200}
+    assert query or listed == opened
+    return sorted(listed)
+
+
+@pytest.mark.parametrize(
+    ("bound", "agents", "users"),
+    [
+        ({"agent_id": "ada"}, ["ada"], ["maria", "theo"]),
+        ({"user_id": "maria"}, ["ada", "bo"], ["maria"]),
+        ({"agent_id": "bo", "user_id": "theo"}, ["bo"], ["theo"]),
+    ],
+)
+def test_a_bound_key_sees_nothing_else(
+    program_a: Program,
+    other_agent: Any,
+    bound: dict[str, str],
+    agents: list[str],
+    users: list[str],
+) -> None:
+    ids = sent_by_all(program_a, other_agent)
+    by_name = {"ada": program_a.agent.id, "bo": other_agent.id}
+    options: dict[str, UUID | str] = dict(bound)
+    if "agent_id" in bound:
+        options["agent_id"] = by_name[bound["agent_id"]]
+    bound_program = with_key(program_a, **options)
+    theirs = sorted(id for (agent, user), id in ids.items() if agent in agents and user in users)
+    assert seen(bound_program, ids.values()) == theirs
+    usage = bound_program.get(USAGE).json()
+    assert (usage["messages"], usage["pending_replies"], usage["pending_embeddings"]) == (
+        len(theirs),
+    ) * 3
+    assert usage["agents"] == (1 if "agent_id" in bound else 2)
+
+
+def test_a_key_of_one_agent_knows_no_other(program_a: Program, other_agent: Any) -> None:
+    bound = with_key(program_a, agent_id=program_a.agent.id)
+    assert bound.send().status_code == 202
+    for name in ("bo", str(other_agent.id)):
+        asked = {"agent": name, "user_id": "maria", "query": "Where?"}
+        for response in (
+            bound.send(agent=name),
+            bound.get(f"{MESSAGES}?agent={name}"),
+            bound.post(SEARCH, asked),
+        ):
+            assert response.status_code == 422
+            assert response.json()["errors"][0]["field"] == "agent"
+    with tenant_scope(program_a.tenant.id):
+        assert Message.objects.count() == 1
+
+
+def test_a_key_of_one_user_cannot_speak_for_another(program_a: Program) -> None:
+    bound = with_key(program_a, user_id="maria")
+    assert bound.send(user_id="maria").status_code == 202
+    asked = {"agent": "ada", "user_id": "theo", "query": "Where?"}
+    for response in (
+        bound.send(user_id="theo"),
+        bound.get(f"{MESSAGES}?user_id=theo"),
+        bound.post(SEARCH, asked),
+    ):
+        assert "bound to the user 'maria'" in refusal(response, 403)
+        assert response.json()["type"] == "urn:konstruct:problem:outside-of-key"
+        assert response.json()["errors"][0]["field"] == "user_id"
+    with tenant_scope(program_a.tenant.id):
+        assert Message.objects.count() == 1
+
+
+def test_what_does_not_keep_to_a_binding_is_refused(program_a: Program) -> None:
+    bound = with_key(program_a, user_id="maria")
+    refusal(bound.post("/api/v1/messages/import/", {"messages": [{}]}), 403)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"scopes": []}, "scopes: "),
+        ({"scopes": ["admin"]}, "scopes: "),
+        ({"user_id": ""}, "user_id: "),
+        ({"user_id": "a\nb"}, "user_id: "),
+        ({"user_id": "x" * 256}, "user_id: "),
+        ({"agent_id": UUID(int=7)}, "agent: "),
+    ],
+)
+def test_a_key_that_cannot_be_names_the_field(
+    tenant_a: Tenant, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(KeyInvalid, match=message):
+        issue_key(tenant_id=tenant_a.id, name="x", **options)
+
+
+def test_a_key_cannot_be_bound_to_another_tenants_agent(
+    program_a: Program, program_b: Program
+) -> None:
+    with pytest.raises(KeyInvalid, match="agent: "):
+        issue_key(tenant_id=program_a.tenant.id, name="x", agent_id=program_b.agent.id)
+
+
+def test_postgres_refuses_scopes_that_are_none(tenant_a: Tenant) -> None:
+    key, _ = issue_key(tenant_id=tenant_a.id, name="x")
+    with tenant_scope(tenant_a.id):
+        for scopes in ([], ["admin"]):
+            with pytest.raises(IntegrityError, match="api_key_scopes"), transaction.atomic():
+                ApiKey.objects.filter(pk=key.pk).update(scopes=scopes)
+
+
+def test_an_agent_that_a_key_is_bound_to_cannot_go_away(program_a: Program) -> None:
+    with_key(program_a, agent_id=program_a.agent.id)
+    with tenant_scope(program_a.tenant.id), pytest.raises(ProtectedError):
+        program_a.agent.delete()
+
+
+def last_use(program: Program) -> datetime | None:
+    with tenant_scope(program.tenant.id):
+        return ApiKey.objects.get(name="tests").last_used_at
+
+
+def test_the_last_use_is_known_without_a_write_per_request(
+    program_a: Program, django_assert_num_queries: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert last_use(program_a) is None
+    before = datetime.now(UTC)
+    program_a.get(MESSAGES)
+    first = last_use(program_a)
+    assert first is not None
+    assert before <= first <= datetime.now(UTC)
+    with django_assert_num_queries(4):  # key, messages, the access log, and no write
+        program_a.get(MESSAGES)
+    assert last_use(program_a) == first
+    monkeypatch.setattr(keys, "LAST_USE_EVERY", timedelta(0))
+    program_a.get(MESSAGES)
+    again = last_use(program_a)
+    assert again is not None
+    assert again > first
+
+
+def test_who_does_not_know_the_secret_has_not_used_the_key(program_a: Program) -> None:
+    program_a.key = program_a.key[:-1] + ("0" if program_a.key[-1] != "0" else "1")
+    assert program_a.get(MESSAGES).status_code == 401
+    assert last_use(program_a) is None
+
+
+def test_keys_are_found_by_an_index(program_a: Program) -> None:
+    with tenant_scope(program_a.tenant.id), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        plan = ApiKey.objects.valid().filter(prefix="0" * 12).explain()
+    assert "Index Scan using api_key_prefix" in plan

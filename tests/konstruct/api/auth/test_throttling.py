@@ -1,0 +1,76 @@
+"""Rate limits of the API."""
+
+from typing import Any
+
+import pytest
+from django_redis.exceptions import ConnectionInterrupted
+
+from konstruct.api.auth.keys import issue_key
+from memory.models import Message
+from tenants.context import tenant_scope
+from tests.konstruct.conftest import MESSAGES, Program
+
+
+@pytest.fixture(autouse=True)
+def _small_buckets(settings: Any) -> None:
+    settings.RATE_LIMIT_BURST, settings.RATE_LIMIT_PER_SECOND = 2, 0.001
+
+
+def test_responses_say_what_is_left(program_a: Program) -> None:
+    response = program_a.send()
+    assert [response.headers[f"RateLimit-{name}"] for name in ("Limit", "Remaining", "Reset")] == [
+        "2",
+        "1",
+        "1000",
+    ]
+
+
+def test_too_many_messages_are_refused_and_leave_nothing(program_a: Program) -> None:
+    statuses = [program_a.send().status_code for _ in range(3)]
+    refused = program_a.send()
+    assert statuses == [202, 202, 429]
+    assert refused.headers["Content-Type"] == "application/problem+json"
+    assert refused.json()["type"] == "urn:konstruct:problem:too-many-requests"
+    assert 999 <= int(refused.headers["Retry-After"]) <= 1000
+    assert refused.headers["RateLimit-Remaining"] == "0"
+    with tenant_scope(program_a.tenant.id):
+        assert Message.objects.count() == 2
+
+
+def test_asking_for_replies_does_not_use_up_sending(program_a: Program) -> None:
+    assert [program_a.get(MESSAGES).status_code for _ in range(3)] == [200, 200, 429]
+    assert program_a.send().status_code == 202
+
+
+def test_each_tenant_has_its_own_buckets(program_a: Program, program_b: Program) -> None:
+    assert [program_a.send().status_code for _ in range(3)] == [202, 202, 429]
+    assert program_b.send().status_code == 202
+
+
+def test_who_is_not_let_in_uses_nothing_up(program_a: Program) -> None:
+    key, program_a.key = program_a.key, "nonsense"
+    assert [program_a.send().status_code for _ in range(3)] == [401, 401, 401]
+    program_a.key = key
+    assert program_a.send().headers["RateLimit-Remaining"] == "1"
+
+
+def test_one_program_leaves_something_to_the_others_of_its_tenant(
+    program_a: Program, settings: Any
+) -> None:
+    settings.RATE_LIMIT_BURST, settings.KEY_RATE_LIMIT_BURST = 5, 2
+    settings.KEY_RATE_LIMIT_PER_SECOND = 0.001
+    assert [program_a.send().status_code for _ in range(4)] == [202, 202, 429, 429]
+    _, text = issue_key(tenant_id=program_a.tenant.id, name="another")
+    another = Program(program_a.tenant, program_a.agent, str(text))
+    assert [another.send().headers["RateLimit-Remaining"] for _ in range(2)] == ["1", "0"]
+
+
+def test_without_a_cache_requests_are_allowed_and_the_log_says_so(
+    program_a: Program, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(alias: str) -> None:
+        raise ConnectionInterrupted(None)
+
+    monkeypatch.setattr("tenants.limits.rate_limit.get_redis_connection", refuse)
+    assert [program_a.get(MESSAGES).status_code for _ in range(4)] == [200] * 4
+    assert "the cache is down" in caplog.text

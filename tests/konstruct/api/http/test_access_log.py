@@ -1,0 +1,195 @@
+"""What the API writes into the access log: every request, as what became of it."""
+
+from collections.abc import Callable
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.cache import cache
+from django.test import Client
+
+from konstruct.api.auth.keys import issue_key
+from konstruct.api.http.access_log import RECORDED
+from konstruct.audit.models import AccessEvent
+from konstruct.orchestrator.models import Agent
+from tenants.context import tenant_scope
+from tenants.limits.login_throttle import STRANGERS_BURST
+from tests.konstruct.api.routes import CASES, V1
+from tests.konstruct.conftest import MESSAGES, Program
+
+SEARCH = f"{V1}memories/search/"
+EVE = {"agent": "ada", "user_id": "eve", "query": "Where does she live?"}
+
+
+def events(program: Program) -> list[AccessEvent]:
+    with tenant_scope(program.tenant.id):
+        return list(AccessEvent.objects.order_by("id"))
+
+
+def told(program: Program) -> list[tuple[str, str, str | None]]:
+    return [(event.action, event.subject, event.user_id) for event in events(program)]
+
+
+def narrow(program: Program, **options: Any) -> Program:
+    _, key = issue_key(tenant_id=program.tenant.id, name="narrow", **options)
+    return Program(program.tenant, program.agent, str(key))
+
+
+def test_every_method_of_every_route_is_recorded() -> None:
+    assert set(CASES) == set(RECORDED)
+
+
+def test_a_search_says_who_asked_what_about_whom(program_a: Program, program_b: Program) -> None:
+    answer = program_a.post(SEARCH, EVE)
+    assert answer.status_code == 200
+    (event,) = events(program_a)
+    assert (event.action, event.subject, event.user_id) == ("search", "memories", "eve")
+    assert event.agent_id == program_a.agent.pk
+    assert event.detail == {"agent": "ada", "query": "Where does she live?"}
+    assert events(program_b) == []
+
+
+def test_a_refused_search_of_eve_is_no_search_of_eve(program_a: Program) -> None:
+    bound = narrow(program_a, user_id="maria")
+    assert bound.post(SEARCH, EVE).status_code == 403
+    (event,) = events(program_a)
+    assert (event.action, event.user_id) == ("refuse", "eve")
+    assert event.detail["attempted"] == "search"
+    assert event.detail["status"] == 403
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({**EVE, "agent": "nobody"}, 422),
+        ({**EVE, "top_k": -1}, 400),
+        (b"{", 400),
+        (b"[1, 2]", 400),
+        (b'{"user_id": 5}', 400),
+        (b'{"agent": "ada", "user_id": "a\\ud800b", "query": "\\udc00"}', 400),
+        (b'{"agent": "ada", "user_id": "a\\u0000b", "query": "x"}', 400),
+    ],
+)
+def test_what_cannot_be_done_is_recorded_as_refused(
+    program_a: Program, body: Any, status: int
+) -> None:
+    assert program_a.post(SEARCH, body).status_code == status
+    (event,) = events(program_a)
+    assert (event.action, event.detail["status"]) == ("refuse", status)
+
+
+def test_a_change_has_what_was_before_and_after_of_what_changed(program_a: Program) -> None:
+    made = program_a.post(f"{V1}agents/", {"name": "cleo", "persona": "Formal."}).json()
+    path = f"{V1}agents/{made['id']}/"
+    changed = program_a.request(
+        "PATCH", path, data=b'{"persona": "Kind."}', content_type="application/json"
+    )
+    assert changed.status_code == 200
+    created, edited = events(program_a)
+    assert created.action == "create"
+    assert created.subject_id == edited.subject_id == made["id"]
+    assert created.detail["after"]["name"] == "cleo"
+    assert created.detail["after"]["persona"] == "Formal."
+    assert "before" not in created.detail
+    assert edited.detail["before"] == {"persona": "Formal."}
+    assert edited.detail["after"] == {"persona": "Kind."}
+    with tenant_scope(program_a.tenant.id):
+        assert Agent.objects.get(pk=made["id"]).persona == "Kind."
+
+
+def test_a_fact_is_recorded_from_its_making_to_its_end(program_a: Program) -> None:
+    body = {"agent": "ada", "user_id": "eve", "content": "Eve is tall."}
+    made = program_a.post(f"{V1}facts/", body).json()
+    assert program_a.post(f"{V1}facts/", body).json()["created"] is False
+    path = f"{V1}facts/{made['memory_id']}/"
+    program_a.request(
+        "PATCH", path, data=b'{"content": "Eve is small."}', content_type="application/json"
+    )
+    assert program_a.request("DELETE", path).status_code == 204
+    created, again, edited, deleted = events(program_a)
+    assert [event.action for event in (created, again, edited, deleted)] == [
+        "create", "view", "edit", "delete",
+    ]  # fmt: skip
+    for event in (created, again, edited, deleted):
+        assert (event.user_id, event.agent_id) == ("eve", program_a.agent.pk)
+        assert event.subject_id == made["memory_id"]
+        assert "embedding" not in str(event.detail)
+    assert created.detail["after"]["content"] == "Eve is tall."
+    assert edited.detail["before"]["content"] == "Eve is tall."
+    assert edited.detail["after"]["content"] == "Eve is small."
+    assert "user_id" not in edited.detail["after"]
+    assert deleted.detail["before"]["content"] == "Eve is small."
+    assert "after" not in deleted.detail
+
+
+def test_a_session_without_the_csrf_token_is_refused_by_name(program_a: Program) -> None:
+    client = Client(enforce_csrf_checks=True, headers={"Host": "tenant-a.localhost"})
+    with tenant_scope(program_a.tenant.id):
+        client.force_login(User.objects.create_superuser("eva"))
+    assert client.post(MESSAGES, b"{}", content_type="application/json").status_code == 403
+    (event,) = events(program_a)
+    assert (event.action, event.actor, event.detail["status"]) == ("refuse", "eva", 403)
+
+
+def test_reading_by_a_method_that_is_not_there_is_refused(program_a: Program) -> None:
+    assert program_a.request("DELETE", MESSAGES).status_code == 405
+    assert program_a.request("OPTIONS", MESSAGES).status_code == 200
+    (event,) = events(program_a)
+    assert (event.action, event.detail["attempted"]) == ("refuse", "DELETE")
+
+
+def test_what_is_refused_before_it_is_known_who_asks_is_recorded(program_a: Program) -> None:
+    accept = {"Accept": "text/html"}
+    assert program_a.get(MESSAGES, headers=accept).status_code == 406
+    (event,) = events(program_a)
+    assert (event.action, event.actor, event.detail["status"]) == ("refuse", "tests", 406)
+    program_a.key, program_a.host = "nonsense", "tenant-a.localhost"
+    assert program_a.get(MESSAGES, headers=accept).status_code == 406
+    assert events(program_a)[-1].actor_kind == "unknown"
+
+
+def strangers(send: Callable[[], Any], times: int) -> list[int]:
+    return [send().status_code for _ in range(times)]
+
+
+def test_keys_that_open_nothing_are_recorded_and_cannot_fill_the_log(program_a: Program) -> None:
+    """Each is another key, of this tenant, from one address; a good key from there still works."""
+    cache.clear()
+
+    def guess() -> Any:
+        key = f"ks_{program_a.tenant.id.hex}_{uuid4().hex[:12]}_{uuid4().hex * 2}"
+        return Program(program_a.tenant, program_a.agent, key).get(MESSAGES)
+
+    statuses = strangers(guess, STRANGERS_BURST + 10)
+    assert statuses[:STRANGERS_BURST] == [401] * STRANGERS_BURST
+    assert statuses[-1] == 429
+    refused = guess()
+    assert int(refused.headers["Retry-After"]) > 0
+    recorded = events(program_a)
+    assert {(event.action, event.actor_kind, event.actor) for event in recorded} == {
+        ("refuse", "unknown", "")
+    }
+    assert STRANGERS_BURST <= len(recorded) <= STRANGERS_BURST + 2
+    assert program_a.get(MESSAGES).status_code == 200
+    cache.clear()
+
+
+def test_requests_without_any_key_cannot_fill_the_log(program_a: Program) -> None:
+    cache.clear()
+    stranger = Client(headers={"Host": "tenant-a.localhost"})
+    statuses = strangers(lambda: stranger.get(MESSAGES), STRANGERS_BURST + 10)
+    assert set(statuses) == {401}
+    assert STRANGERS_BURST <= len(events(program_a)) <= STRANGERS_BURST + 2
+    cache.clear()
+
+
+def test_a_caller_who_comes_too_often_is_recorded_once_in_a_while(
+    program_a: Program, settings: Any
+) -> None:
+    settings.KEY_RATE_LIMIT_BURST, settings.KEY_RATE_LIMIT_PER_SECOND = 1, 1e-3
+    cache.clear()
+    statuses = strangers(lambda: program_a.get(MESSAGES), 6)
+    assert statuses == [200, 429, 429, 429, 429, 429]
+    assert [event.action for event in events(program_a)] == ["list", "refuse"]
+    cache.clear()

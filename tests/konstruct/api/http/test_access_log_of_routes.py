@@ -1,0 +1,153 @@
+"""What every route writes into the access log, of a tenant with something of everything."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import DatabaseError
+from django.test import Client
+
+from konstruct.api.auth.keys import issue_key
+from konstruct.api.http import access_log, views
+from konstruct.api.http.access_log import RECORDED
+from konstruct.audit.models import AccessEvent
+from memory.facts import LongTermMemory
+from memory.models import MemoryEntry, Message
+from tenants.context import tenant_scope
+from tests.konstruct.api.routes import CASES, V1
+from tests.konstruct.api.said import Said, said_something
+from tests.konstruct.conftest import MESSAGES, Program, json_bytes
+
+pytestmark = pytest.mark.django_db
+
+
+def events(program: Program) -> list[AccessEvent]:
+    with tenant_scope(program.tenant.id):
+        return list(AccessEvent.objects.order_by("id"))
+
+
+def narrow(program: Program, **options: Any) -> Program:
+    _, key = issue_key(tenant_id=program.tenant.id, name="narrow", **options)
+    return Program(program.tenant, program.agent, str(key))
+
+
+@pytest.fixture(scope="module")
+def said(
+    module_transaction: Callable[[], AbstractContextManager[None]], standing_program: Program
+) -> Said:
+    with module_transaction():
+        return said_something(standing_program)
+
+
+@pytest.mark.parametrize(("route", "method"), sorted(CASES))
+def test_a_request_leaves_one_record_of_what_it_did(said: Said, route: str, method: str) -> None:
+    case = CASES[route, method]
+    if route == "session":
+        return  # LangGraph's connection is no part of this transaction: test_sessions.py
+    before = len(events(said.program))
+    body = None if case.body is None else json_bytes(case.body(said))
+    answer = said.program.request(
+        method, case.path(said), data=body or b"", content_type="application/json",
+        headers={"X-Forwarded-For": "203.0.113.9"}, REMOTE_ADDR="198.51.100.7",
+    )  # fmt: skip
+    assert answer.status_code < 300
+    (event,) = events(said.program)[before:]
+    action, subject = RECORDED[route, method]
+    assert (event.action, event.subject) == (action.value, subject)
+    assert (event.actor_kind, event.actor) == ("program", "tests")
+    assert event.address == "198.51.100.7"
+    assert event.request_id == answer.headers["X-Request-ID"]
+
+
+@pytest.mark.parametrize(("route", "method"), sorted(CASES))
+def test_a_refused_request_is_recorded_as_refused_and_as_nothing_else(
+    said: Said, route: str, method: str
+) -> None:
+    case = CASES[route, method]
+    key = narrow(said.program, scopes=["erase"], user_id="nobody", agent_id=said.other.pk)
+    body = None if case.body is None else json_bytes(case.body(said))
+    before = len(events(said.program))
+    refused = key.request(
+        method, case.path(said), data=body or b"", content_type="application/json"
+    )
+    # To a key that is bound to another agent, this one does not exist.
+    assert refused.status_code == (422 if route == "erasures" else 403)
+    (event,) = events(said.program)[before:]
+    action, subject = RECORDED[route, method]
+    assert (event.action, event.subject) == ("refuse", subject)
+    assert event.detail["attempted"] == action.value
+    assert event.detail["status"] == refused.status_code
+    assert event.actor == "narrow"
+
+
+def test_a_read_that_fails_after_it_began_is_no_read(
+    said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def breaks(*_: Any, **__: Any) -> None:
+        raise RuntimeError("later")
+
+    monkeypatch.setattr("konstruct.api.resources.facts._told", breaks)
+    before = len(events(said.program))
+    assert said.program.get(f"{V1}facts/{said.fact}/").status_code == 500
+    (event,) = events(said.program)[before:]
+    assert (event.action, event.detail["attempted"], event.detail["status"]) == (
+        "refuse",
+        "view",
+        500,
+    )
+
+
+def test_a_refused_change_is_undone_and_its_record_stays(said: Said) -> None:
+    path = f"{V1}facts/{said.fact}/"
+    before = len(events(said.program))
+    refused = said.program.request(
+        "PATCH", path, data=b'{"content": "Vera hates tea."}', content_type="application/json",
+        headers={"If-Match": '"another"'},
+    )  # fmt: skip
+    assert refused.status_code == 412
+    standing = LongTermMemory().get(said.fact, said.program.tenant.id)
+    assert standing is not None
+    assert standing.content == "Vera likes tea."
+    (event,) = events(said.program)[before:]
+    assert (event.action, event.detail["status"]) == ("refuse", 412)
+
+
+def test_what_cannot_be_recorded_is_not_done(said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    def is_full(*_: Any, **__: Any) -> None:
+        raise DatabaseError("no room")
+
+    monkeypatch.setattr(access_log, "record_access", is_full)
+    monkeypatch.setattr(views, "record_request", access_log.record_request)
+    body = {"agent": "ada", "user_id": "vera", "content": "Vera is tall."}
+    assert said.program.post(f"{V1}facts/", body).status_code == 500
+    assert said.program.send("Hello?").status_code == 500
+    assert said.program.get(f"{V1}facts/").status_code == 500
+    with tenant_scope(said.program.tenant.id):
+        assert not MemoryEntry.objects.filter(content="Vera is tall.").exists()
+        assert not Message.objects.filter(content="Hello?").exists()
+
+
+def test_a_link_says_as_whom_the_identity_spoke_before(said: Said) -> None:
+    before = len(events(said.program))
+    path = f"{V1}identities/{said.identity}/link/"
+    linked = said.program.request(
+        "PUT", path, data=b'{"user_id": "nora"}', content_type="application/json"
+    )
+    assert linked.status_code == 200
+    (event,) = events(said.program)[before:]
+    assert (event.action, event.user_id) == ("link", "nora")
+    assert event.detail["before"]["user_id"] == "maria"
+    assert event.detail["after"]["user_id"] == "nora"
+
+
+def test_a_person_is_recorded_by_name(said: Said) -> None:
+    client = Client(headers={"Host": "tenant-a.localhost"})
+    with tenant_scope(said.program.tenant.id):
+        eva = User.objects.create_superuser("eva")
+        client.force_login(eva)
+    before = len(events(said.program))
+    assert client.get(MESSAGES).status_code == 200
+    (event,) = events(said.program)[before:]
+    assert (event.actor_kind, event.actor, event.actor_id) == ("person", "eva", str(eva.pk))

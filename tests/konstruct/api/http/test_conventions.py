@@ -1,0 +1,111 @@
+"""What holds for every request: gzip, CORS, strict JSON, methods, media types."""
+
+import gzip
+import json
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from tests.konstruct.conftest import MESSAGES, Program
+
+AGENTS = "/api/v1/agents/"
+
+
+def test_long_answers_are_compressed_for_those_who_can_read_it(program_a: Program) -> None:
+    for number in range(5):
+        program_a.send(f"message {number} " + "word " * 100)
+    plain = program_a.get(MESSAGES)
+    packed = program_a.get(MESSAGES, headers={"Accept-Encoding": "gzip"})
+    assert "Content-Encoding" not in plain.headers
+    assert packed.headers["Content-Encoding"] == "gzip"
+    assert "Accept-Encoding" in packed.headers["Vary"]
+    assert json.loads(gzip.decompress(packed.content)) == plain.json()
+
+
+def test_a_problem_is_readable_when_compressed(program_a: Program) -> None:
+    program_a.host = "nobody.localhost"
+    packed = program_a.get(MESSAGES, headers={"Accept-Encoding": "gzip"})
+    body = packed.content
+    document = json.loads(gzip.decompress(body) if "Content-Encoding" in packed.headers else body)
+    assert document["errors"][0]["field"] == "Host"
+
+
+def asked_from(origin: str, method: str = "GET", **headers: str) -> Any:
+    client = Client(headers={"Host": "localhost", "Origin": origin, **headers})
+    return client.generic(method, MESSAGES)
+
+
+def test_pages_elsewhere_may_not_use_the_api() -> None:
+    for method in ("GET", "OPTIONS"):
+        response = asked_from(
+            "https://evil.example", method, **{"Access-Control-Request-Method": "POST"}
+        )
+        assert "Access-Control-Allow-Origin" not in response.headers
+
+
+def test_pages_that_are_named_may_use_the_api_and_nothing_else(settings: Any) -> None:
+    settings.CORS_ALLOWED_ORIGINS = ["https://app.example"]
+    asking = {
+        "Access-Control-Request-Method": "POST",
+        "Access-Control-Request-Headers": "authorization,idempotency-key",
+    }
+    response = asked_from("https://app.example", "OPTIONS", **asking)
+    assert response.headers["Access-Control-Allow-Origin"] == "https://app.example"
+    assert "idempotency-key" in response.headers["Access-Control-Allow-Headers"]
+    assert "Access-Control-Allow-Credentials" not in response.headers
+    other = asked_from("https://evil.example", "OPTIONS", **asking)
+    assert "Access-Control-Allow-Origin" not in other.headers
+    client = Client(headers={"Host": "localhost", "Origin": "https://app.example"})
+    assert "Access-Control-Allow-Origin" not in client.get("/health/live").headers
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b'{"name": "a", "name": "b"}', "The name 'name' is given twice in one object."),
+        (b'{"name": "a", "recall_weights": {"x": 1, "x": 2}}', "The name 'x' is given twice"),
+        (b'{"name": NaN}', "NaN is no JSON."),
+        (b'{"name": -Infinity}', "-Infinity is no JSON."),
+        (b'\xef\xbb\xbf{"name": "a"}', "JSON parse error"),
+        (b'{"name": "\xff"}', "JSON parse error"),
+        (b'{"name": 1' + b"0" * 5000 + b"}", "A number has more than 4,300 digits."),
+        (b"[" * 65 + b"]" * 65, "The JSON is nested too deeply: deeper than 64 levels."),
+        # Python could read it, and could not write it.
+        (b'{"name": ' + b"[" * 900 + b"]" * 900 + b"}", "The JSON is nested too deeply"),
+        (b'{"a": ' * 100_000, "The JSON is nested too deeply"),
+        (b'{"' + b"k" * 5000 + b'": 1, "' + b"k" * 5000 + b'": 1}', "The name 'kkk"),
+    ],
+)
+def test_json_that_can_be_read_in_two_ways_is_refused(
+    program_a: Program, body: bytes, words: str
+) -> None:
+    response = program_a.post(AGENTS, body)
+    assert response.status_code == 400
+    assert response.json()["type"] == "urn:konstruct:problem:malformed-body"
+    assert response.json()["errors"][0]["detail"].startswith(words)
+
+
+def test_a_number_beyond_all_numbers_is_refused(program_a: Program) -> None:
+    response = program_a.post(AGENTS, b'{"name": "a", "recall_open_at": 1e999}')
+    assert [error["field"] for error in response.json()["errors"]] == ["recall_open_at"]
+
+
+def test_an_import_that_is_sent_again_with_its_key_is_one(program_a: Program) -> None:
+    def send(content: str) -> Any:
+        line = {
+            "external_id": "e1",
+            "agent": "ada",
+            "user_id": "maria",
+            "thread_id": "t",
+            "role": "user",
+            "content": content,
+            "created_at": "2025-03-14T09:00:00Z",
+        }
+        headers = {"Idempotency-Key": "k1"}
+        return program_a.post("/api/v1/messages/import/", {"messages": [line]}, headers=headers)
+
+    first, again, other = send("Hello"), send("Hello"), send("Goodbye")
+    assert [each.status_code for each in (first, again, other)] == [200, 200, 422]
+    assert (first.json()["created"], again.json()["exists"]) == (1, 1)
+    assert first.json()["results"][0]["message_id"] == again.json()["results"][0]["message_id"]

@@ -1,0 +1,265 @@
+"""Idempotency-Key: a key belongs to its caller, whatever others send."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.db import connection
+from django.test import Client
+from django.utils import timezone
+
+from konstruct.api.auth.keys import issue_key
+from konstruct.api.http import idempotency
+from konstruct.api.models import ApiKey, IdempotencyRecord, KeyScope
+from konstruct.orchestrator.pipeline.accept import Incoming, accept
+from konstruct.orchestrator.replies import outbox
+from memory.conversations.transcript import record_message
+from memory.facts import LongTermMemory
+from memory.models import MemoryEntry
+from tenants.context import tenant_scope
+from tests.konstruct.conftest import Program
+
+FACTS, AGENTS, IMPORT = "/api/v1/facts/", "/api/v1/agents/", "/api/v1/messages/import/"
+KEY = {"Idempotency-Key": "1"}
+
+
+@pytest.fixture
+def another(program_a: Program) -> Callable[..., Program]:
+    """Make another key of tenant A, bound to whom it says."""
+
+    def make(**binding: Any) -> Program:
+        _, key = issue_key(
+            tenant_id=program_a.tenant.id, name="tests", scopes=KeyScope.values, **binding
+        )
+        return Program(program_a.tenant, program_a.agent, str(key))
+
+    return make
+
+
+def facts_of(program: Program) -> list[tuple[str, str | None]]:
+    with tenant_scope(program.tenant.id):
+        return sorted(MemoryEntry.objects.entries().values_list("content", "user_id"))
+
+
+def test_two_users_keys_keep_a_fact_each(another: Callable[..., Program]) -> None:
+    maria, bob = another(user_id="maria"), another(user_id="bob")
+    body = {"content": "Likes tea."}
+    hers, his = (program.post(FACTS, body, headers=KEY) for program in (maria, bob))
+    assert (hers.status_code, his.status_code) == (201, 201)
+    assert hers.json()["memory_id"] != his.json()["memory_id"]
+    assert facts_of(maria) == [("Likes tea.", "bob"), ("Likes tea.", "maria")]
+    again = [program.post(FACTS, body, headers=KEY).json() for program in (maria, bob)]
+    assert [each["memory_id"] for each in again] == [
+        hers.json()["memory_id"],
+        his.json()["memory_id"],
+    ]
+    assert len(facts_of(maria)) == 2
+
+
+@pytest.mark.parametrize("name", ["maria", "bob"])
+def test_two_keys_send_a_message_each(another: Callable[..., Program], name: str) -> None:
+    """Whether the second one says the same or not, of the same user or another."""
+    first, second = another(user_id="maria"), another(user_id=name)
+    sent = [first.send(headers=KEY), second.send(user_id=name, headers=KEY)]
+    assert [each.status_code for each in sent] == [202, 202]
+    assert len({each.json()["id"] for each in sent}) == 2
+    other = second.send("Something else", user_id=name, headers=KEY)
+    assert other.status_code == 422
+    assert sent[0].json()["id"] not in other.content.decode()
+    assert first.send(headers=KEY).json()["id"] == sent[0].json()["id"]
+
+
+def test_two_unbound_keys_are_two_callers(
+    program_a: Program, another: Callable[..., Program]
+) -> None:
+    second = another()
+    ids = {each.send(headers=KEY).json()["id"] for each in (program_a, second)}
+    made = {
+        each.post(FACTS, {"agent": "ada", "content": f"Tea {n}."}, headers=KEY).status_code
+        for n, each in enumerate((program_a, second))
+    }
+    assert (len(ids), made) == (2, {201})
+
+
+def test_keys_bound_to_two_agents_are_two_callers(
+    program_a: Program, another: Callable[..., Program]
+) -> None:
+    made = program_a.post(AGENTS, {"name": "bo"}).json()
+    ada, bo = another(agent_id=program_a.agent.id), another(agent_id=UUID(made["id"]))
+    body = {"content": "Tea."}
+    one, two = (each.post(FACTS, body, headers=KEY) for each in (ada, bo))
+    assert (one.status_code, two.status_code) == (201, 201)
+    assert one.json()["agent"] != two.json()["agent"]
+
+
+def test_a_key_that_is_bound_to_another_user_is_another_caller(
+    another: Callable[..., Program],
+) -> None:
+    program = another(user_id="maria")
+    first = program.post(FACTS, {"content": "Tea."}, headers=KEY).json()
+    with tenant_scope(program.tenant.id):
+        ApiKey.objects.filter(user_id="maria").update(user_id="bob")
+    second = program.post(FACTS, {"content": "Tea."}, headers=KEY)
+    assert second.status_code == 201
+    assert second.json()["memory_id"] != first["memory_id"]
+
+
+def test_a_person_and_a_program_are_two_callers(program_a: Program) -> None:
+    with tenant_scope(program_a.tenant.id):
+        person = get_user_model().objects.create_superuser("root", password="x")
+    client = Client(headers={"Host": "tenant-a.localhost"})
+    with tenant_scope(program_a.tenant.id):
+        client.force_login(person)
+    body = {"agent": "ada", "content": "Tea."}
+    theirs = client.post(FACTS, body, content_type="application/json", headers=KEY)
+    its = program_a.post(FACTS, {**body, "content": "Coffee."}, headers=KEY)
+    assert (theirs.status_code, its.status_code) == (201, 201)
+    again = client.post(FACTS, body, content_type="application/json", headers=KEY)
+    assert again.json()["memory_id"] == theirs.json()["memory_id"]
+
+
+def test_a_key_is_another_at_another_address(program_a: Program) -> None:
+    sent = program_a.send(headers=KEY)
+    fact = program_a.post(FACTS, {"agent": "ada", "content": "Tea."}, headers=KEY)
+    agent = program_a.post(AGENTS, {"name": "bo"}, headers=KEY)
+    assert [each.status_code for each in (sent, fact, agent)] == [202, 201, 201]
+
+
+def test_a_refusal_says_nothing_of_what_stands(program_a: Program) -> None:
+    fact = program_a.post(FACTS, {"agent": "ada", "content": "Tea."}, headers=KEY).json()
+    refused = program_a.post(FACTS, {"agent": "ada", "content": "Milk."}, headers=KEY)
+    assert refused.json()["type"] == "urn:konstruct:problem:idempotency-key-reused"
+    assert fact["memory_id"] not in refused.content.decode()
+
+
+def test_a_program_cannot_take_a_key_of_slack(program_a: Program) -> None:
+    """What Slack says is accepted, whatever keys programs have sent."""
+    slack = "slack/T1/C1/1700000000.000100"
+    assert program_a.send(headers={"Idempotency-Key": slack}).status_code == 202
+    incoming = Incoming(
+        agent_id=program_a.agent.id,
+        user_id="maria",
+        thread_id="t",
+        channel="slack",
+        content="Hello",
+        idempotency_key=slack,
+    )
+    message, created = accept(incoming, tenant_id=program_a.tenant.id)
+    assert created
+    assert accept(incoming, tenant_id=program_a.tenant.id) == (message, False)
+
+
+def test_two_channels_may_use_the_same_key(program_a: Program) -> None:
+    ids = set()
+    for channel in ("rest", "slack", "mail"):
+        incoming = Incoming(
+            program_a.agent.id, "maria", "t", channel, "Hello", idempotency_key="slack/1"
+        )
+        message, created = accept(incoming, tenant_id=program_a.tenant.id)
+        assert created
+        assert accept(incoming, tenant_id=program_a.tenant.id) == (message, False)
+        ids.add(message.id)
+    assert len(ids) == 3
+
+
+def test_what_is_imported_takes_no_key(program_a: Program) -> None:
+    line = {
+        "agent": "ada", "user_id": "maria", "thread_id": "t", "role": "user", "content": "Hello",
+        "external_id": "1", "created_at": "2024-01-01T00:00:00Z",
+    }  # fmt: skip
+    for _ in range(2):
+        answer = program_a.post(IMPORT, {"messages": [line]}, headers=KEY)
+        assert answer.status_code == 200, answer.content
+    assert (answer.json()["created"], answer.json()["exists"]) == (0, 1)
+    assert program_a.send(headers=KEY).status_code == 202
+
+
+def test_a_message_from_before_the_upgrade_is_sent_again(
+    program_a: Program, another: Callable[..., Program]
+) -> None:
+    """Earlier versions stored the bare key: it counts for the same message, for a day."""
+    before, _ = record_message(
+        tenant_id=program_a.tenant.id,
+        agent_id=program_a.agent.id,
+        user_id="maria",
+        thread_id="maria",
+        channel="rest",
+        role="user",
+        content="Hello",
+        idempotency_key="1",
+        created_at=timezone.now() - timedelta(hours=23),
+    )
+    with tenant_scope(program_a.tenant.id):
+        outbox.put(before)
+    assert program_a.send(headers=KEY).json()["id"] == str(before.id)
+    assert another(user_id="maria").send(headers=KEY).json()["id"] == str(before.id)
+    others = [
+        program_a.send("Something else", headers=KEY),
+        another(user_id="bob").send(user_id="bob", headers=KEY),
+    ]
+    assert [each.status_code for each in others] == [202, 202]
+    assert str(before.id) not in {each.json()["id"] for each in others}
+
+
+def test_what_was_made_before_the_upgrade_is_asked_for_again(
+    program_a: Program, another: Callable[..., Program]
+) -> None:
+    body = {"agent": "ada", "user_id": "maria", "content": "Tea."}
+    fact = program_a.post(FACTS, body, headers=KEY).json()
+    with tenant_scope(program_a.tenant.id):
+        record = IdempotencyRecord.objects.get()
+        for key, age in (("a", timedelta(0)), ("b", timedelta(hours=25))):
+            IdempotencyRecord.objects.create(
+                operation=record.operation,
+                key=key,
+                digest=record.digest,
+                made=record.made,
+                created_at=timezone.now() - age,
+            )
+    again = program_a.post(FACTS, body, headers={"Idempotency-Key": "a"}).json()
+    assert (again["memory_id"], again["created"]) == (fact["memory_id"], False)
+    with tenant_scope(program_a.tenant.id):
+        assert IdempotencyRecord.objects.count() == 3
+    for program, key in ((program_a, "b"), (another(user_id="maria"), "a")):
+        program.post(FACTS, body, headers={"Idempotency-Key": key})
+    with tenant_scope(program_a.tenant.id):
+        assert IdempotencyRecord.objects.count() == 5  # each was a request of its own
+
+
+@pytest.mark.django_db(transaction=True)
+def test_who_waits_for_the_first_request_is_told_to_come_again(
+    program_a: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long it takes, and no statement waits in Postgres meanwhile."""
+    monkeypatch.setattr(idempotency, "WAIT_SECONDS", 0.2)
+    is_at_work, go_on = threading.Event(), threading.Event()
+    remember = LongTermMemory.remember
+
+    def slowly(*args: Any, **options: Any) -> Any:
+        is_at_work.set()
+        assert go_on.wait(30)
+        return remember(*args, **options)
+
+    monkeypatch.setattr(LongTermMemory, "remember", slowly)
+
+    def post() -> Any:
+        try:
+            return program_a.post(FACTS, {"agent": "ada", "content": "Tea."}, headers=KEY)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as threads:
+        first = threads.submit(post)
+        assert is_at_work.wait(30)
+        second = program_a.post(FACTS, {"agent": "ada", "content": "Tea."}, headers=KEY)
+        go_on.set()
+        assert first.result().status_code == 201
+    assert (second.status_code, second.headers["Retry-After"]) == (409, "1")
+    assert second.json()["type"] == "urn:konstruct:problem:idempotency-key-in-use"
+    again = program_a.post(FACTS, {"agent": "ada", "content": "Tea."}, headers=KEY)
+    assert again.json()["memory_id"] == first.result().json()["memory_id"]

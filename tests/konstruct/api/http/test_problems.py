@@ -1,0 +1,149 @@
+"""Every error below /api/ is a problem document, wherever it comes from."""
+
+import logging
+import re
+from typing import Any
+
+import pytest
+from django.db import OperationalError
+from django.http import HttpRequest, HttpResponse
+from django.test import Client, RequestFactory
+
+from konstruct.api.http.exceptions import OWN_ERRORS, problem_of
+from konstruct.api.http.problems import FieldError, Problem
+from konstruct.api.http.request_id import RequestIdFilter, RequestIdMiddleware, current_request_id
+from konstruct.channels.rest import views
+from tests.konstruct.conftest import MESSAGES, Program
+
+
+def problem(response: Any, status: int, kind: str) -> dict[str, Any]:
+    """Return the document, checked for what all have in common."""
+    assert response.status_code == status
+    assert response.headers["Content-Type"] == "application/problem+json"
+    document: dict[str, Any] = response.json()
+    assert document["type"] == f"urn:konstruct:problem:{kind}"
+    assert document["status"] == status
+    assert document["request_id"] == response.headers["X-Request-ID"]
+    assert document["title"]
+    assert document["detail"]
+    return document
+
+
+@pytest.mark.parametrize("debug", [False, True])
+def test_an_unknown_path(program_a: Program, settings: Any, debug: bool) -> None:
+    settings.DEBUG = debug
+    document = problem(program_a.get("/api/v1/nonsense/"), 404, "not-found")
+    assert document["instance"] == "/api/v1/nonsense/"
+
+
+@pytest.mark.parametrize("debug", [False, True])
+def test_an_error_of_ours(
+    program_a: Program, settings: Any, debug: bool, monkeypatch: Any, caplog: Any
+) -> None:
+    def explode(*arguments: Any) -> None:
+        raise RuntimeError("secret internals")
+
+    settings.DEBUG = debug
+    monkeypatch.setattr(views, "sent_messages", explode)
+    response = program_a.get(MESSAGES)
+    document = problem(response, 500, "internal-error")
+    assert "secret" not in str(document)
+    assert f"GET {MESSAGES} failed" in caplog.text
+    assert "secret internals" in caplog.text
+
+
+def test_a_database_that_is_away(program_a: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    def explode(*arguments: Any) -> None:
+        raise OperationalError("the database system is shutting down")
+
+    monkeypatch.setattr(views, "sent_messages", explode)
+    response = program_a.get(MESSAGES)
+    problem(response, 503, "unavailable")
+    assert response.headers["Retry-After"] == "5"
+
+
+@pytest.mark.parametrize(
+    ("host", "status"), [("nobody.localhost", 404), ("evil.example", 400), ("bad host", 400)]
+)
+def test_a_wrong_host_is_named(program_a: Program, host: str, status: int) -> None:
+    program_a.host = host
+    response = program_a.send()
+    document = problem(response, status, "not-found" if status == 404 else "bad-request")
+    (error,) = document["errors"]
+    assert (error["field"], error["value"]) == ("Host", host)
+
+
+def test_a_media_type_that_we_do_not_speak(program_a: Program) -> None:
+    response = program_a.get(MESSAGES, headers={"Accept": "text/csv"})
+    problem(response, 406, "not-acceptable")
+
+
+def test_without_a_key(program_a: Program) -> None:
+    response = Client(headers={"Host": "localhost"}).get(MESSAGES)
+    problem(response, 401, "unauthenticated")
+
+
+def test_pages_outside_the_api_stay_pages(tenant_a: Any) -> None:
+    response = Client(headers={"Host": "tenant-a.localhost"}).get("/nonsense/")
+    assert (response.status_code, response.headers["Content-Type"]) == (
+        404,
+        "text/html; charset=utf-8",
+    )
+
+
+def test_without_the_last_slash_method_and_body_are_kept(program_a: Program) -> None:
+    response = program_a.post(MESSAGES.rstrip("/"), {"content": "Hello"})
+    assert (response.status_code, response.headers["Location"]) == (308, MESSAGES)
+
+
+def test_the_callers_request_id_comes_back(program_a: Program) -> None:
+    response = program_a.get(MESSAGES, headers={"X-Request-ID": "job-7.try:2"})
+    assert response.headers["X-Request-ID"] == "job-7.try:2"
+
+
+def test_log_lines_of_a_request_have_its_id() -> None:
+    seen: list[str] = []
+
+    def answer(request: HttpRequest) -> HttpResponse:
+        record = logging.makeLogRecord({})
+        assert RequestIdFilter().filter(record) is True
+        seen.append(record.request_id)
+        return HttpResponse()
+
+    request = RequestFactory().get("/", headers={"X-Request-ID": "job-7"})
+    assert RequestIdMiddleware(answer)(request).headers["X-Request-ID"] == "job-7"
+    assert (seen, current_request_id()) == (["job-7"], "-")
+
+
+@pytest.mark.parametrize("given", ["", "a b", "x" * 129, "a\tb", "ü"])
+def test_a_request_id_that_could_break_a_log_is_replaced(program_a: Program, given: str) -> None:
+    response = program_a.get(MESSAGES, headers={"X-Request-ID": given})
+    assert re.fullmatch(r"[0-9a-f-]{36}", response.headers["X-Request-ID"])
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("short", True),
+        (7, True),
+        (True, True),
+        ("x" * 101, False),
+        ({"a": 1}, False),
+        (["a"], False),
+        (None, False),
+    ],
+)
+def test_only_short_plain_values_are_sent_back(value: Any, shown: bool) -> None:
+    assert ("value" in FieldError("name", "wrong", value).document()) is shown
+
+
+@pytest.mark.parametrize("error_class", OWN_ERRORS)
+def test_each_of_our_errors_has_a_status_and_says_what_was_wrong(error_class: type) -> None:
+    found = problem_of(error_class("What was wrong, and what to do."))
+    assert (found.status, found.kind) == OWN_ERRORS[error_class][:2]
+    assert "What was wrong, and what to do." in found.detail
+
+
+def test_a_status_that_nobody_thought_of_is_still_a_problem() -> None:
+    assert Problem.of_status(418).kind == "bad-request"
+    assert Problem.of_status(599).kind == "internal-error"

@@ -1,0 +1,250 @@
+"""Agents by REST: made once, changed by who saw their state."""
+
+import threading
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from konstruct.api.models import IdempotencyRecord
+from konstruct.orchestrator.models import Agent
+from tenants.context import tenant_scope
+from tests.konstruct.api.auth.test_scopes import with_key
+from tests.konstruct.conftest import Program, json_bytes
+
+AGENTS = "/api/v1/agents/"
+
+
+def make(program: Program, name: str = "bo", key: str | None = None, **fields: Any) -> Any:
+    headers = {} if key is None else {"Idempotency-Key": key}
+    return program.post(AGENTS, {"name": name, **fields}, headers=headers)
+
+
+def change(program: Program, address: str, body: Any, **headers: str) -> Any:
+    return program.request(
+        "PATCH", address, data=json_bytes(body), content_type="application/json", headers=headers
+    )
+
+
+def agents(program: Program) -> list[str]:
+    with tenant_scope(program.tenant.id):
+        return list(Agent.objects.values_list("name", flat=True))
+
+
+def test_an_agent_is_made(program_a: Program) -> None:
+    response = make(program_a, system_prompt="Help.", model_tier="reasoning", recall_top_k=5)
+    document = response.json()
+    with tenant_scope(program_a.tenant.id):
+        agent = Agent.objects.get(name="bo")
+    assert response.status_code == 201
+    assert response.headers["Location"] == document["url"] == f"http://localhost{AGENTS}{agent.id}/"
+    assert document == {
+        "id": str(agent.id),
+        "url": document["url"],
+        "name": "bo",
+        "system_prompt": "Help.",
+        "identity": "",
+        "persona": "",
+        "model": "",
+        "model_tier": "reasoning",
+        "is_active": True,
+        "recall_mode": "hybrid",
+        "recall_top_k": 5,
+        "recall_gate": True,
+        "recall_open_at": None,
+        "recall_keep_at": None,
+        "recall_neighbours": None,
+        "recall_weights": {},
+        "tools": [],
+        "escalate_on": [],
+        "escalate_after_failures": None,
+        "hands_to": [],
+        "hand_over_on": {},
+        "hand_back_on": [],
+        "created_at": agent.created_at.isoformat().replace("+00:00", "Z"),
+    }
+    assert program_a.get(document["url"]).json() == document
+    assert program_a.send(agent="bo").status_code == 202
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        ({"name": ""}, ["name"]),
+        ({"name": "5b0e6f4c-6b1a-4b86-9a55-21c0e2d0f0aa"}, ["name"]),
+        ({"recall_top_k": 0}, ["recall_top_k"]),
+        ({"recall_top_k": "3"}, ["recall_top_k"]),
+        ({"recall_open_at": 2}, ["recall_open_at"]),
+        ({"recall_open_at": True}, ["recall_open_at"]),
+        ({"recall_weights": {"nonsense": 1}}, ["recall_weights.nonsense"]),
+        ({"recall_weights": {"time": 11}}, ["recall_weights.time"]),
+        ({"recall_weights": {"time": "1"}}, ["recall_weights.time"]),
+        ({"model_tier": "slow"}, ["model_tier"]),
+        ({"system_prompt": "a\0"}, ["system_prompt"]),
+        ({"tenant_id": "x", "id": "y"}, ["tenant_id", "id"]),
+    ],
+)
+def test_an_agent_that_cannot_be_names_the_field(
+    program_a: Program, fields: dict[str, Any], named: list[str]
+) -> None:
+    response = make(program_a, **fields)
+    assert response.status_code == 400
+    assert [error["field"] for error in response.json()["errors"]] == named
+    assert agents(program_a) == ["ada"]
+
+
+def test_the_same_key_makes_one_agent(program_a: Program) -> None:
+    first, again = (make(program_a, key="k1") for _ in range(2))
+    assert (first.status_code, again.status_code) == (201, 201)
+    assert first.json() == again.json()
+    assert agents(program_a) == ["ada", "bo"]
+
+
+def test_the_order_of_fields_is_no_difference(program_a: Program) -> None:
+    headers = {"Idempotency-Key": "k1"}
+    first = program_a.post(AGENTS, b'{"name": "bo", "persona": "Brief."}', headers=headers)
+    again = program_a.post(AGENTS, b'{"persona": "Brief.","name":"bo"}', headers=headers)
+    assert first.json()["id"] == again.json()["id"]
+
+
+def test_a_key_with_another_body_is_refused(program_a: Program) -> None:
+    make(program_a, key="k1")
+    response = make(program_a, "cleo", key="k1")
+    assert response.status_code == 422
+    assert response.json()["type"] == "urn:konstruct:problem:idempotency-key-reused"
+    assert agents(program_a) == ["ada", "bo"]
+
+
+def test_what_failed_may_be_sent_again_with_its_key(program_a: Program) -> None:
+    assert make(program_a, "ada", key="k1").status_code == 409
+    assert make(program_a, "bo", key="k1").status_code == 201
+    with tenant_scope(program_a.tenant.id):
+        assert IdempotencyRecord.objects.count() == 1
+
+
+def test_tenants_keys_are_apart(program_a: Program, program_b: Program) -> None:
+    first, other = make(program_a, key="k1"), make(program_b, key="k1")
+    assert first.json()["id"] != other.json()["id"]
+
+
+def test_of_two_at_once_with_one_key_one_makes_the_agent(
+    transactional_db: None, program_a: Program
+) -> None:
+    responses: list[Any] = []
+
+    def send() -> None:
+        responses.append(make(program_a, key="k1"))
+        connection.close()
+
+    threads = [threading.Thread(target=send) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [response.status_code for response in responses] == [201] * 4
+    assert len({response.json()["id"] for response in responses}) == 1
+    assert agents(program_a) == ["ada", "bo"]
+
+
+def test_of_two_at_once_with_one_name_one_is_told_that_it_is_taken(
+    transactional_db: None, program_a: Program
+) -> None:
+    responses: list[Any] = []
+
+    def send() -> None:
+        responses.append(make(program_a))
+        connection.close()
+
+    threads = [threading.Thread(target=send) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(response.status_code for response in responses) == [201, 409, 409, 409]
+
+
+def test_only_what_is_given_changes(program_a: Program) -> None:
+    made = make(program_a, system_prompt="Help.", persona="Warm.").json()
+    response = change(program_a, made["url"], {"persona": "Formal.", "is_active": False})
+    assert response.status_code == 200
+    assert response.json() == {**made, "persona": "Formal.", "is_active": False}
+    assert program_a.get(made["url"]).json() == response.json()
+
+
+def test_a_name_is_of_one_agent(program_a: Program) -> None:
+    response = make(program_a, "ada")
+    assert response.status_code == 409
+    assert response.json()["type"] == "urn:konstruct:problem:name-taken"
+    assert [error["field"] for error in response.json()["errors"]] == ["name"]
+    assert agents(program_a) == ["ada"]
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [({"name": "ada"}, 409), ({"recall_top_k": 0}, 400), ({"url": "x"}, 400), ([], 400), ({}, 400)],
+)
+def test_a_change_that_cannot_be_changes_nothing(
+    program_a: Program, body: Any, status: int
+) -> None:
+    made = make(program_a).json()
+    assert change(program_a, made["url"], body).status_code == status
+    assert program_a.get(made["url"]).json() == made
+
+
+def test_who_was_slower_is_told_so(program_a: Program) -> None:
+    address = make(program_a).json()["url"]
+    etag = program_a.get(address).headers["ETag"]
+    first = change(program_a, address, {"persona": "A"}, **{"If-Match": etag})
+    second = change(program_a, address, {"persona": "B"}, **{"If-Match": etag})
+    assert (first.status_code, second.status_code) == (200, 412)
+    assert second.json()["type"] == "urn:konstruct:problem:changed-since"
+    assert program_a.get(address).json()["persona"] == "A"
+    assert first.headers["ETag"] == program_a.get(address).headers["ETag"]
+    weak = {"If-Match": f'"other", W/{first.headers["ETag"]}'}
+    assert change(program_a, address, {"persona": "C"}, **weak).status_code == 200
+    assert change(program_a, address, {"persona": "D"}, **{"If-Match": "*"}).status_code == 200
+    assert change(program_a, address, {"persona": "E"}, **{"If-Match": "x"}).status_code == 412
+
+
+def test_who_has_the_state_is_not_sent_it_again(program_a: Program) -> None:
+    address = make(program_a).json()["url"]
+    etag = program_a.get(address).headers["ETag"]
+    response = program_a.get(address, headers={"If-None-Match": etag})
+    assert (response.status_code, response.content, response.headers["ETag"]) == (304, b"", etag)
+    assert program_a.get(address, headers={"If-None-Match": '"x"'}).status_code == 200
+
+
+def test_agents_are_listed_and_filtered(program_a: Program) -> None:
+    change(program_a, make(program_a).json()["url"], {"is_active": False})
+
+    def names(query: str) -> list[str]:
+        return [row["name"] for row in program_a.get(f"{AGENTS}?{query}").json()["results"]]
+
+    assert (names(""), names("is_active=true"), names("is_active=false")) == (
+        ["ada", "bo"],
+        ["ada"],
+        ["bo"],
+    )
+
+
+@pytest.mark.parametrize("bound", ["agent", "user"])
+def test_agents_are_closed_to_bound_keys(program_a: Program, bound: str) -> None:
+    options: dict[str, Any] = {"user_id": "maria"}
+    if bound == "agent":
+        options = {"agent_id": program_a.agent.id}
+    narrow, own = with_key(program_a, **options), f"{AGENTS}{program_a.agent.id}/"
+    assert [narrow.get(AGENTS).status_code, narrow.get(own).status_code] == [403, 403]
+    assert change(narrow, own, {"persona": "Evil."}).status_code == 403
+    assert make(narrow, "cleo").status_code == 403
+    assert agents(program_a) == ["ada"]
+
+
+def test_fields_that_contradict_each_other_are_understood_and_not_done(program_a: Program) -> None:
+    body = {"name": "eve", "recall_open_at": 0.1, "recall_keep_at": 0.5}
+    refused = program_a.post(AGENTS, body)
+    assert (refused.status_code, refused.json()["type"]) == (
+        422,
+        "urn:konstruct:problem:contradictory-fields",
+    )
+    assert "keep_at=0.5 is more than open_at=0.1" in refused.json()["detail"]
+    assert program_a.post(AGENTS, {"name": "eve"}).status_code == 201

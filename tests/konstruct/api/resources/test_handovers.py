@@ -1,0 +1,152 @@
+"""Handing threads to another agent by the API: what a program sees, and what it may not do."""
+
+import json
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from konstruct.api.auth.keys import issue_key
+from konstruct.orchestrator import pipeline
+from konstruct.orchestrator.agents import create_agent
+from konstruct.orchestrator.models import Agent, Escalation
+from memory.indexing.outbox import drain
+from memory.models import Message
+from tenants.context import tenant_scope
+from tests.konstruct.conftest import Program
+
+V1 = "/api/v1/"
+CASES = f"{V1}escalations/"
+
+
+@pytest.fixture
+def bert(program_a: Program) -> Agent:
+    """Another agent of tenant A."""
+    return create_agent(tenant_id=program_a.tenant.id, name="bert")
+
+
+def say(program: Program, content: str, **fields: Any) -> Any:
+    """Send a message to ada, let a worker answer it, and return its document."""
+    sent = program.send(content, thread_id="t1", **fields).json()
+    with tenant_scope(program.tenant.id):
+        message = Message.objects.get(pk=sent["id"])
+        pipeline.handle(tenant_id=program.tenant.id, message_id=message.id)
+    drain(program.tenant.id)
+    return program.get(f"{V1}messages/{sent['id']}/").json()
+
+
+def hand(program: Program, to_agent: str, **fields: Any) -> Any:
+    body = {"agent": "ada", "user_id": "maria", "thread_id": "t1", "reason": "Invoices."}
+    return program.post(CASES, {**body, "to_agent": to_agent, **fields})
+
+
+def bound_key(program: Program, **bound: Any) -> Program:
+    _, key = issue_key(tenant_id=program.tenant.id, name="bound", **bound)
+    return Program(program.tenant, program.agent, str(key))
+
+
+def test_a_program_hands_over_sees_who_answers_and_takes_it_back(
+    program_a: Program, bert: Agent
+) -> None:
+    say(program_a, "Hello")
+    made = hand(program_a, "bert")
+    assert made.status_code == 201
+    case = made.json()
+    assert (case["to_agent"], case["to_agent_id"]) == ("bert", str(bert.id))
+    assert (case["agent"], case["from_agent_id"]) == ("ada", str(program_a.agent.id))
+    assert hand(program_a, str(bert.id)).status_code == 200
+    message = say(program_a, "Where is my invoice?")
+    assert (message["agent"], message["agent_id"]) == ("ada", str(program_a.agent.id))
+    assert (message["answered_by"], message["answered_by_id"]) == ("bert", str(bert.id))
+    assert message["reply"]["content"].startswith("This is bert.")
+    (event,) = program_a.get(f"{V1}recall-events/?message_id={message['id']}").json()["results"]
+    assert (event["agent"], event["agent_id"]) == ("bert", str(bert.id))
+    for query, count in (
+        ("to_agent=bert", 1), ("to_agent=ada", 0), ("to=agent", 1), ("to=person", 0),
+        ("agent=ada&state=open", 1), ("agent=bert", 0),
+    ):  # fmt: skip
+        assert len(program_a.get(f"{CASES}?{query}").json()["results"]) == count, query
+    done = program_a.post(f"{case['url']}resolution/", {"let_agent_answer": True}).json()
+    assert (done["state"], done["outcome"]) == ("resolved", "resolved")
+    assert say(program_a, "Thanks")["answered_by"] == "ada"
+
+
+@pytest.mark.parametrize("to_agent", ["nobody", "ada", "0b6ef0bd-51a8-4c92-9f1e-7d0f5a3b6c21"])
+def test_an_agent_that_cannot_have_it_is_refused(
+    to_agent: str, program_a: Program, program_b: Program, bert: Agent
+) -> None:
+    say(program_a, "Hello")
+    for given in (to_agent, str(program_b.agent.id)):
+        refused = hand(program_a, given)
+        assert (refused.status_code, refused.json()["type"]) == (
+            422, "urn:konstruct:problem:unknown-agent",
+        )  # fmt: skip
+    assert hand(program_a, "bert", thread_id="silent").status_code == 422
+    with tenant_scope(program_a.tenant.id):
+        Agent.objects.filter(name="bert").update(is_active=False)
+    assert hand(program_a, "bert").status_code == 422
+    with tenant_scope(program_a.tenant.id):
+        assert not Escalation.objects.exists()
+
+
+def test_a_key_of_one_agent_hands_to_no_other_and_reads_nothing_of_it(
+    program_a: Program, bert: Agent
+) -> None:
+    of_ada = bound_key(program_a, agent_id=program_a.agent.id)
+    of_bert = bound_key(program_a, agent_id=bert.id)
+    say(program_a, "Hello")
+    assert hand(of_ada, "bert").status_code == 422
+    assert hand(of_bert, "bert").status_code == 422
+    case = hand(program_a, "bert").json()
+    message = say(program_a, "Where is my invoice?")
+    # What was sent to ada and answered there is ada's; what bert was told for it is bert's.
+    assert of_ada.get(f"{V1}messages/{message['id']}/").json()["answered_by"] == "bert"
+    assert of_bert.get(f"{V1}messages/{message['id']}/").status_code == 404
+    assert of_bert.get(case["url"]).status_code == 404
+    assert of_bert.post(f"{case['url']}resolution/", {"let_agent_answer": True}).status_code == 404
+    asked = f"{V1}recall-events/?message_id={message['id']}"
+    (event,) = of_bert.get(asked).json()["results"]
+    assert of_ada.get(asked).json()["results"] == []
+    assert of_ada.get(event["url"]).status_code == 404
+    assert of_ada.get(f"{CASES}?to_agent=bert").status_code == 422
+
+
+def test_another_tenant_with_the_same_names_is_not_touched(
+    program_a: Program, program_b: Program, bert: Agent
+) -> None:
+    create_agent(tenant_id=program_b.tenant.id, id=bert.id, name="bert")
+    say(program_a, "Hello")
+    say(program_b, "Hello")
+    case = hand(program_a, "bert").json()
+    assert say(program_b, "Hello again")["answered_by"] == "ada"
+    assert program_b.get(CASES).json()["results"] == []
+    assert program_b.get(f"{CASES}{case['id']}/").status_code == 404
+    assert say(program_a, "Hello again")["answered_by"] == "bert"
+
+
+def test_an_agents_rules_name_others_by_name_or_id(program_a: Program, bert: Agent) -> None:
+    url = f"{V1}agents/{program_a.agent.id}/"
+    changes = {"hands_to": ["bert"], "hand_over_on": {"invoice": "bert"}, "hand_back_on": ["done"]}
+    changed = program_a.request(
+        "PATCH", url, data=json.dumps(changes), content_type="application/json"
+    )
+    assert changed.status_code == 200
+    document = changed.json()
+    assert document["hands_to"] == [str(bert.id)]
+    assert document["hand_over_on"] == {"invoice": str(bert.id)}
+    again = program_a.request(
+        "PATCH",
+        url,
+        data=json.dumps({name: document[name] for name in changes}),
+        content_type="application/json",
+    )
+    assert again.json() == document
+    for wrong in (
+        {"hands_to": ["zoe"]},
+        {"hand_over_on": {"x": str(uuid4())}},
+        {"hands_to": ["ada"]},
+    ):
+        refused = program_a.request(
+            "PATCH", url, data=json.dumps(wrong), content_type="application/json"
+        )
+        assert (refused.status_code, program_a.get(url).json()) == (400, document)

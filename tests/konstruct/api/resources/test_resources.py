@@ -1,0 +1,294 @@
+"""Conversations, windows, users, recall events, usage: what there is to read."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+import pytest
+
+from memory.browse import users
+from memory.conversations.short_term import append_message
+from memory.models import WindowClear
+from tenants.context import tenant_scope
+from tests.konstruct.api.auth.test_scopes import with_key
+from tests.konstruct.api.said import Said, said_something
+from tests.konstruct.conftest import MESSAGES, Program
+
+pytestmark = pytest.mark.django_db
+
+CONVERSATIONS = "/api/v1/conversations/"
+TRANSCRIPT = "/api/v1/conversations/transcript/"
+EVENTS = "/api/v1/recall-events/"
+USERS = "/api/v1/users/"
+WINDOWS = "/api/v1/windows/"
+
+
+@pytest.fixture(scope="module")
+def said(
+    module_transaction: Callable[[], AbstractContextManager[None]], standing_program: Program
+) -> Said:
+    """Tenant A, in which something was said."""
+    with module_transaction():
+        return said_something(standing_program)
+
+
+def results(program: Program, address: str) -> list[dict[str, Any]]:
+    response = program.get(address)
+    assert response.status_code == 200, response.content
+    rows: list[dict[str, Any]] = response.json()["results"]
+    return rows
+
+
+def moment(value: Any) -> str:
+    return str(value.isoformat()).replace("+00:00", "Z")
+
+
+def test_conversations_come_by_what_was_said_last(said: Said) -> None:
+    rows = results(said.program, CONVERSATIONS)
+    assert [(row["agent"], row["user_id"], row["thread_id"]) for row in rows] == [
+        ("bo", "maria", "t2"),
+        ("ada", "maria", "t1"),
+        ("ada", "theo", "old/thread?"),
+    ]
+    assert rows[1] == {
+        "url": f"http://localhost{TRANSCRIPT}?agent={said.program.agent.id}&user_id=maria"
+        "&thread_id=t1",
+        "agent": "ada",
+        "agent_id": str(said.program.agent.id),
+        "user_id": "maria",
+        "thread_id": "t1",
+        "messages": 2,
+        "first_at": said.sent["created_at"],
+        "last_at": moment(said.reply.created_at),
+        "last_role": "assistant",
+        "last_content": "Tea.",
+    }
+    assert (rows[2]["messages"], rows[2]["first_at"], rows[2]["last_at"]) == (
+        4,
+        "2025-03-14T09:00:00Z",
+        "2025-03-14T09:01:00Z",
+    )
+
+
+@pytest.mark.parametrize(
+    ("query", "threads"),
+    [
+        ("agent=ada", ["t1", "old/thread?"]),
+        ("user_id=maria", ["t2", "t1"]),
+        ("agent=ada&user_id=maria", ["t1"]),
+        ("thread_id=t2", ["t2"]),
+        ("since=2026-01-01T00:00:00Z", ["t2", "t1"]),
+        ("until=2026-01-01T00:00:00Z", ["old/thread?"]),
+        ("ordering=created_at", ["old/thread?", "t1", "t2"]),
+        ("user_id=nobody", []),
+    ],
+)
+def test_conversations_are_filtered(said: Said, query: str, threads: list[str]) -> None:
+    rows = results(said.program, f"{CONVERSATIONS}?{query}")
+    assert [row["thread_id"] for row in rows] == threads
+
+
+def test_a_conversation_leads_to_its_transcript(said: Said) -> None:
+    address = results(said.program, f"{CONVERSATIONS}?user_id=theo")[0]["url"]
+    turns = results(said.program, address)
+    assert [turn["content"] for turn in turns] == [f"Line {n} of the history." for n in range(4)]
+    assert (turns[0]["external_id"], turns[0]["channel"], turns[0]["in_reply_to"]) == (
+        "e0",
+        "import",
+        None,
+    )
+
+
+def test_a_transcript_is_verbatim_and_tells_what_answers_what(said: Said) -> None:
+    turns = results(said.program, f"{TRANSCRIPT}?agent=ada&user_id=maria")
+    assert turns == [
+        {
+            "id": said.sent["id"],
+            "role": "user",
+            "name": "Maria",
+            "content": "What do I drink?",
+            "channel": "rest",
+            "thread_id": "t1",
+            "created_at": said.sent["created_at"],
+            "in_reply_to": None,
+            "external_id": None,
+        },
+        {
+            "id": str(said.reply.id),
+            "role": "assistant",
+            "name": "",
+            "content": "Tea.",
+            "channel": "rest",
+            "thread_id": "t1",
+            "created_at": moment(said.reply.created_at),
+            "in_reply_to": said.sent["id"],
+            "external_id": None,
+        },
+    ]
+
+
+def test_messages_are_filtered_by_status_and_time(said: Said) -> None:
+    def contents(query: str) -> list[str]:
+        return [row["content"] for row in results(said.program, f"{MESSAGES}?{query}")]
+
+    assert contents("status=answered") == ["What do I drink?"]
+    assert contents("status=queued") == ["Good morning"]
+    assert contents("status=failed") == []
+    assert contents("ordering=created_at") == ["What do I drink?", "Good morning"]
+    assert contents("until=2026-01-01T00:00:00Z") == []
+
+
+def test_users_are_those_who_spoke_or_of_whom_something_is_known(said: Said) -> None:
+    rows = {row["user_id"]: row for row in results(said.program, USERS)}
+    assert list(rows) == ["maria", "theo", "vera"]
+    assert rows["maria"]["messages"] == 3
+    assert rows["maria"]["first_at"] == said.sent["created_at"]
+    assert [(each["name"], each["messages"]) for each in rows["maria"]["agents"]] == [
+        ("ada", 2),
+        ("bo", 1),
+    ]
+    assert rows["vera"] == {
+        "user_id": "vera",
+        "messages": 0,
+        "facts": 1,
+        "first_at": None,
+        "last_at": None,
+        "agents": [],
+    }
+
+
+def test_users_are_filtered(said: Said) -> None:
+    assert [row["user_id"] for row in results(said.program, f"{USERS}?agent=bo")] == ["maria"]
+    assert [row["messages"] for row in results(said.program, f"{USERS}?agent=bo")] == [1]
+    assert [row["user_id"] for row in results(said.program, f"{USERS}?user_id=theo")] == ["theo"]
+    assert results(said.program, f"{USERS}?user_id=nobody") == []
+
+
+def test_counts_of_a_user_end_at_a_limit(said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(users, "MOST_COUNTED_IN_LIST", 1)
+    maria, theo, _ = results(said.program, USERS)
+    assert [each["messages"] for each in maria["agents"]] == [1, 1]
+    assert (maria["messages"], theo["messages"]) == (2, 1)
+    assert results(said.program, f"{USERS}?user_id=maria")[0]["messages"] == 3
+
+
+def test_a_tenant_without_users_has_none(program_b: Program) -> None:
+    assert results(program_b, USERS) == []
+
+
+def test_a_recall_event_says_why(said: Said) -> None:
+    (row,) = results(said.program, f"{EVENTS}?message_id={said.sent['id']}")
+    assert results(said.program, f"{EVENTS}?message_id={said.reply.id}") == [row]
+    assert (row["agent"], row["user_id"], row["message_id"], row["reply_id"]) == (
+        "ada",
+        "maria",
+        said.sent["id"],
+        str(said.reply.id),
+    )
+    assert (row["query"], row["hit_count"], row["cut_count"], row["injected_count"]) == (
+        "What do I drink?",
+        1,
+        0,
+        1,
+    )
+    full = said.program.get(row["url"]).json()
+    assert full["hits"] == [{"content": "I drink tea.", "score": 2.5}]
+    assert full["injected"] == ["[then] user: I drink tea."]
+    assert (full["cut"], full["facts"], full["prompt"]) == ([], [], None)
+
+
+def test_what_an_agent_was_told_is_not_for_a_users_key_to_read(said: Said) -> None:
+    readers = (
+        (with_key(said.program, user_id="maria"), 403),
+        (with_key(said.program, agent_id=said.program.agent.id), 200),
+    )
+    for reader, status in readers:
+        (row,) = results(reader, EVENTS)
+        assert reader.get(row["url"]).status_code == status
+
+
+def test_recall_events_are_filtered(said: Said) -> None:
+    def count(query: str) -> int:
+        return len(results(said.program, f"{EVENTS}?{query}"))
+
+    assert [count("agent=ada"), count("agent=bo"), count("user_id=maria"), count("user_id=x")] == [
+        1,
+        0,
+        1,
+        0,
+    ]
+    assert [count("abstained=false"), count("abstained=true")] == [1, 0]
+    assert [count("since=2026-01-01T00:00:00Z"), count("until=2026-01-01T00:00:00Z")] == [1, 0]
+    assert said.program.get(f"{EVENTS}{said.sent['id']}/").status_code == 404
+
+
+def test_a_window_is_what_the_agent_has_before_its_eyes(said: Said) -> None:
+    window = said.program.get(f"{WINDOWS}?agent=ada&user_id=maria").json()
+    assert (window["agent"], window["agent_id"], window["user_id"]) == (
+        "ada",
+        str(said.program.agent.id),
+        "maria",
+    )
+    assert [(turn["role"], turn["content"], turn["name"]) for turn in window["turns"]] == [
+        ("user", "What do I drink?", "Maria"),
+        ("assistant", "Tea.", ""),
+    ]
+    assert window["turns"][0]["message_id"] == said.sent["id"]
+    assert window["turns"][0]["at"] == said.sent["created_at"]
+    one = said.program.get(f"{WINDOWS}?agent=ada&user_id=maria&limit=1").json()
+    assert [turn["content"] for turn in one["turns"]] == ["Tea."]
+
+
+def test_a_turn_that_is_not_in_the_transcript_has_no_id(program_b: Program) -> None:
+    append_message(program_b.tenant.id, program_b.agent.id, "eva", "user", "Hello")
+    (turn,) = program_b.get(f"{WINDOWS}?agent=ada&user_id=eva").json()["turns"]
+    assert turn == {"message_id": None, "role": "user", "name": "", "content": "Hello", "at": None}
+
+
+def test_a_window_is_cleared_and_the_transcript_stays(said: Said) -> None:
+    whose = "agent=ada&user_id=maria"
+    response = said.program.request("DELETE", f"{WINDOWS}?{whose}")
+    assert (response.status_code, response.content) == (204, b"")
+    assert said.program.get(f"{WINDOWS}?{whose}").json()["turns"] == []
+    assert len(results(said.program, f"{TRANSCRIPT}?{whose}")) == 2
+    with tenant_scope(said.program.tenant.id):
+        assert WindowClear.objects.count() == 1
+
+
+def test_what_names_no_window_is_refused(program_b: Program) -> None:
+    for query in ("", "?agent=ada", "?user_id=maria"):
+        assert program_b.request("DELETE", WINDOWS + query).status_code == 400
+    assert program_b.get(f"{WINDOWS}?agent=nobody&user_id=maria").status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("bound", "threads", "users", "events"),
+    [
+        ({"user_id": "theo"}, ["old/thread?"], ["theo"], 0),
+        ({"user_id": "vera"}, [], ["vera"], 0),
+        ({"agent": "ada"}, ["t1", "old/thread?"], ["maria", "theo", "vera"], 1),
+        ({"agent": "bo"}, ["t2"], ["maria"], 0),
+    ],
+)
+def test_a_bound_key_reads_its_part(
+    said: Said, bound: dict[str, str], threads: list[str], users: list[str], events: int
+) -> None:
+    agents = {"ada": said.program.agent, "bo": said.other}
+    options: dict[str, Any] = {"agent_id": agents[bound["agent"]].id} if "agent" in bound else bound
+    narrow = with_key(said.program, **options)
+    assert [row["thread_id"] for row in results(narrow, CONVERSATIONS)] == threads
+    assert [row["user_id"] for row in results(narrow, USERS)] == users
+    assert len(results(narrow, EVENTS)) == events
+    event = results(said.program, EVENTS)[0]
+    assert narrow.get(event["url"]).status_code == (200 if events else 404)
+
+
+def test_a_bound_key_opens_no_other_window_or_transcript(said: Said) -> None:
+    of_theo = with_key(said.program, user_id="theo")
+    for address in (WINDOWS, TRANSCRIPT):
+        assert of_theo.get(f"{address}?agent=ada&user_id=maria").status_code == 403
+        assert of_theo.get(f"{address}?agent=ada&user_id=theo").status_code == 200
+    assert of_theo.request("DELETE", f"{WINDOWS}?agent=ada&user_id=maria").status_code == 403
+    of_bo = with_key(said.program, agent_id=said.other.id)
+    for address in (WINDOWS, TRANSCRIPT):
+        assert of_bo.get(f"{address}?agent=ada&user_id=maria").status_code == 422

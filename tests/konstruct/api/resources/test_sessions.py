@@ -1,0 +1,204 @@
+"""Sessions of graphs by REST: listed, read and cleared by their tenant alone."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypedDict
+from urllib.parse import quote, urlencode
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langgraph.graph import START, MessagesState, StateGraph
+
+from konstruct.api.auth.keys import issue_key
+from memory.context import SessionStore
+from memory.context.checkpoints.connections import connection_in
+from tests.konstruct.conftest import Program
+from tests.memory.context.attacks import msgpack_attacks
+
+# LangGraph saves on connections of its own, which do not see what a test has not committed.
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SESSIONS = "/api/v1/sessions/"
+
+
+class Odd(TypedDict):
+    """A graph's state whose messages are none."""
+
+    messages: str
+
+
+def converse(program: Program, thread_id: str, *messages: Any) -> None:
+    """Let a graph of the program's tenant end with these messages."""
+    graph = (
+        StateGraph(MessagesState)
+        .add_node("end", lambda state: {"messages": []})
+        .add_edge(START, "end")
+        .compile(checkpointer=SessionStore(program.tenant.id).checkpointer)
+    )
+    graph.invoke({"messages": list(messages)}, {"configurable": {"thread_id": thread_id}})
+
+
+def path_of(thread_id: str, **query: Any) -> str:
+    return f"{SESSIONS}{quote(thread_id)}/" + (f"?{urlencode(query)}" if query else "")
+
+
+def listed(program: Program, **query: Any) -> list[str]:
+    response = program.get(f"{SESSIONS}?{urlencode(query)}")
+    assert response.status_code == 200
+    return [session["thread_id"] for session in response.json()["results"]]
+
+
+def test_sessions_are_listed_by_their_last_use(program_a: Program) -> None:
+    assert listed(program_a) == []
+    for thread_id in ("one", "two", "one"):
+        converse(program_a, thread_id, HumanMessage("Hello"))
+    (one, two) = program_a.get(SESSIONS).json()["results"]
+    assert (one["thread_id"], one["checkpoints"]) == ("one", 6)
+    assert (two["thread_id"], two["checkpoints"]) == ("two", 3)
+    assert one["updated_at"] > two["updated_at"]
+    assert one["url"] == "http://localhost/api/v1/sessions/one/"
+
+
+def test_pages_follow_one_another_while_threads_are_used(program_a: Program) -> None:
+    for number in range(5):
+        converse(program_a, f"thread-{number}", HumanMessage("Hello"))
+    first = program_a.get(f"{SESSIONS}?limit=2").json()
+    assert [each["thread_id"] for each in first["results"]] == ["thread-4", "thread-3"]
+    converse(program_a, "thread-4", HumanMessage("Again"))
+    converse(program_a, "new", HumanMessage("Hello"))
+    second = program_a.get(first["next"].removeprefix("http://localhost")).json()
+    assert [each["thread_id"] for each in second["results"]] == ["thread-2", "thread-1"]
+    last = program_a.get(second["next"].removeprefix("http://localhost")).json()
+    assert [each["thread_id"] for each in last["results"]] == ["thread-0"]
+    assert last["next"] is None
+    back = program_a.get(last["previous"].removeprefix("http://localhost")).json()
+    assert back["results"] == second["results"]
+    newer = program_a.get(back["previous"].removeprefix("http://localhost")).json()
+    assert [each["thread_id"] for each in newer["results"]] == ["thread-4", "thread-3"]
+
+
+@pytest.mark.parametrize("query", ["limit=0", "limit=201", "cursor=%25", "offset=1", "ordering=x"])
+def test_a_list_that_cannot_be_names_the_parameter(program_a: Program, query: str) -> None:
+    response = program_a.get(f"{SESSIONS}?{query}")
+    assert response.status_code == 400
+    assert [error["field"] for error in response.json()["errors"]] == [query.split("=")[0]]
+
+
+def test_a_session_is_told_with_its_newest_messages(program_a: Program) -> None:
+    converse(
+        program_a,
+        "thread",
+        HumanMessage("Look it up", name="Maria"),
+        AIMessage("", tool_calls=[{"name": "look", "args": {}, "id": "call-1"}]),
+        ToolMessage("found", tool_call_id="call-1"),
+        AIMessage("It is a cat.", id="m4"),
+    )
+    session = program_a.get(path_of("thread")).json()
+    assert (session["thread_id"], session["checkpoints"]) == ("thread", 3)
+    assert [(each["role"], each["content"]) for each in session["messages"]] == [
+        ("user", "Look it up"),
+        ("assistant", ""),
+        ("tool", "found"),
+        ("assistant", "It is a cat."),
+    ]
+    assert session["messages"][0]["name"] == "Maria"
+    assert session["messages"][2]["tool_call_id"] == "call-1"
+    assert session["messages"][3] == {"role": "assistant", "content": "It is a cat.", "id": "m4"}
+    newest = program_a.get(path_of("thread", limit=1)).json()["messages"]
+    assert [each["content"] for each in newest] == ["It is a cat."]
+    assert program_a.get(path_of("thread", limit=0)).status_code == 400
+    assert program_a.get(path_of("thread", top=1)).status_code == 400
+
+
+@pytest.mark.parametrize(
+    "thread_id", ["C024BE/1719.0001", "a b", "ä?#%2F&=", "maria@example.org", "a/", "x/messages"]
+)
+def test_a_thread_may_be_called_anything(program_a: Program, thread_id: str) -> None:
+    converse(program_a, thread_id, HumanMessage("Hello"))
+    (session,) = program_a.get(SESSIONS).json()["results"]
+    assert session["thread_id"] == thread_id
+    told = program_a.get(session["url"].removeprefix("http://localhost"))
+    assert told.json()["messages"][0]["content"] == "Hello"
+    assert program_a.request("DELETE", path_of(thread_id)).status_code == 204
+    assert listed(program_a) == []
+
+
+def test_a_cleared_session_is_gone_and_no_other(program_a: Program) -> None:
+    converse(program_a, "thread", HumanMessage("Hello"))
+    converse(program_a, "other", HumanMessage("Hello"))
+    assert program_a.request("DELETE", path_of("thread")).status_code == 204
+    assert listed(program_a) == ["other"]
+    for response in (
+        program_a.get(path_of("thread")),
+        program_a.request("DELETE", path_of("thread")),
+        program_a.get(path_of("x" * 2000)),
+        program_a.get(path_of("a\0b")),
+    ):
+        assert response.status_code == 404
+    assert listed(program_a) == ["other"]
+
+
+def test_two_tenants_with_the_same_thread_never_meet(
+    program_a: Program, program_b: Program
+) -> None:
+    converse(program_a, "thread", HumanMessage("Our secret"))
+    assert listed(program_b) == []
+    assert program_b.get(path_of("thread")).status_code == 404
+    assert program_b.request("DELETE", path_of("thread")).status_code == 404
+    converse(program_b, "thread", HumanMessage("Theirs"))
+    assert program_b.request("DELETE", path_of("thread")).status_code == 204
+    told = program_a.get(path_of("thread")).json()["messages"]
+    assert [each["content"] for each in told] == ["Our secret"]
+
+
+def test_a_state_that_cannot_be_read_is_said_to_be_so(program_a: Program) -> None:
+    graph = (
+        StateGraph(Odd)
+        .add_node("end", lambda state: {"messages": "none"})
+        .add_edge(START, "end")
+        .compile(checkpointer=SessionStore(program_a.tenant.id).checkpointer)
+    )
+    graph.invoke({"messages": ""}, {"configurable": {"thread_id": "thread"}})
+    response = program_a.get(path_of("thread"))
+    assert response.status_code == 422
+    assert response.json()["errors"][0]["field"] == "thread_id"
+    assert "keeps a str under 'messages'" in response.json()["detail"]
+
+
+@pytest.fixture
+def narrow(program_a: Program) -> Callable[..., Program]:
+    def make(**options: Any) -> Program:
+        _, key = issue_key(tenant_id=program_a.tenant.id, name="narrow", **options)
+        return Program(program_a.tenant, program_a.agent, str(key))
+
+    return make
+
+
+def test_keys_do_no_more_than_they_are_for(
+    program_a: Program, narrow: Callable[..., Program]
+) -> None:
+    converse(program_a, "thread", HumanMessage("Hello"))
+    reader = narrow(scopes=["read"])
+    assert reader.get(path_of("thread")).status_code == 200
+    assert reader.request("DELETE", path_of("thread")).status_code == 403
+    for binding in ({"user_id": "maria"}, {"agent_id": program_a.agent.id}):
+        bound = narrow(**binding)
+        assert bound.get(SESSIONS).status_code == 403
+        assert bound.get(path_of("thread")).status_code == 403
+        assert bound.request("DELETE", path_of("thread")).status_code == 403
+    assert program_a.request("GET", SESSIONS, headers={"Authorization": ""}).status_code == 401
+    assert listed(program_a) == ["thread"]
+
+
+def test_a_session_that_somebody_wrote_code_into_is_told_as_unreadable(
+    program_a: Program, tmp_path: Path
+) -> None:
+    converse(program_a, "thread", HumanMessage("Hello"))
+    attack = dict(msgpack_attacks(tmp_path / "made"))["in-a-list"]
+    with connection_in(program_a.tenant.id) as lent:
+        lent.execute("UPDATE checkpoint_blobs SET type = 'msgpack', blob = %s", (attack,))
+    response = program_a.get(path_of("thread"))
+    assert response.status_code == 422
+    assert response.json()["type"].endswith("unreadable-session")
+    assert "os.mkdir, which is not allowed there" in response.json()["detail"]
+    assert not (tmp_path / "made").exists()

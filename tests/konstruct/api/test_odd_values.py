@@ -1,0 +1,176 @@
+"""Whatever a field holds, it is the caller's mistake and never ours: no request is a 500.
+
+Fields come from the description, so that a new endpoint or field is covered when it is described.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from tests.konstruct.api.routes import CASES, V1
+from tests.konstruct.api.said import Said, said_something, talk
+from tests.konstruct.api.test_every_route import call_schema
+from tests.konstruct.conftest import Program
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+DESCRIBED: dict[str, Any] = call_schema()
+WRITING = sorted(key for key, case in CASES.items() if case.body is not None)
+ODD: tuple[Any, ...] = (
+    "\ud800",
+    "a\udfffb",
+    "\0",
+    "\u202e\u2066",
+    "x" * 5000,
+    10**400,
+    ["\ud800"],
+    {"\ud800": {"\udfff": "\ud800"}},
+)
+ODD_ADDRESSES = ("%00", "%ED%A0%80", "%FF", "x" * 3000, "1e999", "-1", "%F0%9F%A6%8A", "9" * 40)
+
+
+@pytest.fixture
+def said(program_a: Program, settings: Any) -> Said:
+    settings.RATE_LIMIT_BURST = settings.KEY_RATE_LIMIT_BURST = 1_000_000
+    said = said_something(program_a)
+    talk(program_a, f"graph-{program_a.agent.id}", "Hello")
+    return said
+
+
+def resolved(schema: dict[str, Any]) -> dict[str, Any]:
+    while "$ref" in schema:
+        schema = DESCRIBED["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+    return schema
+
+
+def operation(path: str, method: str) -> dict[str, Any]:
+    """What the description says of a request."""
+    for template, operations in DESCRIBED["paths"].items():
+        pattern = re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(template))
+        if re.fullmatch(pattern, path.partition("?")[0]) and method.lower() in operations:
+            found: dict[str, Any] = operations[method.lower()]
+            return found
+    raise AssertionError(f"{method} {path} is not described")
+
+
+def fields_of(schema: dict[str, Any]) -> dict[str, Any]:
+    """Every field of an object, with those of the alternatives that it may be."""
+    schema = resolved(schema)
+    fields = dict(schema.get("properties", {}))
+    for part in (*schema.get("allOf", ()), *schema.get("oneOf", ()), *schema.get("anyOf", ())):
+        fields |= fields_of(part)
+    return fields
+
+
+def odd_bodies(body: Any, schema: dict[str, Any]) -> Iterator[Any]:
+    """The body with one thing in it odd."""
+    yield from ODD
+    if isinstance(body, dict):
+        for name in {*fields_of(schema), *body, "\ud800"}:
+            for odd in ODD:
+                yield body | {name: odd}
+    for name, value in body.items() if isinstance(body, dict) else ():
+        inner = resolved(fields_of(schema).get(name, {}))
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            for odd in odd_bodies(value[0], inner.get("items", {})):
+                yield deepcopy(body) | {name: [odd, *value]}
+        elif isinstance(value, list):
+            yield from (body | {name: [odd]} for odd in ODD)
+
+
+@pytest.mark.parametrize(("route", "method"), WRITING)
+def test_no_field_of_a_body_is_a_500(said: Said, route: str, method: str) -> None:
+    case = CASES[route, method]
+    assert case.body is not None
+    path, body = case.path(said), case.body(said)
+    content = operation(path, method)["requestBody"]["content"]["application/json"]["schema"]
+    asked = 0
+    for odd in odd_bodies(body, content):
+        sent = json.dumps(odd).encode()
+        response = said.program.request(method, path, data=sent, content_type="application/json")
+        assert response.status_code < 500, (sent[:300], response.content)
+        json.loads(response.content.decode() or "null")
+        asked += 1
+    raw = json.dumps(body).encode().replace(b'": "', b'": "\xed\xa0\x80', 1)
+    response = said.program.request(method, path, data=raw, content_type="application/json")
+    assert response.status_code < 500
+    assert asked >= len(ODD)
+
+
+@pytest.mark.parametrize(("route", "method"), sorted(CASES))
+def test_no_parameter_of_an_address_is_a_500(said: Said, route: str, method: str) -> None:
+    case = CASES[route, method]
+    path = case.path(said).partition("?")[0]
+    described = operation(path, method).get("parameters", [])
+    names = {each["name"] for each in described if each["in"] == "query"}
+    addresses = [f"{path}?{name}={odd}" for name in (*names, "%ED%A0%80") for odd in ODD_ADDRESSES]
+    parts = path.removeprefix(V1).strip("/").split("/")
+    for place in range(1, len(parts)):
+        for odd in ODD_ADDRESSES:
+            changed = [*parts[:place], odd, *parts[place + 1 :]]
+            addresses.append(f"{V1}{'/'.join(changed)}/")
+    body = None if case.body is None else json.dumps(case.body(said)).encode()
+    for address in addresses:
+        options: dict[str, Any] = {}
+        if body is not None:
+            options = {"data": body, "content_type": "application/json"}
+        response = said.program.request(method, address, **options)
+        assert response.status_code < 500, (address[:300], response.content)
+
+
+@pytest.mark.parametrize("header", ["Idempotency-Key", "If-Match", "If-None-Match", "X-Request-ID",
+                                    "Accept", "Content-Type", "Authorization", "Host"])  # fmt: skip
+def test_no_header_is_a_500(said: Said, header: str) -> None:
+    for value in ("\xed\xa0\x80", "\xff", "x" * 5000, "", " ", '"', "\x01"):
+        for path in (f"{V1}messages/", f"{V1}facts/{said.fact}/"):
+            response = said.program.request(
+                "POST" if path.endswith("messages/") else "PATCH", path, data=b"{}",
+                content_type="application/json", headers={header: value},
+            )  # fmt: skip
+            assert response.status_code < 500, (header, value)
+
+
+BAD = {
+    "external_id": "\ud800",
+    "agent": "\ud800",
+    "user_id": "maria\udfff",
+    "thread_id": "\ud83d",
+    "content": "So \ud800",
+    "name": "\udfff",
+    "role": "\ud800",
+    "created_at": "\ud800",
+    "\ud800": "x",
+}
+
+
+def test_a_line_with_half_a_pair_is_invalid_by_itself(said: Said) -> None:
+    line = {
+        "external_id": "a good one", "agent": "ada", "user_id": "theo", "thread_id": "old",
+        "role": "user", "content": "And then?", "created_at": "2025-03-15T09:00:00Z",
+    }  # fmt: skip
+    bad = [
+        line | {"external_id": f"bad {n}"} | {name: value}
+        for n, (name, value) in enumerate(BAD.items())
+    ]
+    nul = [line | {"external_id": f"nul {name}", name: "\0"} for name in ("agent", "user_id")]
+    response = said.program.post(f"{V1}messages/import/", {"messages": [*bad, *nul, line]})
+    assert response.status_code == 200, response.content
+    results = response.json()["results"]
+    assert [each["status"] for each in results] == ["invalid"] * (len(bad) + 2) + ["created"]
+    assert all(each["error"] for each in results[:-1])
+    for field in ("user_id", "thread_id", "content", "name"):
+        place = list(BAD).index(field)
+        assert f"{field} holds half of a surrogate pair" in results[place]["error"]
+
+
+@pytest.mark.parametrize("name", ["user_id", "thread_id", "content", "agent"])
+def test_a_field_with_half_a_pair_is_named(said: Said, name: str) -> None:
+    response = said.program.send(**{"content": "Hello", name: f"a{chr(0xD800)}"})
+    assert response.status_code == 400
+    (error,) = response.json()["errors"]
+    assert error["field"] == name
+    assert "half of a surrogate pair" in error["detail"]

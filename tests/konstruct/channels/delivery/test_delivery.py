@@ -1,0 +1,341 @@
+"""Deliveries: what is shown in Slack follows the message, each post once, whatever happens."""
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from konstruct.channels.delivery import queue, worker
+from konstruct.channels.delivery.adapter import Button, View
+from konstruct.channels.delivery.publisher import redeliver
+from konstruct.channels.delivery.rendering import APOLOGY, PLACEHOLDER
+from konstruct.channels.delivery.tasks import sweep_deliveries
+from konstruct.channels.exceptions import NothingToRedeliver
+from konstruct.channels.locks import delivery_lock
+from konstruct.channels.models import Delivery
+from konstruct.channels.slack import web_api
+from konstruct.channels.slack.installations import disconnect
+from konstruct.orchestrator import pipeline
+from konstruct.orchestrator.models import PendingReply
+from tenants.context import tenant_scope
+from tests.konstruct.channels.conftest import answer_all, make_due, show_all, take_in_all
+from tests.konstruct.conftest import Program
+from tests.llm_server import Answer, LLMServer
+from tests.slack_server import SlackServer, Trouble, mention, said
+
+Post = Callable[..., Any]
+
+
+@pytest.fixture
+def asked(connected: Program, post: Post) -> Iterator[Program]:
+    """Somebody has asked something in a channel; the block is in the tenant."""
+    assert post(mention("T1", "Hello", ts="17.1")).status_code == 200
+    take_in_all(connected)
+    with tenant_scope(connected.tenant.id):
+        yield connected
+
+
+def test_a_placeholder_is_posted_and_becomes_the_reply(asked: Program, slack: SlackServer) -> None:
+    show_all(asked)
+    assert slack.posts("T1") == [PLACEHOLDER.text]
+    answer_all(asked)
+    (posted,) = slack.workspaces["T1"].posts
+    assert posted["shown"] == [PLACEHOLDER.text, "Noted."]
+    assert (posted["channel"], posted["thread_ts"]) == ("C1", "17.1")
+    assert (posted["unfurl_links"], posted["unfurl_media"]) == (False, False)
+    delivery = Delivery.objects.get()
+    assert (delivery.due_at, delivery.attempts, delivery.intent) == (None, 0, None)
+    assert delivery.delivered_at is not None
+    show_all(asked)
+    assert slack.methods() == ["chat.postMessage", "chat.update"]
+
+
+def test_a_reply_that_is_there_at_once_needs_no_placeholder(
+    asked: Program, slack: SlackServer
+) -> None:
+    answer_all(asked)
+    assert slack.workspaces["T1"].posts[0]["shown"] == ["Noted."]
+
+
+def test_a_direct_message_is_answered_beside_it_and_not_in_a_thread(
+    connected: Program, slack: SlackServer, post: Post
+) -> None:
+    post(said("T1", "Hello", channel="D1", channel_type="im"))
+    answer_all(connected)
+    (posted,) = slack.workspaces["T1"].posts
+    assert (posted["channel"], posted.get("thread_ts")) == ("D1", None)
+
+
+def test_a_long_reply_is_split_and_each_part_is_posted_once(
+    asked: Program, slack: SlackServer, llm_server: LLMServer
+) -> None:
+    llm_server.default = Answer({"content": "\n".join(f"{n} " + "x" * 990 for n in range(10))})
+    show_all(asked)
+    slack.trouble("chat.postMessage", Trouble(503))
+    answer_all(asked)
+    assert [text[:1] for text in slack.posts("T1")] == ["0"]
+    make_due(asked)
+    show_all(asked)
+    assert [text[:1] for text in slack.posts("T1")] == ["0", "3", "6", "9"]
+    assert {post.get("thread_ts") for post in slack.workspaces["T1"].posts} == {"17.1"}
+    assert slack.methods().count("chat.update") == 1
+
+
+def test_posts_that_are_left_over_say_no_more(
+    asked: Program, slack: SlackServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        question = View("Shall I? " * 900, (Button("Approve", "approve", "1"),))
+        patch.setattr(worker, "view_of", lambda *_, **__: question)
+        show_all(asked)
+    posted = slack.workspaces["T1"].posts
+    assert [bool(post["blocks"]) for post in posted] == [False, False, True]
+    answer_all(asked)
+    assert slack.posts("T1") == ["Noted.", "…", "…"]
+    assert [post["blocks"] for post in posted] == [[], [], []]
+
+
+def test_a_reply_that_is_given_up_is_an_apology_until_it_is_retried(
+    asked: Program, slack: SlackServer, llm_server: LLMServer
+) -> None:
+    llm_server.answers = [Answer({}, status=401)]
+    answer_all(asked)
+    assert slack.posts("T1") == [APOLOGY.text]
+    from konstruct.orchestrator.pipeline.accept import retry_reply
+
+    retry_reply(PendingReply.objects.get().pk, tenant_id=asked.tenant.id)
+    show_all(asked)
+    answer_all(asked)
+    assert slack.workspaces["T1"].posts[0]["shown"] == [APOLOGY.text, PLACEHOLDER.text, "Noted."]
+
+
+def test_what_was_posted_before_its_worker_died_is_found_and_not_posted_again(
+    asked: Program, slack: SlackServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    def die(*_: Any) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(queue, "note_posted", die)
+        with pytest.raises(Killed):
+            show_all(asked)
+    assert slack.posts("T1") == [PLACEHOLDER.text]
+    answer_all(asked)
+    (posted,) = slack.workspaces["T1"].posts
+    assert posted["shown"] == [PLACEHOLDER.text, "Noted."]
+    assert slack.methods() == ["chat.postMessage", "conversations.replies", "chat.update"]
+
+
+@pytest.mark.parametrize("channel", ["C1", "D1"])
+def test_an_answer_that_got_lost_is_no_reason_to_post_again(
+    connected: Program, slack: SlackServer, post: Post, channel: str
+) -> None:
+    direct = {"channel_type": "im"} if channel == "D1" else {}
+    post(said("T1", "<@UBOT> Hello", channel=channel, **direct))
+    slack.trouble("chat.postMessage", Trouble(502, done=True))
+    answer_all(connected)
+    # So many others speak meanwhile that there are several pages.
+    slack.workspaces["T1"].posts[:0] = [
+        {**slack.workspaces["T1"].posts[0], "metadata": None, "ts": f"9999999999.{number:06}"}
+        for number in range(450)
+    ]
+    make_due(connected)
+    show_all(connected)
+    assert len(slack.posts("T1")) == 451
+    assert slack.methods().count("chat.postMessage") == 1
+    read = "conversations.history" if channel == "D1" else "conversations.replies"
+    assert slack.methods().count(read) == 3
+
+
+def test_what_was_surely_not_posted_is_posted_without_looking(
+    asked: Program, slack: SlackServer
+) -> None:
+    slack.trouble("chat.postMessage", Trouble(429, "ratelimited", {"Retry-After": "7"}))
+    before = timezone.now()
+    show_all(asked)
+    delivery = Delivery.objects.get()
+    assert (delivery.attempts, delivery.intent) == (0, None)
+    assert delivery.last_error == "Slack asks us to wait before chat.postMessage."
+    assert timedelta(seconds=6) < delivery.due_at - before < timedelta(seconds=60)
+    make_due(asked)
+    show_all(asked)
+    assert slack.methods() == ["chat.postMessage", "chat.postMessage"]
+    assert Delivery.objects.get().last_error == ""
+
+
+@pytest.mark.parametrize("trouble", [Trouble(500), Trouble(503), Trouble(error="internal_error")])
+def test_what_passes_is_tried_again_later_and_later(
+    asked: Program, slack: SlackServer, trouble: Trouble
+) -> None:
+    slack.trouble("chat.postMessage", *[trouble] * 3)
+    pauses = []
+    for _ in range(3):
+        show_all(asked)
+        delivery = Delivery.objects.get()
+        assert delivery.due_at is not None
+        pauses.append(round((delivery.due_at - timezone.now()).total_seconds() + 0.4))
+        make_due(asked)
+    assert (delivery.attempts, pauses) == (3, [1, 2, 4])
+    answer_all(asked)
+    assert slack.posts("T1") == ["Noted."]
+
+
+def test_slack_that_cannot_be_reached_loses_nothing(asked: Program, slack: SlackServer) -> None:
+    slack.down = True
+    answer_all(asked)
+    assert "Slack could not be reached" in Delivery.objects.get().last_error
+    slack.down = False
+    make_due(asked)
+    show_all(asked)
+    assert slack.posts("T1") == ["Noted."]
+
+
+def test_after_so_many_failures_it_is_given_up_until_somebody_retries(
+    asked: Program, slack: SlackServer, settings: Any
+) -> None:
+    settings.DELIVERY_MAX_ATTEMPTS = 2
+    slack.trouble("chat.postMessage", *[Trouble(500)] * 2)
+    for _ in range(3):
+        show_all(asked)
+        make_due(asked)
+    delivery = Delivery.objects.failed().get()
+    assert (delivery.attempts, delivery.last_error) == (
+        2, "Slack answered chat.postMessage with 500 internal_error.",
+    )  # fmt: skip
+    redeliver(delivery.pk, tenant_id=asked.tenant.id)
+    answer_all(asked)
+    assert slack.posts("T1") == ["Noted."]
+    with pytest.raises(NothingToRedeliver, match="was not given up"):
+        redeliver(delivery.pk, tenant_id=asked.tenant.id)
+
+
+def test_what_slack_refuses_is_undelivered_with_the_reason(
+    asked: Program, slack: SlackServer
+) -> None:
+    slack.workspaces["T1"].archived.add("C1")
+    show_all(asked)
+    assert Delivery.objects.failed().get().last_error == (
+        "Slack refused chat.postMessage: is_archived. The conversation is archived."
+    )
+    slack.workspaces["T1"].archived.clear()
+    answer_all(asked)  # the reply is a change, and reason enough to try
+    assert slack.posts("T1") == ["Noted."]
+
+
+def test_a_workspace_that_was_disconnected_is_not_written_to(
+    asked: Program, slack: SlackServer
+) -> None:
+    from konstruct.channels.models import SlackInstallation
+
+    assert disconnect(SlackInstallation.objects.get(), by="eva") == ""
+    assert slack.workspaces["T1"].revoked
+    answer_all(asked)
+    assert Delivery.objects.failed().get().last_error == (
+        "The Slack workspace T1 is not connected any more."
+    )
+
+
+def test_a_placeholder_that_somebody_removed_is_posted_anew(
+    asked: Program, slack: SlackServer
+) -> None:
+    show_all(asked)
+    slack.workspaces["T1"].posts.clear()
+    answer_all(asked)
+    assert slack.posts("T1") == ["Noted."]
+
+
+def test_a_change_while_it_is_shown_is_shown_too(
+    asked: Program, slack: SlackServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (message_id,) = PendingReply.objects.values_list("pk", flat=True)
+    usual = worker.show
+
+    def answered_meanwhile(*arguments: Any) -> None:
+        monkeypatch.setattr(worker, "show", usual)
+        usual(*arguments)
+        pipeline.handle(tenant_id=asked.tenant.id, message_id=message_id)
+
+    monkeypatch.setattr(worker, "show", answered_meanwhile)
+    show_all(asked)
+    assert slack.workspaces["T1"].posts[0]["shown"] == [PLACEHOLDER.text, "Noted."]
+
+
+def test_a_failure_to_show_what_was_is_none_to_show_what_is(
+    asked: Program, slack: SlackServer
+) -> None:
+    (message_id,) = PendingReply.objects.values_list("pk", flat=True)
+    slack.trouble("chat.postMessage", Trouble(error="restricted_action"))
+    stale = Delivery.objects.get()
+    pipeline.handle(tenant_id=asked.tenant.id, message_id=message_id)
+    worker.bring_up_to_date(stale)
+    assert Delivery.objects.due().exists()
+    show_all(asked)
+    assert slack.posts("T1") == ["Noted."]
+
+
+def test_what_another_worker_shows_is_left_to_it(asked: Program, slack: SlackServer) -> None:
+    from django.db import connection
+
+    (message_id,) = PendingReply.objects.values_list("pk", flat=True)
+    other = connection.copy()
+    try:
+        other.set_tenant(asked.tenant)
+        other.set_autocommit(False)
+        with other.cursor() as cursor:
+            cursor.execute(
+                "SELECT public.try_tenant_lock(%s)",
+                [f"konstruct.delivery\x1f{asked.tenant.id}\x1f{message_id}"],
+            )
+        with delivery_lock(asked.tenant.id, message_id) as ours:
+            assert not ours
+        show_all(asked)
+        assert slack.posts("T1") == []
+    finally:
+        other.close()
+    show_all(asked)
+    assert slack.posts("T1") == [PLACEHOLDER.text]
+
+
+def test_the_sweeper_enqueues_what_is_due_and_stale(
+    asked: Program, slack: SlackServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enqueued: list[Any] = []
+    monkeypatch.setattr(
+        "konstruct.channels.delivery.tasks.enqueue", lambda *call: enqueued.append(call[1:])
+    )
+    assert sweep_deliveries() == 0
+    Delivery.objects.update(sweep_at="2000-01-01T00:00:00Z")
+    assert sweep_deliveries() == 1
+    (message_id,) = PendingReply.objects.values_list("pk", flat=True)
+    assert enqueued == [(str(asked.tenant.id), str(message_id))]
+    assert sweep_deliveries() == 0
+    answer_all(asked)
+    Delivery.objects.update(sweep_at="2000-01-01T00:00:00Z")
+    assert sweep_deliveries() == 0
+
+
+def test_the_token_and_what_it_seals_are_in_no_error(
+    asked: Program, slack: SlackServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
+    token = slack.workspaces["T1"].token
+    slack.workspaces["T1"].revoked = True
+    answer_all(asked)
+    assert "connect the workspace again" in Delivery.objects.get().last_error
+    assert token not in caplog.text + Delivery.objects.get().last_error
+
+
+def test_what_is_no_json_is_an_outage(asked: Program, slack: SlackServer, settings: Any) -> None:
+    assert web_api._seconds("nan") == web_api.USUAL_PAUSE
+    assert web_api._seconds("soon") == web_api.USUAL_PAUSE
+    assert web_api._seconds("0") == 1.0
+    settings.SLACK_API_URL = settings.SLACK_API_URL.replace("/api/", "/elsewhere/")
+    show_all(asked)
+    assert Delivery.objects.failed().get().last_error == (
+        "Slack refused chat.postMessage: unknown_method."
+    )

@@ -1,0 +1,211 @@
+"""History import by REST and from files, and what becomes of it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from django.core.management import CommandError, call_command
+
+from konstruct.orchestrator.history_import import REQUIRED
+from memory.conversations import short_term
+from memory.indexing import outbox
+from memory.models import Message, PendingEmbedding
+from tenants.context import tenant_scope
+from tenants.management.base import UsageError
+from tests.konstruct.conftest import Program
+
+IMPORT = "/api/v1/messages/import/"
+ROOT = Path(__file__).resolve().parents[4]
+
+
+def line(number: int, **fields: Any) -> dict[str, Any]:
+    """One turn of a history."""
+    return {
+        "external_id": f"crm-{number}",
+        "agent": "ada",
+        "user_id": "maria",
+        "thread_id": "march",
+        "role": "user" if number % 2 else "assistant",
+        "content": f"Sentence number {number} of the history.",
+        "created_at": f"2026-03-14T09:{number:02}:00Z",
+        **fields,
+    }
+
+
+def contents(program: Program) -> list[str]:
+    """What stands in the transcript, in the order of insertion."""
+    with tenant_scope(program.tenant.id):
+        return list(Message.objects.order_by("number").values_list("content", flat=True))
+
+
+def test_history_is_written_in_its_own_order_and_waits_for_embeddings(program_a: Program) -> None:
+    response = program_a.post(IMPORT, {"messages": [line(2), line(1, name="Maria"), line(3)]})
+    document = response.json()
+    assert response.status_code == 200
+    assert (document["created"], document["exists"], document["invalid"]) == (3, 0, 0)
+    assert [each["external_id"] for each in document["results"]] == ["crm-2", "crm-1", "crm-3"]
+    assert contents(program_a) == [f"Sentence number {n} of the history." for n in (1, 2, 3)]
+    with tenant_scope(program_a.tenant.id):
+        first = Message.objects.order_by("number").first()
+        assert first is not None
+        assert (first.name, first.channel, first.role) == ("Maria", "import", "user")
+        assert first.created_at.isoformat() == "2026-03-14T09:01:00+00:00"
+        assert str(first.pk) == document["results"][1]["message_id"]
+        assert PendingEmbedding.objects.count() == 3
+        assert outbox.drain(program_a.tenant.id).stored == 3
+
+
+def test_importing_again_writes_nothing_twice(program_a: Program) -> None:
+    first = program_a.post(IMPORT, {"messages": [line(1), line(2)]}).json()
+    again = program_a.post(
+        IMPORT, {"messages": [line(1, content="Changed."), line(2), line(3), line(3)]}
+    ).json()
+    assert [each["status"] for each in again["results"]] == [
+        "exists",
+        "exists",
+        "created",
+        "exists",
+    ]
+    assert [each["message_id"] for each in again["results"][:2]] == [
+        each["message_id"] for each in first["results"]
+    ]
+    assert again["results"][2]["message_id"] == again["results"][3]["message_id"]
+    assert contents(program_a) == [f"Sentence number {n} of the history." for n in (1, 2, 3)]
+
+
+def test_the_same_external_id_of_another_user_is_another_message(program_a: Program) -> None:
+    lines = [line(1), line(1, user_id="theo", content="Theo said so.")]
+    document = program_a.post(IMPORT, {"messages": lines}).json()
+    assert document["created"] == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"role": "system"}, "role='system' is none of user, assistant"),
+        ({"content": " \n "}, "is blank"),
+        ({"content": "a\0b"}, "NUL"),
+        ({"content": "x" * 40_000}, "40000 characters"),
+        ({"created_at": "yesterday"}, "created_at='yesterday' is not a time"),
+        ({"created_at": "2026-13-45T00:00:00Z"}, "is not a time"),
+        ({"created_at": "2026-03-14T09:30:00"}, "no time zone"),
+        ({"agent": "nobody"}, "'nobody'"),
+        ({"external_id": ""}, "external_id='' is empty"),
+        ({"external_id": "x" * 300}, "longer than 255"),
+        ({"user_id": 7}, "user_id=7 is not text"),
+        ({"mood": "fine"}, "unknown: mood"),
+    ],
+)
+def test_a_wrong_line_is_answered_and_keeps_no_other_out(
+    program_a: Program, change: dict[str, Any], words: str
+) -> None:
+    document = program_a.post(IMPORT, {"messages": [line(1), line(2, **change)]}).json()
+    assert [each["status"] for each in document["results"]] == ["created", "invalid"]
+    assert words in document["results"][1]["error"]
+    assert document["results"][1]["message_id"] is None
+    assert contents(program_a) == ["Sentence number 1 of the history."]
+
+
+@pytest.mark.parametrize("field", REQUIRED)
+def test_what_is_missing_is_named_line_by_line(program_a: Program, field: str) -> None:
+    lacking = {name: value for name, value in line(1).items() if name != field}
+    document = program_a.post(IMPORT, {"messages": [lacking, line(2), lacking]}).json()
+    assert (document["created"], document["invalid"]) == (1, 2)
+    for index in (0, 2):
+        result = document["results"][index]
+        assert (result["index"], result["status"]) == (index, "invalid")
+        (error,) = result["errors"]
+        assert error["field"] == field
+        assert error["detail"] == f"missing: {field}, which is required"
+        assert result["error"].startswith(f"{error['detail']} (a line has external_id, agent,")
+
+
+def test_all_that_is_wrong_with_a_line_is_told_at_once(program_a: Program) -> None:
+    wrong = {"agent": "nobody", "role": "bot", "created_at": 7, "content": " ", "mood": "fine"}
+    (result,) = program_a.post(IMPORT, {"messages": [wrong]}).json()["results"]
+    assert [error["field"] for error in result["errors"]] == [
+        "external_id", "user_id", "thread_id", "mood", "role", "content", "created_at", "agent",
+    ]  # fmt: skip
+
+
+def test_agents_are_found_by_name_and_by_id(program_a: Program) -> None:
+    by_id = str(program_a.agent.id)
+    lines = [line(1), line(2, agent=by_id), line(3, agent=by_id.upper())]
+    assert program_a.post(IMPORT, {"messages": lines}).json()["created"] == 3
+
+
+def test_the_description_of_the_api_says_what_is_required() -> None:
+    schema = yaml.safe_load((ROOT / "docs" / "openapi.yaml").read_text())
+    items = schema["components"]["schemas"]["Import"]["properties"]["messages"]["items"]
+    assert items["anyOf"][0]["required"] == list(REQUIRED)
+    documented = (ROOT / "docs" / "api.md").read_text()
+    assert all(f"`{name}`" in documented for name in REQUIRED)
+
+
+@pytest.mark.parametrize("odd", [None, 7, "text", [], {}])
+def test_a_line_that_is_no_object_is_answered_too(program_a: Program, odd: Any) -> None:
+    document = program_a.post(IMPORT, {"messages": [odd]}).json()
+    assert (document["created"], document["invalid"]) == (0, 1)
+    assert "external_id" in document["results"][0]["error"]
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"messages": []}, {"messages": "x"}, {"messages": [{}] * 1001}, {"turns": []}]
+)
+def test_a_body_that_is_no_history_is_refused_and_leaves_nothing(
+    program_a: Program, body: dict[str, Any]
+) -> None:
+    response = program_a.post(IMPORT, body)
+    assert response.status_code == 400
+    assert response.headers["Content-Type"] == "application/problem+json"
+    assert contents(program_a) == []
+
+
+def test_history_of_one_tenant_is_not_the_others(program_a: Program, program_b: Program) -> None:
+    program_a.post(IMPORT, {"messages": [line(1)]})
+    document = program_b.post(IMPORT, {"messages": [line(1, content="Said to B.")]}).json()
+    assert document["created"] == 1
+    assert contents(program_a) == ["Sentence number 1 of the history."]
+    assert contents(program_b) == ["Said to B."]
+
+
+def test_imported_turns_are_in_the_window(program_a: Program) -> None:
+    program_a.post(IMPORT, {"messages": [line(number) for number in range(1, 31)]})
+    window = short_term.get_recent_messages(program_a.tenant.id, program_a.agent.id, "maria")
+    assert [turn["content"] for turn in window] == [
+        f"Sentence number {number} of the history." for number in range(11, 31)
+    ]
+
+
+def test_a_file_is_imported_and_again_without_doubles(
+    program_a: Program, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "history.jsonl"
+    file.write_text("\n".join(json.dumps(line(number)) for number in (1, 2)) + "\n\n")
+    for expected in ("2 created, 0 exists, 0 invalid", "0 created, 2 exists, 0 invalid"):
+        call_command("import_transcript", str(file), tenant=program_a.tenant.slug)
+        assert expected in capsys.readouterr().out
+    assert len(contents(program_a)) == 2
+
+
+def test_lines_of_a_file_that_are_wrong_are_named_and_fail_the_command(
+    program_a: Program, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "history.jsonl"
+    file.write_text(f"{json.dumps(line(1))}\nnot json\n{json.dumps(line(2, role='bot'))}\n")
+    with pytest.raises(CommandError, match="2 lines were not imported"):
+        call_command("import_transcript", str(file), tenant=program_a.tenant.slug)
+    errors = capsys.readouterr().err.splitlines()
+    assert errors[0].startswith(f"{file}:2: the line is not an object")
+    assert errors[1].startswith(f"{file}:3: role='bot'")
+    assert contents(program_a) == ["Sentence number 1 of the history."]
+
+
+def test_a_file_that_is_not_there_is_a_usage_error(program_a: Program, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be read"):
+        call_command("import_transcript", str(tmp_path / "no"), tenant=program_a.tenant.slug)
+    (tmp_path / "empty").touch()
+    with pytest.raises(UsageError, match="holds no lines"):
+        call_command("import_transcript", str(tmp_path / "empty"), tenant=program_a.tenant.slug)

@@ -1,0 +1,373 @@
+"""POST /channels/slack/events/: what is heard, what is not, and that nothing is heard twice."""
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.db import OperationalError
+from django_redis import get_redis_connection
+
+from konstruct.channels import inbox, tasks
+from konstruct.channels.models import Arrival, Delivery, SlackInstallation
+from konstruct.channels.slack import handlers, receiver
+from konstruct.channels.tasks import take_in
+from memory.models import Message
+from tenants.claims import tenant_of_workspace
+from tenants.context import tenant_scope
+from tenants.exceptions import KonstructError
+from tenants.models import Tenant
+from tests.konstruct.channels.conftest import install, messages
+from tests.konstruct.conftest import Program
+from tests.slack_server import SlackServer, event, mention, said, signed
+
+Post = Callable[..., Any]
+
+
+def test_the_url_is_verified(slack: SlackServer, post: Post, db: None) -> None:
+    answer = post({"type": "url_verification", "challenge": "3eZbrw1a", "token": "x"})
+    assert (answer.status_code, answer.json()) == (200, {"challenge": "3eZbrw1a"})
+
+
+def test_a_mention_is_accepted_with_where_it_is_to_be_answered(
+    connected: Program, post: Post
+) -> None:
+    assert post(mention("T1", "Where is &lt;x&gt; &amp; y?", ts="17.1")).status_code == 200
+    assert messages(connected) == [("U1", "T1/C1/17.1", "Where is <x> & y?", "")]
+    with tenant_scope(connected.tenant.id):
+        delivery = Delivery.objects.get()
+        assert delivery.message.channel == "slack"
+    assert delivery.address == {
+        "workspace": "T1", "channel": "C1", "thread_ts": "17.1", "ts": "17.1",
+    }  # fmt: skip
+
+
+def test_a_mention_is_told_of_by_two_events_and_heard_once(connected: Program, post: Post) -> None:
+    profile = {"display_name": "Maria"}
+    for told in (
+        mention("T1", "Hello", ts="17.1"),
+        said("T1", "<@UBOT> Hello", ts="17.1"),
+        mention("T1", "Hello", ts="17.1"),
+        said("T1", "<@UBOT> Hello", ts="17.1", user_profile=profile),
+    ):
+        assert post(told).status_code == 200
+    assert len(messages(connected)) == 1
+
+
+@pytest.mark.parametrize("cache", ["kept", "lost"])
+def test_a_storm_of_retries_is_one_message(connected: Program, post: Post, cache: str) -> None:
+    told = mention("T1", "Hello")
+    for number in range(20):
+        if cache == "lost":
+            get_redis_connection("default").flushdb()
+        body = json.dumps(told).encode()
+        retry = {"X-Slack-Retry-Num": str(number), "X-Slack-Retry-Reason": "http_timeout"}
+        assert post(told, headers={**signed(body), **retry}).status_code == 200
+    assert len(messages(connected)) == 1
+
+
+def test_a_direct_message_needs_no_mention(connected: Program, post: Post) -> None:
+    direct = {"channel": "D1", "channel_type": "im"}
+    post(said("T1", "Hello", ts="17.1", **direct, user_profile={"real_name": "Maria"}))
+    post(said("T1", "In a thread", ts="17.3", thread_ts="17.1", **direct))
+    assert messages(connected) == [
+        ("U1", "T1/D1", "Hello", "Maria"),
+        ("U1", "T1/D1/17.1", "In a thread", ""),
+    ]
+
+
+@pytest.mark.parametrize("cache", ["kept", "lost"])
+def test_in_an_engaged_thread_everybody_is_heard(
+    connected: Program, post: Post, cache: str
+) -> None:
+    post(said("T1", "Before anybody asked", ts="17.0", thread_ts="17.1"))
+    post(mention("T1", "Hello", ts="17.1"))
+    if cache == "lost":
+        get_redis_connection("default").flushdb()
+    post(said("T1", "And then?", ts="17.2", thread_ts="17.1", user="U2"))
+    post(said("T1", "Elsewhere", ts="17.3", thread_ts="16.0"))
+    post(said("T1", "At the top", ts="17.4"))
+    assert messages(connected) == [
+        ("U1", "T1/C1/17.1", "Hello", ""),
+        ("U2", "T1/C1/17.1", "And then?", ""),
+    ]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"user": "UBOT"},
+        {"bot_id": "B9"},
+        {"subtype": "bot_message"},
+        {"subtype": "message_changed", "message": {"text": "<@UBOT> x"}},
+        {"subtype": "message_deleted"},
+        {"subtype": "channel_join"},
+        {"user": None},
+        {"user": ["U1"]},
+        {"ts": None},
+        {"channel": {}},
+        {"channel": "C" * 51},
+        {"user": "U1\0"},
+        {"type": "reaction_added"},
+        {"type": None},
+    ],
+)
+def test_what_nobody_says_to_us_is_ignored(
+    connected: Program, post: Post, fields: dict[str, Any]
+) -> None:
+    assert post(said("T1", "<@UBOT> Hello", **fields)).status_code == 200
+    assert messages(connected) == []
+
+
+def test_files_are_named_and_a_bare_mention_is_a_message(connected: Program, post: Post) -> None:
+    files = [{"name": "a.pdf", "title": "Plan"}, {"name": "b.png"}, "odd"]
+    post(said("T1", "<@UBOT> See here", ts="1.1", subtype="file_share", files=files))
+    post(said("T1", "", ts="1.2", channel_type="im", channel="D1", files=files[:1]))
+    post(mention("T1", "", ts="1.3"))
+    assert [content for _, _, content, _ in messages(connected)] == [
+        "See here\n[Attached, and not to be read here: Plan, b.png]",
+        "[Attached, and not to be read here: Plan]",
+        "@ada",
+    ]
+
+
+def test_odd_text_is_stored_and_too_long_text_is_cut(
+    connected: Program, post: Post, settings: Any
+) -> None:
+    settings.MAX_MESSAGE_CHARACTERS = 20
+    body = json.dumps(mention("T1", "NUL \0 half \ud800 " + "x" * 50)).encode()
+    assert post(body).status_code == 200
+    assert [content for _, _, content, _ in messages(connected)] == ["NUL  half ? xxxx […]"]
+
+
+def test_unsigned_forged_and_stale_requests_are_refused_unread(
+    connected: Program, post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = json.dumps(mention("T1", "Hello")).encode()
+    good = signed(body)
+    a_second_before = str(int(good["X-Slack-Request-Timestamp"]) - 1)
+    refused = [
+        {"X-Nothing": ""},
+        signed(body, secret="another"),
+        signed(body + b" "),
+        signed(body, at=time.time() - 301),
+        signed(body, at=time.time() + 400),
+        {**good, "X-Slack-Request-Timestamp": a_second_before},
+        {**good, "X-Slack-Request-Timestamp": "soon"},
+        {**good, "X-Slack-Signature": "v0=ü"},
+        {**good, "X-Slack-Signature": ""},
+        {"X-Slack-Signature": good["X-Slack-Signature"]},
+    ]
+    with monkeypatch.context() as patch:
+        patch.setattr(json, "loads", lambda *_: pytest.fail("it was read"))
+        assert [post(body, headers=headers).status_code for headers in refused] == [401] * 10
+        assert post(b"\xff", headers=signed(b"\xff")).status_code == 401
+    assert messages(connected) == []
+
+
+def test_what_is_not_slack_is_refused(
+    connected: Program, post: Post, settings: Any, client: Any
+) -> None:
+    assert client.get("/channels/slack/events/", headers={"Host": "localhost"}).status_code == 405
+    assert post(b"x" * 1_000_001).status_code == 413
+    assert post(b"[]").status_code == 400
+    assert post(b"{" * 100_000).status_code == 400
+    for odd in (
+        {},
+        {"type": 1},
+        {"type": "event_callback"},
+        {"type": "event_callback", "event": 1},
+    ):
+        assert post(odd).status_code == 200
+    for odd in ({"event_id": None}, {"team_id": "T\0", "authorizations": None}):
+        assert post({**mention("T1", "x"), **odd}).status_code == 200
+    settings.SLACK_SIGNING_SECRET = ""
+    assert post(mention("T1", "x")).status_code == 404
+    assert messages(connected) == []
+
+
+def test_on_a_tenants_own_host_slack_is_not_heard(connected: Program, post: Post) -> None:
+    body = json.dumps(mention("T1", "x")).encode()
+    answer = post(body, headers={**signed(body), "Host": "tenant-a.localhost"})
+    assert answer.status_code == 404
+
+
+def test_an_unknown_workspace_is_ignored_with_a_line(
+    connected: Program, post: Post, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert post(mention("T9", "Hello")).status_code == 200
+    assert "unknown Slack workspace T9" in caplog.text
+
+
+def test_a_suspended_tenant_and_an_inactive_agent_are_not_spoken_to(
+    connected: Program, post: Post
+) -> None:
+    connected.agent.is_active = False
+    with tenant_scope(connected.tenant.id):
+        connected.agent.save()
+    assert post(mention("T1", "Hello")).status_code == 200
+    assert messages(connected) == []
+    Tenant.objects.filter(pk=connected.tenant.pk).update(state="suspended")
+    assert post(mention("T1", "Hello")).status_code == 200
+    with tenant_scope(connected.tenant.id):
+        assert not Arrival.objects.exists()
+
+
+def test_the_installation_that_an_event_is_for_is_named_by_its_authorization(
+    connected: Program, post: Post
+) -> None:
+    # In a channel that T1 shares with T7, somebody of T7 speaks.
+    told = {**mention("T7", "Hello", ts="1.1"), "authorizations": [{"team_id": "T1"}]}
+    post(told)
+    # Without a word of who the bot is, or for whom it is.
+    post({**said("T1", "<@UBOT> Hi", ts="1.2"), "authorizations": None})
+    assert messages(connected) == [
+        ("U1", "T1/C1/1.1", "Hello", ""),
+        ("U1", "T1/C1/1.2", "Hi", ""),
+    ]
+
+
+def test_two_tenants_with_the_same_user_and_channel_ids_stay_apart(
+    connected: Program, program_b: Program, slack: SlackServer, post: Post
+) -> None:
+    install(program_b, slack, "T2")
+    told = {"ts": "17.1", "user": "U1", "channel": "C1"}
+    post({**mention("T1", "Of A", **told), "event_id": "Ev1"})
+    post({**mention("T2", "Of B", **told), "event_id": "Ev1"})
+    assert messages(connected) == [("U1", "T1/C1/17.1", "Of A", "")]
+    assert messages(program_b) == [("U1", "T2/C1/17.1", "Of B", "")]
+
+
+def test_over_the_limit_slack_is_told_to_come_again(
+    connected: Program, post: Post, settings: Any
+) -> None:
+    settings.RATE_LIMIT_BURST, settings.RATE_LIMIT_PER_SECOND = 1, 0.1
+    post(mention("T1", "First"))
+    told = mention("T1", "Second")
+    answer = post(told)
+    assert (answer.status_code, answer.headers["Retry-After"]) == (429, "10")
+    settings.RATE_LIMIT_BURST = 10
+    get_redis_connection("default").delete(f"{connected.tenant.id}:ratelimit:slack")
+    assert post(told).status_code == 200
+    assert [content for _, _, content, _ in messages(connected)] == ["First", "Second"]
+
+
+def test_with_the_cache_down_it_is_accepted_and_with_postgres_down_it_is_to_come_again(
+    connected: Program, post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any, **__: Any) -> None:
+        raise OperationalError("the database system is shutting down")
+
+    told = mention("T1", "Hello")
+    with monkeypatch.context() as patch:
+        patch.setattr(inbox, "put", broken)
+        answer = post(told)
+    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
+    from redis.exceptions import ConnectionError as Unreachable
+
+    class Down:
+        def __getattr__(self, name: str) -> Any:
+            raise Unreachable("refused")
+
+    with monkeypatch.context() as patch:
+        for module in ("receiver", "engaged_threads"):
+            patch.setattr(
+                f"konstruct.channels.slack.{module}.get_redis_connection", lambda *_: Down()
+            )
+        assert post(told).status_code == 200
+        assert post(told).status_code == 200
+    assert len(messages(connected)) == 1
+
+
+@pytest.mark.parametrize(
+    "ends", [{"type": "app_uninstalled"}, {"type": "tokens_revoked", "tokens": {"bot": ["UBOT"]}}]
+)
+def test_a_workspace_ends_when_slack_says_so(
+    connected: Program, post: Post, ends: dict[str, Any]
+) -> None:
+    assert post(event("T1", type="tokens_revoked", tokens={"oauth": ["U1"]})).status_code == 200
+    assert post({**event("T1", **ends), "event_time": 1_000_000_000}).status_code == 200
+    assert tenant_of_workspace("slack", "T1") == connected.tenant.id
+    assert post({**event("T1", **ends), "event_time": int(time.time()) + 5}).status_code == 200
+    assert tenant_of_workspace("slack", "T1") is None
+    with tenant_scope(connected.tenant.id):
+        ended = SlackInstallation.objects.get()
+    assert (ended.state, ended.sealed_token) == ("disconnected", "")
+    assert ended.ended_because == f"Slack says: {ends['type']}"
+    assert post(mention("T1", "Hello")).status_code == 200
+    assert messages(connected) == []
+
+
+def test_the_query_budget_of_a_mention(
+    connected: Program, post: Post, django_assert_num_queries: Callable[..., Any]
+) -> None:
+    with django_assert_num_queries(2):
+        post(mention("T1", "Hello"))
+    with tenant_scope(connected.tenant.id):
+        assert Arrival.objects.count() == 1
+    with django_assert_num_queries(27):
+        take_in(str(connected.tenant.id), "slack", "T1")
+    with tenant_scope(connected.tenant.id):
+        assert (Arrival.objects.count(), Message.objects.count()) == (0, 1)
+
+
+def test_what_cannot_be_taken_in_is_tried_again_and_keeps_nothing_else_waiting(
+    connected: Program, post: Post, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    usual = handlers.hear
+
+    def hear(tenant_id: UUID, told: Any) -> None:
+        if "broken" in told["text"]:
+            raise KonstructError("It does not go in.")
+        usual(tenant_id, told)
+
+    monkeypatch.setitem(tasks.HANDLERS, "slack", hear)
+    settings.DELIVERY_MAX_ATTEMPTS = 2
+    post(mention("T1", "broken"))
+    post(mention("T1", "whole"))
+    assert [content for _, _, content, _ in messages(connected)] == ["whole"]
+    with tenant_scope(connected.tenant.id):
+        arrival = Arrival.objects.get()
+        assert (arrival.attempts, arrival.last_error) == (1, "It does not go in.")
+        Arrival.objects.update(due_at="2000-01-01T00:00:00Z")
+        messages(connected)
+        arrival = Arrival.objects.failed().get()
+        monkeypatch.undo()
+        assert inbox.retry(arrival.pk)
+        assert not inbox.retry(arrival.pk)
+    assert len(messages(connected)) == 2
+
+
+def test_the_sweeper_rings_for_what_has_arrived_and_was_not_heard(
+    connected: Program, post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enqueued: list[Any] = []
+    monkeypatch.setattr(tasks, "enqueue", lambda task, *call: enqueued.append(call))
+    post(mention("T1", "One"))
+    post(mention("T1", "Two"))
+    assert tasks.sweep_arrivals() == 0
+    with tenant_scope(connected.tenant.id):
+        Arrival.objects.update(sweep_at="2000-01-01T00:00:00Z")
+    assert tasks.sweep_arrivals() == 1
+    assert enqueued == [(str(connected.tenant.id), "slack", "T1")]
+    assert tasks.sweep_arrivals() == 0
+
+
+def test_of_many_that_arrive_at_once_one_rings(
+    connected: Program, post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enqueued: list[Any] = []
+    monkeypatch.setattr(receiver, "enqueue_by_name", lambda task, *call: enqueued.append(call[1:]))
+    for number in range(3):
+        post(mention("T1", f"Number {number}"))
+    assert enqueued == [("slack", "T1")]
+    assert len(messages(connected)) == 3
+    post(mention("T1", "Later"))
+    assert len(enqueued) == 2
+    # One that failed, or that nobody has taken in for long, is nothing to rely on.
+    with tenant_scope(connected.tenant.id):
+        Arrival.objects.update(attempts=1)
+    post(mention("T1", "Later still"))
+    assert len(enqueued) == 3

@@ -1,0 +1,167 @@
+"""Messages that wait for somebody, in Slack: consent by buttons, and a person who answers."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from konstruct.channels.delivery.rendering import PLACEHOLDER, TAKEN_CARE_OF, WITH_PERSON
+from konstruct.channels.slack.events import Heard
+from konstruct.orchestrator.handoff.escalations import NOTICE, answer_as_person, resolve
+from konstruct.orchestrator.identities.channel_identities import user_of
+from konstruct.orchestrator.models import Agent, Escalation, ToolCall
+from memory.models import MemoryEntry, Message
+from tenants.context import tenant_scope
+from tests.konstruct.channels.conftest import answer_all, install, messages
+from tests.konstruct.conftest import Program
+from tests.llm_server import Answer, LLMServer
+from tests.slack_server import SlackServer, mention, said, signed
+
+INTERACTIONS = "/channels/slack/interactions/"
+FORM = "application/x-www-form-urlencoded"
+Post = Callable[..., Any]
+
+
+def press(post: Post, element: Any, *, user: str = "U1", workspace: str = "T1") -> int:
+    """Somebody presses a button, as Slack tells it."""
+    payload = {
+        "type": "block_actions",
+        "team": {"id": workspace},
+        "user": {"id": user},
+        "actions": [{"action_id": element["action_id"], "value": element["value"]}],
+    }
+    body = urlencode({"payload": json.dumps(payload)}).encode()
+    answer = post(body, path=INTERACTIONS, content_type=FORM)
+    assert answer.content == b""
+    return int(answer.status_code)
+
+
+def buttons(slack: SlackServer, workspace: str = "T1") -> list[Any]:
+    """The buttons below our last post."""
+    blocks = slack.workspaces[workspace].posts[-1]["blocks"]
+    return [element for block in blocks for element in block.get("elements", [])]
+
+
+@pytest.fixture
+def asking(connected: Program, slack: SlackServer, llm_server: LLMServer, post: Post) -> Program:
+    """The agent wants to remember something, and asks."""
+    call = {"name": "remember_fact", "arguments": json.dumps({"fact": "Maria likes <tea>."})}
+    calls = [{"id": "c1", "type": "function", "function": call}]
+    llm_server.answers = [Answer({"role": "assistant", "content": None, "tool_calls": calls})]
+    with tenant_scope(connected.tenant.id):
+        Agent.objects.update(tools=["remember_fact"])
+    post(mention("T1", "I like tea"))
+    answer_all(connected)
+    return connected
+
+
+def call_of(program: Program) -> ToolCall:
+    """The one tool call of a tenant."""
+    with tenant_scope(program.tenant.id):
+        return ToolCall.objects.get()
+
+
+def facts_of(program: Program) -> list[str]:
+    """What a tenant's agents remember as facts."""
+    with tenant_scope(program.tenant.id):
+        return list(MemoryEntry.objects.entries().values_list("content", flat=True))
+
+
+def test_a_tool_call_is_consented_to_by_a_button(
+    asking: Program, slack: SlackServer, post: Post
+) -> None:
+    (question,) = slack.posts("T1")
+    assert "Maria likes &lt;tea&gt;." in question
+    approve, deny = buttons(slack)
+    assert (approve["text"]["text"], deny["text"]["text"]) == ("Approve", "Deny")
+    assert (approve["style"], deny["style"]) == ("primary", "danger")
+    assert press(post, approve) == 200
+    assert press(post, approve) == 200
+    assert press(post, deny) == 200
+    answer_all(asking)
+    assert facts_of(asking) == ["Maria likes <tea>."]
+    assert call_of(asking).decided_by == "U1 in Slack"
+    (posted,) = slack.workspaces["T1"].posts
+    assert posted["shown"] in ([question, "Noted."], [question, PLACEHOLDER.text, "Noted."])
+    assert posted["blocks"] == []
+
+
+def test_a_tool_call_that_is_denied_is_not_done(
+    asking: Program, slack: SlackServer, post: Post
+) -> None:
+    _, deny = buttons(slack)
+    assert press(post, deny) == 200
+    answer_all(asking)
+    assert facts_of(asking) == []
+    assert (call_of(asking).state, slack.posts("T1")) == ("denied", ["Noted."])
+
+
+def test_nobody_else_consents(
+    asking: Program, program_b: Program, slack: SlackServer, post: Post
+) -> None:
+    approve, _ = buttons(slack)
+    install(program_b, slack, "T2")
+    assert press(post, approve, user="U2") == 200
+    assert press(post, approve, workspace="T2") == 200
+    assert press(post, approve, workspace="T9") == 200
+    assert press(post, approve, workspace="T\0") == 200
+    assert press(post, {**approve, "value": "x"}) == 200
+    assert press(post, {**approve, "action_id": "other"}) == 200
+    body = urlencode({"payload": json.dumps({"type": "view_submission"})}).encode()
+    assert post(body, path=INTERACTIONS, content_type=FORM).status_code == 200
+    assert post(b"payload=x", path=INTERACTIONS, content_type=FORM).status_code == 400
+    forged = signed(body, secret="guessed")
+    answer = post(body, path=INTERACTIONS, content_type=FORM, headers=forged)
+    assert answer.status_code == 401
+    assert call_of(asking).state == "waiting"
+
+
+def test_a_person_answers_in_the_thread(connected: Program, slack: SlackServer, post: Post) -> None:
+    post(mention("T1", "I want to talk to a human", ts="17.1"))
+    answer_all(connected)
+    assert slack.posts("T1") == [NOTICE]
+    for number in (2, 3):
+        post(said("T1", f"Hello? {number}", ts=f"17.{number}", thread_ts="17.1"))
+        answer_all(connected)
+    assert slack.posts("T1") == [NOTICE, WITH_PERSON.text, WITH_PERSON.text]
+    with tenant_scope(connected.tenant.id):
+        escalation = Escalation.objects.get()
+        answer_as_person(escalation.pk, "This is **Eva**.", name="Eva")
+        answer_all(connected)
+        assert slack.posts("T1") == [NOTICE, TAKEN_CARE_OF.text, "This is *Eva*."]
+        answer_as_person(escalation.pk, "Anything else?", name="Eva")
+        answer_all(connected)
+        assert slack.posts("T1")[3:] == ["Anything else?"]
+        assert {posted["thread_ts"] for posted in slack.workspaces["T1"].posts} == {"17.1"}
+        resolve(escalation.pk, by="eva", let_agent_answer=True)
+    post(said("T1", "Thanks", ts="17.9", thread_ts="17.1"))
+    answer_all(connected)
+    assert slack.posts("T1")[4:] == ["Noted."]
+
+
+def test_two_workspaces_of_a_tenant_do_not_share_their_users(
+    connected: Program, slack: SlackServer, post: Post
+) -> None:
+    install(connected, slack, "T2")
+    post(mention("T1", "One"))
+    post(mention("T2", "Two"))
+    users = {content: user_id for user_id, _, content, _ in messages(connected)}
+    with tenant_scope(connected.tenant.id):
+        assert users == {"One": user_of("slack", "T1", "U1"), "Two": user_of("slack", "T2", "U1")}
+        assert len(set(users.values())) == 2
+        assert Message.objects.filter(user_id=users["One"]).count() == 1
+
+
+def test_what_stands_in_the_inbox_is_read_as_it_was_written() -> None:
+    told = {
+        "kind": "direct", "workspace": "T1", "channel": "D1", "user": "U1", "ts": "1.1",
+        "thread_ts": "", "text": "x", "name": "", "files": [],
+    }  # fmt: skip
+    heard = Heard.of(told)
+    assert (heard.thread_id, heard.key, heard.begins_a_thread) == (
+        "T1/D1",
+        "slack/T1/D1/1.1",
+        False,
+    )

@@ -1,0 +1,172 @@
+"""Workspaces and their tokens: sealed, under keys that change, for one place; the commands."""
+
+import io
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from cryptography.fernet import Fernet
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management import CommandError, call_command
+from django.db import IntegrityError, transaction
+
+import konstruct.settings
+from konstruct.channels.exceptions import InstallationInvalid, TokenUnreadable
+from konstruct.channels.models import SlackInstallation, SlackUser
+from konstruct.channels.slack.installations import connect, token_of
+from konstruct.channels.slack.tokens import seal, unseal
+from konstruct.channels.slack.users import learn_name
+from tenants.context import tenant_scope
+from tenants.models import Tenant
+from tests.konstruct.channels.conftest import install, messages, take_in_all
+from tests.konstruct.conftest import Program
+from tests.slack_server import SlackServer, Trouble, mention
+
+OLD, NEW = Fernet.generate_key().decode(), Fernet.generate_key().decode()
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    def run(*arguments: str) -> str:
+        call_command(*arguments)
+        return capsys.readouterr().out
+
+    return run
+
+
+def test_a_token_is_sealed_for_one_place(tenant_a: Tenant, tenant_b: Tenant) -> None:
+    sealed = seal("xoxb-1", tenant_id=tenant_a.id, place="slack T1")
+    assert "xoxb" not in sealed
+    assert unseal(sealed, tenant_id=tenant_a.id, place="slack T1") == "xoxb-1"
+    with pytest.raises(TokenUnreadable, match="sealed for another place"):
+        unseal(sealed, tenant_id=tenant_b.id, place="slack T1")
+    with pytest.raises(TokenUnreadable, match="sealed for another place"):
+        unseal(sealed, tenant_id=tenant_a.id, place="slack T2")
+
+
+def test_keys_are_changed_without_a_word_lost(
+    connected: Program, slack: SlackServer, settings: Any, run: Callable[..., str]
+) -> None:
+    settings.CHANNEL_TOKEN_KEYS = [OLD]
+    install(connected, slack, "T1")
+    settings.CHANNEL_TOKEN_KEYS = [NEW, OLD]
+    assert run("reseal_channel_tokens") == "1 encrypted with the first key\n"
+    settings.CHANNEL_TOKEN_KEYS = [NEW]
+    with tenant_scope(connected.tenant.id):
+        assert token_of(SlackInstallation.objects.get()) == slack.workspaces["T1"].token
+    settings.CHANNEL_TOKEN_KEYS = [OLD]
+    with pytest.raises(CommandError, match=r"Keep the other keys. tenant-a: .*slack T1 cannot be"):
+        run("reseal_channel_tokens")
+
+
+@pytest.mark.parametrize(("keys", "words"), [([], "is not set"), (["short"], "what is no key")])
+def test_keys_that_are_none_are_named(
+    tenant_a: Tenant, settings: Any, keys: list[str], words: str
+) -> None:
+    settings.CHANNEL_TOKEN_KEYS = keys
+    with pytest.raises(ImproperlyConfigured, match=words):
+        seal("x", tenant_id=tenant_a.id, place="slack T1")
+
+
+def test_a_key_that_is_none_stops_the_process_at_its_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("CHANNEL_TOKEN_KEYS", f"{NEW}, {OLD}")
+    assert konstruct.settings._fernet_keys("CHANNEL_TOKEN_KEYS") == [NEW, OLD]
+    monkeypatch.setenv("CHANNEL_TOKEN_KEYS", f"{NEW},secret")
+    with pytest.raises(ImproperlyConfigured, match="in place 2 is no Fernet key") as caught:
+        konstruct.settings._fernet_keys("CHANNEL_TOKEN_KEYS")
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"workspace": "T:1"}, {"workspace": ""}, {"bot_user_id": ""}, {"token": " "}, {"token": "ü"}],
+)
+def test_what_cannot_be_slacks_is_refused(program_a: Program, fields: dict[str, str]) -> None:
+    given = {"workspace": "T1", "bot_user_id": "UBOT", "token": "xoxb-1", **fields}
+    with pytest.raises(InstallationInvalid):
+        connect(tenant_id=program_a.tenant.id, agent_id=program_a.agent.pk, by="eva", **given)
+
+
+def test_postgres_keeps_no_token_of_what_is_disconnected(connected: Program) -> None:
+    with tenant_scope(connected.tenant.id):
+        rows = SlackInstallation.objects.all()
+        with pytest.raises(IntegrityError, match="slack_token_while"), transaction.atomic():
+            rows.update(state="disconnected")
+        with pytest.raises(IntegrityError, match="slack_token_while"), transaction.atomic():
+            rows.update(sealed_token="")
+
+
+def test_connect_slack_asks_slack_whose_the_token_is(
+    program_a: Program, slack: SlackServer, run: Callable[..., str], monkeypatch: Any
+) -> None:
+    command = ("connect_slack", "--tenant", "tenant-a", "--agent", "ada", "--workspace")
+    monkeypatch.setenv("SLACK_BOT_TOKEN", slack.workspaces["T1"].token)
+    assert run(*command, "T1") == "connected Slack workspace Team T1 with ada of tenant-a\n"
+    with pytest.raises(CommandError, match="The token is of the workspace T1, not of T2"):
+        run(*command, "T2")
+    monkeypatch.setenv("SLACK_BOT_TOKEN", "xoxb-unknown")
+    with pytest.raises(CommandError, match="invalid_auth"):
+        run(*command, "T1")
+    monkeypatch.delenv("SLACK_BOT_TOKEN")
+    monkeypatch.setattr(sys, "stdin", io.StringIO("xoxb-by-hand\n"))
+    assert "connected" in run(*command, "T3", "--bot-user", "U3")
+    with tenant_scope(program_a.tenant.id):
+        assert token_of(SlackInstallation.objects.get(workspace="T3")) == "xoxb-by-hand"
+    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+    for arguments, words in (
+        ((*command, "T1"), "no token"),
+        (("connect_slack", "--tenant", "tenant-a", "--agent", "ada"), "--workspace"),
+        (("connect_slack", "--tenant", "x", "--agent", "ada", "--workspace", "T1"), "no tenant"),
+    ):
+        with pytest.raises(CommandError, match=words) as caught:
+            run(*arguments)
+        assert caught.value.returncode == 2
+
+
+def test_speakers_are_called_by_their_names_once_slack_was_asked(
+    connected: Program,
+    slack: SlackServer,
+    post: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+    django_capture_on_commit_callbacks: Callable[..., Any],
+) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(
+        "konstruct.channels.slack.handlers.enqueue", lambda task, *call: asked.append(call)
+    )
+    slack.workspaces["T1"].users["U1"] = "Maria"
+    with django_capture_on_commit_callbacks(execute=True):
+        post(mention("T1", "First"))
+        take_in_all(connected)
+    ((_, *call),) = asked
+    with tenant_scope(connected.tenant.id):
+        learn_name(*call)
+    with django_capture_on_commit_callbacks(execute=True):
+        post(mention("T1", "Again, says <@U1>"))
+        said = messages(connected)
+    assert len(asked) == 1
+    assert [(content, name) for _, _, content, name in said] == [
+        ("First", ""),
+        ("Again, says @Maria", "Maria"),
+    ]
+    with tenant_scope(connected.tenant.id):
+        SlackUser.objects.update(looked_up_at="2000-01-01T00:00:00Z")
+        slack.trouble("users.info", Trouble(503))
+        learn_name(*call)
+        assert SlackUser.objects.get().name == "Maria"
+        del slack.workspaces["T1"].users["U1"]
+        learn_name(*call)
+        assert SlackUser.objects.get().name == ""
+        learn_name("T9", *call[1:])
+
+
+def test_who_was_erased_while_their_name_was_asked_for_is_not_written_down_again(
+    connected: Program, slack: SlackServer
+) -> None:
+    slack.workspaces["T1"].users["U1"] = "Maria"
+    with tenant_scope(connected.tenant.id):
+        learn_name("T1", "U1", "U1")
+        assert not SlackUser.objects.exists()

@@ -1,0 +1,61 @@
+"""Following a log: whole lines, from now on, through rotations."""
+
+from pathlib import Path
+
+from konstruct.local.log_tail import LogTail
+
+
+def append(path: Path, text: bytes) -> None:
+    with path.open("ab") as file:
+        file.write(text)
+
+
+def test_only_what_comes_after_the_start_is_said_and_only_whole_lines(tmp_path: Path) -> None:
+    path, said = tmp_path / "web.log", []
+    append(path, b"of the run before\n")
+    tail = LogTail(path, "web | ", said.append)
+    tail.show()
+    assert said == []
+    append(path, b"one\ntw")
+    tail.show()
+    assert said == ["web | one"]
+    append(path, b"o\n\xff\n")
+    tail.show()
+    assert said == ["web | one", "web | two", "web | \N{REPLACEMENT CHARACTER}"]
+    tail.close()
+
+
+def test_what_a_terminal_would_obey_is_escaped(tmp_path: Path) -> None:
+    path, said = tmp_path / "web.log", []
+    append(path, b"")
+    tail = LogTail(path, "web | ", said.append)
+    append(path, "one\x1b[31m\rtwo\x9b2J\u2028three\u202efour \N{SNOWMAN}\n".encode())
+    tail.show()
+    assert said == [r"web | one\x1b[31m\rtwo\x9b2J\u2028three\u202efour " + "\N{SNOWMAN}"]
+    tail.close()
+
+
+def test_a_log_that_appears_later_is_said_from_its_beginning(tmp_path: Path) -> None:
+    path, said = tmp_path / "web.log", []
+    tail = LogTail(path, "", said.append)
+    tail.show()
+    append(path, b"first\n")
+    tail.show()
+    assert said == ["first"]
+    tail.close()
+
+
+def test_no_line_is_lost_or_doubled_when_the_log_is_rotated(tmp_path: Path) -> None:
+    path, said = tmp_path / "web.log", []
+    append(path, b"")
+    tail = LogTail(path, "", said.append)
+    append(path, b"one\n")
+    tail.show()
+    append(path, b"two\n")
+    path.rename(tmp_path / "web.log.1")
+    append(path, b"three\n")
+    tail.show()
+    append(path, b"four\n")
+    tail.show()
+    assert said == ["one", "two", "three", "four"]
+    tail.close()

@@ -1,0 +1,248 @@
+"""`manage.py serve`, as real processes: what is killed comes back, and at the end none is left."""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+from django.core.management import load_command_class
+
+from konstruct.local import embedded
+from konstruct.processes import is_alive
+from tenants.checks import CANNOT_BOOT
+from tests.konstruct.running import PROJECT, eventually, kill, processes_in
+
+pytestmark = pytest.mark.slow
+
+READY = "serves: /admin/ for operators"
+
+
+class Server:
+    """A running `manage.py serve` of a home of its own."""
+
+    def __init__(self, home: Path, port: int) -> None:
+        self.home = home
+        self.url = f"http://127.0.0.1:{port}"
+        self.process = start_serve(home, port)
+        self.printed: list[str] = []
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.printed.append(line)
+            if READY in line:
+                break
+        else:
+            pytest.fail(f"it ended before it was ready: {''.join(self.printed)}")
+
+    def tree(self) -> list[psutil.Process]:
+        ours = psutil.Process(self.process.pid)
+        return [ours, *ours.children(recursive=True)]
+
+    def find(self, *words: str) -> psutil.Process | None:
+        """The topmost of the server's processes whose command line has all these words."""
+        for one in filter(is_alive, self.tree()):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                if set(words) <= set(one.cmdline()):
+                    return one
+        return None
+
+    def answers(self) -> bool:
+        try:
+            return httpx.get(f"{self.url}/health/ready", timeout=5).is_success
+        except httpx.TransportError:
+            return False
+
+    def finish(self) -> str:
+        """What it printed until its end."""
+        rest, _ = self.process.communicate()
+        return "".join(self.printed) + rest
+
+
+def environment(home: Path) -> dict[str, str]:
+    ours = ("DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL", "KONSTRUCT_DB_ROLE")
+    return {name: value for name, value in os.environ.items() if name not in ours} | {
+        "KONSTRUCT_HOME": str(home)
+    }
+
+
+def start_serve(home: Path, port: int) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "manage.py", "serve", "--port", str(port)],
+        cwd=PROJECT,
+        env=environment(home),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def refusal(home: Path, port: int | str, **variables: str) -> tuple[int, str]:
+    """Exit status and everything printed by a serve that is expected to refuse."""
+    ran = subprocess.run(
+        [sys.executable, "manage.py", "serve", "--port", str(port)],
+        cwd=PROJECT,
+        env=environment(home) | variables,
+        capture_output=True,
+        text=True,
+    )
+    return ran.returncode, ran.stdout + ran.stderr
+
+
+def nothing_left(tree: list[psutil.Process], home: Path) -> bool:
+    return not any(map(is_alive, tree)) and processes_in(home) == []
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("serve") / "home"
+
+
+@pytest.fixture(scope="module")
+def server(home: Path) -> Iterator[Server]:
+    running = Server(home, free_port())
+    yield running
+    if running.process.returncode is None:
+        running.process.kill()
+        running.finish()
+
+
+def test_it_migrates_then_says_where_it_serves(server: Server) -> None:
+    assert server.printed[0].startswith("migrate | public")
+    port = server.url.rpartition(":")[2]
+    assert server.printed[-1].startswith(f"http://localhost:{port} serves: ")
+    assert server.answers()
+
+
+def test_no_warning_comes_from_running_as_whoever_runs_it(server: Server) -> None:
+    printed = "".join(server.printed)
+    for word in ("Warning", "privileges", "CRIT"):
+        assert word not in printed
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("gunicorn",), ("celery", "worker"), ("celery", "beat"), ("owner_worker",)],
+    ids=["web", "worker", "beat", "owner"],
+)
+def test_what_is_killed_is_started_again_and_its_children_are_gone(
+    server: Server, words: tuple[str, ...]
+) -> None:
+    killed = server.find(*words)
+    assert killed is not None
+    children = killed.children(recursive=True)
+    kill(killed)
+    eventually(lambda: not any(map(is_alive, children)))
+    eventually(lambda: server.find(*words) not in (None, killed))
+    eventually(server.answers)
+
+
+def test_a_killed_supervisor_takes_all_with_it_and_all_is_started_again(server: Server) -> None:
+    supervisord = server.find("supervisor.supervisord")
+    assert supervisord is not None
+    before = supervisord.children(recursive=True)
+    assert len(before) >= 3
+    kill(supervisord)
+    eventually(lambda: not any(map(is_alive, before)))
+    for words in (("gunicorn",), ("celery", "worker"), ("celery", "beat")):
+        eventually(lambda words=words: server.find(*words) not in (None, *before))
+    eventually(server.answers)
+
+
+def test_killed_guardians_are_replaced_without_a_request(server: Server) -> None:
+    for name in ("postgres", "valkey"):
+        lock = server.home / f"{name}.guardian"
+        before = lock.read_text().split()[0]
+        kill(psutil.Process(int(before)))
+        eventually(lambda lock=lock, before=before: lock.read_text().split() != [before, "ready"])
+    eventually(server.answers)
+
+
+def test_a_second_server_of_the_same_home_is_refused_in_one_line(server: Server) -> None:
+    assert refusal(server.home, free_port()) == (
+        1,
+        f"CommandError: Konstruct already runs here (process {server.process.pid}): "
+        "`make stop` ends it\n",
+    )
+
+
+def test_a_taken_port_is_refused_in_one_line_and_nothing_is_started(
+    server: Server, tmp_path: Path
+) -> None:
+    port = int(server.url.rpartition(":")[2])
+    assert refusal(tmp_path / "home", port) == (
+        1,
+        f"CommandError: cannot listen at 127.0.0.1:{port} (Address already in use): "
+        f"choose another port, for example `make run PORT={port + 1}`\n",
+    )
+    assert processes_in(tmp_path / "home") == []
+
+
+def test_a_role_that_could_go_round_the_policies_is_refused_before_anything_serves(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KONSTRUCT_HOME", str(server.home))
+    status, printed = refusal(
+        tmp_path / "home",
+        free_port(),
+        DATABASE_URL=embedded.database_url("superuser"),
+        DATABASE_OWNER_URL=embedded.database_url("owner"),
+        REDIS_URL=embedded.redis_url(),
+        DEBUG="true",
+    )
+    assert status == CANNOT_BOOT
+    assert printed.splitlines()[-1].startswith(
+        "konstruct: refusing to serve: the database role postgres is a superuser"
+    )
+    assert not list((tmp_path / "home").glob("log/*"))
+
+
+def test_what_is_no_port_is_refused_in_one_line_with_status_2(tmp_path: Path) -> None:
+    status, printed = refusal(tmp_path, "http")
+    assert status == 2
+    assert printed.count("\n") == 1
+    assert "--port" in printed
+
+
+@pytest.mark.parametrize("port", ["0", "65536", "-1", "8000.5"])
+def test_no_number_but_a_port_is_taken_for_one(
+    port: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        load_command_class("konstruct", "serve").run_from_argv(
+            ["manage.py", "serve", "--port", port]
+        )
+    out, err = capsys.readouterr()
+    assert ended.value.code == 2
+    assert (out + err).count("\n") == 1
+    assert "--port" in err
+
+
+def test_the_hardest_end_of_all_leaves_no_process(server: Server) -> None:
+    tree = server.tree()
+    server.process.kill()
+    server.finish()
+    eventually(lambda: nothing_left(tree, server.home))
+
+
+def test_it_starts_again_in_its_home_and_ctrl_c_leaves_no_process(server: Server) -> None:
+    if server.process.returncode is None:  # where this test runs alone
+        server.process.kill()
+        server.finish()
+    running = Server(server.home, free_port())
+    tree = running.tree()
+    running.process.send_signal(signal.SIGINT)
+    assert running.finish().endswith("Stopped.\n")
+    assert running.process.returncode == 0
+    assert nothing_left(tree, running.home)

@@ -1,0 +1,73 @@
+"""Which messages call for a person, and which are a plain yes or no."""
+
+import pytest
+
+from konstruct.orchestrator.handoff.detection import asks_for_a_person, phrase_in, yes_or_no
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Talk to a human",
+        "Can I talk to a human, please?",
+        "I want to speak to a real person!",
+        "hi, I'd like to talk to someone",
+        "Please connect me with an operator.",
+        "human please",
+        "Could you get me a human agent?",
+        "Ich möchte mit einem Menschen sprechen.",
+        "Bitte verbinden Sie mich mit einem Mitarbeiter",
+        "Kann ich bitte mit einer Person reden?",
+        "Je voudrais parler à un humain, s'il vous plaît",
+        "Quiero hablar con una persona",
+        "por favor, hablar con un humano",
+    ],
+)
+def test_a_plain_request_calls_for_a_person(text: str) -> None:
+    assert asks_for_a_person(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "My sister wants to talk to a human rights lawyer.",
+        "I talk to people all day.",
+        "Are you a human?",
+        "Yesterday I had to speak to an agent of the bank, and it took an hour.",
+        "How do I talk to someone who lies to me?",
+        "Remind me to call someone.",
+        "Ich muss mit meinem Chef sprechen.",
+        "I need somebody who loves me",
+        "The person I want to speak to is Maria.",
+        f"Talk to a human{'!' * 600}",
+    ],
+)
+def test_what_is_more_or_else_does_not(text: str) -> None:
+    assert not asks_for_a_person(text)
+
+
+def test_a_phrase_is_found_as_words_of_its_own() -> None:
+    assert phrase_in("I have a COMPLAINT: it broke.", ["refund", "complaint"]) == "complaint"
+    assert phrase_in("Je veux résilier", ["Resilier"]) == "Resilier"
+    assert phrase_in("complaints", ["complaint"]) is None
+    assert phrase_in("anything", [" ", "!"]) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Yes!", True),
+        ("ja, bitte", True),
+        ("Sí", True),
+        ("No, thanks.", False),
+        ("nein", False),
+        ("Don't", False),
+        ("Yes, and what is the weather?", None),
+        ("Not today", None),
+        (f"Yes{'!' * 600}", None),
+        ("", None),
+    ],
+)
+def test_only_a_whole_message_is_a_yes_or_no(text: str, said: bool | None) -> None:
+    assert yes_or_no(text) is said

@@ -1,0 +1,252 @@
+"""Threads in which a person answers: opened in every way, lost by nothing, ended by a person."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.db import connections
+from django_redis import get_redis_connection
+
+from konstruct.orchestrator import pipeline
+from konstruct.orchestrator.exceptions import EscalationOver, NothingToEscalate
+from konstruct.orchestrator.handoff import escalations
+from konstruct.orchestrator.handoff.answering import who_answers
+from konstruct.orchestrator.handoff.escalations import NOTICE, OpenedBy, Thread
+from konstruct.orchestrator.messages import KonstructMessage
+from konstruct.orchestrator.models import Agent, Escalation, HeldFor, PendingReply
+from konstruct.orchestrator.pipeline import respond, write
+from konstruct.orchestrator.replies import delivery_hooks, outbox
+from konstruct.orchestrator.replies.status import Status, progress_of, sent_messages, with_status
+from konstruct.trust.ledger import replies as ledger
+from konstruct.trust.ledger import windows
+from memory.conversations.short_term import get_recent_messages
+from memory.exceptions import InvalidArgument
+from memory.models import Message
+from tenants.context import tenant_scope
+from tests.konstruct.conftest import Program
+from tests.llm_server import Answer, LLMServer
+
+Say = Callable[..., Message]
+
+
+def status(message: Message) -> Status:
+    return progress_of(sent_messages().get(pk=message.pk)).status
+
+
+def reply(message: Message) -> str | None:
+    return Message.objects.filter(in_reply_to=message).values_list("content", flat=True).first()
+
+
+def work(message: Message) -> None:
+    pipeline.handle(tenant_id=message.tenant_id, message_id=message.id)
+
+
+def the_open_one() -> Escalation:
+    return Escalation.objects.open().get()
+
+
+def test_who_asks_for_a_person_is_told_once_and_the_agent_is_silent_from_then_on(
+    say: Say, llm_server: LLMServer
+) -> None:
+    asked, later = say("Can I talk to a human, please?"), say("Are you there?")
+    elsewhere = say("Hello", thread_id="t2")
+    assert (reply(asked), reply(later), reply(elsewhere)) == (NOTICE, None, "Noted.")
+    assert (status(asked), status(later)) == (Status.ANSWERED, Status.WITH_PERSON)
+    assert list(with_status(sent_messages(), Status.WITH_PERSON)) == [later]
+    assert list(with_status(sent_messages(), Status.QUEUED)) == []
+    assert len(llm_server.requests) == 1
+    escalation = the_open_one()
+    assert (escalation.opened_by, escalation.message_id) == (OpenedBy.USER, asked.id)
+    assert escalation.reason == "“Can I talk to a human, please?”"
+    assert ledger.count()["held"] == 1
+    assert list(ledger.check()) == []
+    assert outbox.claim_stale(10) == []
+
+
+def test_a_flushed_cache_and_a_worker_that_begins_anew_change_nothing(
+    say: Say, llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*arguments: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(write, "record_reply", killed)
+        with pytest.raises(KeyboardInterrupt):
+            say("talk to a human")
+    get_redis_connection("default").flushdb()
+    asked = Message.objects.get(content="talk to a human")
+    work(asked)
+    assert (reply(asked), Escalation.objects.count()) == (NOTICE, 1)
+    get_redis_connection("default").flushdb()
+    assert status(say("Hello?")) is Status.WITH_PERSON
+    assert llm_server.requests == []
+
+
+def test_a_phrase_of_the_agents_calls_for_a_person(say: Say, program: Program) -> None:
+    Agent.objects.update(escalate_on=["legal action"])
+    assert reply(say("I will take LEGAL action!")) == NOTICE
+    escalation = the_open_one()
+    assert (escalation.opened_by, escalation.reason) == (
+        OpenedBy.RULE,
+        "The message says 'legal action'.",
+    )
+
+
+def test_so_many_replies_in_a_row_that_were_given_up_call_for_a_person(
+    say: Say, llm_server: LLMServer
+) -> None:
+    Agent.objects.update(escalate_after_failures=2)
+    llm_server.default = Answer("no", 400)
+    first, second = say("One"), say("Two")
+    assert (status(first), reply(second)) == (Status.FAILED, NOTICE)
+    assert the_open_one().opened_by == OpenedBy.RULE
+    assert "(HTTP 400)" in the_open_one().reason
+
+
+def test_what_waits_is_held_when_a_program_calls_a_person_and_the_channel_is_told(
+    say: Say, program: Program, monkeypatch: pytest.MonkeyPatch, llm_server: LLMServer
+) -> None:
+    told = []
+
+    class Outlet:
+        def changed(self, message: Any) -> None:
+            told.append(message.content)
+
+    monkeypatch.setattr(delivery_hooks, "_outlets", {"rest": Outlet()})
+    waiting = say("Hello", handled=False)
+    thread = Thread.of(waiting)
+    escalation, is_new = escalations.open_escalation(
+        thread, opened_by=OpenedBy.PROGRAM, name="crm", reason="VIP"
+    )
+    again, is_new_again = escalations.open_escalation(
+        thread, opened_by=OpenedBy.PROGRAM, name="crm", reason="Other"
+    )
+    assert (is_new, is_new_again, again.pk) == (True, False, escalation.pk)
+    work(waiting)
+    assert (status(waiting), llm_server.requests) == (Status.WITH_PERSON, [])
+    assert told == ["Hello"]
+    escalations.resolve(escalation.pk, by="eva", let_agent_answer=True)
+    assert told == ["Hello", "Hello"]
+    work(waiting)
+    assert (reply(waiting), told) == ("Noted.", ["Hello"] * 3)
+
+
+def test_a_reply_on_its_way_is_not_given_once_a_person_is_called(
+    say: Say, program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    message = say("Hello", handled=False)
+    ask = respond.ask_language_model
+
+    def meanwhile(*arguments: Any) -> Any:
+        draft = ask(*arguments)
+        escalations.open_escalation(
+            Thread.of(message), opened_by=OpenedBy.PERSON, name="eva", reason="Mine."
+        )
+        return draft
+
+    monkeypatch.setattr(respond, "ask_language_model", meanwhile)
+    work(message)
+    assert (reply(message), status(message)) == (None, Status.WITH_PERSON)
+
+
+def test_a_message_that_meets_the_end_of_an_escalation_is_not_held_for_ever(
+    say: Say, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    say("talk to a human")
+    message = say("Hello", handled=False)
+    hold_if_open = escalations.hold_if_open
+
+    def just_before(message: KonstructMessage) -> bool:
+        escalations.resolve(the_open_one().pk, by="eva", let_agent_answer=True)
+        return hold_if_open(message)
+
+    monkeypatch.setattr(escalations, "hold_if_open", just_before)
+    work(message)
+    assert reply(message) == "Noted."
+    held = say("Held by mistake.", handled=False)
+    outbox.hold(held.id, HeldFor.PERSON)
+    (finding,) = ledger.check()
+    assert (finding.kind, finding.subject) == (ledger.HELD_FOR_NOBODY, str(held.id))
+    ledger.let_go([finding])
+    work(held)
+    assert reply(held) == "Noted."
+
+
+def test_a_person_answers_and_it_is_remembered_as_any_reply(say: Say, program: Program) -> None:
+    say("talk to a human")
+    first, second = say("My order is lost."), say("Number 17.")
+    turn = escalations.answer_as_person(the_open_one().pk, "I found it.", name="Eva")
+    assert (turn.in_reply_to, turn.role, turn.name) == (second, "assistant", "Eva")
+    assert (status(second), status(first)) == (Status.ANSWERED, Status.FAILED)
+    closed = PendingReply.objects.get(pk=first.pk)
+    assert closed.last_error == "Answered by Eva together with a later message."
+    own = escalations.answer_as_person(the_open_one().pk, "It comes tomorrow.", name="Eva")
+    assert own.in_reply_to is None
+    said = [
+        turn["content"]
+        for turn in get_recent_messages(program.tenant.id, program.agent.id, "maria")
+    ]
+    assert said == ["talk to a human", NOTICE, "Number 17.", "I found it.", "It comes tomorrow."]
+    assert list(windows.check()) == []
+    get_redis_connection("default").flushdb()
+    again = get_recent_messages(program.tenant.id, program.agent.id, "maria")
+    assert [turn["content"] for turn in again] == said
+    escalations.resolve(the_open_one().pk, by="eva", let_agent_answer=True, note="Found.")
+    assert reply(say("Thanks")) == "Noted."
+    assert list(windows.check()) == []
+    assert list(ledger.check()) == []
+
+
+def test_resolved_as_taken_care_of_what_waits_is_closed_and_says_why(say: Say) -> None:
+    say("talk to a human")
+    waiting = say("Hello?")
+    escalation = escalations.resolve(the_open_one().pk, by="eva", let_agent_answer=False)
+    pending = PendingReply.objects.get(pk=waiting.pk)
+    assert (pending.held_for, pending.last_error) == (
+        HeldFor.NOBODY,
+        "Taken care of by a person: eva.",
+    )
+    assert list(ledger.check()) == []
+    with pytest.raises(EscalationOver, match="resolved by eva"):
+        escalations.resolve(escalation.pk, by="bob", let_agent_answer=True)
+    with pytest.raises(EscalationOver):
+        escalations.answer_as_person(escalation.pk, "Hi", name="Bob")
+
+
+# Each message has a time of its own only in a transaction of its own.
+@pytest.mark.django_db(transaction=True)
+def test_what_a_person_has_seen_calls_for_none_again(say: Say, llm_server: LLMServer) -> None:
+    Agent.objects.update(escalate_after_failures=2)
+    say("talk to a human")
+    again = say("Talk to a human!")
+    escalations.resolve(the_open_one().pk, by="eva", let_agent_answer=True)
+    work(again)
+    assert reply(again) == "Noted."
+    assert reply(say("talk to a human")) == NOTICE
+    say("Hello?")
+    escalations.resolve(the_open_one().pk, by="eva", let_agent_answer=False)
+    llm_server.default = Answer("no", 400)
+    assert status(say("One")) is Status.FAILED
+    assert not Escalation.objects.open().exists()
+
+
+def test_bad_input_is_an_error_that_says_so(say: Say, program: Program) -> None:
+    nowhere = Thread(program.agent.id, "maria", "nowhere")
+    with pytest.raises(NothingToEscalate, match="'maria' has said nothing to this agent in thread"):
+        escalations.open_escalation(nowhere, opened_by=OpenedBy.PROGRAM, reason="x")
+    say("talk to a human")
+    with pytest.raises(InvalidArgument, match="says nothing"):
+        escalations.answer_as_person(the_open_one().pk, " ", name="Eva")
+    with pytest.raises(InvalidArgument, match="NUL"):
+        escalations.answer_as_person(the_open_one().pk, "a\0", name="Eva")
+
+
+def test_another_user_tenant_and_agent_in_a_thread_of_that_name_are_answered(
+    say: Say, program: Program, program_b: Program, llm_server: LLMServer
+) -> None:
+    say("talk to a human")
+    assert reply(say("Hello", user_id="bob")) == "Noted."
+    with tenant_scope(program_b.tenant.id):
+        assert who_answers(Thread(program.agent.id, "maria", "t1")) is None
+        assert not Escalation.objects.exists()
+    assert connections["default"].schema_name == program.tenant.schema_name

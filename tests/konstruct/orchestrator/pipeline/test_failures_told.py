@@ -1,0 +1,121 @@
+"""What callers, tenants' admins and operators are told of a reply that fails."""
+
+import os
+import subprocess
+import sys
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from konstruct.api.auth.keys import issue_key
+from konstruct.logs import RedactingFormatter
+from konstruct.orchestrator import pipeline
+from konstruct.orchestrator.models import Agent, Escalation, PendingReply
+from konstruct.orchestrator.pipeline import respond
+from tenants.context import tenant_scope
+from tests.konstruct.conftest import MESSAGES, Program
+from tests.konstruct.running import PROJECT
+from tests.llm_server import Answer, LLMServer
+
+SAID = "tenant 7 has used up its quota of gpt-x"
+PASSWORD = "pass-word"
+
+
+@pytest.fixture
+def failing(program_a: Program, llm_server: LLMServer, settings: Any) -> LLMServer:
+    """A language model with a password, which refuses in words of its own."""
+    settings.LLM_POOL_URL = llm_server.url.replace("://", f"://user:{PASSWORD}@")
+    llm_server.default = Answer(f"{SAID} at {settings.LLM_POOL_URL}", 400)
+    return llm_server
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        (Answer(SAID, 400), "llm_refused"),
+        (Answer(SAID, 404), "llm_refused"),
+        (Answer(SAID, 503, {"Retry-After": "60"}), "llm_unavailable"),
+        (Answer(SAID), "llm_reply_invalid"),
+        (Answer({"nothing": SAID}), "llm_reply_invalid"),
+        (None, "llm_unavailable"),
+    ],
+)
+def test_a_caller_gets_a_code_and_a_plain_sentence(
+    program_a: Program,
+    failing: LLMServer,
+    settings: Any,
+    caplog: pytest.LogCaptureFixture,
+    answer: Answer | None,
+    code: str,
+) -> None:
+    if answer is None:
+        settings.LLM_POOL_URL = f"http://user:{PASSWORD}@127.0.0.1:1"
+    else:
+        failing.default = answer
+    _, key = issue_key(tenant_id=program_a.tenant.id, name="hers", user_id="maria")
+    hers = Program(program_a.tenant, program_a.agent, str(key))
+    sent = hers.send().json()["id"]
+    pipeline.handle(tenant_id=program_a.tenant.id, message_id=UUID(sent))
+    for program in (program_a, hers):
+        told = program.get(f"{MESSAGES}{sent}/")
+        assert told.json()["error"]["code"] == code
+        assert told.json()["error"]["detail"].startswith("The language model")
+        for hidden in (SAID, PASSWORD, "127.0.0.1"):
+            assert hidden not in told.content.decode()
+    with tenant_scope(program_a.tenant.id):
+        assert SAID not in PendingReply.objects.get().last_error
+    # Operators read what was said, in the log.
+    assert answer is None or SAID in caplog.text
+    lines = [RedactingFormatter("%(message)s").format(record) for record in caplog.records]
+    assert PASSWORD not in "\n".join(lines)
+
+
+def test_an_error_inside_is_told_by_its_type_alone(
+    program_a: Program, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*args: object) -> None:
+        raise ValueError("Failing row contains (bob, secret)")
+
+    monkeypatch.setattr(respond, "gather_context", fail)
+    sent = program_a.send().json()["id"]
+    pipeline.handle(tenant_id=program_a.tenant.id, message_id=UUID(sent))
+    error = program_a.get(f"{MESSAGES}{sent}/").json()["error"]
+    assert error["code"] == "internal_error"
+    assert (
+        error["detail"] == "An error inside Konstruct (ValueError). The operators' log says more."
+    )
+    assert "Failing row contains (bob, secret)" in caplog.text
+
+
+def test_an_escalation_for_a_failure_says_no_more(program_a: Program, failing: LLMServer) -> None:
+    with tenant_scope(program_a.tenant.id):
+        Agent.objects.update(escalate_after_failures=1)
+    sent = program_a.send().json()["id"]
+    pipeline.handle(tenant_id=program_a.tenant.id, message_id=UUID(sent))
+    with tenant_scope(program_a.tenant.id):
+        reason = Escalation.objects.get().reason
+    assert reason.startswith("The agent could not answer: The language model refused the request")
+    assert SAID not in reason
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL", "CELERY_BROKER_URL", "LLM_POOL_URL"]
+)
+@pytest.mark.parametrize("password", ["pa/ssword", "pa#ssword"])
+def test_a_url_that_is_none_is_refused_without_showing_it(name: str, password: str) -> None:
+    environment = {**os.environ, "SECRET_KEY": "x" * 50, name: f"redis://user:{password}@host/0"}
+    ran = subprocess.run(
+        [sys.executable, "-c", "import konstruct.settings"],
+        cwd=PROJECT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode != 0
+    assert ran.stderr.strip() == (
+        f"konstruct: {name} is not a URL. Percent-encode special characters in its user and "
+        "password."
+    )

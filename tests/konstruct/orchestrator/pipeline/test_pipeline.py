@@ -1,0 +1,349 @@
+"""The way of a message to its reply, on the real database, cache and embedding model."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.db.models.functions import Now
+
+from konstruct.orchestrator import pipeline
+from konstruct.orchestrator.exceptions import MessageNotFound, NothingToRetry
+from konstruct.orchestrator.messages import konstruct_message
+from konstruct.orchestrator.models import Agent, PendingReply
+from konstruct.orchestrator.pipeline import respond, worker, write
+from konstruct.orchestrator.pipeline.accept import Incoming, accept, retry_reply
+from konstruct.orchestrator.replies import outbox
+from konstruct.orchestrator.tasks import handle_message
+from memory.conversations.short_term import get_recent_messages
+from memory.indexing import outbox as embedding_outbox
+from memory.models import Message, PendingEmbedding, RecallEvent
+from tenants.context import tenant_scope
+from tests.konstruct.conftest import Program
+from tests.llm_server import Answer, LLMServer
+
+
+@pytest.fixture
+def program(program_a: Program, llm_server: LLMServer, settings: Any) -> Any:
+    """A program of tenant A, whose agents are answered by the language model's server."""
+    settings.LLM_POOL_URL = llm_server.url
+    with tenant_scope(program_a.tenant.id):
+        yield program_a
+
+
+@pytest.fixture
+def send(program: Program) -> Callable[..., Message]:
+    """Accept a message of maria's."""
+
+    def send(content: str = "Hello", *, thread_id: str = "t1", user_id: str = "maria") -> Message:
+        incoming = Incoming(
+            agent_id=program.agent.id,
+            user_id=user_id,
+            thread_id=thread_id,
+            channel="rest",
+            content=content,
+            name="Maria",
+        )
+        return accept(incoming, tenant_id=program.tenant.id)[0]
+
+    return send
+
+
+def handle(message: Message) -> None:
+    pipeline.handle(tenant_id=message.tenant_id, message_id=message.id)
+
+
+def window(message: Message) -> list[tuple[str, str]]:
+    turns = get_recent_messages(message.tenant_id, message.agent_id, message.user_id)
+    return [(turn["role"], turn["content"]) for turn in turns]
+
+
+def replies() -> list[tuple[str, str]]:
+    """Return every message that was answered, with its reply, in the order of the replies."""
+    answered = Message.objects.filter(in_reply_to__isnull=False).order_by("number")
+    return [(reply.in_reply_to.content, reply.content) for reply in answered]
+
+
+def make_due(message: Message) -> None:
+    """Let the time of its next try come, and the sweeper enqueue it."""
+    past = Now() - timedelta(seconds=1)
+    PendingReply.objects.filter(pk=message.id, failed_at=None).update(due_at=past, sweep_at=past)
+    assert message.id in outbox.claim_stale(10)
+
+
+def test_a_message_gets_a_reply_and_both_turns_are_remembered(
+    send: Callable[..., Message], program: Program
+) -> None:
+    message = send("Hello")
+    handle(message)
+    reply = Message.objects.get(in_reply_to=message)
+    assert (reply.role, reply.content, reply.name) == ("assistant", "Noted.", "ada")
+    assert (reply.agent_id, reply.user_id) == (message.agent_id, message.user_id)
+    assert (reply.thread_id, reply.channel) == (message.thread_id, message.channel)
+    assert window(message) == [("user", "Hello"), ("assistant", "Noted.")]
+    assert not PendingReply.objects.exists()
+    assert set(PendingEmbedding.objects.values_list("message_id", flat=True)) == {
+        message.id,
+        reply.id,
+    }
+
+
+def test_both_turns_are_handed_to_embed_and_store_when_the_reply_stands(
+    send: Callable[..., Message], django_capture_on_commit_callbacks: Any, monkeypatch: Any
+) -> None:
+    enqueued: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(write, "enqueue", lambda task, *args: enqueued.append((task.name, *args)))
+    message = send()
+    with django_capture_on_commit_callbacks(execute=True):
+        handle(message)
+    reply = Message.objects.get(in_reply_to=message)
+    assert enqueued == [
+        (
+            "memory.tasks.embed_and_store",
+            str(message.tenant_id),
+            [str(message.id), str(reply.id)],
+        )
+    ]
+
+
+def test_running_twice_answers_once(send: Callable[..., Message], llm_server: LLMServer) -> None:
+    message = send()
+    handle(message)
+    handle(message)
+    assert len(llm_server.requests) == 1
+    assert replies() == [("Hello", "Noted.")]
+    assert window(message) == [("user", "Hello"), ("assistant", "Noted.")]
+
+
+def test_a_reply_that_stands_is_finished_and_not_asked_for_again(
+    send: Callable[..., Message], llm_server: LLMServer, program: Program
+) -> None:
+    message = send()
+    row = konstruct_message(message)
+    write.record_reply(row, respond.draft_reply(row, program.agent))
+    handle(message)
+    assert len(llm_server.requests) == 1
+    assert replies() == [("Hello", "Noted.")]
+    assert window(message) == [("user", "Hello"), ("assistant", "Noted.")]
+    assert not PendingReply.objects.exists()
+
+
+def test_of_two_workers_that_answer_one_message_the_first_reply_stands(
+    send: Callable[..., Message], llm_server: LLMServer, program: Program
+) -> None:
+    """As when Postgres forgets a lock while its holder asks the language model."""
+    llm_server.answers = [Answer({"content": "First."}), Answer({"content": "Second."})]
+    message = konstruct_message(send())
+    for _ in range(2):
+        reply = write.record_reply(message, respond.draft_reply(message, program.agent))
+        assert reply.content == "First."
+        write.append_to_window(message, reply)
+        write.finish(message, reply)
+    assert replies() == [("Hello", "First.")]
+    assert window(send("next")) == [("user", "Hello"), ("assistant", "First.")]
+
+
+def test_the_prompt_holds_agent_memories_window_and_message(
+    send: Callable[..., Message], llm_server: LLMServer, program: Program
+) -> None:
+    told = send("I have adopted a beagle called Rex.", thread_id="long ago")
+    handle(told)
+    embedding_outbox.drain(program.tenant.id)
+    for number in range(10):
+        handle(send(f"Small talk about the weather, part {number}."))
+    handle(send("What is my beagle called?", thread_id="today"))
+    prompt = llm_server.requests[-1].body["messages"]
+    assert prompt[0]["content"].startswith("You are Ada.")
+    assert prompt[1]["content"].splitlines()[2] == (
+        f"- [{told.created_at:%A, %Y-%m-%d %H:%M}] Maria: I have adopted a beagle called Rex."
+    )
+    assert [turn["role"] for turn in prompt[2:]] == ["user", "assistant"] * 10 + ["user"]
+    assert prompt[-1] == {"role": "user", "content": "What is my beagle called?"}
+
+
+def test_what_was_recalled_for_a_reply_becomes_a_recall_event(
+    send: Callable[..., Message], program: Program
+) -> None:
+    told = send("I have adopted a beagle called Rex.", thread_id="long ago")
+    handle(told)
+    embedding_outbox.drain(program.tenant.id)
+    for number in range(10):
+        handle(send(f"Small talk about the weather, part {number}."))
+    asked = send("What is my beagle called?")
+    handle(asked)
+    embedding_outbox.drain(program.tenant.id)
+    event = RecallEvent.objects.get(reply__in_reply_to=asked)
+    assert event.query == "What is my beagle called?"
+    assert event.hits[0]["message_id"] == str(told.id)
+    assert event.injected[0].endswith("Maria: I have adopted a beagle called Rex.")
+
+
+def test_memories_of_the_window_are_not_said_twice(
+    send: Callable[..., Message], llm_server: LLMServer, program: Program
+) -> None:
+    handle(send("I have adopted a beagle called Rex."))
+    embedding_outbox.drain(program.tenant.id)
+    handle(send("What is my beagle called?"))
+    assert [turn["role"] for turn in llm_server.requests[-1].body["messages"]] == [
+        "system",
+        "user",
+        "assistant",
+        "user",
+    ]
+
+
+def test_memory_follows_a_user_across_threads_and_stays_with_the_user(
+    send: Callable[..., Message], llm_server: LLMServer
+) -> None:
+    handle(send("I live in Porto.", thread_id="t1"))
+    handle(send("And you?", thread_id="t2"))
+    handle(send("And you?", user_id="eve"))
+    assert [len(request.body["messages"]) for request in llm_server.requests] == [2, 4, 2]
+
+
+def test_a_language_model_that_fails_is_noted_and_tried_again_later(
+    send: Callable[..., Message], llm_server: LLMServer
+) -> None:
+    llm_server.answers = [Answer("busy", 429, {"Retry-After": "60"})]
+    message = send()
+    handle(message)
+    pending = PendingReply.objects.get()
+    assert (pending.attempts, pending.failed_at) == (1, None)
+    assert "(HTTP 429)" in pending.last_error
+    assert (pending.due_at - pending.created_at) >= timedelta(seconds=59)
+    handle(message)
+    assert (len(llm_server.requests), replies()) == (1, [])
+    make_due(message)
+    handle(message)
+    assert replies() == [("Hello", "Noted.")]
+    assert not PendingReply.objects.exists()
+
+
+def test_a_reply_is_given_up_after_so_many_failures_and_can_be_retried(
+    send: Callable[..., Message], llm_server: LLMServer, settings: Any
+) -> None:
+    settings.REPLY_MAX_ATTEMPTS = 3
+    llm_server.default = Answer("<html>", 200)
+    message = send()
+    handle(message)
+    for _ in range(2):
+        make_due(message)
+        handle(message)
+    pending = PendingReply.objects.get()
+    assert (pending.attempts, len(llm_server.requests)) == (3, 3)
+    assert pending.failed_at is not None
+    assert "it is not JSON" in pending.last_error
+    assert outbox.claim_stale(10) == []
+    llm_server.default = Answer({"content": "Back again."})
+    retry_reply(message.id, tenant_id=message.tenant_id)
+    handle(message)
+    assert replies() == [("Hello", "Back again.")]
+
+
+def test_a_refusal_is_given_up_at_once(send: Callable[..., Message], llm_server: LLMServer) -> None:
+    llm_server.default = Answer("no such model", 400)
+    handle(send())
+    pending = PendingReply.objects.get()
+    assert pending.failed_at is not None
+    assert "(HTTP 400)" in pending.last_error
+
+
+def test_what_nobody_thought_of_is_noted_too(
+    send: Callable[..., Message], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def explode(*arguments: Any) -> None:
+        raise RuntimeError("something\0else")
+
+    monkeypatch.setattr(respond, "build_prompt", explode)
+    handle(send())
+    pending = PendingReply.objects.get()
+    assert (pending.attempts, pending.last_error) == (
+        1,
+        "An error inside Konstruct (RuntimeError). The operators' log says more.",
+    )
+
+
+def test_an_agent_that_is_gone_is_noted(send: Callable[..., Message], as_owner: Any) -> None:
+    message = send()
+    Agent.objects.filter(pk=message.agent_id).update(id=UUID(int=1))
+    handle(message)
+    assert PendingReply.objects.get().last_error == (
+        f"Agent {message.agent_id} does not exist any more."
+    )
+
+
+def test_only_what_was_given_up_can_be_retried(send: Callable[..., Message]) -> None:
+    message = send()
+    with pytest.raises(NothingToRetry, match=f"message {message.id} was not given up"):
+        retry_reply(message.id, tenant_id=message.tenant_id)
+
+
+def test_an_unknown_message_is_an_error(program: Program) -> None:
+    with pytest.raises(MessageNotFound, match="No user's message has the id"):
+        pipeline.handle(tenant_id=program.tenant.id, message_id=UUID(int=1))
+
+
+def test_a_thread_is_answered_oldest_first(send: Callable[..., Message]) -> None:
+    send("first")
+    send("second")
+    send("elsewhere", thread_id="t2")
+    handle(send("third"))
+    assert replies() == [("first", "Noted."), ("second", "Noted."), ("third", "Noted.")]
+
+
+def test_others_have_their_turn_before_the_rest_of_a_long_thread(
+    send: Callable[..., Message], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "THREAD_TURN", 2)
+    enqueued: list[tuple[str, ...]] = []
+    monkeypatch.setattr(
+        "konstruct.orchestrator.tasks.enqueue", lambda task, *of: enqueued.append((task.name, *of))
+    )
+    contents = ["first", "second", "third", "fourth"]
+    messages = [send(content) for content in contents]
+    tenant_id = str(messages[0].tenant_id)
+    PendingReply.objects.update(sweep_at=Now() + timedelta(minutes=5))
+    handle_message(tenant_id, str(messages[3].id))
+    assert replies() == [(content, "Noted.") for content in contents[:2]]
+    assert enqueued == [(handle_message.name, tenant_id, str(messages[2].id))]
+    # And if that task is lost, it is swept at once, and not minutes later.
+    soon = PendingReply.objects.filter(sweep_at__lt=Now() + timedelta(seconds=10))
+    assert [pending.message_id for pending in soon] == [messages[2].id]
+    handle_message(tenant_id, str(messages[2].id))
+    assert replies() == [(content, "Noted.") for content in contents]
+    assert len(enqueued) == 1
+
+
+def test_a_message_that_waits_for_its_next_try_does_not_hold_up_its_thread(
+    send: Callable[..., Message], llm_server: LLMServer
+) -> None:
+    llm_server.answers = [Answer("busy", 429, {"Retry-After": "60"})]
+    first = send("first")
+    handle(first)
+    handle(send("second"))
+    assert replies() == [("second", "Noted.")]
+    make_due(first)
+    handle(first)
+    assert replies() == [("second", "Noted."), ("first", "Noted.")]
+
+
+def test_the_window_keeps_whole_pairs(send: Callable[..., Message]) -> None:
+    for number in range(12):
+        message = send(f"message {number}")
+        handle(message)
+    assert window(message)[:2] == [("user", "message 2"), ("assistant", "Noted.")]
+    assert len(window(message)) == 20
+
+
+def test_the_built_in_responder_answers_from_memory(
+    send: Callable[..., Message], settings: Any
+) -> None:
+    settings.LLM_POOL_URL = ""
+    handle(send("My beagle is called Rex."))
+    handle(send("What is my beagle called?"))
+    assert replies()[1][1] == (
+        "This is what I remember:\n"
+        "- My beagle is called Rex.\n"
+        "(Built-in responder, not a language model.)"
+    )

@@ -1,0 +1,346 @@
+"""The prompt of a reply: facts and memories in it, never over the budget, kept as it was sent."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from konstruct.orchestrator import pipeline
+from konstruct.orchestrator.builder import TRANSPARENCY_CLAUSE
+from konstruct.orchestrator.models import Agent
+from konstruct.orchestrator.pipeline import respond
+from konstruct.orchestrator.pipeline.accept import Incoming, accept
+from memory.context import ContextManager, tokens
+from memory.context.chat import NO_REPLY
+from memory.context.manager import nothing_recalled
+from memory.context.prompt import Gathered, Memory
+from memory.context.working import MESSAGE_OVERHEAD, REPLY_OVERHEAD
+from memory.conversations.short_term import append_message
+from memory.indexing import outbox as embedding_outbox
+from memory.models import Message, RecallEvent
+from tenants.context import tenant_scope
+from tests.konstruct.conftest import Program
+from tests.llm_server import LLMServer
+
+BUDGETS = {"fast": 8000, "reasoning": 32000}
+REMEMBER = ContextManager().store_memory
+
+
+@pytest.fixture
+def program(program_a: Program, llm_server: LLMServer, settings: Any) -> Any:
+    """A program of tenant A, whose agents are answered by the language model's server."""
+    settings.LLM_POOL_URL = llm_server.url
+    with tenant_scope(program_a.tenant.id):
+        yield program_a
+
+
+@pytest.fixture
+def ask(program: Program, llm_server: LLMServer) -> Callable[..., list[dict[str, str]]]:
+    """Let a message of maria's be answered; return what the language model was sent."""
+
+    def ask(content: str, *, thread_id: str = "now", user_id: str = "maria") -> Any:
+        incoming = Incoming(
+            agent_id=program.agent.id,
+            user_id=user_id,
+            thread_id=thread_id,
+            channel="rest",
+            content=content,
+            name="Maria",
+        )
+        message = accept(incoming, tenant_id=program.tenant.id)[0]
+        pipeline.handle(tenant_id=message.tenant_id, message_id=message.id)
+        assert Message.objects.filter(in_reply_to=message).exists()
+        return llm_server.requests[-1].body["messages"]
+
+    return ask
+
+
+def remembered(prompt: list[dict[str, str]]) -> list[str]:
+    """The items of the system message with what was remembered, without its two first lines."""
+    return [
+        line
+        for message in prompt[1:2]
+        if message["role"] == "system"
+        for line in message["content"].splitlines()[2:]
+    ]
+
+
+def size(prompt: list[dict[str, str]]) -> int:
+    """What the prompt costs in a chat format."""
+    contents = [message["content"] for message in prompt]
+    return sum(tokens.count(content) + MESSAGE_OVERHEAD for content in contents) + REPLY_OVERHEAD
+
+
+def last_event() -> RecallEvent:
+    return RecallEvent.objects.order_by("-reply__number")[0]
+
+
+# --- What is in it ------------------------------------------------------------------------------
+
+
+def test_facts_stand_beside_what_was_said_labelled_as_facts(
+    program: Program, ask: Callable[..., list[dict[str, str]]]
+) -> None:
+    ask("I have adopted a beagle called Rex.", thread_id="long ago")
+    for number in range(10):
+        ask(f"Small talk about the weather, part {number}.")
+    embedding_outbox.drain(program.tenant.id)
+    told = Message.objects.get(content__startswith="I have adopted")
+    scope = {"agent_id": program.agent.id, "user_id": "maria"}
+    REMEMBER(program.tenant.id, "Maria's dog Rex is a beagle of three years.", **scope)
+    REMEMBER(program.tenant.id, "Invoices are due within 30 days.")
+    assert remembered(ask("What is my beagle called?", thread_id="today")) == [
+        "- Fact: Maria's dog Rex is a beagle of three years.",
+        f"- [{told.created_at:%A, %Y-%m-%d %H:%M}] Maria: I have adopted a beagle called Rex.",
+    ]
+
+
+def test_only_facts_that_the_agent_and_the_user_may_know_are_told(
+    program: Program, ask: Callable[..., list[dict[str, str]]]
+) -> None:
+    scopes: dict[str, dict[str, Any]] = {
+        "everybody": {},
+        "this agent": {"agent_id": program.agent.id},
+        "another agent": {"agent_id": UUID(int=1)},
+        "this user": {"user_id": "maria"},
+        "another user": {"user_id": "theo"},
+    }
+    for name, scope in scopes.items():
+        REMEMBER(program.tenant.id, f"The beagle is called Rex by {name}.", **scope)
+    told = remembered(ask("What is the beagle called?"))
+    assert {line.removeprefix("- Fact: The beagle is called Rex by ") for line in told} == {
+        "everybody.",
+        "this agent.",
+        "this user.",
+    }
+
+
+def test_small_talk_is_told_no_facts(
+    program: Program, ask: Callable[..., list[dict[str, str]]]
+) -> None:
+    for fact in ("Invoices are due within 30 days.", "Maria drives a red Fiat Panda."):
+        REMEMBER(program.tenant.id, fact, user_id="maria")
+    assert len(ask("Good morning, how are you?")) == 2
+
+
+def test_another_tenants_facts_are_never_told(
+    program: Program, program_b: Program, ask: Callable[..., list[dict[str, str]]]
+) -> None:
+    scope = {"agent_id": program.agent.id, "user_id": "maria"}
+    with tenant_scope(program_b.tenant.id):
+        REMEMBER(program_b.tenant.id, "Maria's beagle is called Rex.", **scope)
+        append_message(program_b.tenant.id, program.agent.id, "maria", "user", "Our secret")
+    assert len(ask("What is my beagle called?")) == 2
+
+
+# --- The budget ---------------------------------------------------------------------------------
+
+
+FILLERS = ["word ", "слово ", "文字列", "🦄🏳️‍🌈", "ﷺ", "a\u0301 ", "{}();\n"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("tier", "filler"),
+    [
+        # Every filler with one of the tiers; with the other one in the long run.
+        pytest.param(tier, filler, marks=[pytest.mark.long] if (row + column) % 2 else [])
+        for row, tier in enumerate(BUDGETS)
+        for column, filler in enumerate(FILLERS)
+    ],
+)
+def test_no_history_makes_a_prompt_exceed_the_budget_of_the_agents_tier(
+    program: Program,
+    ask: Callable[..., list[dict[str, str]]],
+    llm_server: LLMServer,
+    tier: str,
+    filler: str,
+) -> None:
+    huge = filler * (30_000 // len(filler))
+    Agent.objects.update(model_tier=tier, system_prompt=f"You are Ada. {huge * 6}")
+    for number in range(20):
+        append_message(
+            program.tenant.id,
+            program.agent.id,
+            "maria",
+            ("user", "assistant")[number % 2],
+            f"{number} {huge}",
+        )
+    for number in range(3):
+        REMEMBER(program.tenant.id, f"The beagle {number} is called Rex. {huge * 3}")
+    prompt = ask(f"What is the beagle called? {huge} Tell me its name.")
+    assert 0.5 * BUDGETS[tier] < size(prompt) <= BUDGETS[tier]
+    assert prompt[0]["content"].startswith("You are Ada. ")
+    assert prompt[0]["content"].endswith(TRANSPARENCY_CLAUSE)
+    assert prompt[-1]["content"].startswith("What is the beagle called? ")
+    assert prompt[-1]["content"].endswith(" Tell me its name.")
+    roles = [message["role"] for message in prompt]
+    first_turn = roles.index("user")
+    turns = roles[first_turn:]
+    assert turns == (["user", "assistant"] * len(turns))[: len(turns)]
+    assert llm_server.requests[-1].body["model_tier"] == tier
+
+
+TEXT = st.one_of(
+    st.text(max_size=40),
+    st.sampled_from(
+        ["", " \n", "<|endoftext|>", "\ud800", "\0", "👩‍👩‍👧‍👦" * 9, "\r\n \t" * 20, "!!!\n"]
+    ),
+    st.builds(lambda text, times: text * times, st.text(max_size=12), st.integers(0, 4000)),
+)
+TURN = st.fixed_dictionaries({"role": st.sampled_from(["user", "assistant"]), "content": TEXT})
+
+
+@pytest.mark.slow
+@settings(max_examples=100, deadline=None)
+@given(
+    tier=st.sampled_from(sorted(BUDGETS)),
+    system=TEXT,
+    window=st.lists(TURN, max_size=20),
+    memories=st.lists(TEXT, max_size=10),
+    task=TEXT,
+)
+def test_no_input_makes_a_prompt_exceed_the_budget_or_lose_its_form(
+    tier: str, system: str, window: list[dict[str, Any]], memories: list[str], task: str
+) -> None:
+    agent = Agent(name="ada", system_prompt=system, model_tier=tier)
+    gathered = Gathered(
+        task=task,
+        session_messages=window,
+        memories=[Memory(f"- {text}") for text in memories],
+        facts=[],
+        unlike=[],
+        recalled=nothing_recalled(task),
+    )
+    prompt = respond.build_prompt(agent, gathered)
+    messages = prompt.messages
+    assert size(messages) <= BUDGETS[tier]
+    roles = [message["role"] for message in messages]
+    turns = roles[roles.index("user") :]
+    assert roles[: -len(turns)] == ["system"] * (2 if memories else 1)
+    assert turns == ["user", "assistant"] * (len(turns) // 2) + ["user"]
+    assert bool(messages[-1]["content"]) == bool(task)
+    sections = prompt.trace()["prompt"]["sections"]
+    assert [message for section in sections for message in section["messages"]] == messages
+    assert all(section["tokens"] <= section["share"] for section in sections)
+
+
+@pytest.mark.slow
+def test_turns_that_the_prompt_has_no_room_for_can_be_recalled(
+    program: Program, ask: Callable[..., list[dict[str, str]]]
+) -> None:
+    ask("I have adopted a beagle called Rex.")
+    for number in range(3):
+        ask(f"Read this, part {number}: " + "It rains again today in Porto. " * 900)
+    embedding_outbox.drain(program.tenant.id)
+    prompt = ask("What is my beagle called?")
+    assert not any("beagle" in message["content"] for message in prompt[2:-1])
+    assert remembered(prompt)[0].endswith("Maria: I have adopted a beagle called Rex.")
+
+
+def test_what_neither_postgres_nor_utf8_has_is_left_out_of_a_windows_turns(
+    program: Program, ask: Callable[..., list[dict[str, str]]]
+) -> None:
+    append_message(program.tenant.id, program.agent.id, "maria", "user", "a\0b \ud83e c")
+    prompt = ask("Hello")
+    assert prompt[1:] == [
+        {"role": "user", "content": "ab ? c"},
+        {"role": "assistant", "content": NO_REPLY},
+        {"role": "user", "content": "Hello"},
+    ]
+    embedding_outbox.drain(program.tenant.id)
+    assert last_event().prompt["sections"][2]["messages"] == prompt[1:3]
+
+
+# --- What is kept of it -------------------------------------------------------------------------
+
+
+def test_the_prompt_is_kept_as_it_was_sent_with_the_tokens_of_each_section(
+    program: Program, ask: Callable[..., list[dict[str, str]]]
+) -> None:
+    ask("Good morning.")
+    fact = REMEMBER(program.tenant.id, "Maria's beagle is called Rex.", user_id="maria")
+    car = REMEMBER(program.tenant.id, "Invoices are due within 30 days.", user_id="maria")
+    prompt = ask("What is my beagle called?")
+    embedding_outbox.drain(program.tenant.id)
+    event = last_event()
+    kept = event.prompt
+    assert (kept["model_tier"], kept["budget"]) == ("fast", 8000)
+    sections = {section["name"]: section for section in kept["sections"]}
+    assert [*sections] == ["system", "memory", "session", "task"]
+    assert [each for section in kept["sections"] for each in section["messages"]] == prompt
+    assert [section["share"] for section in kept["sections"]] == [1200, 2800, 2800, 1200]
+    assert [section["left_out"] for section in kept["sections"]] == [0, 0, 0, 0]
+    assert not any(section["truncated"] for section in kept["sections"])
+    assert sections["task"]["tokens"] == tokens.count("What is my beagle called?")
+    assert sections["memory"]["tokens"] == tokens.count("- Fact: Maria's beagle is called Rex.")
+    assert kept["tokens"] == sum(section["tokens"] for section in kept["sections"])
+    assert event.injected == ["- Fact: Maria's beagle is called Rex."]
+    told, left_out = event.facts
+    assert told == {
+        "memory_id": str(fact),
+        "content": "Maria's beagle is called Rex.",
+        "score": told["score"],
+        "reason": "",
+    }
+    assert (left_out["memory_id"], left_out["reason"]) == (str(car), "below the floor")
+    assert 1 > told["score"] > 0.5 > 0.18 > left_out["score"]
+
+
+@pytest.mark.slow
+def test_what_was_cut_to_the_budget_is_kept_with_the_reason(
+    program: Program, ask: Callable[..., list[dict[str, str]]]
+) -> None:
+    for number in range(4):
+        ask(
+            f"My beagle Rex, part {number}: " + f"he barked {number} times. " * 300, thread_id="old"
+        )
+    for number in range(10):
+        ask(f"Small talk about the weather, part {number}.")
+    embedding_outbox.drain(program.tenant.id)
+    REMEMBER(program.tenant.id, "The beagle is called Rex. " * 400, user_id="maria")
+    REMEMBER(program.tenant.id, "Rex is a beagle. " * 450, user_id="maria")
+    prompt = ask("What is my beagle called?", thread_id="today")
+    embedding_outbox.drain(program.tenant.id)
+    event = last_event()
+    memory = event.prompt["sections"][1]
+    assert memory["messages"] == [prompt[1]]
+    assert memory["left_out"] > 0
+    assert len(event.injected) == 1
+    assert event.hits == []
+    over = [cut for cut in event.cut if cut["reason"] == "over the budget"]
+    assert len(over) == memory["left_out"] - 1
+    assert all(cut["score"] > 0 and cut["channels"] for cut in over)
+    assert sorted(fact["reason"] for fact in event.facts) == ["", "over the budget"]
+
+
+def test_a_cut_text_is_said_to_be_cut(
+    program: Program, ask: Callable[..., list[dict[str, str]]]
+) -> None:
+    Agent.objects.update(system_prompt="Be kind. " * 9000)
+    ask("Why? " * 5000)
+    embedding_outbox.drain(program.tenant.id)
+    sections = {section["name"]: section for section in last_event().prompt["sections"]}
+    assert {name: section["truncated"] for name, section in sections.items()} == {
+        "system": True,
+        "memory": False,
+        "session": False,
+        "task": True,
+    }
+    assert tokens.MARK in sections["task"]["messages"][0]["content"]
+
+
+def test_a_fact_can_end_and_is_told_no_more(
+    program: Program, ask: Callable[..., list[dict[str, str]]]
+) -> None:
+    memory = ContextManager().memory
+    fact = REMEMBER(program.tenant.id, "Maria's beagle is called Rex.", user_id="maria")
+    assert remembered(ask("What is my beagle called?")) == ["- Fact: Maria's beagle is called Rex."]
+    memory.update(fact, program.tenant.id, content="Maria's beagle is called Max.")
+    assert remembered(ask("What is my beagle called?")) == ["- Fact: Maria's beagle is called Max."]
+    memory.update(fact, program.tenant.id, expires_at=datetime(2020, 1, 1, tzinfo=UTC))
+    assert remembered(ask("What is my beagle called?")) == []

@@ -1,0 +1,182 @@
+"""What the way of a message costs: SQL statements, and files that a reader has to open."""
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+import konstruct
+from konstruct.orchestrator import pipeline
+from konstruct.orchestrator.agents import create_agent
+from konstruct.orchestrator.handoff import escalations, handovers
+from konstruct.orchestrator.handoff.escalations import OpenedBy, Thread
+from konstruct.orchestrator.models import Agent, PendingReply
+from konstruct.orchestrator.tools import tool_calls
+from memory.embedding.embedder import get_embedder
+from memory.models import Message
+from tenants.context import tenant_connection
+from tests.konstruct.conftest import Program
+from tests.llm_server import Answer, LLMServer
+
+Say = Callable[..., Message]
+# Executes what is to be done after commits, as a transaction of the product does.
+Committed = Callable[[], AbstractContextManager[Any]]
+
+ROOT = Path(konstruct.__file__).parent.parent
+PACKAGES = ("konstruct", "memory", "tenants")
+# The driver of every statement, and pure functions of one value: they are no stops.
+UNCOUNTED = ("tenants/postgresql/", "tenants/redis_keys.py", "memory/arguments.py")
+MOST_FILES, MOST_RETURNS = 15, 3
+
+
+@pytest.fixture(autouse=True)
+def _model() -> None:
+    """Load the embedding model first: a turn with a thread ends after THREAD_SECONDS."""
+    get_embedder()
+
+
+@pytest.fixture
+def committed(django_capture_on_commit_callbacks: Any) -> Committed:
+    return lambda: django_capture_on_commit_callbacks(execute=True)
+
+
+def statements_of(message: Message) -> list[str]:
+    """Return the statements of a worker that is given the message; savepoints are not counted.
+
+    Those of the connection that holds its locks are among them.
+    """
+    holder = tenant_connection().lock_holder()
+    with CaptureQueriesContext(connection) as queries, CaptureQueriesContext(holder) as locks:
+        pipeline.handle(tenant_id=message.tenant_id, message_id=message.id)
+    uncounted = ("SAVEPOINT", "RELEASE", "ROLLBACK TO")
+    statements = [query["sql"] for query in (*queries, *locks)]
+    return [each for each in statements if not each.startswith(uncounted)]
+
+
+def require(budget: int, message: Message) -> None:
+    statements = statements_of(message)
+    assert len(statements) == budget, "\n".join(each[:200] for each in statements)
+
+
+# --- Statements -----------------------------------------------------------------------------------
+
+
+def test_a_plain_reply(say: Say, committed: Committed) -> None:
+    """The first of a user and a thread reads from tables what further ones find in the cache."""
+    with committed():
+        first = say(handled=False)
+    require(22, first)
+    with committed():
+        second = say(handled=False)
+    require(17, second)
+    assert not PendingReply.objects.exists()
+
+
+def test_a_reply_with_a_tool_call(
+    say: Say, program: Program, llm_server: LLMServer, committed: Committed
+) -> None:
+    """Asking for consent; and, once it is given, doing it and replying."""
+    Agent.objects.filter(pk=program.agent.pk).update(tools=["remember_fact"])
+    with committed():
+        say()
+    wants = {"function": {"name": "remember_fact", "arguments": '{"fact": "Maria likes tea."}'}}
+    llm_server.answers = [Answer({"tool_calls": [wants]})]
+    with committed():
+        asked = say("Remember that I like tea.", handled=False)
+    require(13, asked)
+    (call,) = tool_calls.waiting_for(asked.id)
+    with committed():
+        tool_calls.decide(asked.tenant_id, call.id, True, by="maria")
+    require(25, asked)
+    assert not PendingReply.objects.exists()
+
+
+def test_a_held_thread(say: Say, committed: Committed) -> None:
+    with committed():
+        thread = Thread.of(say())
+        escalations.open_escalation(thread, opened_by=OpenedBy.PROGRAM, reason="It is urgent.")
+    with committed():
+        first = say(handled=False)
+    require(11, first)
+    with committed():
+        second = say(handled=False)
+    require(10, second)
+    assert PendingReply.objects.held().count() == 2
+
+
+def test_a_handed_over_thread(say: Say, program: Program, committed: Committed) -> None:
+    bert = create_agent(tenant_id=program.tenant.id, name="bert")
+    with committed():
+        handovers.hand_over(
+            Thread.of(say()), bert.id, opened_by=OpenedBy.PROGRAM, name="crm", reason="It is his."
+        )
+    with committed():
+        say()
+    with committed():
+        message = say(handled=False)
+    require(27, message)
+    assert Message.objects.get(in_reply_to=message).answered_by_id == bert.id
+
+
+# --- Files ----------------------------------------------------------------------------------------
+
+
+def carries(value: Any, message_id: UUID, depth: int = 0) -> bool:
+    """Whether the value is the message's id, or the message, or holds one of them."""
+    if isinstance(value, (UUID, str)):
+        return str(value) == str(message_id)
+    if depth > 2:
+        return False
+    if isinstance(value, (list, tuple, set, dict)):
+        inside = list(value.values() if isinstance(value, dict) else value)
+        return any(carries(each, message_id, depth + 1) for each in inside[:30])
+    slots = {name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())}
+    names = {"id", "message_id", "message"} & (slots | getattr(value, "__dict__", {}).keys())
+    return any(carries(getattr(value, name, None), message_id, depth + 1) for name in names)
+
+
+@contextmanager
+def stops_of(message_id: UUID) -> Iterator[list[str]]:
+    """Collect the files whose functions are called with the message, one stop each time."""
+    stops: list[str] = []
+
+    def on_call(frame: FrameType, event: str, _: object) -> None:
+        code = frame.f_code
+        if event != "call" or code.co_name.startswith("<"):
+            return
+        path = Path(code.co_filename)
+        if not path.is_relative_to(ROOT):
+            return
+        name = path.relative_to(ROOT).as_posix()
+        if not name.startswith(PACKAGES) or name.startswith(UNCOUNTED):
+            return
+        arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + 2]
+        given = [frame.f_locals[each] for each in arguments if each in frame.f_locals]
+        if any(carries(each, message_id) for each in given) and stops[-1:] != [name]:
+            stops.append(name)
+
+    sys.setprofile(on_call)
+    try:
+        yield stops
+    finally:
+        sys.setprofile(None)
+
+
+def test_a_reader_opens_few_files_and_seldom_returns(say: Say, committed: Committed) -> None:
+    with committed():
+        say()
+        message = say(handled=False)
+    with stops_of(message.id) as stops:
+        pipeline.handle(tenant_id=message.tenant_id, message_id=message.id)
+    visits = Counter(stops)
+    assert stops[0] == "konstruct/orchestrator/pipeline/worker.py"
+    assert len(visits) <= MOST_FILES, stops
+    assert max(visits.values()) - 1 <= MOST_RETURNS, stops

@@ -1,0 +1,96 @@
+"""Outlets: a channel that pushes its replies is told of every change, in the same transaction."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from konstruct.orchestrator import pipeline
+from konstruct.orchestrator.messages import KonstructMessage
+from konstruct.orchestrator.models import PendingReply
+from konstruct.orchestrator.pipeline.accept import Incoming, accept, retry_reply
+from konstruct.orchestrator.replies import delivery_hooks
+from memory.models import Message
+from tenants.context import tenant_scope
+from tests.konstruct.conftest import Program
+from tests.llm_server import Answer, LLMServer
+
+CHANNEL = "recorded"
+
+
+class Recorder:
+    """An outlet that notes how the message stood when it was told of it."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+        self.breaks = False
+
+    def changed(self, message: KonstructMessage) -> None:
+        if self.breaks:
+            raise RuntimeError("the outlet broke")
+        pending = PendingReply.objects.filter(pk=message.id).first()
+        failed = pending is not None and pending.failed_at is not None
+        self.told.append("answered" if pending is None else "failed" if failed else "waiting")
+
+
+@pytest.fixture
+def outlet(monkeypatch: pytest.MonkeyPatch) -> Recorder:
+    recorder = Recorder()
+    monkeypatch.setattr(delivery_hooks, "_outlets", {})
+    delivery_hooks.register(CHANNEL, recorder)
+    return recorder
+
+
+@pytest.fixture
+def message(program_a: Program, llm_server: LLMServer, settings: Any) -> Iterator[Message]:
+    """Return a message that came by the recorded channel."""
+    settings.LLM_POOL_URL = llm_server.url
+    incoming = Incoming(
+        agent_id=program_a.agent.id,
+        user_id="maria",
+        thread_id="t1",
+        channel=CHANNEL,
+        content="Hello",
+    )
+    with tenant_scope(program_a.tenant.id):
+        yield accept(incoming, tenant_id=program_a.tenant.id)[0]
+
+
+def handle(message: Message) -> None:
+    pipeline.handle(tenant_id=message.tenant_id, message_id=message.id)
+
+
+def test_the_outlet_of_a_channel_is_told_when_the_reply_is_there(
+    message: Message, outlet: Recorder
+) -> None:
+    handle(message)
+    assert outlet.told == ["answered"]
+
+
+def test_an_outlet_is_told_when_a_reply_is_given_up_and_tried_again(
+    message: Message, outlet: Recorder, llm_server: LLMServer
+) -> None:
+    llm_server.answers = [Answer({}, status=401)]
+    handle(message)
+    retry_reply(message.id, tenant_id=message.tenant_id)
+    handle(message)
+    assert outlet.told == ["failed", "waiting", "answered"]
+
+
+def test_a_reply_does_not_count_as_delivered_if_its_outlet_could_not_note_it(
+    message: Message, outlet: Recorder
+) -> None:
+    outlet.breaks = True
+    with pytest.raises(RuntimeError, match="the outlet broke"):
+        handle(message)
+    assert PendingReply.objects.filter(pk=message.id).exists()
+    outlet.breaks = False
+    PendingReply.objects.update(due_at="2000-01-01T00:00:00Z")
+    handle(message)
+    assert outlet.told == ["answered"]
+    assert Message.objects.filter(in_reply_to=message).count() == 1
+
+
+def test_a_channel_has_one_outlet(outlet: Recorder) -> None:
+    with pytest.raises(ValueError, match="'recorded' has an outlet already"):
+        delivery_hooks.register(CHANNEL, Recorder())

@@ -1,0 +1,304 @@
+"""Workers that are killed over a reply, again and again: it is given up, and nothing is doubled.
+
+Each attempt is a process of its own, which is killed at a step of the reply as the kernel kills.
+"""
+
+import json
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.db import connection
+from django.db.models import F
+from django.db.models.functions import Now
+
+from konstruct.channels import inbox
+from konstruct.channels.delivery import publisher
+from konstruct.channels.models import Arrival, Delivery
+from konstruct.orchestrator.models import PendingReply
+from konstruct.orchestrator.replies import outbox
+from memory.conversations import short_term
+from memory.models import Message, PendingEmbedding
+from tenants.attempts import WorkerLost
+from tenants.context import tenant_scope
+from tests import database
+from tests.konstruct.conftest import MESSAGES, Program
+from tests.konstruct.running import PROJECT
+from tests.llm_server import Answer, LLMServer
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+# Reads lines: what to run, and where to end; forks a worker for each, and says how it ended.
+WORKERS = """
+    import importlib, json, os, signal, sys
+    import django
+    django.setup()
+    from django.db import connections
+    from konstruct.channels import tasks
+    from konstruct.channels.delivery import worker
+    from konstruct.orchestrator import pipeline
+    from konstruct.orchestrator.replies import outbox
+    from memory.embedding.embedder import load_before_fork
+    from tenants.context import tenant_scope
+
+    def ending(function, when, how):
+        def wrapped(*args, **options):
+            about = " ".join(map(str, (*args, *options.values())))
+            if "DEADLY" in about:
+                if when == "after":
+                    function(*args, **options)
+                if how == "kill":
+                    os.kill(os.getpid(), signal.SIGKILL)
+                os._exit(int(how))
+            return function(*args, **options)
+        return wrapped
+
+    def run(job):
+        if job["module"]:
+            module = importlib.import_module(job["module"])
+            function = getattr(module, job["name"])
+            setattr(module, job["name"], ending(function, job["when"], job["how"]))
+        if job["run"] == "reply":
+            pipeline.handle(tenant_id=job["tenant"], message_id=job["id"])
+        elif job["run"] == "delivery":
+            worker.deliver(tenant_id=job["tenant"], message_id=job["id"])
+        else:
+            tasks.HANDLERS["slack"] = ending(tasks.HANDLERS["slack"], "before", "kill")
+            tasks.take_in(job["tenant"], "slack", job["id"])
+
+    load_before_fork()
+    outbox.FIRST_BACKOFF_SECONDS = 600.0  # longer than a test
+    connections.close_all()
+    for line in sys.stdin:
+        pid = os.fork()
+        if pid == 0:
+            from uuid import UUID
+            job = json.loads(line)
+            if job["run"] != "arrivals":
+                job["tenant"] = UUID(job["tenant"])
+                job["id"] = UUID(job["id"])
+            try:
+                run(job)
+            except BaseException:
+                import traceback
+                traceback.print_exc()
+                os._exit(99)
+            os._exit(0)
+        _, status = os.waitpid(pid, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def workers(environment_of_processes: dict[str, str]) -> Iterator[Callable[..., int]]:
+    environment = {**environment_of_processes, "LLM_POOL_URL": "", "REPLY_MAX_ATTEMPTS": "3"}
+    environment["DELIVERY_MAX_ATTEMPTS"] = "3"
+    with subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(WORKERS)],
+        cwd=PROJECT,
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+
+        def work(**job: Any) -> int:
+            process.stdin.write(json.dumps(job) + "\n")
+            process.stdin.flush()
+            return int(process.stdout.readline())
+
+        yield work
+        process.stdin.close()
+
+
+def pass_time(model: Any) -> None:
+    """Let what waits for its next try be due."""
+    model.objects.filter(failed_at__isnull=True).update(due_at=F("created_at"), sweep_at=Now())
+
+
+def wait_until_unlocked() -> None:
+    """Postgres notices a dead client when its socket closes, a moment later."""
+    for _ in range(200):
+        with database.as_owner(), connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND database ="
+                " (SELECT oid FROM pg_database WHERE datname = current_database())"
+            )
+            if cursor.fetchone() == (0,):
+                return
+        time.sleep(0.02)
+    raise AssertionError("the dead worker's locks are still held")
+
+
+HEARD = {
+    "kind": "mention", "workspace": "T1", "channel": "C1", "user": "U1", "ts": "1.1",
+    "thread_ts": "1.1", "text": "", "name": "", "files": [],
+}  # fmt: skip
+PIPELINE = "konstruct.orchestrator.pipeline."
+STEPS = [
+    ("respond", "gather_context", "before"),
+    ("respond", "run_agent", "after"),
+    ("write", "append_to_window", "after"),
+    ("write", "finish", "before"),
+]
+
+
+@pytest.mark.parametrize(("module", "name", "when"), STEPS)
+def test_a_message_that_kills_its_workers_is_given_up(
+    program_a: Program, workers: Callable[..., int], module: str, name: str, when: str
+) -> None:
+    how = "kill" if name != "run_agent" else "137"
+    deadly, next_one = (
+        program_a.send(content, thread_id="t").json()["id"]
+        for content in ("My DEADLY secret.", "My sister lives in Lisbon.")
+    )
+    job = {
+        "run": "reply", "tenant": str(program_a.tenant.id), "id": deadly,
+        "module": PIPELINE + module, "name": name, "when": when, "how": how,
+    }  # fmt: skip
+    ended = []
+    for attempt in range(1, 4):
+        ended.append(workers(**job))
+        wait_until_unlocked()
+        with tenant_scope(program_a.tenant.id):
+            row = PendingReply.objects.get(pk=deadly)
+            assert (row.attempts, row.failed_at) == (attempt, None)
+            if attempt == 2:
+                # Killed twice, it waits for its next try; its thread goes on.
+                assert workers(**job) == 0
+                assert not PendingReply.objects.filter(pk=next_one).exists()
+                row.refresh_from_db()
+                assert (row.attempts, row.begun_at) == (2, None)
+            pass_time(PendingReply)
+    assert set(ended) == {-signal.SIGKILL if how == "kill" else int(how)}
+    assert workers(**job) == 0  # it is given up before it is begun once more
+    told = program_a.get(f"{MESSAGES}{deadly}/").json()
+    assert (told["status"], told["reply"]) == ("failed", None)
+    assert told["error"] == {
+        "code": WorkerLost.code,
+        "detail": "The worker was killed, or lost its connection, while it was at work.",
+        "attempts": 3,
+        "next_attempt_at": None,
+    }
+    assert program_a.get(f"{MESSAGES}{next_one}/").json()["status"] == "answered"
+    with tenant_scope(program_a.tenant.id):
+        assert Message.objects.filter(in_reply_to=next_one).count() == 1
+        assert Message.objects.filter(in_reply_to=deadly).count() <= 1
+        # Once its cause is gone, it is answered like any other, once.
+        outbox.retry(UUID(deadly))
+    assert workers(**{**job, "module": ""}) == 0
+    with tenant_scope(program_a.tenant.id):
+        assert Message.objects.filter(in_reply_to=deadly).count() == 1
+        assert not PendingReply.objects.exists()
+        assert PendingEmbedding.objects.count() == 4
+    window = short_term.get_recent_messages(program_a.tenant.id, program_a.agent.id, "maria")
+    said = [turn["content"] for turn in window if turn["role"] == "user"]
+    assert sorted(said) == ["My DEADLY secret.", "My sister lives in Lisbon."]
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "when"),
+    [("respond", "run_agent", "before"), ("write", "record_reply", "after")],
+)
+def test_a_worker_that_is_killed_once_costs_the_message_nothing_but_time(
+    program_a: Program, workers: Callable[..., int], module: str, name: str, when: str
+) -> None:
+    """The order of the thread is kept, and it is taken up again at once."""
+    first, second = (
+        program_a.send(content, thread_id="t").json()["id"] for content in ("A DEADLY day.", "Two.")
+    )
+    job = {
+        "run": "reply", "tenant": str(program_a.tenant.id), "id": first,
+        "module": PIPELINE + module,
+        "name": name, "when": when, "how": "kill",
+    }  # fmt: skip
+    assert workers(**job) == -signal.SIGKILL
+    wait_until_unlocked()
+    assert workers(**{**job, "module": ""}) == 0
+    with tenant_scope(program_a.tenant.id):
+        replies = Message.objects.filter(in_reply_to__isnull=False).order_by("number")
+        assert [str(reply.in_reply_to_id) for reply in replies] == [first, second]
+
+
+def test_what_is_delivered_and_kills_its_workers_is_given_up(
+    program_a: Program, workers: Callable[..., int]
+) -> None:
+    message_id = program_a.send("Hello").json()["id"]
+    with tenant_scope(program_a.tenant.id):
+        message = Message.objects.get(pk=message_id)
+        publisher.put(message, channel="DEADLY", address={})
+    job = {
+        "run": "delivery", "tenant": str(program_a.tenant.id), "id": message_id,
+        "module": "konstruct.channels.delivery.worker", "name": "adapter_of", "when": "before",
+        "how": "kill",
+    }  # fmt: skip
+    ended = kill_until_given_up(program_a, workers, job, Delivery)
+    assert ended == [-signal.SIGKILL] * 3
+    with tenant_scope(program_a.tenant.id):
+        row = Delivery.objects.get()
+        assert (row.attempts, row.begun_at, row.posted) == (3, None, [])
+        assert row.last_error.startswith("The worker was killed")
+
+
+def test_what_arrives_and_kills_its_workers_is_given_up_and_holds_nothing_up(
+    program_a: Program, workers: Callable[..., int]
+) -> None:
+    with tenant_scope(program_a.tenant.id):
+        for key, text in (("slack/1", "DEADLY"), ("slack/2", "Hello")):
+            heard = {**HEARD, "text": text}
+            inbox.put(channel="slack", workspace="T1", key=key, heard=heard)
+    job = {
+        "run": "arrivals", "tenant": str(program_a.tenant.id), "id": "T1",
+        "module": "", "name": "", "when": "before", "how": "kill",
+    }  # fmt: skip
+    ended = kill_until_given_up(program_a, workers, job, Arrival)
+    assert ended == [-signal.SIGKILL] * 3
+    with tenant_scope(program_a.tenant.id):
+        row = Arrival.objects.get()  # the other one was taken in
+        assert (row.key, row.attempts, row.begun_at) == ("slack/1", 3, None)
+        assert row.last_error.startswith("The worker was killed")
+
+
+def kill_until_given_up(
+    program: Program, workers: Callable[..., int], job: dict[str, str], model: Any
+) -> list[int]:
+    """Let workers work on it until it is given up; return how those ended that it has killed."""
+    ended = []
+    for _ in range(10):
+        ended.append(workers(**job))
+        wait_until_unlocked()
+        with tenant_scope(program.tenant.id):
+            if model.objects.failed().exists():
+                return [status for status in ended if status]
+            pass_time(model)
+    raise AssertionError(f"it is not given up: {ended}")
+
+
+def test_a_worker_that_is_told_to_end_gives_its_attempt_back(
+    program_a: Program,
+    environment_of_processes: dict[str, str],
+    llm_server: LLMServer,
+) -> None:
+    """Celery lets it finish first, if it can: here the language model does not answer."""
+    llm_server.default = Answer({"content": "late"}, wait=True)
+    environment = {**environment_of_processes, "LLM_POOL_URL": llm_server.url}
+    command = ["celery", "--quiet", "--app", "konstruct", "worker", "--queues", "replies"]
+    command += ["--concurrency", "1", "--without-gossip", "--without-mingle"]
+    with subprocess.Popen([sys.executable, "-m", *command], cwd=PROJECT, env=environment) as worker:
+        sent = program_a.send().json()["id"]
+        llm_server.wait_for_requests(1, seconds=90)
+        with tenant_scope(program_a.tenant.id):
+            assert PendingReply.objects.get().attempts == 1
+        worker.terminate()
+        worker.wait(60)
+    with tenant_scope(program_a.tenant.id):
+        row = PendingReply.objects.get(pk=sent)
+        assert (row.attempts, row.begun_at, row.last_error) == (0, None, "")

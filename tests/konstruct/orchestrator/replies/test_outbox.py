@@ -1,0 +1,217 @@
+"""The outbox of replies: what is due, who works on it, and when it is given up."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.db import connection
+from django.db.models import F
+from django.db.models.functions import Now
+
+from konstruct.orchestrator import pipeline
+from konstruct.orchestrator.exceptions import LLMReplyInvalid, LLMUnavailable
+from konstruct.orchestrator.locks import thread_lock
+from konstruct.orchestrator.messages import konstruct_message
+from konstruct.orchestrator.models import PendingReply
+from konstruct.orchestrator.pipeline.accept import Incoming, accept
+from konstruct.orchestrator.replies import outbox
+from konstruct.orchestrator.tasks import handle_message, sweep_replies
+from memory.models import Message
+from tenants.context import tenant_scope
+from tenants.enqueue import enqueue
+from tests.konstruct.conftest import Program
+
+SECOND = timedelta(seconds=1)
+
+
+@pytest.fixture
+def send(program_a: Program) -> Any:
+    """Accept messages of tenant A's maria, and stay in tenant A."""
+
+    def send(content: str = "Hello", thread_id: str = "t1") -> Message:
+        incoming = Incoming(
+            agent_id=program_a.agent.id,
+            user_id="maria",
+            thread_id=thread_id,
+            channel="rest",
+            content=content,
+        )
+        return accept(incoming, tenant_id=program_a.tenant.id)[0]
+
+    with tenant_scope(program_a.tenant.id):
+        yield send
+
+
+def pass_time(**elapsed: float) -> None:
+    """Make every row older."""
+    passed = timedelta(**elapsed)
+    PendingReply.objects.update(
+        **{moment: F(moment) - passed for moment in ("due_at", "sweep_at", "created_at")}
+    )
+
+
+def test_a_fresh_message_is_left_to_its_task(send: Callable[..., Message]) -> None:
+    send()
+    assert outbox.claim_stale(10) == []
+
+
+def test_a_message_whose_task_was_lost_is_enqueued_the_most_overdue_first(
+    send: Callable[..., Message],
+) -> None:
+    messages = [send(f"message {number}") for number in range(3)]
+    pass_time(seconds=6)
+    PendingReply.objects.filter(pk=messages[2].id).update(sweep_at=F("sweep_at") - SECOND)
+    assert outbox.claim_stale(2) == [messages[2].id, messages[0].id]
+    assert outbox.claim_stale(2) == [messages[1].id]
+    assert outbox.claim_stale(2) == []
+
+
+def test_a_message_that_was_rung_for_is_left_alone_the_longer_the_older_it_is(
+    send: Callable[..., Message],
+) -> None:
+    send()
+    for age, pause in ((1, 5), (60, 60), (3600, 300)):
+        PendingReply.objects.update(sweep_at=Now(), created_at=Now() - timedelta(seconds=age))
+        assert len(outbox.claim_stale(1)) == 1
+        (left,) = PendingReply.objects.annotate(left=F("sweep_at") - Now()).values_list(
+            "left", flat=True
+        )
+        assert abs(left - pause * SECOND) < SECOND
+
+
+def test_work_that_was_begun_is_looked_at_again_soon(send: Callable[..., Message]) -> None:
+    message = send()
+    pass_time(hours=1)
+    outbox.begin(message.id)
+    assert outbox.claim_stale(1) == []
+    pass_time(seconds=6)
+    assert outbox.claim_stale(1) == [message.id]
+
+
+@pytest.mark.parametrize(
+    ("attempts", "error", "seconds"),
+    [
+        (0, LLMReplyInvalid("empty"), 2),
+        (1, LLMReplyInvalid("empty"), 4),
+        (4, LLMUnavailable("busy"), 32),
+        (0, LLMUnavailable("busy", retry_after=90), 90),
+        (0, LLMUnavailable("busy", retry_after=1e9), 3600),
+        (0, ValueError("bug"), 2),
+    ],
+)
+def test_pauses_double_and_heed_the_server(
+    send: Callable[..., Message], attempts: int, error: Exception, seconds: int
+) -> None:
+    message = send()
+    PendingReply.objects.update(attempts=attempts)
+    outbox.record_failure(message.id, error)
+    (left,) = PendingReply.objects.annotate(left=F("due_at") - Now()).values_list("left", flat=True)
+    assert abs(left - seconds * SECOND) < SECOND
+
+
+def test_giving_back_what_is_done_does_nothing(send: Callable[..., Message]) -> None:
+    message = send()
+    outbox.finish(message.id)
+    outbox.record_failure(message.id, ValueError("late"))
+    assert not PendingReply.objects.exists()
+
+
+def test_the_sweeper_rings_for_every_tenant(
+    program_a: Program, program_b: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enqueued: set[tuple[str, str]] = set()
+    monkeypatch.setattr(
+        "konstruct.orchestrator.tasks.enqueue",
+        lambda task, *arguments: enqueued.add((task.name, *arguments)),
+    )
+    sent = set()
+    for program in (program_a, program_b):
+        message_id = program.send().json()["id"]
+        sent.add((handle_message.name, str(program.tenant.id), message_id))
+        with tenant_scope(program.tenant.id):
+            pass_time(seconds=6)
+    assert sweep_replies() == 2
+    assert enqueued == sent
+    assert sweep_replies() == 0
+
+
+def test_a_broker_that_is_down_does_not_stop_acceptance(
+    program_a: Program,
+    django_capture_on_commit_callbacks: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    app = handle_message.app
+    monkeypatch.setattr(app.conf, "broker_url", "redis://127.0.0.1:1/0")
+    monkeypatch.setattr(app, "_pool", None)
+    monkeypatch.setattr(app.amqp, "_producer_pool", None)
+    with django_capture_on_commit_callbacks(execute=True) as callbacks:
+        response = program_a.send()
+    assert (response.status_code, len(callbacks)) == (202, 1)
+    assert "was not enqueued (OperationalError" in caplog.text
+
+
+def test_a_thread_is_worked_on_by_one_at_a_time(
+    transactional_db: None, send: Callable[..., Message], settings: Any
+) -> None:
+    settings.LLM_POOL_URL = ""
+    message = send()
+
+    def in_another_process(work: Callable[[], Any]) -> Any:
+        """Do the work in another thread, thus on another connection."""
+
+        def run() -> Any:
+            try:
+                with tenant_scope(message.tenant_id):
+                    return work()
+            finally:
+                connection.close()
+
+        with ThreadPoolExecutor(1) as threads:
+            return threads.submit(run).result()
+
+    def handle() -> bool:
+        pipeline.handle(tenant_id=message.tenant_id, message_id=message.id)
+        return Message.objects.filter(in_reply_to=message).exists()
+
+    with thread_lock(konstruct_message(message)) as ours:
+        assert ours
+        assert in_another_process(handle) is False
+    assert in_another_process(handle) is True
+
+
+def test_threads_of_equal_looking_ids_do_not_share_a_lock(
+    transactional_db: None, send: Callable[..., Message], program_a: Program
+) -> None:
+    def message(user_id: str, thread_id: str) -> Any:
+        row = konstruct_message(send())
+        return type(row)(
+            row.id, row.tenant_id, row.agent_id, user_id, thread_id, row.channel, row.content
+        )
+
+    def try_lock(other: Any) -> bool:
+        try:
+            with tenant_scope(program_a.tenant.id), thread_lock(other) as ours:
+                return ours
+        finally:
+            connection.close()
+
+    first, same = message("a:b", "c"), message("a:b", "c")
+    others = [message("a", "b:c"), message("a:b", "c "), message("a\x1f1:b", "c")]
+    with thread_lock(first), ThreadPoolExecutor(1) as threads:
+        assert threads.submit(try_lock, same).result() is False
+        assert [threads.submit(try_lock, other).result() for other in others] == [True] * 3
+
+
+def test_enqueueing_never_raises(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*arguments: Any, **options: Any) -> None:
+        raise ConnectionRefusedError("no broker")
+
+    monkeypatch.setattr(handle_message, "apply_async", fail)
+    enqueue(handle_message, "tenant", str(UUID(int=1)))
+    assert "was not enqueued (ConnectionRefusedError: no broker)" in caplog.text

@@ -1,0 +1,278 @@
+"""Tool calls: asked for, consented to in every way, done at most once, and told to the model."""
+
+import json
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from django.core.exceptions import ValidationError
+from django.db import connection
+from django.db.models.functions import Now
+from django_redis import get_redis_connection
+
+from konstruct.orchestrator import pipeline, tasks
+from konstruct.orchestrator.exceptions import AlreadyDecided, ToolCallNotFound
+from konstruct.orchestrator.messages import konstruct_message
+from konstruct.orchestrator.models import Agent, PendingReply, ToolCall
+from konstruct.orchestrator.pipeline import snapshot
+from konstruct.orchestrator.replies.status import Status, progress_of, sent_messages
+from konstruct.orchestrator.tools import tool_calls
+from konstruct.trust.ledger import replies as ledger
+from memory.models import MemoryEntry, Message
+from tenants.context import tenant_scope
+from tests.konstruct.conftest import Program
+from tests.llm_server import Answer, LLMServer
+
+Say = Callable[..., Message]
+
+
+def wants(*facts: str, name: str = "remember_fact", openai: bool = False) -> Answer:
+    """A language model's answer that asks for facts to be remembered."""
+    calls = [
+        {
+            "id": f"call_{number}",
+            "type": "function",
+            "function": {"name": name, "arguments": json.dumps({"fact": fact})},
+        }
+        for number, fact in enumerate(facts)
+    ]
+    said = {"role": "assistant", "content": None, "tool_calls": calls}
+    return Answer({"choices": [{"message": said}]} if openai else said)
+
+
+@pytest.fixture
+def able(program: Program) -> Program:
+    """The program's agent may remember facts."""
+    Agent.objects.update(tools=["remember_fact"])
+    return program
+
+
+def status(message: Message) -> Status:
+    return progress_of(sent_messages().get(pk=message.pk)).status
+
+
+def reply(message: Message) -> str | None:
+    return Message.objects.filter(in_reply_to=message).values_list("content", flat=True).first()
+
+
+def work(message: Message) -> None:
+    pipeline.handle(tenant_id=message.tenant_id, message_id=message.id)
+
+
+def decide(call: ToolCall, approve: bool, **options: Any) -> ToolCall:
+    return tool_calls.decide(call.tenant_id, call.pk, approve, by="tests", **options)
+
+
+def facts() -> list[tuple[UUID | None, str | None, str]]:
+    return list(MemoryEntry.objects.values_list("agent_id", "user_id", "content"))
+
+
+@pytest.mark.parametrize("openai", [False, True])
+def test_what_was_consented_to_is_done_and_the_model_is_told(
+    say: Say, able: Program, llm_server: LLMServer, settings: Any, openai: bool
+) -> None:
+    if openai:
+        settings.LLM_POOL_URL = f"{llm_server.url}/v1"
+    llm_server.answers = [wants("Maria likes tea.", openai=openai), Answer({"content": "Done!"})]
+    message = say("Please keep in mind that I like tea.")
+    (call,) = tool_calls.waiting_for(message.id)
+    assert call.question == "May I remember this: “Maria likes tea.”?"
+    assert (status(message), facts()) == (Status.AWAITING_CONSENT, [])
+    later = say("And the weather?")
+    assert reply(later) == "Done!"  # a message that waits for consent holds up no other
+    llm_server.answers = [Answer({"content": "I will remember it."})]
+    decide(call, True, user_id="maria")
+    work(message)
+    assert facts() == [(able.agent.id, "maria", "Maria likes tea.")]
+    assert reply(message) == "I will remember it."
+    offered, _, told = (request.body for request in llm_server.requests)
+    assert [tool["function"]["name"] for tool in offered["tools"]] == ["remember_fact"]
+    assert [said["role"] for said in told["messages"][-3:]] == ["user", "assistant", "tool"]
+    assert told["messages"][-2]["tool_calls"][0]["id"] == told["messages"][-1]["tool_call_id"]
+    assert told["messages"][-1]["content"] == "Remembered."
+    call.refresh_from_db()
+    assert (call.state, call.decided_by) == ("done", "tests")
+    assert list(ledger.check()) == []
+
+
+def test_an_agent_without_tools_is_asked_as_ever(
+    say: Say, program: Program, llm_server: LLMServer
+) -> None:
+    say()
+    assert set(llm_server.requests[0].body) == {"model_tier", "messages"}
+
+
+def test_what_is_denied_is_not_done(say: Say, able: Program, llm_server: LLMServer) -> None:
+    llm_server.answers = [wants("Maria likes tea.")]
+    message = say()
+    (call,) = tool_calls.waiting_for(message.id)
+    decide(call, False)
+    decide(call, False)
+    with pytest.raises(AlreadyDecided, match="it is denied"):
+        decide(call, True)
+    work(message)
+    assert (facts(), reply(message)) == ([], "Noted.")
+    assert llm_server.requests[-1].question == tool_calls.DENIED
+
+
+def test_nobody_but_the_user_decides_in_a_channel(
+    say: Say, able: Program, program_b: Program, llm_server: LLMServer
+) -> None:
+    llm_server.answers = [wants("Maria likes tea.")]
+    message = say()
+    (call,) = tool_calls.waiting_for(message.id)
+    for attempt in (
+        lambda: decide(call, True, user_id="eve"),
+        lambda: tool_calls.decide(program_b.tenant.id, call.pk, True, by="b", user_id="maria"),
+        lambda: tool_calls.decide(call.tenant_id, uuid4(), True, by="x"),
+        lambda: tool_calls.decide(call.tenant_id, "x", True, by="x"),
+    ):
+        with pytest.raises(ToolCallNotFound):
+            attempt()
+    call.refresh_from_db()
+    assert (call.state, status(message)) == ("waiting", Status.AWAITING_CONSENT)
+
+
+@pytest.mark.parametrize(("words", "kept"), [("Yes, please!", 1), ("no", 0)])
+def test_a_plain_yes_or_no_of_that_user_in_that_thread_decides(
+    say: Say, able: Program, llm_server: LLMServer, words: str, kept: int
+) -> None:
+    llm_server.answers = [wants("Maria likes tea.")]
+    message = say()
+    say(words, user_id="eve")
+    say(words, thread_id="t2")
+    get_redis_connection("default").flushdb()
+    assert tool_calls.waiting_for(message.id)
+    said = say(words)
+    assert reply(said) == (tool_calls.THANKS if kept else tool_calls.AS_YOU_LIKE)
+    assert (len(facts()), reply(message)) == (kept, "Noted.")
+
+
+def test_what_nobody_decides_expires(
+    say: Say, able: Program, llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tasks, "enqueue", lambda *arguments: None)
+    llm_server.answers = [wants("Maria likes tea.")]
+    message = say()
+    (call,) = tool_calls.waiting_for(message.id)
+    assert tool_calls.expire_overdue(10) == 0
+    with connection.cursor() as cursor:  # who asked cannot be changed by the application
+        cursor.execute(
+            "SELECT has_column_privilege(%s, 'expires_at', 'UPDATE')", [ToolCall._meta.db_table]
+        )
+        assert cursor.fetchone() == (False,)
+    monkeypatch.setattr(
+        type(ToolCall.objects.all()),
+        "overdue",
+        lambda rows: rows.waiting().filter(expires_at__gt=Now()),
+    )
+    with pytest.raises(AlreadyDecided, match="in time"):
+        decide(call, True)
+    work(message)
+    call.refresh_from_db()
+    assert (call.state, facts(), reply(message)) == ("expired", [], "Noted.")
+    assert llm_server.requests[-1].question == tool_calls.EXPIRED
+
+
+def test_nonsense_of_a_model_is_an_error_that_it_is_told_and_has_an_end(
+    say: Say, able: Program, llm_server: LLMServer
+) -> None:
+    llm_server.default = wants("x", name="launch_rocket")
+    odd = [
+        Answer({"tool_calls": [{"function": {"name": "remember_fact", "arguments": arguments}}]})
+        for arguments in ("{not json", {"fact": 7}, {"fact": "x", "user_id": "eve"})
+    ]
+    llm_server.answers = [*odd, wants("x", name="launch_rocket"), Answer({"content": "I give up."})]
+    message = say()
+    assert reply(message) == "I give up."
+    results = [call.result for call in ToolCall.objects.of_message(message.id)]
+    assert results == [
+        "Error: the arguments are not a JSON object",
+        "Error: fact=7 says nothing; give one sentence",
+        "Error: unknown argument 'user_id'; give `fact` alone",
+        "Error: there is no tool 'launch_rocket' here; there are: remember_fact",
+    ]
+    assert llm_server.requests[-1].body["tool_choice"] == "none"
+    assert facts() == []
+
+
+def test_a_tool_that_there_is_not_cannot_be_given_to_an_agent() -> None:
+    with pytest.raises(ValidationError, match="There is no tool 'rm'"):
+        Agent(name="x", tools=["rm"]).clean()
+
+
+def test_the_built_in_responder_asks_before_it_remembers(
+    say: Say, able: Program, settings: Any
+) -> None:
+    settings.LLM_POOL_URL = ""
+    message = say("Please remember that my dog is called Rex.")
+    assert status(message) is Status.AWAITING_CONSENT
+    say("yes")
+    assert facts() == [(able.agent.id, "maria", "my dog is called Rex.")]
+    assert str(reply(message)).startswith("Remembered.")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_who_approve_and_two_who_do_it_at_once_do_it_once(
+    say: Say, able: Program, llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    llm_server.answers = [wants("Maria likes tea.")]
+    message = say()
+    (call,) = tool_calls.waiting_for(message.id)
+    ran: list[int] = []
+    tool = tool_calls.TOOLS["remember_fact"]
+    run = type(tool).run
+
+    def counted(self: Any, *arguments: Any) -> str:
+        ran.append(1)
+        return run(self, *arguments)
+
+    monkeypatch.setattr(type(tool), "run", counted)
+    barrier = threading.Barrier(2)
+    errors: list[Exception] = []
+
+    def approve_and_do() -> None:
+        try:
+            barrier.wait(10)
+            decide(call, True)
+            with tenant_scope(message.tenant_id):
+                barrier.wait(10)
+                tool_calls.carry_out(snapshot.read(konstruct_message(message)).calls)
+        except Exception as error:
+            errors.append(error)
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=approve_and_do) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert (errors, ran) == ([], [1])
+    work(message)
+    assert (len(facts()), reply(message)) == (1, "Noted.")
+    assert not PendingReply.objects.exists()
+
+
+def test_a_worker_that_dies_while_it_does_it_has_done_nothing(
+    say: Say, able: Program, llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    llm_server.answers = [wants("Maria likes tea.")]
+    message = say()
+    (call,) = tool_calls.waiting_for(message.id)
+    decide(call, True)
+
+    def killed(*arguments: Any, **options: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ToolCall, "save", killed)
+        with pytest.raises(KeyboardInterrupt):
+            work(message)
+    assert facts() == []
+    work(message)
+    assert (len(facts()), reply(message)) == (1, "Noted.")
+    assert ToolCall.objects.get().done_at - call.created_at < timedelta(minutes=1)

@@ -1,0 +1,48 @@
+"""What outsiders write is read in linear time: see tests/growing.py for how that is told."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.attacks_on_patterns import calls_in, sources
+from tests.growing import run_child
+
+
+def test_every_pattern_stands_where_the_attacks_find_it() -> None:
+    hidden = [
+        f"{module} {called}"
+        for module, source in sources()
+        for call, called, in_function in calls_in(source)
+        if in_function or called not in ("re.compile", "re.escape", "RegexValidator")
+    ]
+    assert set(hidden) <= {
+        "konstruct.trust.erasure.residue re.escape",  # a pattern for Postgres
+        "konstruct.production re.sub",  # of an operator's own settings, when a process starts
+    }
+
+
+@pytest.mark.slow
+def test_no_pattern_takes_the_square_of_a_text() -> None:
+    run_child("tests.attacks_on_patterns")
+
+
+@pytest.mark.slow
+def test_no_reading_of_a_text_takes_its_square() -> None:
+    run_child("tests.attacks_on_texts")
+
+
+@pytest.mark.slow
+def test_the_attacks_find_what_takes_the_square() -> None:
+    program = (
+        "import re; from tests.growing import attack_all;"
+        r"heading = re.compile(r'# +(.*?) *#*\Z');"
+        "attack_all([('a heading', lambda n: heading.match('# a' + ' ' * n + 'x'))], limit=1)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr == (
+        "the work of a heading grows faster than its text: 1 s of CPU time, 3 times\n"
+    )

@@ -1,0 +1,234 @@
+"""A production with guessable secrets or hosts that are everybody's does not start."""
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+
+import pytest
+from cryptography.fernet import Fernet
+from django.test import Client
+
+from konstruct import production
+from konstruct.content_security import POLICIES
+from tests.konstruct.running import PROJECT
+
+# The same in all of the tests' processes, which must collect the same tests.
+RANDOM = "f1d9c5287e0b4a63d8f2916c7ae5340b92e84f6d1c7350a8be6f92d40173c58e"
+GOOD = {
+    "DATABASE_URL": "postgresql://konstruct_app:8c1f0d7be1a94f9d@db.example.com/konstruct",
+    "DATABASE_OWNER_URL": "postgresql://konstruct_owner:51f7c1be9e0d4aa2@db.example.com/konstruct",
+    "REDIS_URL": "redis://:f24bb1937c0e4d55@cache.example.com/0",
+    "SECRET_KEY": RANDOM,
+    "ALLOWED_HOSTS": ".example.com,127.0.0.1,[::1]",
+    "PUBLIC_HOSTS": "konstruct.example.com,127.0.0.1",
+    "TENANT_DOMAIN_SUFFIX": "example.com",
+    "CSRF_TRUSTED_ORIGINS": "https://*.example.com",
+}
+
+
+def start(*arguments: str, **changes: str) -> "subprocess.CompletedProcess[str]":
+    """Start Python with a production's settings, and with these changes."""
+    kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=PROJECT,
+        env={**kept, "PYTHONDONTWRITEBYTECODE": "1", **GOOD, **changes},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def settings_of(*names: str, **changes: str) -> list[object]:
+    code = "import json; from konstruct import settings as s;" + (
+        f"print(json.dumps([getattr(s, name) for name in {names!r}]))"
+    )
+    ran = start("-c", code, **changes)
+    assert ran.returncode == 0, ran.stderr
+    values: list[object] = json.loads(ran.stdout)
+    return values
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"SECRET_KEY": "a"}, "SECRET_KEY has 1 characters, fewer than 50, and could be guessed"),
+        ({"SECRET_KEY": "a" * 60}, "SECRET_KEY is not random"),
+        ({"ALLOWED_HOSTS": "*"}, "ALLOWED_HOSTS holds '*', which is every host"),
+        ({"PUBLIC_HOSTS": ".example.com"}, "PUBLIC_HOSTS holds '.example.com': each of"),
+        ({"CHANNEL_TOKEN_KEYS": "A" * 43 + "="}, "CHANNEL_TOKEN_KEYS: the key in place 1 is not"),
+        ({"DATABASE_URL": GOOD["DATABASE_OWNER_URL"]}, "DATABASE_URL and DATABASE_OWNER_URL have"),
+        ({"REDIS_URL": "redis://:changeme@cache/0"}, "the password in REDIS_URL could be guessed"),
+    ],
+)
+def test_it_refuses_with_one_line(changes: dict[str, str], line: str) -> None:
+    for arguments in (["manage.py", "check"], ["-c", "import konstruct.settings"]):
+        ran = start(*arguments, **changes)
+        assert ran.returncode == 1
+        assert ran.stderr.startswith(f"konstruct: {line}")
+        assert (ran.stderr.count("\n"), ran.stdout) == (1, "")
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "",
+        "a",
+        "x" * 200,
+        "ab" * 100,
+        "abcdefghij" * 6,
+        "1234567890" * 6,
+        "qwertyuiop" * 6,
+        "abcdefghijklmnopqrstuvwxyz" * 2,
+        "correcthorsebatterystaple" * 2,
+        "django-insecure-" + RANDOM,
+        "changeme-" + RANDOM,
+        "your-secret-key-" + RANDOM,
+        RANDOM[:48],
+    ],
+)
+def test_a_secret_key_that_could_be_guessed_is_refused_and_not_shown(key: str) -> None:
+    said = production.weak_secret_key(key)
+    assert said.startswith("SECRET_KEY ")
+    assert not key or len(key) < 5 or key not in said
+
+
+def test_random_keys_are_taken() -> None:
+    for _ in range(500):
+        for key in (secrets.token_hex(25), secrets.token_hex(32), secrets.token_urlsafe(38)):
+            assert production.weak_secret_key(key) == ""
+    assert (
+        production.weak_token_keys("K", [Fernet.generate_key().decode() for _ in range(99)]) == ""
+    )
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "*",
+        "**",
+        ".",
+        "",
+        ".com",
+        ".COM",
+        ".com.",
+        "*.example.com",
+        "example.*",
+        "https://example.com",
+        "example.com:8000",
+        "example.com/",
+        "exa mple.com",
+    ],
+)
+def test_a_host_that_is_everybodys_or_none_is_refused(host: str) -> None:
+    assert production.weak_hosts("H", ["good.example.com", host], subdomains=True)
+    assert production.weak_hosts("H", [host], subdomains=False)
+
+
+@pytest.mark.parametrize(
+    "host", ["a", "a.example", ".example.com", ".localhost", "10.0.0.1", "[::1]"]
+)
+def test_a_host_of_ones_own_is_taken(host: str) -> None:
+    assert production.weak_hosts("H", [host], subdomains=True) == ""
+
+
+@pytest.mark.parametrize("origin", ["*", "https://*", "http://*.com", "https://", "example.com"])
+def test_an_origin_that_is_everybodys_is_refused(origin: str) -> None:
+    assert repr(origin) in production.weak_origins("O", [origin])
+
+
+def test_origins_of_ones_own_are_taken() -> None:
+    ours = ["https://*.example.com", "http://localhost:8000", "https://example.com:8443"]
+    assert production.weak_origins("O", ours) == ""
+
+
+@pytest.mark.parametrize(
+    "password",
+    [
+        "short",
+        "password",
+        "Changeme123",
+        "konstruct_app",
+        "KONSTRUCT_APP",
+        "aaaaaaaaaaaa",
+        "postgres",
+        "your-password-here",
+        "12345678",
+        "ex%61mple-password",
+    ],
+)
+def test_a_password_that_could_be_guessed_is_refused_and_not_shown(password: str) -> None:
+    url = f"postgresql://konstruct_app:{password}@db/konstruct"
+    said = production.weak_passwords({"DATABASE_URL": url})
+    assert said.startswith("the password in DATABASE_URL could be guessed")
+    assert said == production.weak_passwords({"DATABASE_URL": url.replace(password, "x")})
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["postgresql://konstruct_app@/konstruct", "unix:///run/valkey.sock", "redis://cache/0", ""],
+)
+def test_a_url_may_do_without_a_password_or_have_a_random_one(url: str) -> None:
+    assert production.weak_passwords(GOOD) == ""
+    assert production.weak_passwords({"URL": url}) == ""
+
+
+def test_the_application_is_not_the_owner() -> None:
+    app, owner = GOOD["DATABASE_URL"], GOOD["DATABASE_OWNER_URL"]
+    assert production.same_role(app, owner) == production.same_role(app, "") == ""
+    assert "the same role, 'konstruct_owner'" in production.same_role(owner, owner)
+    shared = owner.replace("51f7c1be9e0d4aa2", "8c1f0d7be1a94f9d")
+    assert "the same password" in production.same_role(app, shared)
+
+
+@pytest.mark.slow
+def test_cookies_and_hsts_are_for_https_unless_plain_http_is_meant() -> None:
+    names = ("SESSION_COOKIE_SECURE", "CSRF_COOKIE_SECURE", "SECURE_HSTS_SECONDS", "DEBUG")
+    assert settings_of(*names) == [True, True, 3600, False]
+    assert settings_of(*names, SECURE_HSTS_SECONDS="86400") == [True, True, 86400, False]
+    assert settings_of(*names, BEHIND_TLS_PROXY="true") == [True, True, 3600, False]
+    assert settings_of(*names, PLAIN_HTTP="true") == [False, False, 0, False]
+    # On one's own machine, without a database elsewhere, a browser comes by HTTP.
+    assert settings_of(*names, DATABASE_URL="", DATABASE_OWNER_URL="") == [False, False, 0, False]
+
+
+@pytest.mark.slow
+def test_a_variable_that_is_set_to_nothing_has_its_default() -> None:
+    names = ("LLM_API", "LLM_TIMEOUT", "SLACK_API_URL", "LOG_LEVEL", "TENANT_DOMAIN_SUFFIX")
+    empty = dict.fromkeys((*names, "PLAIN_HTTP", "KONSTRUCT_DB_ROLE", "STATIC_ROOT"), "")
+    assert settings_of(*names, **empty) == [
+        "auto",
+        60,
+        "https://slack.com/api/",
+        "INFO",
+        "localhost",
+    ]
+
+
+@pytest.mark.slow
+def test_djangos_own_check_of_a_deployment_finds_nothing() -> None:
+    ran = start("manage.py", "check", "--deploy", "--fail-level", "WARNING")
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert "System check identified no issues" in ran.stdout
+
+
+def test_the_apis_documentation_says_what_it_may_load(db: None) -> None:
+    client = Client(headers={"Host": "localhost"})
+    page = client.get("/api/docs/")
+    assert page.headers["Content-Security-Policy"] == POLICIES["/api/docs/"]
+    policy = dict(part.split(" ", 1) for part in POLICIES["/api/docs/"].split("; "))
+    assert (policy["default-src"], policy["script-src"]) == ("'none'", "'self'")
+    html = page.content.decode()
+    # Nothing that the policy would stop: each script is a file of this host, and none is inline.
+    scripts = html.split("<script")[1:]
+    assert len(scripts) == 3
+    for script in scripts:
+        source = script.split('src="')[1].split('"')[0]
+        assert source.startswith("/")
+        assert script.split(">", 1)[1].startswith("</script>")
+        answer = client.get(source.replace("&amp;", "&"))
+        answer.close()
+        assert (answer.status_code, "javascript" in answer.headers["Content-Type"]) == (200, True)

@@ -1,0 +1,191 @@
+"""What operators' commands leave in the access log of the tenant that they were run for."""
+
+import getpass
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.fernet import Fernet
+from django.core.management import CommandError, call_command, get_commands
+from django.db import DatabaseError
+
+from konstruct.api.models import ApiKey
+from konstruct.audit.models import AccessEvent, RetentionRule
+from konstruct.orchestrator.models import Agent
+from memory.indexing.outbox import drain
+from tenants.audit.operator_account import operator_name
+from tenants.context import tenant_scope
+from tenants.models import Tenant
+
+OURS = (
+    "konstruct",
+    "konstruct.api",
+    "konstruct.channels",
+    "konstruct.orchestrator",
+    "memory",
+    "tenants",
+)
+RECORDED = {
+    "connect_slack", "create_agent", "create_api_key", "create_tenant_admin", "erase_user",
+    "export_memory", "import_memory", "import_transcript", "reembed", "reseal_channel_tokens",
+    "retention", "verify_memory",
+}  # fmt: skip
+OF_OPERATORS = {"changepassword", "create_tenant", "createsuperuser", "delete_tenant"}
+CHANGE_NOTHING_OF_A_TENANT = {
+    "demo": "made of the others, on a machine of one's own",
+    "list_tenants": "names and states",
+    "migrate": "schemas; roles are set right as the code has them",
+    "migrate_schemas": "the same",
+    "owner_worker": "does what was asked for, and recorded where it was",
+    "prove_isolation": "attacks tenants that it makes itself",
+    "serve": "starts processes",
+}
+
+
+def events(tenant: Tenant) -> list[AccessEvent]:
+    with tenant_scope(tenant.id):
+        return list(AccessEvent.objects.order_by("id"))
+
+
+def the_one(tenant: Tenant) -> AccessEvent:
+    (event,) = events(tenant)
+    assert (event.actor_kind, event.actor) == ("operator", getpass.getuser())
+    assert event.address is None
+    return event
+
+
+def test_every_command_is_recorded_or_said_not_to_be() -> None:
+    commands = {name for name, app in get_commands().items() if app in OURS}
+    assert commands == RECORDED | OF_OPERATORS | CHANGE_NOTHING_OF_A_TENANT.keys()
+
+
+def test_an_agent(tenant_a: Tenant) -> None:
+    call_command("create_agent", tenant="tenant-a", name="ada", persona="Kind.", verbosity=0)
+    event = the_one(tenant_a)
+    with tenant_scope(tenant_a.id):
+        agent = Agent.objects.get()
+    assert (event.action, event.subject, event.agent_id) == ("create", "agent", agent.pk)
+    assert event.detail["command"] == "create_agent"
+    assert event.detail["after"]["persona"] == "Kind."
+
+
+def test_a_key(tenant_a: Tenant, capsys: pytest.CaptureFixture[str]) -> None:
+    call_command("create_api_key", tenant="tenant-a", name="billing", user="eve")
+    text = capsys.readouterr().out.strip()
+    event = the_one(tenant_a)
+    assert (event.action, event.subject, event.user_id) == ("create", "API key", "eve")
+    with tenant_scope(tenant_a.id):
+        key = ApiKey.objects.get()
+    assert event.detail["after"]["prefix"] == key.prefix
+    assert key.secret_digest not in str(event.detail)
+    assert text.rpartition("_")[2] not in str(event.detail)
+
+
+def test_a_person(tenant_a: Tenant) -> None:
+    password = "correct horse battery"
+    call_command(
+        "create_tenant_admin", tenant="tenant-a", username="zoe", password=password, verbosity=0
+    )
+    event = the_one(tenant_a)
+    assert (event.action, event.subject) == ("create", "user")
+    assert event.detail["after"]["username"] == "zoe"
+    assert "password" not in event.detail["after"]
+
+
+def test_retention(tenant_a: Tenant) -> None:
+    for options in ({"days": 365}, {"days": 3}, {"off": True}, {"off": True}, {}):
+        call_command("retention", tenant="tenant-a", verbosity=0, **options)
+    created, edited, deleted = events(tenant_a)
+    assert [event.action for event in (created, edited, deleted)] == ["create", "edit", "delete"]
+    assert edited.detail["before"] == {"days": 365}
+    assert edited.detail["after"] == {"days": 3}
+    assert deleted.detail["before"]["days"] == 3
+    assert deleted.detail["command"] == "retention"
+
+
+@pytest.mark.django_db(transaction=True)  # an export has a snapshot of its own
+def test_imports_and_exports(tenant_a: Tenant, tenant_b: Tenant, tmp_path: Path) -> None:
+    with tenant_scope(tenant_a.id):
+        Agent.objects.create(name="ada")
+    line = {
+        "external_id": "e1", "agent": "ada", "user_id": "eve", "thread_id": "t", "role": "user",
+        "content": "Hi", "created_at": "2025-03-14T09:00:00Z",
+    }  # fmt: skip
+    lines = tmp_path / "lines.jsonl"
+    lines.write_text(json.dumps(line))
+    call_command("import_transcript", str(lines), tenant="tenant-a", verbosity=0)
+    drain(tenant_a.id)
+    archive = tmp_path / "eve.sqlite"
+    call_command("export_memory", str(archive), tenant="tenant-a", user="eve", verbosity=0)
+    imported, exported = events(tenant_a)
+    assert (imported.action, imported.detail["counts"]) == ("import", {"created": 1})
+    assert imported.detail["file"] == str(lines)
+    assert (exported.action, exported.user_id) == ("export", "eve")
+    call_command("import_memory", str(archive), tenant="tenant-b", verbosity=0)
+    event = the_one(tenant_b)
+    assert (event.action, event.subject) == ("import", "memory")
+    assert event.detail["exported_from"] == "tenant-a"
+    assert event.detail["new"]["messages"] == 1
+
+
+def test_a_refused_import_is_no_import(tenant_a: Tenant, tmp_path: Path) -> None:
+    with pytest.raises(CommandError):
+        call_command("import_memory", str(tmp_path / "none.sqlite"), tenant="tenant-a")
+    assert events(tenant_a) == []
+
+
+def test_a_workspace(tenant_a: Tenant, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.CHANNEL_TOKEN_KEYS = [Fernet.generate_key().decode()]
+    with tenant_scope(tenant_a.id):
+        Agent.objects.create(name="ada")
+    for token in ("xoxb-first", "xoxb-second"):
+        monkeypatch.setenv("SLACK_BOT_TOKEN", token)
+        call_command(
+            "connect_slack", tenant="tenant-a", agent="ada", workspace="T1", bot_user="U1",
+            verbosity=0,
+        )  # fmt: skip
+    call_command("reseal_channel_tokens", verbosity=0)
+    created, edited, resealed = events(tenant_a)
+    assert (created.action, created.detail["after"]["workspace"]) == ("create", "T1")
+    assert (edited.action, edited.detail["withheld"]) == ("edit", ["sealed_token"])
+    assert resealed.detail == {"command": "reseal_channel_tokens", "resealed_tokens": 1}
+    for event in (created, edited, resealed):
+        assert "xoxb" not in str(event.detail)
+
+
+def test_repairs_and_vectors(tenant_a: Tenant) -> None:
+    call_command("verify_memory", tenant="tenant-a", verbosity=0)
+    assert events(tenant_a) == []
+    call_command("verify_memory", tenant="tenant-a", repair=True, verbosity=0)
+    event = the_one(tenant_a)
+    assert event.detail == {"command": "verify_memory", "repair": True}
+    call_command("reembed", tenant="tenant-a", verbosity=0)
+    assert events(tenant_a)[-1].subject == "vectors"
+
+
+def test_what_cannot_be_recorded_is_not_done(
+    tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def is_full(*_: Any, **__: Any) -> None:
+        raise DatabaseError("no room")
+
+    monkeypatch.setattr("konstruct.audit.commands.record_access", is_full)
+    for command, options in {
+        "create_agent": {"name": "ada"},
+        "create_api_key": {"name": "billing"},
+        "retention": {"days": 3},
+    }.items():
+        with pytest.raises(DatabaseError):
+            call_command(command, tenant="tenant-a", **options)
+    with tenant_scope(tenant_a.id):
+        for model in (Agent, ApiKey, RetentionRule):
+            assert not model.objects.exists()
+
+
+def test_an_account_without_a_name_is_known_by_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nameless() -> str:
+        raise KeyError("getpwuid(): uid not found")
+
+    monkeypatch.setattr(getpass, "getuser", nameless)
+    assert operator_name().startswith("uid ")

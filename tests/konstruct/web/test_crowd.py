@@ -1,0 +1,200 @@
+"""The production server with a crowd of callers that wait: the others are answered meanwhile."""
+
+import contextlib
+import json
+import select
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+from uuid import UUID
+
+import httpx
+import psutil
+import pytest
+from django.conf import settings
+
+from konstruct.orchestrator.replies import outbox, reply_wait
+from memory.conversations.transcript import record_message
+from memory.models import Message
+from tenants.context import tenant_scope
+from tests.konstruct.api.live import serving
+from tests.konstruct.conftest import MESSAGES, Program
+from tests.konstruct.running import eventually
+
+WAITING = 200
+HALF_OPEN = 200
+UNLIMITED = {
+    f"{whose}RATE_LIMIT_{what}": "1000000"
+    for whose in ("", "KEY_")
+    for what in ("BURST", "PER_SECOND")
+}
+
+
+@pytest.fixture
+def url(program_a: Program, process_environment: dict[str, str], tmp_path: Path) -> Iterator[str]:
+    with serving({**process_environment, **UNLIMITED}, tmp_path / "log") as address:
+        yield address
+
+
+@pytest.fixture
+def crowd() -> Iterator[contextlib.ExitStack]:
+    with contextlib.ExitStack() as stack:
+        yield stack
+
+
+def head(program: Program, method: str, path: str, *more: str) -> bytes:
+    lines = [f"{method} {path} HTTP/1.1", "Host: localhost", f"Authorization: Bearer {program.key}"]
+    return "\r\n".join([*lines, *more]).encode() + b"\r\n"
+
+
+def client(crowd: contextlib.ExitStack, url: str, sent: bytes) -> socket.socket:
+    there = urlsplit(url)
+    opened = crowd.enter_context(socket.create_connection((there.hostname, there.port), 60))
+    opened.sendall(sent)
+    return opened
+
+
+def half_requests(program: Program) -> list[bytes]:
+    json_body = ("Content-Type: application/json", "Content-Length: 1000")
+    return [
+        b"",
+        b"GET / HTTP/1.1\r\nHost: local",
+        head(program, "GET", MESSAGES),
+        head(program, "POST", MESSAGES, *json_body) + b'\r\n{"agent"',
+        head(program, "POST", MESSAGES, *json_body, "Expect: 100-continue") + b"\r\n",
+        head(program, "POST", MESSAGES, "Transfer-Encoding: chunked") + b"\r\n5\r\n{",
+        head(program, "GET", "/api/schema/") + b"\r\n",  # and the response is not read
+    ]
+
+
+def send(url: str, program: Program) -> UUID:
+    body = {"agent": "ada", "user_id": "maria", "content": "Hello"}
+    sent = httpx.post(url + MESSAGES, json=body, headers=key(program), timeout=60)
+    assert sent.status_code == 202, sent.text
+    return UUID(sent.json()["id"])
+
+
+def key(program: Program) -> dict[str, str]:
+    return {"Authorization": f"Bearer {program.key}"}
+
+
+def answer(program: Program, message_id: UUID, content: str) -> None:
+    """Answer as a worker does, and announce it."""
+    with tenant_scope(program.tenant.id):
+        message = Message.objects.get(pk=message_id)
+        record_message(
+            tenant_id=program.tenant.id,
+            agent_id=message.agent_id,
+            user_id=message.user_id,
+            thread_id=message.thread_id,
+            channel=message.channel,
+            role="assistant",
+            content=content,
+            in_reply_to=message.id,
+        )
+        outbox.finish(message.id)
+    reply_wait.announce(program.tenant.id, message_id)
+
+
+def response_of(client: socket.socket) -> tuple[int, dict[str, object]]:
+    """Read a response with a Content-Length."""
+    client.settimeout(60)
+    read = b""
+    while b"\r\n\r\n" not in read:
+        read += client.recv(65536)
+    header, _, body = read.partition(b"\r\n\r\n")
+    (length,) = (
+        int(line.partition(b":")[2])
+        for line in header.lower().split(b"\r\n")
+        if line.startswith(b"content-length:")
+    )
+    while len(body) < length:
+        body += client.recv(65536)
+    return int(header.split()[1]), json.loads(body)
+
+
+def worker_threads() -> int:
+    """Threads of the web process with the most of them."""
+    ours = psutil.Process().children(recursive=True)
+    return max(each.num_threads() for each in ours if "gunicorn" in " ".join(each.cmdline()))
+
+
+def test_who_waits_takes_no_thread_from_the_others(
+    url: str, program_a: Program, crowd: contextlib.ExitStack
+) -> None:
+    message_id = send(url, program_a)
+    before = worker_threads()
+    halves = half_requests(program_a)
+    for number in range(HALF_OPEN):
+        client(crowd, url, halves[number % len(halves)])
+    request = head(program_a, "GET", f"{MESSAGES}{message_id}/?wait=60") + b"\r\n"
+    waiters = [client(crowd, url, request) for _ in range(WAITING)]
+    assert httpx.get(f"{url}/health/live", timeout=60).json() == {"status": "ok"}
+    assert httpx.get(f"{url}/health/ready", timeout=60).status_code == 200
+    another = send(url, program_a)
+    assert httpx.get(f"{url}{MESSAGES}{another}/", headers=key(program_a), timeout=60).is_success
+    assert select.select(waiters, [], [], 0)[0] == []  # all of them were overtaken
+    assert worker_threads() <= before + settings.WEB_THREADS
+    answer(program_a, message_id, "Here I am.")
+    for waiter in waiters:
+        status, document = response_of(waiter)
+        assert (status, document["status"]) == (200, "answered")
+        reply = document["reply"]
+        assert isinstance(reply, dict)
+        assert reply["content"] == "Here I am."
+
+
+def test_a_reply_that_is_waited_for_has_all_that_a_response_has(
+    url: str, program_a: Program, program_b: Program
+) -> None:
+    message_id = send(url, program_a)
+    with httpx.Client(headers={"X-Request-ID": "mine-1"}, timeout=60) as program:
+        path = f"{url}{MESSAGES}{message_id}/"
+        late = program.get(f"{path}?wait=0.2", headers=key(program_a))
+        assert (late.status_code, late.json()["status"]) == (200, "queued")
+        assert program.get(f"{path}?wait=60", headers=key(program_b)).status_code == 404
+        answer(program_a, message_id, "Yes. " * 1000)
+        done = program.get(f"{path}?wait=60", headers=key(program_a))
+    assert done.json()["reply"]["content"] == "Yes. " * 1000
+    assert done.headers["X-Request-ID"] == "mine-1"
+    assert done.headers["Content-Encoding"] == "gzip"
+    assert "RateLimit-Remaining" in done.headers
+
+
+def test_the_end_of_the_process_keeps_nobody_waiting(
+    program_a: Program,
+    process_environment: dict[str, str],
+    tmp_path: Path,
+    crowd: contextlib.ExitStack,
+) -> None:
+    log = tmp_path / "log"
+    with serving({**process_environment, **UNLIMITED}, log) as url:
+        body = json.dumps({"agent": "ada", "user_id": "maria", "content": "Hello"})
+        sent = head(program_a, "POST", f"{MESSAGES}?wait=60", "Content-Type: application/json")
+        sent += f"Content-Length: {len(body)}\r\n\r\n{body}".encode()
+        waiter = client(crowd, url, sent)
+        with tenant_scope(program_a.tenant.id):
+            eventually(Message.objects.exists)
+        health = client(crowd, url, head(program_a, "GET", f"{MESSAGES}?limit=1") + b"\r\n")
+        assert response_of(health)[0] == 200
+    status, document = response_of(waiter)
+    assert (status, document["status"]) == (202, "queued")
+
+
+@pytest.mark.parametrize("chunked", [True, False])
+def test_a_body_is_as_large_as_it_may_be_whether_it_says_so_or_not(
+    url: str, program_a: Program, chunked: bool
+) -> None:
+    def pieces(count: int) -> Iterator[bytes]:
+        yield b'{"agent": "ada", "user_id": "maria", "content": "'
+        yield from [b"x" * 1000] * count
+        yield b'"}'
+
+    for count, status in ((1, 202), (settings.DATA_UPLOAD_MAX_MEMORY_SIZE // 1000, 413)):
+        body = pieces(count) if chunked else b"".join(pieces(count))
+        headers = {**key(program_a), "Content-Type": "application/json"}
+        response = httpx.post(url + MESSAGES, content=body, headers=headers, timeout=60)
+        assert response.status_code == status, response.text
+    assert response.headers["Content-Type"] == "application/problem+json"
+    assert response.json()["errors"][0]["field"] == "body"

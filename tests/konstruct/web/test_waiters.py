@@ -1,0 +1,179 @@
+"""Callers that wait for messages, in one event loop, on the real cache."""
+
+import asyncio
+import uuid
+from collections.abc import Collection, Coroutine
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.conf import settings
+from django_redis import get_redis_connection
+
+from konstruct.orchestrator.replies.reply_wait import announce, announced_message
+from konstruct.web import waiters as module
+from konstruct.web.waiters import Waiters
+from tenants.redis_keys import reply_channel_key
+
+TENANT = uuid.UUID(int=1)
+
+
+@pytest.fixture(autouse=True)
+def _cache() -> None:
+    get_redis_connection().ping()  # which starts the embedded one
+
+
+class Looking:
+    """What is settled, and which messages were looked at together."""
+
+    def __init__(self) -> None:
+        self.settled: set[UUID] = set()
+        self.looks: list[int] = []
+
+    async def __call__(self, tenant_id: UUID, message_ids: Collection[UUID]) -> set[UUID]:
+        assert tenant_id == TENANT
+        self.looks.append(len(message_ids))
+        await asyncio.sleep(0)
+        return self.settled & set(message_ids)
+
+
+def run(test: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(asyncio.wait_for(test, 60))
+
+
+def make(look: Any, url: str = "") -> Waiters:
+    return Waiters(url or str(settings.CACHES["default"]["LOCATION"]), look)
+
+
+async def until(condition: Any) -> None:
+    while not condition():
+        await asyncio.sleep(0.005)
+
+
+@pytest.fixture
+def only_announcements(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LOOK_SECONDS", 3600.0)
+
+
+def test_an_announcement_wakes_those_who_wait_for_it_and_nobody_else(
+    only_announcements: None,
+) -> None:
+    async def test() -> None:
+        looking = Looking()
+        waiters = make(looking)
+        one, other = uuid.uuid4(), uuid.uuid4()
+        for_one = [asyncio.create_task(waiters.wait(TENANT, one, 60)) for _ in range(50)]
+        for_other = asyncio.create_task(waiters.wait(TENANT, other, 60))
+        await until(waiters.is_listening)
+        await asyncio.to_thread(announce, TENANT, one)
+        await asyncio.gather(*for_one)
+        assert (for_other.done(), len(waiters)) == (False, 1)
+        for_other.cancel()
+        await asyncio.wait([for_other])
+        assert len(waiters) == 0
+        await waiters.close()
+
+    run(test())
+
+
+def test_what_was_announced_before_anybody_listened_is_seen(only_announcements: None) -> None:
+    async def test() -> None:
+        looking = Looking()
+        waiters, message = make(looking), uuid.uuid4()
+        looking.settled = {message}
+        await waiters.wait(TENANT, message, 60)
+        await waiters.close()
+
+    run(test())
+
+
+def test_a_thousand_who_wait_are_looked_at_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LOOK_SECONDS", 0.05)
+
+    async def test() -> None:
+        looking = Looking()
+        waiters, messages = make(looking), [uuid.uuid4() for _ in range(1000)]
+        waiting = [asyncio.create_task(waiters.wait(TENANT, each, 60)) for each in messages]
+        await until(lambda: looking.looks.count(1000) > 3)
+        assert len(looking.looks) <= looking.looks.count(1000) + 3
+        looking.settled = set(messages)
+        await asyncio.gather(*waiting)
+        await waiters.close()
+
+    run(test())
+
+
+@pytest.mark.parametrize("url", ["", "redis://127.0.0.1:9/0"], ids=["lost", "no cache"])
+def test_without_an_announcement_the_reply_is_seen_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    monkeypatch.setattr(module, "LOOK_SECONDS", 0.05)
+
+    async def test() -> None:
+        looking = Looking()
+        waiters, message = make(looking, url), uuid.uuid4()
+        waiting = asyncio.create_task(waiters.wait(TENANT, message, 60))
+        await until(lambda: len(looking.looks) > 1)
+        looking.settled = {message}
+        await waiting
+        await waiters.close()
+
+    run(test())
+
+
+def test_a_lost_subscription_is_made_again_and_what_was_missed_is_looked_at(
+    only_announcements: None,
+) -> None:
+    async def test() -> None:
+        looking = Looking()
+        waiters, message = make(looking), uuid.uuid4()
+        waiting = asyncio.create_task(waiters.wait(TENANT, message, 60))
+        await until(waiters.is_listening)
+        looking.settled = {message}  # and not announced
+        await asyncio.to_thread(get_redis_connection().client_kill_filter, _type="pubsub")
+        await waiting
+        await waiters.close()
+
+    run(test())
+
+
+def test_a_look_that_fails_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LOOK_SECONDS", 0.05)
+    failures = iter([OSError("no database")] * 3)
+
+    async def look(tenant_id: UUID, message_ids: Collection[UUID]) -> Collection[UUID]:
+        for failure in failures:
+            raise failure
+        return message_ids
+
+    async def test() -> None:
+        waiters = make(look)
+        await waiters.wait(TENANT, uuid.uuid4(), 60)
+        await waiters.close()
+
+    run(test())
+
+
+def test_waiting_ends_with_the_time_and_with_the_process() -> None:
+    async def test() -> None:
+        waiters = make(Looking())
+        await waiters.wait(TENANT, uuid.uuid4(), 0.01)
+        waiting = asyncio.create_task(waiters.wait(TENANT, uuid.uuid4(), 60))
+        await until(lambda: len(waiters) == 1)
+        waiters.stop()
+        await waiting
+        await waiters.wait(TENANT, uuid.uuid4(), 60)
+        await waiters.close()
+
+    run(test())
+
+
+@pytest.mark.parametrize("channel", ["", "a:reply:b", f"{TENANT}:dedup:{TENANT}", "a:b:c:d"])
+def test_a_channel_of_others_is_none_of_ours(channel: str) -> None:
+    assert announced_message(channel.encode()) is None
+    assert announced_message(b"\xff:reply:\xff") is None
+
+
+def test_a_channel_names_tenant_and_message() -> None:
+    message = uuid.uuid4()
+    assert announced_message(reply_channel_key(TENANT, message).encode()) == (TENANT, message)

@@ -1,0 +1,77 @@
+"""Finding messages by their words among all users of a tenant."""
+
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import pytest
+
+from memory.browse import text_search
+from memory.browse.text_search import numbers_of_messages_with
+from memory.conversations.importing import ImportedTurn, import_turns
+from memory.indexing import outbox
+from memory.models import Message
+from tenants.context import tenant_scope
+from tenants.models import Tenant
+
+AGENT = UUID(int=1)
+SAID = ("tea and cake", "tea", "cake", "coffee and cake", "tea, cake and coffee", "tea again")
+
+
+@pytest.fixture
+def numbers(tenant_a: Tenant) -> dict[tuple[str, str], int]:
+    """What three users said in turn, by who said it and what: the message's number."""
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    turns = [
+        ImportedTurn(
+            external_id=f"{text} {user}",
+            agent_id=AGENT,
+            user_id=user,
+            thread_id="t",
+            role="user",
+            content=text,
+            created_at=start + timedelta(minutes=3 * place + offset),
+        )
+        for place, text in enumerate(SAID)
+        for offset, user in enumerate(("ann", "bob", "eve"))
+    ]
+    import_turns(tenant_a.id, turns)
+    outbox.drain(tenant_a.id)
+    with tenant_scope(tenant_a.id):
+        rows = Message.objects.values_list("user_id", "content", "number")
+        return {(user, content): number for user, content, number in rows}
+
+
+@pytest.mark.parametrize("asked", ["cake", "tea cake", "cake coffee tea", "coffee", "tea beer"])
+@pytest.mark.parametrize("limit", [1, 4, 100])
+def test_the_newest_that_hold_every_word_are_found(
+    tenant_a: Tenant, numbers: dict[tuple[str, str], int], asked: str, limit: int
+) -> None:
+    expected = sorted(
+        (
+            number
+            for (_, content), number in numbers.items()
+            if all(word in content for word in asked.split())
+        ),
+        reverse=True,
+    )
+    with tenant_scope(tenant_a.id):
+        assert numbers_of_messages_with(asked, limit=limit) == expected[:limit]
+
+
+def test_of_each_user_no_more_is_looked_at_than_the_newest_with_the_rarest_word(
+    tenant_a: Tenant, numbers: dict[tuple[str, str], int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text_search, "LOOKED_AT", 1)
+    with tenant_scope(tenant_a.id):
+        found = numbers_of_messages_with("cake coffee")
+    newest = [numbers[user, "tea, cake and coffee"] for user in ("eve", "bob", "ann")]
+    assert found == newest
+
+
+@pytest.mark.slow
+def test_very_many_words_are_asked_for_by_the_first(
+    tenant_a: Tenant, numbers: dict[tuple[str, str], int]
+) -> None:
+    many = " ".join(f"word{number}" for number in range(100_000))
+    with tenant_scope(tenant_a.id):
+        assert numbers_of_messages_with(many) == []

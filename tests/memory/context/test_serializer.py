@@ -1,0 +1,341 @@
+"""A checkpoint is data: what graphs keep comes back as it was, and nothing that is read runs."""
+
+import pickle
+from collections import deque
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Annotated, Any, TypedDict
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import ormsgpack
+import pytest
+from langchain_core.documents import Document
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    HumanMessage,
+    RemoveMessage,
+    SystemMessage,
+    ToolMessage,
+)
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.types import Command, Interrupt, Send, interrupt
+from psycopg.types.json import Jsonb
+from pydantic import BaseModel
+
+from memory.context import SessionStore
+from memory.context.checkpoints.connections import connection_in
+from memory.context.checkpoints.serializer import MAX_DEPTH, StrictSerializer, strict
+from memory.context.exceptions import CheckpointRefused
+from tenants.models import Tenant
+from tests.memory.context.attacks import json_attacks, msgpack_attacks, packed
+
+ANYWHERE = Path("/nowhere")
+THREAD: Any = {"configurable": {"thread_id": "thread"}}
+
+
+class Mood(Enum):
+    """A value of a graph's own."""
+
+    GOOD = "good"
+
+
+@dataclass
+class Cart:
+    """An object of a graph's own."""
+
+    items: list[str]
+    mood: Mood = Mood.GOOD
+
+
+class Order(BaseModel):
+    """A model of a graph's own."""
+
+    number: int
+    carts: list[Cart]
+
+
+KEPT = [
+    None,
+    b"bytes",
+    bytearray(b"bytes"),
+    "text",
+    {"a": [1, 2.5, True, None], 3: "three"},
+    datetime(2026, 3, 14, 9, 30, tzinfo=UTC),
+    datetime(2026, 3, 14, 9, 30, tzinfo=ZoneInfo("Europe/Lisbon")),
+    date(2026, 3, 14),
+    time(9, 30, tzinfo=UTC),
+    timedelta(days=1, microseconds=5),
+    UUID(int=5),
+    Decimal("1.50"),
+    {1, 2},
+    frozenset({"a"}),
+    deque([1, 2]),
+    ip_address("10.0.0.1"),
+    Path("/a/b"),
+    HumanMessage("Hello", name="Maria", id="1"),
+    [AIMessage("", tool_calls=[{"name": "look", "args": {"a": 1}, "id": "1"}])],
+    SystemMessage([{"type": "text", "text": "Hi"}]),
+    ToolMessage("found", tool_call_id="1", artifact={"rows": [1]}),
+    AIMessageChunk("a"),
+    RemoveMessage(id="1"),
+    Document("page", metadata={"page": 1}),
+    Send("node", {"messages": [HumanMessage("Hello")]}),
+    Command(resume={"a": 1}, goto="node"),
+    (Interrupt(value={"ask": "?"}, id="1"),),
+]
+
+
+@pytest.mark.parametrize("value", KEPT, ids=repr)
+def test_what_graphs_keep_comes_back_as_it_was(value: Any) -> None:
+    serializer = StrictSerializer()
+    back = serializer.loads_typed(serializer.dumps_typed(value))
+    assert back == (list(value) if isinstance(value, tuple) else value)
+    inner = serializer.loads_typed(serializer.dumps_typed({"in": [value]}))["in"][0]
+    assert type(inner) is type(back) or isinstance(value, bytearray)
+
+
+@pytest.mark.parametrize("value", [np.arange(6.0).reshape(2, 3), np.array(["a", "bc"])], ids=repr)
+def test_arrays_of_numbers_and_text_come_back(value: Any) -> None:
+    serializer = StrictSerializer()
+    back = serializer.loads_typed(serializer.dumps_typed(value))
+    assert back.dtype == value.dtype
+    assert back.tolist() == value.tolist()
+
+
+def test_the_attacks_run_code_with_langgraphs_default(tmp_path: Path) -> None:
+    """Otherwise the tests below would prove nothing."""
+    permissive = JsonPlusSerializer(allowed_msgpack_modules=True)
+    ran = []
+    for name, value in msgpack_attacks(tmp_path / "made"):
+        with suppress(ValueError):
+            permissive.loads_typed(("msgpack", value))
+        if (tmp_path / "made").exists():
+            (tmp_path / "made").rmdir()
+            ran.append(name)
+    assert len(ran) >= 9, ran
+
+
+@pytest.mark.parametrize("attack", [name for name, _ in msgpack_attacks(ANYWHERE)])
+def test_an_object_of_another_class_is_refused_without_code(tmp_path: Path, attack: str) -> None:
+    value = dict(msgpack_attacks(tmp_path / "made"))[attack]
+    with pytest.raises(CheckpointRefused, match=r"a checkpoint's value (holds|is not readable)"):
+        StrictSerializer().loads_typed(("msgpack", value))
+    assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize("attack", [name for name, _ in json_attacks(ANYWHERE)])
+def test_json_calls_no_constructor(tmp_path: Path, attack: str) -> None:
+    value = dict(json_attacks(tmp_path / "made"))[attack]
+    with pytest.raises(CheckpointRefused, match="holds the constructor"):
+        StrictSerializer().loads_typed(("json", value))
+    assert not (tmp_path / "made").exists()
+    assert StrictSerializer().loads_typed(("json", b'{"lc": 3, "a": [1]}')) == {"lc": 3, "a": [1]}
+
+
+class Runs:
+    """Makes a folder when it is unpickled."""
+
+    def __reduce__(self) -> Any:
+        import os
+
+        return os.mkdir, (str(ANYWHERE),)
+
+
+@pytest.mark.parametrize("encoding", ["pickle", "msgpack+aes", "yaml", "", "empty", "MSGPACK"])
+def test_no_other_encoding_is_read(encoding: str) -> None:
+    with pytest.raises(CheckpointRefused, match=f"has the encoding '{encoding}'".replace("+", ".")):
+        StrictSerializer().loads_typed((encoding, pickle.dumps(Runs())))
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (b"\xc1", "not readable msgpack"),
+        (b"\x91" * 100_000, "not readable msgpack"),
+        (packed(9, 1), "of the unknown kind 9"),
+        (packed(0, "text"), "without class and arguments"),
+        (packed(0, ["builtins"]), "without class and arguments"),
+        (packed(5, [1, 2, {}, ""]), "not named by text"),
+        (packed(3, ["datetime", "datetime", "2026-01-01", "strptime"]), "not built by a method"),
+        (packed(6, ["O", [1], "C", b"12345678"]), "holds an array that is none of"),
+        (packed(6, [["a", "O"], [1], "C", b"12345678"]), "holds an array that is none of"),
+        (packed(6, ["<f8", 1, "C", b"12345678"]), "holds an array that is none of"),
+    ],
+    ids=repr,
+)
+def test_what_langgraph_does_not_write_is_refused(value: bytes, reason: str) -> None:
+    with pytest.raises(CheckpointRefused, match=reason):
+        StrictSerializer().loads_typed(("msgpack", value))
+
+
+def test_objects_do_not_nest_without_end() -> None:
+    value = ormsgpack.packb(1)
+    for _ in range(MAX_DEPTH):
+        value = packed(0, ["builtins", "set", [ormsgpack.Ext(7, value)]])
+    with pytest.raises(CheckpointRefused, match=f"more than {MAX_DEPTH} deep"):
+        StrictSerializer().loads_typed(("msgpack", value))
+
+
+@pytest.mark.parametrize("value", [Mood.GOOD, Cart(["tea"]), Order(number=1, carts=[]), [Cart([])]])
+def test_an_unknown_class_is_refused_when_it_is_written_and_says_what_to_do(value: Any) -> None:
+    with pytest.raises(CheckpointRefused, match=rf"{__name__}\.\w+, which is not .*CHECKPOINT_T"):
+        StrictSerializer().dumps_typed(value)
+    with pytest.raises(CheckpointRefused, match="keep plain data"):
+        StrictSerializer().dumps_typed(object())
+
+
+def test_classes_of_the_setting_are_kept(settings: Any) -> None:
+    settings.CHECKPOINT_TYPES = [f"{__name__}.{name}" for name in ("Mood", "Cart", "Order")]
+    serializer = StrictSerializer()
+    for value in (Mood.GOOD, Cart(["tea"]), Order(number=1, carts=[Cart(["tea"])])):
+        assert serializer.loads_typed(serializer.dumps_typed(value)) == value
+    with pytest.raises(CheckpointRefused):
+        serializer.loads_typed(("msgpack", packed(0, [__name__, "Runs", 1])))
+
+
+def test_langgraphs_own_serializers_are_made_strict(tmp_path: Path) -> None:
+    class NoCipher:
+        def encrypt(self, plaintext: bytes) -> tuple[str, bytes]:
+            return "none", plaintext[::-1]
+
+        def decrypt(self, ciphername: str, ciphertext: bytes) -> bytes:
+            return ciphertext[::-1]
+
+    attack = dict(msgpack_attacks(tmp_path / "made"))["call-0"]
+    encrypted = EncryptedSerializer(NoCipher(), JsonPlusSerializer(allowed_msgpack_modules=True))
+    for serde in (
+        JsonPlusSerializer(),
+        JsonPlusSerializer(allowed_msgpack_modules=True, pickle_fallback=True),
+        encrypted,
+    ):
+        with pytest.raises(CheckpointRefused):
+            strict(serde).loads_typed(("msgpack", attack))
+    with pytest.raises(CheckpointRefused):
+        strict(encrypted).loads_typed(("msgpack+none", attack[::-1]))
+    assert not (tmp_path / "made").exists()
+    assert strict(encrypted).loads_typed(strict(encrypted).dumps_typed({1})) == {1}
+    named = strict(JsonPlusSerializer(allowed_msgpack_modules=[Mood]))
+    assert named.loads_typed(named.dumps_typed(Mood.GOOD)) is Mood.GOOD
+
+
+# --- In a graph -----------------------------------------------------------------------------------
+
+
+class State(MessagesState):
+    """What a shop's graph keeps."""
+
+    cart: Cart
+    orders: Annotated[list[Order], "all of them"]
+
+
+def shop(tenant: Tenant) -> Any:
+    def serve(state: State) -> dict[str, Any]:
+        assert type(state["cart"]) is Cart
+        answer = interrupt({"sure": state["cart"].items})
+        return {
+            "messages": [AIMessage(f"You said {answer}.")],
+            "orders": [Order(number=1, carts=[state["cart"]])],
+        }
+
+    return (
+        StateGraph(State)
+        .add_node("serve", serve)
+        .add_edge(START, "serve")
+        .compile(checkpointer=SessionStore(tenant.id).checkpointer)
+    )
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_classes_of_a_graphs_state_are_its_own_to_keep(tenant_a: Tenant) -> None:
+    shop(tenant_a).invoke({"messages": [HumanMessage("Tea")], "cart": Cart(["tea"])}, THREAD)
+    state = shop(tenant_a).invoke(Command(resume="yes"), THREAD)
+    assert state["messages"][-1].content == "You said yes."
+    kept = shop(tenant_a).get_state(THREAD).values
+    assert kept["orders"] == [Order(number=1, carts=[Cart(["tea"])])]
+    # Who knows nothing of the shop reads what was said all the same.
+    assert [
+        each["content"] for each in SessionStore(tenant_a.id).get_session_messages("thread")
+    ] == [
+        "Tea",
+        "You said yes.",
+    ]
+    with pytest.raises(CheckpointRefused, match=r"Mood, which is not allowed"):
+        SessionStore(tenant_a.id).checkpointer.get_tuple(THREAD)
+
+
+class Loose(TypedDict):
+    """A state that does not say what it holds."""
+
+    anything: Any
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_graph_fails_where_it_would_lose_what_it_keeps(tenant_a: Tenant) -> None:
+    graph = (
+        StateGraph(Loose)
+        .add_node("put", lambda state: {"anything": Mood.GOOD})
+        .add_node("take", lambda state: {"anything": Cart([])})
+        .add_edge(START, "put")
+        .add_edge("put", "take")
+        .compile(checkpointer=SessionStore(tenant_a.id).checkpointer)
+    )
+    with pytest.raises(CheckpointRefused, match=r"test_serializer.Mood, which is not allowed"):
+        graph.invoke({"anything": 1}, THREAD)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("table", ["checkpoint_blobs", "checkpoint_writes"])
+def test_a_row_that_somebody_wrote_runs_nothing(
+    tenant_a: Tenant, tmp_path: Path, table: str
+) -> None:
+    attack = dict(msgpack_attacks(tmp_path / "made"))["in-a-list"]
+    store = SessionStore(tenant_a.id)
+    graph = (
+        StateGraph(MessagesState)
+        .add_node("wait", lambda state: {"messages": [AIMessage(interrupt("?"))]})
+        .add_edge(START, "wait")
+        .compile(checkpointer=store.checkpointer)
+    )
+    graph.invoke({"messages": [HumanMessage("Hello")]}, THREAD)
+    with connection_in(tenant_a.id) as lent:
+        changed = lent.execute(f"UPDATE {table} SET type = 'msgpack', blob = %s", (attack,))
+        assert changed.rowcount > 0
+    with pytest.raises(CheckpointRefused):
+        graph.get_state(THREAD)
+    with pytest.raises(CheckpointRefused):
+        graph.invoke(Command(resume="yes"), THREAD)
+    with pytest.raises(CheckpointRefused):
+        list(store.checkpointer.list(None))
+    if table == "checkpoint_blobs":
+        with pytest.raises(CheckpointRefused):
+            store.get_session_messages("thread")
+    assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_json_columns_of_a_checkpoint_are_plain_json(tenant_a: Tenant, tmp_path: Path) -> None:
+    attack = {
+        "lc": 2, "type": "constructor", "id": ["os", "mkdir"], "args": [str(tmp_path / "made")]
+    }  # fmt: skip
+    store = SessionStore(tenant_a.id)
+    shop(tenant_a).invoke({"messages": [HumanMessage("Tea")], "cart": Cart([])}, THREAD)
+    with connection_in(tenant_a.id) as lent:
+        lent.execute(
+            "UPDATE checkpoints SET metadata = metadata || %(a)s, checkpoint = jsonb_set("
+            "checkpoint, '{channel_values,messages}', %(b)s)",
+            {"a": Jsonb({"evil": attack}), "b": Jsonb([attack])},
+        )
+    found = shop(tenant_a).get_state(THREAD)
+    assert found.metadata["evil"] == attack
+    assert len(store.get_session_messages("thread")) == 1
+    assert not (tmp_path / "made").exists()

@@ -1,0 +1,164 @@
+"""The window of a thread that several people share: its last turns, whoever said them."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from django_redis import get_redis_connection
+from redis.exceptions import ConnectionError as CacheAway
+
+from memory.conf import WINDOW
+from memory.conversations import window_store
+from memory.conversations.short_term import clear_window
+from memory.conversations.thread_window import (
+    append_to_thread,
+    forget_all_threads,
+    get_thread_turns,
+    is_thread_tail,
+)
+from memory.conversations.transcript import record_message
+from memory.models import Message
+from tenants.context import tenant_scope
+from tenants.models import Tenant
+from tenants.redis_keys import session_key
+from tests.memory.said import AGENT
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+BEGIN = datetime(2026, 3, 14, 9, 30, tzinfo=UTC)
+THREAD = "T1/C1/17.5"
+
+
+def said(
+    tenant: Tenant,
+    content: str,
+    user: str = "ann",
+    *,
+    minutes: int = 0,
+    appended: bool = True,
+    **given: Any,
+) -> Message:
+    named: dict[str, Any] = {
+        "tenant_id": tenant.id, "agent_id": AGENT, "user_id": user, "thread_id": THREAD,
+        "channel": "slack", "role": "user", "name": user.title(), "content": content,
+        "created_at": BEGIN + timedelta(minutes=minutes), **given,
+    }  # fmt: skip
+    message, _ = record_message(**named)
+    if appended:
+        append_to_thread(tenant.id, message)
+    return message
+
+
+def contents(tenant: Tenant, thread: str = THREAD, n: int = WINDOW) -> list[str]:
+    return [turn["content"] for turn in get_thread_turns(tenant.id, thread, "slack", n)]
+
+
+def key_of(tenant: Tenant, thread: str = THREAD) -> str:
+    return session_key(tenant.id, thread)
+
+
+def test_it_has_the_last_turns_of_all_who_speak(tenant_a: Tenant) -> None:
+    said(tenant_a, "Hi", minutes=1)
+    said(tenant_a, "Hello", "bob", minutes=2, agent_id=uuid4())
+    said(tenant_a, "Elsewhere", minutes=3, thread_id="other")
+    said(tenant_a, "By a program", minutes=3, channel="rest", appended=False)
+    turns = get_thread_turns(tenant_a.id, THREAD, "slack")
+    assert [(turn["user_id"], turn["name"], turn["content"]) for turn in turns] == [
+        ("ann", "Ann", "Hi"),
+        ("bob", "Bob", "Hello"),
+    ]
+    for number in range(WINDOW):
+        said(tenant_a, f"Turn {number}", minutes=10 + number)
+    assert contents(tenant_a) == [f"Turn {number}" for number in range(WINDOW)]
+    assert contents(tenant_a, n=2) == ["Turn 18", "Turn 19"]
+    assert get_redis_connection("default").llen(key_of(tenant_a)) == WINDOW
+    assert get_redis_connection("default").ttl(key_of(tenant_a)) == -1
+
+
+def test_one_that_was_lost_is_rebuilt_and_a_gap_is_found(tenant_a: Tenant) -> None:
+    for number in range(3):
+        said(tenant_a, f"Turn {number}", minutes=number)
+    get_redis_connection("default").flushdb()
+    assert contents(tenant_a) == ["Turn 0", "Turn 1", "Turn 2"]
+    said(tenant_a, "Missed", minutes=4, appended=False)
+    message = said(tenant_a, "Next", "bob", minutes=5)
+    append_to_thread(tenant_a.id, message)
+    assert contents(tenant_a) == ["Turn 0", "Turn 1", "Turn 2", "Missed", "Next"]
+    # Two that are said at once may be appended in the other order.
+    early = said(tenant_a, "Early", minutes=6, appended=False)
+    said(tenant_a, "Late", "bob", minutes=7)
+    append_to_thread(tenant_a.id, early)
+    assert contents(tenant_a)[-2:] == ["Early", "Late"]
+
+
+def test_without_the_cache_the_transcript_is_read(
+    tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said(tenant_a, "Hi")
+
+    def away() -> None:
+        raise CacheAway("away")
+
+    monkeypatch.setattr(window_store, "_client", away)
+    said(tenant_a, "Hello", "bob", minutes=1)
+    assert contents(tenant_a) == ["Hi", "Hello"]
+
+
+def test_what_a_user_has_cleared_leaves_it_for_good(tenant_a: Tenant) -> None:
+    said(tenant_a, "Ann's secret", minutes=1)
+    said(tenant_a, "Bob's words", "bob", minutes=2)
+    clear_window(tenant_a.id, AGENT, "ann")
+    assert contents(tenant_a) == ["Bob's words"]
+    get_redis_connection("default").flushdb()
+    assert contents(tenant_a) == ["Bob's words"]
+    with tenant_scope(tenant_a.id):
+        now = Message.objects.latest("number").created_at + timedelta(days=36500)
+    said(tenant_a, "Ann anew", created_at=now)
+    assert contents(tenant_a) == ["Bob's words", "Ann anew"]
+
+
+def test_who_read_before_a_clear_cannot_write_it_back(
+    tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said(tenant_a, "Ann's secret", minutes=1)
+    get_redis_connection("default").flushdb()
+    write, done = window_store.write, []
+
+    def meanwhile(*arguments: Any, **named: Any) -> bool:
+        if not done:
+            done.append(True)
+            clear_window(tenant_a.id, AGENT, "ann")
+        return write(*arguments, **named)
+
+    monkeypatch.setattr(window_store, "write", meanwhile)
+    assert contents(tenant_a) == []
+    monkeypatch.undo()
+    assert contents(tenant_a) == []
+
+
+def test_all_of_a_tenants_are_forgotten_and_rebuilt(tenant_a: Tenant, tenant_b: Tenant) -> None:
+    for tenant in (tenant_a, tenant_b):
+        said(tenant, f"Hi {tenant.slug}")
+    forget_all_threads(tenant_a.id)
+    client = get_redis_connection("default")
+    assert b"Hi" not in b"".join(client.lrange(key_of(tenant_a), 0, -1))
+    assert b"Hi" in b"".join(client.lrange(key_of(tenant_b), 0, -1))
+    assert contents(tenant_a) == [f"Hi {tenant_a.slug}"]
+    with tenant_scope(tenant_a.id):
+        assert is_thread_tail(window_store.read(key_of(tenant_a)), THREAD, "slack")
+
+
+@pytest.mark.parametrize("thread", ["t", "a:b", "x%3Ay", "T1/C1/17.5", "{t}:session:*"])
+def test_tenants_with_the_same_ids_and_texts_stay_apart(
+    thread: str, tenant_a: Tenant, tenant_b: Tenant
+) -> None:
+    mine: dict[str, UUID] = {}
+    for tenant in (tenant_a, tenant_b):
+        message = said(tenant, "The same", thread_id=thread)
+        mine[tenant.slug] = message.id
+    said(tenant_a, "Mine alone", minutes=1, thread_id=thread)
+    for tenant, texts in ((tenant_a, ["The same", "Mine alone"]), (tenant_b, ["The same"])):
+        turns = get_thread_turns(tenant.id, thread, "slack")
+        assert [turn["content"] for turn in turns] == texts
+        assert turns[0]["message_id"] == str(mine[tenant.slug])

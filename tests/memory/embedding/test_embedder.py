@@ -1,0 +1,291 @@
+"""The real model: the same text gives the same unit vector, in every thread and process."""
+
+import json
+import math
+import os
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from asgiref.sync import async_to_sync
+
+from memory.embedding import embedder, loading, model_files
+from memory.embedding.embedder import Embedder, aembed, embed, get_embedder, model_version
+from memory.embedding.model_files import ModelFiles
+from memory.exceptions import EmbeddingModelError, InvalidArgument
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def cosine(a, b):
+    return sum(x * y for x, y in zip(a, b, strict=True))
+
+
+def in_a_process(code, **environment):
+    """Run code in a process of its own, and return what it printed."""
+    done = subprocess.run(
+        [sys.executable, "-c", "import django; django.setup()\n" + textwrap.dedent(code)],
+        cwd=ROOT,
+        env={**os.environ, "DJANGO_SETTINGS_MODULE": "konstruct.settings", **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_vectors_are_units_of_384_dimensions():
+    vectors = embed(["My sister lives in Lisbon.", "", " ", "\x00", "😀", "a\ud800b", "x" * 50_000])
+    assert [len(vector) for vector in vectors] == [384] * 7
+    assert [math.isclose(math.hypot(*vector), 1, abs_tol=1e-5) for vector in vectors] == [True] * 7
+    assert all(type(x) is float for x in vectors[0])
+
+
+def test_vectors_know_what_is_alike():
+    sister, alike, other = embed(
+        ["My sister lives in Lisbon.", "Where does my sister live?", "The train was late."]
+    )
+    assert cosine(sister, alike) > 0.55 > 0.2 > cosine(sister, other)
+
+
+def test_order_and_company_do_not_matter():
+    texts = [f"{'word ' * (n % 40)}{n}" for n in range(150)] + ["3", "3"]
+    together = get_embedder().encode(texts)
+    assert together.shape == (152, 384)
+    assert together.dtype == np.float32
+    assert np.array_equal(together[150], together[151])
+    for position in (0, 39, 149, 150):
+        assert np.allclose(together[position], embed([texts[position]])[0], atol=1e-5)
+
+
+def test_batches_hold_every_position_once_and_what_encode_gives():
+    texts = [f"{'word ' * (n % 40)}{n}" for n in range(150)] + ["3", "3"]
+    together = get_embedder().encode(texts)
+    batches = list(get_embedder().encode_batches(texts))
+    assert len(batches) > 2
+    assert sorted(position for positions, _ in batches for position in positions) == [*range(152)]
+    for positions, vectors in batches:
+        assert np.allclose(together[positions], vectors, atol=1e-6)
+
+
+def test_who_leaves_batches_unread_leaves_nobody_waiting():
+    batches = get_embedder().encode_batches([f"{'word ' * (n % 40)}{n}" for n in range(300)])
+    next(batches)
+    batches.close()
+    assert len(embed(["Hello"])) == 1
+
+
+def test_no_texts_give_no_vectors():
+    assert embed([]) == []
+
+
+@pytest.mark.parametrize("texts", ["one text", [b"bytes"], [None], ["fine", 7]])
+def test_what_is_not_a_list_of_texts_is_refused(texts):
+    with pytest.raises(InvalidArgument):
+        embed(texts)
+
+
+def test_the_model_is_loaded_once_however_many_ask(monkeypatch, at_once):
+    loaded = []
+
+    class Slow:
+        def __init__(self, files):
+            loaded.append(files)
+            time.sleep(0.1)
+
+    monkeypatch.setattr(embedder, "_embedder", None)
+    monkeypatch.setattr(embedder, "Embedder", Slow)
+    found = at_once(lambda _: get_embedder(), list(range(8)))
+    assert len(loaded) == 1
+    assert len(set(map(id, found))) == 1
+
+
+def test_many_threads_get_the_vectors_of_their_own_texts(at_once):
+    texts = [f"The number of the day is {n}." for n in range(16)]
+    alone = embed(texts)
+    found = at_once(lambda text: embed([text])[0], texts)
+    assert np.allclose(alone, found, atol=1e-5)
+
+
+def test_the_asynchronous_twin_does_the_same():
+    assert async_to_sync(aembed)(["Hello"]) == embed(["Hello"])
+
+
+def test_the_version_names_the_model_and_its_weights():
+    assert model_version() == "all-MiniLM-L6-v2@6fceb34132ad"
+    assert get_embedder().version == model_version()
+
+
+def test_other_weights_are_another_version(tmp_path):
+    for name, weights in (("a", b"1"), ("b", b"2")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "model.safetensors").write_bytes(weights)
+    first, second = (model_files._model_files(str(tmp_path / name)) for name in "ab")
+    assert first.path == tmp_path / "a"
+    assert first.version.startswith("a@")
+    assert first.version.split("@")[1] != second.version.split("@")[1]
+
+
+def test_a_model_can_be_given_by_its_path(settings):
+    settings.EMBEDDING_MODEL = str(model_files._packaged())
+    files = model_files.model_files()
+    assert files.version == "model@6fceb34132ad"
+    assert np.allclose(Embedder(files).encode(["Hello"]), embed(["Hello"]), atol=1e-6)
+
+
+def test_a_model_that_is_nowhere_is_named(settings, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    settings.EMBEDDING_MODEL = "nobody/no-such-model"
+    with pytest.raises(EmbeddingModelError, match="EMBEDDING_MODEL='nobody/no-such-model'"):
+        model_version()
+
+
+def test_a_folder_without_weights_is_named(tmp_path):
+    with pytest.raises(EmbeddingModelError, match="holds no weights"):
+        model_files._model_files(str(tmp_path))
+
+
+def test_weights_that_are_no_model_are_named(tmp_path):
+    (tmp_path / "model.safetensors").write_bytes(b"nonsense")
+    with pytest.raises(EmbeddingModelError, match=f"the embedding model in {tmp_path} cannot be"):
+        Embedder(ModelFiles(path=tmp_path, version="nonsense"))
+
+
+def test_a_graph_that_is_damaged_is_named(tmp_path, monkeypatch):
+    files = model_files.model_files("")
+    monkeypatch.setattr(loading, "GRAPHS", tmp_path)
+    (tmp_path / f"{files.digest}.onnx").write_bytes(b"nonsense")
+    with pytest.raises(EmbeddingModelError, match=f"the embedding model in {files.path} cannot be"):
+        Embedder(files)
+
+
+def test_what_other_models_need_is_named_where_it_is_not_installed(tmp_path, monkeypatch):
+    monkeypatch.delitem(sys.modules, "memory.embedding.torch_model", raising=False)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(EmbeddingModelError, match=r"needs torch.*install requirements/models\.txt"):
+        Embedder(ModelFiles(path=tmp_path, version="other@0"))
+
+
+@pytest.fixture(scope="module")
+def packaged():
+    """The packaged model under sentence-transformers."""
+    from sentence_transformers import SentenceTransformer
+
+    return SentenceTransformer(str(model_files._packaged()), device="cpu")
+
+
+def test_another_model_is_served_by_sentence_transformers(tmp_path, settings, packaged):
+    packaged.save(str(tmp_path / "another"))
+    settings.EMBEDDING_MODEL = str(tmp_path / "another")
+    files = model_files.model_files()
+    assert loading.needs_torch(files)
+    texts = ["Hello", "", "word " * 400, *(f"{'word ' * n}{n}" for n in range(40))]
+    other = Embedder(files)
+    assert (other.max_tokens, other.count_tokens("word " * 400)) == (256, 402)
+    assert np.allclose(other.encode(texts), get_embedder().encode(texts), atol=1e-5)
+
+
+def test_a_model_of_another_size_is_refused(tmp_path, packaged):
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Dense
+
+    SentenceTransformer(modules=[*packaged, Dense(384, 8)]).save(str(tmp_path))
+    with pytest.raises(EmbeddingModelError, match="has 8 dimensions; the tables hold 384"):
+        Embedder(ModelFiles(path=tmp_path, version="narrow"))
+
+
+@pytest.fixture(scope="module")
+def fresh_process():
+    """What a process that starts tells: of what it loads, and of its forks once it has embedded."""
+    return json.loads(
+        in_a_process(
+            """
+            import json, os, socket, sys, threading
+            import memory.tasks, memory.long_term
+            from memory.embedding import embedder
+            embedder.model_version()
+
+            def loaded(*names):
+                return [name for name in names if name in sys.modules]
+
+            told = {"at the start": loaded("onnxruntime", "tokenizers", "torch", "transformers")}
+
+            def refuse(*args, **kwargs):
+                raise AssertionError("asked for the network")
+
+            socket.socket.connect = socket.getaddrinfo = refuse
+            texts = [f"The number of the day is {n}." for n in range(64)]
+            before = embedder.get_embedder().encode(texts)
+            told["dimensions"] = before.shape[1]
+            told["torch"] = loaded("torch", "transformers", "sentence_transformers", "onnx")
+
+            def embed_on():
+                while True:
+                    embedder.get_embedder().encode(texts)
+
+            threading.Thread(target=embed_on, daemon=True).start()
+            told["forks"] = []
+            for _ in range(5):
+                child = os.fork()
+                if child == 0:
+                    after = embedder.get_embedder().encode(texts)
+                    os._exit(0 if abs(after - before).max() < 1e-5 else 3)
+                told["forks"].append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+            print(json.dumps(told))
+            """,
+            HF_HUB_OFFLINE="1",
+        )
+    )
+
+
+@pytest.mark.slow
+def test_nothing_heavy_is_loaded_before_it_is_needed_and_nothing_from_a_network(fresh_process):
+    """Neither by a process that starts, nor by one that only asks for the version."""
+    assert (fresh_process["at the start"], fresh_process["dimensions"]) == ([], 384)
+
+
+@pytest.mark.slow
+def test_the_packaged_model_is_served_without_torch(fresh_process):
+    assert fresh_process["torch"] == []
+
+
+@pytest.mark.slow
+def test_a_fork_of_a_process_that_is_embedding_can_embed(fresh_process):
+    assert fresh_process["forks"] == [0] * 5
+
+
+@pytest.mark.slow
+def test_children_share_what_their_parent_has_loaded():
+    told = in_a_process(
+        """
+        import os
+        from memory.embedding import embedder
+        embedder.load_before_fork()
+        assert embedder.is_loaded()
+        child = os.fork()
+        if child == 0:
+            embedder.Embedder = None  # nothing is loaded again
+            os._exit(len(embedder.embed(["Hello"])[0]) % 256)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        """
+    )
+    assert told == "128"
+
+
+@pytest.mark.slow
+def test_a_parent_whose_model_is_broken_lives(tmp_path):
+    told = in_a_process(
+        """
+        from memory.embedding import embedder
+        embedder.load_before_fork()
+        print(embedder.is_loaded())
+        """,
+        EMBEDDING_MODEL=str(tmp_path),
+    )
+    assert told == "False"

@@ -1,0 +1,151 @@
+"""What is written for a message: all of it once, whoever writes at the same time."""
+
+import random
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+from django.db import connection, connections, transaction
+
+from memory.indexing.outbox import drain
+from memory.indexing.service import index_messages
+from memory.models import ConversationEmbedding, IndexedMessage, Message, Posting, Scope
+from memory.scopes import scope_number
+from memory.text import lexical
+from tenants.context import tenant_scope
+from tenants.models import Tenant
+from tests.memory.said import AGENT, START, say
+
+
+def weights_of(message: Message) -> dict[int, tuple[float, bool]]:
+    rows = Posting.objects.filter(message_number=message.number)
+    return {posting.h: (posting.w, posting.own) for posting in rows}
+
+
+def test_a_message_has_vectors_words_and_features(tenant_a: Tenant) -> None:
+    text = (
+        "My sister Zoe lives in Lisbon with two cats."
+        " They all moved there together by train last spring."
+    )
+    (message,) = say(tenant_a, text, name="Ann Lee")
+    with tenant_scope(tenant_a.id):
+        pieces = ConversationEmbedding.objects.order_by("piece")
+        assert [(row.piece, row.content) for row in pieces] == [
+            (0, "Ann Lee: My sister Zoe lives in Lisbon with two cats."),
+            (1, "Ann Lee: They all moved there together by train last spring."),
+        ]
+        assert {(row.message_id, row.role, row.user_id) for row in pieces} == {
+            (message.id, "user", "ann")
+        }
+        scope = Scope.objects.get()
+        assert (scope.id, scope.agent_id, scope.user_id) == (
+            scope_number(AGENT, "ann"),
+            AGENT,
+            "ann",
+        )
+        indexed = IndexedMessage.objects.get()
+        assert (indexed.message_id, indexed.scope_id) == (message.id, scope.id)
+        assert indexed.subject == lexical.lexeme_hash("ann")
+        assert (indexed.by_user, indexed.words, indexed.has_time) == (True, 18, True)
+        for lexeme in ("sister", "lisbon", "ann", "march", "2024", "@user"):
+            assert weights_of(message)[lexical.lexeme_hash(lexeme)][1] is True
+
+
+def test_words_of_earlier_turns_are_context_within_their_thread(tenant_a: Tenant) -> None:
+    say(tenant_a, "Bananas.", thread="other")
+    *_, message = say(tenant_a, "Apples.", "Pears.", "Plums.", "Cherries.", "Grapes.")
+    with tenant_scope(tenant_a.id):
+        weights = weights_of(message)
+    found = {
+        fruit: weights.get(lexical.lexeme_hash(lexical.stem(fruit)))
+        for fruit in ("grapes", "cherries", "plums", "pears", "apples", "bananas")
+    }
+    assert found["apples"] is found["bananas"] is None
+    assert [fruit for fruit, posting in found.items() if posting and posting[1]] == ["grapes"]
+    assert found["grapes"][0] > found["cherries"][0] > found["plums"][0] == found["pears"][0]
+
+
+def test_context_is_the_transcripts_whatever_is_indexed_first(tenant_a: Tenant) -> None:
+    first, second = say(tenant_a, "Apples are good.", "And pears too.", index=False)
+    with tenant_scope(tenant_a.id), transaction.atomic():
+        index_messages([second])
+        index_messages([first])
+        assert lexical.lexeme_hash("appl") in weights_of(second)
+        assert lexical.lexeme_hash("pear") not in weights_of(first)
+
+
+def test_indexing_twice_changes_nothing(tenant_a: Tenant) -> None:
+    messages = say(tenant_a, "My sister lives in Lisbon.", "She has two cats.")
+    with tenant_scope(tenant_a.id), transaction.atomic():
+        tables = (ConversationEmbedding, IndexedMessage, Posting, Scope)
+        before = [list(table.objects.order_by("pk").values()) for table in tables]
+        index_messages(messages)
+        assert [list(table.objects.order_by("pk").values()) for table in tables] == before
+
+
+def test_an_empty_text_is_indexed_as_nothing_to_find(tenant_a: Tenant) -> None:
+    say(tenant_a, " \n ")
+    with tenant_scope(tenant_a.id):
+        assert not ConversationEmbedding.objects.exists()
+        assert IndexedMessage.objects.get().words == 0
+
+
+def test_nothing_to_index_is_nothing_done(tenant_a: Tenant) -> None:
+    with tenant_scope(tenant_a.id), transaction.atomic():
+        index_messages([])
+        assert not Scope.objects.exists()
+
+
+def test_speakers_without_a_name_are_user_and_assistant(tenant_a: Tenant) -> None:
+    say(tenant_a, "I have moved to Lisbon.")
+    say(tenant_a, "How nice, how is it?", role="assistant", start=START + timedelta(hours=1))
+    with tenant_scope(tenant_a.id):
+        contents = set(ConversationEmbedding.objects.values_list("content", flat=True))
+    assert contents == {"User: I have moved to Lisbon.", "Assistant: How nice, how is it?"}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_document_frequencies_are_exact_under_concurrent_writers(tenant_a: Tenant) -> None:
+    """Four writers drain one scope at once; then every frequency is recounted from the texts."""
+    chance = random.Random(11)
+    words = [f"word{number}" for number in range(40)]
+    messages = [
+        message
+        for thread in range(12)
+        for message in say(
+            tenant_a,
+            *(" ".join(chance.choices(words, k=6)) for _ in range(10)),
+            thread=f"t{thread}",
+            index=False,
+        )
+    ]
+
+    def write() -> int:
+        try:
+            return drain(tenant_a.id, limit=60).stored
+        finally:
+            connections.close_all()
+
+    stored = 0
+    while stored < len(messages):
+        with ThreadPoolExecutor(4) as pool:
+            stored += sum(future.result() for future in [pool.submit(write) for _ in range(4)])
+    expected = Counter(
+        lexical.lexeme_hash(lexeme)
+        for message in messages
+        for lexeme in {
+            *lexical.lexemes(f"User {message.content}"),
+            *lexical.date_lexemes(message.created_at),
+            "@user",
+        }
+    )
+    with tenant_scope(tenant_a.id), connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT h, count(*) FROM memory_posting WHERE own AND scope_id = %s GROUP BY h",
+            [scope_number(AGENT, "ann")],
+        )
+        assert dict(cursor.fetchall()) == expected
+        assert IndexedMessage.objects.count() == len(messages)
+        assert ConversationEmbedding.objects.values("message").distinct().count() == len(messages)
+        assert Scope.objects.count() == 1

@@ -1,0 +1,158 @@
+"""Workers of the outbox that are killed: nothing is lost, nothing is stored twice."""
+
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from django.db import transaction
+
+from konstruct.processes import is_alive
+from memory.indexing.outbox import drain
+from memory.models import IndexedMessage, PendingEmbedding, RecallEvent
+from tenants.context import tenant_scope
+from tests.memory.pending import TRACE, sentence, stored, waiting
+
+ROOT = Path(__file__).resolve().parents[3]
+
+# One process loads what takes long, the model too, and forks each worker, which connects by itself.
+WORKERS = """
+    import os, signal, sys
+    import django
+    django.setup()
+    from memory.embedding import embedder
+    from memory.indexing import outbox
+    from memory.models.querysets import PendingEmbeddingQuerySet
+
+    def die(*args, **kwargs):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def work(tenant, where):
+        outbox.OUTBOX_BATCH = 4
+        index, store = outbox.index_messages, outbox._store
+        batches = []
+
+        def count(messages):
+            batches.append(messages)
+            index(messages)
+            if where == "after the vectors" and len(batches) == 2:
+                die()
+
+        def store_and_die(ids):
+            done = store(ids)
+            if where == "after the commit" and len(batches) == 2:
+                die()
+            return done
+
+        outbox.index_messages, outbox._store = count, store_and_die
+        if where == "before the commit":
+            delete = PendingEmbeddingQuerySet.delete
+
+            def delete_and_die(self):
+                done = delete(self)
+                if len(batches) == 2:
+                    die()
+                return done
+
+            PendingEmbeddingQuerySet.delete = delete_and_die
+        outbox.drain(tenant)
+        os._exit(0)
+
+    embedder.load_before_fork()
+    for line in sys.stdin:
+        worker = os.fork()
+        if worker == 0:
+            work(*line.rstrip().split(" ", 1))
+        print(worker, flush=True)
+        print(os.waitstatus_to_exitcode(os.waitpid(worker, 0)[1]), flush=True)
+"""
+
+
+class Workers:
+    """Starts one worker after the other, and says how each ended."""
+
+    def __init__(self, process):
+        self.process = process
+
+    def start(self, tenant_id, where):
+        """Let a worker drain the tenant's outbox, to die there; return its process id."""
+        print(tenant_id, where, file=self.process.stdin, flush=True)
+        return int(self.process.stdout.readline())
+
+    def wait(self):
+        """Wait for its end; return its exit status."""
+        return int(self.process.stdout.readline())
+
+
+@pytest.fixture(scope="module")
+def workers(environment_of_processes):
+    with subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(WORKERS)],
+        cwd=ROOT,
+        env=environment_of_processes,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        yield Workers(process)
+
+
+@pytest.mark.parametrize(
+    ("where", "left"),
+    [
+        ("after the vectors", 6),
+        ("before the commit", 6),
+        ("after the commit", 2),
+    ],
+)
+@pytest.mark.django_db(transaction=True)
+def test_a_worker_killed_in_the_middle_loses_and_doubles_nothing(
+    workers, tenant_a, say, where, left
+):
+    for number in range(10):
+        say(tenant_a.id, sentence(number), recall_trace=TRACE)
+    workers.start(tenant_a.id, where)
+    assert workers.wait() == -signal.SIGKILL
+    assert len(waiting(tenant_a.id)) == left
+    assert len(stored(tenant_a.id)) == 10 - left
+    _wait_until_unlocked(tenant_a.id, left)
+    assert drain(tenant_a.id).stored == left
+    assert stored(tenant_a.id) == {sentence(number): 1 for number in range(10)}
+    assert waiting(tenant_a.id) == []
+    with tenant_scope(tenant_a.id):
+        assert RecallEvent.objects.count() == IndexedMessage.objects.count() == 10
+
+
+@pytest.mark.django_db(transaction=True)
+def test_workers_killed_at_any_moment_lose_and_double_nothing(workers, tenant_a, say):
+    total = 160
+    for number in range(total):
+        say(tenant_a.id, sentence(number))
+    for moment in (0.0, 0.05):
+        before = len(stored(tenant_a.id))
+        worker = psutil.Process(workers.start(tenant_a.id, "nowhere"))
+        while is_alive(worker) and len(stored(tenant_a.id)) == before:
+            time.sleep(0.01)
+        time.sleep(moment)
+        worker.kill()
+        assert workers.wait() == -signal.SIGKILL
+        assert before < len(stored(tenant_a.id)) < total
+        assert len(waiting(tenant_a.id)) + len(stored(tenant_a.id)) == total
+    _wait_until_unlocked(tenant_a.id, len(waiting(tenant_a.id)))
+    drain(tenant_a.id)
+    assert stored(tenant_a.id) == {sentence(number): 1 for number in range(total)}
+    assert waiting(tenant_a.id) == []
+
+
+def _wait_until_unlocked(tenant_id, rows):
+    """Postgres notices a dead client when its socket closes, a moment later."""
+    for _ in range(200):
+        with tenant_scope(tenant_id), transaction.atomic():
+            if len(PendingEmbedding.objects.all().unlocked()) == rows:
+                return
+        time.sleep(0.05)
+    raise AssertionError("the dead worker's rows are still locked")

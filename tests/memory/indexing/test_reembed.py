@@ -1,0 +1,101 @@
+"""Embedding again with another model: beside the old vectors, resumable, nothing twice."""
+
+from io import StringIO
+
+import pytest
+from django.core.management import call_command
+from django.core.management.base import CommandError
+
+from memory.embedding.embedder import get_embedder
+from memory.facts import LongTermMemory
+from memory.indexing.reembed import BATCH, Progress, reembed
+from memory.models import ConversationEmbedding, MemoryEntry
+from tenants.context import tenant_scope
+from tenants.models import Tenant
+from tests.memory.said import say
+
+
+class AnotherModel:
+    """The real model under another name: a version is all that tells them apart here."""
+
+    version = "another@0123456789ab"
+
+    def __init__(self) -> None:
+        self.embedded = 0
+        self._model = get_embedder()
+        self.max_tokens = self._model.max_tokens
+        self.count_tokens = self._model.count_tokens
+
+    def encode_batches(self, texts: list[str]) -> object:
+        self.embedded += len(texts)
+        return self._model.encode_batches(texts)
+
+
+def versions(tenant: Tenant) -> dict[str, int]:
+    with tenant_scope(tenant.id):
+        rows = list(ConversationEmbedding.objects.values_list("embedding_model", flat=True))
+    return {version: rows.count(version) for version in set(rows)}
+
+
+def test_new_vectors_stand_beside_the_old(tenant_a: Tenant) -> None:
+    say(tenant_a, "I moved to Lisbon.", " ", "I like tea.")
+    assert list(reembed(tenant_a.id, AnotherModel())) == [Progress(1, 3), Progress(3, 3)]
+    assert versions(tenant_a) == {get_embedder().version: 2, AnotherModel.version: 2}
+
+
+def test_what_stands_is_not_embedded_again(tenant_a: Tenant) -> None:
+    say(tenant_a, *(f"I bought {number} apples." for number in range(BATCH + 1)))
+    model = AnotherModel()
+    stopped = reembed(tenant_a.id, model)
+    assert next(stopped) == Progress(0, BATCH + 1)
+    assert next(stopped) == Progress(BATCH, BATCH + 1)
+    stopped.close()
+    assert list(reembed(tenant_a.id, model)) == [
+        Progress(BATCH, BATCH + 1),
+        Progress(BATCH + 1, BATCH + 1),
+    ]
+    assert model.embedded == BATCH + 1
+    assert list(reembed(tenant_a.id, model)) == [Progress(BATCH + 1, BATCH + 1)]
+
+
+def test_other_tenants_are_left_alone(tenant_a: Tenant, tenant_b: Tenant) -> None:
+    say(tenant_a, "I moved to Lisbon.")
+    say(tenant_b, "I moved to Rome.")
+    list(reembed(tenant_a.id, AnotherModel()))
+    assert AnotherModel.version not in versions(tenant_b)
+
+
+def test_the_command_shows_progress_and_says_what_recall_uses(tenant_a: Tenant) -> None:
+    say(tenant_a, "I moved to Lisbon.")
+    out = StringIO()
+    call_command("reembed", "--tenant", "tenant-a", stdout=out)
+    assert out.getvalue().splitlines() == [
+        "tenant-a: 1 of 1",
+        f"Recall uses {get_embedder().version}.",
+    ]
+
+
+def test_the_command_brings_facts_over_to_the_model_in_use(tenant_a: Tenant) -> None:
+    memory = LongTermMemory()
+    with tenant_scope(tenant_a.id):
+        MemoryEntry.objects.bulk_create(
+            MemoryEntry(
+                content=f"Ann has {number} apples.",
+                embedding=[1.0] + 383 * [0.0],
+                embedding_model="older",
+            )
+            for number in range(300)
+        )
+    assert memory.search(tenant_a.id, "apples") == []
+    out = StringIO()
+    call_command("reembed", "--tenant", "tenant-a", stdout=out)
+    assert "tenant-a: 300 facts" in out.getvalue().splitlines()
+    assert len(memory.search(tenant_a.id, "apples", limit=400)) == 300
+
+
+@pytest.mark.usefixtures("db")
+def test_the_command_wants_to_know_whose() -> None:
+    with pytest.raises(CommandError, match="one of the arguments --tenant --all is required"):
+        call_command("reembed")
+    with pytest.raises(CommandError, match="no tenant is called 'nobody'"):
+        call_command("reembed", "--tenant", "nobody")

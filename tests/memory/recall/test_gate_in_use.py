@@ -1,0 +1,133 @@
+"""The gate in use: a user without a name talks to an agent, and asks about it later."""
+
+import json
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.db import transaction
+
+from konstruct.local import demo_conversations
+from konstruct.orchestrator.llm.responder import NOTED, NOTHING
+from memory.conversations.transcript import record_message
+from memory.indexing.service import index_messages
+from memory.models import Message
+from memory.recall import recall
+from memory.recall.policy import RecallPolicy
+from tenants.context import tenant_scope
+from tenants.models import Tenant
+from tests.memory.said import AGENT, START, say
+
+CONVERSATIONS: list[dict[str, Any]] = json.loads(
+    (Path(__file__).parents[1] / "data" / "conversations.json").read_text()
+)
+
+
+@dataclass
+class Tally:
+    answered: int = 0
+    answerable: int = 0
+    returned: int = 0
+    unanswerable: int = 0
+
+
+def hold(tenant: Tenant, said: list[str], replies: list[str], user: str) -> list[UUID]:
+    """Record and index a conversation; the ids of what the user said."""
+    messages: list[Message] = []
+    for number, text in enumerate(said):
+        for role, name, content in (
+            ("user", "", text),
+            ("assistant", "Iris", replies[number % len(replies)]),
+        ):
+            message, _ = record_message(
+                tenant_id=tenant.id,
+                agent_id=AGENT,
+                user_id=user,
+                thread_id="t",
+                channel="rest",
+                role=role,
+                name=name,
+                content=content,
+                created_at=START + timedelta(minutes=len(messages)),
+            )
+            messages.append(message)
+    with tenant_scope(tenant.id), transaction.atomic():
+        index_messages(messages)
+    return [message.id for message in messages[::2]]
+
+
+def tally(tenant: Tenant, conversations: list[dict[str, Any]]) -> Tally:
+    tally = Tally()
+    for conversation in conversations:
+        user = conversation["name"]
+        ids = hold(tenant, conversation["said"], conversation["replies"], user)
+        for question, number in conversation["answerable"]:
+            hits = recall(tenant.id, AGENT, user, question).hits
+            tally.answerable += 1
+            tally.answered += ids[number] in [hit.message_id for hit in hits]
+        for question in conversation["unanswerable"]:
+            tally.unanswerable += 1
+            tally.returned += not recall(tenant.id, AGENT, user, question).abstained
+    return tally
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("english", [True, False])
+def test_what_was_said_is_found_and_little_is_made_of_the_rest(
+    tenant_a: Tenant, english: bool
+) -> None:
+    found = tally(tenant_a, [c for c in CONVERSATIONS if (c["language"] == "en") is english])
+    assert found.answered / found.answerable >= 0.82
+    assert found.returned / found.unanswerable <= 0.3
+
+
+def test_the_demo_is_answered(tenant_a: Tenant) -> None:
+    for script in demo_conversations.TENANTS:
+        hold(tenant_a, list(script.said), [NOTED], script.slug)
+        for question in script.questions:
+            hits = recall(tenant_a.id, AGENT, script.slug, question.text).hits
+            if question.answer:
+                assert any(question.answer in hit.content for hit in hits[:3]), question.text
+
+
+QUESTION = "What am I allergic to?"
+
+
+def test_the_same_question_asked_before_does_not_stand_in_the_answers_way(tenant_a: Tenant) -> None:
+    said = list(demo_conversations.AURORA.said)
+    ids = hold(tenant_a, said, [NOTED], "sam")
+    again = [QUESTION, "what am I allergic to", "So, what am I allergic to?"]
+    for number, asked in enumerate(again):
+        later = START + timedelta(days=number + 1)
+        say(tenant_a, asked, user="sam", start=later)
+        say(tenant_a, NOTHING, user="sam", role="assistant", name="Iris", start=later)
+    hits = recall(tenant_a.id, AGENT, "sam", QUESTION).hits
+    assert hits[0].message_id == ids[3]
+    assert {hit.content for hit in hits}.isdisjoint({NOTHING, *again})
+
+
+def test_what_only_asks_the_same_is_told_of_as_left_out(tenant_a: Tenant) -> None:
+    (allergic,) = hold(tenant_a, ["I am allergic to hazelnuts."], [NOTED], "sam")
+    say(tenant_a, QUESTION, user="sam", start=START + timedelta(days=1))
+    result = recall(tenant_a.id, AGENT, "sam", QUESTION)
+    assert result.hits[0].message_id == allergic
+    assert [cut.reason for cut in result.cut].count("asks the same") == 1
+
+
+def test_a_question_asked_in_vain_is_asked_in_vain_again(tenant_a: Tenant) -> None:
+    hold(tenant_a, list(demo_conversations.BIRCH.said), [NOTED], "sam")
+    say(tenant_a, QUESTION, user="sam", start=START + timedelta(days=1))
+    say(tenant_a, NOTHING, user="sam", role="assistant", start=START + timedelta(days=1, minutes=1))
+    assert recall(tenant_a.id, AGENT, "sam", QUESTION).hits == ()
+
+
+def test_what_was_said_is_found_word_for_word(tenant_a: Tenant) -> None:
+    said = demo_conversations.AURORA.said
+    ids = hold(tenant_a, list(said), [NOTED], "sam")
+    for text, message_id in zip(said, ids, strict=True):
+        policy = RecallPolicy(gate=not text.endswith("?"))
+        hits = recall(tenant_a.id, AGENT, "sam", text, policy=policy).hits
+        assert hits[0].message_id == message_id, text

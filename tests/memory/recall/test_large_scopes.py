@@ -1,0 +1,196 @@
+"""Recall of a scope that is too large for all of it to be weighed: candidates by each strategy."""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.db.backends.utils import CursorWrapper
+from django.test.utils import CaptureQueriesContext
+
+from memory.embedding.embedder import embed
+from memory.recall import recall
+from memory.recall import service as recall_module
+from memory.recall.evidence import Evidence, gather
+from memory.recall.policy import RecallPolicy
+from memory.recall.queries import LIMITS, Strategy, evidence_sql
+from memory.scopes import scope_number
+from tenants.context import tenant_scope
+from tenants.models import Tenant
+from tests.memory.recalled import SMALL_TALK, UNGATED, contents, statements
+from tests.memory.said import AGENT, START, say
+
+
+@pytest.fixture
+def large_from(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, int], None]:
+    """Scopes are scanned with more messages than the first number, walked with more than both."""
+
+    def set_limits(whole: int, scanned: int) -> None:
+        monkeypatch.setitem(LIMITS, "whole_scope", whole)
+        monkeypatch.setitem(LIMITS, "scanned_at_least", scanned)
+        monkeypatch.setitem(LIMITS, "scanned_to_root", 0)
+        recall_module._large_scopes.clear()
+
+    monkeypatch.setattr(recall_module, "_large_scopes", OrderedDict())
+    return set_limits
+
+
+@pytest.fixture(
+    params=[Strategy.QUANTIZED, Strategy.HNSW], ids=lambda strategy: strategy.name.lower()
+)
+def by_candidates(
+    request: pytest.FixtureRequest, large_from: Callable[[int, int], None]
+) -> Callable[[int, int], None]:
+    """Every scope is large, or very large."""
+    large_from(0, 5000 if request.param is Strategy.QUANTIZED else 0)
+    return large_from
+
+
+def test_a_large_scope_is_weighed_by_candidates(
+    tenant_a: Tenant, by_candidates: Callable[[int, int], None]
+) -> None:
+    say(tenant_a, *SMALL_TALK, "My sister Zoe moved to Lisbon.")
+    say(tenant_a, "My sister Zoe moved to Lisbon.", user="bob")
+    query = "Where did my sister move?"
+    found = recall(tenant_a.id, AGENT, "ann", query, policy=UNGATED)
+    assert found.hits[0].content == "My sister Zoe moved to Lisbon."
+    assert len(contents(found)) == len(set(contents(found))) == 10
+    by_candidates(5000, 5000)
+    whole = recall(tenant_a.id, AGENT, "ann", query, policy=UNGATED)
+    assert contents(found) == contents(whole)
+    cosines = [hit.channels["cosine"] for hit in found.hits]
+    assert cosines == pytest.approx([hit.channels["cosine"] for hit in whole.hits])
+
+
+@pytest.mark.parametrize(
+    ("whole", "scanned", "trips"), [(11, 0, [1, 1]), (10, 11, [2, 1]), (10, 10, [3, 1])]
+)
+def test_how_a_large_scope_is_read_is_found_out_once(
+    tenant_a: Tenant,
+    large_from: Callable[[int, int], None],
+    whole: int,
+    scanned: int,
+    trips: list[int],
+) -> None:
+    large_from(whole, scanned)
+    say(tenant_a, *SMALL_TALK, "My sister Zoe moved to Lisbon.")
+    (vector,) = embed(["my sister"])
+    counts = []
+    for _ in range(2):
+        with CaptureQueriesContext(connection) as queries:
+            found = recall(tenant_a.id, AGENT, "ann", "my sister", query_embedding=vector)
+        assert contents(found)[0] == "My sister Zoe moved to Lisbon."
+        counts.append(len(statements(queries)))
+    assert counts == trips
+
+
+def test_how_a_large_scope_is_read_is_found_out_anew_after_a_while(
+    tenant_a: Tenant, large_from: Callable[[int, int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    large_from(0, 0)
+    say(tenant_a, *SMALL_TALK, "My sister Zoe moved to Lisbon.")
+
+    def read_by() -> Strategy:
+        assert recall(tenant_a.id, AGENT, "ann", "my sister", policy=UNGATED).hits
+        return list(recall_module._large_scopes.values())[-1]
+
+    assert read_by() is Strategy.HNSW
+    # As if the other scopes had grown, of which a walk meets ever more.
+    monkeypatch.setitem(LIMITS, "scanned_at_least", 5000)
+    assert read_by() is Strategy.HNSW
+    monkeypatch.setattr(recall_module, "LARGE_SCOPES_SECONDS", 1e-6)
+    assert read_by() is Strategy.QUANTIZED
+
+
+def test_no_more_scopes_than_some_are_known_to_be_large(
+    tenant_a: Tenant, large_from: Callable[[int, int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    large_from(0, 5000)
+    monkeypatch.setattr(recall_module, "MAX_LARGE_SCOPES", 2)
+    for user in ("ann", "bob", "eve"):
+        say(tenant_a, "My sister lives in Rome.", user=user)
+        assert recall(tenant_a.id, AGENT, user, "my sister", policy=UNGATED).hits
+    assert [scope for _, scope, _ in recall_module._large_scopes] == [
+        scope_number(AGENT, user) for user in ("bob", "eve")
+    ]
+
+
+def test_the_nearest_of_a_large_scope_are_found_among_many_nearer_ones_of_others(
+    tenant_a: Tenant, large_from: Callable[[int, int], None]
+) -> None:
+    large_from(0, 5000)
+    answer, *_ = say(tenant_a, "Zoe relocated to Portugal.", *SMALL_TALK)
+    say(tenant_a, *[f"My sister moved to Lisbon, street {n}." for n in range(60)], user="bob")
+    query = "Where did my sister move?"
+    found = recall(tenant_a.id, AGENT, "ann", query, policy=RecallPolicy(gate=False, mode="vector"))
+    assert found.hits[0].message_id == answer.id
+    assert set(contents(found)) <= {answer.content, *SMALL_TALK}
+
+
+def test_of_those_that_hold_a_rare_word_the_one_with_the_common_words_too_is_a_candidate(
+    tenant_a: Tenant,
+    by_candidates: Callable[[int, int], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for limit, most in {"candidates": 1, "candidate_pieces": 1, "most_counted": 4}.items():
+        monkeypatch.setitem(LIMITS, limit, most)
+    wanted = "The old harpsichord in the hall of the museum will be tuned again on Tuesday."
+    say(tenant_a, "A harpsichord.", *SMALL_TALK[:3], wanted, *SMALL_TALK[3:6], "My harpsichord!")
+    say(tenant_a, *[f"On Tuesday I go to street {n}." for n in range(5)])
+    (elsewhere,) = embed([SMALL_TALK[9]])
+    query = "harpsichord Tuesday"
+    found = recall(tenant_a.id, AGENT, "ann", query, policy=UNGATED, query_embedding=elsewhere)
+    assert found.hits[0].content == wanted
+
+
+def test_signs_are_read_from_an_index_alone(
+    tenant_a: Tenant, large_from: Callable[[int, int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    large_from(0, 5000)
+    values: dict[str, Any] = {}
+
+    def remembering(cursor: CursorWrapper, asked: dict[str, Any], strategy: Strategy) -> Evidence:
+        values.update(asked)
+        return gather(cursor, asked, strategy)
+
+    monkeypatch.setattr(recall_module, "gather", remembering)
+    say(tenant_a, *SMALL_TALK)
+    recall(tenant_a.id, AGENT, "ann", "soup for lunch")
+    turns, *_ = evidence_sql(Strategy.QUANTIZED, until=False, texts=True).each
+    with tenant_scope(tenant_a.id), connection.cursor() as cursor:
+        for other in ("seqscan", "bitmapscan", "sort"):
+            cursor.execute(f"SET LOCAL enable_{other} = off")
+        cursor.execute(f"EXPLAIN {turns}", values)
+        plan = str(cursor.fetchall())
+    assert "Index Only Scan using embedding_quantized" in plan
+    assert "Seq Scan" not in plan
+
+
+@pytest.mark.usefixtures("by_candidates")
+def test_a_large_scope_as_of_a_moment(tenant_a: Tenant) -> None:
+    first, *_ = say(tenant_a, "My sister lives in Rome.", "My sister moved to Lisbon.")
+    result = recall(tenant_a.id, AGENT, "ann", "my sister", policy=UNGATED, at=START)
+    assert [hit.message_id for hit in result.hits] == [first.id]
+
+
+def test_what_is_large_now_is_a_whole_as_of_when_it_was_small(
+    tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(LIMITS, "whole_scope", 2)
+    say(tenant_a, "My sister lives in Rome.", "My brother lives in Bonn.")
+    (vector,) = embed(["my sister"])
+    ask = lambda **at: recall(  # noqa: E731
+        tenant_a.id, AGENT, "ann", "my sister", policy=UNGATED, query_embedding=vector, **at
+    )
+    small = ask()
+    say(tenant_a, *["My sister moved again."] * 5, start=START + timedelta(hours=1))
+    with CaptureQueriesContext(connection) as queries:
+        as_of = ask(at=START + timedelta(minutes=30))
+    assert len(statements(queries)) == 1
+    assert [(hit.content, hit.score) for hit in as_of.hits] == [
+        (hit.content, pytest.approx(hit.score)) for hit in small.hits
+    ]
+    assert min(hit.channels["cosine"] for hit in as_of.hits) > 0
+    assert "My sister moved again." in contents(ask())

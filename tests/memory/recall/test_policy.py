@@ -1,0 +1,40 @@
+"""A recall policy: defaults that work, values that cannot be refused."""
+
+from typing import Any
+
+import pytest
+
+from memory.exceptions import InvalidArgument
+from memory.recall.policy import RecallPolicy, RecallWeights
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"mode": "magic"}, "mode='magic' is none of hybrid, vector"),
+        ({"top_k": 0}, "top_k=0 is not a whole number of at least 1"),
+        ({"top_k": 101}, "top_k=101 is more than 100"),
+        ({"top_k": True}, "top_k=True is not a whole number of at least 1"),
+        ({"neighbours": -1}, "neighbours=-1 is not a whole number of at least 0"),
+        ({"neighbours": 11}, "neighbours=11 is more than 10"),
+        ({"gate": "yes"}, "gate='yes' is neither True nor False"),
+        ({"open_at": 1.5}, "open_at=1.5 is not a probability from 0 to 1"),
+        ({"keep_at": float("nan")}, "keep_at=nan is not a probability from 0 to 1"),
+        ({"open_at": 0.1, "keep_at": 0.2}, "keep_at=0.2 is more than open_at=0.1"),
+        ({"weights": {"lexical": 1}}, r"weights=\{'lexical': 1\} are no RecallWeights"),
+    ],
+)
+def test_a_policy_refuses(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidArgument, match=message):
+        RecallPolicy(**values)
+
+
+@pytest.mark.parametrize("value", [-0.1, 11, float("inf"), float("nan"), "1", None, True])
+def test_weights_refuse(value: Any) -> None:
+    with pytest.raises(InvalidArgument, match="weight lexical="):
+        RecallWeights(lexical=value)
+
+
+def test_all_or_nothing_may_be_asked_for() -> None:
+    policy = RecallPolicy(open_at=1, keep_at=0, top_k=100, weights=RecallWeights(session=0))
+    assert (policy.open_at, policy.weights.session) == (1, 0)

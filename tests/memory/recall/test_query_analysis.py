@@ -1,0 +1,67 @@
+"""What a question gives recall to go by."""
+
+import pytest
+
+from memory.recall.query_analysis import MAX_TERMS, Question, proper_names
+from memory.text import lexical
+from memory.text.questions import is_question
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Where does my sister live?",
+        "where does my sister live",
+        '"Where does she live?"',
+        "Wo wohnt meine Schwester?",
+        "¿Dónde vive mi hermana?",
+        "姉はどこに住んでいますか。",
+        "Where does she live? And since when is it so?",
+    ],
+)
+def test_what_only_asks_is_a_question(text: str) -> None:
+    assert is_question(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "My sister lives in Lisbon.",
+        "my sister lives in lisbon",
+        "What a day!",
+        "My sister lives in Lisbon. Where do you live?",
+        "",
+    ],
+)
+def test_what_says_something_is_none(text: str) -> None:
+    assert not is_question(text)
+
+
+def test_names_are_written_with_a_capital_and_not_because_a_sentence_begins() -> None:
+    text = "Has Ann met Bob's friends in Lisbon? Maybe NATO knows."
+    assert proper_names(text) == ["ann", "bob", "lisbon"]
+
+
+def test_a_question_is_taken_apart() -> None:
+    question = Question.of("When did I tell you that Ann moved to Lisbon?")
+    assert question.is_question
+    assert question.asks_when
+    assert question.names_user
+    assert question.names_agent
+    assert question.proper_names == [lexical.lexeme_hash("ann"), lexical.lexeme_hash("lisbon")]
+    said = [lexical.lexeme_hash(lexeme) for lexeme in ("tell", "ann", "move", "lisbon")]
+    assert question.said_terms == said
+    assert question.terms[: len(said)] == said
+    assert len(question.terms) == len(said) + 2  # the user's words, and the agent's
+
+
+def test_how_many_asks_for_a_number_which_no_answer_repeats() -> None:
+    assert Question.of("How many cats?").said_terms == Question.of("Cats?").said_terms
+
+
+def test_of_a_pasted_page_the_beginning_and_the_end_are_the_question() -> None:
+    words = [f"w{chr(97 + n // 26)}{chr(97 + n % 26)}x" for n in range(200)]
+    terms = Question.of(" ".join(words)).said_terms
+    assert len(terms) == MAX_TERMS
+    assert lexical.lexeme_hash(lexical.lexemes(words[0])[0]) == terms[0]
+    assert lexical.lexeme_hash(lexical.lexemes(words[-1])[0]) == terms[-1]

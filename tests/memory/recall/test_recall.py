@@ -1,0 +1,347 @@
+"""Recall: what was said is found, whoever else said what, and nothing is made of nothing."""
+
+import json
+from collections import OrderedDict
+from contextlib import nullcontext
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
+
+from memory.embedding.embedder import embed
+from memory.exceptions import InvalidArgument
+from memory.recall import MAX_CUT, Hit, arecall, recall
+from memory.recall import service as recall_module
+from memory.recall.policy import RecallPolicy
+from memory.recall.queries import LIMITS, Strategy
+from tenants.context import tenant_scope
+from tenants.exceptions import UnknownTenant
+from tenants.models import Tenant
+from tests.memory.recalled import SMALL_TALK, UNGATED, contents, statements
+from tests.memory.said import AGENT, START, say
+
+
+def test_finds_the_message_that_answers(tenant_a: Tenant) -> None:
+    say(tenant_a, *SMALL_TALK)
+    answer, *_ = say(tenant_a, "My sister Zoe moved to Lisbon last spring.", thread="other")
+    result = recall(tenant_a.id, AGENT, "ann", "Which city did my sister move to?")
+    assert result.hits[0].message_id == answer.id
+    assert result.hits[0].content == "My sister Zoe moved to Lisbon last spring."
+    assert result.hits[0].probability >= RecallPolicy().open_at
+    assert result.abstained is False
+
+
+def test_nothing_is_made_of_nothing(tenant_a: Tenant) -> None:
+    say(tenant_a, *SMALL_TALK)
+    result = recall(tenant_a.id, AGENT, "ann", "Who composed the opera about the flying Dutchman?")
+    assert result.hits == ()
+    assert result.abstained is True
+    assert {cut.reason for cut in result.cut} == {"below the gate"}
+
+
+def test_without_the_gate_the_best_are_given_whatever_they_are_worth(tenant_a: Tenant) -> None:
+    say(tenant_a, *SMALL_TALK)
+    result = recall(tenant_a.id, AGENT, "ann", "Who composed the opera?", policy=UNGATED)
+    assert len(result.hits) == 10
+    scores = [hit.score for hit in result.hits]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_an_empty_scope_gives_nothing(tenant_a: Tenant) -> None:
+    result = recall(tenant_a.id, AGENT, "nobody", "Where does my sister live?")
+    assert (result.hits, result.cut, result.abstained) == ((), (), True)
+
+
+def test_agents_users_and_tenants_do_not_share_memories(tenant_a: Tenant, tenant_b: Tenant) -> None:
+    secret = "My sister Zoe moved to Lisbon."
+    say(tenant_a, secret)
+    for tenant, agent, user in (
+        (tenant_a, AGENT, "bob"),
+        (tenant_a, uuid4(), "ann"),
+        (tenant_b, AGENT, "ann"),
+    ):
+        result = recall(tenant.id, agent, user, secret, policy=UNGATED)
+        assert (result.hits, result.cut) == ((), ())
+    assert contents(recall(tenant_a.id, AGENT, "ann", secret, policy=UNGATED)) == [secret]
+
+
+def test_a_message_is_one_result_by_its_best_sentence(tenant_a: Tenant) -> None:
+    text = "I like tea a lot. My sister lives in Lisbon. The weather is quite mild."
+    say(tenant_a, text)
+    assert contents(recall(tenant_a.id, AGENT, "ann", "my sister in Lisbon")) == [text]
+
+
+def test_the_end_of_a_long_message_is_found(tenant_a: Tenant) -> None:
+    say(tenant_a, *SMALL_TALK)
+    text = " ".join([*SMALL_TALK * 20, "My sister Zoe moved to Lisbon last spring."])
+    message, *_ = say(tenant_a, text, thread="long")
+    result = recall(tenant_a.id, AGENT, "ann", "Which city did my sister move to?")
+    assert result.hits[0].message_id == message.id
+
+
+def test_scripts_without_spaces_are_found(tenant_a: Tenant) -> None:
+    say(tenant_a, *SMALL_TALK, "我姐姐去年搬到了里斯本。", "今天午饭我喝了汤。")
+    result = recall(tenant_a.id, AGENT, "ann", "姐姐搬到了哪个城市？", policy=UNGATED)
+    assert result.hits[0].content == "我姐姐去年搬到了里斯本。"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "",
+        " ",
+        "😀",
+        "the of and",
+        "\x00",
+        "a\x00b",
+        "\ud800",
+        "%s %(x)s '; --",
+        "word " * 20_000,
+        "漢" * 5000,
+    ],
+    ids=[
+        "empty",
+        "space",
+        "emoji",
+        "stop words",
+        "nul",
+        "nul inside",
+        "surrogate",
+        "sql",
+        "long",
+        "han",
+    ],
+)
+def test_any_text_can_be_asked(
+    tenant_a: Tenant, query: str, request: pytest.FixtureRequest
+) -> None:
+    say(tenant_a, "I like tea.", "😀", "…")
+    assert len(recall(tenant_a.id, AGENT, "ann", query, policy=UNGATED).hits) == 3
+
+
+def test_what_is_excluded_is_not_given_and_said_to_be_so(tenant_a: Tenant) -> None:
+    first, second = say(tenant_a, "My sister Zoe lives in Lisbon.", "My sister is called Zoe.")
+    result = recall(
+        tenant_a.id, AGENT, "ann", "my sister Zoe in Lisbon", policy=UNGATED, exclude=[first.id]
+    )
+    assert [hit.message_id for hit in result.hits] == [second.id]
+    assert [(cut.message_id, cut.reason) for cut in result.cut] == [(first.id, "excluded")]
+
+
+def test_as_of_a_moment_later_turns_are_unknown(tenant_a: Tenant) -> None:
+    first, second, _ = say(
+        tenant_a, "My sister lives in Rome.", "My sister moved to Lisbon.", "My sister is in Oslo."
+    )
+    result = recall(
+        tenant_a.id, AGENT, "ann", "my sister", policy=UNGATED, at=START + timedelta(minutes=1)
+    )
+    assert {hit.message_id for hit in result.hits} == {first.id, second.id}
+
+
+def test_as_of_a_moment_words_that_came_later_count_for_nothing(tenant_a: Tenant) -> None:
+    say(tenant_a, "My sister lives in Rome.")
+
+    def ask() -> float:
+        result = recall(tenant_a.id, AGENT, "ann", "sister in Rome", policy=UNGATED, at=START)
+        return result.hits[0].score
+
+    before = ask()
+    say(tenant_a, *["Rome is where my sister is."] * 5, start=START + timedelta(hours=1))
+    assert ask() == pytest.approx(before, abs=1e-9)
+
+
+def test_at_most_top_k_and_the_rest_is_cut(tenant_a: Tenant) -> None:
+    say(tenant_a, *(f"I bought {number} red apples at the market." for number in range(40)))
+    policy = RecallPolicy(gate=False, top_k=3)
+    result = recall(tenant_a.id, AGENT, "ann", "red apples", policy=policy)
+    assert len(result.hits) == 3
+    assert [cut.reason for cut in result.cut] == ["over top_k"] * MAX_CUT
+
+
+def test_neighbours_come_along_and_do_not_count(tenant_a: Tenant) -> None:
+    say(
+        tenant_a,
+        "One before.",
+        "Just before.",
+        "My sister lives in Lisbon.",
+        "Just after.",
+        "Later.",
+    )
+    say(tenant_a, "In another thread.", thread="other")
+    policy = RecallPolicy(gate=False, top_k=1, neighbours=1)
+    (hit,) = recall(tenant_a.id, AGENT, "ann", "sister in Lisbon", policy=policy).hits
+    assert [turn.content for turn in hit.neighbours] == ["Just before.", "Just after."]
+    assert isinstance(hit.neighbours[0].message_id, UUID)
+    assert hit.neighbours[0].created_at == START + timedelta(minutes=1)
+
+
+def test_neighbours_as_of_a_moment_are_of_then(tenant_a: Tenant) -> None:
+    say(tenant_a, "Just before.", "My sister lives in Lisbon.", "Just after.")
+    policy = RecallPolicy(gate=False, top_k=1, neighbours=2)
+    at = START + timedelta(minutes=1)
+    (hit,) = recall(tenant_a.id, AGENT, "ann", "sister in Lisbon", policy=policy, at=at).hits
+    assert [turn.content for turn in hit.neighbours] == ["Just before."]
+
+
+def test_my_is_the_users_and_your_the_agents(tenant_a: Tenant) -> None:
+    say(tenant_a, *SMALL_TALK)
+    say(tenant_a, "The favourite colour is green.", thread="colours")
+    say(tenant_a, "The favourite colour is blue.", thread="shades", role="assistant", name="Nova")
+
+    def ask(query: str) -> Hit:
+        return recall(tenant_a.id, AGENT, "ann", query, policy=UNGATED).hits[0]
+
+    assert ask("What is my favourite colour?").role == "user"
+    assert ask("What is your favourite colour?").role == "assistant"
+    assert ask("What is Nova's favourite colour?").name == "Nova"
+
+
+def test_vectors_alone_rank_by_cosine(tenant_a: Tenant) -> None:
+    say(tenant_a, *SMALL_TALK, "My sister Zoe moved to Lisbon.")
+    policy = RecallPolicy(mode="vector", gate=False)
+    result = recall(tenant_a.id, AGENT, "ann", "Where does my sister live?", policy=policy)
+    assert result.hits[0].content == "My sister Zoe moved to Lisbon."
+    assert [hit.score for hit in result.hits] == pytest.approx(
+        [hit.channels["cosine"] for hit in result.hits]
+    )
+
+
+def test_vectors_alone_have_a_gate_too(tenant_a: Tenant) -> None:
+    say(tenant_a, *SMALL_TALK)
+    policy = RecallPolicy(mode="vector")
+    assert recall(tenant_a.id, AGENT, "ann", "A fugue in D minor", policy=policy).hits == ()
+    assert (
+        contents(recall(tenant_a.id, AGENT, "ann", SMALL_TALK[0], policy=policy))[0]
+        == SMALL_TALK[0]
+    )
+
+
+def test_given_the_vector_a_recall_is_one_statement(tenant_a: Tenant) -> None:
+    say(tenant_a, *SMALL_TALK)
+    (vector,) = embed(["soup for lunch"])
+    for at in (None, START + timedelta(hours=1)):
+        with CaptureQueriesContext(connection) as queries:
+            result = recall(
+                tenant_a.id, AGENT, "ann", "soup for lunch", at=at,
+                exclude=[uuid4()], query_embedding=vector,
+            )  # fmt: skip
+        assert len(statements(queries)) == 1
+        assert contents(result)[0] == SMALL_TALK[0]
+
+
+@pytest.mark.parametrize(
+    ("words_along", "policy"), [(10**6, RecallPolicy(neighbours=2)), (10, RecallPolicy())]
+)
+def test_turns_around_and_long_texts_are_fetched_when_it_is_known_which(
+    tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch, words_along: int, policy: RecallPolicy
+) -> None:
+    monkeypatch.setitem(LIMITS, "words_along", words_along)
+    say(tenant_a, *SMALL_TALK)
+    (vector,) = embed(["soup for lunch"])
+    with CaptureQueriesContext(connection) as queries:
+        result = recall(
+            tenant_a.id, AGENT, "ann", "soup for lunch", policy=policy, query_embedding=vector
+        )
+    assert len(statements(queries)) == 2
+    assert result.hits[0].content == SMALL_TALK[0]
+    around = [turn.content for turn in result.hits[0].neighbours]
+    assert around == (list(SMALL_TALK[1:3]) if policy.neighbours else [])
+
+
+def test_what_the_model_has_not_embedded_is_found_by_its_words(
+    tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    say(tenant_a, *SMALL_TALK, "My sister Zoe moved to Lisbon.")
+    monkeypatch.setattr(recall_module, "model_version", lambda: "another@000000000000")
+    result = recall(tenant_a.id, AGENT, "ann", "Where did Zoe move to?", policy=UNGATED)
+    assert result.hits[0].content == "My sister Zoe moved to Lisbon."
+    assert result.hits[0].channels["cosine"] == 0
+    assert result.embedding_model == "another@000000000000"
+
+
+def test_messages_that_wait_to_be_indexed_are_not_there_yet(tenant_a: Tenant) -> None:
+    say(tenant_a, "My sister Zoe moved to Lisbon.", index=False)
+    assert recall(tenant_a.id, AGENT, "ann", "Zoe in Lisbon", policy=UNGATED).hits == ()
+
+
+def test_the_trace_is_json(tenant_a: Tenant) -> None:
+    say(tenant_a, *SMALL_TALK)
+    result = recall(tenant_a.id, AGENT, "ann", "soup for lunch", policy=RecallPolicy(neighbours=1))
+    trace = json.loads(json.dumps(result.trace()))
+    assert set(trace) == {
+        "query", "hits", "cut", "injected", "abstained", "embedding_model", "milliseconds",
+    }  # fmt: skip
+    assert trace["hits"][0]["message_id"] == str(result.hits[0].message_id)
+    assert trace["injected"] == contents(result)
+    assert result.trace(["as given"])["injected"] == ["as given"]
+    assert all(isinstance(value, float) for value in trace["hits"][0]["channels"].values())
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_asynchronous_twin_finds_the_same(tenant_a: Tenant) -> None:
+    say(tenant_a, *SMALL_TALK)
+    result = async_to_sync(arecall)(tenant_a.id, AGENT, "ann", "soup for lunch")
+    assert contents(result)[0] == SMALL_TALK[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"agent_id": "x"}, "agent_id='x' is not a UUID"),
+        ({"user_id": ""}, "user_id='' is empty"),
+        ({"query": None}, "query=None is not text"),
+        ({"at": datetime(2024, 1, 1)}, "at=2024-01-01 00:00:00 has no time zone"),  # noqa: DTZ001
+        ({"exclude": ["x"]}, "exclude='x' is not a UUID"),
+        ({"query_embedding": [1.0]}, "query_embedding has 1 dimensions, not 384"),
+    ],
+)
+def test_wrong_arguments_are_named(
+    tenant_a: Tenant, arguments: dict[str, object], message: str
+) -> None:
+    call = {"agent_id": AGENT, "user_id": "ann", "query": "tea", **arguments}
+    with pytest.raises(InvalidArgument, match="^" + message.replace("(", r"\(")):
+        recall(tenant_a.id, **call)
+
+
+@pytest.mark.usefixtures("db")
+def test_an_unknown_tenant_is_an_error() -> None:
+    with pytest.raises(UnknownTenant):
+        recall(uuid4(), AGENT, "ann", "tea")
+
+
+@pytest.mark.parametrize("strategy", list(Strategy))
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_recall_leaves_no_setting_in_the_callers_transaction(
+    tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch, strategy: Strategy, fails: bool
+) -> None:
+    """Neither its own, nor the caller's changed, however the scope was read, and if it fails."""
+
+    class ReadInThisWay(OrderedDict[Any, Strategy]):
+        def get(self, key: Any, default: Any = None) -> Strategy:
+            return strategy
+
+    def fail(*args: object, **options: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(recall_module, "_large_scopes", ReadInThisWay())
+    if fails:
+        monkeypatch.setattr(recall_module, "rank", fail)
+    say(tenant_a, *SMALL_TALK)
+    with tenant_scope(tenant_a.id), transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL hnsw.ef_search = 77")
+        cursor.execute("SET LOCAL enable_sort = off")
+        with pytest.raises(ZeroDivisionError) if fails else nullcontext():
+            recall(tenant_a.id, AGENT, "ann", "Which city did my sister move to?", policy=UNGATED)
+        names = ("app.recalled", "app.recalled_texts", "hnsw.iterative_scan", "plan_cache_mode")
+        settings = [f"current_setting('{name}', true)" for name in names]
+        cursor.execute(
+            f"SELECT {', '.join(settings)}, current_setting('hnsw.ef_search'),"
+            " current_setting('enable_sort'), current_setting('enable_seqscan')"
+        )
+        recalled, texts, *others = cursor.fetchone()
+    assert {recalled or "", texts or ""} == {""}
+    assert others == ["off", "auto", "77", "off", "on"]

@@ -1,0 +1,177 @@
+"""The ranking: arrays weighed all at once give what each message weighed by itself gives."""
+
+import math
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import pytest
+
+from memory.recall.evidence import Pieces, Turns
+from memory.recall.policy import RecallWeights
+from memory.recall.query_analysis import Question
+from memory.recall.scoring import ECHO_WORDS, PRIOR_MESSAGES, Ranking, rank, weigh_words
+
+QUESTION = Question.of("When did my sister move to Lisbon?")
+WEIGHTS = RecallWeights()
+
+
+def evidence_of(seed: int) -> tuple[Turns, Pieces]:
+    """Return 40 messages in a few conversations, some of which ask the same as the question."""
+    random = np.random.default_rng(seed)
+    count = 40
+    number = random.permutation(1000)[:count]
+    asks = random.random(count) < 0.3
+    postings = [
+        (term, at, random.random(), bool(asks[at] or random.random() < 0.5))
+        for at in range(count)
+        for term in QUESTION.terms
+        if asks[at] or random.random() < 0.3
+    ]
+    pieces = random.choice(count, 60)
+    ids = random.integers(0, 2**63, (count, 2)).astype(np.uint64)
+    turns = Turns(
+        large=False,
+        messages=count,
+        number=number,
+        ids=ids,
+        session=np.sort(random.integers(0, 6, count)),
+        created_at=np.arange(count),
+        subject=random.choice([*QUESTION.names, 1, 2, 3], count),
+        words=random.integers(0, 25, count).astype(np.int32),
+        has_time=random.random(count) < 0.4,
+        asks=asks,
+        by_user=random.random(count) < 0.4,
+        near=np.zeros(count, bool),
+        posting_term=np.array([term for term, *_ in postings]),
+        posting_number=number[[at for _, at, *_ in postings]],
+        posting_weight=np.array([weight for *_, weight, _ in postings]),
+        posting_own=np.array([own for *_, own in postings]),
+        counted_term=np.empty(0, np.int64),
+        counted=np.empty(0),
+    )
+    return turns, Pieces(ids=ids[pieces], cosine=random.random(60))
+
+
+def ranking_of(turns: Turns, pieces: Pieces, *, echoes_last: bool, limit: int) -> Ranking:
+    words = weigh_words(turns, QUESTION, WEIGHTS)
+    return rank(turns, words, pieces, WEIGHTS, echoes_last=echoes_last, limit=limit)
+
+
+def by_hand(turns: Turns, pieces: Pieces) -> list[dict[str, Any]]:
+    """Weigh one message after the other, as docs/recall.md says it."""
+    postings = list(
+        zip(
+            turns.posting_term.tolist(), turns.posting_number.tolist(),
+            turns.posting_weight.tolist(), turns.posting_own.tolist(), strict=True,
+        )
+    )  # fmt: skip
+    messages = turns.messages + PRIOR_MESSAGES
+    idf = {}
+    for term in {term for term, *_ in postings}:
+        df = sum(own for other, _, _, own in postings if other == term)
+        idf[term] = math.log(1 + (messages - df + 0.5) / (df + 0.5))
+    rows = []
+    for at, number in enumerate(turns.number.tolist()):
+        cosines = [
+            cosine
+            for piece, cosine in zip(pieces.ids, pieces.cosine, strict=True)
+            if (piece == turns.ids[at]).all()
+        ]
+        own = {term for term, of, _, said in postings if of == number and said}
+        short = turns.words[at] <= ECHO_WORDS[0] * QUESTION.words + ECHO_WORDS[1]
+        echo = turns.asks[at] and short and own.issuperset(QUESTION.said_terms)
+        rows.append(
+            {
+                "number": number,
+                "session": turns.session[at],
+                "named": turns.subject[at] in QUESTION.names or turns.by_user[at],  # "my"
+                "has_time": turns.has_time[at],
+                "words": turns.words[at],
+                "echo": bool(echo),
+                "cosine": max(cosines, default=0.0),
+                "weighed": bool(cosines) or turns.words[at] > 0,
+            }
+        )
+    for at, row in enumerate(rows):
+        echoed = at > 0 and rows[at - 1]["echo"] and rows[at - 1]["session"] == row["session"]
+        counting = [p for p in postings if p[1] == row["number"] and (p[3] or not echoed)]
+        row["lexical"] = sum(w * idf[term] for term, _, w, _ in counting) / math.log1p(messages)
+        row["base"] = row["cosine"] + WEIGHTS.lexical * row["lexical"]
+    rows = [row for row in rows if row["weighed"]]
+    mean_cosine = sum(row["cosine"] for row in rows) / len(rows)
+    mean_base = sum(row["base"] for row in rows) / len(rows)
+    for at, row in enumerate(rows):
+        same = [r for r in rows if r["session"] == row["session"] and not r["echo"]]
+        best = sorted((r["base"] for r in same), reverse=True)[:3]
+        before, after = rows[at - 1] if at else None, rows[at + 1] if at + 1 < len(rows) else None
+        row["score"] = (
+            row["base"]
+            + WEIGHTS.length * math.log(1 + row["words"])
+            + (2 * WEIGHTS.subject if row["named"] else 0)
+            + (WEIGHTS.time if row["has_time"] else 0)
+            + WEIGHTS.session * (sum(best) / len(best) if best else row["base"])
+            + WEIGHTS.previous * (before["cosine"] if _speaks(before, row) else mean_cosine)
+            + WEIGHTS.following * (after["base"] if _speaks(after, row) else mean_base)
+        )
+    return sorted(rows, key=lambda row: (row["echo"], -row["score"]))
+
+
+def _speaks(other: dict[str, Any] | None, row: dict[str, Any]) -> bool:
+    return other is not None and other["session"] == row["session"] and not other["echo"]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_weighs_as_by_hand(seed: int) -> None:
+    evidence = evidence_of(seed)
+    expected = by_hand(*evidence)
+    ranking = ranking_of(*evidence, echoes_last=True, limit=100)
+    assert any(found.echo for found in ranking.found)
+    assert [found.number for found in ranking.found] == [row["number"] for row in expected]
+    for found, row in zip(ranking.found, expected, strict=True):
+        assert found.score == pytest.approx(row["score"])
+        assert (found.cosine, found.lexical) == pytest.approx((row["cosine"], row["lexical"]))
+        assert found.echo is row["echo"]
+
+
+def test_words_of_time_count_where_it_is_asked_when() -> None:
+    turns, _ = evidence_of(0)
+    elsewhere = replace(QUESTION, asks_when=False)
+    prior = weigh_words(turns, QUESTION, WEIGHTS).prior
+    timeless = weigh_words(turns, elsewhere, WEIGHTS).prior
+    assert prior - timeless == pytest.approx(WEIGHTS.time * turns.has_time)
+    assert turns.has_time.any()
+
+
+@pytest.mark.parametrize("echoes_last", [False, True])
+@pytest.mark.parametrize("limit", [1, 7, 25, 39, 40])
+def test_the_first_of_all_are_the_first_of_some(limit: int, echoes_last: bool) -> None:
+    turns, pieces = evidence_of(3)
+    alike = (
+        replace(turns, words=turns.words // 9),
+        replace(pieces, cosine=pieces.cosine.round(1)),
+    )
+    every = ranking_of(*alike, echoes_last=echoes_last, limit=100).found
+    some = ranking_of(*alike, echoes_last=echoes_last, limit=limit).found
+    assert some == every[:limit]
+
+
+def test_at_most_so_many_and_each_with_its_id() -> None:
+    turns, pieces = evidence_of(1)
+    ranking = ranking_of(turns, pieces, echoes_last=False, limit=5)
+    assert len(ranking.found) == 5
+    at = turns.number.tolist().index(ranking.found[0].number)
+    high, low = (int(half) for half in turns.ids[at])
+    assert ranking.found[0].message_id == UUID(int=high << 64 | low)
+
+
+def test_pieces_of_messages_that_are_not_there_count_for_nobody() -> None:
+    """Such as those that were written since the turns were read."""
+    turns, pieces = evidence_of(2)
+    strangers = Pieces(
+        ids=np.concatenate([turns.ids[:, ::-1], turns.ids + np.uint64(1), pieces.ids]),
+        cosine=np.concatenate([np.full(2 * len(turns.ids), 0.99), pieces.cosine]),
+    )
+    expected = ranking_of(turns, pieces, echoes_last=True, limit=40)
+    assert ranking_of(turns, strangers, echoes_last=True, limit=40) == expected

@@ -1,0 +1,118 @@
+"""Constructors that are told a database and a model: the configured ones, and no others."""
+
+from collections.abc import Callable
+
+import pytest
+from django.db import connection
+
+from memory.configured import require_configured_database, require_configured_model
+from memory.context import ContextManager, LongTermMemory, SessionStore
+from memory.embedding.embedder import model_version
+from memory.exceptions import InvalidArgument
+from tenants.context import tenant_scope
+from tenants.exceptions import SchemaOutdated, UnknownTenant
+from tenants.models import Tenant
+from tests.memory.conftest import AGENT
+
+pytestmark = pytest.mark.django_db
+
+
+def configured_url(driver: str = "postgresql", password: str = "") -> str:
+    ours = connection.get_connection_params()
+    host = str(ours["host"]).replace("/", "%2F")
+    return f"{driver}://{ours['user']}{password}@{host}:{ours.get('port', 5432)}/{ours['dbname']}"
+
+
+@pytest.mark.parametrize("driver", ["postgresql", "postgres", "postgresql+asyncpg"])
+def test_the_configured_database_may_be_named(driver: str) -> None:
+    require_configured_database(configured_url(driver))
+    require_configured_database(configured_url(driver, ":secret"))
+    require_configured_database(None)
+    LongTermMemory(configured_url())
+    SessionStore(database_url=configured_url())
+    SessionStore(configured_url())
+
+
+@pytest.mark.parametrize(
+    "make", [LongTermMemory, SessionStore, lambda url: SessionStore(database_url=url)]
+)
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://konstruct_app:secret@elsewhere:5432/konstruct",
+        "postgresql://elsewhere/konstruct?password=secret",
+    ],
+)
+def test_another_database_is_refused_with_what_to_set(
+    make: Callable[[str], object], url: str
+) -> None:
+    with pytest.raises(
+        InvalidArgument, match=r"elsewhere:5432/konstruct.*set DATABASE_URL"
+    ) as info:
+        make(url)
+    assert "secret" not in str(info.value)
+
+
+def test_what_is_no_database_is_refused() -> None:
+    with pytest.raises(InvalidArgument, match="not the URL of a PostgreSQL database"):
+        LongTermMemory("mysql://localhost/konstruct")
+
+    for name in ("all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2", model_version()):
+        require_configured_model(name)
+        LongTermMemory(embedding_model=name)
+    with pytest.raises(
+        InvalidArgument, match=r"'all-MiniLM-L6-v2', not with 'bge-m3'.*EMBEDDING_MODEL"
+    ):
+        LongTermMemory(None, "bge-m3")
+
+
+def test_setup_checks_that_the_schema_is_migrated(tenant_a: Tenant) -> None:
+    memory = LongTermMemory()
+    with tenant_scope(tenant_a.id):
+        memory.setup()
+    memory.setup()
+    Tenant.objects.filter(id=tenant_a.id).update(migrated_to="older")
+    with (
+        tenant_scope(tenant_a.id),
+        pytest.raises(SchemaOutdated, match=rf"tenant {tenant_a.slug} lacks .* migrate"),
+    ):
+        memory.setup()
+    with pytest.raises(SchemaOutdated):
+        memory.setup()
+
+
+def test_setup_of_a_tenant_that_does_not_exist_says_so() -> None:
+    with tenant_scope(AGENT), pytest.raises(UnknownTenant, match=f"no tenant has the id {AGENT}"):
+        LongTermMemory().setup()
+
+
+def test_a_fact_is_stored_by_position_and_by_name(tenant_a: Tenant) -> None:
+    manager, memory = ContextManager(), LongTermMemory()
+    ids = [
+        manager.store_memory(tenant_a.id, "Ann likes tea."),
+        manager.store_memory(tenant_a.id, AGENT, "Ann likes rye."),
+        manager.store_memory(tenant_a.id, str(AGENT), "Ann likes jam.", {"topic": "food"}),
+        manager.store_memory(tenant_a.id, None, "Ann likes oil.", metadata={"topic": "food"}),
+        manager.store_memory(tenant_a.id, AGENT, content="Ann likes ham."),
+        manager.store_memory(
+            tenant_id=tenant_a.id, agent_id=AGENT, content="Ann likes figs.", metadata={"n": 1}
+        ),
+    ]
+    stored = [memory.get(memory_id, tenant_a.id) for memory_id in ids]
+    assert [(fact.agent_id, fact.content, fact.metadata) for fact in stored if fact] == [
+        (None, "Ann likes tea.", {}),
+        (AGENT, "Ann likes rye.", {}),
+        (AGENT, "Ann likes jam.", {"topic": "food"}),
+        (None, "Ann likes oil.", {"topic": "food"}),
+        (AGENT, "Ann likes ham.", {}),
+        (AGENT, "Ann likes figs.", {"n": 1}),
+    ]
+
+
+def test_a_fact_is_not_stored_from_too_many_or_doubled_arguments(tenant_a: Tenant) -> None:
+    manager = ContextManager()
+    with pytest.raises(TypeError, match="store_memory"):
+        manager.store_memory(tenant_a.id, AGENT, "Ann likes tea.", {}, "maria")  # type: ignore[call-overload]
+    with pytest.raises(TypeError, match="store_memory"):
+        manager.store_memory(tenant_a.id, AGENT, "x", content="y")  # type: ignore[call-overload]
+    assert LongTermMemory().list_by_tenant(tenant_a.id) == []

@@ -1,0 +1,121 @@
+"""The words of texts: folded, stemmed, weighed, numbered."""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory.text.chunking import count_words
+from memory.text.lexical import (
+    date_lexemes,
+    holds_time,
+    lexeme_hash,
+    lexemes,
+    stem,
+    term_weights,
+    words,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Don't PANIC, it's 3.5 km", ["don", "t", "panic", "it", "s", "3.5", "km"]),
+        ("Café naïve Über ＡＢＣ", ["cafe", "naive", "uber", "abc"]),
+        ("我喜欢吃苹果 ok", ["我喜", "喜欢", "欢吃", "吃苹", "苹果", "ok"]),
+        ("hello世界", ["hello", "世界"]),
+        ("हिन्दी में", ["हिन्दी", "में"]),
+        ("user_id snake-case", ["user", "id", "snake", "case"]),
+        ("😀🎉 …", []),
+        ("\x00a\x00b", ["a", "b"]),
+        ("", []),
+    ],
+)
+def test_words_of_any_script(text: str, found: list[str]) -> None:
+    assert words(text) == found
+
+
+def test_a_word_is_no_longer_than_an_index_likes() -> None:
+    assert words("x" * 1000) == ["x" * 64]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("went", "go"),
+        ("bought", "buying"),
+        ("children", "child"),
+        ("stories", "story"),
+        ("mom", "mother"),
+    ],
+)
+def test_forms_of_a_word_are_one_lexeme(one: str, other: str) -> None:
+    assert lexemes(one) == lexemes(other)
+
+
+@given(st.text(st.characters(max_codepoint=127)))
+def test_a_text_of_ascii_is_taken_apart_as_any_other(said: str) -> None:
+    """It has a shorter way, which one other letter bars."""
+    assert words(f"{said} é") == [*words(said), "e"]
+    assert count_words(f"{said} é") == count_words(said) + 1
+
+
+def test_stop_words_are_left_out() -> None:
+    assert lexemes("What did you do with it?") == []
+
+
+def test_threads_do_not_disturb_each_others_stems() -> None:
+    texts = [f"running{number} stories{number} happily{number}" for number in range(300)]
+    expected = [lexemes(text) for text in texts]
+    stem.cache_clear()
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(lexemes, texts)) == expected
+
+
+def test_a_date_is_said_in_words_of_utc() -> None:
+    moment = datetime(2023, 5, 8, 1, tzinfo=timezone(timedelta(hours=5)))
+    assert date_lexemes(moment) == ["7", "may", "2023"]
+    assert date_lexemes(datetime(2024, 12, 31, tzinfo=UTC)) == ["31", *lexemes("December"), "2024"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("It was last week", True),
+        ("on Monday", True),
+        ("in 2021", True),
+        ("I like tea", False),
+        ("call 20215", False),
+    ],
+)
+def test_words_of_time_are_seen(text: str, expected: bool) -> None:
+    assert holds_time(text) is expected
+
+
+def test_context_counts_less_the_further_back_it_is() -> None:
+    weights = term_weights(["own"], [["before"], ["two"], ["three"], ["four"]])
+    assert weights["own"] > weights["before"] > weights["two"] == weights["three"] > 0
+    assert "four" not in weights
+
+
+def test_weights_are_bm25f() -> None:
+    # tf * (1 + k1) / (tf + k1 * (1 - b + b * length / 32)), length = 2 + 1 * .5
+    weights = term_weights(["a", "a"], [["b"]])
+    damping = 0.6 * (0.7 + 0.3 * 2.5 / 32)
+    assert weights == pytest.approx(
+        {"a": 2 * 1.6 / (2 + damping), "b": 0.5 * 1.6 / (0.5 + damping)}
+    )
+
+
+def test_hashes_never_change() -> None:
+    # Postings are never rewritten, so a new version must find the old ones.
+    assert lexeme_hash("lisbon") == -8655665195710493578
+    assert -(2**63) <= lexeme_hash("\ud800") < 2**63
+
+
+def test_marks_are_taken_from_latin_letters_alone_and_no_character_has_very_many() -> None:
+    assert words("e\u0301\u0327te\u0301 и\u0306") == ["ete", "\u0439"]
+    # Beyond what any script writes, they are cut off before they are sorted.
+    assert words("и" + "\u0316\u0306" * 40) == ["\u0439" + "\u0316" * 15 + "\u0306" * 14]

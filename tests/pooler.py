@@ -1,0 +1,93 @@
+"""A real PgBouncer in front of the tests' Postgres: each transaction may meet another session."""
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from django.conf import settings
+
+from konstruct.local import embedded
+
+EXECUTABLE = shutil.which("pgbouncer")
+# PgBouncer refuses to be root.
+SYSTEM_USER = "nobody"
+
+CONFIG = """
+[databases]
+* = host={host} port={port} {password}
+
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = {listen}
+unix_socket_dir =
+auth_type = any
+pool_mode = transaction
+default_pool_size = {size}
+max_client_conn = 200
+ignore_startup_parameters = extra_float_digits
+server_login_retry = 1
+logfile = {directory}/pgbouncer.log
+log_connections = 0
+log_disconnections = 0
+"""
+
+
+@contextmanager
+def pooler(*, size: int = 3) -> Iterator[str]:
+    """Run a pooler of transactions to the application's role; yields a URL without a database."""
+    url = embedded.database_url("app") if settings.EMBEDDED_DATABASE else settings.DATABASE_URL
+    target = urlsplit(url)
+    with tempfile.TemporaryDirectory(prefix="konstruct-pooler-", dir="/tmp") as made:
+        directory = Path(made)
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            listen = free.getsockname()[1]
+        password = unquote(target.password or "")
+        config = directory / "pgbouncer.ini"
+        config.write_text(
+            CONFIG.format(
+                host=unquote(target.hostname or ""), port=target.port or 5432, listen=listen,
+                size=size, directory=directory,
+                password=f"user={target.username} password={password}" if password else
+                f"user={target.username}",
+            )
+        )  # fmt: skip
+        command = [str(EXECUTABLE), "--quiet", str(config)]
+        user = None
+        if os.geteuid() == 0:
+            user = _user_of(Path(unquote(target.hostname or "/")))
+            shutil.chown(directory, user)
+            shutil.chown(config, user)
+        process = subprocess.Popen(command, user=user)
+        try:
+            _await(listen, process, directory)
+            yield f"postgresql://{target.username}@127.0.0.1:{listen}"
+        finally:
+            process.terminate()
+            process.wait(timeout=30)
+
+
+def _user_of(sockets: Path) -> str:
+    """Who may open Postgres' socket, where it has one."""
+    return sockets.owner() if sockets.is_dir() else SYSTEM_USER
+
+
+def _await(port: int, process: "subprocess.Popen[bytes]", directory: Path) -> None:
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        except OSError:
+            log = directory / "pgbouncer.log"
+            said = log.read_text() if log.exists() else ""
+            assert process.poll() is None, f"pgbouncer ended: {said}"
+            assert time.monotonic() < deadline, f"pgbouncer does not answer: {said}"
+            time.sleep(0.05)
+        else:
+            return

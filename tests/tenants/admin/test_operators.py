@@ -1,0 +1,109 @@
+"""Operators' pages: tenants with state, size and schema, set up by the owner's process."""
+
+from collections.abc import Callable
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import User
+from django.test import Client
+
+from tenants.context import public_scope
+from tenants.models import Domain, Tenant
+from tenants.schemas.migration_state import number_of_tenant_tables
+from tenants.schemas.provisioner import provision_registered
+from tenants.schemas.sizes import sizes_of
+from tests import database
+
+TENANTS = "/admin/tenants/tenant/"
+
+
+@pytest.fixture
+def operator(db: None) -> Client:
+    client = Client(headers={"Host": "localhost"})
+    client.force_login(User.objects.create_superuser("olga"))
+    return client
+
+
+def test_tenants_are_listed_with_state_size_and_schema(operator: Client, tenant_a: Tenant) -> None:
+    page = operator.get(TENANTS)
+    sizes = {tenant.slug: tenant.size for tenant in page.context["cl"].result_list}
+    assert sizes.keys() == {"tenant-a", "tenant-b"}
+    assert sizes["tenant-a"].tables > number_of_tenant_tables() - 1
+    assert sizes["tenant-a"].bytes > 500_000
+    for shown in ("active", "up to date", "tenant-a.localhost"):
+        assert shown in page.text
+    page = operator.get(f"{TENANTS}{tenant_a.id}/change/")
+    assert "up to date" in page.text
+
+
+def test_a_list_of_many_tenants_costs_the_same(
+    operator: Client, tenant_a: Tenant, django_assert_num_queries: Callable[..., object]
+) -> None:
+    with django_assert_num_queries(7):  # one of them into the log
+        operator.get(TENANTS)
+    for number in range(40):
+        tenant = Tenant.objects.create(slug=f"many-{number}", name="Many")
+        Domain.objects.create(tenant=tenant, domain=f"many-{number}.example")
+    with django_assert_num_queries(7):  # one of them into the log
+        assert "many-39.example" in operator.get(TENANTS).text
+
+
+def test_a_tenant_that_is_behind_or_failed_says_so(operator: Client, tenant_a: Tenant) -> None:
+    Tenant.objects.filter(slug="tenant-a").update(migrated_to="earlier")
+    Tenant.objects.filter(slug="tenant-b").update(provisioning_error="DiskFull: no space left")
+    page = operator.get(TENANTS).text
+    assert "to be migrated" in page
+    assert "failed: DiskFull: no space left" in page
+    behind = operator.get(TENANTS, {"schema": "behind"}).context["cl"].result_list
+    assert [tenant.slug for tenant in behind] == ["tenant-a"]
+    failed = operator.get(TENANTS, {"schema": "failed"}).context["cl"].result_list
+    assert [tenant.slug for tenant in failed] == ["tenant-b"]
+
+
+def test_suspending_is_written_down(operator: Client, tenant_a: Tenant) -> None:
+    chosen = {"action": "suspend", "_selected_action": [str(tenant_a.id)]}
+    operator.post(TENANTS, chosen)
+    assert LogEntry.objects.get().get_change_message() == "Now suspended."
+
+
+def test_sizes_of_schemas_that_are_not_there_are_not_there(db: None) -> None:
+    assert sizes_of(["t_" + "0" * 32, "'; DROP TABLE"]) == {}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_an_operator_registers_is_set_up_by_the_owners_process() -> None:
+    operator = Client(headers={"Host": "localhost"})
+    operator.force_login(User.objects.create_superuser("olga"))
+    form = {
+        "slug": "brand-new",
+        "name": "Brand new",
+        "domains-TOTAL_FORMS": "1",
+        "domains-INITIAL_FORMS": "0",
+        "domains-0-domain": "brand-new.localhost",
+        "domains-0-is_primary": "on",
+    }
+    assert "is being set up" in operator.post(f"{TENANTS}add/", form, follow=True).text
+    theirs = Client(headers={"Host": "brand-new.localhost"})
+    assert theirs.get("/admin/login/").status_code == 503
+    assert "being set up" in operator.get(TENANTS).text
+    with database.as_owner():
+        assert provision_registered() == 1
+        assert provision_registered() == 0
+    assert theirs.get("/admin/login/").status_code == 200
+    assert Tenant.objects.get(slug="brand-new").state == "active"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_tenant_that_cannot_be_set_up_says_why_and_is_left_alone_for_a_while() -> None:
+    with public_scope():
+        Tenant.objects.create(slug="doomed", name="Doomed")
+    # As the application, which may not make a schema.
+    assert provision_registered() == 0
+    doomed = Tenant.objects.get(slug="doomed")
+    assert "permission denied" in doomed.provisioning_error
+    with database.as_owner():
+        assert provision_registered() == 0
+        Tenant.objects.update(provisioning_failed_at=None)
+        assert provision_registered() == 1
+    doomed.refresh_from_db()
+    assert (doomed.state, doomed.provisioning_error) == ("active", "")

@@ -1,0 +1,178 @@
+"""The two admin sites: operators see no tenant's content, a tenant's users nobody else's."""
+
+from collections.abc import Callable
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from tenants.admin.sites import ReadOnlyModelAdmin, operator_site, tenant_site
+from tenants.context import tenant_scope
+from tenants.models import Domain, Tenant
+
+OPERATORS_HOST = "localhost"
+PASSWORD = "correct horse battery"
+
+
+def login(host: str, username: str) -> Client:
+    client = Client(headers={"host": host})
+    client.post("/admin/login/", {"username": username, "password": PASSWORD})
+    return client
+
+
+@pytest.fixture
+def operator(db: None) -> Client:
+    User.objects.create_superuser("olga", password=PASSWORD)
+    return login(OPERATORS_HOST, "olga")
+
+
+@pytest.fixture
+def people(tenant_a: Tenant, tenant_b: Tenant) -> Callable[[Tenant], Client]:
+    """Each tenant has an admin of the same name and password; log one of them in."""
+    for tenant in (tenant_a, tenant_b):
+        with tenant_scope(tenant.id):
+            User.objects.create_superuser("ada", f"ada@{tenant.slug}.example", PASSWORD)
+    return lambda tenant: login(f"{tenant.slug}.localhost", "ada")
+
+
+def test_operators_see_tenants_and_their_own_users(operator: Client, tenant_a: Tenant) -> None:
+    page = operator.get("/admin/")
+    assert page.status_code == 200
+    listed = {model["object_name"] for app in page.context["app_list"] for model in app["models"]}
+    assert listed == {"Tenant", "User", "Group", "OperatorEvent"}
+    tenants = operator.get("/admin/tenants/tenant/")
+    assert "tenant-a.localhost" in tenants.content.decode()
+    assert operator.get(f"/admin/tenants/tenant/{tenant_a.id}/change/").status_code == 200
+
+
+def test_an_operator_suspends_and_resumes(operator: Client, tenant_a: Tenant) -> None:
+    chosen = {"_selected_action": [str(tenant_a.id)]}
+    operator.post("/admin/tenants/tenant/", {"action": "suspend", **chosen})
+    assert Tenant.objects.get(id=tenant_a.id).state == "suspended"
+    answer = operator.post("/admin/tenants/tenant/", {"action": "suspend", **chosen}, follow=True)
+    assert "is not active" in answer.content.decode()
+    operator.post("/admin/tenants/tenant/", {"action": "resume", **chosen})
+    assert Tenant.objects.get(id=tenant_a.id).state == "active"
+
+
+def form(slug: str, domain: str) -> dict[str, str]:
+    return {
+        "slug": slug,
+        "name": "New",
+        "domains-TOTAL_FORMS": "1",
+        "domains-INITIAL_FORMS": "0",
+        "domains-0-domain": domain,
+        "domains-0-is_primary": "on",
+    }
+
+
+def test_a_tenant_that_an_operator_registers_waits_for_its_schema(operator: Client) -> None:
+    answer = operator.post("/admin/tenants/tenant/add/", form("new", "new.example"), follow=True)
+    assert "manage.py create_tenant new" in answer.content.decode()
+    tenant = Tenant.objects.get(slug="new")
+    assert tenant.state == "provisioning"
+    assert tenant.schema_name == f"t_{tenant.id.hex}"
+    assert Domain.objects.get(tenant=tenant).domain == "new.example"
+
+
+def test_a_public_host_cannot_be_given_to_a_tenant(operator: Client) -> None:
+    answer = operator.post("/admin/tenants/tenant/add/", form("new", "localhost"))
+    assert "localhost is a public host" in answer.content.decode()
+    assert not Tenant.objects.filter(slug="new").exists()
+
+
+def test_an_operator_cannot_delete_a_tenant_in_the_browser(
+    operator: Client, tenant_a: Tenant
+) -> None:
+    answer = operator.post(f"/admin/tenants/tenant/{tenant_a.id}/delete/", {"post": "yes"})
+    assert answer.status_code == 403
+    assert Tenant.objects.filter(id=tenant_a.id).exists()
+
+
+def test_an_operator_is_unknown_to_a_tenant(operator: Client, tenant_a: Tenant) -> None:
+    answer = operator.get("/admin/", headers={"host": "tenant-a.localhost"})
+    assert answer.status_code == 302
+    assert answer["Location"] == "/admin/login/?next=/admin/"
+
+
+def test_a_tenants_admin_logs_in_at_home_alone(
+    people: Callable[[Tenant], Client], tenant_a: Tenant
+) -> None:
+    ada = people(tenant_a)
+    page = ada.get("/admin/")
+    assert page.status_code == 200
+    listed = {app["app_label"] for app in page.context["app_list"]}
+    assert "auth" in listed
+    assert "tenants" not in listed
+    # Her session cookie, sent elsewhere:
+    for host in ("tenant-b.localhost", OPERATORS_HOST):
+        assert ada.get("/admin/", headers={"host": host}).status_code == 302
+    assert login(OPERATORS_HOST, "ada").get("/admin/").status_code == 302
+
+
+def test_a_tenants_admin_sees_the_tenants_people_alone(
+    people: Callable[[Tenant], Client], tenant_a: Tenant
+) -> None:
+    text = people(tenant_a).get("/admin/auth/user/").content.decode()
+    assert "ada@tenant-a.example" in text
+    assert "ada@tenant-b.example" not in text
+
+
+def test_a_tenants_admin_finds_no_tenants_page(
+    people: Callable[[Tenant], Client], tenant_a: Tenant
+) -> None:
+    assert people(tenant_a).get("/admin/tenants/tenant/").status_code == 404
+
+
+def test_a_person_is_deactivated_and_not_deleted(
+    people: Callable[[Tenant], Client], tenant_a: Tenant
+) -> None:
+    ada = people(tenant_a)
+    with tenant_scope(tenant_a.id):
+        bob = User.objects.create_user("bob", password=PASSWORD, is_staff=True)
+    page = f"/admin/auth/user/{bob.pk}/"
+    assert ada.post(f"{page}delete/", {"post": "yes"}).status_code == 403
+    fields = {
+        "username": "bob",
+        "date_joined_0": "2024-01-01",
+        "date_joined_1": "00:00:00",
+    }
+    assert ada.post(f"{page}change/", fields).status_code == 302
+    with tenant_scope(tenant_a.id):
+        assert not User.objects.get(username="bob").is_active
+    assert login("tenant-a.localhost", "bob").get("/admin/").status_code == 302
+
+
+def test_a_tenants_admin_adds_a_person_and_the_log_keeps_it(
+    people: Callable[[Tenant], Client], tenant_a: Tenant, tenant_b: Tenant
+) -> None:
+    ada = people(tenant_a)
+    fields = {"username": "eve", "password1": PASSWORD, "password2": PASSWORD}
+    fields["usable_password"] = "true"
+    answer = ada.post("/admin/auth/user/add/", fields)
+    assert answer.status_code == 302, answer.context["errors"]
+    with tenant_scope(tenant_a.id):
+        eve = User.objects.get(username="eve")
+    history = ada.get(f"/admin/auth/user/{eve.pk}/history/").content.decode()
+    assert "Added." in history
+    with tenant_scope(tenant_b.id):
+        assert not User.objects.filter(username="eve").exists()
+
+
+def test_each_page_says_whose_it_is(
+    operator: Client, people: Callable[[Tenant], Client], tenant_a: Tenant
+) -> None:
+    assert operator.get("/admin/").context["site_subheader"] == "Operators"
+    page = people(tenant_a).get("/admin/")
+    assert page.context["site_subheader"] == "Tenant-A"
+    assert "Tenant-A" in page.content.decode()
+
+
+def test_both_sites_answer_to_the_same_names() -> None:
+    assert operator_site.name == tenant_site.name == "admin"
+
+
+def test_read_only_means_nobody() -> None:
+    site_admin = ReadOnlyModelAdmin(User, tenant_site)
+    for refused in ("add", "change", "delete"):
+        assert getattr(site_admin, f"has_{refused}_permission")(None) is False

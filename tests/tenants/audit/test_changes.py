@@ -1,0 +1,75 @@
+"""What a change of a row was, and what of it is never written down."""
+
+from django.apps import apps
+
+from tenants.audit.changes import (
+    LONGEST_VALUE,
+    NOTHING,
+    Snapshot,
+    abridged,
+    differences,
+    is_secret,
+    snapshot,
+)
+from tenants.models import Tenant
+
+
+def test_only_what_differs_is_told() -> None:
+    before = Snapshot({"a": 1, "b": "x", "c": None})
+    after = Snapshot({"a": 1, "b": "y", "c": [1]})
+    assert differences(before, after) == {
+        "before": {"b": "x", "c": None},
+        "after": {"b": "y", "c": [1]},
+    }
+    assert differences(before, before) == {}
+
+
+def test_of_what_is_new_and_of_what_is_gone_there_is_one_side() -> None:
+    row = Snapshot({"a": 1, "b": "", "c": None, "d": False}, {"password": "hash"})
+    assert differences(NOTHING, row) == {"after": {"a": 1, "d": False}}
+    assert differences(row, NOTHING) == {"before": {"a": 1, "d": False}}
+
+
+def test_secrets_are_named_when_they_change_and_never_told() -> None:
+    before = Snapshot({"a": 1}, {"password": "old", "token": "same"})
+    after = Snapshot({"a": 1}, {"password": "new", "token": "same"})
+    assert differences(before, after) == {"withheld": ["password"]}
+    assert "old" not in repr(before)
+
+
+def test_long_texts_are_cut_where_they_begin_to_differ() -> None:
+    same = "x" * 10_000
+    told = differences(Snapshot({"p": f"{same}old{same}"}), Snapshot({"p": f"{same}new{same}"}))
+    for side, word in (("before", "old"), ("after", "new")):
+        assert word in told[side]["p"]
+        assert len(told[side]["p"]) == LONGEST_VALUE + 2
+        assert told[side]["p"].startswith("…x")
+
+
+def test_a_row_is_read_as_json_and_without_what_was_not_loaded() -> None:
+    tenant = Tenant(slug="acme", name="Acme\0")
+    shown = snapshot(tenant).shown
+    assert shown["id"] == str(tenant.id)
+    assert shown["name"] == "Acme"
+    assert "migrated_to" not in shown
+
+
+def test_every_field_that_holds_a_secret_is_known_by_its_name() -> None:
+    """Of all our models and Django's: whoever adds one of another name must look here."""
+    secrets = {
+        f"{model._meta.label}.{each.name}"
+        for model in apps.get_models(include_auto_created=True)
+        for each in model._meta.concrete_fields
+        if is_secret(each.name)
+    }
+    assert secrets == {
+        "api.ApiKey.secret_digest",
+        "api.IdempotencyRecord.digest",
+        "auth.User.password",
+        "channels.SlackInstallation.sealed_token",
+        "memory.MemoryEntry.content_digest",
+    }
+
+
+def test_what_was_asked_for_is_abridged_inside_too() -> None:
+    assert abridged({"q": "y" * 999, "n": 1}) == {"q": "y" * 500 + "…", "n": 1}

@@ -1,0 +1,137 @@
+"""The operators' log: what is done with tenants and operators, in the admin and by commands."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import call_command
+from django.db import ProgrammingError, connection, transaction
+from django.test import Client
+
+from tenants.audit.operator_account import operator_name
+from tenants.audit.operator_log import record_command
+from tenants.context import tenant_scope
+from tenants.models import OperatorEvent, Tenant
+
+TENANTS = "/admin/tenants/tenant/"
+PEOPLE = "/admin/auth/user/"
+
+
+@pytest.fixture
+def operator(db: None) -> Client:
+    client = Client(headers={"Host": "localhost"})
+    client.force_login(User.objects.create_superuser("olga"))
+    return client
+
+
+def changes() -> list[OperatorEvent]:
+    return list(OperatorEvent.objects.exclude(action__in=["list", "view"]).order_by("id"))
+
+
+def test_what_operators_do_with_tenants_is_recorded(operator: Client, tenant_a: Tenant) -> None:
+    act = {"action": "suspend", "_selected_action": [str(tenant_a.id)]}
+    operator.post(TENANTS, act, REMOTE_ADDR="198.51.100.7")
+    operator.post(TENANTS, act)
+    operator.post(TENANTS, {**act, "action": "resume"})
+    suspended, resumed = changes()
+    assert (suspended.action, resumed.action) == ("suspend", "resume")
+    assert suspended.detail == {"before": {"state": "active"}, "after": {"state": "suspended"}}
+    assert (suspended.actor_kind, suspended.actor, suspended.name) == ("person", "olga", "tenant-a")
+    assert suspended.subject_id == str(tenant_a.id)
+    assert suspended.address == "198.51.100.7"
+
+
+def test_a_tenant_is_recorded_with_its_host_names(operator: Client, tenant_a: Tenant) -> None:
+    domain = tenant_a.domains.get()
+    form = {
+        "name": "Renamed",
+        "domains-TOTAL_FORMS": "2",
+        "domains-INITIAL_FORMS": "1",
+        "domains-MIN_NUM_FORMS": "1",
+        "domains-0-id": str(domain.pk),
+        "domains-0-tenant": str(tenant_a.id),
+        "domains-0-domain": domain.domain,
+        "domains-0-is_primary": "on",
+        "domains-1-tenant": str(tenant_a.id),
+        "domains-1-domain": "a.example.org",
+    }
+    answer = operator.post(f"{TENANTS}{tenant_a.id}/change/", form)
+    assert answer.status_code == 302
+    (edited,) = changes()
+    assert edited.detail["before"]["domains"] == [domain.domain]
+    assert edited.detail["after"]["domains"] == ["a.example.org", domain.domain]
+    assert edited.detail["after"]["name"] == "Renamed"
+
+
+def test_what_operators_do_with_operators_is_recorded(operator: Client) -> None:
+    password = "correct horse battery"
+    form = {"username": "otto", "password1": password, "password2": password}
+    answer = operator.post(f"{PEOPLE}add/", {**form, "usable_password": "true"})
+    assert answer.status_code == 302, answer.context["errors"]
+    otto = User.objects.get(username="otto")
+    operator.post(f"{PEOPLE}{otto.pk}/delete/", {"post": "yes"})
+    created, deleted = changes()
+    assert (created.action, created.name) == ("create", "otto")
+    assert (deleted.action, deleted.detail["before"]["username"]) == ("delete", "otto")
+    for event in (created, deleted):
+        assert otto.password not in str(event.detail)
+        assert password not in str(event.detail)
+
+
+def test_refused_pages_are_recorded(db: None) -> None:
+    client = Client(headers={"Host": "localhost"})
+    client.force_login(User.objects.create_user("otto", is_staff=True))
+    assert client.get(TENANTS).status_code == 403
+    (refused,) = OperatorEvent.objects.all()
+    assert (refused.action, refused.actor, refused.detail["status"]) == ("refuse", "otto", 403)
+
+
+def test_commands_are_recorded_with_the_account_that_runs_them(
+    db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DJANGO_SUPERUSER_PASSWORD", "correct horse battery")
+    call_command("createsuperuser", username="otto", email="", interactive=False, verbosity=0)
+    answers = iter(["another horse battery"] * 2)
+    monkeypatch.setattr("getpass.getpass", lambda prompt="": next(answers))
+    call_command("changepassword", "otto", verbosity=0)
+    created, renewed = changes()
+    for event in (created, renewed):
+        assert (event.actor_kind, event.actor) == ("command", operator_name())
+        assert event.name == "otto"
+        assert "horse" not in str(event.detail)
+        assert event.address is None
+    assert created.detail["command"] == "createsuperuser"
+    assert created.detail["after"]["is_superuser"] is True
+    assert renewed.detail == {"command": "changepassword", "withheld": ["password"]}
+
+
+def test_the_log_is_shown_to_operators(operator: Client, tenant_a: Tenant) -> None:
+    act = {"action": "suspend", "_selected_action": [str(tenant_a.id)]}
+    operator.post(TENANTS, act)
+    page = operator.get("/admin/tenants/operatorevent/")
+    assert page.status_code == 200
+    assert "state: active → suspended" in page.text
+    event = OperatorEvent.objects.get(action="suspend")
+    page = operator.get(f"/admin/tenants/operatorevent/{event.pk}/change/")
+    assert "<td>active</td><td>suspended</td>" in page.text
+    assert operator.post(f"/admin/tenants/operatorevent/{event.pk}/delete/").status_code == 403
+
+
+@pytest.mark.parametrize("statement", ["UPDATE {} SET actor = ''", "DELETE FROM {}"])
+def test_the_application_can_only_add_to_it(db: None, statement: str) -> None:
+    record_command("x", "edit", "tenant")
+    with (
+        pytest.raises(ProgrammingError, match="permission denied"),
+        transaction.atomic(),
+        connection.cursor() as cursor,
+    ):
+        cursor.execute(statement.format("public.tenants_operatorevent"))
+    assert OperatorEvent.objects.count() == 1
+
+
+def test_no_tenant_sees_it(tenant_a: Tenant) -> None:
+    record_command("x", "edit", "tenant")
+    with tenant_scope(tenant_a.id), connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM public.tenants_operatorevent")
+        seen: Any = cursor.fetchone()
+    assert seen == (0,)

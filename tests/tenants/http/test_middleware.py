@@ -1,0 +1,151 @@
+"""Host name -> tenant: who is served where, and that nothing is left behind."""
+
+from collections.abc import Iterator
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.exceptions import DisallowedHost
+from django.db import connection
+from django.http import FileResponse, HttpRequest, HttpResponse, HttpResponseBase
+from django.http.response import StreamingHttpResponse
+from django.test import Client, RequestFactory
+
+from tenants.context import current_tenant_id, tenant_scope
+from tenants.exceptions import TenantPinned
+from tenants.hosts import host_name
+from tenants.http.middleware import TenantMiddleware
+from tenants.models import Domain, Tenant
+from tenants.schemas import provisioning
+
+REQUESTS = RequestFactory()
+
+
+def get(host: str) -> HttpRequest:
+    return REQUESTS.get("/admin/", headers={"host": host})
+
+
+def serve(request: HttpRequest, view: object) -> HttpResponseBase:
+    response = TenantMiddleware(view)(request)  # type: ignore[arg-type]
+    assert connection.pinned_tenant is None
+    return response
+
+
+def where_am_i(request: HttpRequest) -> HttpResponse:
+    tenant = request.tenant  # type: ignore[attr-defined]
+    return HttpResponse(f"{tenant} {current_tenant_id()} {request.urlconf}")
+
+
+@pytest.mark.parametrize(
+    "host", ["tenant-a.localhost", "tenant-a.localhost:8000", "TENANT-A.localhost"]
+)
+def test_a_tenants_host_is_served_inside_the_tenant(tenant_a: Tenant, host: str) -> None:
+    response = serve(get(host), where_am_i)
+    assert response.content.decode() == f"tenant-a {tenant_a.id} konstruct.urls"  # type: ignore[attr-defined]
+    assert current_tenant_id() is None
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1:8000", "[::1]:8000"])
+def test_a_public_host_is_served_in_no_tenant(db: None, host: str) -> None:
+    response = serve(get(host), where_am_i)
+    assert response.content.decode() == "None None konstruct.urls_public"  # type: ignore[attr-defined]
+
+
+def test_whatever_was_left_before_a_request_is_not_seen_by_it(tenant_a: Tenant) -> None:
+    connection.set_tenant(tenant_a)
+    response = serve(get("localhost"), where_am_i)
+    assert response.content.decode() == "None None konstruct.urls_public"  # type: ignore[attr-defined]
+
+
+def test_an_unknown_host_is_404_and_names_nobody(tenant_a: Tenant) -> None:
+    response = serve(get("nobody.localhost"), where_am_i)
+    assert response.status_code == 404
+    assert response.content == b"No service has this address.\n"  # type: ignore[attr-defined]
+
+
+def test_a_host_that_is_not_allowed_reaches_no_tenant(tenant_a: Tenant) -> None:
+    Domain.objects.create(domain="evil.example", tenant=tenant_a)
+    with pytest.raises(DisallowedHost):
+        serve(get("evil.example"), where_am_i)
+
+
+@pytest.mark.parametrize(
+    ("state", "status", "sentence"),
+    [
+        ("suspended", 403, b"This service is suspended.\n"),
+        ("provisioning", 503, b"This service is being set up; try again later.\n"),
+    ],
+)
+def test_a_tenant_that_does_not_serve(
+    tenant_a: Tenant, state: str, status: int, sentence: bytes
+) -> None:
+    Tenant.objects.filter(id=tenant_a.id).update(state=state)
+    response = serve(get("tenant-a.localhost"), where_am_i)
+    assert (response.status_code, response.content) == (status, sentence)  # type: ignore[attr-defined]
+
+
+def test_a_resumed_tenant_serves_again(tenant_a: Tenant) -> None:
+    provisioning.suspend_tenant(tenant_a)
+    provisioning.resume_tenant(tenant_a)
+    assert serve(get("tenant-a.localhost"), where_am_i).status_code == 200
+
+
+def test_code_that_serves_a_request_cannot_enter_another_tenant(
+    tenant_a: Tenant, tenant_b: Tenant
+) -> None:
+    def reach_over(request: HttpRequest) -> HttpResponse:
+        with tenant_scope(tenant_b.id):
+            return HttpResponse("entered")
+
+    with pytest.raises(TenantPinned):
+        serve(get("tenant-a.localhost"), reach_over)
+    assert connection.pinned_tenant is None
+    assert current_tenant_id() is None
+
+
+def test_a_streamed_body_is_made_inside_the_tenant(tenant_a: Tenant) -> None:
+    with tenant_scope(tenant_a.id):
+        User.objects.create(username="ada")
+
+    def pieces() -> Iterator[str]:
+        for user in User.objects.all():
+            yield user.username
+        yield f" {current_tenant_id()}"
+
+    response = serve(get("tenant-a.localhost"), lambda request: StreamingHttpResponse(pieces()))
+    body = iter(response)  # type: ignore[call-overload]
+    assert next(body) == b"ada"
+    assert current_tenant_id() is None
+    assert next(body) == f" {tenant_a.id}".encode()
+    assert list(body) == []
+
+
+def test_a_file_stays_a_file(tenant_a: Tenant, tmp_path: object) -> None:
+    with open(__file__, "rb") as file:
+        response = serve(get("tenant-a.localhost"), lambda request: FileResponse(file))
+        assert response.file_to_stream is file  # type: ignore[attr-defined]
+        response.close()
+
+
+def test_one_query_finds_the_tenant(tenant_a: Tenant, django_assert_num_queries: object) -> None:
+    with django_assert_num_queries(1):  # type: ignore[operator]
+        serve(get("tenant-a.localhost"), where_am_i)
+
+
+@pytest.mark.parametrize(
+    ("path", "content_type"),
+    [("/admin/", "text/plain; charset=utf-8"), ("/api/v1/messages/", "application/problem+json")],
+)
+def test_an_unknown_host_through_the_whole_stack(
+    tenant_a: Tenant, client: Client, path: str, content_type: str
+) -> None:
+    response = client.get(path, headers={"host": "nobody.localhost"})
+    assert (response.status_code, response["Content-Type"]) == (404, content_type)
+    assert "tenant" not in response.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("header", "name"),
+    [("A.example:80", "a.example"), ("a.example.", "a.example"), ("[::1]:8", "[::1]"), ("", "")],
+)
+def test_the_name_of_a_host(header: str, name: str) -> None:
+    assert host_name(header) == name

@@ -1,0 +1,194 @@
+"""Migration operations: what they do, undo, and leave alone."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+
+import pytest
+from django.db import connection
+from django.db.migrations.state import ProjectState
+from django.db.migrations.writer import OperationWriter
+
+from tenants.context import public_scope, tenant_scope
+from tenants.models import Tenant
+from tenants.operations.policies import (
+    AddTenantColumn,
+    ForceRowLevelSecurity,
+    GrantToApp,
+    HideFromTenants,
+    TableOperation,
+    VectorStoragePlain,
+)
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+APP = "isolation"  # an app of tenants' schemas, without models
+
+
+@pytest.fixture
+def table(tenant_a: Tenant, as_owner: Callable[[], AbstractContextManager[None]]) -> Iterator[str]:
+    """An empty table in the tenant's schema, the owner's connection inside that schema."""
+    with as_owner(), tenant_scope(tenant_a.id):
+        run("CREATE TABLE notes (id int, embedding vector(3))")
+        yield f"{tenant_a.schema_name}.notes"
+        run("DROP TABLE notes")
+
+
+def run(sql: str) -> list[tuple[object, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(sql)
+        return cursor.fetchall() if cursor.description else []
+
+
+def apply(operation: TableOperation, app_label: str = APP) -> None:
+    state = ProjectState()
+    with connection.schema_editor() as editor:
+        operation.database_forwards(app_label, editor, state, state)
+
+
+def unapply(operation: TableOperation) -> None:
+    state = ProjectState()
+    with connection.schema_editor() as editor:
+        operation.database_backwards(APP, editor, state, state)
+
+
+def protection() -> tuple[object, ...]:
+    (row,) = run(
+        "SELECT relrowsecurity, relforcerowsecurity,"
+        " ARRAY(SELECT polname::text FROM pg_policy WHERE polrelid = c.oid)"
+        " FROM pg_class AS c WHERE oid = 'notes'::regclass"
+    )
+    return row
+
+
+def privileges() -> list[object]:
+    return [
+        privilege
+        for (privilege,) in run(
+            "SELECT privilege_type FROM information_schema.table_privileges"
+            " WHERE table_schema = current_schema() AND table_name = 'notes'"
+            " AND grantee = 'konstruct_app' ORDER BY 1"
+        )
+    ]
+
+
+def test_force_row_level_security(table: str) -> None:
+    apply(AddTenantColumn("notes"))
+    apply(ForceRowLevelSecurity("notes"))
+    assert protection() == (True, True, ["tenant_isolation"])
+    unapply(ForceRowLevelSecurity("notes"))
+    assert protection() == (False, False, [])
+
+
+def test_protecting_twice_changes_nothing(table: str) -> None:
+    for _ in range(2):
+        apply(AddTenantColumn("notes"))
+        apply(ForceRowLevelSecurity("notes"))
+    assert protection() == (True, True, ["tenant_isolation"])
+
+
+def test_add_tenant_column_fills_in_the_tenant(table: str, tenant_a: Tenant) -> None:
+    run("INSERT INTO notes (id) VALUES (1)")
+    apply(AddTenantColumn("notes"))
+    run("INSERT INTO notes (id) VALUES (2)")
+    assert run("SELECT id, tenant_id FROM notes ORDER BY id") == [
+        (1, tenant_a.id),
+        (2, tenant_a.id),
+    ]
+    unapply(AddTenantColumn("notes"))
+    assert run("SELECT * FROM notes WHERE id = 1") == [(1, None)]
+
+
+def test_grants_to_the_application(table: str) -> None:
+    assert privileges() == ["SELECT"]
+    grant = GrantToApp("notes", "INSERT", "UPDATE")
+    apply(grant)
+    assert privileges() == ["INSERT", "SELECT", "UPDATE"]
+    unapply(grant)
+    assert privileges() == ["SELECT"]
+
+
+def test_grants_on_columns(table: str) -> None:
+    apply(GrantToApp("notes", "UPDATE (embedding)"))
+    assert privileges() == ["SELECT"]
+    assert run(
+        "SELECT column_name::text FROM information_schema.column_privileges"
+        " WHERE table_name = 'notes' AND privilege_type = 'UPDATE' AND grantee = 'konstruct_app'"
+    ) == [("embedding",)]
+
+
+@pytest.mark.parametrize("privilege", ["TRUNCATE", "ALL", "insert", "SELECT; DROP TABLE notes"])
+def test_other_privileges_are_refused(privilege: str) -> None:
+    with pytest.raises(ValueError, match="is not SELECT, INSERT, UPDATE or DELETE"):
+        GrantToApp("notes", privilege)
+
+
+def test_vectors_inside_the_row(table: str) -> None:
+    storage = (
+        "SELECT attstorage FROM pg_attribute WHERE attrelid = 'notes'::regclass AND attnum = 2"
+    )
+    (before,) = run(storage)
+    apply(VectorStoragePlain("notes"))
+    assert run(storage) == [("p",)]
+    unapply(VectorStoragePlain("notes"))
+    assert run(storage) == [before]
+    assert before != ("p",)
+
+
+def test_hidden_rows_are_seen_outside_of_tenants_alone(table: str, tenant_b: Tenant) -> None:
+    run("INSERT INTO notes (id) VALUES (1)")
+    apply(HideFromTenants("notes", own_rows=f"{{current_tenant}} = '{tenant_b.id}'"))
+    assert run("SELECT id FROM notes") == []
+    with tenant_scope(tenant_b.id):
+        assert run(f"SELECT id FROM {table}") == [(1,)]
+    with public_scope():
+        assert run(f"SELECT id FROM {table}") == [(1,)]
+
+
+def test_an_app_that_is_not_of_this_schema_changes_nothing(table: str) -> None:
+    apply(ForceRowLevelSecurity("notes"), app_label="tenants")
+    assert protection() == (False, False, [])
+
+
+def test_a_table_that_the_tenant_lacks_is_an_error_and_not_publics(table: str) -> None:
+    with pytest.raises(Exception, match=r'relation "t_\w+.tenants_domain" does not exist'):
+        apply(ForceRowLevelSecurity("tenants_domain"))
+
+
+@pytest.mark.parametrize(
+    ("operation", "sentence", "written"),
+    [
+        (
+            ForceRowLevelSecurity("notes"),
+            "Force row-level security on notes",
+            "ForceRowLevelSecurity(\n    table='notes',\n),",
+        ),
+        (
+            GrantToApp("notes", "INSERT", "DELETE"),
+            "Grant INSERT, DELETE on notes to konstruct_app",
+            "GrantToApp(\n    table='notes',\n    privileges=['INSERT', 'DELETE'],\n),",
+        ),
+        (
+            VectorStoragePlain("notes", "vector"),
+            "Store notes.vector inside the row",
+            "VectorStoragePlain(\n    table='notes',\n    column='vector',\n),",
+        ),
+        (
+            AddTenantColumn("notes"),
+            "Add tenant_id to notes",
+            "AddTenantColumn(\n    table='notes',\n),",
+        ),
+        (
+            HideFromTenants("notes"),
+            "Hide the rows of notes from tenants",
+            "HideFromTenants(\n    table='notes',\n),",
+        ),
+    ],
+)
+def test_operations_can_be_described_and_written(
+    operation: TableOperation, sentence: str, written: str
+) -> None:
+    assert operation.describe() == sentence
+    assert OperationWriter(operation, indentation=0).serialize() == (
+        f"tenants.operations.policies.{written}",
+        {"import tenants.operations.policies"},
+    )

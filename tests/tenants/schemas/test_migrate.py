@@ -1,0 +1,278 @@
+"""manage.py migrate over many schemas: progress, failures, one run at a time, several processes."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from io import StringIO
+
+import psycopg
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+
+from tenants.context import tenant_scope
+from tenants.locks import MIGRATE_ALL
+from tenants.models import Tenant
+from tenants.schemas import migrating, provisioning
+from tests import database
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+AsOwner = Callable[[], AbstractContextManager[None]]
+
+
+@pytest.fixture(autouse=True)
+def _as_owner(as_owner: AsOwner) -> Iterator[None]:
+    with as_owner():
+        yield
+
+
+def migrate(*arguments: str, **options: object) -> tuple[list[str], list[str], CommandError | None]:
+    """Run migrate; return the lines of stdout and of stderr, and how it failed."""
+    out, err = StringIO(), StringIO()
+    failure = None
+    try:
+        call_command("migrate", *arguments, stdout=out, stderr=err, no_color=True, **options)
+    except CommandError as error:
+        failure = error
+    return out.getvalue().splitlines(), err.getvalue().splitlines(), failure
+
+
+def without_seconds(lines: list[str]) -> list[list[str]]:
+    return [line.split("  ")[:2] for line in lines]
+
+
+def run(sql: str) -> list[tuple[object, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(sql)
+        return cursor.fetchall() if cursor.description else []
+
+
+def forget_migration(tenant: Tenant) -> None:
+    """Let a migration be applied again, which it can."""
+    with tenant_scope(tenant.id):
+        run("DELETE FROM django_migrations WHERE app = 'isolation'")
+
+
+def break_schema(tenant: Tenant) -> None:
+    """Let a migration be applied again that will miss a table."""
+    forget_migration(tenant)
+    with tenant_scope(tenant.id):
+        run("DROP TABLE django_session")
+
+
+def test_every_schema_is_migrated_the_public_one_first() -> None:
+    out, err, failure = migrate()
+    assert without_seconds(out) == [
+        ["public", "up to date"],
+        ["[1/2] tenant-a", "up to date"],
+        ["[2/2] tenant-b", "up to date"],
+    ]
+    assert (err, failure) == ([], None)
+
+
+def test_one_tenants_failure_does_not_stop_the_others(tenant_b: Tenant) -> None:
+    tenant_c = provisioning.create_tenant(slug="tenant-c")
+    break_schema(tenant_c)
+    Tenant.objects.filter(id=tenant_c.id).update(slug="tenant-0")  # the first of three
+    out, err, failure = migrate()
+    assert without_seconds(out) == [
+        ["public", "up to date"],
+        ["[2/3] tenant-a", "up to date"],
+        ["[3/3] tenant-b", "up to date"],
+    ]
+    (line,) = err
+    assert line.startswith("[1/3] tenant-0  FAILED")
+    assert line.endswith(
+        "isolation.0001_protect_django_tables: ProgrammingError:"
+        f' relation "{tenant_c.schema_name}.django_session" does not exist'
+    )
+    assert str(failure).startswith("1 of 3 tenants not migrated: tenant-0.")
+    assert failure is not None
+    assert failure.returncode == 1
+    assert connection.schema_name == "public"
+
+
+@pytest.mark.parametrize("worth_a_pool", [0, 100])
+def test_several_processes_do_what_one_does(
+    monkeypatch: pytest.MonkeyPatch, worth_a_pool: int
+) -> None:
+    monkeypatch.setattr(migrating, "WORTH_A_POOL", worth_a_pool)
+    broken = provisioning.create_tenant(slug="tenant-c")
+    break_schema(broken)
+    begun = Tenant.objects.create(slug="tenant-d", name="begun elsewhere")
+    out, err, failure = migrate(parallel=2)
+    assert sorted(line.split()[1] for line in out[1:]) == ["tenant-a", "tenant-b", "tenant-d"]
+    assert [line.split()[1] for line in err] == ["tenant-c"]
+    assert str(failure).startswith("1 of 4 tenants not migrated: tenant-c.")
+    assert Tenant.objects.get(id=begun.id).state == "active"
+    # The parent's connection, and with it its lock, has survived its children.
+    assert run("SELECT current_user") == [("konstruct_owner",)]
+
+
+@pytest.mark.parametrize("worth_a_pool", [0, 100])
+def test_a_tenant_that_never_served_is_no_failure_of_the_run(
+    monkeypatch: pytest.MonkeyPatch, tenant_a: Tenant, worth_a_pool: int
+) -> None:
+    """Else neither `manage.py serve` nor compose would start for all the others."""
+    monkeypatch.setattr(migrating, "WORTH_A_POOL", worth_a_pool)
+    never = Tenant.objects.create(slug="a-never-served", name="cannot be set up")
+    run(f"CREATE SCHEMA {never.schema_name}")
+    run(f"CREATE TABLE {never.schema_name}.memory_message (other int)")  # in the way
+    forget_migration(tenant_a)
+    out, err, failure = migrate(parallel=2)
+    assert failure is None
+    assert sorted(line.split("  ")[0].split()[-1] for line in out[1:]) == ["tenant-a", "tenant-b"]
+    assert "1 applied" in " ".join(out)
+    assert err[0].startswith("[3/3] a-never-served  FAILED")
+    assert err[0].endswith('relation "memory_message" already exists')
+    assert err[1].startswith("Not set up yet: a-never-served. The owner's worker goes on trying;")
+    never.refresh_from_db()
+    assert (never.state, bool(never.provisioning_error)) == ("provisioning", True)
+    # Named, it is what the run is for.
+    assert str(migrate(schema_name="a-never-served")[2]).startswith("1 of 1 tenants not migrated")
+    # What is done to migrated schemas does not concern it.
+    assert migrate(check_unapplied=True)[2] is None
+    assert migrate("isolation", plan=True)[2] is None
+    assert migrate("isolation")[2] is None
+
+
+def test_a_killed_process_is_reported_and_does_not_hang_the_run(
+    monkeypatch: pytest.MonkeyPatch, tenant_b: Tenant
+) -> None:
+    def die_in_b(connection: object) -> list[str]:
+        if getattr(connection, "schema_name", "") == tenant_b.schema_name:
+            os._exit(9)
+        return []
+
+    monkeypatch.setattr(migrating, "WORTH_A_POOL", 0)
+    monkeypatch.setattr(migrating, "seal_schema", die_in_b)
+    _, err, failure = migrate(parallel=2)
+    assert any("was killed" in line for line in err)
+    assert "tenant-b" in str(failure)
+
+
+def test_a_second_run_is_refused() -> None:
+    with psycopg.connect(database.url_of("owner")) as other_run:
+        other_run.execute("SELECT pg_advisory_lock(%s, %s)", MIGRATE_ALL)
+        out, _, failure = migrate()
+        assert out == []
+        assert str(failure) == "another migrate is running on this database; wait for it"
+        # Not left to the end of the connection, which Postgres may notice later.
+        other_run.execute("SELECT pg_advisory_unlock(%s, %s)", MIGRATE_ALL)
+    assert migrate()[2] is None
+
+
+def test_ctrl_c_is_one_line_and_frees_the_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*arguments: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("tenants.management.commands.migrate.migrate_schemas", interrupt)
+        _, err, failure = migrate()
+    assert (err, str(failure)) == ([], "interrupted")
+    assert failure is not None
+    assert failure.returncode == 130
+    assert migrate()[2] is None
+
+
+def test_the_lock_is_free_after_a_failure(tenant_a: Tenant) -> None:
+    tenant = provisioning.create_tenant(slug="tenant-c")
+    break_schema(tenant)
+    assert migrate()[2] is not None
+    assert run(
+        "SELECT count(*) FROM pg_locks JOIN pg_database AS d ON d.oid = database"
+        " WHERE locktype = 'advisory' AND datname = current_database()"
+    ) == [(0,)]
+
+
+@pytest.mark.parametrize("name", ["slug", "schema_name"])
+def test_one_tenant_alone(tenant_a: Tenant, name: str) -> None:
+    out, err, failure = migrate(schema_name=getattr(tenant_a, name))
+    assert without_seconds(out) == [["[1/1] tenant-a", "up to date"]]
+    assert (err, failure) == ([], None)
+
+
+def test_the_shared_apps_alone() -> None:
+    for option in ({"shared": True}, {"schema_name": "public"}):
+        assert without_seconds(migrate(**option)[0]) == [["public", "up to date"]]
+
+
+def test_the_tenants_alone() -> None:
+    assert [line.split()[1] for line in migrate(tenant=True)[0]] == ["tenant-a", "tenant-b"]
+
+
+def test_back_and_forth_one_app_in_every_schema(tenant_a: Tenant, tenant_b: Tenant) -> None:
+    unprotected = (
+        "SELECT count(*) FROM pg_tables AS t WHERE schemaname LIKE 't\\_%' AND NOT rowsecurity"
+        " AND tablename IN ('auth_user', 'django_session', 'django_migrations')"
+    )
+    out, *_ = migrate("isolation", "zero")
+    assert [line.split("  ")[1] for line in out] == ["1 applied"] * 3
+    assert run(unprotected) == [(6,)]
+    with tenant_scope(tenant_a.id):
+        assert "tenant_id" not in {
+            column.name
+            for column in connection.introspection.get_table_description(
+                connection.cursor(), "auth_user"
+            )
+        }
+    out, *_ = migrate("isolation")
+    assert [line.split("  ")[1] for line in out] == ["1 applied"] * 3
+    assert run(unprotected) == [(0,)]
+
+
+def test_check_tells_whether_there_is_something_to_do(tenant_b: Tenant) -> None:
+    assert migrate(check_unapplied=True)[2] is None
+    forget_migration(tenant_b)
+    try:
+        out, _, failure = migrate(check_unapplied=True)
+    finally:
+        applied, *_ = migrate()
+    assert [line.split("  ")[1] for line in applied] == ["up to date", "up to date", "1 applied"]
+    assert without_seconds(out) == [
+        ["public", "up to date"],
+        ["[1/2] tenant-a", "up to date"],
+        ["[2/2] tenant-b", "not up to date"],
+    ]
+    assert str(failure) == "there are migrations that were not applied"
+    assert migrate(check_unapplied=True)[2] is None
+
+
+def test_plan_shows_and_changes_nothing() -> None:
+    out, _, failure = migrate("isolation", "zero", plan=True)
+    assert failure is None
+    assert out.count("Planned operations:") == 3
+    assert "    Undo Force row-level security on auth_user" in out
+    assert migrate(check_unapplied=True)[2] is None
+
+
+def test_a_table_that_a_library_brought_is_protected_and_named(tenant_a: Tenant) -> None:
+    with tenant_scope(tenant_a.id):
+        run("CREATE TABLE brought (id int)")
+    try:
+        out, *_ = migrate()
+    finally:
+        with tenant_scope(tenant_a.id):
+            run("DROP TABLE brought")
+    assert without_seconds(out)[1] == ["[1/2] tenant-a", "up to date, protected brought"]
+
+
+def test_a_tenant_whose_schema_is_lost_is_reported_and_not_made_anew(tenant_a: Tenant) -> None:
+    tenant = provisioning.create_tenant(slug="tenant-c")
+    run(f"DROP SCHEMA {tenant.schema_name} CASCADE")
+    _, err, _ = migrate()
+    assert err[0].endswith(
+        f"KonstructError: the schema {tenant.schema_name} does not exist; restore it from a backup"
+    )
+
+
+def test_create_schema_of_django_tenants_ends_in_the_same_place() -> None:
+    tenant = Tenant.objects.create(slug="tenant-c", name="by hand")
+    tenant.create_schema(check_if_exists=True, verbosity=0)
+    tenant.refresh_from_db()
+    assert tenant.state == "active"
+
+
+def test_a_quiet_run_says_nothing() -> None:
+    assert migrate(verbosity=0) == ([], [], None)

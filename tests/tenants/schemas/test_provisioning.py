@@ -1,0 +1,180 @@
+"""Provisioning: nothing half-made serves, and whatever failed can be tried again."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+import pytest
+from django.db import connection
+from django_redis import get_redis_connection
+
+from tenants.context import tenant_scope
+from tenants.exceptions import (
+    InvalidTenant,
+    ProvisioningFailed,
+    TenantNotServing,
+    UnknownTenant,
+)
+from tenants.models import Domain, Tenant
+from tenants.naming import schema_name_of, tenant_id_of
+from tenants.redis_keys import rate_limit_key, session_key
+from tenants.schemas import provisioning
+from tenants.schemas.rls_enforcement import unsealed_relations
+from tenants.serving import require_serving
+
+AsOwner = Callable[[], AbstractContextManager[None]]
+
+
+def schema_exists(tenant: Tenant) -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT to_regnamespace(%s) IS NOT NULL", [tenant.schema_name])
+        return bool(cursor.fetchone()[0])
+
+
+def test_a_new_tenant_serves_from_its_own_schema(make_tenant: Callable[..., Tenant]) -> None:
+    tenant = make_tenant("brand-new", name="Brand New", domain="brand.example")
+    assert tenant.state == "active"
+    assert tenant.name == "Brand New"
+    assert tenant.schema_name == f"t_{tenant.id.hex}"
+    assert [domain.domain for domain in tenant.domains.all()] == ["brand.example"]
+    assert require_serving(tenant.id) == tenant
+    with tenant_scope(tenant.id), connection.cursor() as cursor:
+        assert unsealed_relations(cursor, f"^{tenant.schema_name}$") == []
+
+
+def test_name_and_domain_have_defaults(make_tenant: Callable[..., Tenant]) -> None:
+    tenant = make_tenant("plain")
+    assert tenant.name == "plain"
+    assert [domain.domain for domain in tenant.domains.all()] == ["plain.localhost"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"slug": "Acme"}, "slug: Use lower-case letters, digits and inner hyphens, at most 63."),
+        ({"slug": "-acme"}, "slug: Use lower-case letters"),
+        ({"slug": "acme-"}, "slug: Use lower-case letters"),
+        ({"slug": "acme\n"}, "slug: Use lower-case letters"),
+        ({"slug": "a" * 64}, "at most 63 characters .it has 64."),
+        ({"slug": ""}, "slug: This field cannot be blank."),
+        ({"slug": "acme", "name": "x" * 201}, "name: Ensure this value has at most 200"),
+        ({"slug": "acme", "domain": "Acme.example"}, "domain: Give a lower-case host name"),
+        ({"slug": "acme", "domain": "acme.example:80"}, "domain: Give a lower-case host name"),
+        ({"slug": "acme", "domain": "http://acme"}, "domain: Give a lower-case host name"),
+        ({"slug": "acme", "domain": "localhost"}, "domain: localhost is a public host"),
+        (
+            {"slug": "acme", "domain": "tenant-a.localhost"},
+            "domain: This host serves a tenant already.",
+        ),
+        ({"slug": "tenant-a"}, "tenant 'tenant-a' exists already"),
+    ],
+)
+def test_what_a_tenant_cannot_be_called_is_refused_and_leaves_nothing(
+    tenant_a: Tenant, arguments: dict[str, str], message: str
+) -> None:
+    with pytest.raises(InvalidTenant, match=message):
+        provisioning.create_tenant(**arguments)
+    assert Tenant.objects.count() == 2
+    assert Domain.objects.count() == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_application_cannot_provision_and_the_owner_can_finish(as_owner: AsOwner) -> None:
+    with pytest.raises(ProvisioningFailed, match="permission denied for function") as caught:
+        provisioning.create_tenant(slug="begun")
+    assert "run create_tenant begun again" in str(caught.value)
+    tenant = Tenant.objects.get(slug="begun")
+    assert tenant.state == "provisioning"
+    with pytest.raises(TenantNotServing, match="tenant 'begun' is provisioning"):
+        require_serving(tenant.id)
+    with as_owner():
+        finished = provisioning.create_tenant(slug="begun")
+    assert finished.id == tenant.id
+    assert require_serving(tenant.id).state == "active"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_tenant_whose_migration_fails_does_not_serve_until_it_is_finished(
+    as_owner: AsOwner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(connection: object) -> None:
+        raise RuntimeError("the disk is full\nand more")
+
+    with as_owner():
+        with monkeypatch.context() as patch:
+            patch.setattr("tenants.schemas.migrating.seal_schema", fail)
+            with pytest.raises(
+                ProvisioningFailed, match=r"RuntimeError: the disk is full\. Remove"
+            ):
+                provisioning.create_tenant(slug="half", domain="half.example")
+        tenant = Tenant.objects.get(slug="half")
+        assert (tenant.state, schema_exists(tenant)) == ("provisioning", False)
+        with pytest.raises(InvalidTenant, match="exists already, with another domain"):
+            provisioning.create_tenant(slug="half", domain="other.example")
+        assert provisioning.create_tenant(slug="half", domain="half.example").state == "active"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_deleting_removes_schema_registration_and_cache_and_nothing_of_others(
+    as_owner: AsOwner, tenant_a: Tenant
+) -> None:
+    with as_owner():
+        tenant = provisioning.create_tenant(slug="doomed")
+        cache = get_redis_connection("default")
+        kept = rate_limit_key(tenant_a.id, "rest")
+        for key in (kept, rate_limit_key(tenant.id, "rest"), session_key(tenant.id, "*")):
+            cache.set(key, 1)
+        provisioning.delete_tenant(tenant)
+        assert not schema_exists(tenant)
+        assert not Tenant.objects.filter(slug="doomed").exists()
+        assert not Domain.objects.filter(domain="doomed.localhost").exists()
+        assert cache.keys("*") == [kept.encode()]
+        assert schema_exists(tenant_a)
+    with pytest.raises(UnknownTenant, match=str(tenant.id)):
+        require_serving(tenant.id)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_deletion_that_fails_leaves_a_suspended_tenant(
+    as_owner: AsOwner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(tenant: Tenant) -> int:
+        raise ConnectionError("no cache")
+
+    with as_owner():
+        tenant = provisioning.create_tenant(slug="sturdy")
+        with monkeypatch.context() as patch:
+            patch.setattr("tenants.schemas.provisioning.forget_cache", fail)
+            with pytest.raises(ConnectionError, match="no cache"):
+                provisioning.delete_tenant(tenant)
+        assert schema_exists(tenant)
+        assert Tenant.objects.get(slug="sturdy").state == "suspended"
+        provisioning.delete_tenant(tenant)
+        assert not schema_exists(tenant)
+
+
+def test_suspending_and_resuming(tenant_a: Tenant) -> None:
+    provisioning.suspend_tenant(tenant_a)
+    assert tenant_a.state == "suspended"
+    with pytest.raises(TenantNotServing, match="tenant 'tenant-a' is suspended"):
+        require_serving(tenant_a.id)
+    assert [tenant.slug for tenant in Tenant.objects.serving()] == ["tenant-b"]
+    with pytest.raises(InvalidTenant, match="tenant 'tenant-a' is not active"):
+        provisioning.suspend_tenant(tenant_a)
+    provisioning.resume_tenant(tenant_a)
+    assert require_serving(tenant_a.id) == tenant_a
+
+
+def test_postgres_refuses_a_schema_that_is_not_named_after_the_id(tenant_a: Tenant) -> None:
+    with pytest.raises(Exception, match="tenant_schema_is_named_after_its_id"):
+        Tenant.objects.filter(id=tenant_a.id).update(schema_name="elsewhere")
+
+
+def test_a_deferred_schema_name_is_loaded_and_not_made_up(tenant_a: Tenant) -> None:
+    assert Tenant.objects.only("slug").get(id=tenant_a.id).schema_name == tenant_a.schema_name
+
+
+def test_schema_and_id_are_computed_from_each_other(tenant_a: Tenant) -> None:
+    assert schema_name_of(tenant_a.id) == tenant_a.schema_name
+    assert tenant_id_of(tenant_a.schema_name) == tenant_a.id
+    for other in ("public", "extensions", "t_", tenant_a.schema_name.upper(), "t_" + "g" * 32):
+        assert tenant_id_of(other) is None

@@ -1,0 +1,239 @@
+"""Tenants made by several processes at once, beside the owner's worker, and by killed ones."""
+
+import contextlib
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from functools import partial
+
+import psycopg
+import pytest
+from django.db import connection
+
+from tenants import locks
+from tenants.exceptions import ProvisioningFailed, SchemaBusy
+from tenants.locks import schema_lock
+from tenants.models import Tenant
+from tenants.schemas import provisioning
+from tenants.schemas.migrating import migrate_schema
+from tenants.schemas.migration_state import wanted_migrations
+from tenants.schemas.provisioner import provision_registered
+from tenants.schemas.rls_enforcement import unsealed_relations
+from tests import database
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+AsOwner = Callable[[], AbstractContextManager[None]]
+
+SET_UP = "import sys, django; django.setup(); print('begins', flush=True);"
+CREATE = f"""{SET_UP}
+from django.core.management import call_command
+for slug in sys.argv[1:]:
+    call_command("create_tenant", slug)
+"""
+# The worker's job without its pauses, so that it is at each new tenant as soon as create_tenant.
+PROVISION = f"""{SET_UP}
+from tenants.schemas.provisioner import provision_registered
+while True:
+    provision_registered()
+"""
+# create_tenant that is killed before its nth statement.
+DIE = f"""{SET_UP}
+import os, signal
+from django.core.management import call_command
+from tenants.context import tenant_connection
+left = int(sys.argv[2])
+def count(execute, *arguments):
+    global left
+    left -= 1
+    if not left:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return execute(*arguments)
+with tenant_connection().execute_wrapper(count):
+    call_command("create_tenant", sys.argv[1])
+"""
+MIGRATE = f"""{SET_UP}
+from django.core.management import call_command
+call_command("migrate")
+"""
+
+
+@pytest.fixture
+def start(process_environment: dict[str, str]) -> Iterator[Callable[..., "subprocess.Popen[str]"]]:
+    """Start Python with code as the owner, past its imports; end what runs after the test."""
+    with contextlib.ExitStack() as ends:
+
+        def start(code: str, *arguments: str) -> "subprocess.Popen[str]":
+            process = subprocess.Popen(
+                [sys.executable, "-c", code, *arguments],
+                env={**process_environment, "KONSTRUCT_DB_ROLE": "owner"},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+            assert process.stdout is not None
+            ends.callback(process.stdout.close)
+            ends.callback(process.wait)
+            ends.callback(process.kill)
+            assert process.stdout.readline() == "begins\n"
+            return process
+
+        yield start
+
+
+def assert_complete(slug: str) -> None:
+    """It serves, and has all migrations, valid indexes only, and a policy on each table."""
+    tenant = Tenant.objects.get(slug=slug)
+    assert (tenant.state, tenant.provisioning_error) == ("active", "")
+    assert tenant.migrated_to == wanted_migrations()
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*), count(*) FILTER (WHERE NOT indisvalid) FROM pg_index"
+            " JOIN pg_class AS c ON c.oid = indexrelid WHERE relnamespace = %s::regnamespace",
+            [tenant.schema_name],
+        )
+        indexes, invalid = cursor.fetchone()
+        assert unsealed_relations(cursor, f"^{tenant.schema_name}$") == []
+    assert (indexes > 100, invalid) == (True, 0)
+
+
+def test_several_processes_make_tenants_beside_the_owners_worker(
+    start: Callable[..., "subprocess.Popen[str]"],
+) -> None:
+    made = [(f"at-once-{number}a", f"at-once-{number}b") for number in range(3)]
+    worker = start(PROVISION)
+    makers = [start(CREATE, *slugs) for slugs in made]
+    migrate = start(MIGRATE)
+    for process in (*makers, migrate):
+        said, _ = process.communicate()
+        assert process.returncode == 0, said
+    assert worker.poll() is None
+    for slug in (slug for slugs in made for slug in slugs):
+        assert_complete(slug)
+
+
+@pytest.mark.parametrize("statements", [40, 200, 500])
+def test_a_killed_create_tenant_leaves_nothing_in_the_way_of_the_next(
+    start: Callable[..., "subprocess.Popen[str]"], as_owner: AsOwner, statements: int
+) -> None:
+    killed = start(DIE, "killed", str(statements))
+    killed.communicate()
+    assert killed.returncode == -signal.SIGKILL
+    assert Tenant.objects.get(slug="killed").state == "provisioning"
+    with as_owner():
+        provisioning.create_tenant(slug="killed")
+    assert_complete("killed")
+
+
+def test_the_worker_passes_over_a_tenant_that_another_process_sets_up(
+    as_owner: AsOwner, make_tenant: Callable[..., Tenant]
+) -> None:
+    begun = Tenant.objects.create(slug="begun", name="begun elsewhere")
+    waits = Tenant.objects.create(slug="waits", name="nobody is at it")
+    with as_owner(), another_holds(begun):
+        assert provision_registered() == 1
+    begun.refresh_from_db()
+    waits.refresh_from_db()
+    assert (begun.state, begun.provisioning_failed_at) == ("provisioning", None)
+    assert waits.state == "active"
+    with as_owner():
+        assert provision_registered() == 1
+        assert provision_registered() == 0
+
+
+def test_create_tenant_waits_for_the_worker_and_takes_its_tenant(
+    as_owner: AsOwner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tenant = Tenant.objects.create(slug="begun", name="begun elsewhere")
+    with as_owner(), contextlib.ExitStack() as worker:
+        worker.enter_context(another_holds(tenant))
+        asked = []
+
+        def sleep(seconds: float) -> None:
+            asked.append(seconds)
+            if len(asked) == 3:
+                worker.close()
+
+        monkeypatch.setattr(locks.time, "sleep", sleep)
+        assert provisioning.create_tenant(slug="begun").state == "active"
+    assert len(asked) == 3
+
+
+def test_who_waits_too_long_is_told_for_whom(
+    as_owner: AsOwner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tenant = Tenant.objects.create(slug="begun", name="begun elsewhere")
+    monkeypatch.setattr(provisioning, "migrate_schema", partial(migrate_schema, wait_seconds=0))
+    with (
+        as_owner(),
+        another_holds(tenant) as backend,
+        pytest.raises(ProvisioningFailed) as caught,
+    ):
+        provisioning.create_tenant(slug="begun")
+    assert f"the schema {tenant.schema_name} (Postgres backend {backend}); wait for its end" in str(
+        caught.value
+    )
+    tenant.refresh_from_db()
+    # It is the other's to say how it went.
+    assert (tenant.state, tenant.provisioning_error) == ("provisioning", "")
+
+
+def test_a_tenant_is_not_deleted_while_it_is_made(
+    as_owner: AsOwner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tenant = Tenant.objects.create(slug="begun", name="begun elsewhere")
+    monkeypatch.setattr(provisioning, "schema_lock", partial(schema_lock, wait_seconds=0))
+    with (
+        as_owner(),
+        another_holds(tenant),
+        pytest.raises(SchemaBusy, match="another process makes, migrates or drops"),
+    ):
+        provisioning.delete_tenant(tenant)
+    tenant.refresh_from_db()
+    assert tenant.state == "provisioning"
+    with as_owner():
+        provisioning.delete_tenant(tenant)
+    assert not Tenant.objects.filter(slug="begun").exists()
+
+
+def test_waiting_for_a_lock_keeps_no_snapshot(as_owner: AsOwner, tenant_a: Tenant) -> None:
+    """A snapshot would keep every CREATE INDEX CONCURRENTLY of the database from ending."""
+    seen = []
+
+    class Seen(Exception):
+        pass
+
+    def look(seconds: float) -> None:
+        with psycopg.connect(database.url_of("owner")) as other:
+            seen.append(
+                other.execute(
+                    "SELECT state, backend_xmin FROM pg_stat_activity WHERE pid = %s", [waiting]
+                ).fetchone()
+            )
+        raise Seen
+
+    with as_owner(), pytest.MonkeyPatch.context() as patch, another_holds(tenant_a):
+        patch.setattr(locks.time, "sleep", look)
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_backend_pid()")
+            (waiting,) = cursor.fetchone()
+        with pytest.raises(Seen), schema_lock(tenant_a.schema_name):
+            pass
+    assert seen == [("idle", None)]
+
+
+@contextlib.contextmanager
+def another_holds(tenant: Tenant) -> Iterator[int]:
+    """Hold the lock of the tenant's schema in another session; gives its backend's process id."""
+    ours = database.connections["default"]
+    with database.as_owner(), schema_lock(tenant.schema_name), connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        (backend,) = cursor.fetchone()
+        held = database.connections["default"]
+        database.connections["default"] = ours
+        try:
+            yield backend
+        finally:
+            database.connections["default"] = held

@@ -1,0 +1,117 @@
+"""Tables that no migration of ours protects are protected, or refused, at the end of migrate."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+import pytest
+from django.db import DatabaseError, connection, transaction
+
+from tenants.context import tenant_scope
+from tenants.exceptions import UnsealedSchema
+from tenants.models import Tenant
+from tenants.schemas.rls_enforcement import seal_schema, unsealed_relations
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+AsOwner = Callable[[], AbstractContextManager[None]]
+
+
+def run(sql: str) -> list[tuple[object, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(sql)
+        return cursor.fetchall() if cursor.description else []
+
+
+def unsealed(tenant: Tenant) -> list[str]:
+    with connection.cursor() as cursor:
+        return [found.name for found in unsealed_relations(cursor, f"^{tenant.schema_name}$")]
+
+
+def test_a_migrated_schema_has_nothing_to_protect(tenant_a: Tenant) -> None:
+    assert unsealed(tenant_a) == []
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ["CREATE TABLE extra (id int)"],
+        [
+            "CREATE TABLE extra (id int, tenant_id uuid NOT NULL)",
+            "ALTER TABLE extra ENABLE ROW LEVEL SECURITY",
+        ],
+        [
+            "CREATE TABLE extra (id int, tenant_id uuid NOT NULL)",
+            "ALTER TABLE extra ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY",
+            "CREATE POLICY tenant_isolation ON extra USING (true)",
+        ],
+        ["CREATE TABLE extra (id int) PARTITION BY LIST (id)"],
+    ],
+)
+def test_a_table_that_lacks_something_is_noticed_and_protected(
+    make_tenant: Callable[..., Tenant], as_owner: AsOwner, statements: list[str]
+) -> None:
+    tenant = make_tenant()
+    with as_owner(), tenant_scope(tenant.id):
+        for statement in statements:
+            run(statement)
+        assert unsealed(tenant) == ["extra"]
+        assert seal_schema(connection) == ["extra"]
+        assert unsealed(tenant) == []
+        assert seal_schema(connection) == []
+
+
+def test_a_protected_table_shows_its_rows_to_its_tenant_alone(
+    make_tenant: Callable[..., Tenant], as_owner: AsOwner, tenant_a: Tenant
+) -> None:
+    tenant = make_tenant()
+    with as_owner(), tenant_scope(tenant.id):
+        run("CREATE TABLE extra (id int)")
+        run("INSERT INTO extra VALUES (1)")
+        seal_schema(connection)
+    select = f"SELECT id, tenant_id FROM {tenant.schema_name}.extra"
+    with tenant_scope(tenant.id):
+        assert run(select) == [(1, tenant.id)]
+        with pytest.raises(DatabaseError, match="permission denied"), transaction.atomic():
+            run("INSERT INTO extra VALUES (2)")
+    with tenant_scope(tenant_a.id):
+        assert run(select) == []
+    assert run(select) == []
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE MATERIALIZED VIEW extra AS SELECT * FROM auth_user",
+        "CREATE POLICY open ON auth_user USING (true)",
+        "CREATE TABLE extra (id int, tenant_id uuid)",
+        "CREATE TABLE extra (id int, tenant_id text NOT NULL)",
+    ],
+)
+def test_what_cannot_be_protected_is_refused_by_name(
+    make_tenant: Callable[..., Tenant], as_owner: AsOwner, statement: str
+) -> None:
+    tenant = make_tenant()
+    with as_owner(), tenant_scope(tenant.id):
+        run(statement)
+        (name,) = unsealed(tenant)
+        with pytest.raises(UnsealedSchema, match=f"row-level security cannot protect {name}"):
+            seal_schema(connection)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "ALTER TABLE memory_message DROP CONSTRAINT tenant_of_schema",
+        "ALTER TABLE memory_message DROP CONSTRAINT tenant_of_schema,"
+        " ADD CONSTRAINT tenant_of_schema CHECK (tenant_id IS NOT NULL)",
+    ],
+)
+def test_a_table_that_takes_other_tenants_rows_is_noticed_and_mended(
+    make_tenant: Callable[..., Tenant], as_owner: AsOwner, statement: str
+) -> None:
+    tenant = make_tenant()
+    with as_owner(), tenant_scope(tenant.id):
+        run(statement)
+        assert unsealed(tenant) == ["memory_message"]
+        assert seal_schema(connection) == []
+        assert unsealed(tenant) == []

@@ -1,0 +1,37 @@
+"""Polling for a lock: until it is there, or for so long."""
+
+from tenants.polling import LONGEST_PAUSE, poll
+
+
+class Clock:
+    """Time that passes where somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.pauses: list[float] = []
+
+    def time(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        self.pauses.append(seconds)
+
+
+def test_a_free_lock_is_taken_at_once() -> None:
+    clock = Clock()
+    assert poll(lambda: True, seconds=0, clock=clock.time, sleep=clock.sleep)
+    assert clock.pauses == []
+
+
+def test_a_lock_is_taken_when_it_is_free() -> None:
+    clock = Clock()
+    assert poll(lambda: clock.now >= 3, seconds=10, clock=clock.time, sleep=clock.sleep)
+    assert 3 <= clock.now <= 3 + LONGEST_PAUSE
+    assert max(clock.pauses) == LONGEST_PAUSE
+
+
+def test_a_lock_that_stays_taken_is_given_up_in_time() -> None:
+    clock = Clock()
+    assert not poll(lambda: False, seconds=10, clock=clock.time, sleep=clock.sleep)
+    assert abs(clock.now - 10) < 1e-9

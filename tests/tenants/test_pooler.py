@@ -1,0 +1,141 @@
+"""Behind a real PgBouncer that pools by transaction, with fewer sessions than clients."""
+
+import os
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from random import Random
+from uuid import uuid4
+
+import psycopg
+import pytest
+from django.contrib.auth.models import User
+from django.db import DatabaseError, connection, connections, transaction
+
+from memory.context import SessionStore
+from memory.context.checkpoints.connections import close_pool
+from memory.conversations.transcript import record_message
+from memory.recall import recall
+from tenants import held_locks
+from tenants.context import tenant_scope
+from tenants.models import Tenant
+from tests import database, pooler
+from tests.tenants.accidents import SETTINGS, names
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.skipif(
+        pooler.EXECUTABLE is None and not os.environ.get("CI"), reason="there is no pgbouncer"
+    ),
+]
+
+
+@pytest.fixture
+def pooled(users: tuple[Tenant, Tenant]) -> Iterator[tuple[Tenant, Tenant]]:
+    """The two tenants, to which all connections of the application come through the pooler."""
+    with pooler.pooler() as url, database.through(url):
+        yield users
+
+
+def read_at_random(users: tuple[Tenant, Tenant], seed: int, calls: int) -> Counter[str]:
+    random, found = Random(seed), Counter[str]()
+    try:
+        for _ in range(calls):
+            tenant = random.choice(users)
+            try:
+                with tenant_scope(tenant.id):
+                    if random.random() < 0.3:
+                        with transaction.atomic():
+                            read = [names(), names()][1]
+                    elif random.random() < 0.1:
+                        with pytest.raises(DatabaseError), transaction.atomic():
+                            User.objects.create(id=1, username=f"of-{tenant.slug}")
+                        continue
+                    else:
+                        read = names()
+            except DatabaseError:
+                found["failed"] += 1
+                connection.close()
+            else:
+                found["right" if read == [f"of-{tenant.slug}"] else "crossed"] += 1
+    finally:
+        connection.close()
+    return found
+
+
+def test_many_clients_on_three_sessions_never_meet_another_tenant(
+    pooled: tuple[Tenant, Tenant],
+) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        found = sum(
+            threads.map(lambda seed: read_at_random(pooled, seed, 60), range(8)), Counter[str]()
+        )
+    assert set(found) == {"right"}
+
+
+def test_sessions_that_are_killed_fail_calls_and_cross_none(pooled: tuple[Tenant, Tenant]) -> None:
+    done = threading.Event()
+
+    def kill() -> None:
+        with psycopg.connect(database.url_of("superuser"), autocommit=True) as superuser:
+            while not done.wait(0.2):
+                superuser.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename ="
+                    " 'konstruct_app' AND datname = current_database() ORDER BY random() LIMIT 1"
+                )
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    with ThreadPoolExecutor(8) as threads:
+        found = sum(
+            threads.map(lambda seed: read_at_random(pooled, seed, 60), range(8)), Counter[str]()
+        )
+    done.set()
+    killer.join()
+    assert found["right"] > 0
+    assert found["crossed"] == 0
+
+
+def test_nothing_of_a_tenant_stays_in_a_session(pooled: tuple[Tenant, Tenant]) -> None:
+    for tenant in pooled * 3:
+        with tenant_scope(tenant.id):
+            assert names() == [f"of-{tenant.slug}"]
+            assert connection.is_pooled
+        for _ in range(3):
+            found, schema = connection.connection.execute(SETTINGS).fetchone()
+            assert (found or "", schema) == ("", "public")
+
+
+def test_a_recall_and_a_session_work_through_it(pooled: tuple[Tenant, Tenant]) -> None:
+    agent = uuid4()
+    for number in range(7):  # more often than a driver waits before it prepares
+        for tenant in pooled:
+            record_message(
+                tenant_id=tenant.id, agent_id=agent, user_id="maria", thread_id="t", role="user",
+                channel="rest", content=f"{tenant.slug} said {number}",
+            )  # fmt: skip
+            assert recall(tenant.id, agent, "maria", "What was said?").hits == ()
+            assert SessionStore(tenant.id).get_session_messages("t") == []
+    close_pool()
+
+
+def test_a_lock_is_held_across_sessions(pooled: tuple[Tenant, Tenant]) -> None:
+    tenant, other = pooled
+
+    def take(of: Tenant) -> bool:
+        try:
+            with tenant_scope(of.id), held_locks.held_lock("thread") as ours:
+                return ours
+        finally:
+            connections["default"].close()
+
+    with ThreadPoolExecutor(1) as thread, tenant_scope(tenant.id):
+        with held_locks.held_lock("thread") as ours:
+            assert ours
+            assert names() == ["of-tenant-a"]
+            assert not thread.submit(take, tenant).result()
+            assert thread.submit(take, other).result()
+        assert thread.submit(take, tenant).result()
+    connection.close()
