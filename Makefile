@@ -16,6 +16,7 @@ IN_TEST_HOME := KONSTRUCT_HOME="$(CURDIR)/.konstruct/test" PYTHONDONTWRITEBYTECO
 PYTEST := $(IN_TEST_HOME) $(BIN)/python -m pytest
 # Over the cores, a file to a worker, in the order of tests/conftest.py.
 SHARED_OUT := -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+BESIDE_OTHERS := not long and not alone
 # Of the long runs.
 EXAMPLES ?= 60
 MINUTES ?= 30
@@ -61,10 +62,11 @@ migrate: $(SERVING) ## bring all schemas up to date
 	@exec $(BIN)/python manage.py migrate
 
 quick: setup ## the tests of every commit: no processes, no browser; at most 90 s on two cores
-	$(PYTEST) $(SHARED_OUT) -m "not slow and not long"
+	$(PYTEST) $(SHARED_OUT) -m "$(BESIDE_OTHERS) and not slow"
 
 test: lint ## all checks and all tests that a release needs; at most eight minutes on two cores
-	$(PYTEST) $(SHARED_OUT)
+	$(PYTEST) -m alone
+	$(PYTEST) $(SHARED_OUT) -m "$(BESIDE_OTHERS)"
 
 long: setup ## the long runs of what `make test` has a small instance of
 	$(PYTEST) -m long
@@ -76,7 +78,7 @@ survival: setup ## messages for MINUTES while processes and stores are killed, b
 	$(BIN)/python -m benchmarks.survival --minutes $(MINUTES) --seed $(SEED)
 
 coverage: setup ## the tests of `make test`, and what none of them runs through
-	$(PYTEST) $(SHARED_OUT) -p tests.coverage_plugin
+	$(PYTEST) $(SHARED_OUT) -m "$(BESIDE_OTHERS)" -p tests.coverage_plugin
 
 pictures: setup ## every page of the admin in a browser, into docs/images
 	mkdir -p docs/images

@@ -14,11 +14,21 @@ from konstruct.api.models import KeyScope
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.llm import pool
 from konstruct.orchestrator.models import Agent
+from konstruct.trust.erasure import storage
 from tenants.context import public_scope
 from tenants.models import Tenant
 from tests.llm_server import LLMServer
 
 MESSAGES = "/api/v1/messages/"
+
+
+@pytest.fixture(autouse=True)
+def _no_wait_for_tests_beside_it(request: pytest.FixtureRequest) -> Iterator[None]:
+    """An erasure waits for open transactions, and a test's beside it may take a minute."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not request.node.get_closest_marker("alone"):
+            patch.setattr(storage, "TRANSACTION_SECONDS", 0)
+        yield
 
 
 @dataclass

@@ -102,7 +102,9 @@ def carry_out(
                 stored = storage.settle(tables | progress.found["tables"].keys(), rewrite=rewrite)
                 receipt = _write_receipt(request, person, progress, mentions, stored)
                 # What was noted on the way had the ids.
-                storage.settle_table(ErasureRequest._meta.db_table, rewrite=rewrite)
+                storage.settle_one_more(ErasureRequest._meta.db_table, stored, rewrite=rewrite)
+                receipt.receipt = {**(receipt.receipt or {}), "storage": stored}
+                receipt.save(update_fields=["receipt"])
                 return receipt
         raise NotErased(
             f"after {ROUNDS} rounds there is still something in {', '.join(sorted(left))}:"

@@ -2,6 +2,8 @@
 
 A removed row's bytes stay in its table's file until the page is used again; VACUUM only makes
 room for that. VACUUM FULL writes the table anew without them, and nobody can use it meanwhile.
+Neither takes away what a transaction that is still open might read, in whatever database of the
+server it is: so those that began before are waited for, and the table's dead rows counted.
 """
 
 import logging
@@ -22,6 +24,8 @@ logger = logging.getLogger(__name__)
 REWRITTEN_UP_TO_BYTES = 16 * 2**20
 # Who waits for a table so long gives way to who uses it.
 LOCK_TIMEOUT = "500ms"
+# So long the transactions that were open when rows were removed are given to end.
+TRANSACTION_SECONDS = 5.0
 # So long the cache is given to write its file.
 CACHE_SECONDS = 30.0
 # What is not ours to take away, and when it goes.
@@ -39,27 +43,58 @@ def settle(tables: Iterable[str], *, rewrite: bool = False) -> dict[str, Any]:
     Args:
         rewrite: write every table anew, whatever its size.
     """
-    done: dict[str, list[str]] = {"rewritten": [], "vacuumed": []}
+    stored: dict[str, Any] = {"rewritten": [], "vacuumed": [], "later": dict(LATER)}
+    _wait_for_older_transactions()
     for table in sorted(tables):
-        is_rewritten = settle_table(table, rewrite=rewrite)
-        done["rewritten" if is_rewritten else "vacuumed"].append(table)
-    later = dict(LATER)
-    if done["vacuumed"]:
-        later["pages_of_vacuumed_tables"] = (
-            "when their space is used again, or with erase_user --rewrite"
-        )
-    cache = _rewrite_cache_file()
-    if cache not in ("rewritten", "none"):
-        later["cache_file"] = "when the cache writes its file anew"
-    return {**done, "cache_file": cache, "later": later}
+        _settle_table(table, stored, rewrite=rewrite)
+    stored["cache_file"] = _rewrite_cache_file()
+    if stored["cache_file"] not in ("rewritten", "none"):
+        stored["later"]["cache_file"] = "when the cache writes its file anew"
+    return stored
 
 
-def settle_table(table: str, *, rewrite: bool = False) -> bool:
-    """Let a table's file forget what was removed from it; whether it was written anew."""
+def settle_one_more(table: str, stored: dict[str, Any], *, rewrite: bool = False) -> None:
+    """Let a table that was written to after `settle` forget too, and say so in what it returned."""
+    _wait_for_older_transactions()
+    _settle_table(table, stored, rewrite=rewrite)
+
+
+def _settle_table(table: str, stored: dict[str, Any], *, rewrite: bool) -> None:
     if (rewrite or _size(table) <= REWRITTEN_UP_TO_BYTES) and _rewrite(table):
-        return True
-    _vacuum(table, "(ANALYZE)")
-    return False
+        if not _dead_rows(table):
+            stored["rewritten"].append(table)
+            return
+        logger.warning("%s holds removed rows that an open transaction may still read", table)
+    else:
+        _vacuum(table, "(ANALYZE)")
+    stored["vacuumed"].append(table)
+    stored["later"]["pages_of_vacuumed_tables"] = (
+        "when their space is used again, or with erase_user --rewrite"
+    )
+
+
+def _wait_for_older_transactions() -> None:
+    """Wait until whoever began before this moment has ended, or for TRANSACTION_SECONDS."""
+    deadline = time.monotonic() + TRANSACTION_SECONDS
+    with connection.cursor() as cursor:
+        # Counts of our own removals would otherwise come in after those of ANALYZE.
+        cursor.execute("SELECT pg_stat_force_next_flush()")
+        cursor.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::text")
+        (next_transaction,) = cursor.fetchone()
+        while time.monotonic() < deadline:
+            cursor.execute(
+                "SELECT pg_snapshot_xmin(pg_current_snapshot()) >= %s::xid8", [next_transaction]
+            )
+            if cursor.fetchone() == (True,):
+                return
+            time.sleep(0.05)
+
+
+def _dead_rows(table: str) -> int:
+    """Removed rows in the table's file, as ANALYZE has just counted them."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_stat_get_dead_tuples(%s::regclass)", [_name(table)])
+        return int(cursor.fetchone()[0])
 
 
 def _size(table: str) -> int:

@@ -150,8 +150,8 @@ def tables_on_disk_with(text: str, tenant: Tenant) -> list[str]:
     return sorted(set(found))
 
 
-# Alone: what a transaction beside it may still read stays in the files after VACUUM FULL.
-@pytest.mark.long
+# Transactions of tests beside it, in other databases too, would keep removed rows in the files.
+@pytest.mark.alone
 @pytest.mark.skipif(not settings.EMBEDDED_DATABASE, reason="reads the files of the server")
 def test_files_of_small_tables_and_of_the_cache_hold_nothing_any_more(
     tenant_a: Tenant, agent: Agent, talk: Callable[..., Message], owner: None
@@ -173,6 +173,21 @@ def test_files_of_small_tables_and_of_the_cache_hold_nothing_any_more(
     assert {"write_ahead_log", "logs", "backups"} <= stored["later"].keys()
 
 
+def test_rows_that_an_open_transaction_may_read_are_not_said_to_be_gone(
+    agent: Agent, talk: Callable[..., Message], owner: None, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(storage, "TRANSACTION_SECONDS", 0.2)
+    talk("Hello.", "maria", "hers")
+    # A dump of another database does the same.
+    with psycopg.connect(embedded.database_url("superuser", "postgres")) as other:
+        other.execute("SELECT pg_current_xact_id()")
+        receipt: Any = carry_out(ask_for_erasure("maria", by=EVA)).receipt
+    stored = receipt["storage"]
+    assert {"memory_message", "audit_erasurerequest"} <= set(stored["vacuumed"])
+    assert "pages_of_vacuumed_tables" in stored["later"]
+
+
+@pytest.mark.alone
 def test_large_tables_are_vacuumed_unless_an_operator_says_otherwise(
     tenant_a: Tenant, agent: Agent, talk: Callable[..., Message], owner: None,
     monkeypatch: pytest.MonkeyPatch,
@@ -189,6 +204,7 @@ def test_large_tables_are_vacuumed_unless_an_operator_says_otherwise(
     assert not ConversationEmbedding.objects.exists()
 
 
+@pytest.mark.alone
 def test_a_table_that_is_in_use_is_vacuumed_and_not_waited_for(
     tenant_a: Tenant, agent: Agent, talk: Callable[..., Message], owner: None,
     monkeypatch: pytest.MonkeyPatch,
