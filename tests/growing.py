@@ -19,9 +19,9 @@ from collections.abc import Callable, Iterable
 
 LIMIT = 15  # seconds of CPU time
 TRIES = 3
-SHORT, LONG = 4_000, 300_000
+SHORT, LONG = 2_000, 300_000
 # Of a body, which is read but once for each shape, and where a step may be a thousand bytes.
-BODY = 1_000_000
+BODY = 500_000
 
 Attack = Callable[[int], object]
 
