@@ -31,6 +31,9 @@ MIGRATED_TABLES = (
     "checkpoint_migrations",
 )
 
+# What of a Django connection says who connects, and where to.
+CREDENTIALS = ("USER", "PASSWORD", "HOST", "PORT", "OPTIONS")
+
 # Which of the processes of pytest-xdist this is; "main" is the only one.
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "main")
 # Of the lock that a process holds while it makes the database of which all have copies.
@@ -105,7 +108,7 @@ def url_of(role: str) -> str:
 def through(url: str) -> Iterator[None]:
     """Let the application's connections go through a pooler, in every thread, during the block."""
     pooled = dj_database_url.parse(url)
-    target = {name: pooled[name] for name in ("USER", "PASSWORD", "HOST", "PORT")}
+    target = {name: pooled.get(name, {}) for name in CREDENTIALS}
     connection = connections["default"]
     connection.close()
     before = {name: connection.settings_dict[name] for name in target}
@@ -202,4 +205,4 @@ def _truncate(*, exclude: tuple[str, ...]) -> None:
 
 def _credentials(role: str) -> dict[str, Any]:
     parsed = dj_database_url.parse(url_of(role))
-    return {name: parsed[name] for name in ("USER", "PASSWORD", "HOST", "PORT")}
+    return {name: parsed.get(name, {}) for name in CREDENTIALS}

@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 from django.conf import settings
 
 from konstruct.local import embedded
+from konstruct.local.embedded import places
 
 EXECUTABLE = shutil.which("pgbouncer")
 # PgBouncer refuses to be root.
@@ -44,12 +45,15 @@ def pooler(*, size: int = 3) -> Iterator[str]:
     """Run a pooler of transactions to the application's role; yields a URL without a database."""
     url = embedded.database_url("app") if settings.EMBEDDED_DATABASE else settings.DATABASE_URL
     target = urlsplit(url)
+    password = unquote(target.password or "")
+    if settings.EMBEDDED_DATABASE:
+        password = places.password_of("app")
     with tempfile.TemporaryDirectory(prefix="konstruct-pooler-", dir="/tmp") as made:
         directory = Path(made)
         with socket.create_server(("127.0.0.1", 0)) as free:
             listen = free.getsockname()[1]
-        password = unquote(target.password or "")
         config = directory / "pgbouncer.ini"
+        config.touch(mode=0o600)
         config.write_text(
             CONFIG.format(
                 host=unquote(target.hostname or ""), port=target.port or 5432, listen=listen,

@@ -70,7 +70,7 @@ def restart_postgres(deployment: Deployment, random: Random) -> None:
 
 def cut_connections(deployment: Deployment, random: Random) -> None:
     """Every connection that the application has to Postgres."""
-    url = deployment.database_url.replace("konstruct_app", "postgres", 1)
+    url = deployment.database_url.replace("konstruct_app", "postgres")  # and its password's file
     with contextlib.suppress(psycopg.OperationalError), psycopg.connect(url) as connection:
         connection.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'konstruct_app'"

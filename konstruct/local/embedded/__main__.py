@@ -6,7 +6,7 @@ import sys
 
 from konstruct.local.embedded.errors import EmbeddedError
 from konstruct.local.embedded.guardian import detach, guard
-from konstruct.local.embedded.places import DATABASE, ROLES, socket_directory
+from konstruct.local.embedded.places import DATABASE, ROLES, password_file, socket_directory
 from konstruct.local.embedded.postgres import SETTINGS, binaries
 from konstruct.local.embedded.users import SERVICES, ensure_postgres, stop
 
@@ -24,6 +24,7 @@ def run_tool(name: str, arguments: list[str]) -> int:
         "PGHOST": str(socket_directory()),
         "PGPORT": SETTINGS["port"],
         "PGUSER": ROLES["superuser"],
+        "PGPASSFILE": str(password_file("superuser")),
         "PGDATABASE": DATABASE,
     }
     # Not executed in our place: that would end our being a user, and with the last user, Postgres.

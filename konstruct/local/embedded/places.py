@@ -34,11 +34,26 @@ def socket_directory() -> Path:
 
 
 def database_url(role: str, name: str = DATABASE) -> str:
-    """The URL of the embedded Postgres for a role: app, owner or superuser (tests and backups)."""
+    """The URL of the embedded Postgres for a role: app, owner or superuser (tests and backups).
+
+    It names the file from which libpq takes the role's password, and does not hold it.
+    """
+    passfile = quote(str(password_file(role)), safe="")
+    host = quote(str(socket_directory()), safe="")
+    return f"postgresql://{ROLES[role]}@{host}:5432/{quote(name)}?passfile={passfile}"
+
+
+def password_file(role: str) -> Path:
+    """The file of a role's password, as libpq reads it. Not made here: see `password_of`."""
     if role not in ROLES:
         raise ValueError(f"role {role!r} is none of {', '.join(ROLES)}")
-    host = quote(str(socket_directory()), safe="")
-    return f"postgresql://{ROLES[role]}@{host}:5432/{quote(name)}"
+    return home() / f"{ROLES[role]}.pgpass"
+
+
+def password_of(role: str) -> str:
+    """The password of a role of the embedded Postgres, made if there is none."""
+    kept = _kept_secret(password_file(role).name, lambda: f"*:*:*:*:{secrets.token_urlsafe(32)}\n")
+    return kept.strip().rpartition(":")[2]
 
 
 def valkey_socket() -> Path:

@@ -14,6 +14,8 @@ from signal import Signals
 
 import psutil
 import psycopg
+from psycopg.conninfo import make_conninfo
+from psycopg.pq import PGconn, Ping
 
 from konstruct.local.embedded import places
 from konstruct.local.embedded.errors import EmbeddedError
@@ -25,8 +27,8 @@ SYSTEM_USER = "pgserver"
 BOOTSTRAP = places.PROJECT / "deploy" / "bootstrap.sql"
 INITDB = (
     "--username=postgres",
-    # The socket's directory is closed to everybody else, see places.make_socket_directory.
-    "--auth=trust",
+    # Nobody gets in until the superuser has a password, see _ask_for_passwords.
+    "--auth=reject",
     "--encoding=UTF8",
     # The same order of text on every machine, whatever its C library.
     "--locale-provider=builtin",
@@ -35,6 +37,8 @@ INITDB = (
     "--text-search-config=english",
     "--no-instructions",
 )
+# Only the socket is listened at, and every role has a password there.
+HBA = "local all all scram-sha-256\n"
 # A backend keeps the memory of one statement for the next. By default the C library gives it back
 # to the kernel, and a recall spends a tenth of its time on being given it again.
 MALLOC = {
@@ -81,6 +85,7 @@ class Postgres(Service):
                 f"{self.data} is of PostgreSQL {found}, this is {MAJOR}: dump it with the old "
                 "version, or remove the directory to start afresh"
             )
+        self._ask_for_passwords()
         sockets = places.make_socket_directory()
         _give(sockets)
         # Nobody runs in this directory, and the guardian's lock keeps others from starting: whoever
@@ -90,29 +95,36 @@ class Postgres(Service):
 
     def launch(self) -> subprocess.Popen[bytes]:
         """Start the postmaster."""
-        options = {**SETTINGS, "unix_socket_directories": str(places.socket_directory())}
         return self.spawn(
             [
                 binaries() / "postgres",
                 *("-D", _seen_from_inside(self.data)),
-                *(part for name, value in options.items() for part in ("-c", f"{name}={value}")),
+                *_options(unix_socket_directories=str(places.socket_directory())),
             ],
             user=_system_user(),
             extra_environment=MALLOC,
         )
 
     def answers(self) -> bool:
-        """Whether the superuser gets in (for whom connections are reserved)."""
-        try:
-            with psycopg.connect(places.database_url("superuser", "postgres"), connect_timeout=5):
-                return True
-        except psycopg.OperationalError:
-            return False
+        """Whether the server would let somebody in who had a password."""
+        asked = make_conninfo(
+            host=str(places.socket_directory()),
+            port=SETTINGS["port"],
+            user=places.ROLES["app"],
+            dbname="postgres",
+            passfile=str(places.socket_directory() / "none"),
+            connect_timeout=5,
+        )
+        return PGconn.ping(asked.encode()) == Ping.OK
 
     def settle(self) -> None:
-        """Create roles, database and grants, once for each version of deploy/bootstrap.sql."""
+        """Create roles, database and grants, once for each version of deploy/bootstrap.sql.
+
+        Also where a password's file was removed, and there is another password now.
+        """
         done = self.data / "konstruct.bootstrap"
-        digest = hashlib.sha256(BOOTSTRAP.read_bytes()).hexdigest()
+        passwords = "".join(map(places.password_of, ("owner", "app")))
+        digest = hashlib.sha256(BOOTSTRAP.read_bytes() + passwords.encode()).hexdigest()
         if done.exists() and done.read_text() == digest:
             return
         # template1 too, so that databases made for tests begin with the same extension and grants.
@@ -133,21 +145,42 @@ class Postgres(Service):
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir(mode=0o700)
         _give(draft)
-        user = _system_user()
-        made = subprocess.run(
-            [binaries() / "initdb", *("-D", _seen_from_inside(draft)), *INITDB],
-            cwd=draft,
-            env=ENVIRONMENT,
-            user=user,
-            group=user,
-            extra_groups=None if user is None else [],
-            capture_output=True,
-            text=True,
-            check=False,
+        made = _run_inside(
+            draft, [binaries() / "initdb", *("-D", _seen_from_inside(draft)), *INITDB]
         )
         if made.returncode:
             raise EmbeddedError(f"initdb failed: {made.stderr or made.stdout}")
         draft.rename(self.data)
+
+    def _ask_for_passwords(self) -> None:
+        """Let nobody in without a password, and give the superuser theirs.
+
+        Clusters of older versions asked for none. The file that says so comes last, and names the
+        password by its digest: what was cut off, or has a new password, is done again.
+        """
+        password = places.password_of("superuser")
+        digest = hashlib.sha256(password.encode()).hexdigest()
+        wanted = f"# The superuser's password has the digest {digest}.\n{HBA}"
+        asked = self.data / "pg_hba.conf"
+        if asked.read_text() == wanted:
+            return
+        # In single-user mode: nobody can connect meanwhile, and no process list shows what is said.
+        ran = _run_inside(
+            self.data,
+            [
+                *(binaries() / "postgres", "--single", "-D", _seen_from_inside(self.data)),
+                *_options(),
+                "postgres",
+            ],
+            said=f"ALTER ROLE {places.ROLES['superuser']} PASSWORD '{password}'\n",
+        )
+        if ran.returncode or "ERROR" in ran.stderr:
+            raise EmbeddedError(f"the superuser cannot be given a password: {ran.stderr}")
+        draft = asked.with_suffix(".new")
+        draft.write_text(wanted)
+        draft.chmod(0o600)
+        _give(draft)
+        draft.replace(asked)
 
 
 def binaries() -> Path:
@@ -190,6 +223,31 @@ def _give(directory: Path) -> None:
         shutil.chown(directory, user, user)
 
 
+def _options(**others: str) -> list[str]:
+    """The server's settings, as arguments."""
+    settings = {**SETTINGS, **others}
+    return [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+
+
+def _run_inside(
+    directory: Path, command: list[str | Path], *, said: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """Run one of the server's programs in a data directory, as the server's own user."""
+    user = _system_user()
+    return subprocess.run(
+        command,
+        cwd=directory,
+        env=ENVIRONMENT,
+        user=user,
+        group=user,
+        extra_groups=None if user is None else [],
+        input=said,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
 def _seen_from_inside(directory: Path) -> str:
     """The name of a server's working directory that the server's own user can open.
 
@@ -221,7 +279,11 @@ def _run_bootstrap(database: str) -> None:
     url = places.database_url("superuser", database)
     ran = subprocess.run(
         [binaries() / "psql", "--no-psqlrc", "--quiet", "--dbname", url, "--file", BOOTSTRAP],
-        env=ENVIRONMENT,
+        env={
+            **ENVIRONMENT,
+            "KONSTRUCT_OWNER_PASSWORD": places.password_of("owner"),
+            "KONSTRUCT_APP_PASSWORD": places.password_of("app"),
+        },
         capture_output=True,
         text=True,
         check=False,

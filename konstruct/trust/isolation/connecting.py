@@ -19,7 +19,7 @@ def as_application() -> Iterator[None]:
     wanted = dj_database_url.parse(settings.APPLICATION_DATABASE_URL)
     theirs = ours.copy()
     theirs.settings_dict.update(
-        {name: wanted[name] for name in ("USER", "PASSWORD", "HOST", "PORT")}
+        {name: wanted.get(name, {}) for name in ("USER", "PASSWORD", "HOST", "PORT", "OPTIONS")}
     )
     connections[alias] = theirs
     try:

@@ -103,6 +103,22 @@ def sql(query: str, role: str = "owner", database: str = "konstruct") -> list[tu
         return cursor.fetchall() if cursor.description else []
 
 
+def may_connect(user: str, password: str | None) -> bool:
+    try:
+        psycopg.connect(
+            host=str(places.socket_directory()),
+            user=user,
+            dbname="konstruct",
+            password=password,
+            passfile=str(places.socket_directory() / "none"),
+        ).close()
+    except psycopg.OperationalError as error:
+        if "password" not in str(error):
+            raise
+        return False
+    return True
+
+
 def test_names_are_computed_and_nothing_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,9 +126,14 @@ def test_names_are_computed_and_nothing_is_made(
     monkeypatch.setenv("KONSTRUCT_HOME", str(home))
     sockets = places.socket_directory()
     quoted = str(sockets).replace("/", "%2F")
-    assert embedded.database_url("app") == f"postgresql://konstruct_app@{quoted}:5432/konstruct"
+    passwords = str(home.resolve()).replace("/", "%2F")
+    assert embedded.database_url("app") == (
+        f"postgresql://konstruct_app@{quoted}:5432/konstruct"
+        f"?passfile={passwords}%2Fkonstruct_app.pgpass"
+    )
     assert embedded.database_url("owner", "other") == (
         f"postgresql://konstruct_owner@{quoted}:5432/other"
+        f"?passfile={passwords}%2Fkonstruct_owner.pgpass"
     )
     assert embedded.redis_url(3) == f"unix://{sockets}/valkey.sock?db=3"
     assert embedded.broker_url() == f"redis+socket://{sockets}/valkey.sock?virtual_host=1"
@@ -484,16 +505,20 @@ def test_the_bootstrap_works_for_an_administrator_who_is_no_superuser_and_twice(
 ) -> None:
     embedded.ensure_postgres()
     sql("DROP ROLE IF EXISTS manager", role="superuser")
-    sql("CREATE ROLE manager LOGIN CREATEROLE CREATEDB", role="superuser")
+    sql("CREATE ROLE manager LOGIN CREATEROLE CREATEDB PASSWORD 'managing'", role="superuser")
     # As on a managed service, where the roles do not exist before and were made by the manager.
     sql("GRANT konstruct_owner, konstruct_app TO manager WITH ADMIN OPTION", role="superuser")
-    url = embedded.database_url("superuser", "managed").replace("postgres@", "manager@")
+    url = f"host={places.socket_directory()} user=manager dbname=managed"
     sql("CREATE DATABASE managed OWNER manager", role="superuser")
     try:
         for _ in range(2):
             ran = subprocess.run(
                 [postgres.binaries() / "psql", "-X", "-q", "-d", url, "-f", postgres.BOOTSTRAP],
-                env={"KONSTRUCT_OWNER_PASSWORD": "o'wner", "KONSTRUCT_APP_PASSWORD": "a pp"},
+                env={
+                    "PGPASSWORD": "managing",
+                    "KONSTRUCT_OWNER_PASSWORD": "o'wner",
+                    "KONSTRUCT_APP_PASSWORD": "a pp",
+                },
                 capture_output=True,
                 text=True,
             )
@@ -501,14 +526,101 @@ def test_the_bootstrap_works_for_an_administrator_who_is_no_superuser_and_twice(
             assert (ran.stderr.partition(":")[0], ran.returncode) == ("konstruct", 0)
             assert ran.stderr.startswith(warned)
             assert len(ran.stderr.splitlines()) == 1
+        assert may_connect("konstruct_owner", "o'wner")
+        assert may_connect("konstruct_app", "a pp")
+        give_kept_passwords()
         sql("CREATE SCHEMA t_two", database="managed")
         sql("CREATE TABLE t_two.rows (v extensions.vector(3))", database="managed")
         assert sql("SELECT * FROM t_two.rows", role="app", database="managed") == []
     finally:
         sql("DROP DATABASE managed", role="superuser")
-        sql("ALTER ROLE konstruct_owner PASSWORD NULL", role="superuser")
-        sql("ALTER ROLE konstruct_app PASSWORD NULL", role="superuser")
+        give_kept_passwords()
         sql("DROP ROLE manager", role="superuser")
+
+
+def give_kept_passwords() -> None:
+    for role in ("owner", "app"):
+        password = places.password_of(role)
+        sql(f"ALTER ROLE {places.ROLES[role]} PASSWORD '{password}'", role="superuser")
+
+
+def texts_of_processes_and_files(home: Path) -> str:
+    """What every process of this machine was started with, and every log below the home."""
+    processes = "".join(str(each.info["cmdline"]) for each in psutil.process_iter(["cmdline"]))
+    return processes + "".join(path.read_text() for path in home.glob("*.log*"))
+
+
+def test_every_role_is_asked_for_its_own_password_which_is_seen_nowhere(home: Path) -> None:
+    embedded.ensure_postgres()
+    passwords = {role: places.password_of(role) for role in places.ROLES}
+    assert len(set(passwords.values())) == 3
+    for role, password in passwords.items():
+        assert places.password_file(role).stat().st_mode & 0o777 == 0o600
+        assert password not in embedded.database_url(role)
+        for other, user in places.ROLES.items():
+            assert may_connect(user, password) is (other == role)
+        assert not may_connect(places.ROLES[role], None)
+    seen = texts_of_processes_and_files(home)
+    assert "postgres" in seen
+    assert not [password for password in passwords.values() if password in seen]
+
+
+def test_what_an_application_holds_has_no_password_of_the_embedded_postgres(home: Path) -> None:
+    said = """
+import os
+import django
+django.setup()
+from django.conf import settings
+from django.db import connection
+from konstruct.local.embedded import places
+from konstruct.logs import UrlHidingFilter
+connection.ensure_connection()
+every = {name: getattr(settings, name) for name in dir(settings)}
+held = repr(every) + repr(os.environ) + repr(UrlHidingFilter().get_safe_settings())
+held += repr(connection.get_connection_params()) + connection.connection.info.dsn
+print([role for role in places.ROLES if places.password_of(role) in held], connection.vendor)
+"""
+    ours = ("DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL", "KONSTRUCT_DB_ROLE")
+    environment = {name: value for name, value in os.environ.items() if name not in ours}
+    ran = subprocess.run(
+        [sys.executable, "-c", said],
+        cwd=PROJECT,
+        env={**environment, "DJANGO_SETTINGS_MODULE": "konstruct.settings"},
+        capture_output=True,
+        text=True,
+    )
+    assert (ran.stdout, ran.stderr) == ("[] postgresql\n", "")
+
+
+def test_a_cluster_that_asked_for_no_password_asks_from_the_next_start_on(home: Path) -> None:
+    embedded.ensure_postgres()
+    sql("CREATE TABLE IF NOT EXISTS before (n int)")
+    for role in places.ROLES.values():
+        sql(f"ALTER ROLE {role} PASSWORD NULL", role="superuser")
+    cluster = SERVICES["postgres"].data
+    assert embedded.wait_stopped()
+    # As older versions have left it.
+    (cluster / "pg_hba.conf").write_text("local all all trust\n")
+    (cluster / "konstruct.bootstrap").write_text("of another version")
+    for role in places.ROLES:
+        places.password_file(role).unlink()
+    embedded.ensure_postgres()
+    for role, user in places.ROLES.items():
+        assert not may_connect(user, None)
+        assert may_connect(user, places.password_of(role))
+    assert sql("SELECT * FROM before") == []
+
+
+def test_a_password_whose_file_was_removed_is_made_anew(home: Path) -> None:
+    embedded.ensure_postgres()
+    before = {role: places.password_of(role) for role in places.ROLES}
+    assert embedded.wait_stopped()
+    for role in places.ROLES:
+        places.password_file(role).unlink()
+    embedded.ensure_postgres()
+    for role, user in places.ROLES.items():
+        assert not may_connect(user, before[role])
+        assert sql("SELECT current_user::text", role=role) == [(user,)]
 
 
 def embedded_command(*arguments: str) -> tuple[int, str, str]:

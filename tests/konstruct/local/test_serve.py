@@ -21,6 +21,7 @@ from tests.konstruct.running import PROJECT, eventually, kill, processes_in
 
 pytestmark = pytest.mark.slow
 
+OWNERS_PASSWORD = "only-the-owner-knows"
 READY = "serves: /admin/ for operators"
 
 
@@ -67,7 +68,9 @@ class Server:
 def environment(home: Path) -> dict[str, str]:
     ours = ("DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL", "KONSTRUCT_DB_ROLE")
     return {name: value for name, value in os.environ.items() if name not in ours} | {
-        "KONSTRUCT_HOME": str(home)
+        "KONSTRUCT_HOME": str(home),
+        # As where the database is the operator's own; the embedded one is not named by it.
+        "DATABASE_OWNER_URL": f"postgresql://konstruct_owner:{OWNERS_PASSWORD}@nowhere/konstruct",
     }
 
 
@@ -129,6 +132,18 @@ def test_no_warning_comes_from_running_as_whoever_runs_it(server: Server) -> Non
     printed = "".join(server.printed)
     for word in ("Warning", "privileges", "CRIT"):
         assert word not in printed
+
+
+def test_the_owners_password_is_given_to_nobody_who_is_the_application(server: Server) -> None:
+    def is_told(*words: str) -> bool:
+        process = server.find(*words)
+        assert process is not None
+        every = [process, *process.children(recursive=True)]
+        return any(OWNERS_PASSWORD in str(each.environ()) for each in every)
+
+    assert is_told("owner_worker")
+    for words in (("gunicorn",), ("celery", "worker"), ("celery", "beat")):
+        assert not is_told(*words)
 
 
 @pytest.mark.parametrize(
