@@ -27,10 +27,9 @@ from memory.conf import (
 from memory.embedding.embedder import model_version
 from memory.embedding.hnsw import walking_hnsw
 from memory.embedding.vectors import vector_literal
-from memory.entering import known_tenant
 from memory.ids import new_id_argument
 from memory.models import ConversationEmbedding
-from tenants.context import asynchronous
+from tenants.context import asynchronous, known_tenant
 
 Vector = Sequence[float] | np.ndarray[Any, Any]
 

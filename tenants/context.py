@@ -7,11 +7,12 @@ from typing import ParamSpec, TypeVar, cast
 from uuid import UUID
 
 from asgiref.sync import sync_to_async
-from django.db import connections
+from django.db import ProgrammingError, connections, transaction
 from django.utils.asyncio import async_unsafe
 from django_tenants.utils import get_tenant_database_alias
+from psycopg.errors import UndefinedTable
 
-from tenants.exceptions import NotInTenant, TenantPinned
+from tenants.exceptions import NotInTenant, TenantPinned, UnknownTenant
 from tenants.naming import as_tenant_id, schema_name_of
 from tenants.postgresql.base import DatabaseWrapper
 
@@ -79,6 +80,42 @@ def tenant_scope(tenant_id: UUID | str, *, pinned: bool = False) -> Iterator[UUI
         connection.pinned_tenant = outer_pin
         if not inside_already or connection.tenant is not outer_tenant:
             connection.set_tenant(outer_tenant, include_public)
+
+
+@contextmanager
+def known_tenant(tenant_id: UUID | str, *, reads_only: bool = False) -> Iterator[UUID]:
+    """Do the block inside the tenant; a tenant without tables is said to be unknown.
+
+    It costs no query of its own. Inside a transaction it is a savepoint, so that a tenant which
+    does not exist breaks no transaction of the caller's.
+
+    Args:
+        reads_only: inside a transaction, undo everything at the end: settings that the block's
+            statements need leave no trace.
+
+    Raises:
+        InvalidTenantId: it is not a UUID.
+        TenantPinned: the caller serves another tenant.
+        UnknownTenant: no such tenant, or one that `manage.py migrate` has not reached.
+    """
+    try:
+        with tenant_scope(tenant_id) as entered, _savepoint(undo=reads_only):
+            yield entered
+    except ProgrammingError as error:
+        if isinstance(error.__cause__, UndefinedTable):
+            raise UnknownTenant(f"no tenant with migrated tables has the id {tenant_id}") from error
+        raise
+
+
+@contextmanager
+def _savepoint(*, undo: bool) -> Iterator[None]:
+    if not tenant_connection().in_atomic_block:
+        yield
+        return
+    with transaction.atomic():
+        yield
+        if undo:
+            transaction.set_rollback(True)
 
 
 @contextmanager

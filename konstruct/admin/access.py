@@ -14,7 +14,7 @@ from konstruct.audit.models import AccessEvent, Action, ActorKind
 from konstruct.orchestrator.models import Agent
 from tenants.admin.recorded import RecordedAdmin
 from tenants.admin.sites import ReadOnlyModelAdmin, tenant_site
-from tenants.audit.changes import Snapshot
+from tenants.audit.changes import RowState
 
 
 def actor_of(request: HttpRequest) -> Actor:
@@ -33,8 +33,8 @@ def note(
     subject_id: object = "",
     agent_id: UUID | None = None,
     user_id: str | None = None,
-    before: Snapshot | None = None,
-    after: Snapshot | None = None,
+    before: RowState | None = None,
+    after: RowState | None = None,
     **detail: Any,
 ) -> AccessEvent:
     """Write down what the person is about to see, or has done in this transaction."""

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from konstruct.audit.models import AccessEvent, Action, ActorKind
-from tenants.audit.changes import NOTHING, Snapshot, abridged, differences
+from tenants.audit.changes import NOTHING, RowState, abridged, differences
 from tenants.http.client_address import current_address
 
 
@@ -41,8 +41,8 @@ def record_access(
     agent_id: UUID | None = None,
     user_id: str | None = None,
     request_id: str = "",
-    before: Snapshot | None = None,
-    after: Snapshot | None = None,
+    before: RowState | None = None,
+    after: RowState | None = None,
     **detail: Any,
 ) -> AccessEvent:
     """Write down that somebody did something, in the tenant that we are in.

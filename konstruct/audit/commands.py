@@ -7,7 +7,7 @@ from django.db.models import Model
 
 from konstruct.audit.access_log import Actor, record_access
 from konstruct.audit.models import AccessEvent, Action
-from tenants.audit.changes import Snapshot
+from tenants.audit.changes import RowState
 from tenants.audit.operator_account import operator_name
 
 
@@ -19,8 +19,8 @@ def record_command(
     subject_id: object = "",
     agent_id: UUID | None = None,
     user_id: str | None = None,
-    before: Snapshot | None = None,
-    after: Snapshot | None = None,
+    before: RowState | None = None,
+    after: RowState | None = None,
     **detail: Any,
 ) -> AccessEvent:
     """Write down what a command has done in the tenant that we are in: in its transaction.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Question:
+class DemoQuestion:
     """A question, and the words that tell a right answer (none: nothing may be known)."""
 
     text: str
@@ -16,19 +16,19 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Tenant:
-    """One tenant of the demo: `said` in order, then `questions`."""
+class Company:
+    """One company of the demo, a tenant: `said` in order, then `questions`."""
 
     slug: str
     name: str
     said: tuple[str, ...]
-    questions: tuple[Question, ...]
+    questions: tuple[DemoQuestion, ...]
 
 
 AGENT = "Iris"
 USER = "sam"
 
-AURORA = Tenant(
+AURORA = Company(
     slug="aurora",
     name="Aurora Travel",
     said=(
@@ -58,15 +58,15 @@ AURORA = Tenant(
         "I think I will go home early, my head hurts.",
     ),
     questions=(
-        Question("What am I allergic to?", "shellfish"),
-        Question("Which instrument does Nora play?", "cello"),
-        Question("What is the name of our dog?", "Pixel"),
-        Question("How much can the Hendersons spend?", "3,200"),
-        Question("What do I drink instead of coffee?", "peppermint"),
+        DemoQuestion("What am I allergic to?", "shellfish"),
+        DemoQuestion("Which instrument does Nora play?", "cello"),
+        DemoQuestion("What is the name of our dog?", "Pixel"),
+        DemoQuestion("How much can the Hendersons spend?", "3,200"),
+        DemoQuestion("What do I drink instead of coffee?", "peppermint"),
     ),
 )
 
-BIRCH = Tenant(
+BIRCH = Company(
     slug="birch",
     name="Birch Garden Centre",
     said=(
@@ -78,10 +78,10 @@ BIRCH = Tenant(
         "The supplier raised the price of peat-free compost to nine euros a bag.",
     ),
     questions=(
-        Question("What am I allergic to?"),
-        Question("Where is the passport office that I should go to before November?"),
-        Question("What are our cats called?", "Miso"),
-        Question("Which instrument does Theo play?", "trumpet"),
+        DemoQuestion("What am I allergic to?"),
+        DemoQuestion("Where is the passport office that I should go to before November?"),
+        DemoQuestion("What are our cats called?", "Miso"),
+        DemoQuestion("Which instrument does Theo play?", "trumpet"),
     ),
 )
 

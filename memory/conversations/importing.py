@@ -13,11 +13,10 @@ from django.utils.timezone import is_naive
 from memory.arguments import role_argument, text_argument, uuid_argument
 from memory.conf import IMPORT_CHANNEL
 from memory.conversations.short_term import refresh_window
-from memory.entering import known_tenant
 from memory.exceptions import InvalidArgument
 from memory.ids import new_id_argument
 from memory.models import Message, PendingEmbedding
-from tenants.context import asynchronous
+from tenants.context import asynchronous, known_tenant
 
 MAX_EXTERNAL_ID = 255
 

@@ -18,10 +18,9 @@ from memory.conf import WINDOW
 from memory.conversations import thread_window, window_store
 from memory.conversations.reading import Conversation, Place
 from memory.conversations.turns import Turn, decode
-from memory.entering import known_tenant
 from memory.exceptions import InvalidArgument, WindowNotCleared
 from memory.ids import new_id_argument
-from tenants.context import asynchronous, tenant_scope
+from tenants.context import asynchronous, known_tenant, tenant_scope
 from tenants.exceptions import UnknownTenant
 from tenants.redis_keys import memory_short_key
 

@@ -14,11 +14,10 @@ from memory.arguments import id_argument, role_argument, text_argument, uuid_arg
 from memory.conf import OUTBOX_GRACE
 from memory.conversations.reading import Conversation, Place
 from memory.conversations.short_term import refresh_window
-from memory.entering import known_tenant
 from memory.exceptions import InvalidArgument
 from memory.ids import new_id_argument
 from memory.models import Message, PendingEmbedding, Role
-from tenants.context import asynchronous
+from tenants.context import asynchronous, known_tenant
 
 __all__ = ["Conversation", "Place", "arecord_message", "record_message"]
 

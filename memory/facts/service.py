@@ -24,7 +24,6 @@ from memory.conf import EXACT_ROWS, HNSW_CANDIDATES_PER_ROW, HNSW_EF_SEARCH, NEA
 from memory.configured import require_configured_database, require_configured_model
 from memory.embedding.embedder import embed, model_version
 from memory.embedding.hnsw import walking_hnsw
-from memory.entering import known_tenant
 from memory.exceptions import InvalidArgument
 from memory.facts.versions import (
     UNCHANGED,
@@ -41,7 +40,7 @@ from memory.ids import new_id_argument
 from memory.models.fact_filters import values_of
 from memory.models.fact_querysets import MemoryEntryQuerySet
 from memory.models.facts import MemoryEntry
-from tenants.context import asynchronous, current_tenant_id
+from tenants.context import asynchronous, current_tenant_id, known_tenant
 from tenants.exceptions import UnknownTenant
 from tenants.schemas.migration_state import require_migrated
 

@@ -28,13 +28,12 @@ from memory.conf import (
     SWEEP_PAUSE,
 )
 from memory.embedding.embedder import get_embedder
-from memory.entering import known_tenant
 from memory.exceptions import EmbeddingModelError
 from memory.indexing.service import index_messages
 from memory.models import Message, PendingEmbedding, RecallEvent
 from memory.models.querysets import PendingEmbeddingQuerySet
 from tenants.attempts import failure_of
-from tenants.context import asynchronous, tenant_scope
+from tenants.context import asynchronous, known_tenant, tenant_scope
 from tenants.exceptions import reason_of
 
 logger = logging.getLogger(__name__)

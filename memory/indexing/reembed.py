@@ -12,24 +12,24 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef
 
 from memory.embedding.embedder import Embedder
-from memory.entering import known_tenant
 from memory.indexing.service import write_embeddings
 from memory.models import ConversationEmbedding, Message
 from memory.models.querysets import MessageQuerySet
+from tenants.context import known_tenant
 
 # Messages that are embedded and written in one transaction.
 BATCH = 128
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class ReembedProgress:
     """How far the tenant's messages are."""
 
     done: int
     total: int
 
 
-def reembed(tenant_id: UUID | str, embedder: Embedder) -> Iterator[Progress]:
+def reembed(tenant_id: UUID | str, embedder: Embedder) -> Iterator[ReembedProgress]:
     """Embed every message of a tenant that the model has not embedded yet, oldest first.
 
     It may be stopped anywhere and begun again; what stands is not embedded twice. Messages that
@@ -42,7 +42,7 @@ def reembed(tenant_id: UUID | str, embedder: Embedder) -> Iterator[Progress]:
         total = Message.objects.count()
         missing = _missing(embedder.version).count()
     done = total - missing
-    yield Progress(done, total)
+    yield ReembedProgress(done, total)
     after = 0
     while True:
         # The tenant is entered anew each time: between two batches the caller is where it was.
@@ -55,7 +55,7 @@ def reembed(tenant_id: UUID | str, embedder: Embedder) -> Iterator[Progress]:
             return
         after = batch[-1].number
         done += len(batch)
-        yield Progress(done, max(total, done))
+        yield ReembedProgress(done, max(total, done))
 
 
 def _missing(version: str) -> MessageQuerySet:

@@ -21,7 +21,6 @@ from pgvector import Vector
 
 from memory.arguments import id_argument, uuid_argument, vector_argument
 from memory.embedding.embedder import embed, model_version
-from memory.entering import known_tenant
 from memory.exceptions import InvalidArgument
 from memory.recall.evidence import Evidence, Text, gather
 from memory.recall.policy import DEFAULT_POLICY, NO_WEIGHTS, RecallPolicy
@@ -30,7 +29,7 @@ from memory.recall.query_analysis import Question
 from memory.recall.relevance_gate import GATES, GateFeatures
 from memory.recall.scoring import PRIOR_MESSAGES, Found, Ranking, rank, weigh_words
 from memory.scopes import scope_number
-from tenants.context import asynchronous, tenant_connection
+from tenants.context import asynchronous, known_tenant, tenant_connection
 
 # How many of those that were left out are told of.
 MAX_CUT = 10

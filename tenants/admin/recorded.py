@@ -8,7 +8,7 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from unfold.admin import ModelAdmin
 
-from tenants.audit.changes import NOTHING, Snapshot, snapshot
+from tenants.audit.changes import NOTHING, RowState, row_state
 
 
 class RecordedAdmin(ModelAdmin):
@@ -24,9 +24,9 @@ class RecordedAdmin(ModelAdmin):
         """Write down what was done with a row, or with the list of them."""
         raise NotImplementedError
 
-    def snapshot_of(self, row: Model) -> Snapshot:
+    def state_of(self, row: Model) -> RowState:
         """Return what the record has of a row."""
-        return snapshot(row, many=True)
+        return row_state(row, many=True)
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
@@ -69,25 +69,25 @@ class RecordedAdmin(ModelAdmin):
         """Find the row; of one that may be changed now, keep what it was."""
         found: Any = super().get_object(request, object_id, from_field)
         if found is not None and request.method == "POST":
-            found.was = self.snapshot_of(found)
+            found.was = self.state_of(found)
         row: Model | None = found
         return row
 
     def log_addition(self, request: HttpRequest, obj: Model, message: Any) -> Any:
         """In the transaction of the form, once its relations are saved."""
-        self.record(request, "create", obj, after=self.snapshot_of(_now(obj)))
+        self.record(request, "create", obj, after=self.state_of(_now(obj)))
         return super().log_addition(request, obj, message)
 
     def log_change(self, request: HttpRequest, obj: Model, message: Any) -> Any:
         """In the transaction of the form, once its relations are saved."""
         was = getattr(obj, "was", NOTHING)
-        self.record(request, "edit", obj, before=was, after=self.snapshot_of(_now(obj)))
+        self.record(request, "edit", obj, before=was, after=self.state_of(_now(obj)))
         return super().log_change(request, obj, message)
 
     def delete_model(self, request: HttpRequest, obj: Model) -> None:
         """Delete, and write down what it was."""
         with transaction.atomic():
-            self.record(request, "delete", obj, before=self.snapshot_of(obj))
+            self.record(request, "delete", obj, before=self.state_of(obj))
             self.remove(obj)
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:

@@ -17,8 +17,8 @@ from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationFo
 from tenants.admin.record_columns import asked, changed, changes, exact_time, what
 from tenants.admin.recorded import RecordedAdmin, RecordedPeopleAdmin
 from tenants.admin.sites import ReadOnlyModelAdmin, operator_site
-from tenants.audit.changes import Snapshot
-from tenants.audit.operator_log import record_by_person, record_of_site, snapshot_of_tenant
+from tenants.audit.changes import RowState
+from tenants.audit.operator_log import record_by_person, record_of_site, state_of_tenant
 from tenants.exceptions import InvalidTenant
 from tenants.models import Domain, OperatorEvent, Tenant
 from tenants.schemas import provisioning
@@ -104,8 +104,8 @@ class TenantAdmin(OperatorAdmin):
     list_per_page = 50
     show_full_result_count = False
 
-    def snapshot_of(self, row: Any) -> Snapshot:
-        return snapshot_of_tenant(row)
+    def state_of(self, row: Any) -> RowState:
+        return state_of_tenant(row)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Tenant]:
         tenants: QuerySet[Tenant] = super().get_queryset(request)
@@ -203,9 +203,9 @@ class TenantAdmin(OperatorAdmin):
         for tenant in queryset:
             try:
                 with transaction.atomic():
-                    was = self.snapshot_of(tenant)
+                    was = self.state_of(tenant)
                     change_state(tenant)
-                    self.record(request, action, tenant, before=was, after=self.snapshot_of(tenant))
+                    self.record(request, action, tenant, before=was, after=self.state_of(tenant))
             except InvalidTenant as error:
                 self.message_user(request, str(error), messages.ERROR)
             else:

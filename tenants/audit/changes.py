@@ -25,7 +25,7 @@ UNTOLD: Final = frozenset(
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class RowState:
     """A row's values at a time."""
 
     shown: Mapping[str, Any] = field(default_factory=dict)
@@ -33,10 +33,10 @@ class Snapshot:
     secret: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
-NOTHING: Final = Snapshot()
+NOTHING: Final = RowState()
 
 
-def snapshot(row: Model | None, *, many: bool = False) -> Snapshot:
+def row_state(row: Model | None, *, many: bool = False) -> RowState:
     """Return the row's values now; with `many` also what many-to-many relations name, by queries.
 
     What was not loaded is not asked for.
@@ -57,7 +57,7 @@ def snapshot(row: Model | None, *, many: bool = False) -> Snapshot:
         for relation in row._meta.many_to_many:
             related: Manager[Model] = getattr(row, relation.name)
             shown[relation.name] = sorted(str(each) for each in related.all())
-    return Snapshot(shown, secret)
+    return RowState(shown, secret)
 
 
 def is_secret(name: str) -> bool:
@@ -65,7 +65,7 @@ def is_secret(name: str) -> bool:
     return any(word in name for word in SECRET_WORDS)
 
 
-def differences(before: Snapshot, after: Snapshot) -> dict[str, Any]:
+def differences(before: RowState, after: RowState) -> dict[str, Any]:
     """Return `before` and `after` with the fields that differ, and `withheld`: names of secrets.
 
     Of a row that is new there is no `before`, and of one that is gone no `after`; empty fields of

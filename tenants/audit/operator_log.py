@@ -5,7 +5,7 @@ from typing import Any
 from django.db.models import Model
 from django.http import HttpRequest
 
-from tenants.audit.changes import NOTHING, Snapshot, abridged, differences, snapshot
+from tenants.audit.changes import NOTHING, RowState, abridged, differences, row_state
 from tenants.audit.operator_account import operator_name
 from tenants.context import public_scope
 from tenants.http.client_address import current_address
@@ -21,8 +21,8 @@ def record_operation(
     kind: Kind,
     actor: str,
     actor_id: str = "",
-    before: Snapshot | None = None,
-    after: Snapshot | None = None,
+    before: RowState | None = None,
+    after: RowState | None = None,
     **detail: Any,
 ) -> OperatorEvent:
     """Write down what an operator did: in the transaction of the change.
@@ -88,8 +88,8 @@ def record_by_person(
     )
 
 
-def snapshot_of_tenant(tenant: Tenant) -> Snapshot:
+def state_of_tenant(tenant: Tenant) -> RowState:
     """Return what the log has of a tenant, with its host names."""
-    shown = snapshot(tenant)
+    shown = row_state(tenant)
     domains = Domain.objects.filter(tenant=tenant).order_by("domain")
-    return Snapshot({**shown.shown, "domains": list(domains.values_list("domain", flat=True))})
+    return RowState({**shown.shown, "domains": list(domains.values_list("domain", flat=True))})

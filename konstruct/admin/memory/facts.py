@@ -32,7 +32,7 @@ from memory.models import MemoryEntry
 from memory.models.fact_filters import values_of
 from memory.models.fact_querysets import MemoryEntryQuerySet
 from tenants.admin.sites import tenant_site
-from tenants.audit.changes import snapshot
+from tenants.audit.changes import row_state
 from tenants.context import required_tenant_id
 
 FOUND_BY_MEANING = 50
@@ -300,9 +300,9 @@ class MemoryEntryAdmin(AuditedAdmin):
             of_facts(queryset).entries().filter(Q(valid_to__isnull=True) | Q(valid_to__gt=Now()))
         ):
             with transaction.atomic():
-                was = snapshot(fact)
+                was = row_state(fact)
                 now = facts.update(fact.pk, required_tenant_id(), valid_to=timezone.now())
-                note_row(request, Action.EDIT, now, before=was, after=snapshot(now))
+                note_row(request, Action.EDIT, now, before=was, after=row_state(now))
             ended += 1
         self.message_user(request, f"{ended} ended.", messages.SUCCESS)
 
@@ -376,7 +376,7 @@ def _merge(request: HttpRequest, fact: MemoryEntry, other: MemoryEntry, form: Me
     facts, tenant_id = LongTermMemory(), required_tenant_id()
     try:
         with transaction.atomic():
-            was, other_was = snapshot(fact), snapshot(other)
+            was, other_was = row_state(fact), row_state(other)
             now = facts.update(
                 fact.pk,
                 tenant_id,
@@ -385,8 +385,10 @@ def _merge(request: HttpRequest, fact: MemoryEntry, other: MemoryEntry, form: Me
             )
             ended = facts.update(other.pk, tenant_id, valid_to=timezone.now())
             merged = {"merged": [str(fact.pk), str(other.pk)]}
-            note_row(request, Action.EDIT, now, before=was, after=snapshot(now), **merged)
-            note_row(request, Action.EDIT, ended, before=other_was, after=snapshot(ended), **merged)
+            note_row(request, Action.EDIT, now, before=was, after=row_state(now), **merged)
+            note_row(
+                request, Action.EDIT, ended, before=other_was, after=row_state(ended), **merged
+            )
     except (DuplicateFact, InvalidArgument) as error:
         form.add_error("content", str(error))
         return False

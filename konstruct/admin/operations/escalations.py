@@ -34,7 +34,7 @@ from konstruct.orchestrator.models import Agent, Escalation
 from memory.browse.threads import turns_around
 from memory.models import Message
 from tenants.admin.sites import tenant_site
-from tenants.audit.changes import snapshot
+from tenants.audit.changes import row_state
 from tenants.exceptions import KonstructError
 
 SEE = "orchestrator.view_escalation"
@@ -199,7 +199,7 @@ def end(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
         return _page(request, found, AnswerForm(), form)
     try:
         with transaction.atomic():
-            was = snapshot(found)
+            was = row_state(found)
             resolved = resolve(
                 found.pk,
                 by=request.user.get_username(),
@@ -212,7 +212,7 @@ def end(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
                 found,
                 outcome=form.cleaned_data["outcome"],
                 before=was,
-                after=snapshot(resolved),
+                after=row_state(resolved),
             )
     except KonstructError as error:
         messages.warning(request, str(error))
@@ -239,7 +239,7 @@ def escalate(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
                 reason=reason or f"{name} wants to answer.",
             )
             if is_new:
-                _note(request, Action.ESCALATE, opened, after=snapshot(opened))
+                _note(request, Action.ESCALATE, opened, after=row_state(opened))
     except KonstructError as error:
         messages.warning(request, str(error))
         return redirect(reverse("admin:conversation", args=[message_id]))
@@ -265,7 +265,7 @@ def hand(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
                 reason=f"{name} handed it over.",
             )
             if is_new:
-                _note(request, Action.ESCALATE, opened, after=snapshot(opened))
+                _note(request, Action.ESCALATE, opened, after=row_state(opened))
     except KonstructError as error:
         messages.warning(request, str(error))
         return redirect(reverse("admin:conversation", args=[message_id]))

@@ -23,7 +23,7 @@ from konstruct.audit.models import Action
 from konstruct.orchestrator.identities.channel_identities import LONGEST_ID, link, unlink
 from konstruct.orchestrator.models import ChannelIdentity, HistoryMerge
 from tenants.admin.sites import tenant_site
-from tenants.audit.changes import snapshot
+from tenants.audit.changes import row_state
 from tenants.exceptions import KonstructError
 
 SEE = "orchestrator.view_channelidentity"
@@ -109,9 +109,9 @@ def link_page(request: HttpRequest, identity_id: UUID) -> HttpResponseBase:
         user_id = form.cleaned_data["user_id"]
         try:
             with transaction.atomic():
-                was = snapshot(identity)
+                was = row_state(identity)
                 linked = link(identity, user_id, by=actor_of(request).name)
-                note_row(request, Action.LINK, linked, before=was, after=snapshot(linked))
+                note_row(request, Action.LINK, linked, before=was, after=row_state(linked))
         except KonstructError as error:
             form.add_error("user_id", str(error))
         else:
@@ -137,9 +137,9 @@ def unlink_page(request: HttpRequest, identity_id: UUID) -> HttpResponseBase:
     identity = _found(identity_id)
     try:
         with transaction.atomic():
-            was = snapshot(identity)
+            was = row_state(identity)
             unlinked = unlink(identity)
-            note_row(request, Action.LINK, unlinked, before=was, after=snapshot(unlinked))
+            note_row(request, Action.LINK, unlinked, before=was, after=row_state(unlinked))
     except KonstructError as error:
         messages.warning(request, str(error))
     else:

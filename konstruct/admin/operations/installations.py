@@ -18,7 +18,7 @@ from konstruct.channels.slack import oauth
 from konstruct.channels.slack.installations import disconnect
 from konstruct.orchestrator.models import Agent
 from tenants.admin.sites import tenant_site
-from tenants.audit.changes import NOTHING, Snapshot, snapshot
+from tenants.audit.changes import NOTHING, RowState, row_state
 from tenants.context import required_tenant_id
 from tenants.exceptions import KonstructError
 
@@ -139,7 +139,7 @@ def finish(request: HttpRequest) -> HttpResponseBase:
     return redirect(reverse("admin:channels_slackinstallation_changelist"))
 
 
-def _note(request: HttpRequest, was: Snapshot, installation: SlackInstallation) -> None:
+def _note(request: HttpRequest, was: RowState, installation: SlackInstallation) -> None:
     """Write down that a workspace was connected, or what was changed of it."""
     action = Action.CREATE if was is NOTHING else Action.EDIT
     note(
@@ -149,5 +149,5 @@ def _note(request: HttpRequest, was: Snapshot, installation: SlackInstallation) 
         subject_id=installation.workspace,
         agent_id=installation.agent_id,
         before=was,
-        after=snapshot(installation),
+        after=row_state(installation),
     )

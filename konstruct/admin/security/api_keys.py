@@ -17,7 +17,7 @@ from konstruct.api.http.fields import ID_TEXT
 from konstruct.api.models import USUAL_SCOPES, ApiKey, KeyScope
 from konstruct.audit.models import Action
 from tenants.admin.sites import tenant_site
-from tenants.audit.changes import snapshot
+from tenants.audit.changes import row_state
 from tenants.context import required_tenant_id
 
 
@@ -106,9 +106,9 @@ class ApiKeyAdmin(AuditedAdmin):
         revoked = 0
         for key in queryset:
             with transaction.atomic():
-                was = snapshot(key)
+                was = row_state(key)
                 if revoke_key(key.pk):
                     key.refresh_from_db()
-                    note_row(request, Action.EDIT, key, before=was, after=snapshot(key))
+                    note_row(request, Action.EDIT, key, before=was, after=row_state(key))
                     revoked += 1
         self.message_user(request, f"{revoked} revoked.", messages.SUCCESS)

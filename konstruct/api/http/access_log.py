@@ -15,7 +15,7 @@ from konstruct.api.auth.keys import Program
 from konstruct.api.http.request_id import current_request_id
 from konstruct.audit.access_log import Actor, record_access
 from konstruct.audit.models import Action, ActorKind
-from tenants.audit.changes import Snapshot
+from tenants.audit.changes import RowState
 from tenants.context import current_tenant_id
 from tenants.http.client_address import current_address
 from tenants.limits.login_throttle import is_first_refusal, strange_request
@@ -79,8 +79,8 @@ class Noted:
 
     action: Action | None = None
     row: Model | None = None
-    before: Snapshot | None = None
-    after: Snapshot | None = None
+    before: RowState | None = None
+    after: RowState | None = None
     detail: dict[str, Any] = field(default_factory=dict)
 
 

@@ -13,7 +13,7 @@ from konstruct.api.auth.caller import Caller, caller_of
 from konstruct.api.auth.throttling import RateLimited
 from konstruct.api.http.access_log import READS, Noted, record_refusal, record_request, recorded_as
 from konstruct.audit.models import Action
-from tenants.audit.changes import Snapshot
+from tenants.audit.changes import RowState
 
 Handler = Callable[..., HttpResponseBase]
 
@@ -71,8 +71,8 @@ class ApiView(RateLimited):
         row: Model | None = None,
         *,
         action: Action | None = None,
-        before: Snapshot | None = None,
-        after: Snapshot | None = None,
+        before: RowState | None = None,
+        after: RowState | None = None,
         **detail: Any,
     ) -> None:
         """Say what the request is about, for its record.

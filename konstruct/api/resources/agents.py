@@ -39,7 +39,7 @@ from konstruct.orchestrator.exceptions import AgentNotFound
 from konstruct.orchestrator.models import Agent, ModelTier, RecallMode
 from konstruct.orchestrator.tool_catalog import TOOLS
 from memory.recall.policy import HEAVIEST, MAX_NEIGHBOURS, MAX_TOP_K, WEIGHT_NAMES
-from tenants.audit.changes import snapshot
+from tenants.audit.changes import row_state
 from tenants.context import required_tenant_id
 
 LONGEST_PROMPT = 100_000
@@ -299,7 +299,7 @@ class AgentsView(ApiView):
         agent_id = create_once(request, make)
         agent = Agent.objects.get(pk=agent_id)
         if made:
-            self.note(agent, after=snapshot(agent))
+            self.note(agent, after=row_state(agent))
         else:
             self.note(agent, action=Action.VIEW)
         document = _document(agent, request)
@@ -352,9 +352,9 @@ class AgentView(ApiView):
             if agent is None:
                 raise Http404
             require_match(request, _document(agent, request))
-            was = snapshot(agent)
+            was = row_state(agent)
             update_agent(agent, **body.validated_data)
-            self.note(agent, before=was, after=snapshot(agent))
+            self.note(agent, before=was, after=row_state(agent))
         document = _document(agent, request)
         return Response(document, headers={"ETag": etag_of(document)})
 

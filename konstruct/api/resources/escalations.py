@@ -33,7 +33,7 @@ from konstruct.audit.models import Action
 from konstruct.orchestrator.handoff.escalations import Thread, open_escalation, resolve
 from konstruct.orchestrator.handoff.handovers import hand_over
 from konstruct.orchestrator.models import Escalation
-from tenants.audit.changes import snapshot
+from tenants.audit.changes import row_state
 
 LONGEST_NOTE = 2000
 LOCATION = response_header("Location", "The escalation's own address.", 200, 201)
@@ -206,7 +206,7 @@ class EscalationsView(ApiView):
         else:
             escalation, is_new = open_escalation(thread, **opening)
         if is_new:
-            self.note(escalation, after=snapshot(escalation))
+            self.note(escalation, after=row_state(escalation))
         else:
             self.note(escalation, action=Action.VIEW)
         document = _documents([escalation], request)[0]
@@ -256,9 +256,9 @@ class ResolutionView(ApiView):
         body = ResolutionSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         found = _found(self, escalation_id)
-        was = snapshot(found)
+        was = row_state(found)
         resolved = resolve(found.pk, by=self.caller.name, **body.validated_data)
-        self.note(resolved, before=was, after=snapshot(resolved))
+        self.note(resolved, before=was, after=row_state(resolved))
         return Response(_documents([resolved], request)[0])
 
 

@@ -38,7 +38,7 @@ from memory.exceptions import FactNotFound
 from memory.facts import LongTermMemory, Stored, selected
 from memory.models import MemoryEntry
 from memory.models.fact_querysets import MemoryEntryQuerySet
-from tenants.audit.changes import snapshot
+from tenants.audit.changes import row_state
 from tenants.context import required_tenant_id
 
 FACTS = LongTermMemory()
@@ -158,7 +158,7 @@ class FactsView(ApiView):
         if standing is None:
             raise FactNotFound(f"there is no fact {memory_id} any more")
         if stored.created:
-            self.note(standing, after=snapshot(standing))
+            self.note(standing, after=row_state(standing))
         else:
             self.note(standing, action=Action.VIEW)
         document = _documents([standing], request)[0] | {
@@ -288,9 +288,9 @@ class FactView(ApiView):
         with transaction.atomic():
             standing = _locked(self.caller, memory_id)
             require_match(request, _told(standing, request))
-            was = snapshot(standing)
+            was = row_state(standing)
             fact = FACTS.update(memory_id, required_tenant_id(), **body.validated_data)
-            self.note(fact, before=was, after=snapshot(fact))
+            self.note(fact, before=was, after=row_state(fact))
         document = _told(fact, request)
         return Response(document, headers={"ETag": etag_of(document)})
 
@@ -310,7 +310,7 @@ class FactView(ApiView):
             standing = _locked(self.caller, memory_id)
             require_match(request, _told(standing, request))
             FACTS.delete(memory_id, required_tenant_id())
-            self.note(standing, before=snapshot(standing))
+            self.note(standing, before=row_state(standing))
         return Response(status=204)
 
 

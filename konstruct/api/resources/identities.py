@@ -31,7 +31,7 @@ from konstruct.api.models import KeyScope
 from konstruct.audit.models import Action
 from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.models import ChannelIdentity
-from tenants.audit.changes import NOTHING, snapshot
+from tenants.audit.changes import NOTHING, row_state
 
 LOCATION = response_header("Location", "The identity's own address.", 200)
 
@@ -134,9 +134,9 @@ class IdentitiesView(ApiView):
         fields = {"workspace": "", **body.validated_data}
         place = {name: fields[name] for name in ("channel", "workspace", "native_id")}
         standing = ChannelIdentity.objects.filter(**place).first()
-        was = snapshot(standing)
+        was = row_state(standing)
         identity = channel_identities.identity_of(**fields)
-        now = snapshot(identity)
+        now = row_state(identity)
         if was is NOTHING:
             self.note(identity, after=now)
         elif was == now:
@@ -191,11 +191,11 @@ class LinkView(ApiView):
         body = LinkSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         identity = channel_identities.find_identity(identity_id)
-        was = snapshot(identity)
+        was = row_state(identity)
         linked = channel_identities.link(
             identity, body.validated_data["user_id"], by=f"{self.caller.name}, by the API"
         )
-        self.note(linked, before=was, after=snapshot(linked))
+        self.note(linked, before=was, after=row_state(linked))
         return Response(_document(linked, request))
 
     @extend_schema(
@@ -209,9 +209,9 @@ class LinkView(ApiView):
         """Unlink it."""
         checked_query(request, NoParametersSerializer)
         identity = channel_identities.find_identity(identity_id)
-        was = snapshot(identity)
+        was = row_state(identity)
         unlinked = channel_identities.unlink(identity)
-        self.note(unlinked, before=was, after=snapshot(unlinked))
+        self.note(unlinked, before=was, after=row_state(unlinked))
         return Response(_document(unlinked, request))
 
 

@@ -15,7 +15,7 @@ SPOKEN: Final = frozenset({"", "file_share", "me_message", "thread_broadcast"})
 _ID: Final = re.compile(r"[A-Za-z0-9.]{1,50}")
 
 
-class Kind(StrEnum):
+class Addressed(StrEnum):
     """Why a message may be for us."""
 
     DIRECT = "direct"
@@ -39,7 +39,7 @@ class Envelope:
 class Heard:
     """Something that a person said where our bot hears it, as it stands in the inbox."""
 
-    kind: Kind
+    kind: Addressed
     workspace: str
     channel: str
     user: str
@@ -53,7 +53,7 @@ class Heard:
     @classmethod
     def of(cls, told: Mapping[str, Any]) -> Self:
         """Read what stands in the inbox."""
-        return cls(**{**told, "kind": Kind(told["kind"])})
+        return cls(**{**told, "kind": Addressed(told["kind"])})
 
     @property
     def begins_a_thread(self) -> bool:
@@ -105,7 +105,7 @@ def understand(envelope: Envelope, *, bot: str) -> Heard | None:
         return None
     if user == bot or _text(event, "bot_id") or _text(event, "subtype") not in SPOKEN:
         return None
-    thread_ts = native_id(event, "thread_ts") or ("" if kind is Kind.DIRECT else ts)
+    thread_ts = native_id(event, "thread_ts") or ("" if kind is Addressed.DIRECT else ts)
     return Heard(
         kind=kind,
         workspace=envelope.workspace,
@@ -125,14 +125,14 @@ def native_id(mapping: Any, name: str) -> str:
     return text if _ID.fullmatch(text) else ""
 
 
-def _kind(event: Mapping[str, Any], bot: str) -> Kind | None:
+def _kind(event: Mapping[str, Any], bot: str) -> Addressed | None:
     if event.get("type") == "app_mention":
-        return Kind.MENTION
+        return Addressed.MENTION
     if event.get("type") != "message":
         return None
     if event.get("channel_type") == "im":
-        return Kind.DIRECT
-    return Kind.MENTION if mentions(_text(event, "text"), bot) else Kind.OVERHEARD
+        return Addressed.DIRECT
+    return Addressed.MENTION if mentions(_text(event, "text"), bot) else Addressed.OVERHEARD
 
 
 def _name(profile: Any) -> str:

@@ -12,7 +12,7 @@ from django.db import transaction
 from konstruct.channels.delivery import publisher
 from konstruct.channels.models import SlackInstallation
 from konstruct.channels.slack.engaged_threads import engage, is_engaged
-from konstruct.channels.slack.events import Heard, Kind
+from konstruct.channels.slack.events import Addressed, Heard
 from konstruct.channels.slack.installations import CHANNEL
 from konstruct.channels.slack.parsing import attached, mentioned_users, plain_text
 from konstruct.channels.slack.tasks import learn_name
@@ -38,7 +38,7 @@ def hear(tenant_id: UUID, told: Mapping[str, Any]) -> None:
     )
     if installation is None or heard.user == installation.bot_user_id:
         return
-    if heard.kind is Kind.OVERHEARD and not is_engaged(tenant_id, heard.thread_id):
+    if heard.kind is Addressed.OVERHEARD and not is_engaged(tenant_id, heard.thread_id):
         return
     if not installation.agent.is_active:
         logger.warning("Agent %s is inactive: a Slack message is ignored", installation.agent_id)

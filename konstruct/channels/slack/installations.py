@@ -12,7 +12,7 @@ from konstruct.channels.exceptions import ChannelError, InstallationInvalid
 from konstruct.channels.models import SlackInstallation
 from konstruct.channels.slack.tokens import reseal, seal, unseal
 from konstruct.channels.slack.web_api import ask
-from tenants.audit.changes import Snapshot, snapshot
+from tenants.audit.changes import RowState, row_state
 from tenants.claims import claim_workspace, release_workspace
 from tenants.context import required_tenant_id, tenant_scope
 
@@ -21,10 +21,10 @@ logger = logging.getLogger(__name__)
 CHANNEL = "slack"
 
 # Called in the transaction of a change, with the row as it was and as it is.
-OnChange = Callable[[Snapshot, SlackInstallation], None]
+OnChange = Callable[[RowState, SlackInstallation], None]
 
 
-def _nobody_records(was: Snapshot, installation: SlackInstallation) -> None:
+def _nobody_records(was: RowState, installation: SlackInstallation) -> None:
     """For changes that no person makes."""
 
 
@@ -55,7 +55,7 @@ def connect(
     with tenant_scope(tenant_id), transaction.atomic():
         claim_workspace(CHANNEL, workspace)
         standing = SlackInstallation.objects.filter(workspace=workspace).first()
-        was = snapshot(standing)
+        was = row_state(standing)
         installation, _ = SlackInstallation.objects.update_or_create(
             workspace=workspace,
             defaults={
@@ -117,7 +117,7 @@ def disconnect(
     except ChannelError as error:
         token, problem = "", str(error)
     with transaction.atomic():
-        was = snapshot(installation)
+        was = row_state(installation)
         ended = end(installation.workspace, because=f"disconnected by {by}")
         if ended:
             installation.refresh_from_db()

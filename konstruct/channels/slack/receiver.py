@@ -16,7 +16,7 @@ from redis.exceptions import RedisError
 from konstruct.channels import inbox
 from konstruct.channels.inbox import Put
 from konstruct.channels.models import SlackInstallation
-from konstruct.channels.slack.events import Envelope, Kind, understand
+from konstruct.channels.slack.events import Addressed, Envelope, understand
 from konstruct.channels.slack.installations import CHANNEL, end
 from tenants.claims import find_claim
 from tenants.context import tenant_scope
@@ -76,7 +76,7 @@ def _receive(tenant_id: UUID, envelope: Envelope) -> Reception:
         return Reception(Fate.ENDED if _end(envelope) else Fate.IGNORED)
     heard = understand(envelope, bot=envelope.bot or _bot_of(envelope.workspace))
     # Of what is overheard, only what is said in a thread may be for us: the thread may be engaged.
-    if heard is None or (heard.kind is Kind.OVERHEARD and heard.begins_a_thread):
+    if heard is None or (heard.kind is Addressed.OVERHEARD and heard.begins_a_thread):
         return Reception(Fate.IGNORED)
     limit = take(
         tenant_id,

@@ -14,7 +14,7 @@ from django.db import IntegrityError, transaction
 
 from konstruct.audit.commands import record_command
 from konstruct.audit.models import Action
-from tenants.audit.changes import snapshot
+from tenants.audit.changes import row_state
 from tenants.context import tenant_scope
 from tenants.management.base import KonstructCommand, UsageError, tenant_of
 
@@ -50,7 +50,7 @@ class Command(KonstructCommand):
                 user.full_clean()
                 with transaction.atomic():
                     user.save(force_insert=True)
-                    record_command(self.name, Action.CREATE, user, after=snapshot(user, many=True))
+                    record_command(self.name, Action.CREATE, user, after=row_state(user, many=True))
             except ValidationError as error:
                 raise UsageError(" ".join(error.messages)) from error
             except IntegrityError as error:

@@ -93,7 +93,7 @@ class Command(KonstructCommand):
         return right
 
     def _show(
-        self, prepared: "_Prepared", question: conversations.Question, reply: dict[str, Any]
+        self, prepared: "_Prepared", question: conversations.DemoQuestion, reply: dict[str, Any]
     ) -> bool:
         """Print one question with its answer; return whether it is right."""
         answer = reply["content"]
@@ -134,7 +134,7 @@ class Command(KonstructCommand):
 class _Prepared:
     """A tenant that is ready to talk: its row, its script, its API key."""
 
-    def __init__(self, tenant: Tenant, script: conversations.Tenant, key: str) -> None:
+    def __init__(self, tenant: Tenant, script: conversations.Company, key: str) -> None:
         self.tenant = tenant
         self.script = script
         self.key = key
@@ -153,7 +153,7 @@ def _prepare_operator() -> None:
         users.objects.create_superuser(ADMIN, password=ADMIN_PASSWORD)
 
 
-def _prepare(script: conversations.Tenant) -> _Prepared:
+def _prepare(script: conversations.Company) -> _Prepared:
     """Make what a tenant lacks, its admin, its agent and its key, by the public commands."""
     if not Tenant.objects.serving().filter(slug=script.slug).exists():
         call_command("create_tenant", script.slug, name=script.name, stdout=io.StringIO())

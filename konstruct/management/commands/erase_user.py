@@ -16,7 +16,7 @@ from konstruct.orchestrator.exceptions import AgentNotFound
 from konstruct.orchestrator.identities.erasure_requests import ThreadOfOthers, ask_for_erasure
 from konstruct.orchestrator.identities.linked_ids import is_known, linked_ids
 from konstruct.trust.erasure import carry_out
-from tenants.audit.changes import snapshot
+from tenants.audit.changes import row_state
 from tenants.audit.operator_account import operator_name
 from tenants.context import tenant_scope
 from tenants.management.base import KonstructCommand, UsageError, tenant_of
@@ -120,10 +120,10 @@ class Command(KonstructCommand):
             standing = ErasureRequest.objects.open().filter(user_id=user, agent_id=agent_id).get()
             if set(options["thread"]) - set(standing.threads):
                 with transaction.atomic():
-                    was = snapshot(standing)
+                    was = row_state(standing)
                     standing.threads = sorted({*standing.threads, *options["thread"]})
                     standing.save(update_fields=["threads"])
                     record_command(
-                        self.name, Action.EDIT, standing, before=was, after=snapshot(standing)
+                        self.name, Action.EDIT, standing, before=was, after=row_state(standing)
                     )
             return standing

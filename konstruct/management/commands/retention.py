@@ -12,7 +12,7 @@ from konstruct.orchestrator.agents import find_agent
 from konstruct.orchestrator.exceptions import AgentNotFound
 from konstruct.orchestrator.models import Agent
 from konstruct.trust.erasure.retention import apply_rules
-from tenants.audit.changes import snapshot
+from tenants.audit.changes import row_state
 from tenants.context import tenant_scope
 from tenants.management.base import KonstructCommand, UsageError, tenant_of
 
@@ -60,14 +60,14 @@ class Command(KonstructCommand):
     def _change(self, agent_id: UUID | None, *, days: int | None, off: bool) -> None:
         with transaction.atomic():
             rule = RetentionRule.objects.select_for_update().filter(agent_id=agent_id).first()
-            was = snapshot(rule)
+            was = row_state(rule)
             if days:
                 rule, made = RetentionRule.objects.update_or_create(
                     agent_id=agent_id, defaults={"days": days}
                 )
                 rule.refresh_from_db()
                 action = Action.CREATE if made else Action.EDIT
-                record_command(self.name, action, rule, before=was, after=snapshot(rule))
+                record_command(self.name, action, rule, before=was, after=row_state(rule))
             elif off and rule is not None:
                 record_command(self.name, Action.DELETE, rule, before=was)
                 rule.delete()

@@ -28,7 +28,7 @@ from memory.models import Message, Role
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class PromptTurns:
     """The turns of a prompt, and what its system prompt says of them."""
 
     turns: list[dict[str, Any]]
@@ -46,7 +46,7 @@ def are_shared(channel: str) -> bool:
     return channel in sharing()
 
 
-def session_of(message: KonstructMessage, agent: Agent) -> Session | None:
+def session_of(message: KonstructMessage, agent: Agent) -> PromptTurns | None:
     """The turns that the agent is given to answer the message; None: its window as it is.
 
     That is only worth asking in the thread of another agent, or in one that people may share.
@@ -65,7 +65,7 @@ def session_of(message: KonstructMessage, agent: Agent) -> Session | None:
         speaker = " ".join((message.name or message.user_id).split())
         clauses.append(SEVERAL_SPEAKERS_CLAUSE.format(speaker=speaker))
     shown = [_shown(turn, agent, is_guest, are_several) for turn in turns]
-    return Session(_after_window(message, agent, shown), tuple(clauses))
+    return PromptTurns(_after_window(message, agent, shown), tuple(clauses))
 
 
 def _turns(message: KonstructMessage, is_shared: bool) -> list[dict[str, Any]]:

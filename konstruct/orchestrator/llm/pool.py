@@ -49,7 +49,7 @@ UNKNOWN_PATH_STATUSES = frozenset({404, 405})
 
 
 @dataclass(frozen=True)
-class Answer:
+class PoolResponse:
     """An HTTP response, read whole."""
 
     status: int
@@ -161,7 +161,7 @@ class HttpLanguageModel:
             )
         return completion
 
-    def _post_with_retries(self, endpoint: Endpoint, payload: Mapping[str, Any]) -> Answer:
+    def _post_with_retries(self, endpoint: Endpoint, payload: Mapping[str, Any]) -> PoolResponse:
         for attempt in range(1, TRIES + 1):
             pause = FIRST_PAUSE * 2 ** (attempt - 1) * random.uniform(0.8, 1.2)  # noqa: S311
             asked: float | None = None
@@ -200,7 +200,7 @@ class HttpLanguageModel:
             self.sleep(pause)
         raise AssertionError("the last attempt returns or raises")
 
-    def _post(self, url: str, payload: Mapping[str, Any]) -> Answer:
+    def _post(self, url: str, payload: Mapping[str, Any]) -> PoolResponse:
         """Post and read the whole answer, within the time-out and the size limit."""
         headers = {"Authorization": f"Bearer {self.key}"} if self.key else {}
         _, credentials = part_credentials(self.url)
@@ -219,7 +219,7 @@ class HttpLanguageModel:
                         detail=f"{url} sent more than {most:,} bytes, which no answer of "
                         f"{self.longest_reply:,} characters takes (LLM_MAX_REPLY_CHARACTERS).",
                     )
-        return Answer(response.status_code, bytes(body), response.headers.get("Retry-After"))
+        return PoolResponse(response.status_code, bytes(body), response.headers.get("Retry-After"))
 
 
 def language_model() -> LanguageModel:
@@ -252,7 +252,7 @@ def _client() -> httpx.Client:
 os.register_at_fork(after_in_child=_client.cache_clear)
 
 
-def _parsed(url: str, answer: Answer) -> Any:
+def _parsed(url: str, answer: PoolResponse) -> Any:
     try:
         return json.loads(answer.body)
     except (ValueError, RecursionError) as error:
@@ -261,7 +261,7 @@ def _parsed(url: str, answer: Answer) -> Any:
         ) from error
 
 
-def _refuse(url: str, answer: Answer) -> NoReturn:
+def _refuse(url: str, answer: PoolResponse) -> NoReturn:
     raise LLMRefused(
         f"The language model refused the request (HTTP {answer.status}). Check the agent's model.",
         detail=f"{_says(url, answer)} Check LLM_POOL_URL, LLM_API, LLM_API_KEY and the agent's "
@@ -269,9 +269,9 @@ def _refuse(url: str, answer: Answer) -> NoReturn:
     )
 
 
-def _says(url: str, answer: Answer) -> str:
+def _says(url: str, answer: PoolResponse) -> str:
     return f"{url} answered {answer.status}: {_excerpt(answer)!r}."
 
 
-def _excerpt(answer: Answer) -> str:
+def _excerpt(answer: PoolResponse) -> str:
     return answer.body[:300].decode("utf-8", "replace").replace("\0", "").strip()

@@ -4,7 +4,7 @@ from konstruct.orchestrator.builder import build_system_prompt
 from konstruct.orchestrator.handoff import escalations, handovers, thread_turns
 from konstruct.orchestrator.handoff.detection import phrase_in
 from konstruct.orchestrator.handoff.escalations import OpenedBy
-from konstruct.orchestrator.handoff.thread_turns import Session
+from konstruct.orchestrator.handoff.thread_turns import PromptTurns
 from konstruct.orchestrator.messages import KonstructMessage
 from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.pipeline import write
@@ -101,7 +101,7 @@ def draft_reply(message: KonstructMessage, agent: Agent) -> Draft:
 
 
 def gather_context(
-    message: KonstructMessage, agent: Agent, session: Session | None = None
+    message: KonstructMessage, agent: Agent, session: PromptTurns | None = None
 ) -> Gathered:
     """Load the turns, and look for facts and for what was said before, as the agent knows them.
 
@@ -122,7 +122,7 @@ def gather_context(
     )
 
 
-def build_prompt(agent: Agent, gathered: Gathered, session: Session | None = None) -> Prompt:
+def build_prompt(agent: Agent, gathered: Gathered, session: PromptTurns | None = None) -> Prompt:
     """Put the agent, the memories, the turns and the message together, within the budget."""
     clauses = () if session is None else session.clauses
     return context.fit(gathered, build_system_prompt(agent, *clauses), agent.model_tier)

@@ -27,7 +27,7 @@ OF_HELD = {HeldFor.PERSON: Status.WITH_PERSON, HeldFor.CONSENT: Status.AWAITING_
 
 
 @dataclass(frozen=True)
-class Progress:
+class MessageProgress:
     """A message's status, its reply once it is delivered, and what went wrong so far."""
 
     status: Status
@@ -72,7 +72,7 @@ def settled_among(message_ids: Collection[UUID]) -> set[UUID]:
     return set(message_ids) - set(queued.values_list("pk", flat=True))
 
 
-def progress_of(message: Message) -> Progress:
+def progress_of(message: Message) -> MessageProgress:
     """Tell how far the message is.
 
     A reply counts when it is delivered, which is when the message has left the outbox: until then
@@ -81,11 +81,11 @@ def progress_of(message: Message) -> Progress:
     # The reverse side of a one-to-one raises where there is no row; getattr knows that error.
     pending: PendingReply | None = getattr(message, "pending_reply", None)
     if pending is None:
-        return Progress(Status.ANSWERED, reply=getattr(message, "reply", None))
+        return MessageProgress(Status.ANSWERED, reply=getattr(message, "reply", None))
     if pending.held_for:
-        return Progress(OF_HELD[HeldFor(pending.held_for)])
+        return MessageProgress(OF_HELD[HeldFor(pending.held_for)])
     failed = pending.failed_at is not None
-    return Progress(
+    return MessageProgress(
         Status.FAILED if failed else Status.QUEUED,
         attempts=pending.attempts,
         error_code=pending.error_code,

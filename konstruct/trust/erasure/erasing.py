@@ -23,7 +23,7 @@ from konstruct.orchestrator.models import HistoryMerge, PendingReply
 from konstruct.orchestrator.replies.outbox import reason_of
 from konstruct.trust.erasure import cache, records, rows, storage
 from konstruct.trust.erasure.person import Person
-from konstruct.trust.erasure.progress import Progress, Report, now
+from konstruct.trust.erasure.progress import ErasureProgress, Report, now
 from konstruct.trust.erasure.residue import left_of, mentions_of
 from konstruct.trust.erasure.tables import RULES
 from memory.models import Message
@@ -89,7 +89,7 @@ def carry_out(
         if request.done_at is not None:
             return request
         rows.refuse_unknown_tables()
-        progress = Progress(request, report)
+        progress = ErasureProgress(request, report)
         for _ in range(ROUNDS):
             person = _erase_once(request, progress)
             left = left_of(person)
@@ -112,7 +112,7 @@ def carry_out(
         )
 
 
-def _erase_once(request: ErasureRequest, progress: Progress) -> Person:
+def _erase_once(request: ErasureRequest, progress: ErasureProgress) -> Person:
     """Remove all that is there at this moment; the person, with all that was found so far."""
     person, earlier = Person.of(request), progress.person()
     if earlier is not None:
@@ -160,7 +160,7 @@ def _end_moves(person: Person) -> None:
         )
 
 
-def _let_workers_finish(person: Person, progress: Progress) -> None:
+def _let_workers_finish(person: Person, progress: ErasureProgress) -> None:
     """Take the person's messages out of the outbox, and wait for who answers one already."""
     messages = Message.objects.filter(user_id__in=person.user_ids)
     if person.agent_id is not None:
@@ -174,7 +174,7 @@ def _let_workers_finish(person: Person, progress: Progress) -> None:
     wait_for_threads(Thread(*of_thread) for of_thread in threads)
 
 
-def _found(progress: Progress) -> bool:
+def _found(progress: ErasureProgress) -> bool:
     """Whether anything was kept of the person."""
     found = progress.found
     return bool(found["tables"].keys() - _ABOUT_THE_REQUEST or found["cache_keys"])
@@ -183,7 +183,7 @@ def _found(progress: Progress) -> bool:
 def _write_receipt(
     request: ErasureRequest,
     person: Person,
-    progress: Progress,
+    progress: ErasureProgress,
     mentions: dict[str, int],
     stored: dict[str, Any],
 ) -> ErasureRequest:

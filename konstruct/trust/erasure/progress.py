@@ -11,7 +11,7 @@ from konstruct.trust.erasure.person import Person
 Report = Callable[[str], None]
 
 
-class Progress:
+class ErasureProgress:
     """What was removed so far, and which step is being done."""
 
     def __init__(self, request: ErasureRequest, report: Report) -> None:

@@ -11,7 +11,7 @@ from konstruct.api.models import IdempotencyRecord
 from konstruct.audit.models import AccessEvent, Action
 from konstruct.audit.pseudonyms import pseudonym
 from konstruct.trust.erasure.person import IDS, OF_PERSON, Person
-from konstruct.trust.erasure.progress import Progress
+from konstruct.trust.erasure.progress import ErasureProgress
 from konstruct.trust.erasure.scrubbing import (
     ERASED,
     Names,
@@ -49,7 +49,7 @@ _CREATED: Final = f"""
 """
 
 
-def forget(person: Person, progress: Progress) -> None:
+def forget(person: Person, progress: ErasureProgress) -> None:
     """Take the person out of the record: entries stay, ids become pseudonyms, texts markers.
 
     What an Idempotency-Key stands for goes with what it made.
@@ -88,7 +88,7 @@ def _logged(person: Person) -> list[int]:
 
 
 def _forget_events(
-    ids: Sequence[int], about: dict[int, bool], names: Names, progress: Progress
+    ids: Sequence[int], about: dict[int, bool], names: Names, progress: ErasureProgress
 ) -> None:
     """Rewrite a batch of the access log, where there is something to replace."""
     with transaction.atomic():
@@ -117,7 +117,7 @@ def _subject_id(event: AccessEvent, names: Names, *, is_theirs: bool) -> str:
     return ERASED
 
 
-def _forget_log_entries(ids: Sequence[int], progress: Progress) -> None:
+def _forget_log_entries(ids: Sequence[int], progress: ErasureProgress) -> None:
     """Take the names of things that were the person's out of Django's admin log."""
     with transaction.atomic():
         entries = list(LogEntry.objects.select_for_update().filter(pk__in=ids))

@@ -10,7 +10,7 @@ from django.db import connection, transaction
 from konstruct.orchestrator.locks import window_lock
 from konstruct.orchestrator.messages import Thread
 from konstruct.trust.erasure.person import OF_PERSON, Person
-from konstruct.trust.erasure.progress import Progress
+from konstruct.trust.erasure.progress import ErasureProgress
 from konstruct.trust.erasure.tables import EXEMPT, RULES
 from tenants.context import tenant_connection
 from tenants.exceptions import KonstructError
@@ -63,14 +63,14 @@ def count_messages(person: Person) -> int:
         return int(cursor.fetchone()[0])
 
 
-def remove_messages(person: Person, progress: Progress) -> None:
+def remove_messages(person: Person, progress: ErasureProgress) -> None:
     """Remove all messages, and with each batch, in its transaction, what refers to it."""
     for agent_id in person.agents:
         while _remove_batch(person, agent_id, progress):
             progress.report_messages()
 
 
-def _remove_batch(person: Person, agent_id: UUID, progress: Progress) -> bool:
+def _remove_batch(person: Person, agent_id: UUID, progress: ErasureProgress) -> bool:
     with _windows(person, agent_id), transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_NEXT, person.parameters(agent=agent_id, limit=BATCH))
         ids = [id for (id,) in cursor.fetchall()]
@@ -85,7 +85,7 @@ def _remove_batch(person: Person, agent_id: UUID, progress: Progress) -> bool:
     return True
 
 
-def remove_rest(person: Person, progress: Progress) -> None:
+def remove_rest(person: Person, progress: ErasureProgress) -> None:
     """Remove what is the person's besides messages, in one transaction."""
     with transaction.atomic(), connection.cursor() as cursor:
         for rule in RULES:
@@ -95,7 +95,7 @@ def remove_rest(person: Person, progress: Progress) -> None:
 
 
 def _delete(
-    cursor: Any, table: str, key: str, where: str, values: dict[str, Any], progress: Progress
+    cursor: Any, table: str, key: str, where: str, values: dict[str, Any], progress: ErasureProgress
 ) -> None:
     name = f"{tenant_connection().schema_name}.{table}"
     if not key:

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from tenants.audit.operator_log import record_command, snapshot_of_tenant
+from tenants.audit.operator_log import record_command, state_of_tenant
 from tenants.management.base import KonstructCommand
 from tenants.schemas import provisioning
 
@@ -29,7 +29,7 @@ class Command(KonstructCommand):
             name=options["name"],
             domain=options["domain"],
             on_register=lambda made: record_command(
-                self.name, "create", made, after=snapshot_of_tenant(made)
+                self.name, "create", made, after=state_of_tenant(made)
             ),
         )
         domains = ", ".join(tenant.domains.values_list("domain", flat=True))

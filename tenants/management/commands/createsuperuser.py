@@ -5,7 +5,7 @@ from typing import Any
 from django.contrib.auth.management.commands import createsuperuser
 from django.db import transaction
 
-from tenants.audit.changes import snapshot
+from tenants.audit.changes import row_state
 from tenants.audit.operator_log import record_command
 from tenants.management.base import KonstructCommand
 
@@ -18,4 +18,4 @@ class Command(KonstructCommand, createsuperuser.Command):
             known = set(self.UserModel._default_manager.values_list("pk", flat=True))
             super().handle(*args, **options)
             for user in self.UserModel._default_manager.exclude(pk__in=known):
-                record_command(self.name, "create", user, after=snapshot(user))
+                record_command(self.name, "create", user, after=row_state(user))

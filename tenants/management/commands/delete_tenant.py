@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from tenants.audit.operator_log import record_command, snapshot_of_tenant
+from tenants.audit.operator_log import record_command, state_of_tenant
 from tenants.management.base import KonstructCommand, UsageError, tenant_of
 from tenants.schemas import provisioning
 
@@ -31,7 +31,7 @@ class Command(KonstructCommand):
         provisioning.delete_tenant(
             tenant,
             on_delete=lambda gone: record_command(
-                self.name, "delete", gone, before=snapshot_of_tenant(gone)
+                self.name, "delete", gone, before=state_of_tenant(gone)
             ),
         )
         self.stdout.write(f"deleted tenant {tenant.slug}")

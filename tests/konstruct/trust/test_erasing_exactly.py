@@ -22,7 +22,7 @@ from konstruct.trust import history_merge
 from konstruct.trust.erasure import carry_out, rows
 from memory.context import SessionStore
 from memory.models import Message
-from tenants.audit.changes import Snapshot
+from tenants.audit.changes import RowState
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests import database
@@ -68,7 +68,7 @@ def record(tenant_a: Tenant, agent: Agent, talk: Callable[..., Message]) -> Mess
             "agent",
             by=EVA,
             subject_id=agent.pk,
-            before=Snapshot({"user_id": None}),
+            before=RowState({"user_id": None}),
         )
         record_access(Action.LINK, "identity", by=EVA, user_id="bob", was="U1")
         user = get_user_model().objects.create_superuser("eva", password="pw")

@@ -8,7 +8,7 @@ from django.core.management.base import CommandError
 
 from memory.embedding.embedder import get_embedder
 from memory.facts import LongTermMemory
-from memory.indexing.reembed import BATCH, Progress, reembed
+from memory.indexing.reembed import BATCH, ReembedProgress, reembed
 from memory.models import ConversationEmbedding, MemoryEntry
 from tenants.context import tenant_scope
 from tenants.models import Tenant
@@ -39,7 +39,10 @@ def versions(tenant: Tenant) -> dict[str, int]:
 
 def test_new_vectors_stand_beside_the_old(tenant_a: Tenant) -> None:
     say(tenant_a, "I moved to Lisbon.", " ", "I like tea.")
-    assert list(reembed(tenant_a.id, AnotherModel())) == [Progress(1, 3), Progress(3, 3)]
+    assert list(reembed(tenant_a.id, AnotherModel())) == [
+        ReembedProgress(1, 3),
+        ReembedProgress(3, 3),
+    ]
     assert versions(tenant_a) == {get_embedder().version: 2, AnotherModel.version: 2}
 
 
@@ -47,15 +50,15 @@ def test_what_stands_is_not_embedded_again(tenant_a: Tenant) -> None:
     say(tenant_a, *(f"I bought {number} apples." for number in range(BATCH + 1)))
     model = AnotherModel()
     stopped = reembed(tenant_a.id, model)
-    assert next(stopped) == Progress(0, BATCH + 1)
-    assert next(stopped) == Progress(BATCH, BATCH + 1)
+    assert next(stopped) == ReembedProgress(0, BATCH + 1)
+    assert next(stopped) == ReembedProgress(BATCH, BATCH + 1)
     stopped.close()
     assert list(reembed(tenant_a.id, model)) == [
-        Progress(BATCH, BATCH + 1),
-        Progress(BATCH + 1, BATCH + 1),
+        ReembedProgress(BATCH, BATCH + 1),
+        ReembedProgress(BATCH + 1, BATCH + 1),
     ]
     assert model.embedded == BATCH + 1
-    assert list(reembed(tenant_a.id, model)) == [Progress(BATCH + 1, BATCH + 1)]
+    assert list(reembed(tenant_a.id, model)) == [ReembedProgress(BATCH + 1, BATCH + 1)]
 
 
 def test_other_tenants_are_left_alone(tenant_a: Tenant, tenant_b: Tenant) -> None:

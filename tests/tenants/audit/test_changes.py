@@ -5,18 +5,18 @@ from django.apps import apps
 from tenants.audit.changes import (
     LONGEST_VALUE,
     NOTHING,
-    Snapshot,
+    RowState,
     abridged,
     differences,
     is_secret,
-    snapshot,
+    row_state,
 )
 from tenants.models import Tenant
 
 
 def test_only_what_differs_is_told() -> None:
-    before = Snapshot({"a": 1, "b": "x", "c": None})
-    after = Snapshot({"a": 1, "b": "y", "c": [1]})
+    before = RowState({"a": 1, "b": "x", "c": None})
+    after = RowState({"a": 1, "b": "y", "c": [1]})
     assert differences(before, after) == {
         "before": {"b": "x", "c": None},
         "after": {"b": "y", "c": [1]},
@@ -25,21 +25,21 @@ def test_only_what_differs_is_told() -> None:
 
 
 def test_of_what_is_new_and_of_what_is_gone_there_is_one_side() -> None:
-    row = Snapshot({"a": 1, "b": "", "c": None, "d": False}, {"password": "hash"})
+    row = RowState({"a": 1, "b": "", "c": None, "d": False}, {"password": "hash"})
     assert differences(NOTHING, row) == {"after": {"a": 1, "d": False}}
     assert differences(row, NOTHING) == {"before": {"a": 1, "d": False}}
 
 
 def test_secrets_are_named_when_they_change_and_never_told() -> None:
-    before = Snapshot({"a": 1}, {"password": "old", "token": "same"})
-    after = Snapshot({"a": 1}, {"password": "new", "token": "same"})
+    before = RowState({"a": 1}, {"password": "old", "token": "same"})
+    after = RowState({"a": 1}, {"password": "new", "token": "same"})
     assert differences(before, after) == {"withheld": ["password"]}
     assert "old" not in repr(before)
 
 
 def test_long_texts_are_cut_where_they_begin_to_differ() -> None:
     same = "x" * 10_000
-    told = differences(Snapshot({"p": f"{same}old{same}"}), Snapshot({"p": f"{same}new{same}"}))
+    told = differences(RowState({"p": f"{same}old{same}"}), RowState({"p": f"{same}new{same}"}))
     for side, word in (("before", "old"), ("after", "new")):
         assert word in told[side]["p"]
         assert len(told[side]["p"]) == LONGEST_VALUE + 2
@@ -48,7 +48,7 @@ def test_long_texts_are_cut_where_they_begin_to_differ() -> None:
 
 def test_a_row_is_read_as_json_and_without_what_was_not_loaded() -> None:
     tenant = Tenant(slug="acme", name="Acme\0")
-    shown = snapshot(tenant).shown
+    shown = row_state(tenant).shown
     assert shown["id"] == str(tenant.id)
     assert shown["name"] == "Acme"
     assert "migrated_to" not in shown

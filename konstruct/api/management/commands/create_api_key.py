@@ -13,7 +13,7 @@ from konstruct.audit.commands import record_command
 from konstruct.audit.models import Action
 from konstruct.orchestrator.agents import find_agent
 from konstruct.orchestrator.exceptions import AgentNotFound
-from tenants.audit.changes import snapshot
+from tenants.audit.changes import row_state
 from tenants.context import tenant_scope
 from tenants.management.base import KonstructCommand, UsageError, tenant_of
 
@@ -53,7 +53,7 @@ class Command(KonstructCommand):
                     user_id=options["user"],
                     expires_at=_expiry(options["days"]),
                 )
-                record_command(self.name, Action.CREATE, key, after=snapshot(key))
+                record_command(self.name, Action.CREATE, key, after=row_state(key))
         except (KeyInvalid, AgentNotFound) as error:
             raise UsageError(str(error)) from error
         self.stdout.write(str(text))

@@ -11,7 +11,7 @@ from konstruct.channels.models import SlackInstallation
 from konstruct.channels.slack.installations import check_token, connect
 from konstruct.orchestrator.agents import find_agent
 from konstruct.orchestrator.exceptions import AgentNotFound
-from tenants.audit.changes import NOTHING, Snapshot, snapshot
+from tenants.audit.changes import NOTHING, RowState, row_state
 from tenants.context import tenant_scope
 from tenants.management.base import KonstructCommand, UsageError, tenant_of
 
@@ -67,7 +67,7 @@ class Command(KonstructCommand):
             f"connected Slack workspace {name or workspace} with {agent.name} of {tenant.slug}"
         )
 
-    def _record(self, was: Snapshot, installation: SlackInstallation) -> None:
+    def _record(self, was: RowState, installation: SlackInstallation) -> None:
         action = Action.CREATE if was is NOTHING else Action.EDIT
         record_command(
             self.name,
@@ -76,5 +76,5 @@ class Command(KonstructCommand):
             subject_id=installation.workspace,
             agent_id=installation.agent_id,
             before=was,
-            after=snapshot(installation),
+            after=row_state(installation),
         )

@@ -10,7 +10,7 @@ from konstruct.audit.models import Action
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.exceptions import AgentInvalid
 from konstruct.orchestrator.models import ModelTier
-from tenants.audit.changes import snapshot
+from tenants.audit.changes import row_state
 from tenants.context import tenant_scope
 from tenants.management.base import KonstructCommand, UsageError, tenant_of
 
@@ -46,7 +46,7 @@ class Command(KonstructCommand):
                     name=options["name"],
                     **{field: options[field] for field in fields},
                 )
-                record_command(self.name, Action.CREATE, agent, after=snapshot(agent))
+                record_command(self.name, Action.CREATE, agent, after=row_state(agent))
         except AgentInvalid as error:
             raise UsageError(str(error)) from error
         self.stdout.write(f"created agent {agent.name} ({agent.id}) of tenant {tenant.slug}")
