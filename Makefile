@@ -21,9 +21,11 @@ BESIDE_OTHERS := not long and not alone
 EXAMPLES ?= 60
 MINUTES ?= 30
 SEED ?= 1
+# Sessions that the pooler of `make pooled` has for each process of tests.
+POOL_SIZE ?= 3
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo run stop migrate quick test long fuzz survival coverage pictures lint format
+.PHONY: help setup demo run stop migrate quick pooled test long fuzz survival coverage pictures lint format
 
 help: ## what there is
 	@sed -n 's/^\([a-z]*\):.*## /\1|/p' Makefile | while IFS='|' read -r name text; do \
@@ -67,6 +69,10 @@ quick: setup ## the tests of every commit: no processes, no browser; at most 90 
 test: lint ## all checks and all tests that a release needs; at most eight minutes on two cores
 	$(PYTEST) -m alone
 	$(PYTEST) $(SHARED_OUT) -m "$(BESIDE_OTHERS)"
+
+pooled: setup ## the tests of every commit and the attacks on isolation, through PgBouncer, which pools transactions
+	KONSTRUCT_POOL_SIZE=$(POOL_SIZE) $(PYTEST) $(SHARED_OUT) -m "not slow and not long"
+	KONSTRUCT_POOL_SIZE=$(POOL_SIZE) $(PYTEST) tests/konstruct/trust/test_isolation_proof.py
 
 long: setup ## the long runs of what `make test` has a small instance of
 	$(PYTEST) -m long

@@ -25,11 +25,14 @@ from memory.context.checkpoints.connections import close_pool
 from tenants.context import public_scope
 from tenants.models import Tenant
 from tenants.schemas import provisioning
-from tests import database
+from tests import database, pooler
 
 # Each pytest-xdist worker has databases of its own, in Postgres and in the cache.
 WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 6
 CACHE_DATABASE, BROKER_DATABASE = 10 + WORKER, 4 + WORKER
+
+# Sessions of the pooler that the application's connections go through (make pooled); 0: none.
+POOL_SIZE = int(os.environ.get("KONSTRUCT_POOL_SIZE") or 0)
 
 # What takes longest comes first, so that no worker is left alone with it at the end: packages and
 # files. What mostly waits for processes stands between what computes, to keep all cores busy.
@@ -88,7 +91,8 @@ def _refuse_processes_of_quick_tests(event: str, arguments: tuple[Any, ...]) -> 
     """Keep `make quick` quick: what starts processes says that it is slow."""
     if event != "subprocess.Popen" or not _current or _current[0].get_closest_marker("slow"):
         return
-    if "konstruct.local.embedded" not in arguments[1]:  # the services of all tests
+    # But for the services of all tests.
+    if arguments[0] != pooler.EXECUTABLE and "konstruct.local.embedded" not in arguments[1]:
         raise RuntimeError(f"mark this test as slow: it starts {arguments[1]}")
 
 
@@ -117,7 +121,10 @@ def _list_static_files_once() -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what has a slow fixture, and begin with what takes longest."""
+    no_session = pytest.mark.skip(reason="a pooler gives no session")
     for item in items:
+        if POOL_SIZE and item.get_closest_marker("of_a_session"):
+            item.add_marker(no_session)
         if SLOW_FIXTURES.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.slow)
     rank = {name: number for number, name in enumerate(FIRST)}
@@ -167,6 +174,11 @@ def django_db_setup(django_test_environment: None, django_db_blocker: Any) -> It
     with contextlib.ExitStack() as made:
         with django_db_blocker.unblock():
             made.enter_context(database.made())
+            if POOL_SIZE:
+                url = made.enter_context(pooler.pooler(size=POOL_SIZE))
+                entering = database.entering(database.STANDING_TENANTS[-1])
+                made.enter_context(database.through(url))
+                made.enter_context(pooler.other_clients(database.url_of("app"), entering))
         yield
         patch.undo()
         # Its connections would keep the database from being dropped.

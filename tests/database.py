@@ -11,6 +11,7 @@ import dj_database_url
 import django
 from django.conf import settings
 from django.db import connections
+from django.test import override_settings
 from django_tenants.utils import schema_context
 
 from konstruct.local import embedded
@@ -31,6 +32,8 @@ MIGRATED_TABLES = (
     "checkpoint_migrations",
 )
 
+# URLs, without a database, of the poolers that the application's connections go through.
+_poolers: list[str] = []
 # What of a Django connection says who connects, and where to.
 CREDENTIALS = ("USER", "PASSWORD", "HOST", "PORT", "OPTIONS")
 
@@ -96,8 +99,10 @@ def _digest_of_code() -> str:
 
 
 def url_of(role: str) -> str:
-    """Return the URL of the tests' database for a role: app or owner."""
+    """Return the URL of the tests' database for a role: app, owner or superuser."""
     name = connections["default"].settings_dict["NAME"]
+    if role == "app" and _poolers:
+        return f"{_poolers[-1]}/{name}"
     if settings.EMBEDDED_DATABASE:
         return embedded.database_url(role, name)
     url = settings.DATABASE_OWNER_URL if role == "owner" else settings.DATABASE_URL
@@ -113,12 +118,26 @@ def through(url: str) -> Iterator[None]:
     connection.close()
     before = {name: connection.settings_dict[name] for name in target}
     connection.settings_dict.update(target)
+    _poolers.append(url)
     try:
-        yield
+        with override_settings(APPLICATION_DATABASE_URL=url):
+            yield
     finally:
+        _poolers.pop()
         close_pool()
         connection.close()
         connection.settings_dict.update(before)
+
+
+def entering(slug: str) -> list[str]:
+    """Statements by which a transaction of the driver enters a tenant, and one that reads there."""
+    with schema_context("public"):
+        tenant = Tenant.objects.get(slug=slug)
+    return [
+        f"SET LOCAL search_path = {tenant.schema_name}",
+        f"SET LOCAL app.current_tenant = '{tenant.id}'",
+        "SELECT count(*) FROM auth_user",
+    ]
 
 
 def connect_as(role: str) -> None:

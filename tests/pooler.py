@@ -1,16 +1,19 @@
 """A real PgBouncer in front of the tests' Postgres: each transaction may meet another session."""
 
+import contextlib
 import os
 import shutil
 import socket
 import subprocess
 import tempfile
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import psycopg
 from django.conf import settings
 
 from konstruct.local import embedded
@@ -31,7 +34,11 @@ unix_socket_dir =
 auth_type = any
 pool_mode = transaction
 default_pool_size = {size}
+; Each transaction meets another session than the one before it.
+min_pool_size = {size}
+server_round_robin = 1
 max_client_conn = 200
+query_wait_timeout = 20
 ignore_startup_parameters = extra_float_digits
 server_login_retry = 1
 logfile = {directory}/pgbouncer.log
@@ -75,6 +82,33 @@ def pooler(*, size: int = 3) -> Iterator[str]:
         finally:
             process.terminate()
             process.wait(timeout=30)
+
+
+@contextmanager
+def other_clients(url: str, statements: Sequence[str], *, number: int = 2) -> Iterator[None]:
+    """Let others use the pooler's sessions during the block, each transaction all statements."""
+    done = threading.Event()
+
+    def work() -> None:
+        while not done.is_set():
+            with (
+                contextlib.suppress(psycopg.OperationalError),  # no session was free for long
+                psycopg.connect(url, prepare_threshold=None) as client,
+            ):
+                while not done.wait(0.02):
+                    with client.transaction():
+                        for statement in statements:
+                            client.execute(statement)
+
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(number)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
 
 
 def _user_of(sockets: Path) -> str:

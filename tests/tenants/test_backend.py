@@ -115,7 +115,10 @@ def test_a_failure_to_enter_the_tenant_fails_the_statement(in_a: Tenant) -> None
 
 def test_server_side_binding_keeps_the_tenant(users: tuple[Tenant, Tenant]) -> None:
     binding = connection.copy()
-    binding.settings_dict["OPTIONS"] = {"server_side_binding": True}
+    binding.settings_dict["OPTIONS"] = {
+        **connection.settings_dict["OPTIONS"],
+        "server_side_binding": True,
+    }
     try:
         for tenant in users:
             binding.set_tenant(tenant)
@@ -129,13 +132,14 @@ def test_server_side_binding_keeps_the_tenant(users: tuple[Tenant, Tenant]) -> N
         binding.close()
 
 
+@pytest.mark.of_a_session
 def test_a_pooled_connection_forgets_the_tenant_of_who_had_it_before(
     users: tuple[Tenant, Tenant],
 ) -> None:
     tenant_a, tenant_b = users
     pooled_settings = {
         **connection.settings_dict,
-        "OPTIONS": {"pool": {"min_size": 1, "max_size": 1}},
+        "OPTIONS": {**connection.settings_dict["OPTIONS"], "pool": {"min_size": 1, "max_size": 1}},
         "CONN_MAX_AGE": 0,
         "CONN_HEALTH_CHECKS": False,
     }

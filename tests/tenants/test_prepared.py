@@ -35,6 +35,7 @@ def prepared_names() -> list[str]:
         return [name for (name,) in cursor.fetchall()]
 
 
+@pytest.mark.of_a_session
 def test_a_prepared_statement_is_planned_once_for_each_tenant(
     users: tuple[Tenant, Tenant],
 ) -> None:
@@ -47,6 +48,7 @@ def test_a_prepared_statement_is_planned_once_for_each_tenant(
         assert cursor.fetchall() == [(3, 0)] * 2
 
 
+@pytest.mark.of_a_session
 def test_only_so_many_statements_stay_prepared(users: tuple[Tenant, Tenant]) -> None:
     connection.ensure_connection()
     connection.prepared.most = 1
@@ -58,6 +60,7 @@ def test_only_so_many_statements_stay_prepared(users: tuple[Tenant, Tenant]) -> 
         assert cursor.fetchall() == [(1,)]
 
 
+@pytest.mark.of_a_session
 @pytest.mark.parametrize("in_transaction", [False, True])
 def test_a_prepared_statement_changes_no_other_statements_plan(
     in_a: Tenant, in_transaction: bool
@@ -178,6 +181,7 @@ def test_after_any_accident_all_of_them_are_of_the_tenant_last_entered(
     assert answers_of(THREE) == [[("of-tenant-b",)], [(2, "")], [("of-tenant-b", 11)]]
 
 
+@pytest.mark.of_a_session
 def test_statements_that_were_discarded_unheard_are_prepared_anew(in_a: Tenant) -> None:
     connection.set_tenant(in_a)
     for _ in range(2):
@@ -300,6 +304,7 @@ def test_statements_sent_together_are_one_in_the_log_of_queries(in_a: Tenant) ->
     assert "LIMIT 10" in query["sql"]
 
 
+@pytest.mark.of_a_session
 def test_a_server_that_goes_away_between_two_answers_is_an_error_of_djangos(
     in_a: Tenant,
 ) -> None:
