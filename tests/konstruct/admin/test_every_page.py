@@ -29,7 +29,7 @@ from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests.konstruct.conftest import Program
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from tests.konstruct.api.said import Said, said_something, talk
 from tests.konstruct.api.test_every_route import call_schema
 from tests.konstruct.conftest import Program
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
 DESCRIBED: dict[str, Any] = call_schema()
 WRITING = sorted(key for key, case in CASES.items() if case.body is not None)

@@ -14,6 +14,8 @@ from memory.embedding.model_files import model_files
 from memory.embedding.onnx_model import OnnxModel
 from memory.embedding.torch_model import TorchModel
 
+pytestmark = pytest.mark.slow
+
 SCRIPTS = [
     "My sister lives in Lisbon, and she won't move before March 3rd, 2026.",
     "Ça m’a coûté 12,50 € – naïve façade, œuvre, Ærøskøbing, Łódź, İstanbul.",

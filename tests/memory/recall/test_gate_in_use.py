@@ -25,6 +25,8 @@ CONVERSATIONS: list[dict[str, Any]] = json.loads(
     (Path(__file__).parents[1] / "data" / "conversations.json").read_text()
 )
 
+pytestmark = pytest.mark.slow
+
 
 @dataclass
 class Tally:

@@ -24,7 +24,7 @@ from tenants.schemas import migrating, provisioning
 from tenants.schemas.migrating import RecordingExecutor, migrate_schema
 from tests import database
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
 AsOwner = Callable[[], AbstractContextManager[None]]
 

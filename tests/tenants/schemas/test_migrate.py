@@ -16,7 +16,7 @@ from tenants.models import Tenant
 from tenants.schemas import migrating, provisioning
 from tests import database
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
 AsOwner = Callable[[], AbstractContextManager[None]]
 

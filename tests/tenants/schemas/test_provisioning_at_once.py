@@ -23,7 +23,7 @@ from tenants.schemas.provisioner import provision_registered
 from tenants.schemas.rls_enforcement import unsealed_relations
 from tests import database
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
 AsOwner = Callable[[], AbstractContextManager[None]]
 

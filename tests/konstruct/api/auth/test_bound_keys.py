@@ -37,7 +37,7 @@ THREADS: tuple[Callable[[Said], str], ...] = (
     graph,
 )
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
 
 @pytest.fixture
