@@ -39,6 +39,8 @@ min_pool_size = {size}
 server_round_robin = 1
 max_client_conn = 200
 query_wait_timeout = 20
+; An answer that never comes is an error, and no end of the tests.
+query_timeout = 30
 ignore_startup_parameters = extra_float_digits
 server_login_retry = 1
 logfile = {directory}/pgbouncer.log

@@ -22,6 +22,8 @@ class Wrapper(Protocol):
     def begin_sql(self) -> bytes: ...
     @property
     def is_owners(self) -> bool: ...
+    @property
+    def is_pooled(self) -> bool: ...
     def refuse_unless_allowed(self, statement: str) -> None: ...
     def run_alone(self, statement: bytes) -> PGresult: ...
     def run_script(self, script: str) -> PGresult: ...
@@ -36,12 +38,18 @@ def begin_exchange(wrapper: Wrapper) -> Exchange:
     """
     wrapper.finish_exchange()
     connection = wrapper.connection
+    status = connection.info.transaction_status
+    if status == TransactionStatus.INERROR:
+        return Exchange(connection)
+    is_alone = connection.autocommit and status == TransactionStatus.IDLE
+    is_pooled = not is_alone and wrapper.is_pooled
     exchange = Exchange(connection)
-    match connection.info.transaction_status:
-        case TransactionStatus.INERROR:
-            return exchange
-        case TransactionStatus.IDLE:
-            exchange.query(FORGET if connection.autocommit else wrapper.begin_sql)
+    if status == TransactionStatus.IDLE:
+        exchange.query(FORGET if is_alone else wrapper.begin_sql)
     for statement in wrapper.entering:
         exchange.query(statement)
+    if is_pooled:
+        # At the next synchronisation Postgres tells of a new search_path. Behind a long answer
+        # PgBouncer would wait for ever for the end of that, where its buffer ends within it.
+        exchange.synchronise()
     return exchange

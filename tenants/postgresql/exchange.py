@@ -66,6 +66,11 @@ class Exchange:
         self._pgconn.send_query_prepared(name, values, formats, result_format)
         return self._next()
 
+    def synchronise(self) -> None:
+        """Have Postgres end what was added, in a transaction that goes on; more may follow."""
+        self._pgconn.pipeline_sync()
+        self._next()
+
     def send(self) -> None:
         """Send what was added, and have it answered before more is."""
         self._pgconn.send_flush_request()

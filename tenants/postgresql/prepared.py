@@ -92,8 +92,6 @@ class PreparingWrapper(Wrapper, Protocol):
 
     prepared: PreparedStatements
 
-    @property
-    def is_pooled(self) -> bool: ...
     def keep_exchange(self, exchange: Exchange) -> None: ...
 
 

@@ -3,8 +3,9 @@
 import os
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from random import Random
 from uuid import uuid4
 
@@ -106,6 +107,16 @@ def test_nothing_of_a_tenant_stays_in_a_session(pooled: tuple[Tenant, Tenant]) -
         for _ in range(3):
             found, schema = connection.connection.execute(SETTINGS).fetchone()
             assert (found or "", schema) == ("", "public")
+
+
+@pytest.mark.parametrize("around", [transaction.atomic, nullcontext])
+def test_answers_of_all_lengths_come(
+    pooled: tuple[Tenant, Tenant], around: Callable[[], AbstractContextManager[None]]
+) -> None:
+    for length in range(3_700, 4_100):  # as much as the pooler reads at a time
+        with tenant_scope(pooled[length % 2].id), around(), connection.cursor() as cursor:
+            cursor.execute("SELECT repeat('x', %s)", [length])
+            assert cursor.fetchone() == ("x" * length,)
 
 
 def test_a_recall_and_a_session_work_through_it(pooled: tuple[Tenant, Tenant]) -> None:
