@@ -7,8 +7,8 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.middleware.gzip import GZipMiddleware
 
-from konstruct.api.http.middleware import API_PREFIX
-from konstruct.api.http.problems import Problem, problem_response
+from konstruct.api.http.addresses import problem_response, takes_keys
+from konstruct.api.http.problems import Problem
 from konstruct.api.http.request_id import HEADER as REQUEST_ID
 from konstruct.orchestrator.replies.reply_wait import Waiting
 from konstruct.web.streams import Stream
@@ -83,8 +83,8 @@ def _completed(request: HttpRequest, response: HttpResponse, waiting: Waiting) -
 
 
 def refusal(request: HttpRequest, problem: Problem) -> Answer:
-    """An answer to what Django does not get to see: below /api/ a problem document."""
-    if request.path.startswith(API_PREFIX):
+    """An answer to what Django does not get to see, in the form of its address."""
+    if takes_keys(request.path):
         response = problem_response(request, problem)
     else:
         response = HttpResponse(

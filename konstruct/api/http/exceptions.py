@@ -13,9 +13,10 @@ from rest_framework import exceptions as drf
 from rest_framework.views import set_rollback
 
 from konstruct.api.auth.caller import OutsideOfKey
+from konstruct.api.http.addresses import problem_response
 from konstruct.api.http.etags import ChangedSince
 from konstruct.api.http.pagination import NoSuchPlace
-from konstruct.api.http.problems import MOST_ERRORS, FieldError, Problem, problem_response
+from konstruct.api.http.problems import MOST_ERRORS, FieldError, Problem
 from konstruct.audit.erasure_requests import AlreadyRequested
 from konstruct.orchestrator.exceptions import (
     AgentContradictory,
@@ -76,7 +77,7 @@ OWN_ERRORS: dict[type[KonstructError], tuple[int, str, str]] = {
 
 
 def problem_handler(error: Exception, context: Mapping[str, Any]) -> HttpResponse:
-    """Answer any error of a view with a problem document (REST framework's EXCEPTION_HANDLER)."""
+    """Answer an error of a view in the form of its address (REST framework's EXCEPTION_HANDLER)."""
     set_rollback()
     request = context["request"]
     problem = problem_of(error, data=_parsed_body(request))

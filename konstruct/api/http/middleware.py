@@ -1,4 +1,4 @@
-"""Around every request of the API: problem documents, and the tenant of its key."""
+"""Around every request of the API: the form of its errors, and the tenant of its key."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,8 @@ from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
 from django.middleware.common import CommonMiddleware
 
 from konstruct.api.auth.key_text import bearer_key, parse_key
-from konstruct.api.http.problems import MEDIA_TYPE, FieldError, Problem, problem_response
+from konstruct.api.http.addresses import problem_response, takes_keys
+from konstruct.api.http.problems import FieldError, Problem
 from tenants.context import current_tenant_id, tenant_scope
 from tenants.exceptions import TenantNotServing, UnknownTenant
 from tenants.http.streaming import streamed_inside
@@ -14,11 +15,9 @@ from tenants.serving import require_serving
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
 
-API_PREFIX = "/api/"
-
 
 class ProblemMiddleware:
-    """Turns every error below /api/ that is not a problem document yet into one.
+    """Turns every error at an address of API keys into the form of that address.
 
     Django refuses some requests before a view sees them: an unknown host, an unknown path, a body
     that is too large.
@@ -31,8 +30,8 @@ class ProblemMiddleware:
         response = self.get_response(request)
         if (
             response.status_code < 400
-            or not request.path.startswith(API_PREFIX)
-            or response.headers.get("Content-Type") == MEDIA_TYPE
+            or getattr(response, "tells_problem", False)
+            or not takes_keys(request.path)
         ):
             return response
         return problem_response(request, _problem_of(request, response))
@@ -74,7 +73,7 @@ class ApiKeyTenantMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        if not request.path.startswith(API_PREFIX) or current_tenant_id() is not None:
+        if not takes_keys(request.path) or current_tenant_id() is not None:
             return self.get_response(request)
         key = parse_key(bearer_key(request.headers.get("Authorization", "")) or "")
         if key is None:

@@ -1,4 +1,4 @@
-"""Problem documents (RFC 9457): the one form of every error of the API."""
+"""Problem documents (RFC 9457): the form of every error below /api/."""
 
 import http.client
 import json
@@ -98,7 +98,7 @@ def _cut(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[:longest]}…"
 
 
-def problem_response(request: HttpRequest, problem: Problem) -> HttpResponse:
+def problem_document(request: HttpRequest, problem: Problem) -> HttpResponse:
     """Return the problem as an HTTP response.
 
     ASCII, since what a caller sent may hold halves of surrogate pairs, which UTF-8 cannot.

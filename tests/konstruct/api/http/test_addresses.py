@@ -1,0 +1,45 @@
+"""Which addresses API keys are for, and in which form errors are told there."""
+
+from collections.abc import Iterator
+
+import pytest
+from django.http import HttpRequest, HttpResponse
+from django.test import RequestFactory
+
+from konstruct.api.http import addresses
+from konstruct.api.http.problems import MEDIA_TYPE, Problem
+from tests.konstruct.conftest import Program
+
+
+def said_plainly(request: HttpRequest, problem: Problem) -> HttpResponse:
+    return HttpResponse(f"{problem.status} at {request.path}", status=problem.status)
+
+
+@pytest.fixture
+def _another_form() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(addresses, "_forms", dict(addresses._forms))
+        addresses.register("/plain/", said_plainly)
+        addresses.register("/api/plain/", said_plainly)
+        yield
+
+
+@pytest.mark.usefixtures("_another_form")
+def test_the_longest_prefix_decides_the_form() -> None:
+    told = {
+        path: addresses.problem_response(RequestFactory().get(path), Problem.of_status(404))
+        for path in ("/plain/x", "/api/plain/x", "/api/x", "/elsewhere")
+    }
+    assert told["/plain/x"].content == b"404 at /plain/x"
+    assert told["/api/plain/x"].content == b"404 at /api/plain/x"
+    assert told["/api/x"].headers["Content-Type"] == MEDIA_TYPE
+    assert told["/elsewhere"].headers["Content-Type"] == MEDIA_TYPE
+    takes = [path for path in told if addresses.takes_keys(path)]
+    assert takes == ["/plain/x", "/api/plain/x", "/api/x"]
+
+
+@pytest.mark.usefixtures("_another_form")
+def test_what_no_view_answers_is_told_in_the_form_of_its_address(program_a: Program) -> None:
+    assert program_a.get("/plain/nothing").content == b"404 at /plain/nothing"
+    assert program_a.get("/api/v1/nothing").headers["Content-Type"] == MEDIA_TYPE
+    assert program_a.get("/elsewhere").headers["Content-Type"].startswith("text/html")
