@@ -17,6 +17,7 @@ __all__ = [
     "CurrentTenant",
     "Domain",
     "OperatorEvent",
+    "SchemaState",
     "Tenant",
     "TenantModel",
     "WorkspaceClaim",
@@ -71,11 +72,11 @@ class Tenant(TenantMixin):
     )
     created_at = models.DateTimeField(db_default=Now(), editable=False)
     migrated_to = models.CharField(
-        max_length=16,
+        max_length=33,
         default="",
         db_default="",
         editable=False,
-        help_text="Digest of the migrations that its schema was given last.",
+        help_text="State in which its schema was left last.",
     )
     migrated_at = models.DateTimeField(null=True, editable=False, help_text="When that was.")
     provisioning_error = models.TextField(
@@ -122,6 +123,28 @@ class Tenant(TenantMixin):
             self.id = self.id or uuid.uuid4()
             self.schema_name = schema_name_of(self.id)
         super().save(*args, **kwargs)
+
+
+class SchemaState(models.Model):
+    """A state that tenants' schemas are or were in; of this code's also the SQL that makes it.
+
+    The owner runs that SQL, so nobody else may write here.
+    """
+
+    name = models.CharField(
+        primary_key=True, max_length=33, help_text="What migrated_to is of such a tenant."
+    )
+    migrations = models.JSONField(help_text="Migrations that such a schema has.")
+    code = models.CharField(
+        max_length=32,
+        default="",
+        db_default="",
+        help_text="Digest of the code that the recording was made with.",
+    )
+    recording = models.JSONField(null=True, help_text="The SQL that makes such a schema.")
+
+    def __str__(self) -> str:
+        return self.name
 
 
 class Domain(DomainMixin):

@@ -185,7 +185,9 @@ def remove_committed_rows() -> None:
         Domain.objects.exclude(
             domain__in=[provisioning.default_domain(slug) for slug in STANDING_TENANTS]
         ).delete()
-        _truncate(exclude=(*MIGRATED_TABLES, "tenants_tenant", "tenants_domain"))
+        _truncate(
+            exclude=(*MIGRATED_TABLES, "tenants_tenant", "tenants_domain", "tenants_schemastate")
+        )
         for tenant in Tenant.objects.all():
             with schema_context(tenant.schema_name):
                 _truncate(exclude=MIGRATED_TABLES)

@@ -22,7 +22,7 @@ from tenants.audit.operator_log import record_by_person, record_of_site, state_o
 from tenants.exceptions import InvalidTenant
 from tenants.models import Domain, OperatorEvent, Tenant
 from tenants.schemas import provisioning
-from tenants.schemas.migration_state import number_of_tenant_tables, wanted_migrations
+from tenants.schemas.migration_state import is_fitting, number_of_tenant_tables
 from tenants.schemas.sizes import Size, sizes_of
 
 
@@ -52,9 +52,9 @@ class MigrationFilter(admin.SimpleListFilter):
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         if self.value() == "current":
-            return queryset.filter(migrated_to=wanted_migrations())
+            return queryset.filter(is_fitting())
         if self.value() == "behind":
-            return queryset.exclude(migrated_to=wanted_migrations())
+            return queryset.exclude(is_fitting())
         return queryset.exclude(provisioning_error="") if self.value() == "failed" else queryset
 
 
@@ -109,7 +109,7 @@ class TenantAdmin(OperatorAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Tenant]:
         tenants: QuerySet[Tenant] = super().get_queryset(request)
-        return tenants.prefetch_related("domains")
+        return tenants.annotate(fits=is_fitting()).prefetch_related("domains")
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return SizedChangeList
@@ -168,11 +168,11 @@ class TenantAdmin(OperatorAdmin):
         description="Schema",
         label={"up to date": "success", "to be migrated": "warning", "failed": "danger"},
     )
-    def schema(self, obj: Tenant) -> str | tuple[str, str]:
+    def schema(self, obj: Any) -> str | tuple[str, str]:
         """Whether the schema is as this code wants it, or why not."""
         if obj.provisioning_error:
             return ("failed", f"failed: {obj.provisioning_error}")
-        return "up to date" if obj.migrated_to == wanted_migrations() else "to be migrated"
+        return "up to date" if obj.fits else "to be migrated"
 
     @display(description="On disk")
     def disk(self, obj: Any) -> str:

@@ -24,20 +24,21 @@ from multiprocessing import get_context, parent_process
 from typing import Any, Final
 from uuid import UUID
 
-from django.core.management.commands import migrate as django_migrate
+from django.core.management.sql import emit_post_migrate_signal
 from django.db import DatabaseError, OperationalError, transaction
-from django.db.migrations.executor import MigrationExecutor
 from django.db.models.functions import Now
-from django_tenants.utils import get_tenant_database_alias
 from psycopg import errors
 
 from tenants.context import tenant_connection
 from tenants.exceptions import KonstructError, SchemaBusy
 from tenants.locks import WAIT_SECONDS, schema_lock
-from tenants.models import Tenant
+from tenants.models import SchemaState, Tenant
 from tenants.naming import tenant_id_of
-from tenants.schemas.migration_state import wanted_migrations
-from tenants.schemas.rls_enforcement import seal_schema
+from tenants.schemas.executor import DJANGO_OPTIONS, MigrateSchema
+from tenants.schemas.migration_state import known_migrations, state_of
+from tenants.schemas.recording import Recording, RecordingFailed, recording
+from tenants.schemas.replaying import Replay
+from tenants.schemas.rls_enforcement import bare_schemas, seal_schema
 
 logger = logging.getLogger(__name__)
 
@@ -49,31 +50,18 @@ WORTH_A_POOL = 8
 ATTEMPTS: Final = 3
 PAUSE_SECONDS: Final = 0.5
 IN_THE_WAY = (errors.DeadlockDetected, errors.LockNotAvailable, errors.SerializationFailure)
+# With one of these options Django migrates, schema by schema.
+NOT_REPLAYED: Final = (
+    "app_label",
+    "fake",
+    "fake_initial",
+    "run_syncdb",
+    "prune",
+    "plan",
+    "check_unapplied",
+)
 # Nobody else uses a schema that is being made. What it needs of the public one is free in no time.
 NEW_SCHEMA_LOCK_TIMEOUT: Final = "30s"
-
-
-# Options of Django's migrate that ours passes on, and their defaults.
-DJANGO_OPTIONS: dict[str, Any] = {
-    "app_label": None,
-    "migration_name": None,
-    "fake": False,
-    "fake_initial": False,
-    "plan": False,
-    "check_unapplied": False,
-    "run_syncdb": False,
-    "prune": False,
-    "verbosity": 0,
-}
-# Those that are always the same.
-_FIXED: dict[str, Any] = {
-    "interactive": False,
-    "database": get_tenant_database_alias(),
-    "skip_checks": True,
-    "no_color": True,
-    "force_color": False,
-    "traceback": False,
-}
 
 
 @dataclass(frozen=True)
@@ -90,51 +78,6 @@ class MigrationResult:
     details: str = ""  # Django's own output, and the traceback of an error
 
 
-class RecordingExecutor(MigrationExecutor):
-    """Django's executor, which records a migration in the transaction that applies it.
-
-    Django itself does so after the transaction where SQL was deferred to its end, as foreign keys
-    are. Killed in between, it would apply the migration a second time.
-    """
-
-    def apply_migration(
-        self, state: Any, migration: Any, fake: bool = False, fake_initial: bool = False
-    ) -> Any:
-        if not migration.atomic:
-            return super().apply_migration(state, migration, fake, fake_initial)
-        with transaction.atomic(using=self.connection.alias):
-            return super().apply_migration(state, migration, fake, fake_initial)
-
-    def unapply_migration(self, state: Any, migration: Any, fake: bool = False) -> Any:
-        if not migration.atomic:
-            return super().unapply_migration(state, migration, fake)
-        with transaction.atomic(using=self.connection.alias):
-            return super().unapply_migration(state, migration, fake)
-
-
-# Django's command makes its executor under this name, and offers no other way to choose it.
-django_migrate.MigrationExecutor = RecordingExecutor  # type: ignore[attr-defined]
-
-
-class MigrateSchema(django_migrate.Command):
-    """Django's migrate, which works on the connection's schema, and counts."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.applied = 0
-        self.current = ""
-
-    def migration_progress_callback(
-        self, action: str, migration: Any = None, fake: bool = False
-    ) -> None:
-        if action in ("apply_start", "unapply_start"):
-            self.current = str(migration)
-        elif action in ("apply_success", "unapply_success"):
-            self.applied += 1
-            self.current = ""
-        super().migration_progress_callback(action, migration, fake)
-
-
 def migrate_schema(
     schema_name: str,
     options: Mapping[str, Any] | None = None,
@@ -145,7 +88,8 @@ def migrate_schema(
 
     A tenant that is being provisioned gets its schema first and is activated in the end. Where
     another process is at the same schema, it is waited for; the outcome is busy if that takes
-    longer than ``wait_seconds``.
+    longer than ``wait_seconds``. With an option ``restored`` nothing is taken for granted of the
+    state that the schema was left in, for it may be another's.
     """
     started = time.monotonic()
     output = io.StringIO()
@@ -154,7 +98,7 @@ def migrate_schema(
     try:
         with schema_lock(schema_name, wait_seconds=wait_seconds):
             result = _migrate_again_if_ended(
-                schema_name, command, {**DJANGO_OPTIONS, **(options or {}), **_FIXED}
+                schema_name, command, {**DJANGO_OPTIONS, **(options or {})}
             )
     except SchemaBusy as error:
         result = {"error": str(error), "busy": True}
@@ -205,6 +149,17 @@ def migrate_schemas(
             pool.shutdown(cancel_futures=True)
 
 
+def recording_for(options: Mapping[str, Any]) -> Recording | None:
+    """The recording, where all migrations are wanted and nothing else, and if it can be made."""
+    if any(options.get(name) for name in NOT_REPLAYED):
+        return None
+    try:
+        return recording()
+    except RecordingFailed as error:
+        logger.warning("migrating without a recording, which could not be made: %s", error)
+        return None
+
+
 def default_parallel() -> int:
     """As many processes as there are cores for us, and not so many that Postgres runs short."""
     return min(len(os.sched_getaffinity(0)), 8)
@@ -230,32 +185,70 @@ def _migrate(schema_name: str, command: MigrateSchema, options: dict[str, Any]) 
     connection.set_schema_to_public()
     tenant_id = tenant_id_of(schema_name)
     if tenant_id is None or options["plan"] or options["check_unapplied"]:
-        return _apply(schema_name, command, options)
-    state = Tenant.objects.filter(id=tenant_id).values_list("state", flat=True).first()
-    if state is None:
+        return {"unapplied": _apply(schema_name, command, options)}
+    tenant = Tenant.objects.filter(id=tenant_id).first()
+    if tenant is None:
         raise KonstructError("the tenant was deleted")
-    if state == Tenant.State.PROVISIONING:
-        return _provision(schema_name, tenant_id, command, options)
+    command.applied = 0
+    made = recording_for(options)
+    if tenant.state == Tenant.State.PROVISIONING:
+        return _provision(tenant, command, options, made)
     _refuse_lost_schema(schema_name)
-    result = _apply(schema_name, command, options)
+    if options.get("restored"):
+        tenant.migrated_to = ""  # what it says is of before
+    if made is not None and (upgraded := _upgrade(tenant, command, made)) is not None:
+        return upgraded
+    _apply(schema_name, command, options)
     if options["app_label"]:
-        return result
+        _note_success(tenant_id, _reached(tenant))
+        return {}
     sealed = seal_schema(connection)
-    _note_success(tenant_id)
+    _note_success(tenant_id, made.state if made else _reached(tenant))
     return {"sealed": tuple(sealed)}
 
 
-def _apply(schema_name: str, command: MigrateSchema, options: dict[str, Any]) -> dict[str, Any]:
+def _apply(schema_name: str, command: MigrateSchema, options: dict[str, Any]) -> bool:
     tenant_connection().set_schema(schema_name)
+    return command.run(**options)
+
+
+def _upgrade(tenant: Tenant, command: MigrateSchema, made: Recording) -> dict[str, Any] | None:
+    """Bring the tenant up to date by the recording; None if Django has to go on."""
+    connection = tenant_connection()
+    connection.set_schema(tenant.schema_name)
     try:
-        command.execute(**options)
-    except SystemExit:  # Django's answer to --check
-        return {"unapplied": True}
-    return {}
+        _replay(tenant, command, made).upgrade()
+    except DatabaseError as error:
+        if isinstance(error.__cause__, IN_THE_WAY) or command.current:
+            raise
+        # Django goes on from there, and says which migration it was.
+        command.stdout.write(f"not replayed: {_one_line(error)}")
+        connection.set_schema(tenant.schema_name)
+        return None
+    sealed: list[str] = []
+    is_kept = tenant.migrated_to.endswith(f".{made.upkeep}")
+    if not is_kept:
+        with transaction.atomic(using=connection.alias):
+            emit_post_migrate_signal(0, False, connection.alias)
+    with connection.cursor() as cursor:
+        if not is_kept or bare_schemas(cursor, f"^{tenant.schema_name}$"):
+            sealed = seal_schema(connection)
+    _note_success(tenant.id, made.state)
+    return {"sealed": tuple(sealed)}
+
+
+def _replay(tenant: Tenant, command: MigrateSchema, made: Recording) -> Replay:
+    def begun(migration: str) -> None:
+        command.current = migration
+
+    def done(migrations: int) -> None:
+        command.applied += migrations
+
+    return Replay(made, tenant.schema_name, tenant.id, begun=begun, done=done)
 
 
 def _provision(
-    schema_name: str, tenant_id: UUID, command: MigrateSchema, options: dict[str, Any]
+    tenant: Tenant, command: MigrateSchema, options: dict[str, Any], made: Recording | None
 ) -> dict[str, Any]:
     """Make a new tenant's schema and let it serve, in one transaction: all of it or nothing.
 
@@ -264,24 +257,48 @@ def _provision(
     if options["app_label"]:
         raise KonstructError("it is not provisioned yet, and gets all migrations or none")
     connection = tenant_connection()
-    command.applied = 0
+    sealed: list[str] = []
     with transaction.atomic(using=connection.alias, durable=True):
         with connection.cursor() as cursor:
-            cursor.execute(f"SET LOCAL lock_timeout = '{NEW_SCHEMA_LOCK_TIMEOUT}'")
             # Else rows whose foreign keys are not checked yet keep their table from being altered.
-            cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+            cursor.execute(
+                f"SET LOCAL lock_timeout = '{NEW_SCHEMA_LOCK_TIMEOUT}';"
+                " SET CONSTRAINTS ALL IMMEDIATE"
+            )
             # It exists if an earlier version made it, which did so in many transactions.
-            cursor.execute(f"CREATE SCHEMA IF NOT EXISTS {connection.ops.quote_name(schema_name)}")
-        _apply(schema_name, command, options)
-        sealed = seal_schema(connection)
-        _note_success(tenant_id, state=Tenant.State.ACTIVE)
+            cursor.execute("SELECT to_regnamespace(%s) IS NULL", [tenant.schema_name])
+            (is_new,) = cursor.fetchone()
+        connection.set_schema(tenant.schema_name)
+        if made is not None and is_new:
+            _replay(tenant, command, made).fill()
+        else:
+            with connection.cursor() as cursor:
+                cursor.execute(f"CREATE SCHEMA IF NOT EXISTS {tenant.schema_name}")
+            command.run(**options)
+            sealed = seal_schema(connection)
+        state = made.state if made else _reached(tenant)
+        _note_success(tenant.id, state, state=Tenant.State.ACTIVE)
     return {"sealed": tuple(sealed)}
 
 
-def _note_success(tenant_id: UUID, **changes: Any) -> None:
+def _reached(tenant: Tenant) -> str:
+    """The state of a schema that Django has migrated, perhaps not to the end."""
+    connection = tenant_connection()
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT app || '.' || name FROM {tenant.schema_name}.django_migrations"  # noqa: S608
+        )
+        names = sorted({name for (name,) in cursor.fetchall()} & known_migrations())
+    connection.set_schema_to_public()
+    state = state_of(names, upkeep=tenant.migrated_to.partition(".")[2])
+    SchemaState.objects.get_or_create(name=state, defaults={"migrations": names})
+    return state
+
+
+def _note_success(tenant_id: UUID, migrated_to: str, **changes: Any) -> None:
     tenant_connection().set_schema_to_public()
     Tenant.objects.filter(id=tenant_id).update(
-        migrated_to=wanted_migrations(),
+        migrated_to=migrated_to,
         migrated_at=Now(),
         provisioning_error="",
         provisioning_failed_at=None,

@@ -1,23 +1,96 @@
 """Whether a schema is as this code wants it, told without looking into the schema."""
 
+from collections.abc import Iterable
 from functools import cache
 from hashlib import blake2b
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from pkgutil import iter_modules
 from uuid import UUID
 
 from django.apps import apps
 from django.conf import settings
 from django.db.migrations.loader import MigrationLoader
+from django.db.models import Exists, Func, OuterRef, Q, QuerySet, TextField
 
+from tenants.context import tenant_connection
 from tenants.exceptions import SchemaOutdated, UnknownTenant
-from tenants.models import Tenant
+from tenants.models import SchemaState, Tenant
+from tenants.naming import SCHEMA_PATTERN
+from tenants.schemas.rls_enforcement import bare_schemas
+
+
+def digest_of(lines: Iterable[str]) -> str:
+    """A digest of 16 characters."""
+    return blake2b("\0".join(lines).encode(), digest_size=8).hexdigest()
+
+
+def state_of(migrations: Iterable[str], *, upkeep: str) -> str:
+    """The state of a schema with these migrations, as `Tenant.migrated_to` has it.
+
+    ``upkeep`` is a digest of what every migrate sets right again, such as permissions.
+    """
+    return f"{digest_of(sorted(migrations))}.{upkeep}"
 
 
 @cache
-def wanted_migrations() -> str:
-    """A digest of the last migrations of all apps: what a schema that is up to date was given."""
-    leaves = MigrationLoader(None).graph.leaf_nodes()
-    names = ",".join(sorted(f"{app}.{name}" for app, name in leaves))
-    return blake2b(names.encode(), digest_size=8).hexdigest()
+def migration_folders() -> dict[str, Path]:
+    """Where the migrations of each app are, by its label."""
+    folders = {}
+    for label in apps.app_configs:
+        module, _ = MigrationLoader.migrations_module(label)
+        if module is not None and find_spec(module) is not None:
+            folders[label] = Path(import_module(module).__path__[0])
+    return folders
+
+
+@cache
+def known_migrations() -> frozenset[str]:
+    """All migrations of this code, such as ``memory.0001_initial``; none of them is loaded."""
+    return frozenset(
+        f"{label}.{module.name}"
+        for label, folder in migration_folders().items()
+        for module in iter_modules([str(folder)])
+        if not module.ispkg and module.name[0] not in "_~"
+    )
+
+
+def fitting_states() -> QuerySet[SchemaState]:
+    """States in which this code can serve a tenant: none of its migrations is missing.
+
+    Of a later version, whose schemas this code can use too, there may be more.
+    """
+    return SchemaState.objects.filter(migrations__contains=sorted(known_migrations()))
+
+
+def is_fitting() -> Exists:
+    """For a queryset of tenants: whether this code can serve each."""
+    return Exists(fitting_states().filter(name=OuterRef("migrated_to")))
+
+
+# Those that were found to fit. What belongs to a state never changes.
+_fitting: set[str] = set()
+
+
+def fits(migrated_to: str) -> bool:
+    """Whether this code can serve a tenant in that state; no query for one that was seen before."""
+    if migrated_to not in _fitting:
+        _fitting.update(fitting_states().values_list("name", flat=True))
+    return migrated_to in _fitting
+
+
+def schemas_to_visit(state: str) -> set[str]:
+    """Names of the schemas in which migrate has something to do, in two queries for all tenants.
+
+    They are in another state, or gone, or hold a table that nobody has protected.
+    """
+    stands = Func("schema_name", function="to_regnamespace", output_field=TextField())
+    tenants = Tenant.objects.provisioned().annotate(stands=stands)
+    elsewhere = tenants.filter(~Q(migrated_to=state) | Q(stands=None))
+    with tenant_connection().cursor() as cursor:
+        bare = bare_schemas(cursor, SCHEMA_PATTERN)
+    return bare.union(elsewhere.values_list("schema_name", flat=True))
 
 
 def require_migrated(tenant_id: UUID | None = None) -> None:
@@ -32,7 +105,7 @@ def require_migrated(tenant_id: UUID | None = None) -> None:
         tenants = Tenant.objects.filter(id=tenant_id)
         if not tenants.exists():
             raise UnknownTenant(f"no tenant has the id {tenant_id}")
-    behind = tenants.exclude(migrated_to=wanted_migrations())
+    behind = tenants.exclude(is_fitting())
     slugs = list(behind.values_list("slug", flat=True)[:6])
     if slugs:
         more = " and others" if len(slugs) > 5 else ""

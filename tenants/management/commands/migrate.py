@@ -13,13 +13,15 @@ from tenants.locks import only_one_migrate
 from tenants.management.base import KonstructCommand, UsageError
 from tenants.models import Tenant
 from tenants.roles import OWNER_ROLE
+from tenants.schemas.executor import DJANGO_OPTIONS
 from tenants.schemas.migrating import (
-    DJANGO_OPTIONS,
     MigrationResult,
     default_parallel,
     migrate_schema,
     migrate_schemas,
+    recording_for,
 )
+from tenants.schemas.migration_state import schemas_to_visit
 
 PUBLIC = "public"
 
@@ -95,8 +97,17 @@ class Command(KonstructCommand):
         served, new = _slugs()
         if only:
             served, new = {only: served.get(only) or new[only]}, {}
+            django_options = {**django_options, "restored": True}
         elif any(options[name] for name in ("app_label", "plan", "check_unapplied", "fake")):
             new = {}  # they get all migrations or none
+        current = 0
+        if not only and (recording := recording_for(django_options)) is not None:
+            to_visit = schemas_to_visit(recording.state)
+            current = len(served)
+            served = {schema: slug for schema, slug in served.items() if schema in to_visit}
+            current -= len(served)
+            if current and options["verbosity"]:
+                self.stdout.write(f"{current} tenants  up to date")
         slugs = served | new
         outcomes = []
         migrated = chain(
@@ -121,8 +132,8 @@ class Command(KonstructCommand):
         if failed & set(served):
             names = ", ".join(sorted(served[name] for name in failed & set(served)))
             raise CommandError(
-                f"{len(failed & set(served))} of {len(slugs)} tenants not migrated: {names}."
-                " Remove the cause and run migrate again; -v 2 shows the traceback."
+                f"{len(failed & set(served))} of {current + len(slugs)} tenants not migrated:"
+                f" {names}. Remove the cause and run migrate again; -v 2 shows the traceback."
             )
         return outcomes
 

@@ -21,7 +21,8 @@ from tenants.models import Tenant
 from tenants.operations.indexes import AddIndexConcurrently, RemoveIndexConcurrently
 from tenants.operations.policies import Vacuum
 from tenants.schemas import migrating, provisioning
-from tenants.schemas.migrating import RecordingExecutor, migrate_schema
+from tenants.schemas.executor import AtomicExecutor
+from tenants.schemas.migrating import migrate_schema
 from tests import database
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
@@ -164,7 +165,7 @@ def test_a_migration_is_recorded_in_the_transaction_that_applies_it(
 
 
 def test_djangos_migrate_uses_the_executor_that_records_so() -> None:
-    assert django_migrate.MigrationExecutor is RecordingExecutor  # type: ignore[attr-defined]
+    assert django_migrate.MigrationExecutor is AtomicExecutor  # type: ignore[attr-defined]
 
 
 def test_a_migration_that_postgres_ended_for_another_session_is_tried_again(

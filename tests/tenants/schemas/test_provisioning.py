@@ -4,7 +4,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 import pytest
-from django.db import connection
+from django.db import ProgrammingError, connection
 from django_redis import get_redis_connection
 
 from tenants.context import tenant_scope
@@ -96,12 +96,12 @@ def test_the_application_cannot_provision_and_the_owner_can_finish(as_owner: AsO
 def test_a_tenant_whose_migration_fails_does_not_serve_until_it_is_finished(
     as_owner: AsOwner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(connection: object) -> None:
+    def fail(*arguments: object, **changes: object) -> None:
         raise RuntimeError("the disk is full\nand more")
 
     with as_owner():
         with monkeypatch.context() as patch:
-            patch.setattr("tenants.schemas.migrating.seal_schema", fail)
+            patch.setattr("tenants.schemas.migrating._note_success", fail)
             with pytest.raises(
                 ProvisioningFailed, match=r"RuntimeError: the disk is full\. Remove"
             ):
@@ -178,3 +178,16 @@ def test_schema_and_id_are_computed_from_each_other(tenant_a: Tenant) -> None:
     assert tenant_id_of(tenant_a.schema_name) == tenant_a.id
     for other in ("public", "extensions", "t_", tenant_a.schema_name.upper(), "t_" + "g" * 32):
         assert tenant_id_of(other) is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE tenants_schemastate SET recording = '{}'",
+        "DELETE FROM tenants_schemastate",
+        "INSERT INTO tenants_schemastate (name, migrations) VALUES ('x', '[]')",
+    ],
+)
+def test_the_application_may_not_write_what_the_owner_runs(db: None, change: str) -> None:
+    with connection.cursor() as cursor, pytest.raises(ProgrammingError, match="permission denied"):
+        cursor.execute(change)

@@ -1,0 +1,89 @@
+"""Bringing a schema up to date by the recording: as few messages as possible, each a transaction.
+
+What cannot be replayed, Django's executor does, migration by migration, in between.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
+from typing import Any
+from uuid import UUID
+
+from django.contrib.contenttypes.management import inject_rename_contenttypes_operations
+from django.db import transaction
+
+from tenants.context import tenant_connection
+from tenants.schemas.executor import AtomicExecutor
+from tenants.schemas.recording import Recording, Step, script_for, statements_of
+
+# Called with a migration that is about to be applied, and with those that have been.
+Begun = Callable[[str], object]
+Done = Callable[[int], object]
+
+
+class Replay:
+    """Applies a recording to one schema."""
+
+    def __init__(
+        self, recording: Recording, schema_name: str, tenant_id: UUID, *, begun: Begun, done: Done
+    ) -> None:
+        self._recording = recording
+        self._schema = schema_name
+        self._tenant_id = tenant_id
+        self._begun = begun
+        self._done = done
+
+    def fill(self) -> None:
+        """Make everything that a new schema holds, in the caller's transaction."""
+        recording = self._recording
+        first: Sequence[str] = [f"CREATE SCHEMA {self._schema}", *recording.head]
+        for replayed, steps in _runs(recording.steps, empty=True):
+            if replayed:
+                self._send([*first, *statements_of(steps)], len(steps))
+            else:
+                self._send(first)
+                self._apply_by_django(steps)
+            first = []
+        self._send([*recording.tail, *recording.seal])
+
+    def upgrade(self) -> int:
+        """Apply what the schema lacks; return how many migrations that were."""
+        lacking = self._lacking()
+        for replayed, steps in _runs(lacking, empty=False):
+            if not replayed:
+                self._apply_by_django(steps)
+                continue
+            with transaction.atomic(using=tenant_connection().alias):
+                self._send(["SET CONSTRAINTS ALL IMMEDIATE", *statements_of(steps)], len(steps))
+        return len(lacking)
+
+    def _lacking(self) -> list[Step]:
+        """The migrations that the schema has not had, in the order in which they were recorded."""
+        with tenant_connection().cursor() as cursor:
+            # Named, for without such a table the public schema's would be read.
+            cursor.execute(f"SELECT app, name FROM {self._schema}.django_migrations")  # noqa: S608
+            applied = set(cursor.fetchall())
+        return [step for step in self._recording.steps if step.key not in applied]
+
+    def _send(self, statements: Sequence[str], migrations: int = 0) -> None:
+        if statements:
+            with tenant_connection().cursor() as cursor:
+                # A ";" makes one message of it, even of a single statement.
+                cursor.execute(script_for(self._schema, self._tenant_id, ["", *statements]))
+        self._done(migrations)
+
+    def _apply_by_django(self, steps: Iterable[Step]) -> None:
+        connection = tenant_connection()
+        for step in steps:
+            self._begun(f"{step.app}.{step.name}")
+            executor = AtomicExecutor(connection)
+            plan: list[Any] = [(executor.loader.graph.nodes[step.key], False)]
+            inject_rename_contenttypes_operations(plan=plan, using=connection.alias)
+            executor.migrate([step.key], plan=plan)
+            self._begun("")
+            self._done(1)
+
+
+def _runs(steps: Iterable[Step], *, empty: bool) -> Iterable[tuple[bool, list[Step]]]:
+    """Neighbours that are replayed together, and those that are not."""
+    for replayed, run in groupby(steps, key=lambda step: step.can_be_replayed(empty=empty)):
+        yield replayed, list(run)

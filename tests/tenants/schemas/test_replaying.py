@@ -1,0 +1,210 @@
+"""A schema by replay is the schema that Django's own migrate would have made."""
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from importlib import import_module
+from io import StringIO
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth.models import Group
+from django.contrib.contenttypes.management import inject_rename_contenttypes_operations
+from django.contrib.contenttypes.models import ContentType
+from django.db import connection, transaction
+from django.db.migrations import RunPython
+
+from tenants.context import tenant_scope
+from tenants.models import SchemaState, Tenant
+from tenants.schemas import migrating, provisioning
+from tenants.schemas.executor import AtomicExecutor, MigrateSchema
+from tenants.schemas.migrating import migrate_schema
+from tenants.schemas.recording import record, recording
+from tenants.schemas.rls_enforcement import seal_schema
+from tests.tenants.schemas.catalogs import catalog, rows
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
+
+AsOwner = Callable[[], AbstractContextManager[None]]
+Make = Callable[[str], Tenant]
+
+
+@pytest.fixture(autouse=True)
+def _as_owner(as_owner: AsOwner, caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    with as_owner():
+        yield
+    # Where a replay fails, Django goes on, and nobody would notice.
+    assert [entry for entry in caplog.records if entry.levelno >= logging.WARNING] == []
+
+
+@pytest.fixture
+def by_django(monkeypatch: pytest.MonkeyPatch) -> Make:
+    """Make a tenant without a recording."""
+
+    def make(slug: str) -> Tenant:
+        with monkeypatch.context() as patch:
+            patch.setattr(migrating, "recording_for", lambda options: None)
+            return provisioning.create_tenant(slug=slug)
+
+    return make
+
+
+def upgrade(tenant: Tenant) -> int:
+    """Do what migrate does with a tenant that serves; how many migrations it lacked."""
+    command = MigrateSchema()
+    assert migrating._upgrade(tenant, command, recording()) is not None
+    return command.applied
+
+
+def undo(tenant: Tenant, migrations: int) -> None:
+    """Let Django unapply the last migrations of the history."""
+    connection.set_schema(tenant.schema_name)
+    executor = AtomicExecutor(connection)
+    history = executor.migration_plan(executor.loader.graph.leaf_nodes(), clean_start=True)
+    plan = [(each, True) for each, _ in reversed(history[-migrations:])]
+    inject_rename_contenttypes_operations(plan=plan, using=connection.alias)
+    executor.migrate([], plan=plan)
+
+
+def test_a_new_schema_equals_djangos(by_django: Make) -> None:
+    expected, made = by_django("by-django"), provisioning.create_tenant(slug="by-replay")
+    assert len(catalog(expected)) > 500
+    assert catalog(made) == catalog(expected)
+    assert rows(made) == rows(expected)
+
+
+@pytest.mark.parametrize("every", [12, pytest.param(1, marks=pytest.mark.long)])
+def test_an_upgrade_from_an_earlier_state_equals_djangos(by_django: Make, every: int) -> None:
+    complete = by_django("by-django")
+    expected = catalog(complete), rows(complete, numbered=False)
+    tenant = Tenant.objects.create(slug="earlier", name="in each of its states")
+    seen = []
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+        cursor.execute(f"CREATE SCHEMA {tenant.schema_name}")
+        connection.set_schema(tenant.schema_name)
+        executor = AtomicExecutor(connection)
+        plan = executor.migration_plan(executor.loader.graph.leaf_nodes(), clean_start=True)
+        state = None
+        for number, (migration, _) in enumerate(plan):
+            state = executor.migrate([], plan=[(migration, False)], state=state)
+            if number % every == 0:
+                earlier = transaction.savepoint()
+                seal_schema(connection)  # as every migrate ended
+                assert upgrade(tenant) == len(plan) - number - 1
+                assert (catalog(tenant), rows(tenant, numbered=False)) == expected, (
+                    f"from {migration}"
+                )
+                transaction.savepoint_rollback(earlier)
+                connection.set_schema(tenant.schema_name)
+                seen.append(number)
+        transaction.set_rollback(True)
+    assert len(seen) >= 70 // every
+
+
+@pytest.mark.parametrize(
+    "migrations", [1, 10, *(pytest.param(n, marks=pytest.mark.long) for n in range(2, 60, 4))]
+)
+def test_backwards_and_forwards_again(by_django: Make, migrations: int) -> None:
+    expected, tenant = by_django("by-django"), provisioning.create_tenant(slug="by-replay")
+    with transaction.atomic():
+        for each in (expected, tenant):
+            undo(each, migrations)
+        assert (catalog(tenant), rows(tenant)) == (catalog(expected), rows(expected))
+        assert upgrade(tenant) == migrations
+        connection.set_schema(expected.schema_name)
+        MigrateSchema(stdout=StringIO()).run()
+        seal_schema(connection)
+        assert catalog(tenant) == catalog(expected)
+        transaction.set_rollback(True)
+
+
+def test_what_is_no_transaction_is_djangos_in_a_schema_that_serves() -> None:
+    """Indexes are built beside the traffic, which no transaction can."""
+    expected = catalog(provisioning.create_tenant(slug="complete"))
+    tenant = provisioning.create_tenant(slug="behind")
+    undo(tenant, 40)
+    connection.set_schema_to_public()
+    Tenant.objects.filter(id=tenant.id).update(migrated_to="")
+    sent = []
+
+    def note(execute: Any, sql: str, *arguments: Any) -> Any:
+        sent.append(sql)
+        return execute(sql, *arguments)
+
+    with connection.execute_wrapper(note):
+        outcome = migrate_schema(tenant.schema_name)
+    assert (outcome.error, outcome.applied) == ("", 40)
+    assert any("CREATE INDEX CONCURRENTLY" in sql for sql in sent)
+    # Columns that were taken away come back as the last ones.
+    assert [line for line in catalog(tenant) if not line.startswith("column")] == [
+        line for line in expected if not line.startswith("column")
+    ]
+    tenant.refresh_from_db()
+    assert tenant.migrated_to == recording().state
+
+
+def test_a_model_that_is_renamed_keeps_its_content_type() -> None:
+    tenant = provisioning.create_tenant(slug="behind")
+    with transaction.atomic():
+        with tenant_scope(tenant.id):
+            before = ContentType.objects.get(app_label="api", model="idempotencyrecord").pk
+        undo(tenant, 60)
+        assert not ContentType.objects.filter(model="idempotencyrecord").exists()
+        upgrade(tenant)
+        after = ContentType.objects.get(app_label="api", model="idempotencyrecord").pk
+        transaction.set_rollback(True)
+    assert before == after
+
+
+def test_it_is_recorded_once_for_a_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = recording()
+    kept = SchemaState.objects.get(name=made.state)
+    assert made == record()
+    recording.cache_clear()
+    monkeypatch.setattr("tenants.schemas.recording.record", pytest.fail)
+    assert recording() == made
+    assert kept.recording is not None
+
+
+def test_other_code_is_recorded_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = recording()
+    SchemaState.objects.update(code="of another release", recording={"head": ["DROP TABLE x"]})
+    recording.cache_clear()
+    assert recording() == made
+    assert SchemaState.objects.exclude(recording=None).count() == 1
+
+
+def test_no_schema_is_left_by_a_recording() -> None:
+    record()
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_namespace WHERE nspname LIKE 't\\_%'")
+        assert cursor.fetchone() == (2,)
+
+
+def test_python_that_makes_rows_runs_for_each_tenant(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it makes up for one tenant, such as a secret, is no other's."""
+
+    def make_up(apps: Any, editor: Any) -> None:
+        apps.get_model("auth", "Group").objects.create(name=f"made up {uuid4()}")
+
+    def look(apps: Any, editor: Any) -> None:
+        assert not apps.get_model("auth", "User").objects.exists()
+
+    earlier, later = (
+        import_module(f"konstruct.audit.migrations.{name}").Migration
+        for name in ("0003_name_what_people_decide", "0006_comment_on_tables")
+    )
+    monkeypatch.setattr(earlier, "operations", [*earlier.operations, RunPython(make_up)])
+    monkeypatch.setattr(later, "operations", [*later.operations, RunPython(look)])
+    made = record()
+    assert [step.name for step in made.steps if not step.can_be_replayed(empty=True)] == [
+        "0003_name_what_people_decide"
+    ]
+    monkeypatch.setattr(migrating, "recording", lambda: made)
+    names = []
+    for slug in ("one", "two"):
+        with tenant_scope(provisioning.create_tenant(slug=slug).id):
+            names += Group.objects.filter(name__startswith="made up").values_list("name", flat=True)
+    assert len(set(names)) == 2
