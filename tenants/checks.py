@@ -2,13 +2,15 @@
 
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
+from uuid import uuid4
 
 from django.conf import settings
 from django.core import checks
+from django.db import DatabaseError, transaction
 from django_tenants.utils import get_tenant_database_alias
 
-from tenants.context import tenant_connection
+from tenants.context import tenant_connection, tenant_scope
 from tenants.naming import SCHEMA_PATTERN
 from tenants.postgresql.base import DatabaseWrapper
 from tenants.roles import APP_ROLE
@@ -66,15 +68,56 @@ def why_role_is_unsafe() -> str:
     return found[0] if found else ""
 
 
-def refuse_unsafe_role() -> None:
-    """End a web or worker process that could bypass the policies, with one clear line."""
-    reason = why_role_is_unsafe()
-    if reason:
-        sys.stderr.write(
-            f"konstruct: refusing to serve: the database role {reason}, so row-level security"
-            f" does not bind it. Connect as {APP_ROLE} (DATABASE_URL).\n"
+def why_pooler_is_unsafe() -> str:
+    """Say why tenants could meet behind a connection pooler; empty if not, or if there is none.
+
+    Tried with the id of no tenant: every statement must find it, whatever session it comes to, and
+    the next one outside must not.
+    """
+    connection = tenant_connection()
+    if not connection.is_pooled:
+        return ""
+    nobody = uuid4()
+    try:
+        with tenant_scope(nobody):
+            with transaction.atomic(using=connection.alias):
+                found = [_session_and_tenant() for _ in range(3)]
+            found.append((found[0][0], _session_and_tenant()[1]))
+        _, left = _session_and_tenant()
+    except DatabaseError as error:
+        connection.close()
+        return f"transactions fail ({str(error).splitlines()[0].strip()})"
+    if set(found) != {(found[0][0], str(nobody))}:
+        return "the statements of a transaction come to several sessions"
+    return "a tenant outlives its transaction" if left else ""
+
+
+def _session_and_tenant() -> tuple[int, str]:
+    with tenant_connection().cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_backend_pid(), coalesce(current_setting('app.current_tenant', true), '')"
         )
-        raise SystemExit(CANNOT_BOOT)
+        found: tuple[int, str] = cursor.fetchone()
+        return found
+
+
+def refuse_unsafe_role() -> None:
+    """End a web or worker process that could mix tenants, with one clear line."""
+    if reason := why_role_is_unsafe():
+        _refuse_to_serve(
+            f"the database role {reason}, so row-level security does not bind it. Connect as"
+            f" {APP_ROLE} (DATABASE_URL)"
+        )
+    if reason := why_pooler_is_unsafe():
+        _refuse_to_serve(
+            f"behind the connection pooler of DATABASE_URL {reason}. Let it pool by transaction"
+            " (PgBouncer: pool_mode = transaction), or name Postgres itself"
+        )
+
+
+def _refuse_to_serve(why: str) -> NoReturn:
+    sys.stderr.write(f"konstruct: refusing to serve: {why}.\n")
+    raise SystemExit(CANNOT_BOOT)
 
 
 def check_settings(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]:
@@ -116,6 +159,14 @@ def check_database(
                 f"Row-level security does not bind this process: {reason}.",
                 hint=f"Connect as {APP_ROLE}.",
                 id="tenants.E003",
+            )
+        )
+    if reason := why_pooler_is_unsafe():
+        found.append(
+            checks.Error(
+                f"Tenants could meet behind the connection pooler: {reason}.",
+                hint="Let it pool by transaction (PgBouncer: pool_mode = transaction).",
+                id="tenants.E005",
             )
         )
     with tenant_connection().cursor() as cursor:

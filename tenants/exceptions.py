@@ -64,6 +64,10 @@ class SchemaBusy(KonstructError):
     """Another process makes, migrates or drops a schema, and does not come to an end."""
 
 
+class PooledOwner(KonstructError):
+    """What needs a session of Postgres' own would go through a connection pooler."""
+
+
 class UnsealedSchema(KonstructError):
     """A tenant's schema holds a relation that row-level security cannot protect."""
 

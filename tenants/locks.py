@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from tenants.context import tenant_connection
-from tenants.exceptions import SchemaBusy
+from tenants.exceptions import PooledOwner, SchemaBusy
 
 MIGRATE_ALL: Final = (7_401, 0)
 MIGRATE_SCHEMA: Final = 7_402
@@ -68,9 +68,24 @@ def schema_lock(schema_name: str, *, wait_seconds: float = WAIT_SECONDS) -> Iter
 
 
 def _try(key: tuple[int, int]) -> bool:
+    refuse_a_pooled_owner()
     with tenant_connection().cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", key)
         return bool(cursor.fetchone()[0])
+
+
+def refuse_a_pooled_owner() -> None:
+    """Let nothing of the owner's begin that needs a session, where each statement may get another.
+
+    Raises:
+        PooledOwner: a pooler stands between this process and Postgres.
+    """
+    if tenant_connection().is_pooled:
+        raise PooledOwner(
+            "DATABASE_OWNER_URL goes through a connection pooler: migrating and provisioning hold"
+            " locks of their session and build indexes outside of transactions. Set it to the"
+            " address of Postgres itself; DATABASE_URL may keep the pooler's"
+        )
 
 
 def _unlock(key: tuple[int, int]) -> None:

@@ -32,7 +32,7 @@ listen_addr = 127.0.0.1
 listen_port = {listen}
 unix_socket_dir =
 auth_type = any
-pool_mode = transaction
+pool_mode = {mode}
 default_pool_size = {size}
 ; Each transaction meets another session than the one before it.
 min_pool_size = {size}
@@ -50,13 +50,14 @@ log_disconnections = 0
 
 
 @contextmanager
-def pooler(*, size: int = 3) -> Iterator[str]:
-    """Run a pooler of transactions to the application's role; yields a URL without a database."""
-    url = embedded.database_url("app") if settings.EMBEDDED_DATABASE else settings.DATABASE_URL
-    target = urlsplit(url)
-    password = unquote(target.password or "")
+def pooler(*, size: int = 3, mode: str = "transaction", role: str = "app") -> Iterator[str]:
+    """Run a pooler to the application's role, or the owner's; yields a URL without a database."""
     if settings.EMBEDDED_DATABASE:
-        password = places.password_of("app")
+        url, password = embedded.database_url(role), places.password_of(role)
+    else:
+        url = settings.DATABASE_URL if role == "app" else settings.DATABASE_OWNER_URL
+        password = unquote(urlsplit(url).password or "")
+    target = urlsplit(url)
     with tempfile.TemporaryDirectory(prefix="konstruct-pooler-", dir="/tmp") as made:
         directory = Path(made)
         with socket.create_server(("127.0.0.1", 0)) as free:
@@ -66,7 +67,7 @@ def pooler(*, size: int = 3) -> Iterator[str]:
         config.write_text(
             CONFIG.format(
                 host=unquote(target.hostname or ""), port=target.port or 5432, listen=listen,
-                size=size, directory=directory,
+                size=size, mode=mode, directory=directory,
                 password=f"user={target.username} password={password}" if password else
                 f"user={target.username}",
             )

@@ -9,7 +9,7 @@ from django_redis import get_redis_connection
 
 from tenants.context import public_scope, tenant_connection
 from tenants.exceptions import InvalidTenant, ProvisioningFailed
-from tenants.locks import schema_lock
+from tenants.locks import refuse_a_pooled_owner, schema_lock
 from tenants.models import Domain, Tenant
 from tenants.redis_keys import all_keys_pattern
 from tenants.schemas.migrating import migrate_schema
@@ -42,8 +42,10 @@ def create_tenant(
 
     Raises:
         InvalidTenant: slug, name or domain cannot be used, or are taken.
+        PooledOwner: a connection pooler is between us and Postgres.
         ProvisioningFailed: the schema could not be made or migrated.
     """
+    refuse_a_pooled_owner()
     with public_scope():
         tenant = Tenant.objects.filter(slug=slug).first()
         if tenant is None:

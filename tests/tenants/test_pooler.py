@@ -1,6 +1,8 @@
 """Behind a real PgBouncer that pools by transaction, with fewer sessions than clients."""
 
 import os
+import subprocess
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -19,7 +21,8 @@ from memory.context.checkpoints.connections import close_pool
 from memory.conversations.transcript import record_message
 from memory.recall import recall
 from tenants import held_locks
-from tenants.context import tenant_scope
+from tenants.checks import CANNOT_BOOT, refuse_unsafe_role, why_pooler_is_unsafe
+from tenants.context import public_scope, tenant_scope
 from tenants.models import Tenant
 from tests import database, pooler
 from tests.tenants.accidents import SETTINGS, names
@@ -130,6 +133,56 @@ def test_a_recall_and_a_session_work_through_it(pooled: tuple[Tenant, Tenant]) -
             assert recall(tenant.id, agent, "maria", "What was said?").hits == ()
             assert SessionStore(tenant.id).get_session_messages("t") == []
     close_pool()
+
+
+def test_what_the_owner_does_in_a_session_is_refused_through_a_pooler(
+    process_environment: dict[str, str],
+) -> None:
+    name = connection.settings_dict["NAME"]
+    with pooler.pooler(role="owner") as url:
+        for command in (["migrate"], ["migrate", "--schema", "tenant-a"], ["create_tenant", "c"]):
+            ran = subprocess.run(
+                [sys.executable, "manage.py", *command],
+                env={**process_environment, "DATABASE_OWNER_URL": f"{url}/{name}"},
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert (ran.returncode, ran.stdout) == (1, "")
+            assert ran.stderr.startswith(
+                "CommandError: DATABASE_OWNER_URL goes through a connection pooler:"
+            )
+            assert "Set it to the address of Postgres itself" in ran.stderr
+    with public_scope():
+        assert not Tenant.objects.exclude(slug__in=database.STANDING_TENANTS).exists()
+
+
+@pytest.mark.parametrize(("mode", "status"), [("statement", CANNOT_BOOT), ("session", 0)])
+def test_behind_a_pooler_that_keeps_no_transaction_together_nothing_serves(
+    process_environment: dict[str, str], mode: str, status: int
+) -> None:
+    name = connection.settings_dict["NAME"]
+    with pooler.pooler(mode=mode) as url:
+        ran = subprocess.run(
+            [sys.executable, "-c", "import konstruct.wsgi"],
+            env={**process_environment, "DATABASE_URL": f"{url}/{name}"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert (ran.returncode, ran.stdout) == (status, "")
+    if status:
+        assert ran.stderr.startswith(
+            "konstruct: refusing to serve: behind the connection pooler of DATABASE_URL"
+            " transactions fail ("
+        )
+        assert ran.stderr.count("\n") == 1
+
+
+def test_a_pooler_of_transactions_may_be_served_through(pooled: tuple[Tenant, Tenant]) -> None:
+    assert connection.is_pooled
+    assert why_pooler_is_unsafe() == ""
+    refuse_unsafe_role()
 
 
 def test_a_lock_is_held_across_sessions(pooled: tuple[Tenant, Tenant]) -> None:
