@@ -56,13 +56,14 @@ WHERE NOT has_schema_privilege('public', 'extensions', 'USAGE') \gexec
 CREATE EXTENSION IF NOT EXISTS vector SCHEMA extensions;
 
 -- What the owner will make, the app may read; each migration grants the rest on its own table, so that
--- a forgotten grant fails safe. The tables in public (tenants, domains) have no tenant's data.
+-- a forgotten grant fails safe.
 ALTER DEFAULT PRIVILEGES FOR ROLE konstruct_owner GRANT USAGE ON SCHEMAS TO konstruct_app;
 ALTER DEFAULT PRIVILEGES FOR ROLE konstruct_owner GRANT SELECT ON TABLES TO konstruct_app;
 -- Identity columns need no privilege on their sequences, and one tenant must not use up another's.
 ALTER DEFAULT PRIVILEGES FOR ROLE konstruct_owner REVOKE ALL ON SEQUENCES FROM konstruct_app;
+-- Earlier versions of this script let the app write every table in public.
 ALTER DEFAULT PRIVILEGES FOR ROLE konstruct_owner IN SCHEMA public
-    GRANT INSERT, UPDATE, DELETE ON TABLES TO konstruct_app;
+    REVOKE INSERT, UPDATE, DELETE ON TABLES FROM konstruct_app;
 
 -- What SQL that is data of a request must not do: enter a tenant (set_config), run text, end or lock
 -- others, write large objects, read what others send. Postgres lets everybody call these functions.

@@ -133,8 +133,11 @@ class TenantAdmin(OperatorAdmin):
         return False
 
     def save_model(self, request: HttpRequest, obj: Tenant, form: Any, change: bool) -> None:
-        super().save_model(request, obj, form, change)
-        if not change:
+        if change:
+            # The rest of a registration is the owner's to write.
+            obj.save(update_fields=form.changed_data)
+        else:
+            super().save_model(request, obj, form, change)
             self.message_user(
                 request,
                 f"{obj} is registered, and is being set up: it will be served in a moment, if"

@@ -230,7 +230,7 @@ class HideFromTenants(TableOperation):
 class AppendOnly(TableOperation):
     """Let the application role add rows to a public table, and neither change nor remove one.
 
-    In the public schema it may do all of it by default (docs/operations.md).
+    Where an earlier version of deploy/bootstrap.sql ran, it may do all of it there by default.
     """
 
     def forwards_sql(self, table: str) -> list[str]:

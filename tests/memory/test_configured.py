@@ -1,6 +1,7 @@
 """Constructors that are told a database and a model: the configured ones, and no others."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 from django.db import connection
@@ -12,6 +13,7 @@ from memory.exceptions import InvalidArgument
 from tenants.context import tenant_scope
 from tenants.exceptions import SchemaOutdated, UnknownTenant
 from tenants.models import Tenant
+from tests import database
 from tests.memory.conftest import AGENT
 
 pytestmark = pytest.mark.django_db
@@ -66,12 +68,26 @@ def test_what_is_no_database_is_refused() -> None:
         LongTermMemory(None, "bge-m3")
 
 
-def test_setup_checks_that_the_schema_is_migrated(tenant_a: Tenant) -> None:
+@pytest.fixture
+def outdate(tenant_a: Tenant) -> Iterator[Callable[[], object]]:
+    """Call it for a tenant A whose schema is of an older version."""
+
+    def migrated_to(version: str) -> None:
+        with database.as_owner():
+            Tenant.objects.filter(id=tenant_a.id).update(migrated_to=version)
+
+    yield partial(migrated_to, "older")
+    migrated_to(tenant_a.migrated_to)
+
+
+def test_setup_checks_that_the_schema_is_migrated(
+    tenant_a: Tenant, outdate: Callable[[], object]
+) -> None:
     memory = LongTermMemory()
     with tenant_scope(tenant_a.id):
         memory.setup()
     memory.setup()
-    Tenant.objects.filter(id=tenant_a.id).update(migrated_to="older")
+    outdate()
     with (
         tenant_scope(tenant_a.id),
         pytest.raises(SchemaOutdated, match=rf"tenant {tenant_a.slug} lacks .* migrate"),

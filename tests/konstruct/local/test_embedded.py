@@ -478,10 +478,11 @@ def test_the_roles_can_do_their_work_and_nothing_more(home: Path) -> None:
     sql("CREATE TABLE IF NOT EXISTS public.shared (n int)")
     sql("CREATE SCHEMA IF NOT EXISTS t_one")
     sql("CREATE TABLE IF NOT EXISTS t_one.private (n int, v extensions.vector(3))")
-    sql("INSERT INTO public.shared VALUES (1)", role="app")
+    assert sql("SELECT * FROM public.shared", role="app") == []
     assert sql("SELECT * FROM t_one.private", role="app") == []
     for refused in (
         "INSERT INTO t_one.private VALUES (1)",
+        "INSERT INTO public.shared VALUES (1)",
         "CREATE TABLE public.mine (n int)",
         "CREATE SCHEMA mine",
         "CREATE TEMPORARY TABLE mine (n int)",
@@ -495,7 +496,9 @@ def test_databases_made_for_tests_begin_with_extension_and_grants(home: Path) ->
     sql("CREATE DATABASE made_for_a_test")
     try:
         sql("CREATE TABLE public.shared (v extensions.vector(3))", database="made_for_a_test")
-        sql("INSERT INTO shared VALUES ('[1,2,3]')", role="app", database="made_for_a_test")
+        sql("INSERT INTO shared VALUES ('[1,2,3]')", database="made_for_a_test")
+        read = sql("SELECT v::text FROM shared", role="app", database="made_for_a_test")
+        assert read == [("[1,2,3]",)]
     finally:
         sql("DROP DATABASE made_for_a_test")
 

@@ -1,7 +1,8 @@
 """Operators' pages: tenants with state, size and schema, set up by the owner's process."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
+import psycopg
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import User
@@ -48,9 +49,21 @@ def test_a_list_of_many_tenants_costs_the_same(
         assert "many-39.example" in operator.get(TENANTS).text
 
 
-def test_a_tenant_that_is_behind_or_failed_says_so(operator: Client, tenant_a: Tenant) -> None:
-    Tenant.objects.filter(slug="tenant-a").update(migrated_to="earlier")
-    Tenant.objects.filter(slug="tenant-b").update(provisioning_error="DiskFull: no space left")
+@pytest.fixture
+def behind_and_failed() -> Iterator[None]:
+    with database.as_owner():
+        before = Tenant.objects.get(slug="tenant-a").migrated_to
+        Tenant.objects.filter(slug="tenant-a").update(migrated_to="earlier")
+        Tenant.objects.filter(slug="tenant-b").update(provisioning_error="DiskFull: no space left")
+    yield
+    with database.as_owner():
+        Tenant.objects.update(migrated_to=before, provisioning_error="")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_tenant_that_is_behind_or_failed_says_so(
+    operator: Client, behind_and_failed: None
+) -> None:
     page = operator.get(TENANTS).text
     assert "to be migrated" in page
     assert "failed: DiskFull: no space left" in page
@@ -96,11 +109,14 @@ def test_what_an_operator_registers_is_set_up_by_the_owners_process() -> None:
 @pytest.mark.django_db(transaction=True)
 def test_a_tenant_that_cannot_be_set_up_says_why_and_is_left_alone_for_a_while() -> None:
     with public_scope():
-        Tenant.objects.create(slug="doomed", name="Doomed")
-    # As the application, which may not make a schema.
-    assert provision_registered() == 0
-    doomed = Tenant.objects.get(slug="doomed")
-    assert "permission denied" in doomed.provisioning_error
+        doomed = Tenant.objects.create(slug="doomed", name="Doomed")
+    with psycopg.connect(database.url_of("superuser"), autocommit=True) as superuser:
+        superuser.execute(f"CREATE SCHEMA {doomed.schema_name}")  # the owner may not use it
+        with database.as_owner():
+            assert provision_registered() == 0
+        superuser.execute(f"DROP SCHEMA {doomed.schema_name}")
+    doomed.refresh_from_db()
+    assert "MigrationSchemaMissing" in doomed.provisioning_error
     with database.as_owner():
         assert provision_registered() == 0
         Tenant.objects.update(provisioning_failed_at=None)

@@ -1,0 +1,102 @@
+"""What the application may write in the public schema: what it must, by command and column."""
+
+import pytest
+from django.db import DatabaseError, connection, transaction
+
+from tenants.context import public_scope, tenant_scope
+from tenants.models import Tenant, WorkspaceClaim
+
+EVERY = "every column"
+ALL_BUT_ID = "every column but id"
+PERSON = {"INSERT": EVERY, "UPDATE": ALL_BUT_ID, "DELETE": EVERY}
+LINK = {"INSERT": EVERY, "DELETE": EVERY}
+WRITTEN = {
+    "auth_group": PERSON,
+    "auth_group_permissions": LINK,
+    "auth_permission": {},
+    "auth_user": PERSON,
+    "auth_user_groups": LINK,
+    "auth_user_user_permissions": LINK,
+    "django_admin_log": LINK,
+    "django_content_type": {},
+    "django_migrations": {},
+    "django_session": {"INSERT": EVERY, "UPDATE": "expire_date, session_data", "DELETE": EVERY},
+    "tenants_domain": PERSON,
+    "tenants_operatorevent": {"INSERT": EVERY},
+    "tenants_schemastate": {},
+    "tenants_tenant": {"INSERT": EVERY, "UPDATE": "name, state"},
+    "tenants_workspaceclaim": {"INSERT": ALL_BUT_ID, "DELETE": EVERY},
+}
+OF_COLUMNS = """
+    SELECT c.relname, privilege, CASE
+        WHEN has_table_privilege('konstruct_app', c.oid, privilege) THEN 'every column'
+        WHEN bool_and(
+            has_column_privilege('konstruct_app', c.oid, a.attnum, privilege) = (a.attname <> 'id')
+        ) THEN 'every column but id'
+        ELSE string_agg(a.attname, ', ' ORDER BY a.attname)
+            FILTER (WHERE has_column_privilege('konstruct_app', c.oid, a.attnum, privilege))
+        END
+    FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid,
+        (VALUES ('INSERT'), ('UPDATE')) AS of_columns (privilege)
+    WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p')
+      AND a.attnum > 0 AND NOT a.attisdropped
+    GROUP BY c.oid, c.relname, privilege
+"""
+OF_ROWS = """
+    SELECT relname, 'DELETE', 'every column' FROM pg_class
+    WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p')
+      AND has_table_privilege('konstruct_app', oid, 'DELETE')
+"""
+
+
+def test_every_public_table_is_written_as_far_as_it_is_listed(db: None) -> None:
+    found: dict[str, dict[str, str]] = {}
+    with connection.cursor() as cursor:
+        cursor.execute(f"{OF_COLUMNS} UNION ALL {OF_ROWS}")
+        for table, privilege, columns in cursor.fetchall():
+            of_table = found.setdefault(table, {})
+            if columns:
+                of_table[privilege] = columns
+    assert found == WRITTEN
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE tenants_tenant SET schema_name = 't_x'",
+        "UPDATE tenants_tenant SET migrated_to = ''",
+        "DELETE FROM tenants_tenant",
+        "UPDATE auth_user SET id = 1",
+        "UPDATE django_session SET session_key = 'x'",
+        "UPDATE django_admin_log SET change_message = ''",
+        "DELETE FROM tenants_operatorevent",
+        "UPDATE tenants_workspaceclaim SET workspace = 'x'",
+    ],
+)
+def test_nobody_else_is_asked_to_keep_what_operators_need(db: None, statement: str) -> None:
+    with (
+        public_scope(),
+        connection.cursor() as cursor,
+        pytest.raises(DatabaseError, match="permission denied for table"),
+    ):
+        cursor.execute(statement)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_tenant_cannot_take_the_number_of_anothers_claim(
+    tenant_a: Tenant, tenant_b: Tenant
+) -> None:
+    with tenant_scope(tenant_a.id):
+        claimed = WorkspaceClaim.objects.create(channel="slack", workspace="T1", tenant=tenant_a)
+        with (
+            connection.cursor() as cursor,
+            pytest.raises(DatabaseError, match="permission denied"),
+            transaction.atomic(),
+        ):
+            cursor.execute(
+                "INSERT INTO tenants_workspaceclaim (id, channel, workspace, tenant_id)"
+                " SELECT %s + n, 'slack', 'X' || n, %s FROM generate_series(1, 100) AS n",
+                [claimed.pk, tenant_a.id],
+            )
+    with tenant_scope(tenant_b.id):
+        assert WorkspaceClaim.objects.create(channel="slack", workspace="T2", tenant=tenant_b).pk
