@@ -30,7 +30,7 @@ from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests.konstruct.trust.test_erasure import helped, save_session
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
 QUESTIONS = ("What is my dog called?", "Where do I live?", "What am I allergic to?")
 

@@ -27,7 +27,7 @@ from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests import database
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
 EVA = Actor(ActorKind.PERSON, "1", "eva")
 # What stands in the record as the name of something, and what a pattern would be.

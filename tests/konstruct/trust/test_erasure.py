@@ -36,7 +36,7 @@ from tenants.redis_keys import escape_part, idempotency_key
 from tests import database
 from tests.konstruct.trust.test_backups import tool
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
 MARIA = "U07:maria%"
 SECRET = "walnuts"

@@ -18,7 +18,7 @@ from tests.konstruct.trust.forging import forge
 from tests.konstruct.trust.test_erasure import save_session
 from tests.memory.context.attacks import json_attacks, msgpack_attacks, packed
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
 ATTACKS = [
     *(("msgpack", name) for name, _ in msgpack_attacks(Path("/nowhere"))),

@@ -38,7 +38,7 @@ from tenants.exceptions import KonstructError
 from tenants.models import Tenant
 from tests.konstruct.trust.forging import forge_text, opened
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
 ENDLESS = (
     "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n)"

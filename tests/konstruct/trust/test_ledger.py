@@ -21,7 +21,7 @@ from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tenants.redis_keys import memory_short_key
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
 
 def kinds(tenant: Tenant, *, repair: bool = False) -> list[str]:

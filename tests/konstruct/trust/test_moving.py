@@ -47,7 +47,7 @@ from tenants.models import Tenant
 from tests import database
 from tests.konstruct.trust.test_erasure import helped, save_session
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
 NOW = timedelta(0)
 EVA = Actor(ActorKind.PERSON, "1", "eva")

@@ -21,6 +21,8 @@ from tenants.schemas import provisioning
 from tenants.schemas.rls_enforcement import unsealed_relations
 from tenants.serving import require_serving
 
+pytestmark = pytest.mark.slow
+
 AsOwner = Callable[[], AbstractContextManager[None]]
 
 

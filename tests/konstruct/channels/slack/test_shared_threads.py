@@ -24,7 +24,7 @@ from tests.konstruct.conftest import Program
 from tests.llm_server import LLMServer
 from tests.slack_server import SlackServer, mention, said
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
 Post = Callable[..., Any]
 

@@ -26,6 +26,8 @@ from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
 from tests.llm_server import LLMServer
 
+pytestmark = pytest.mark.slow
+
 BUDGETS = {"fast": 8000, "reasoning": 32000}
 REMEMBER = ContextManager().store_memory
 
