@@ -17,10 +17,6 @@ class ChannelIdentityQuerySet(models.QuerySet["ChannelIdentity"]):
         """Those that speak as somebody else."""
         return self.exclude(user_id=models.F("own_id"))
 
-    def of_user(self, user_id: str) -> Self:
-        """Those that speak as this user."""
-        return self.filter(user_id=user_id).order_by("channel", "workspace", "native_id")
-
 
 class ChannelIdentity(TenantModel):
     """Somebody as a channel knows them, and the user whose memory what they say becomes."""
