@@ -51,6 +51,7 @@ RENAMED_TASKS: Final = {
         "konstruct.channels.delivery.tasks.sweep_deliveries"
     ),
     "konstruct.channels.delivery_tasks.learn_name": "konstruct.channels.slack.tasks.learn_name",
+    "konstruct.orchestrator.tasks.sweep_replies": "tenants.tasks.sweep",
 }
 
 

@@ -333,6 +333,7 @@ CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_TASK_DEFAULT_QUEUE = "replies"
 CELERY_TASK_ROUTES = {
+    "tenants.tasks.sweep": {"queue": "sweeps"},
     "memory.tasks.*": {"queue": "embeddings"},
     "konstruct.channels.*": {"queue": "deliveries"},
 }
@@ -351,8 +352,8 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 CELERY_TASK_PUBLISH_RETRY = False
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BEAT_SCHEDULE = {
-    "sweep-replies": {
-        "task": "konstruct.orchestrator.tasks.sweep_replies",
+    "sweep": {
+        "task": "tenants.tasks.sweep",
         "schedule": 5.0,
         "options": {"expires": 5.0},
     },

@@ -17,7 +17,7 @@ class TenantTask(Task):
     """Runs inside the tenant that is the task's first argument (or ``tenant_id=``), pinned to it.
 
     Work of a tenant that is suspended or gone is dropped with a log line: what must not be lost
-    waits in the tenant's outbox tables, where the sweepers find it when the tenant is active again.
+    waits in the outbox, where workers find it when the tenant is active again.
     """
 
     abstract = True

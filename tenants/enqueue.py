@@ -18,9 +18,10 @@ def enqueue(task: Task, *args: Any) -> None:
     _enqueue(partial(task.apply_async, args, retry=False), task.name, args)
 
 
-def enqueue_by_name(name: str, *args: Any) -> None:
+def enqueue_by_name(name: str, *args: Any, queue: str | None = None) -> None:
     """Enqueue the task of this name, as `enqueue` does: for modules that the task imports."""
-    _enqueue(partial(current_app.send_task, name, args, retry=False), name, args)
+    send = partial(current_app.send_task, name, args, queue=queue, retry=False)
+    _enqueue(send, name, args)
 
 
 def _enqueue(enqueue: Callable[[], object], name: str, args: tuple[Any, ...]) -> None:

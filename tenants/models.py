@@ -1,7 +1,7 @@
-"""Tenants and their domains (public schema), and the base of every model of a tenant's schema."""
+"""Tenants, their domains and their outbox (public schema), and the base of tenants' models."""
 
 import uuid
-from typing import Any
+from typing import Any, Self
 
 from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
@@ -17,6 +17,9 @@ __all__ = [
     "CurrentTenant",
     "Domain",
     "OperatorEvent",
+    "OutboxColumns",
+    "OutboxEntry",
+    "OutboxQuerySet",
     "SchemaState",
     "Tenant",
     "TenantModel",
@@ -260,3 +263,100 @@ class TenantModel(models.Model):
 
     class Meta:
         abstract = True
+
+
+class OutboxQuerySet(models.QuerySet[Any]):
+    """Work that waits."""
+
+    def waiting(self) -> Self:
+        """What is still tried."""
+        return self.filter(failed_at__isnull=True, held_for="")
+
+    def held(self, held_for: str | None = None) -> Self:
+        """What waits for somebody; for whom, if it is said."""
+        held = self.exclude(held_for="")
+        return held if held_for is None else held.filter(held_for=held_for)
+
+    def failed(self) -> Self:
+        """What was given up."""
+        return self.filter(failed_at__isnull=False)
+
+    def due(self) -> Self:
+        """What may be worked on now."""
+        return self.waiting().filter(due_at__lte=Now())
+
+    def wake(self) -> int:
+        """Let workers claim all that is due; how much there is."""
+        return self.due().update(sweep_at=Now())
+
+
+class OutboxColumns(models.Model):
+    """What is known of any work that waits: when it is tried, how often it was, and why it failed.
+
+    Nothing that a user said or is called stands here.
+    """
+
+    attempts = models.PositiveIntegerField(
+        default=0, db_default=0, help_text="How often it was begun."
+    )
+    begun_at = models.DateTimeField(
+        null=True, blank=True, help_text="When a worker began with it; empty when none is at work."
+    )
+    error_code = models.TextField(
+        blank=True, default="", db_default="", help_text="Why it failed last, for programs."
+    )
+    last_error = models.TextField(
+        blank=True, default="", db_default="", help_text="Why it failed last."
+    )
+    due_at = models.DateTimeField(
+        db_default=Now(), help_text="From when on it may be tried (again)."
+    )
+    sweep_at = models.DateTimeField(
+        null=True,
+        blank=True,
+        db_default=Now(),
+        help_text="From when on a worker may claim it; empty while it waits for a person.",
+    )
+    failed_at = models.DateTimeField(
+        null=True, blank=True, help_text="When it was given up; empty while it is still tried."
+    )
+    held_for = models.TextField(
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Whom it waits for, such as a person; empty while it is tried.",
+    )
+    created_at = models.DateTimeField(db_default=Now(), help_text="When it was put here.")
+
+    class Meta:
+        abstract = True
+
+
+class OutboxEntry(OutboxColumns):
+    """Work of a tenant that waits for a worker: the one outbox, of all tenants and kinds of work.
+
+    Inside a tenant, Postgres shows and takes its own rows only. Where no tenant is set, workers see
+    what is still tried, and may only claim what is due: they move its `sweep_at` on.
+    """
+
+    pk = models.CompositePrimaryKey("tenant_id", "kind", "key")
+    tenant_id = models.UUIDField(db_default=CurrentTenant(), help_text="Whose work it is.")
+    kind = models.TextField(help_text="What is to be done: reply …")
+    key = models.UUIDField(help_text="With what: the id of a message, for most kinds.")
+
+    objects = OutboxQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = "outbox entry"
+        verbose_name_plural = "outbox"
+        indexes = [
+            # What can be claimed, tenant by tenant.
+            models.Index(
+                fields=["kind", "tenant_id", "sweep_at"],
+                name="outbox_turns",
+                condition=models.Q(failed_at__isnull=True, sweep_at__isnull=False),
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.key}"

@@ -195,6 +195,7 @@ BEGIN
         SELECT 'public', '' UNION ALL SELECT schema_name, id::text FROM public.tenants_tenant
     LOOP
         PERFORM set_config('app.current_tenant', tenant, true);
+        DELETE FROM public.tenants_outboxentry;
         filled := ARRAY[]::text[];
         FOR named IN
             SELECT oid::regclass::text AS of_table FROM pg_class

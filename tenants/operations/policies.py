@@ -227,6 +227,63 @@ class HideFromTenants(TableOperation):
         return f"Hide the rows of {self.table} from tenants"
 
 
+class LetWorkersClaim(TableOperation):
+    """Let a tenant do all with its own rows of the outbox, and who is in no tenant claim them.
+
+    Who is in no tenant sees what is still tried, and may only move `sweep_at` of what is due from
+    the past into the future. Nobody changes whose row it is, or what it is about.
+    """
+
+    def forwards_sql(self, table: str) -> list[str]:
+        nobody = f"(SELECT {CURRENT_TENANT}) IS NULL AND failed_at IS NULL"
+        return [
+            f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY",
+            f"CREATE POLICY {POLICY} ON {table} USING ({IS_CURRENT_TENANT})"
+            f" WITH CHECK ({IS_CURRENT_TENANT})",
+            f"CREATE POLICY workers_look ON {table} FOR SELECT"
+            f" USING ({nobody} AND sweep_at IS NOT NULL)",
+            f"CREATE POLICY workers_claim ON {table} FOR UPDATE"
+            f" USING ({nobody} AND sweep_at <= statement_timestamp())"
+            f" WITH CHECK ({nobody} AND sweep_at > statement_timestamp())",
+            f"REVOKE UPDATE ON {table} FROM {APP_ROLE}",
+            f"GRANT INSERT, DELETE, UPDATE (attempts, begun_at, error_code, last_error, due_at,"
+            f" sweep_at, failed_at, held_for) ON {table} TO {APP_ROLE}",
+        ]
+
+    def backwards_sql(self, table: str) -> list[str]:
+        policies = (POLICY, "workers_look", "workers_claim")
+        return [
+            f"REVOKE INSERT, UPDATE, DELETE ON {table} FROM {APP_ROLE}",
+            *(f"DROP POLICY {policy} ON {table}" for policy in policies),
+            f"ALTER TABLE {table} NO FORCE ROW LEVEL SECURITY, DISABLE ROW LEVEL SECURITY",
+        ]
+
+    def describe(self) -> str:
+        return f"Let workers claim rows of {self.table}"
+
+
+class Undo(Operation):
+    """An operation on one table the other way round: for a table that goes."""
+
+    reduces_to_sql = True
+    reversible = True
+
+    def __init__(self, operation: TableOperation) -> None:
+        self.operation = operation
+
+    def state_forwards(self, app_label: str, state: Any) -> None:
+        """Django's models do not change."""
+
+    def database_forwards(self, *args: Any) -> None:
+        self.operation.database_backwards(*args)
+
+    def database_backwards(self, *args: Any) -> None:
+        self.operation.database_forwards(*args)
+
+    def describe(self) -> str:
+        return f"Undo: {self.operation.describe()}"
+
+
 class AppendOnly(TableOperation):
     """Let the application role add rows to a public table, and neither change nor remove one.
 

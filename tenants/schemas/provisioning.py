@@ -7,10 +7,10 @@ from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 from django_redis import get_redis_connection
 
-from tenants.context import public_scope, tenant_connection
+from tenants.context import public_scope, tenant_connection, tenant_scope
 from tenants.exceptions import InvalidTenant, ProvisioningFailed
 from tenants.locks import refuse_a_pooled_owner, schema_lock
-from tenants.models import Domain, Tenant
+from tenants.models import Domain, OutboxEntry, Tenant
 from tenants.redis_keys import all_keys_pattern
 from tenants.schemas.migrating import migrate_schema
 
@@ -77,6 +77,8 @@ def suspend_tenant(tenant: Tenant) -> None:
 def resume_tenant(tenant: Tenant) -> None:
     """Serve a suspended tenant again."""
     _change_state(tenant, Tenant.State.SUSPENDED, Tenant.State.ACTIVE)
+    with tenant_scope(tenant.id):
+        OutboxEntry.objects.wake()
 
 
 def delete_tenant(tenant: Tenant, *, on_delete: Recorded = _unrecorded) -> None:
@@ -98,6 +100,8 @@ def delete_tenant(tenant: Tenant, *, on_delete: Recorded = _unrecorded) -> None:
             schema = connection.ops.quote_name(tenant.schema_name)
             cursor.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
             on_delete(tenant)
+            with tenant_scope(tenant.id):
+                OutboxEntry.objects.all().delete()
             Tenant.objects.filter(id=tenant.id).delete()
         # What a request that was still running wrote meanwhile.
         forget_cache(tenant)

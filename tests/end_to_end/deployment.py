@@ -132,7 +132,9 @@ class Tenant:
 
     def rows(self, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
         """Return the rows of a query inside the tenant, as the application's role."""
-        options = f"-c search_path=t_{self.id.hex},extensions -c app.current_tenant={self.id}"
+        options = (
+            f"-c search_path=t_{self.id.hex},extensions,public -c app.current_tenant={self.id}"
+        )
         with psycopg.connect(self.deployment.database_url, options=options) as connection:
             return connection.execute(sql, parameters).fetchall()
 

@@ -73,7 +73,8 @@ def main() -> None:
     for module, name in (*STEPS, *STEPS_OF_CHANNELS):
         breakable(importlib.import_module(module), name, Path(sys.argv[1]))
     app.worker_main(
-        ["--quiet", "worker", "--queues", "replies,embeddings,deliveries", "--pool", "prefork",
+        ["--quiet", "worker", "--queues", "replies,embeddings,deliveries,sweeps",
+         "--pool", "prefork",
          "--concurrency", "2", "--without-gossip", "--without-mingle", "--loglevel", "INFO"]
     )  # fmt: skip
 

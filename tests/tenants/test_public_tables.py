@@ -23,6 +23,12 @@ WRITTEN = {
     "django_session": {"INSERT": EVERY, "UPDATE": "expire_date, session_data", "DELETE": EVERY},
     "tenants_domain": PERSON,
     "tenants_operatorevent": {"INSERT": EVERY},
+    "tenants_outboxentry": {
+        "INSERT": EVERY,
+        "UPDATE": "attempts, begun_at, due_at, error_code, failed_at, held_for, last_error,"
+        " sweep_at",
+        "DELETE": EVERY,
+    },
     "tenants_schemastate": {},
     "tenants_tenant": {"INSERT": EVERY, "UPDATE": "name, state"},
     "tenants_workspaceclaim": {"INSERT": ALL_BUT_ID, "DELETE": EVERY},

@@ -1,4 +1,4 @@
-"""Tables of the orchestrator: agents, and the outbox of replies; the others stand beside it."""
+"""Tables of the orchestrator: agents, and the view of replies; the others stand beside it."""
 
 import uuid
 
@@ -19,7 +19,7 @@ from konstruct.orchestrator.recall_policy import recall_policy
 from konstruct.orchestrator.tool_catalog import refuse_unknown_tools
 from memory.exceptions import InvalidArgument
 from memory.models import Message, server_now
-from tenants.models import TenantModel
+from tenants.models import OutboxColumns, TenantModel
 
 NAME_READS_AS_ID = "This name reads as an id. Choose one that is not a UUID."
 
@@ -226,38 +226,20 @@ class Agent(TenantModel):
             raise ValidationError(f"This is no way to recall: {error}.") from error
 
 
-class PendingReply(TenantModel):
-    """A message that waits for its reply: the outbox, removed when the reply is delivered.
+class PendingReply(TenantModel, OutboxColumns):
+    """A message that waits for its reply: an entry of the outbox, removed when it is delivered.
 
-    A reply that was given up keeps its row, with the reason, until somebody retries it. One that is
-    held keeps it too: nobody works on it until it is released.
+    A view, for what is asked of messages and their replies together. A reply that was given up
+    keeps its entry, with the reason, until somebody retries it. One that is held keeps it too:
+    nobody works on it until it is released.
     """
 
     message = models.OneToOneField(
-        Message, on_delete=models.PROTECT, primary_key=True, related_name="pending_reply"
-    )
-    attempts = models.PositiveIntegerField(
-        default=0, db_default=0, help_text="How often it was begun."
-    )
-    begun_at = models.DateTimeField(
-        null=True, blank=True, help_text="When a worker began with it; empty when none is at work."
-    )
-    error_code = models.TextField(
-        blank=True, default="", db_default="", help_text="Why it failed last, for programs."
-    )
-    last_error = models.TextField(
-        blank=True, default="", db_default="", help_text="Why it failed last."
-    )
-    due_at = models.DateTimeField(
-        db_default=server_now(), help_text="From when on it may be tried (again)."
-    )
-    sweep_at = models.DateTimeField(
-        db_default=server_now(),
-        db_column="ring_at",
-        help_text="When the sweeper enqueues it (again).",
-    )
-    failed_at = models.DateTimeField(
-        null=True, blank=True, help_text="When it was given up; empty while it is still tried."
+        Message,
+        on_delete=models.PROTECT,
+        primary_key=True,
+        related_name="pending_reply",
+        db_constraint=False,
     )
     held_for = models.TextField(
         choices=HeldFor,
@@ -266,27 +248,14 @@ class PendingReply(TenantModel):
         db_default=HeldFor.NOBODY,
         help_text="Whom it waits for: a person, or the user's consent; empty while it is tried.",
     )
-    created_at = models.DateTimeField(db_default=server_now(), help_text="When it was accepted.")
 
     objects = PendingReplyQuerySet.as_manager()
 
     class Meta:
+        managed = False
+        db_table = "orchestrator_pendingreply"
         verbose_name = "pending reply"
         verbose_name_plural = "pending replies"
-        constraints = [
-            models.CheckConstraint(
-                condition=models.Q(held_for=HeldFor.NOBODY)
-                | models.Q(held_for__in=HeldFor.values, failed_at__isnull=True),
-                name="pending_reply_held",
-            )
-        ]
-        indexes = [
-            models.Index(
-                fields=["sweep_at"],
-                name="pending_reply_ring",
-                condition=models.Q(failed_at__isnull=True, held_for=HeldFor.NOBODY),
-            )
-        ]
 
     def __str__(self) -> str:
         return f"reply to {self.message_id}"

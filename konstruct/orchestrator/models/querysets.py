@@ -6,10 +6,11 @@ from uuid import UUID
 
 from django.db import models
 from django.db.models import OuterRef
-from django.db.models.functions import Now
+
+from tenants.models import OutboxQuerySet
 
 if TYPE_CHECKING:
-    from konstruct.orchestrator.models import Agent, PendingReply  # noqa: F401  (in strings below)
+    from konstruct.orchestrator.models import Agent  # noqa: F401  (in a string below)
 
 UUID_PATTERN = r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
 UUID_TEXT = re.compile(UUID_PATTERN, re.IGNORECASE)
@@ -29,29 +30,8 @@ class AgentQuerySet(models.QuerySet["Agent"]):
         return self.filter(name=name_or_id)
 
 
-class PendingReplyQuerySet(models.QuerySet["PendingReply"]):
+class PendingReplyQuerySet(OutboxQuerySet):
     """Messages that wait for their reply."""
-
-    def waiting(self) -> Self:
-        """Those that are still tried."""
-        return self.filter(failed_at__isnull=True, held_for="")
-
-    def held(self, held_for: str | None = None) -> Self:
-        """Those that wait for somebody; for a person or for consent, if it is said."""
-        held = self.exclude(held_for="")
-        return held if held_for is None else held.filter(held_for=held_for)
-
-    def failed(self) -> Self:
-        """Those that were given up."""
-        return self.filter(failed_at__isnull=False)
-
-    def due(self) -> Self:
-        """Those that may be worked on now."""
-        return self.waiting().filter(due_at__lte=Now())
-
-    def stale(self) -> Self:
-        """Those that nobody seems to work on, though they are due: the longest first."""
-        return self.waiting().filter(sweep_at__lte=Now()).order_by("sweep_at")
 
     def in_thread(
         self, *, agent_id: UUID | OuterRef, user_id: str | OuterRef, thread_id: str | OuterRef

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
 from uuid import UUID
 
 from django.db import transaction
@@ -15,7 +14,6 @@ from konstruct.orchestrator.replies import delivery_hooks, outbox
 from memory.conversations.transcript import record_message
 from memory.models import Message, Role
 from tenants.context import tenant_scope
-from tenants.enqueue import enqueue_by_name
 
 # Messages from before idempotency keys belonged to channels and callers count for so long.
 UNSCOPED_FOR = timedelta(hours=24)
@@ -39,7 +37,7 @@ class Incoming:
 
 
 def accept(incoming: Incoming, *, tenant_id: UUID) -> tuple[Message, bool]:
-    """Write the message down, let it wait for its reply, and enqueue it after the commit.
+    """Write the message down, and let it wait for its reply.
 
     The same idempotency key again, of the same channel, returns the message that stands, and False.
     Raises IdempotencyKeyReused if that one says something else.
@@ -62,7 +60,6 @@ def accept(incoming: Incoming, *, tenant_id: UUID) -> tuple[Message, bool]:
         if created:
             outbox.put(message)
             thread_turns.note(message)
-            _enqueue_on_commit(tenant_id, message.id)
     if not created:
         _require_same(message, incoming)
     return message, created
@@ -76,13 +73,6 @@ def retry_reply(message_id: UUID, *, tenant_id: UUID) -> None:
     with tenant_scope(tenant_id), transaction.atomic():
         outbox.retry(message_id)
         delivery_hooks.changed(load_message(message_id))
-        _enqueue_on_commit(tenant_id, message_id)
-
-
-def _enqueue_on_commit(tenant_id: UUID, message_id: UUID) -> None:
-    transaction.on_commit(
-        partial(enqueue_by_name, outbox.HANDLE_MESSAGE, str(tenant_id), str(message_id))
-    )
 
 
 def _key_of_channel(incoming: Incoming) -> str | None:

@@ -5,14 +5,14 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef, QuerySet, Subquery
 
 from konstruct.orchestrator.exceptions import AgentNotFound, MessageNotFound
 from konstruct.orchestrator.handoff.answering import Answering, who_answers
 from konstruct.orchestrator.handoff.detection import yes_or_no
 from konstruct.orchestrator.messages import KonstructMessage, Thread, konstruct_message
-from konstruct.orchestrator.models import Agent, Escalation, ToolCall
-from konstruct.orchestrator.replies import outbox
+from konstruct.orchestrator.models import Agent, Escalation, PendingReply, ToolCall
+from konstruct.orchestrator.models.querysets import PendingReplyQuerySet
 from konstruct.orchestrator.tools import tool_calls
 from memory.models import Message, Role
 
@@ -72,13 +72,45 @@ class Snapshot:
         return replace(self, answering=None, guest=None, may_hand_back=False)
 
 
+def ready_in(thread: Thread) -> PendingReplyQuerySet:
+    """Messages of the thread that may be worked on now, oldest first.
+
+    One that failed and waits for its next try is passed over: it must not hold up the thread.
+    """
+    return PendingReply.objects.due().in_thread(**thread.named)  # type: ignore[arg-type]
+
+
+def next_in(thread: Thread) -> UUID | None:
+    """Return the oldest message of the thread that may be worked on now, if any."""
+    return ready_in(thread).values_list("message_id", flat=True).first()
+
+
+def thread_of(message_id: UUID) -> tuple[Thread, UUID | None]:
+    """Return the message's thread, and its oldest message that may be worked on now, if any.
+
+    Raises MessageNotFound.
+    """
+    in_its_thread = PendingReply.objects.due().in_thread(
+        agent_id=OuterRef("agent_id"), user_id=OuterRef("user_id"), thread_id=OuterRef("thread_id")
+    )
+    row = (
+        Message.objects.filter(pk=message_id, role=Role.USER)
+        .annotate(oldest_ready=Subquery(in_its_thread.values("message_id")[:1]))
+        .only("agent_id", "user_id", "thread_id")
+        .first()
+    )
+    if row is None:
+        raise MessageNotFound(f"No user's message has the id {message_id}.")
+    return Thread.of(row), row.oldest_ready
+
+
 def oldest_ready(thread: Thread) -> Snapshot | None:
     """Read the oldest message of the thread that may be worked on now; None if there is none.
 
     Two statements and a look into the cache; one statement more where there are tool calls, or the
     message is a plain yes or no.
     """
-    waiting = outbox.ready_in(thread).values("message_id")[:1]
+    waiting = ready_in(thread).values("message_id")[:1]
     row = _messages(thread).filter(pk=waiting).first()
     return None if row is None else _snapshot(row, thread)
 

@@ -13,8 +13,9 @@ from celery.exceptions import SoftTimeLimitExceeded
 from konstruct.orchestrator.locks import thread_lock
 from konstruct.orchestrator.pipeline import write
 from konstruct.orchestrator.pipeline.respond import respond
-from konstruct.orchestrator.pipeline.snapshot import Snapshot, oldest_ready
+from konstruct.orchestrator.pipeline.snapshot import Snapshot, next_in, oldest_ready, thread_of
 from konstruct.orchestrator.replies import outbox, reply_wait
+from konstruct.orchestrator.tools import tool_calls
 from tenants.context import tenant_scope
 
 # Messages of a thread that one task answers before those of other threads have their turn.
@@ -23,34 +24,35 @@ THREAD_TURN = 10
 THREAD_SECONDS = 30.0
 
 
-def handle(*, tenant_id: UUID, message_id: UUID) -> UUID | None:
+def handle(*, tenant_id: UUID, message_id: UUID) -> None:
     """Answer the message, and what else waits in its thread, oldest first.
 
     A thread is answered by one worker at a time. Who finds it taken leaves at once: the other looks
-    again after it has let go, so that no message falls between the two.
+    again after it has let go, so that no message falls between the two. What is more than
+    THREAD_TURN messages, or than can be answered within THREAD_SECONDS, waits for the next turn, so
+    that other threads and tenants come first. A message whose user has not consented to a tool call
+    in time is released.
 
-    Returns:
-        The message that is next, if there are more than THREAD_TURN, or than can be answered within
-        THREAD_SECONDS: to be enqueued, so that tasks of other threads and tenants come first.
-        Raises MessageNotFound.
+    Raises MessageNotFound.
     """
     answered, until = 0, time.monotonic() + THREAD_SECONDS
     with tenant_scope(tenant_id):
-        thread, next_id = outbox.thread_of(message_id)
+        thread, next_id = thread_of(message_id)
+        if next_id is None:
+            tool_calls.expire_overdue(message_id)
         while next_id is not None:
             if answered == THREAD_TURN or (answered and time.monotonic() > until):
                 outbox.look_again(next_id)
-                return next_id
+                return
             with thread_lock(thread) as ours:
                 if not ours:
-                    return None
+                    return
                 while (snapshot := oldest_ready(thread)) is not None:
                     answer(snapshot)
                     answered += 1
                     if answered == THREAD_TURN or time.monotonic() > until:
                         break
-            next_id = outbox.oldest_ready(thread)
-    return None
+            next_id = next_in(thread)
 
 
 def answer(snapshot: Snapshot) -> None:

@@ -38,6 +38,7 @@ from memory.models import Message, Role
 from memory.tasks import embed_and_store
 from tenants.attempts import failure_of
 from tenants.enqueue import enqueue
+from tenants.exceptions import reason_of
 
 # What opens the first reply of an agent to which a thread was handed.
 INTRODUCTION = "This is {name}. This conversation was handed to me."
@@ -248,7 +249,7 @@ def record_failure(message: KonstructMessage, error: Exception) -> None:
             escalations.open_escalation(
                 Thread.of(message),
                 opened_by=OpenedBy.RULE,
-                reason=f"The agent could not answer: {outbox.reason_of(error)}",
+                reason=f"The agent could not answer: {reason_of(error)}",
                 channel=message.channel,
                 message_id=message.id,
             )

@@ -11,7 +11,6 @@ from django.db import transaction
 from konstruct.orchestrator.messages import KonstructMessage
 from konstruct.orchestrator.models import HeldFor
 from konstruct.orchestrator.replies import delivery_hooks, outbox, reply_wait
-from tenants.enqueue import enqueue_by_name
 
 
 def hold(message: KonstructMessage, held_for: HeldFor) -> None:
@@ -24,8 +23,6 @@ def release(message: KonstructMessage) -> None:
     """Let the message be answered after all. Raises NotHeld if it is not held."""
     outbox.release(message.id)
     tell(message)
-    task = str(message.tenant_id), str(message.id)
-    transaction.on_commit(partial(enqueue_by_name, outbox.HANDLE_MESSAGE, *task))
 
 
 def close(message: KonstructMessage, reason: str) -> None:

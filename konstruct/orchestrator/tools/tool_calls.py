@@ -145,10 +145,10 @@ def expire(call_id: UUID) -> bool:
     return True
 
 
-def expire_overdue(limit: int) -> int:
-    """Expire what was not decided in time, in the tenant that we are in; how many there were."""
-    overdue = ToolCall.objects.overdue().order_by("expires_at").values_list("pk", flat=True)
-    return sum(expire(call_id) for call_id in list(overdue[:limit]))
+def expire_overdue(message_id: UUID) -> int:
+    """Expire what was not decided in time of the message's tool calls; how many there were."""
+    overdue = ToolCall.objects.overdue().filter(message_id=message_id).order_by("expires_at")
+    return sum(expire(call_id) for call_id in list(overdue.values_list("pk", flat=True)))
 
 
 def _decided_in_time(

@@ -132,7 +132,7 @@ def _import(kind: Kind, items: list[dict[str, Any]], new_messages: set[str]) -> 
 
 def _insert(cursor: Any, kind: Kind, items: list[dict[str, Any]]) -> set[tuple[str, ...]]:
     """Insert rows that are not there; refuse those that are there and say something else."""
-    table = f"{tenant_connection().schema_name}.{kind.table}"
+    table = f"{kind.schema or tenant_connection().schema_name}.{kind.table}"
     columns = _columns(cursor, kind, table, items[0])
     names = ", ".join(f'"{name}"' for name in columns)
     cursor.execute(

@@ -31,6 +31,8 @@ class Kind:
     """What makes a row the same row when it is imported again."""
     since: int = 1
     """The first format of archives that has it."""
+    schema: str = ""
+    """Where it is, if not in the tenant's own schema."""
 
 
 def _rows(table: str, where: str, order: str, without: str = "") -> str:
@@ -112,8 +114,14 @@ KINDS: Final = (
     Kind(
         "pending_replies",
         "orchestrator_pendingreply",
-        _rows("orchestrator_pendingreply", f"message_id {_OF_MESSAGES}", "message_id"),
+        _rows(
+            "orchestrator_pendingreply",
+            f"message_id {_OF_MESSAGES}",
+            "message_id",
+            "kind sweep_at",  # archives have the latter as ring_at
+        ),
         ("message_id",),
+        schema="public",
     ),
     Kind(
         "tool_calls",

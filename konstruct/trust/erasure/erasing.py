@@ -20,7 +20,6 @@ from konstruct.audit.pseudonyms import pseudonym
 from konstruct.orchestrator.locks import wait_for_threads
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import HistoryMerge, PendingReply
-from konstruct.orchestrator.replies.outbox import reason_of
 from konstruct.trust.erasure import cache, records, rows, storage
 from konstruct.trust.erasure.person import Person
 from konstruct.trust.erasure.progress import ErasureProgress, Report, now
@@ -28,7 +27,7 @@ from konstruct.trust.erasure.residue import left_of, mentions_of
 from konstruct.trust.erasure.tables import RULES
 from memory.models import Message
 from tenants.context import tenant_scope
-from tenants.exceptions import KonstructError
+from tenants.exceptions import KonstructError, reason_of
 from tenants.held_locks import held_lock
 from tenants.models import Tenant
 
@@ -99,7 +98,10 @@ def carry_out(
                 progress.step("writes files anew")
                 # Also those that held something of theirs for a while, such as the outboxes.
                 tables = {rule.table for rule in RULES} if _found(progress) else set()
-                stored = storage.settle(tables | progress.found["tables"].keys(), rewrite=rewrite)
+                tables |= progress.found["tables"].keys()
+                # Of what all tenants share only ids were removed, and nobody waits for its file.
+                tables &= set(rows.tables_of_tenant())
+                stored = storage.settle(tables, rewrite=rewrite)
                 receipt = _write_receipt(request, person, progress, mentions, stored)
                 # What was noted on the way had the ids.
                 storage.settle_one_more(ErasureRequest._meta.db_table, stored, rewrite=rewrite)

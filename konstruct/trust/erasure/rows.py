@@ -11,7 +11,7 @@ from konstruct.orchestrator.locks import window_lock
 from konstruct.orchestrator.messages import Thread
 from konstruct.trust.erasure.person import OF_PERSON, Person
 from konstruct.trust.erasure.progress import ErasureProgress
-from konstruct.trust.erasure.tables import EXEMPT, RULES
+from konstruct.trust.erasure.tables import EXEMPT, RULES, Rule
 from tenants.context import tenant_connection
 from tenants.exceptions import KonstructError
 
@@ -79,7 +79,7 @@ def _remove_batch(person: Person, agent_id: UUID, progress: ErasureProgress) -> 
         for rule in RULES:
             if rule.of_message:
                 where = f"{rule.of_message} = ANY(%(ids)s)"
-                _delete(cursor, rule.table, rule.key, where, {"ids": ids}, progress)
+                _delete(cursor, rule, where, {"ids": ids}, progress)
         progress.add_messages(len(ids))
         progress.save()
     return True
@@ -90,21 +90,21 @@ def remove_rest(person: Person, progress: ErasureProgress) -> None:
     with transaction.atomic(), connection.cursor() as cursor:
         for rule in RULES:
             if rule.where:
-                _delete(cursor, rule.table, rule.key, rule.where, person.parameters(), progress)
+                _delete(cursor, rule, rule.where, person.parameters(), progress)
         progress.save()
 
 
 def _delete(
-    cursor: Any, table: str, key: str, where: str, values: dict[str, Any], progress: ErasureProgress
+    cursor: Any, rule: Rule, where: str, values: dict[str, Any], progress: ErasureProgress
 ) -> None:
-    name = f"{tenant_connection().schema_name}.{table}"
-    if not key:
+    name = f"{rule.schema or tenant_connection().schema_name}.{rule.table}"
+    if not rule.key:
         cursor.execute(f"DELETE FROM {name} WHERE {where}", values)
-        progress.add_rows(table, None, cursor.rowcount, "removed")
+        progress.add_rows(rule.table, None, cursor.rowcount, "removed")
         return
-    cursor.execute(f"DELETE FROM {name} WHERE {where} RETURNING {key}::text", values)
+    cursor.execute(f"DELETE FROM {name} WHERE {where} RETURNING {rule.key}::text", values)
     keys = [key for (key,) in cursor.fetchall()]
-    progress.add_rows(table, keys, len(keys), "removed")
+    progress.add_rows(rule.table, keys, len(keys), "removed")
 
 
 @contextmanager

@@ -24,13 +24,15 @@ class Rule:
     """Column that names a message: the row goes together with the message."""
     where: str = ""
     """Which rows go besides, once all messages are gone."""
+    schema: str = ""
+    """Where it is, if not in the tenant's own schema."""
     is_record: bool = False
     """It tells who did what: rows stay, without the person (konstruct/trust/erasure/records.py)."""
 
 
 # In the order in which rows go: those that refer to others before them.
 RULES: Final = (
-    Rule("orchestrator_pendingreply", "message_id", of_message="message_id"),
+    Rule("orchestrator_pendingreply", "message_id", of_message="message_id", schema="public"),
     # What is not taken in yet, of whoever speaks as this user.
     Rule(
         "channels_arrival",

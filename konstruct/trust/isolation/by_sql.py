@@ -51,6 +51,7 @@ def attack(attacker: Party, victim: Party) -> Iterator[Attempt]:
         yield from _by_models(attacker, victim)
         yield from _by_named_schema(attacker, victim)
         yield from _by_claims(attacker, victim)
+        yield from _by_the_outbox(victim)
         yield from _by_settings(attacker, victim)
         yield from _by_entering(victim)
         yield from _by_powers(victim)
@@ -106,7 +107,7 @@ def _by_named_schema(attacker: Party, victim: Party) -> Iterator[Attempt]:
 
 
 def _by_claims(attacker: Party, victim: Party) -> Iterator[Attempt]:
-    """The one public table that tenants write to: whose a channel's workspace is."""
+    """A public table that tenants write to: whose a channel's workspace is."""
     table, theirs = "tenants_workspaceclaim", f"tenant_id = '{victim.tenant.id}'"
     yield _reads("SELECT the victim's claims", f"SELECT count(*) FROM {table} WHERE {theirs}")
     yield _writes("DELETE the victim's claims", f"DELETE FROM {table} WHERE {theirs}")
@@ -123,6 +124,22 @@ def _by_claims(attacker: Party, victim: Party) -> Iterator[Attempt]:
         "INSERT a claim of the victim's workspace",
         f"INSERT INTO {table} (channel, workspace, tenant_id)"
         f" VALUES ('slack', '{victim.workspace}', '{attacker.tenant.id}')",
+    )
+
+
+def _by_the_outbox(victim: Party) -> Iterator[Attempt]:
+    """The other one: what waits for a worker. Each view of it is one of our own rows."""
+    theirs = f"tenant_id = '{victim.tenant.id}'"
+    for table in ("tenants_outboxentry", "orchestrator_pendingreply"):
+        yield _reads(f"SELECT the victim's {table}", f"SELECT count(*) FROM {table} WHERE {theirs}")
+        yield _writes(f"DELETE the victim's {table}", f"DELETE FROM {table} WHERE {theirs}")
+        yield _writes(
+            f"UPDATE the victim's {table}", f"UPDATE {table} SET attempts = 0 WHERE {theirs}"
+        )
+    yield _writes(
+        "INSERT work in the victim's name",
+        "INSERT INTO tenants_outboxentry (tenant_id, kind, key)"
+        f" VALUES ('{victim.tenant.id}', 'reply', '{victim.message_id}')",
     )
 
 
@@ -189,6 +206,10 @@ def _without_a_tenant(victim: Party) -> Iterator[Attempt]:
             f"SELECT count(*) FROM {victim.tenant.schema_name}.memory_message",
         )
         yield _writes("DELETE claims without any tenant", "DELETE FROM tenants_workspaceclaim")
+        yield _writes("DELETE work without any tenant", "DELETE FROM tenants_outboxentry")
+        yield _writes(
+            "give work up without any tenant", "UPDATE tenants_outboxentry SET failed_at = now()"
+        )
         done, outcome = _try("SELECT count(*) FROM memory_message")
         yield Attempt(Wall.SCHEMA, "SQL", "SELECT in no schema", done, str(outcome))
 

@@ -15,7 +15,7 @@ from tests.konstruct.running import PROJECT, eventually
 
 WEB = ["gunicorn", "--config", "deploy/gunicorn.conf.py", "--workers", "1"]
 WORKER = ["celery", "--quiet", "--app", "konstruct", "worker", "--pool", "solo", "--queues"]
-WORKER += ["replies,embeddings,deliveries", "--without-gossip", "--without-mingle"]
+WORKER += ["replies,embeddings,deliveries,sweeps", "--without-gossip", "--without-mingle"]
 
 
 @contextlib.contextmanager

@@ -25,6 +25,7 @@ from memory.models import Message
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
 from tests.llm_server import Answer, LLMServer
+from tests.outbox import claimed
 
 Say = Callable[..., Message]
 
@@ -60,7 +61,7 @@ def test_who_asks_for_a_person_is_told_once_and_the_agent_is_silent_from_then_on
     assert escalation.reason == "“Can I talk to a human, please?”"
     assert ledger.count()["held"] == 1
     assert list(ledger.check()) == []
-    assert outbox.claim_stale(10) == []
+    assert claimed(outbox.REPLIES) == []
 
 
 def test_a_flushed_cache_and_a_worker_that_begins_anew_change_nothing(

@@ -73,7 +73,7 @@ WORKERS = """
             tasks.take_in(job["tenant"], "slack", job["id"])
 
     load_before_fork()
-    outbox.FIRST_BACKOFF_SECONDS = 600.0  # longer than a test
+    object.__setattr__(outbox.REPLIES, "first_backoff", 600.0)  # longer than a test
     connections.close_all()
     for line in sys.stdin:
         pid = os.fork()

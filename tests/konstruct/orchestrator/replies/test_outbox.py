@@ -1,4 +1,4 @@
-"""The outbox of replies: what is due, who works on it, and when it is given up."""
+"""The outbox of replies: who works on what, and when it is tried again."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +18,7 @@ from konstruct.orchestrator.messages import konstruct_message
 from konstruct.orchestrator.models import PendingReply
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from konstruct.orchestrator.replies import outbox
-from konstruct.orchestrator.tasks import handle_message, sweep_replies
+from konstruct.orchestrator.tasks import handle_message
 from memory.models import Message
 from tenants.context import tenant_scope
 from tenants.enqueue import enqueue
@@ -43,52 +43,6 @@ def send(program_a: Program) -> Any:
 
     with tenant_scope(program_a.tenant.id):
         yield send
-
-
-def pass_time(**elapsed: float) -> None:
-    """Make every row older."""
-    passed = timedelta(**elapsed)
-    PendingReply.objects.update(
-        **{moment: F(moment) - passed for moment in ("due_at", "sweep_at", "created_at")}
-    )
-
-
-def test_a_fresh_message_is_left_to_its_task(send: Callable[..., Message]) -> None:
-    send()
-    assert outbox.claim_stale(10) == []
-
-
-def test_a_message_whose_task_was_lost_is_enqueued_the_most_overdue_first(
-    send: Callable[..., Message],
-) -> None:
-    messages = [send(f"message {number}") for number in range(3)]
-    pass_time(seconds=6)
-    PendingReply.objects.filter(pk=messages[2].id).update(sweep_at=F("sweep_at") - SECOND)
-    assert outbox.claim_stale(2) == [messages[2].id, messages[0].id]
-    assert outbox.claim_stale(2) == [messages[1].id]
-    assert outbox.claim_stale(2) == []
-
-
-def test_a_message_that_was_rung_for_is_left_alone_the_longer_the_older_it_is(
-    send: Callable[..., Message],
-) -> None:
-    send()
-    for age, pause in ((1, 5), (60, 60), (3600, 300)):
-        PendingReply.objects.update(sweep_at=Now(), created_at=Now() - timedelta(seconds=age))
-        assert len(outbox.claim_stale(1)) == 1
-        (left,) = PendingReply.objects.annotate(left=F("sweep_at") - Now()).values_list(
-            "left", flat=True
-        )
-        assert abs(left - pause * SECOND) < SECOND
-
-
-def test_work_that_was_begun_is_looked_at_again_soon(send: Callable[..., Message]) -> None:
-    message = send()
-    pass_time(hours=1)
-    outbox.begin(message.id)
-    assert outbox.claim_stale(1) == []
-    pass_time(seconds=6)
-    assert outbox.claim_stale(1) == [message.id]
 
 
 @pytest.mark.parametrize(
@@ -117,25 +71,6 @@ def test_giving_back_what_is_done_does_nothing(send: Callable[..., Message]) -> 
     outbox.finish(message.id)
     outbox.record_failure(message.id, ValueError("late"))
     assert not PendingReply.objects.exists()
-
-
-def test_the_sweeper_rings_for_every_tenant(
-    program_a: Program, program_b: Program, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    enqueued: set[tuple[str, str]] = set()
-    monkeypatch.setattr(
-        "konstruct.orchestrator.tasks.enqueue",
-        lambda task, *arguments: enqueued.add((task.name, *arguments)),
-    )
-    sent = set()
-    for program in (program_a, program_b):
-        message_id = program.send().json()["id"]
-        sent.add((handle_message.name, str(program.tenant.id), message_id))
-        with tenant_scope(program.tenant.id):
-            pass_time(seconds=6)
-    assert sweep_replies() == 2
-    assert enqueued == sent
-    assert sweep_replies() == 0
 
 
 def test_a_broker_that_is_down_does_not_stop_acceptance(

@@ -13,7 +13,7 @@ from django.db import connection
 from django.db.models.functions import Now
 from django_redis import get_redis_connection
 
-from konstruct.orchestrator import pipeline, tasks
+from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.exceptions import AlreadyDecided, ToolCallNotFound
 from konstruct.orchestrator.messages import konstruct_message
 from konstruct.orchestrator.models import Agent, PendingReply, ToolCall
@@ -154,11 +154,12 @@ def test_a_plain_yes_or_no_of_that_user_in_that_thread_decides(
 def test_what_nobody_decides_expires(
     say: Say, able: Program, llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tasks, "enqueue", lambda *arguments: None)
     llm_server.answers = [wants("Maria likes tea.")]
     message = say()
     (call,) = tool_calls.waiting_for(message.id)
-    assert tool_calls.expire_overdue(10) == 0
+    assert tool_calls.expire_overdue(message.id) == 0
+    held = PendingReply.objects.get()
+    assert call.expires_at <= held.sweep_at < call.expires_at + timedelta(seconds=1)
     with connection.cursor() as cursor:  # who asked cannot be changed by the application
         cursor.execute(
             "SELECT has_column_privilege(%s, 'expires_at', 'UPDATE')", [ToolCall._meta.db_table]

@@ -1,0 +1,354 @@
+"""The outbox: whose turn it is, what a worker does with it, and who may see and change what."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from celery import shared_task
+from django.db import DatabaseError, connection, transaction
+from django.db.models import F
+from django.test.utils import CaptureQueriesContext
+
+from konstruct.celery import app
+from tenants import outbox, tasks
+from tenants.celery import TenantTask
+from tenants.context import current_tenant_id, public_scope, tenant_scope
+from tenants.exceptions import KonstructError
+from tenants.models import OutboxEntry, Tenant
+from tenants.outbox import kind as kinds
+from tenants.outbox import turns
+from tenants.schemas.provisioning import resume_tenant, suspend_tenant
+from tests.outbox import claimed
+
+SECOND = timedelta(seconds=1)
+done: list[tuple[Any, ...]] = []
+
+
+@shared_task(base=TenantTask, name="tests.outbox.note")
+def note(tenant_id: str, key: str) -> None:
+    """Note what was given, and in which tenant."""
+    done.append((tenant_id, key, str(current_tenant_id())))
+
+
+class Busy(KonstructError):
+    retry_after = 90.0
+
+
+@pytest.fixture
+def notes(monkeypatch: pytest.MonkeyPatch) -> outbox.Kind:
+    """A kind of work that only notes what it was given."""
+    monkeypatch.setattr(kinds, "KINDS", known := {})
+    monkeypatch.setattr(turns, "KINDS", known)
+    monkeypatch.setattr(tasks, "KINDS", known)
+    monkeypatch.setattr(turns, "_last", {})
+    done.clear()
+    return outbox.Kind(
+        name="note",
+        task=note.name,
+        queue="notes",
+        most_attempts=lambda: 3,
+        first_backoff=2.0,
+        longest_backoff=60.0,
+        is_final=lambda error: isinstance(error, ZeroDivisionError),
+    )
+
+
+@pytest.fixture
+def tenants(make_tenants_rows: Callable[[int], list[Tenant]]) -> list[Tenant]:
+    return make_tenants_rows(3)
+
+
+@pytest.fixture
+def make_tenants_rows(db: None) -> Callable[[int], list[Tenant]]:
+    """Register tenants that serve, without a schema: the outbox needs none."""
+
+    def make(count: int) -> list[Tenant]:
+        with public_scope():
+            return [
+                Tenant.objects.create(slug=f"turn-{uuid4().hex}", name="x", state="active")
+                for _ in range(count)
+            ]
+
+    return make
+
+
+def put(kind: outbox.Kind, tenant: Tenant, count: int = 1) -> list[UUID]:
+    """Let so much work of the tenant wait, the first the longest."""
+    keys = [uuid4() for _ in range(count)]
+    with tenant_scope(tenant.id):
+        for number, key in enumerate(keys):
+            kind.put(key)
+            OutboxEntry.objects.filter(key=key).update(
+                sweep_at=F("sweep_at") - SECOND / (number + 1)
+            )
+    return keys
+
+
+def entry_of(tenant: Tenant) -> OutboxEntry:
+    with tenant_scope(tenant.id):
+        return OutboxEntry.objects.get()
+
+
+def age(tenant: Tenant, **times: timedelta) -> None:
+    with tenant_scope(tenant.id):
+        OutboxEntry.objects.update(**{name: F(name) - passed for name, passed in times.items()})
+
+
+# --- Turns ----------------------------------------------------------------------------------------
+
+
+def test_tenants_have_turns_however_much_waits(notes: outbox.Kind, tenants: list[Tenant]) -> None:
+    """A tenant with much delays the single work of another by one task of each worker."""
+    flood, *others = tenants
+    many, singles = put(notes, flood, 20), [put(notes, other)[0] for other in others]
+    order = claimed(notes)
+    assert set(order[:3]) == {many[0], *singles}
+    assert order[3:] == many[1:]
+    put(notes, others[0])
+    put(notes, flood, 5)
+    assert {outbox.claim(notes).tenant_id for _ in range(2)} == {flood.id, others[0].id}  # type: ignore[union-attr]
+
+
+def test_a_claim_reads_no_more_of_a_tenant_that_has_much(
+    notes: outbox.Kind, tenants: list[Tenant]
+) -> None:
+    with tenant_scope(tenants[0].id), connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO tenants_outboxentry (kind, key)"
+            " SELECT 'note', gen_random_uuid() FROM generate_series(1, 10000)"
+        )
+    put(notes, tenants[1])
+    with public_scope(), connection.cursor() as cursor:
+        values = {"kind": "note", "after": UUID(int=0), "grace": SECOND, "longest": SECOND}
+        for after in (UUID(int=0), tenants[0].id, tenants[1].id):
+            values |= {"after": after, "parked": SECOND}
+            cursor.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {turns._CLAIM}", values)
+            (plan,) = cursor.fetchone()
+            assert _rows_read(plan[0]["Plan"]) < 20
+
+
+def _rows_read(plan: dict[str, Any]) -> int:
+    own = plan["Actual Rows"] * plan["Actual Loops"] + plan.get("Rows Removed by Filter", 0)
+    return max([own, *(_rows_read(each) for each in plan.get("Plans", []))])
+
+
+def test_what_is_claimed_is_left_alone_the_longer_the_older_it_is(
+    notes: outbox.Kind, tenant_a: Tenant
+) -> None:
+    put(notes, tenant_a)
+    for old, pause in ((1, 5), (60, 60), (3600, 300)):
+        with tenant_scope(tenant_a.id):
+            OutboxEntry.objects.update(due_at=F("created_at") - old * SECOND, sweep_at=F("due_at"))
+        before = entry_of(tenant_a).due_at
+        assert len(claimed(notes)) == 1
+        left = entry_of(tenant_a).sweep_at - before - old * SECOND
+        assert abs(left - pause * SECOND) < 2 * SECOND
+
+
+def test_the_work_of_a_tenant_that_is_not_served_waits_until_it_is(
+    notes: outbox.Kind, tenants: list[Tenant]
+) -> None:
+    for tenant in tenants:
+        put(notes, tenant, 2)
+    suspend_tenant(tenants[0])
+    assert len(claimed(notes)) == 4
+    assert outbox.sweep() == 0
+    resume_tenant(tenants[0])
+    assert len(claimed(notes)) == 2
+
+
+def test_what_waits_for_a_person_or_was_given_up_is_nobodys_turn(
+    notes: outbox.Kind, tenant_a: Tenant
+) -> None:
+    (key,) = put(notes, tenant_a)
+    with tenant_scope(tenant_a.id):
+        assert notes.hold(key, "person")
+    assert claimed(notes) == []
+    with tenant_scope(tenant_a.id):
+        assert notes.release(key)
+        assert not notes.release(key)
+        assert notes.hold(key, "consent", at_most=SECOND)
+    age(tenant_a, sweep_at=2 * SECOND)
+    assert claimed(notes) == [key]
+    with tenant_scope(tenant_a.id):
+        notes.give_up(key, code="closed", reason="It is over.")
+    age(tenant_a, sweep_at=timedelta(hours=1))
+    assert claimed(notes) == []
+    with tenant_scope(tenant_a.id):
+        assert notes.retry(key)
+        assert not notes.retry(key)
+    assert claimed(notes) == [key]
+
+
+# --- Work and sweeps ------------------------------------------------------------------------------
+
+
+def test_a_worker_does_what_has_its_turn_inside_its_tenant(
+    notes: outbox.Kind, tenants: list[Tenant]
+) -> None:
+    expected = {(str(tenant.id), str(*put(notes, tenant)), str(tenant.id)) for tenant in tenants}
+    for _ in range(4):
+        tasks.work("note")
+    assert len(done) == 3
+    assert set(done) == expected
+
+
+@pytest.mark.parametrize("count", [3, 9])
+def test_a_sweep_is_one_statement_however_many_tenants_there_are(
+    notes: outbox.Kind, make_tenants_rows: Callable[[int], list[Tenant]], count: int
+) -> None:
+    for tenant in make_tenants_rows(count):
+        (key,) = put(notes, tenant)
+        with tenant_scope(tenant.id):
+            notes.record_failure(key, ValueError("later"))
+    with CaptureQueriesContext(connection) as queries:
+        assert tasks.sweep() == 0
+    assert len(queries) == 1
+
+
+def test_a_sweep_wakes_workers_for_what_has_no_task_in_the_queue(
+    notes: outbox.Kind, tenants: list[Tenant], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    woken: list[str] = []
+    monkeypatch.setattr(outbox.Kind, "wake", lambda kind: woken.append(kind.name))
+    put(notes, tenants[0], 3)
+    put(notes, tenants[1], 2)
+    monkeypatch.setattr(turns, "_standing_in", lambda queue: 1)
+    assert (outbox.sweep(), woken) == (4, ["note"] * 4)
+    monkeypatch.setattr(turns, "_standing_in", lambda queue: 300)
+    assert outbox.sweep() == 0
+    monkeypatch.setattr(turns, "_standing_in", lambda queue: 0)
+    monkeypatch.setattr(turns, "SWEEP_LIMIT", 2)
+    assert outbox.sweep() == 2
+
+
+def test_an_entry_wakes_one_worker_after_its_commit(
+    notes: outbox.Kind, tenant_a: Tenant, django_capture_on_commit_callbacks: Any
+) -> None:
+    queue = app.pool.acquire(block=True).SimpleQueue(notes.queue)
+    queue.clear()
+    with django_capture_on_commit_callbacks(execute=True):
+        put(notes, tenant_a)
+        assert turns._standing_in(notes.queue) == 0
+    assert turns._standing_in(notes.queue) == 1
+    message = queue.get_nowait()
+    assert (message.headers["task"], message.payload[0]) == (outbox.WORK, ["note"])
+    message.ack()
+    queue.close()
+
+
+# --- Attempts -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("attempts", "error", "pause"),
+    [(0, ValueError("x"), 2), (1, ValueError("x"), 4), (0, Busy("x"), 60)],
+)
+def test_a_failure_is_tried_again_later(
+    notes: outbox.Kind, tenant_a: Tenant, attempts: int, error: Exception, pause: int
+) -> None:
+    (key,) = put(notes, tenant_a)
+    with tenant_scope(tenant_a.id):
+        OutboxEntry.objects.update(attempts=attempts)
+        assert notes.begin(key)
+        assert not notes.record_failure(key, error)
+    failed = entry_of(tenant_a)
+    assert (failed.attempts, failed.begun_at, failed.sweep_at) == (
+        attempts + 1,
+        None,
+        failed.due_at,
+    )
+    assert abs(failed.due_at - failed.created_at - pause * SECOND) < SECOND
+    assert claimed(notes) == []
+
+
+@pytest.mark.parametrize(
+    ("attempts", "error"),
+    [(2, ValueError("x")), (0, ZeroDivisionError("x"))],
+    ids=["last", "final"],
+)
+def test_what_is_of_no_use_is_given_up(
+    notes: outbox.Kind, tenant_a: Tenant, attempts: int, error: Exception
+) -> None:
+    (key,) = put(notes, tenant_a)
+    with tenant_scope(tenant_a.id):
+        OutboxEntry.objects.update(attempts=attempts)
+        assert notes.begin(key)
+        assert notes.record_failure(key, error)
+    assert entry_of(tenant_a).last_error.startswith("An error inside Konstruct")
+    assert claimed(notes) == []
+
+
+def test_work_that_was_begun_is_claimed_again_soon(notes: outbox.Kind, tenant_a: Tenant) -> None:
+    (key,) = put(notes, tenant_a)
+    with tenant_scope(tenant_a.id):
+        assert notes.begin(key)
+    assert claimed(notes) == []
+    age(tenant_a, sweep_at=6 * SECOND)
+    assert claimed(notes) == [key]
+    with tenant_scope(tenant_a.id):
+        notes.finish(key)
+        assert not notes.begin(key)
+        assert not notes.record_failure(key, ValueError("late"))
+        assert not OutboxEntry.objects.exists()
+
+
+# --- Who may do what ------------------------------------------------------------------------------
+
+
+def refused(sql: str) -> bool:
+    try:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(sql)
+            return not cursor.rowcount
+    except DatabaseError:
+        return True
+
+
+def test_a_tenant_sees_and_changes_its_own_rows_alone(
+    notes: outbox.Kind, tenant_a: Tenant, tenant_b: Tenant
+) -> None:
+    put(notes, tenant_b)
+    with tenant_scope(tenant_a.id):
+        assert not OutboxEntry.objects.exists()
+        assert refused("UPDATE tenants_outboxentry SET sweep_at = now() + interval '1 day'")
+        assert refused("DELETE FROM tenants_outboxentry")
+        assert refused(
+            "INSERT INTO tenants_outboxentry (tenant_id, kind, key)"
+            f" VALUES ('{tenant_b.id}', 'note', gen_random_uuid())"
+        )
+        assert claimed(notes) != []  # whoever has the turn works in its own tenant
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "DELETE FROM tenants_outboxentry",
+        "INSERT INTO tenants_outboxentry (tenant_id, kind, key)"
+        " SELECT tenant_id, kind, gen_random_uuid() FROM tenants_outboxentry",
+        "UPDATE tenants_outboxentry SET sweep_at = now() - interval '1 day'",
+        "UPDATE tenants_outboxentry SET failed_at = now()",
+        "UPDATE tenants_outboxentry SET tenant_id = gen_random_uuid(), sweep_at = 'tomorrow'",
+        "UPDATE tenants_outboxentry SET key = gen_random_uuid(), sweep_at = 'tomorrow'",
+        "TRUNCATE tenants_outboxentry",
+    ],
+)
+def test_who_is_in_no_tenant_only_claims(notes: outbox.Kind, tenant_a: Tenant, change: str) -> None:
+    put(notes, tenant_a)
+    before = entry_of(tenant_a)
+    with public_scope():
+        assert OutboxEntry.objects.exists()
+        assert refused(change)
+    assert vars(entry_of(tenant_a)).items() - {("_state", None)} >= {("sweep_at", before.sweep_at)}
+
+
+def test_who_is_in_no_tenant_does_not_see_what_was_given_up(
+    notes: outbox.Kind, tenant_a: Tenant
+) -> None:
+    (key,) = put(notes, tenant_a)
+    with tenant_scope(tenant_a.id):
+        notes.give_up(key, code="closed", reason="It is over.")
+    with public_scope():
+        assert not OutboxEntry.objects.exists()
