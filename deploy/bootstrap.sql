@@ -95,6 +95,18 @@ WHERE pronamespace = 'pg_catalog'::regnamespace
 ORDER BY proname \gexec
 GRANT EXECUTE ON FUNCTION pg_catalog.set_config(text, text, boolean) TO konstruct_owner;
 REVOKE UPDATE ON pg_catalog.pg_settings FROM PUBLIC;
+-- Postgres lets every role drop what it was granted: one DROP OWNED would end the work for all tenants.
+CREATE OR REPLACE FUNCTION extensions.konstruct_keep_grants() RETURNS event_trigger
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF 'konstruct_app' IN (session_user, current_user) THEN
+        RAISE insufficient_privilege USING MESSAGE = 'permission denied to drop what was granted';
+    END IF;
+END
+$$;
+DROP EVENT TRIGGER IF EXISTS konstruct_keep_grants;
+CREATE EVENT TRIGGER konstruct_keep_grants ON ddl_command_start WHEN TAG IN ('DROP OWNED')
+    EXECUTE FUNCTION extensions.konstruct_keep_grants();
 REVOKE USAGE ON LANGUAGE plpgsql FROM PUBLIC;
 GRANT USAGE ON LANGUAGE plpgsql TO konstruct_owner;
 \else

@@ -51,7 +51,11 @@ _OTHER = """
         ('DO', has_language_privilege(%(role)s, 'plpgsql', 'USAGE')),
         ('CREATE TEMPORARY TABLE', has_database_privilege(%(role)s, current_database(), 'TEMP')),
         ('CREATE SCHEMA', has_database_privilege(%(role)s, current_database(), 'CREATE')),
-        ('CREATE in public', has_schema_privilege(%(role)s, 'public', 'CREATE'))
+        ('CREATE in public', has_schema_privilege(%(role)s, 'public', 'CREATE')),
+        ('DROP OWNED', NOT EXISTS (
+            SELECT FROM pg_event_trigger
+            WHERE evtname = 'konstruct_keep_grants' AND evtenabled <> 'D'
+        ))
     ) AS way (what, is_open) WHERE is_open
 """
 

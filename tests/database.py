@@ -12,6 +12,7 @@ import django
 import psycopg
 from django.conf import settings
 from django.db import connections
+from django.db.models import QuerySet
 from django.test import override_settings
 from django_tenants.utils import schema_context
 from psycopg import sql
@@ -132,6 +133,14 @@ def through(url: str) -> Iterator[None]:
         close_pool()
         connection.close()
         connection.settings_dict.update(before)
+
+
+def plan_of(query: QuerySet[Any] | str, values: Any = None) -> str:
+    """How Postgres would execute it in this transaction: our cursors send no EXPLAIN."""
+    if not isinstance(query, str):
+        query, values = query.query.sql_with_params()
+    cursor = psycopg.ClientCursor(connections["default"].connection)
+    return "\n".join(line for (line,) in cursor.execute(f"EXPLAIN {query}", values))
 
 
 def entering(slug: str) -> list[str]:

@@ -33,11 +33,15 @@ from tenants.roles import OWNER_ROLE
 
 # How a statement of the application begins: what reads and writes rows, what belongs to a
 # transaction, and what Postgres refuses to who owns nothing. Nothing else is sent, for Postgres
-# lets everybody change the session, or the role's own settings and password.
+# lets everybody change the session, lock tables, drop what one was granted (DROP OWNED) or change
+# the role's own settings and password. EXPLAIN tells from the statistics of any table how often a
+# value is in it. A cursor WITH HOLD would keep a tenant's rows in the session.
 _OF_THE_APPLICATION = re.compile(
-    r"[\s(]*(SELECT|WITH|INSERT|UPDATE|DELETE|MERGE|VALUES|TABLE|SHOW|EXPLAIN|BEGIN|COMMIT|ROLLBACK"
-    r"|SAVEPOINT|RELEASE|SET\s+(CONSTRAINTS|LOCAL|TRANSACTION)|DECLARE|FETCH|CLOSE"
-    r"|CREATE|DROP|TRUNCATE|GRANT|REVOKE|ALTER\s+TABLE)\b",
+    r"[\s(]*(SELECT|WITH|INSERT|UPDATE|DELETE|MERGE|VALUES|TABLE|SHOW|BEGIN|COMMIT|ROLLBACK"
+    r"|SAVEPOINT|RELEASE|SET\s+(CONSTRAINTS|LOCAL|TRANSACTION)|FETCH|CLOSE"
+    r'|DECLARE\s+"[^"]+"\s+NO\s+SCROLL\s+CURSOR\s+FOR'
+    r"|CREATE|DROP\s+(FUNCTION|INDEX|POLICY|SCHEMA|TABLE|VIEW)|TRUNCATE|GRANT|REVOKE"
+    r"|ALTER\s+TABLE)\b",
     re.IGNORECASE,
 )
 

@@ -1,4 +1,4 @@
-"""Row-level security and the role, each enough by itself: attacks in raw SQL, as konstruct_app."""
+"""Row-level security and the role: attacks in raw SQL, as konstruct_app."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager

@@ -10,6 +10,13 @@ import pytest
 from django.contrib.auth.models import Group
 from django.db import DatabaseError, connection, transaction
 
+from konstruct.trust.isolation.statements import (
+    ENTERING,
+    HARMING,
+    NAMING,
+    UNSENT,
+    WRITING,
+)
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tenants.walls import ALLOWED_FUNCTIONS, open_ways
@@ -19,80 +26,6 @@ from tests.tenants.accidents import names
 pytestmark = pytest.mark.django_db(transaction=True)
 
 BOOTSTRAP = Path(__file__).resolve().parents[2] / "deploy" / "bootstrap.sql"
-
-# Each is one statement, run in tenant A by an attacker who knows all of tenant B.
-ENTERING = [
-    "WITH s AS MATERIALIZED (SELECT set_config('app.current_tenant', '{b}', true))"
-    " SELECT username FROM s, {schema}.auth_user",
-    "SELECT username FROM {schema}.auth_user"
-    " WHERE pg_catalog.set_config('app.current_tenant', '{b}', false) IS NOT NULL",
-    "UPDATE pg_settings SET setting = '{b}' WHERE name = 'app.current_tenant'",
-    "UPDATE pg_catalog.pg_settings SET setting = 'off' WHERE name = 'row_security'",
-    "SELECT query_to_xml('SELECT username FROM {schema}.auth_user', true, true, '')::text",
-    "SELECT query_to_xml('SET app.current_tenant = ''{b}''', true, true, '')::text",
-    "SELECT table_to_xml('{schema}.auth_user', true, true, '')::text",
-    "SELECT schema_to_xml('{schema}', true, true, '')::text",
-    "SELECT database_to_xml(true, true, '')::text",
-    "SELECT word FROM ts_stat('SELECT to_tsvector(username) FROM {schema}.auth_user')",
-    "SELECT ts_rewrite('a'::tsquery, 'SELECT ''a''::tsquery, username::tsquery"
-    " FROM {schema}.auth_user')",
-    "SELECT username FROM {schema}.auth_user",
-    "TABLE {schema}.auth_user",
-    "SELECT note_recalled('{b}', '{b}'), (SELECT string_agg(username, '') FROM {schema}.auth_user)",
-    "DO $$ BEGIN PERFORM set_config('app.current_tenant', '{b}', false); END $$",
-    "SET app.current_tenant = '{b}'",
-    "SET SESSION AUTHORIZATION konstruct_owner",
-    "SET ROLE konstruct_owner",
-    "SET row_security = off",
-    "CREATE FUNCTION pg_temp.f() RETURNS text LANGUAGE sql SET app.current_tenant = '{b}'"
-    " RETURN (SELECT string_agg(username, '') FROM {schema}.auth_user)",
-    "CREATE TEMPORARY TABLE mine AS SELECT username FROM {schema}.auth_user",
-    "COPY {schema}.auth_user TO STDOUT",
-    "PREPARE theirs AS SELECT username FROM {schema}.auth_user",
-    "SET LOCAL app.current_tenant = '{b}'; SELECT username FROM {schema}.auth_user",
-    "SELECT 1; SET app.current_tenant = '{b}'",
-    "SELECT current_query, query FROM pg_stat_activity",
-    "SELECT pg_stat_get_activity(NULL)",
-    "SELECT rolpassword FROM pg_authid",
-    "SELECT pg_read_file('PG_VERSION')",
-]
-WRITING = [
-    # The session is in A, and so is the row.
-    "INSERT INTO {schema}.auth_group (name, tenant_id) VALUES ('x', '{a}') RETURNING 1",
-    "INSERT INTO {schema}.auth_group (name, tenant_id) VALUES ('x', '{b}') RETURNING 1",
-    "INSERT INTO {schema}.auth_group (name) VALUES ('x') RETURNING 1",
-    "UPDATE {schema}.auth_user SET username = 'x' RETURNING 1",
-    "DELETE FROM {schema}.auth_user RETURNING 1",
-    "INSERT INTO public.auth_user (password, is_superuser, username, first_name, last_name, email,"
-    " is_staff, is_active, date_joined) VALUES ('', true, 'x', '', '', '', true, true, now())"
-    " RETURNING 1",
-    "DELETE FROM public.auth_permission RETURNING 1",
-    "DELETE FROM public.django_migrations RETURNING 1",
-    "UPDATE public.django_content_type SET model = 'x' RETURNING 1",
-    "UPDATE public.tenants_tenant SET state = 'suspended' RETURNING 1",
-    "DELETE FROM public.tenants_domain RETURNING 1",
-]
-HARMING = [
-    "SELECT pg_terminate_backend(pid) FROM pg_locks",
-    "SELECT pg_cancel_backend(1)",
-    "SELECT pg_advisory_lock(1)",
-    "SELECT pg_try_advisory_xact_lock(tenant_lock_key('x'))",
-    "SELECT nextval('{schema}.auth_user_id_seq')",
-    "SELECT setval('{schema}.auth_user_id_seq', 1)",
-    "LOCK TABLE {schema}.auth_user",
-    "SELECT lo_create(1)",
-    "SELECT lo_from_bytea(0, 'x')",
-    "SELECT pg_notify('x', 'x')",
-    "LISTEN x",
-    "SELECT pg_sleep(60)",
-    "SELECT pg_logical_emit_message(false, 'x', 'x')",
-    "SELECT pg_export_snapshot()",
-    "ALTER ROLE konstruct_app SET statement_timeout = 1",
-    "ALTER ROLE konstruct_app PASSWORD 'x'",
-    "ALTER ROLE CURRENT_USER SET search_path = nowhere",
-    "TRUNCATE {schema}.auth_user",
-    "DROP SCHEMA {schema} CASCADE",
-]
 
 
 @contextmanager
@@ -131,25 +64,23 @@ def by_libpq(tenant: Tenant) -> Iterator[Callable[[str], list[tuple[object, ...]
 Way = Callable[[Tenant], AbstractContextManager[Callable[[str], list[tuple[object, ...]]]]]
 
 
-def attempt(
-    way: Way,
-    users: tuple[Tenant, Tenant],
-    statement: str,
-) -> list[tuple[object, ...]] | None:
-    """What the attacker is given; None if refused."""
+def attempt(way: Way, users: tuple[Tenant, Tenant], statement: str) -> tuple[bool, object]:
+    """Whether it was done, and what the attacker is given or told."""
     a, b = users
-    sql = statement.format(a=a.id, b=b.id, schema=b.schema_name)
+    sql = statement.format(
+        attacker=a.id, victim=b.id, schema=b.schema_name, table="auth_user", column="username"
+    )
     with way(a) as run:
         try:
-            return run(sql)
-        except (DatabaseError, psycopg.Error):
-            return None
+            return True, run(sql)
+        except (DatabaseError, psycopg.Error) as error:
+            return False, str(error)
 
 
 @pytest.mark.parametrize("way", [by_django, by_libpq])
 def test_no_statement_reads_another_tenant(users: tuple[Tenant, Tenant], way: Way) -> None:
-    given = {statement: attempt(way, users, statement) for statement in ENTERING}
-    assert not [statement for statement, rows in given.items() if "of-tenant-b" in str(rows)]
+    given = {statement: attempt(way, users, statement) for statement in (*NAMING, *ENTERING)}
+    assert not [statement for statement, told in given.items() if "of-tenant-b" in str(told)]
     for tenant in users:
         with tenant_scope(tenant.id):
             assert names() == [f"of-{tenant.slug}"]
@@ -157,7 +88,8 @@ def test_no_statement_reads_another_tenant(users: tuple[Tenant, Tenant], way: Wa
 
 @pytest.mark.parametrize("way", [by_django, by_libpq])
 def test_no_statement_writes_what_is_anothers(users: tuple[Tenant, Tenant], way: Way) -> None:
-    assert not [statement for statement in WRITING if attempt(way, users, statement)]
+    given = {statement: attempt(way, users, statement) for statement in WRITING}
+    assert not [statement for statement, (done, rows) in given.items() if done and rows]
     with tenant_scope(users[1].id):
         assert names() == ["of-tenant-b"]
         assert not Group.objects.filter(name="x").exists()
@@ -166,9 +98,14 @@ def test_no_statement_writes_what_is_anothers(users: tuple[Tenant, Tenant], way:
             transaction.set_rollback(True)
 
 
-def test_no_statement_harms_all(users: tuple[Tenant, Tenant]) -> None:
-    given = {statement: attempt(by_django, users, statement) for statement in HARMING}
-    assert not [statement for statement, rows in given.items() if rows is not None]
+@pytest.mark.parametrize(
+    ("way", "statements"), [(by_django, (*HARMING, *UNSENT)), (by_libpq, HARMING)]
+)
+def test_no_statement_harms_all(
+    users: tuple[Tenant, Tenant], way: Way, statements: tuple[str, ...]
+) -> None:
+    given = {statement: attempt(way, users, statement) for statement in statements}
+    assert not [statement for statement, (done, _) in given.items() if done]
 
 
 def test_an_insert_into_anothers_schema_is_refused_by_the_policy_alone(

@@ -9,6 +9,13 @@ from django.db import DatabaseError, connection, models, transaction
 from konstruct.trust.isolation.configuration import APPEND_ONLY
 from konstruct.trust.isolation.fixtures import Party
 from konstruct.trust.isolation.records import Attempt, Wall
+from konstruct.trust.isolation.statements import (
+    ENTERING,
+    HARMING,
+    NAMING,
+    UNSENT,
+    WRITING,
+)
 from tenants.context import public_scope, tenant_connection, tenant_scope
 from tenants.exceptions import TenantPinned
 from tenants.models import TenantModel
@@ -31,18 +38,6 @@ _POWERS = (
     "CREATE TABLE {schema}.mine (x int)",
     "CREATE FUNCTION {schema}.mine() RETURNS int LANGUAGE sql SECURITY DEFINER AS 'SELECT 1'",
 )
-# What would enter a tenant, or run text, if the role could call it.
-_ENTERING = (
-    "WITH s AS MATERIALIZED (SELECT set_config('app.current_tenant', '{tenant}', true))"
-    " SELECT content FROM s, {schema}.memory_message",
-    "UPDATE pg_settings SET setting = '{tenant}' WHERE name = 'app.current_tenant'",
-    "SELECT query_to_xml('SELECT content FROM {schema}.memory_message', true, true, '')::text",
-    "SELECT table_to_xml('{schema}.memory_message', true, true, '')::text",
-    "SELECT word FROM ts_stat('SELECT to_tsvector(content) FROM {schema}.memory_message')",
-    "DO $$ BEGIN PERFORM set_config('app.current_tenant', '{tenant}', false); END $$",
-    "SET LOCAL app.current_tenant = '{tenant}'; SELECT content FROM {schema}.memory_message",
-    "SELECT 1; SET app.current_tenant = '{tenant}'",
-)
 
 
 def attack(attacker: Party, victim: Party) -> Iterator[Attempt]:
@@ -53,7 +48,7 @@ def attack(attacker: Party, victim: Party) -> Iterator[Attempt]:
         yield from _by_claims(attacker, victim)
         yield from _by_the_outbox(victim)
         yield from _by_settings(attacker, victim)
-        yield from _by_entering(victim)
+        yield from _by_statements(attacker, victim)
         yield from _by_powers(victim)
         yield from _on_own_records()
     yield from _without_a_tenant(victim)
@@ -175,14 +170,33 @@ def _by_settings(attacker: Party, victim: Party) -> Iterator[Attempt]:
     driver.execute("RESET app.current_tenant")
 
 
-def _by_entering(victim: Party) -> Iterator[Attempt]:
-    """One statement that would enter the victim by itself, and one that is two."""
-    for statement in _ENTERING:
-        sql = statement.format(schema=victim.tenant.schema_name, tenant=victim.tenant.id)
-        what = statement.format(schema="victim", tenant="victim")
-        done, outcome = _try(sql)
-        through = done and victim.secret in str(outcome)
-        yield Attempt(Wall.ROLE, "SQL", what, through, "done" if done else str(outcome))
+def _by_statements(attacker: Party, victim: Party) -> Iterator[Attempt]:
+    """One statement each, by our cursors and, of what Postgres alone refuses, by the driver's."""
+    names = {
+        "schema": victim.tenant.schema_name,
+        "victim": victim.tenant.id,
+        "attacker": attacker.tenant.id,
+        "table": "memory_message",
+        "column": "content",
+    }
+    for via, run in {"SQL": _try, "driver": _try_by_driver}.items():
+        for wall, statements in ((Wall.POLICY, NAMING), (Wall.ROLE, ENTERING)):
+            for statement in statements:
+                _, outcome = run(statement.format(**names))
+                through = victim.secret in str(outcome)
+                shown = "a row of the victim's" if through else str(outcome)[:200]
+                yield Attempt(wall, via, statement, through, shown)
+        for statement in WRITING:
+            done, outcome = run(statement.format(**names))
+            yield Attempt(
+                Wall.POLICY, via, statement, done and outcome not in (0, []), str(outcome)
+            )
+        for statement in HARMING:
+            done, outcome = run(statement.format(**names))
+            yield Attempt(Wall.ROLE, via, statement, done, str(outcome))
+    for statement in UNSENT:
+        done, outcome = _try(statement.format(**names))
+        yield Attempt(Wall.ROLE, "SQL", statement, done, str(outcome))
 
 
 def _by_powers(victim: Party) -> Iterator[Attempt]:
@@ -271,11 +285,16 @@ def _try_with(settings: Mapping[str, str], sql: str) -> tuple[bool, Any]:
                 driver.execute(statement)
             for name, value in settings.items():
                 driver.execute(f"SET LOCAL {name} = '{value}'")
-            outcome = driver.execute(sql).fetchall()
+            cursor = driver.execute(sql, prepare=True)  # one statement in a message
+            outcome = cursor.fetchall() if cursor.description else cursor.rowcount
             transaction.set_rollback(True)
             return True, outcome
     except DatabaseError as error:
         return False, str(error).splitlines()[0]
+
+
+def _try_by_driver(sql: str) -> tuple[bool, Any]:
+    return _try_with({}, sql)
 
 
 def _rows(number: int) -> str:

@@ -66,7 +66,7 @@ def test_without_policies_the_other_walls_hold() -> None:
     breaches = {attempt.what for attempt in proof.breaches}
     assert "a tenant's table has no forced policy" in breaches
     assert "SELECT from the victim's memory_message" in breaches
-    assert {attempt.via for attempt in proof.breaches} == {"SQL", "catalogue"}
+    assert {attempt.via for attempt in proof.breaches} == {"SQL", "driver", "catalogue"}
 
 
 @pytest.mark.slow

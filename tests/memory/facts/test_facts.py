@@ -21,6 +21,7 @@ from memory.models.fact_querysets import attributes_that_fulfil
 from tenants.context import tenant_scope
 from tenants.exceptions import TenantPinned, UnknownTenant
 from tenants.models import Tenant
+from tests.database import plan_of
 
 AGENT, OTHER_AGENT = UUID(int=1), UUID(int=2)
 MEMORY = LongTermMemory()
@@ -392,7 +393,7 @@ def test_a_b_tree_answers_filters_under_the_policy(
     with tenant_scope(tenant_a.id), connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")
         (parsed,) = parse_filters(filters)
-        plan = attributes_that_fulfil(parsed).values("memory_id").explain()
+        plan = plan_of(attributes_that_fulfil(parsed).values("memory_id"))
 
     assert index in plan
     assert condition in next(line for line in plan.splitlines() if "Index Cond" in line)

@@ -19,6 +19,7 @@ from memory.recall.queries import LIMITS, Strategy, evidence_sql
 from memory.scopes import scope_number
 from tenants.context import tenant_scope
 from tenants.models import Tenant
+from tests.database import plan_of
 from tests.memory.recalled import SMALL_TALK, UNGATED, contents, statements
 from tests.memory.said import AGENT, START, say
 
@@ -162,8 +163,7 @@ def test_signs_are_read_from_an_index_alone(
     with tenant_scope(tenant_a.id), connection.cursor() as cursor:
         for other in ("seqscan", "bitmapscan", "sort"):
             cursor.execute(f"SET LOCAL enable_{other} = off")
-        cursor.execute(f"EXPLAIN {turns}", values)
-        plan = str(cursor.fetchall())
+        plan = plan_of(turns, values)
     assert "Index Only Scan using embedding_quantized" in plan
     assert "Seq Scan" not in plan
 

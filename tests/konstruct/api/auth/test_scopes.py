@@ -16,6 +16,7 @@ from konstruct.orchestrator.agents import create_agent
 from memory.models import Message
 from tenants.context import tenant_scope
 from tenants.models import Tenant
+from tests.database import plan_of
 from tests.konstruct.conftest import MESSAGES, Program
 
 SEARCH = "/api/v1/memories/search/"
@@ -222,5 +223,5 @@ def test_who_does_not_know_the_secret_has_not_used_the_key(program_a: Program) -
 def test_keys_are_found_by_an_index(program_a: Program) -> None:
     with tenant_scope(program_a.tenant.id), connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")
-        plan = ApiKey.objects.valid().filter(prefix="0" * 12).explain()
+        plan = plan_of(ApiKey.objects.valid().filter(prefix="0" * 12))
     assert "Index Scan using api_key_prefix" in plan
