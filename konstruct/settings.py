@@ -207,6 +207,7 @@ TENANT_APPS = [
     "konstruct.orchestrator",
     "konstruct.api",
     "konstruct.channels",
+    "konstruct.interfaces",
     # Last: it gives roles the permissions that the others make.
     "konstruct.audit",
 ]

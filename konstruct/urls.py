@@ -10,4 +10,5 @@ urlpatterns = [
     path("admin/", tenant_site.urls),
     path("api/", include("konstruct.urls_api")),
     path("health/", include("konstruct.api.health_urls")),
+    path("", include("konstruct.urls_interfaces")),
 ]

@@ -11,4 +11,5 @@ urlpatterns = [
     path("api/", include("konstruct.urls_api")),
     path("channels/", include("konstruct.channels.urls")),
     path("health/", include("konstruct.api.health_urls")),
+    path("", include("konstruct.urls_interfaces")),
 ]

@@ -1,8 +1,9 @@
 """From Django's responses to what an ASGI server sends."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.middleware.gzip import GZipMiddleware
@@ -10,12 +11,19 @@ from django.middleware.gzip import GZipMiddleware
 from konstruct.api.http.addresses import problem_response, takes_keys
 from konstruct.api.http.problems import Problem
 from konstruct.api.http.request_id import HEADER as REQUEST_ID
-from konstruct.orchestrator.replies.reply_wait import Waiting
-from konstruct.web.streams import Stream
+from konstruct.orchestrator.replies.reply_wait import Live, Waiting
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 _gzip = GZipMiddleware(lambda request: HttpResponse())
+
+
+class Pieces(Protocol):
+    """A body that comes in pieces."""
+
+    def read(self) -> AsyncGenerator[bytes]:
+        """Yield the pieces as they come."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -25,10 +33,12 @@ class Answer:
     status: int
     headers: list[tuple[bytes, bytes]]
     body: bytes = b""
-    stream: Stream | None = None
+    stream: Pieces | None = None
     # What the response waits for before it is complete, and what then makes the complete one.
     waiting: Waiting | None = None
     complete: Callable[[], "Answer"] | None = None
+    # What is sent while the response waits, of which the handler makes a stream.
+    live: Live | None = None
 
     @property
     def request_id(self) -> str:
@@ -41,8 +51,9 @@ class Answer:
         headers = [*self.headers, (b"Connection", b"close")] if close else self.headers
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
         if self.stream is not None:
-            async for piece in self.stream.read():
-                await send({"type": "http.response.body", "body": piece, "more_body": True})
+            async with aclosing(self.stream.read()) as pieces:
+                async for piece in pieces:
+                    await send({"type": "http.response.body", "body": piece, "more_body": True})
         await send({"type": "http.response.body", "body": self.body, "more_body": False})
 
 
@@ -60,6 +71,9 @@ def headers_of(response: HttpResponseBase) -> list[tuple[bytes, bytes]]:
 
 def answer_of(request: HttpRequest, response: HttpResponse) -> Answer:
     """A response that has its body, and may wait for a better one."""
+    live: Live | None = getattr(response, "live", None)
+    if live is not None:
+        del response.headers["Content-Length"]  # of what is no more than the beginning
     waiting: Waiting | None = getattr(response, "waiting", None)
     complete = None if waiting is None else lambda: _completed(request, response, waiting)
     return Answer(
@@ -68,6 +82,7 @@ def answer_of(request: HttpRequest, response: HttpResponse) -> Answer:
         response.content,
         waiting=waiting,
         complete=complete,
+        live=live,
     )
 
 

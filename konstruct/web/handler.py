@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Collection, Coroutine
 from contextvars import copy_context
+from dataclasses import replace
 from io import BytesIO
 from typing import Any, ParamSpec, TypeVar
 from uuid import UUID
@@ -23,9 +24,11 @@ from django.http import FileResponse
 from django.urls import set_script_prefix
 
 from konstruct.api.http.problems import Problem
+from konstruct.orchestrator.replies.reply_wait import Live
 from konstruct.orchestrator.replies.status import settled_among
 from konstruct.web.answers import Answer, Send, answer_of, headers_of, refusal
 from konstruct.web.bodies import Body, BodyTooSlow, ClientGone, Receive, read_body
+from konstruct.web.live import LiveBody
 from konstruct.web.pool import Overloaded, Pool
 from konstruct.web.scopes import Scope, announced_length, path_of, share_of
 from konstruct.web.streams import PIECE, Stream, whole_body
@@ -169,6 +172,8 @@ class Handler(BaseHandler):
                 # Without a thread for it: what there was to say before the wait is still true.
                 with contextlib.suppress(Overloaded):
                     answer = await self._in_thread(share, self._complete, request, answer.complete)
+            if answer.live is not None:
+                answer = replace(answer, stream=self._live(share, request, answer.live))
             await _while_there(gone, answer.send(send, close=not body.read_to_end))
             return answer
         finally:
@@ -211,6 +216,20 @@ class Handler(BaseHandler):
         signals.request_started.send(sender=self.__class__, scope=request.scope)
         try:
             return complete()
+        finally:
+            signals.request_finished.send(sender=self.__class__)
+
+    def _live(self, share: str, request: Request, live: Live) -> LiveBody:
+        async def end(sent: str) -> bytes:
+            return await self._in_thread(share, self._end, request, live, sent)
+
+        return LiveBody(live, self._waiters, end)
+
+    def _end(self, request: Request, live: Live, sent: str) -> bytes:
+        """In a thread: make the rest of a body of which so much text was sent."""
+        signals.request_started.send(sender=self.__class__, scope=request.scope)
+        try:
+            return live.end(sent)
         finally:
             signals.request_finished.send(sender=self.__class__)
 

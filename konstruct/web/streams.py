@@ -9,7 +9,7 @@ import itertools
 import os
 import tempfile
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from typing import IO
 
 # A body up to this size is no stream: it is sent at once, without a file.
@@ -64,7 +64,7 @@ class Stream:
             self._loop.call_soon_threadsafe(self._end)
             self._leave()
 
-    async def read(self) -> AsyncIterator[bytes]:
+    async def read(self) -> AsyncGenerator[bytes]:
         """Yield what is written, as it comes. Raises CutShort if the writer fails."""
         offset = 0
         while True:

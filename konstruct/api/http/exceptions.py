@@ -16,7 +16,7 @@ from konstruct.api.auth.caller import OutsideOfKey
 from konstruct.api.http.addresses import problem_response
 from konstruct.api.http.etags import ChangedSince
 from konstruct.api.http.pagination import NoSuchPlace
-from konstruct.api.http.problems import MOST_ERRORS, FieldError, Problem
+from konstruct.api.http.problems import MOST_ERRORS, FieldError, Problem, Refusal
 from konstruct.audit.erasure_requests import AlreadyRequested
 from konstruct.orchestrator.exceptions import (
     AgentContradictory,
@@ -90,6 +90,8 @@ def problem_of(error: Exception, *, data: Any = None) -> Problem:
     """Return the problem that an error is to the caller. `data` is the body, to show its values."""
     if isinstance(error, KonstructError):
         return _own_problem(error)
+    if isinstance(error, Refusal):
+        return error.problem
     if isinstance(error, Http404):
         return Problem.of_status(404)
     if isinstance(error, PermissionDenied):

@@ -94,6 +94,14 @@ class Problem:
         return document
 
 
+class Refusal(Exception):
+    """A request is refused with a problem that is known where it is raised."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.detail)
+        self.problem = problem
+
+
 def _cut(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[:longest]}…"
 

@@ -35,6 +35,26 @@ class Waiting:
     finish: Callable[[], None]
 
 
+@dataclass(frozen=True)
+class Live:
+    """A body that is sent while a message waits for its reply, as a response's attribute `live`.
+
+    The web process sends it from its event loop; only `end` is called in a thread.
+    """
+
+    tenant_id: UUID
+    message_id: UUID
+    seconds: float
+    opening: bytes
+    """What is sent at once."""
+    piece: Callable[[str], bytes]
+    """Makes of some more of the reply's text what is sent of it."""
+    end: Callable[[str], bytes]
+    """Makes the rest, given the text that was sent, once there is no more to wait for."""
+    overloaded: bytes
+    """What is sent instead of the rest where no thread can make it."""
+
+
 def announce(tenant_id: UUID, message_id: UUID) -> None:
     """Wake whoever waits for the reply to this message."""
     try:

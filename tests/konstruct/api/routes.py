@@ -104,6 +104,17 @@ CASES: dict[tuple[str, str], Case] = {
     ("transcript", "GET"): Case(
         at("conversations/transcript/", **OF_MARIA), foreign=422, queries=4
     ),
+    ("chat-completions", "POST"): Case(
+        lambda said: "/v1/chat/completions",
+        foreign=404,
+        queries=9,
+        body=lambda said: {
+            "model": ada(said),
+            "user": "maria",
+            "messages": [{"role": "user", "content": "Hello"}],
+            "stream": True,
+        },
+    ),
     ("compile-context", "POST"): Case(
         at("context/compile/"),
         foreign=422,
@@ -200,6 +211,10 @@ CASES: dict[tuple[str, str], Case] = {
         queries=4,
         body=lambda said: {"agent": ada(said), "user_id": "maria", "query": "What do I drink?"},
     ),
+    ("models", "GET"): Case(lambda said: "/v1/models", foreign=200, queries=3, stranger=200),
+    ("model", "GET"): Case(
+        lambda said: f"/v1/models/{ada(said)}", foreign=404, queries=3, stranger=200
+    ),
     ("recall-events", "GET"): Case(at("recall-events/", **OF_MARIA), foreign=422, queries=5),
     ("recall-event", "GET"): Case(
         lambda said: f"{V1}recall-events/{said.event.id}/", foreign=404, queries=4, stranger=404
@@ -249,11 +264,13 @@ LONG: dict[str, Callable[[Said], str]] = {
 
 
 def routes() -> set[tuple[str, str]]:
-    """Return every route below /api/v1/ that the URL configuration has, with each method."""
+    """Return every route below /api/v1/ and of the interfaces, with each method."""
+    configured = ("konstruct.urls_api", "konstruct.urls_interfaces")
     return {
         (str(pattern.name), method)
-        for path, pattern in patterns(get_resolver("konstruct.urls_api"))
-        if path.startswith("v1/")
+        for urls in configured
+        for path, pattern in patterns(get_resolver(urls))
+        if path.startswith("v1/") or urls != configured[0]
         for method in _methods(pattern)
     }
 

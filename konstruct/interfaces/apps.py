@@ -1,0 +1,20 @@
+"""App configuration of the interfaces."""
+
+from django.apps import AppConfig
+
+
+class InterfacesConfig(AppConfig):
+    """Interfaces of other products. They have no tables of their own."""
+
+    name = "konstruct.interfaces"
+    label = "interfaces"
+    verbose_name = "Interfaces"
+
+    def ready(self) -> None:
+        """Say where each interface is, and in which form it tells errors."""
+        # Models, which need the apps.
+        from konstruct.api.http import addresses
+        from konstruct.interfaces.openai import errors as openai
+
+        for prefix in openai.PREFIXES:
+            addresses.register(prefix, openai.error_response)

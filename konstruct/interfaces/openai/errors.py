@@ -1,0 +1,81 @@
+"""Errors as OpenAI's clients read them: `{"error": {"message", "type", "param", "code"}}`."""
+
+import json
+from typing import Any, Final
+
+from django.http import HttpRequest, HttpResponse
+
+from konstruct.api.http.problems import FieldError, Problem
+
+PREFIXES: Final = ("/v1/chat/", "/v1/models")
+
+# By the kind of problem: the status and the code that OpenAI's clients know for it.
+_KNOWN: Final = {
+    "unknown-agent": (404, "model_not_found"),
+    "unauthenticated": (401, "invalid_api_key"),
+    "too-many-requests": (429, "rate_limit_exceeded"),
+}
+_TYPES: Final = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+# What a field of ours is called in a request for a completion.
+_PARAMETERS: Final = {
+    "agent": "model",
+    "user_id": "user",
+    "thread_id": "metadata.thread_id",
+    "content": "messages",
+    "name": "messages",
+}
+
+
+def error_response(request: HttpRequest, problem: Problem) -> HttpResponse:
+    """Return the problem as an HTTP response.
+
+    OpenAI's own clients send a request again after a 409 and any 5xx, unless a header says that it
+    would come to the same. ASCII, since what was sent may hold halves of surrogate pairs.
+    """
+    status, _ = _known(problem)
+    headers = dict(problem.headers)
+    if status == 409 and "Retry-After" not in headers:
+        headers["X-Should-Retry"] = "false"
+    return HttpResponse(
+        json.dumps(error_document(problem)),
+        status=status,
+        content_type="application/json",
+        headers=headers,
+    )
+
+
+def error_document(problem: Problem) -> dict[str, Any]:
+    """Return the JSON of a problem."""
+    status, code = _known(problem)
+    usual = "invalid_request_error" if status < 500 else "server_error"
+    field = problem.errors[0].field if problem.errors else None
+    return {
+        "error": {
+            "message": _message(problem),
+            "type": _TYPES.get(status, usual),
+            "param": None if field is None else _PARAMETERS.get(field, field)[:200],
+            "code": code,
+        }
+    }
+
+
+def refused(parameter: str, why: str, *, code: str = "invalid_value") -> Problem:
+    """Return the problem of a request one of whose parameters cannot be as it is."""
+    return Problem(400, code, why, (FieldError(parameter, why),))
+
+
+def _known(problem: Problem) -> tuple[int, str]:
+    code = problem.kind.replace("-", "_")
+    # There is no 422 among OpenAI's errors.
+    return _KNOWN.get(problem.kind, (400 if problem.status == 422 else problem.status, code))
+
+
+def _message(problem: Problem) -> str:
+    """What went wrong, with what is said of each field: there is no other place for it."""
+    details = [each.document()["detail"] for each in problem.errors]
+    if not details or problem.detail in details:
+        return str(problem.as_json(path="", request_id="")["detail"])
+    return " ".join(
+        f"{_PARAMETERS.get(each.field, each.field)[:200]}: {detail}"
+        for each, detail in zip(problem.errors, details, strict=True)
+    )

@@ -1,0 +1,237 @@
+"""Chat completions, and the agents as models."""
+
+import logging
+from contextlib import suppress
+from typing import Any, Final
+from uuid import UUID
+
+from django.db import transaction
+from django.http import Http404, HttpResponse
+from drf_spectacular.utils import extend_schema
+from rest_framework.negotiation import DefaultContentNegotiation
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from konstruct.api.http.addresses import problem_response
+from konstruct.api.http.exceptions import problem_of
+from konstruct.api.http.idempotency import idempotency_key, key_of_caller
+from konstruct.api.http.problems import Problem
+from konstruct.api.http.views import ApiView
+from konstruct.audit.models import Action
+from konstruct.channels.rest.held import DETAILS
+from konstruct.channels.rest.reply_wait import live, when_settled
+from konstruct.channels.rest.serializers import SendSerializer
+from konstruct.interfaces.openai.completions import DONE, CompletionOf, event
+from konstruct.interfaces.openai.errors import error_document
+from konstruct.interfaces.openai.recognition import (
+    RETRY_COUNT,
+    Recognised,
+    is_repetition,
+    recognise,
+)
+from konstruct.interfaces.openai.requests import ChatRequest, read_request
+from konstruct.interfaces.openai.speakers import thread_of, user_of
+from konstruct.orchestrator.exceptions import NothingToRetry
+from konstruct.orchestrator.messages import Thread
+from konstruct.orchestrator.models import Agent, ToolCall
+from konstruct.orchestrator.pipeline.accept import Incoming, accept, retry_reply
+from konstruct.orchestrator.replies.outbox import CLOSED
+from konstruct.orchestrator.replies.status import (
+    MessageProgress,
+    Status,
+    progress_of,
+    sent_messages,
+)
+from memory.models import Message
+from tenants.context import required_tenant_id
+
+logger = logging.getLogger(__name__)
+
+CHANNEL: Final = "openai"
+# So long a reply is waited for. A client's library then asks again, and is recognised.
+WAIT_SECONDS: Final = 180.0
+LATE: Final = Problem(
+    504,
+    "reply-late",
+    f"There is no answer after {WAIT_SECONDS:g} seconds. The message is accepted and will be "
+    "answered: send the same request again to get the answer.",
+)
+OVERLOADED: Final = event(error_document(Problem.of_status(503)))
+
+
+class AnyAnswer(DefaultContentNegotiation):
+    """JSON, or events where `stream` says so, whatever `Accept` asks for."""
+
+    def select_renderer(self, request: Any, renderers: Any, format_suffix: Any = None) -> Any:
+        """Return the only renderer that there is."""
+        return renderers[0], renderers[0].media_type
+
+
+class ChatCompletionsView(ApiView):
+    """Messages of end users to agents, as OpenAI's clients send them."""
+
+    permissions = {"POST": ("memory.add_message",)}
+    keeps_to_binding = True
+    # It waits for a reply, long after the message is committed.
+    own_transactions = ("POST",)
+    content_negotiation_class = AnyAnswer
+
+    @extend_schema(exclude=True)
+    def post(self, request: Request) -> Any:
+        """Accept the last message of the user, and answer with its reply."""
+        chat = read_request(request.data)
+        agent = self.caller.agent(chat.model, active=True)
+        incoming, standing = self._understood(chat, agent)
+        with transaction.atomic():
+            message, created = standing, False
+            if message is None:
+                message, created = accept(incoming, tenant_id=required_tenant_id())
+            self.note(message, action=None if created else Action.VIEW)
+            self.record()
+        if not created:
+            _try_again(message)
+        completion = CompletionOf(message.id, message.created_at, agent.name)
+        if chat.stream:
+            return live(
+                self,
+                message.id,
+                WAIT_SECONDS,
+                opening=completion.opening(),
+                piece=completion.piece,
+                end=lambda sent: self._end(completion, sent),
+                overloaded=OVERLOADED,
+            )
+        return when_settled(
+            self,
+            message.id,
+            WAIT_SECONDS,
+            lambda: self._whole(completion),
+            is_settled=lambda response: response.status_code != 202,
+            late=lambda: problem_response(self.request._request, LATE),
+        )
+
+    def _understood(self, chat: ChatRequest, agent: Agent) -> tuple[Incoming, Message | None]:
+        """Return the message as the pipeline takes it; and the one that it is, if it stands."""
+        request, user_id = self.request, user_of(self.request, chat, self.caller)
+        thread = Thread(agent.id, user_id, thread_of(request, chat, user_id))
+        checked = SendSerializer(
+            data={
+                "agent": chat.model,
+                "user_id": user_id,
+                "thread_id": thread.thread_id,
+                "content": chat.content,
+                **({"name": chat.name} if chat.name else {}),
+            }
+        )
+        checked.is_valid(raise_exception=True)
+        if (sent := idempotency_key(request)) is not None:
+            found = Recognised(None, key_of_caller(request, sent))
+        else:
+            repeated = is_repetition(request.headers.get(RETRY_COUNT, ""))
+            found = recognise(chat, caller=self.caller.id, thread=thread, is_repetition=repeated)
+        incoming = Incoming(
+            agent_id=agent.id,
+            user_id=user_id,
+            thread_id=thread.thread_id,
+            channel=CHANNEL,
+            content=chat.content,
+            name=chat.name,
+            idempotency_key=found.idempotency_key,
+        )
+        return incoming, found.standing
+
+    def _whole(self, completion: CompletionOf) -> Response | HttpResponse:
+        """Return the completion, or why there is none; 202 while it is to come."""
+        said = self._said(completion.message_id)
+        if said is None:
+            return HttpResponse(status=202)
+        if isinstance(said, Problem):
+            return problem_response(self.request._request, said)
+        return Response(completion.whole(said))
+
+    def _end(self, completion: CompletionOf, sent: str) -> bytes:
+        """Return the last events of a stream, of whose text so much was sent."""
+        said: str | Problem
+        try:
+            said = self._said(completion.message_id) or LATE
+        except Exception as error:
+            said = problem_of(error)
+            if said.status >= 500:
+                logger.exception("A stream of %s could not be ended", completion.message_id)
+        if isinstance(said, Problem):
+            return event(error_document(said)) + DONE
+        return completion.piece(said) + completion.closing()
+
+    def _said(self, message_id: UUID) -> str | Problem | None:
+        """Return what the user is told, or why nothing; None while there is an answer to come."""
+        message = self.caller.rows(sent_messages()).filter(pk=message_id).first()
+        if message is None:
+            raise Http404
+        progress = progress_of(message)
+        if progress.status is Status.QUEUED:
+            return None
+        if progress.status is Status.FAILED:
+            return _failure(progress)
+        if progress.status is Status.AWAITING_CONSENT:
+            waiting = ToolCall.objects.waiting().filter(message_id=message_id)
+            asked = waiting.order_by("round", "position").values_list("question", flat=True)
+            return "\n".join(asked) or DETAILS[Status.AWAITING_CONSENT]
+        if progress.status is Status.WITH_PERSON:
+            return DETAILS[Status.WITH_PERSON]
+        if progress.reply is None:
+            raise Http404
+        return progress.reply.content
+
+
+def _try_again(message: Message) -> None:
+    """Let a message that was given up be answered after all: somebody asks for it again."""
+    progress = progress_of(message)
+    if progress.status is Status.FAILED and progress.error_code != CLOSED:
+        with suppress(NothingToRetry):  # somebody else was faster
+            retry_reply(message.id, tenant_id=required_tenant_id())
+
+
+def _failure(progress: MessageProgress) -> Problem:
+    """Why a message was given up. It would fail again at once, so it is not to be repeated."""
+    status = 504 if progress.error_code == "llm_timeout" else 503
+    headers = {"X-Should-Retry": "false"}
+    kind = progress.error_code.replace("_", "-") or "internal-error"
+    return Problem(status, kind, progress.last_error, headers=headers)
+
+
+class ModelsView(ApiView):
+    """The agents, as the models that can be asked."""
+
+    permissions = {"GET": ("orchestrator.view_agent",)}
+    keeps_to_binding = True
+    content_negotiation_class = AnyAnswer
+
+    @extend_schema(exclude=True)
+    def get(self, request: Request) -> Response:
+        """List the active agents that there are for the caller: their names alone."""
+        agents = self.caller.agents().filter(is_active=True).order_by("name")
+        return Response({"object": "list", "data": [_model(agent) for agent in agents]})
+
+
+class ModelView(ApiView):
+    """One agent, as a model."""
+
+    permissions = {"GET": ("orchestrator.view_agent",)}
+    keeps_to_binding = True
+    content_negotiation_class = AnyAnswer
+
+    @extend_schema(exclude=True)
+    def get(self, request: Request, model: str) -> Response:
+        """Tell that there is such an agent."""
+        agent = self.caller.agent(model, active=True)
+        self.note(agent)
+        return Response(_model(agent))
+
+
+def _model(agent: Agent) -> dict[str, Any]:
+    return {
+        "id": agent.name,
+        "object": "model",
+        "created": int(agent.created_at.timestamp()),
+        "owned_by": "konstruct",
+    }

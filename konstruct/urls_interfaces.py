@@ -1,0 +1,7 @@
+"""URLs of interfaces of other products, on the hosts of tenants and on the public ones."""
+
+from django.urls import include, path
+
+urlpatterns = [
+    path("", include("konstruct.interfaces.openai.urls")),
+]

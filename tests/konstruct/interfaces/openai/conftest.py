@@ -1,0 +1,60 @@
+"""Fixtures of the tests of OpenAI's interface."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from konstruct.interfaces.openai import views
+from konstruct.orchestrator.pipeline.accept import Incoming, accept
+from memory.models import Message
+from tests.konstruct.api.said import answer
+from tests.konstruct.conftest import Program
+
+CHAT = "/v1/chat/completions"
+
+
+@dataclass
+class Chat:
+    """A program that asks for completions, of which each new message is answered at once."""
+
+    program: Program
+    accepted: list[Message] = field(default_factory=list)
+    answers: bool = True
+
+    def ask(self, *said: str, headers: dict[str, str] | None = None, **parameters: Any) -> Any:
+        """Ask for a completion: what is said is in turns the user's and the assistant's."""
+        roles = ("user", "assistant")
+        messages = [{"role": roles[n % 2], "content": text} for n, text in enumerate(said)]
+        body = {"model": "ada", "messages": messages, "user": "maria", **parameters}
+        return self.program.post(CHAT, body, headers=headers or {})
+
+    def says(self, *said: str, **parameters: Any) -> str:
+        """Return the text of a completion."""
+        response = self.ask(*said, **parameters)
+        assert response.status_code == 200, response.content
+        return str(response.json()["choices"][0]["message"]["content"])
+
+    def accept(self, incoming: Incoming, **options: Any) -> tuple[Message, bool]:
+        message, created = accept(incoming, **options)
+        if created:
+            self.accepted.append(message)
+            if self.answers:
+                answer(self.program, message.id, f"{len(self.accepted)}. {message.content}!")
+        return message, created
+
+
+@pytest.fixture
+def chat(program_a: Program, monkeypatch: pytest.MonkeyPatch) -> Chat:
+    """Chat with ada, in tenant A."""
+    made = Chat(program_a)
+    monkeypatch.setattr(views, "accept", made.accept)
+    monkeypatch.setattr(views, "WAIT_SECONDS", 0)
+    return made
+
+
+@pytest.fixture
+def other_chat(chat: Chat) -> Callable[[Program], Chat]:
+    """The same with another key, of the same messages."""
+    return lambda program: Chat(program, chat.accepted)

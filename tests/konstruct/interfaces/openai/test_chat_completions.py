@@ -1,0 +1,325 @@
+"""Requests for chat completions: who speaks, what is accepted, and what is refused."""
+
+import json
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from konstruct.api.auth.keys import issue_key
+from konstruct.audit.models import AccessEvent
+from konstruct.orchestrator.agents import create_agent
+from konstruct.orchestrator.exceptions import LLMRefused, LLMTimeout
+from konstruct.orchestrator.messages import konstruct_message
+from konstruct.orchestrator.models import HeldFor
+from konstruct.orchestrator.replies import holds, outbox
+from memory.models import Message
+from tenants.context import tenant_scope
+from tests.konstruct.conftest import Program
+from tests.konstruct.interfaces.openai.conftest import CHAT, Chat
+
+
+def error_of(response: Any, status: int) -> dict[str, Any]:
+    """Return the error, which is in OpenAI's form."""
+    assert response.status_code == status, response.content
+    assert response.headers["Content-Type"] == "application/json"
+    document = response.json()
+    assert list(document) == ["error"]
+    assert list(document["error"]) == ["message", "type", "param", "code"]
+    assert document["error"]["message"]
+    return dict(document["error"])
+
+
+def events_of(response: Any) -> list[Any]:
+    """Return the events of a stream that is complete."""
+    assert response.headers["Content-Type"] == "text/event-stream"
+    *events, last, rest = response.content.decode().split("\n\n")
+    assert (last, rest) == ("data: [DONE]", "")
+    return [json.loads(event.removeprefix("data: ")) for event in events]
+
+
+def told(chat: Chat) -> list[tuple[str, str, str]]:
+    """Return where each message was accepted, and what it says."""
+    return [(each.user_id, each.thread_id, each.content) for each in chat.accepted]
+
+
+def test_the_last_message_is_accepted_and_its_reply_is_the_completion(chat: Chat) -> None:
+    response = chat.ask("My sister lives in Porto.")
+    (message,) = chat.accepted
+    assert response.json() == {
+        "id": f"chatcmpl-{message.id.hex}",
+        "object": "chat.completion",
+        "created": int(message.created_at.timestamp()),
+        "model": "ada",
+        "choices": [
+            {
+                "index": 0,
+                "message": {
+                    "role": "assistant",
+                    "content": "1. My sister lives in Porto.!",
+                    "refusal": None,
+                },
+                "logprobs": None,
+                "finish_reason": "stop",
+            }
+        ],
+    }
+    assert told(chat) == [("maria", "maria", "My sister lives in Porto.")]
+    assert (message.channel, message.agent_id) == ("openai", chat.program.agent.id)
+
+
+def test_a_stream_has_the_same_in_chunks(chat: Chat) -> None:
+    events = events_of(chat.ask("Hello", stream=True))
+    deltas = [event["choices"][0]["delta"] for event in events]
+    assert deltas == [{"role": "assistant", "content": ""}, {"content": "1. Hello!"}, {}]
+    assert [event["choices"][0]["finish_reason"] for event in events] == [None, None, "stop"]
+    assert {event["object"] for event in events} == {"chat.completion.chunk"}
+    assert {event["id"] for event in events} == {f"chatcmpl-{chat.accepted[0].id.hex}"}
+
+
+@pytest.mark.parametrize(
+    ("sent", "user", "thread"),
+    [
+        ({"user": "paul"}, "paul", "paul"),
+        ({"user": None, "safety_identifier": "paul"}, "paul", "paul"),
+        ({"metadata": {"user_id": "paul", "thread_id": "t"}}, "paul", "t"),
+        ({"metadata": {"conversation_id": "t"}, "prompt_cache_key": "other"}, "maria", "t"),
+        ({"prompt_cache_key": "t"}, "maria", "t"),
+        ({"headers": {"X-OpenWebUI-User-Id": "paul", "X-OpenWebUI-Chat-Id": "t"}}, "paul", "t"),
+        ({"headers": {"x-sm-user-id": "Zoë", "x-sm-conversation-id": "t"}}, "Zoë", "t"),
+        ({"headers": {"X-OpenWebUI-User-Id": ""}}, "maria", "maria"),
+    ],
+)
+def test_user_and_thread_are_found_where_clients_put_them(
+    chat: Chat, sent: dict[str, Any], user: str, thread: str
+) -> None:
+    headers = {
+        name: value.encode().decode("latin-1") for name, value in sent.pop("headers", {}).items()
+    }
+    chat.says("Hello", headers=headers, **sent)
+    assert told(chat) == [(user, thread, "Hello")]
+
+
+def bound(program: Program, **options: Any) -> Program:
+    _, key = issue_key(tenant_id=program.tenant.id, name="bound", **options)
+    return replace(program, key=str(key))
+
+
+def test_nobody_speaks_without_saying_who_unless_the_key_does(chat: Chat, other_chat: Any) -> None:
+    error = error_of(chat.ask("Hello", user=None), 400)
+    assert (error["param"], error["code"]) == ("user", "user_required")
+    assert "X-OpenWebUI-User-Id" in error["message"]
+    assert "--user" in error["message"]
+    bound_chat = other_chat(bound(chat.program, user_id="paul"))
+    bound_chat.says("Hello", user=None)
+    assert told(chat) == [("paul", "paul", "Hello")]
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        {"user": "maria"},
+        {"metadata": {"user_id": "maria"}},
+        {"user": "paul", "headers": {"X-OpenWebUI-User-Id": "maria"}},
+    ],
+)
+def test_a_key_that_is_bound_to_a_user_speaks_for_nobody_else(
+    chat: Chat, other_chat: Any, sent: dict[str, Any]
+) -> None:
+    bound_chat = other_chat(bound(chat.program, user_id="paul"))
+    error = error_of(bound_chat.ask("Hello", **sent), 403)
+    assert (error["type"], error["code"]) == ("permission_error", "outside_of_key")
+    assert told(chat) == []
+
+
+def test_models_are_the_agents_that_there_are_for_the_key(chat: Chat) -> None:
+    program = chat.program
+    other = create_agent(tenant_id=program.tenant.id, name="bo/b", system_prompt="Secret.")
+    create_agent(tenant_id=program.tenant.id, name="gone", is_active=False)
+    listed = program.get("/v1/models").json()
+    assert listed["object"] == "list"
+    assert [model["id"] for model in listed["data"]] == ["ada", "bo/b"]
+    assert listed["data"][1] == {
+        "id": "bo/b",
+        "object": "model",
+        "created": int(other.created_at.timestamp()),
+        "owned_by": "konstruct",
+    }
+    assert program.get("/v1/models/bo/b").json() == listed["data"][1]
+    of_bo = bound(program, agent_id=other.id).get("/v1/models").json()
+    assert [model["id"] for model in of_bo["data"]] == ["bo/b"]
+    assert error_of(bound(program, agent_id=other.id).get("/v1/models/ada"), 404)
+
+
+def test_an_unknown_model_is_not_found(chat: Chat) -> None:
+    error = error_of(chat.ask("Hello", model="nobody"), 404)
+    assert (error["type"], error["param"], error["code"]) == (
+        "invalid_request_error",
+        "model",
+        "model_not_found",
+    )
+
+
+def test_a_key_that_opens_nothing_is_told_so(chat: Chat) -> None:
+    stranger = replace(chat.program, key="ks_no")
+    for response in (stranger.get("/v1/models"), stranger.post(CHAT, {})):
+        error = error_of(response, 401)
+        assert (error["type"], error["code"]) == ("authentication_error", "invalid_api_key")
+
+
+MESSAGE = {"role": "user", "content": "Hello"}
+
+
+@pytest.mark.parametrize(
+    ("sent", "param"),
+    [
+        ({"messages": None}, "messages"),
+        ({"messages": "Hello"}, "messages"),
+        ({"messages": {}}, "messages"),
+        ({"messages": []}, "messages"),
+        ({"messages": [MESSAGE, 5]}, "messages[1]"),
+        ({"messages": [{"role": ["user"], "content": "x"}]}, "messages[0]"),
+        ({"messages": [{"role": "system", "content": "x"}]}, "messages"),
+        ({"messages": [MESSAGE, {"role": "assistant", "content": "x"}]}, "messages[1].role"),
+        ({"messages": [{"role": "user"}]}, "messages[0].content"),
+        ({"messages": [{"role": "user", "content": [{"type": "text"}]}]}, "messages[0].content"),
+        ({"messages": [{"role": "user", "content": [{"type": {}}]}]}, "messages[0].content"),
+        ({"messages": [{"role": "user", "content": " "}]}, "messages"),
+        ({"messages": [{"role": "user", "content": "x" * 32_769}]}, "messages"),
+        ({"messages": [{"role": "user", "content": "x\ud800"}]}, "messages"),
+        ({"messages": [{**MESSAGE, "name": 5}]}, "messages[0].name"),
+        ({"messages": [{**MESSAGE, "name": "\n"}]}, "messages"),
+        ({"model": 5}, "model"),
+        ({"model": ""}, "model"),
+        ({"model": "\0"}, "model"),
+        ({"stream": "yes"}, "stream"),
+        ({"user": 5}, "user"),
+        ({"user": "\n"}, "user"),
+        ({"user": "x" * 256}, "user"),
+        ({"metadata": []}, "metadata"),
+        ({"metadata": {"thread_id": {}}}, "metadata.thread_id"),
+        ({"n": 2}, "n"),
+        ({"n": []}, "n"),
+        ({"logprobs": True}, "logprobs"),
+        ({"audio": {}}, "audio"),
+        ({"modalities": ["text", "audio"]}, "modalities"),
+        ({"response_format": {"type": "json_object"}}, "response_format"),
+        ({"tools": [{"type": "function"}]}, "tools"),
+        ({"functions": [{}]}, "functions"),
+    ],
+)
+def test_what_cannot_be_answered_is_refused_by_name(
+    chat: Chat, sent: dict[str, Any], param: str
+) -> None:
+    status = 404 if sent.get("model") == "\0" else 400
+    error = error_of(chat.ask("Hello", **sent), status)
+    assert (error["type"], error["param"]) == ("invalid_request_error", param)
+    assert told(chat) == []
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"5", b'{"model": 1, "model": 2}', b"\xff"])
+def test_a_body_that_is_no_object_is_refused(chat: Chat, body: bytes) -> None:
+    assert error_of(chat.program.post(CHAT, body), 400)["type"] == "invalid_request_error"
+
+
+def test_what_a_client_says_of_the_model_is_not_followed_and_not_refused(chat: Chat) -> None:
+    parameters = {"temperature": 0.5, "max_tokens": 5, "n": 1, "response_format": {"type": "text"}}
+    unknown = {"chat_id": "5", "tools": [], "stream_options": {"include_usage": True}}
+    instructions = {"role": "system", "content": "You are a pirate."}
+    parts = [{"type": "text", "text": "Hello"}, {"type": "text", "text": "there"}]
+    message = {"role": "user", "content": parts, "name": "Maria"}
+    messages = [instructions, message, instructions]
+    assert chat.says(messages=messages, **parameters, **unknown) == "1. Hello\nthere!"
+    assert chat.accepted[0].name == "Maria"
+
+
+def held(chat: Chat, held_for: HeldFor) -> None:
+    with tenant_scope(chat.program.tenant.id):
+        holds.hold(konstruct_message(chat.accepted[0]), held_for)
+
+
+def given_up(chat: Chat, error: Exception) -> None:
+    with tenant_scope(chat.program.tenant.id):
+        outbox.record_failure(chat.accepted[0].id, error)
+
+
+KEY = {"Idempotency-Key": "k1"}
+
+
+def test_what_is_late_and_what_is_held_is_said(chat: Chat) -> None:
+    chat.answers = False
+    error = error_of(chat.ask("Hello", headers=KEY), 504)
+    assert (error["type"], error["code"]) == ("server_error", "reply_late")
+    (late,) = events_of(chat.ask("Hello", headers=KEY, stream=True))[1:]
+    assert late["error"]["code"] == "reply_late"
+    held(chat, HeldFor.PERSON)
+    assert "A person answers" in chat.says("Hello", headers=KEY)
+    assert len(chat.accepted) == 1
+
+
+def test_what_was_given_up_is_said_once_and_tried_again_when_it_is_asked_for_again(
+    chat: Chat, settings: Any
+) -> None:
+    settings.REPLY_MAX_ATTEMPTS = 1
+    chat.answers = False
+    chat.ask("Hello", headers=KEY)
+    (message,) = chat.accepted
+    for failure, status in ((LLMRefused("It refused."), 503), (LLMTimeout("Too slow."), 504)):
+        given_up(chat, failure)
+        view_of = {"message": str(failure), "code": failure.code}
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("konstruct.interfaces.openai.views._try_again", lambda message: None)
+            response = chat.ask("Hello", headers=KEY)
+        assert error_of(response, status).items() >= view_of.items()
+        assert response.headers["X-Should-Retry"] == "false"
+        assert error_of(chat.ask("Hello", headers=KEY), 504)["code"] == "reply_late"
+    assert [each.id for each in chat.accepted] == [message.id]
+
+
+def test_a_key_that_stands_for_another_message_is_refused(chat: Chat) -> None:
+    chat.says("Hello", headers=KEY)
+    error = error_of(chat.ask("Goodbye", headers=KEY), 400)
+    assert error["code"] == "idempotency_key_reused"
+
+
+def test_too_many_requests_are_told_when_to_come_again(chat: Chat, settings: Any) -> None:
+    settings.KEY_RATE_LIMIT_BURST = 1
+    settings.KEY_RATE_LIMIT_PER_SECOND = 1
+    responses = [chat.ask("Hello") for _ in range(3)]
+    error = error_of(responses[-1], 429)
+    assert (error["type"], error["code"]) == ("rate_limit_error", "rate_limit_exceeded")
+    assert int(responses[-1].headers["Retry-After"]) >= 1
+
+
+def test_what_no_view_answers_is_told_in_the_same_form(chat: Chat) -> None:
+    assert error_of(chat.program.get(CHAT), 405)
+    assert error_of(chat.program.get("/v1/chat/nothing"), 404)
+    assert error_of(chat.program.get("/v1/models/nobody"), 404)["code"] == "model_not_found"
+    elsewhere = replace(chat.program, host="nobody.localhost")
+    assert error_of(elsewhere.post(CHAT, {}), 404)
+    too_long = b'{"model": "' + b"x" * 2_500_000 + b'"}'
+    assert error_of(chat.program.post(CHAT, too_long), 413)
+    assert error_of(chat.program.post(CHAT, b"x", content_type="text/plain"), 415)
+
+
+def test_every_request_is_in_the_access_log(chat: Chat) -> None:
+    chat.says("Hello", headers=KEY)
+    chat.says("Hello", headers=KEY)
+    chat.ask("Hello", model="nobody")
+    chat.program.get("/v1/models")
+    with tenant_scope(chat.program.tenant.id):
+        events = AccessEvent.objects.values_list("action", "subject")
+        assert sorted(events) == [
+            ("list", "agents"),
+            ("refuse", "message"),
+            ("send", "message"),
+            ("view", "message"),
+        ]
+        assert Message.objects.filter(channel="openai", role="user").count() == 1
+
+
+def test_the_reply_is_found_by_the_id_of_the_completion(chat: Chat) -> None:
+    message_id = UUID(chat.ask("Hello").json()["id"].removeprefix("chatcmpl-"))
+    found = chat.program.get(f"/api/v1/messages/{message_id}/").json()
+    assert (found["channel"], found["reply"]["content"]) == ("openai", "1. Hello!")

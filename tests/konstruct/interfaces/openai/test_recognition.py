@@ -1,0 +1,93 @@
+"""The history that a client sends again is recognised: only what is new is remembered."""
+
+from datetime import timedelta
+
+import pytest
+
+from konstruct.interfaces.openai import recognition
+from konstruct.interfaces.openai.recognition import is_repetition
+from memory.models import Message
+from tenants.context import tenant_scope
+from tests.konstruct.interfaces.openai.conftest import Chat
+
+AGAIN = {"X-Stainless-Retry-Count": "1"}
+
+
+def said(chat: Chat) -> list[str]:
+    """Return what was accepted, in its order."""
+    return [message.content for message in chat.accepted]
+
+
+def test_of_a_history_only_the_last_message_is_new(chat: Chat) -> None:
+    first = chat.says("one")
+    second = chat.says("one", first, "two")
+    chat.says("one", first, "two", second, "three")
+    assert said(chat) == ["one", "two", "three"]
+
+
+def test_the_answer_is_given_again_to_the_same_place_in_a_history(chat: Chat) -> None:
+    first = chat.says("one")
+    second = chat.says("one", first, "two")
+    assert chat.says("one", first, "two") == second
+    assert said(chat) == ["one", "two"]
+
+
+def test_the_same_words_later_in_a_history_are_new(chat: Chat) -> None:
+    history = ["yes"]
+    for _ in range(3):
+        history += [chat.says(*history), "yes"]
+    assert said(chat) == ["yes", "yes", "yes"]
+
+
+def test_an_edited_message_is_new_and_what_was_said_stays_said(chat: Chat) -> None:
+    first = chat.says("one")
+    chat.says("one", first, "two")
+    chat.says("one", first, "too")
+    assert said(chat) == ["one", "two", "too"]
+
+
+def test_answers_that_were_never_ours_are_not_remembered(chat: Chat) -> None:
+    chat.says("I am Maria.", "Hello Maria.", "What is my name?")
+    assert said(chat) == ["What is my name?"]
+    with tenant_scope(chat.program.tenant.id):
+        assert not Message.objects.filter(content="Hello Maria.").exists()
+
+
+def test_examples_that_stand_before_every_question_are_no_history(chat: Chat) -> None:
+    answers = [chat.says("2 + 2?", "4", "3 + 3?") for _ in range(2)]
+    assert answers == ["1. 3 + 3?!", "2. 3 + 3?!"]
+
+
+def test_a_client_without_a_history_may_say_the_same_again(chat: Chat) -> None:
+    assert [chat.says("Hello"), chat.says("Hello")] == ["1. Hello!", "2. Hello!"]
+
+
+def test_what_the_clients_library_repeats_is_one_message(chat: Chat) -> None:
+    answer = chat.says("Hello")
+    chat.says("And now?")
+    assert chat.says("Hello", headers=AGAIN) == answer
+    assert said(chat) == ["Hello", "And now?"]
+
+
+def test_a_repetition_of_what_never_arrived_is_new(chat: Chat) -> None:
+    chat.says("Hello", headers=AGAIN)
+    chat.says("Hello", user="paul", headers=AGAIN)
+    assert [message.user_id for message in chat.accepted] == ["maria", "paul"]
+
+
+def test_a_repetition_long_after_is_new(chat: Chat, monkeypatch: pytest.MonkeyPatch) -> None:
+    chat.says("Hello")
+    monkeypatch.setattr(recognition, "REPEATED_WITHIN", timedelta(seconds=-1))
+    assert chat.says("Hello", headers=AGAIN) == "2. Hello!"
+
+
+def test_an_idempotency_key_decides_alone(chat: Chat) -> None:
+    first = chat.says("one", headers={"Idempotency-Key": "a"})
+    again = chat.says("one", headers={"Idempotency-Key": "a", **AGAIN})
+    other = chat.says("one", headers={"Idempotency-Key": "b", **AGAIN})
+    assert (again, other) == (first, "2. one!")
+
+
+def test_a_repetition_is_what_the_library_counts() -> None:
+    counts = ["", "0", "00", "1", "2", "x", "-1", "²"]
+    assert [count for count in counts if is_repetition(count)] == ["1", "2"]

@@ -1,0 +1,177 @@
+"""OpenAI's own Python client, unmodified, against the production server with a worker."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import openai
+import pytest
+from openai import AsyncOpenAI, OpenAI
+
+from konstruct.api.auth.keys import issue_key
+from memory.models import Message
+from tenants.context import tenant_scope
+from tenants.models import Tenant
+from tests.konstruct.api.live import serving
+from tests.konstruct.conftest import Program
+from tests.konstruct.running import eventually
+from tests.llm_server import Answer, LLMServer
+
+
+@pytest.fixture(scope="module")
+def llm() -> Iterator[LLMServer]:
+    with LLMServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def url(
+    environment_of_processes: dict[str, str],
+    llm: LLMServer,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[str]:
+    log = tmp_path_factory.mktemp("served") / "log"
+    environment = {**environment_of_processes, "LLM_POOL_URL": f"{llm.url}/v1"}
+    with serving(environment, log, worker=True) as url:
+        yield url
+
+
+@pytest.fixture
+def program(
+    transactional_db: None, tenant_a: Tenant, llm: LLMServer, make_program: Callable[..., Program]
+) -> Program:
+    llm.forget()
+    llm.default = Answer({"choices": [{"message": {"content": "Noted."}}]})
+    return make_program(tenant_a)
+
+
+ClientOf = Callable[..., OpenAI]
+
+
+@pytest.fixture
+def client_of(url: str) -> Iterator[ClientOf]:
+    """Make a client with a program's key; it is closed after the test."""
+    with contextlib.ExitStack() as opened:
+
+        def make(program: Program, **options: Any) -> OpenAI:
+            made = OpenAI(api_key=program.key, base_url=f"{url}/v1", timeout=30, **options)
+            return opened.enter_context(made)
+
+        yield make
+
+
+def ask(client: OpenAI, *said: str, **parameters: Any) -> Any:
+    roles: Any = ("user", "assistant")
+    messages: list[Any] = [{"role": roles[n % 2], "content": text} for n, text in enumerate(said)]
+    parameters = {"model": "ada", "user": "maria", **parameters}
+    return client.chat.completions.create(messages=messages, **parameters)
+
+
+def transcript(program: Program) -> list[tuple[str, str]]:
+    with tenant_scope(program.tenant.id):
+        return list(Message.objects.order_by("created_at", "number").values_list("role", "content"))
+
+
+def test_what_was_said_is_remembered(client_of: ClientOf, program: Program, llm: LLMServer) -> None:
+    client = client_of(program)
+    assert [model.id for model in client.models.list()] == ["ada"]
+    assert client.models.retrieve("ada").owned_by == "konstruct"
+    first = ask(client, "My sister lives in Porto.")
+    assert first.choices[0].message.content == "Noted."
+    assert first.choices[0].finish_reason == "stop"
+    ask(client, "My sister lives in Porto.", "Noted.", "Where does she live?")
+    prompt = llm.requests[-1].body["messages"]
+    assert [each["content"] for each in prompt if each["role"] != "system"] == [
+        "My sister lives in Porto.",
+        "Noted.",
+        "Where does she live?",
+    ]
+    assert transcript(program) == [
+        ("user", "My sister lives in Porto."),
+        ("assistant", "Noted."),
+        ("user", "Where does she live?"),
+        ("assistant", "Noted."),
+    ]
+
+
+def test_a_stream_is_read_by_both_clients(url: str, client_of: ClientOf, program: Program) -> None:
+    said = [chunk.choices[0].delta.content for chunk in ask(client_of(program), "Hi", stream=True)]
+    assert "".join(filter(None, said)) == "Noted."
+
+    async def read() -> str:
+        async with AsyncOpenAI(api_key=program.key, base_url=f"{url}/v1") as client:
+            stream = await client.chat.completions.create(
+                model="ada",
+                messages=[{"role": "user", "content": "Hi again"}],
+                stream=True,
+                extra_headers={"X-OpenWebUI-User-Id": "paul", "X-OpenWebUI-Chat-Id": "c1"},
+            )
+            return "".join([chunk.choices[0].delta.content or "" async for chunk in stream])
+
+    assert asyncio.run(read()) == "Noted."
+    with tenant_scope(program.tenant.id):
+        assert Message.objects.filter(user_id="paul", thread_id="c1", role="user").count() == 1
+
+
+def test_errors_are_the_clients_own(client_of: ClientOf, program: Program) -> None:
+    client = client_of(program, max_retries=0)
+    with pytest.raises(openai.NotFoundError) as missing:
+        ask(client, "Hi", model="nobody")
+    assert missing.value.code == "model_not_found"
+    with pytest.raises(openai.BadRequestError) as nobody:
+        ask(client, "Hi", user=openai.omit)
+    assert (nobody.value.code, nobody.value.param) == ("user_required", "user")
+    with pytest.raises(openai.AuthenticationError):
+        ask(client_of(Program(program.tenant, program.agent, "ks_no")), "Hi")
+    with pytest.raises(openai.NotFoundError):
+        client.embeddings.create(model="ada", input="Hi")
+    assert transcript(program) == []
+
+
+def test_a_key_of_a_user_needs_to_name_nobody(client_of: ClientOf, program: Program) -> None:
+    _, key = issue_key(tenant_id=program.tenant.id, name="bound", user_id="paul")
+    client = client_of(Program(program.tenant, program.agent, str(key)))
+    assert ask(client, "Hi", user=openai.omit).choices[0].message.content == "Noted."
+    with pytest.raises(openai.PermissionDeniedError):
+        ask(client, "Hi", user="maria")
+    with tenant_scope(program.tenant.id):
+        assert set(Message.objects.values_list("user_id", flat=True)) == {"paul"}
+
+
+def test_a_repetition_of_the_library_is_one_message(
+    client_of: ClientOf, program: Program, llm: LLMServer
+) -> None:
+    llm.answers = [Answer({"choices": [{"message": {"content": "At last."}}]}, wait=True)]
+    impatient = client_of(program, max_retries=1, http_client=Impatient(llm))
+    assert ask(impatient, "Hi").choices[0].message.content == "At last."
+    assert transcript(program) == [("user", "Hi"), ("assistant", "At last.")]
+
+
+class Impatient(httpx.Client):
+    """Gives up the first request once the language model has been asked; the second one waits."""
+
+    def __init__(self, llm: LLMServer) -> None:
+        super().__init__()
+        self._llm = llm
+        self._sent = 0
+
+    def send(self, request: httpx.Request, **options: Any) -> httpx.Response:
+        self._sent += 1
+        if self._sent == 1:
+            request.extensions["timeout"] = {"connect": 5, "read": 3, "write": 5, "pool": 5}
+        else:
+            self._llm.release()
+        return super().send(request, **options)
+
+
+def test_a_client_that_goes_away_loses_nothing(
+    client_of: ClientOf, program: Program, llm: LLMServer
+) -> None:
+    llm.answers = [Answer({"choices": [{"message": {"content": "Late."}}]}, wait=True)]
+    with ask(client_of(program), "Hi", stream=True) as stream:
+        next(iter(stream))
+    llm.wait_for_requests(1)
+    llm.release()
+    eventually(lambda: transcript(program) == [("user", "Hi"), ("assistant", "Late.")])
