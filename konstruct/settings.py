@@ -423,10 +423,10 @@ KEY_RATE_LIMIT_BURST = _number("KEY_RATE_LIMIT_BURST", 200)
 KEY_RATE_LIMIT_PER_SECOND = _number("KEY_RATE_LIMIT_PER_SECOND", 50)
 # Web pages elsewhere whose scripts may use the API, such as https://app.example.com: none.
 CORS_ALLOWED_ORIGINS = _names("CORS_ALLOWED_ORIGINS", "")
-CORS_URLS_REGEX = r"^/api/"
+CORS_URLS_REGEX = r"^/(api/|mcp|\.well-known/)"
 CORS_ALLOW_HEADERS = [
     "accept", "authorization", "content-type", "idempotency-key", "if-match", "if-none-match",
-    "x-request-id",
+    "mcp-method", "mcp-name", "mcp-protocol-version", "x-request-id",
 ]  # fmt: skip
 CORS_EXPOSE_HEADERS = [
     "etag", "location", "ratelimit-limit", "ratelimit-remaining", "ratelimit-reset", "retry-after",

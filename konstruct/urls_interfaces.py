@@ -3,5 +3,6 @@
 from django.urls import include, path
 
 urlpatterns = [
+    path("", include("konstruct.interfaces.mcp.urls")),
     path("", include("konstruct.interfaces.openai.urls")),
 ]

@@ -14,7 +14,10 @@ class InterfacesConfig(AppConfig):
         """Say where each interface is, and in which form it tells errors."""
         # Models, which need the apps.
         from konstruct.api.http import addresses
+        from konstruct.interfaces.mcp import errors as mcp
+        from konstruct.interfaces.mcp.addresses import ENDPOINT
         from konstruct.interfaces.openai import errors as openai
 
+        addresses.register(ENDPOINT, mcp.error_response)
         for prefix in openai.PREFIXES:
             addresses.register(prefix, openai.error_response)

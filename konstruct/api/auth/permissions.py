@@ -6,7 +6,7 @@ from rest_framework.exceptions import PermissionDenied
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
-from konstruct.api.auth.caller import caller_of
+from konstruct.api.auth.caller import Caller, caller_of
 from konstruct.api.auth.keys import Program
 from konstruct.api.models import KeyScope
 
@@ -48,15 +48,19 @@ class CallerMay(BasePermission):
 
 def _require_scope(request: Request, view: Any, method: str) -> None:
     caller = caller_of(request)
-    needed = scope_needed(view, method)
-    if needed not in caller.scopes:
-        has = ", ".join(sorted(caller.scopes)) or "none"
-        raise PermissionDenied(f"This needs the scope {needed}; yours: {has}.")
+    require_scope(caller, scope_needed(view, method))
     keeps: bool | tuple[str, ...] = getattr(view, "keeps_to_binding", False)
     if caller.is_bound and not (keeps if isinstance(keeps, bool) else method in keeps):
         raise PermissionDenied(
             "This concerns the whole tenant; yours is a key of one agent or one user."
         )
+
+
+def require_scope(caller: Caller, needed: str) -> None:
+    """Raise PermissionDenied, which says what the key may do, unless it has the scope."""
+    if needed not in caller.scopes:
+        has = ", ".join(sorted(caller.scopes)) or "none"
+        raise PermissionDenied(f"This needs the scope {needed}; yours: {has}.")
 
 
 def _require_permissions(user: Any, view: Any, method: str) -> None:

@@ -1,6 +1,7 @@
 """Under which words the access log has each request of the API, and what it says of it."""
 
 import logging
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -76,6 +77,15 @@ READS: Final = frozenset({Action.LIST, Action.VIEW, Action.SEARCH})
 _TOLD: Final = ("agent", "query", "task", "thread_id")
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What a request asks for, where its body says it and not its address: `request.asked`."""
+
+    action: Action
+    subject: str
+    given: Mapping[str, Any]
+
+
 @dataclass
 class Noted:
     """What a view knows of its request beside what the request says."""
@@ -89,6 +99,9 @@ class Noted:
 
 def recorded_as(request: Request) -> tuple[Action, str] | None:
     """Return the words for what a request asks for; None for what its address does not know."""
+    asked = _asked_in_body(request)
+    if asked is not None:
+        return asked.action, asked.subject
     match = request.resolver_match
     method = "GET" if request.method == "HEAD" else request.method or ""
     return None if match is None else RECORDED.get((str(match.url_name), method))
@@ -185,8 +198,14 @@ def _asked(request: Request) -> dict[str, Any]:
 
 def _given(request: Request) -> dict[str, Any]:
     """Body and query of a request; without what of them was not read, or cannot be."""
+    if (asked := _asked_in_body(request)) is not None:
+        return dict(asked.given)
     sent = getattr(request, "_full_data", None)
     given = dict(sent) if isinstance(sent, dict) else {}
     with suppress(SuspiciousOperation):  # such as thousands of query parameters
         given |= request.query_params.dict()
     return given
+
+
+def _asked_in_body(request: Request) -> Asked | None:
+    return getattr(request._request, "asked", None)

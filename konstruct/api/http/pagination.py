@@ -53,6 +53,7 @@ class KeysetPagination(BasePagination):
 
     orderings: ClassVar[Mapping[str, tuple[str, ...]]]
     request: Request
+    list_name: str
     ordering: str
     limit: int
     next_position: Position | None = None
@@ -61,9 +62,29 @@ class KeysetPagination(BasePagination):
     def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
         """Return the rows of the page that the request asks for."""
         self.request = request
-        self.ordering = request.query_params.get("ordering", next(iter(self.orderings)))
-        self.limit = int(request.query_params.get("limit", PAGE_SIZE))
-        position, backwards = self._read_cursor()
+        query = request.query_params
+        return self.page(
+            queryset,
+            of=request.path,
+            ordering=query.get("ordering"),
+            limit=int(query.get("limit", PAGE_SIZE)),
+            cursor=query.get("cursor"),
+        )
+
+    def page(
+        self,
+        queryset: Any,
+        *,
+        of: str,
+        limit: int,
+        cursor: str | None = None,
+        ordering: str | None = None,
+    ) -> list[Any]:
+        """Return the rows of a page. `of` names the list: its cursors are no other list's."""
+        self.list_name = of
+        self.ordering = ordering or next(iter(self.orderings))
+        self.limit = limit
+        position, backwards = self._read_cursor(cursor)
         try:
             rows = self.rows_after(queryset, position, backwards=backwards)
         except (ValueError, FieldInvalid) as error:
@@ -112,15 +133,21 @@ class KeysetPagination(BasePagination):
     def _link(self, position: Position | None, direction: str) -> str | None:
         if position is None:
             return None
-        cursor = self._signer().sign_object([self.ordering, direction, *position])
+        cursor = self._cursor(position, direction)
         return str(replace_query_param(self.request.build_absolute_uri(), "cursor", cursor))
 
-    def _read_cursor(self) -> tuple[Position | None, bool]:
+    def next_cursor(self) -> str | None:
+        """Return the cursor of the page after this one."""
+        return None if self.next_position is None else self._cursor(self.next_position, "next")
+
+    def _cursor(self, position: Position, direction: str) -> str:
+        return str(self._signer().sign_object([self.ordering, direction, *position]))
+
+    def _read_cursor(self, cursor: str | None) -> tuple[Position | None, bool]:
         """Return the place that the cursor names, and whether what is before it is wanted.
 
         Only a cursor that this list of this tenant made, for the same order, is one.
         """
-        cursor = self.request.query_params.get("cursor")
         if cursor is None:
             return None, False
         try:
@@ -133,7 +160,7 @@ class KeysetPagination(BasePagination):
 
     def _signer(self) -> signing.Signer:
         return signing.Signer(
-            sep=".", salt=f"konstruct.api.cursor {current_tenant_id()} {self.request.path}"
+            sep=".", salt=f"konstruct.api.cursor {current_tenant_id()} {self.list_name}"
         )
 
 

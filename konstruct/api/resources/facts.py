@@ -20,6 +20,7 @@ from konstruct.api.http.schema import problems, response_header
 from konstruct.api.http.views import ApiView
 from konstruct.api.models import KeyScope
 from konstruct.api.resources.agent_names import agent_names
+from konstruct.api.resources.fact_rows import facts_here, locked_fact, visible_facts
 from konstruct.api.resources.fact_serializers import (
     AtSerializer,
     FactChangeSerializer,
@@ -154,7 +155,7 @@ class FactsView(ApiView):
         memory_id = create_once(request, keep)
         # Nothing was kept for a request that came before: its fact stands, or is deleted since.
         stored = kept[0] if kept else Stored(memory_id, created=False)
-        standing = _facts().entries().defer("embedding").filter(memory_id=memory_id).first()
+        standing = facts_here().entries().defer("embedding").filter(memory_id=memory_id).first()
         if standing is None:
             raise FactNotFound(f"there is no fact {memory_id} any more")
         if stored.created:
@@ -262,7 +263,7 @@ class FactView(ApiView):
     def get(self, request: Request, memory_id: UUID) -> Response:
         """Show the fact."""
         at = checked_query(request, AtSerializer).get("at")
-        versions = _visible(self.caller).versions_of(memory_id).as_of(at).defer("embedding")
+        versions = visible_facts(self.caller).versions_of(memory_id).as_of(at).defer("embedding")
         fact = versions.order_by("-valid_from").first()
         if fact is None:
             raise Http404
@@ -286,7 +287,7 @@ class FactView(ApiView):
         body = FactChangeSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         with transaction.atomic():
-            standing = _locked(self.caller, memory_id)
+            standing = locked_fact(self.caller, memory_id)
             require_match(request, _told(standing, request))
             was = row_state(standing)
             fact = FACTS.update(memory_id, required_tenant_id(), **body.validated_data)
@@ -307,7 +308,7 @@ class FactView(ApiView):
         """Delete."""
         checked_query(request, NoParametersSerializer)
         with transaction.atomic():
-            standing = _locked(self.caller, memory_id)
+            standing = locked_fact(self.caller, memory_id)
             require_match(request, _told(standing, request))
             FACTS.delete(memory_id, required_tenant_id())
             self.note(standing, before=row_state(standing))
@@ -331,7 +332,7 @@ class FactHistoryView(ApiView):
     def get(self, request: Request, memory_id: UUID) -> Response:
         """List versions, in pages."""
         checked_query(request, PageQuerySerializer)
-        versions = _visible(self.caller).versions_of(memory_id)
+        versions = visible_facts(self.caller).versions_of(memory_id)
         if not versions.entries().exists():
             raise Http404
         return _page(versions, request, self, VersionPages())
@@ -345,36 +346,6 @@ def _agent_id(caller: Caller, fields: dict[str, Any]) -> UUID | None:
 def _user_id(caller: Caller, fields: dict[str, Any]) -> str | None:
     """The user whom the request names, or else the one that the key is bound to."""
     return caller.user(fields["user_id"]) if "user_id" in fields else caller.user_id
-
-
-def _facts() -> MemoryEntryQuerySet:
-    return MemoryEntry.objects.of_tenant(required_tenant_id())
-
-
-def _visible(caller: Caller) -> MemoryEntryQuerySet:
-    """The facts and versions that the caller may see.
-
-    To an agent's key, what the agent knows; to a user's, what is known of them: what agents are
-    told of the tenant's affairs is not every user's to read.
-    """
-    facts = _facts()
-    if caller.agent_id is not None:
-        facts = facts.known_to(caller.agent_id)
-    if caller.user_id is not None:
-        facts = facts.filter(user_id=caller.user_id)
-    return facts
-
-
-def _locked(caller: Caller, memory_id: UUID) -> MemoryEntry:
-    """The fact, which nobody else changes meanwhile; a shared one is not a bound key's to change.
-
-    Answers 404 where there is none.
-    """
-    own = caller.rows(_facts().entries().filter(memory_id=memory_id).defer("embedding"))
-    fact = own.select_for_update().first()
-    if fact is None:
-        raise Http404
-    return fact
 
 
 def _page(

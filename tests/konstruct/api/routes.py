@@ -264,13 +264,18 @@ LONG: dict[str, Callable[[Said], str]] = {
 
 
 def routes() -> set[tuple[str, str]]:
-    """Return every route below /api/v1/ and of the interfaces, with each method."""
+    """Return every route below /api/v1/ and of the interfaces, with each method.
+
+    But for /mcp, which has a tool for each thing that can be done there: cases of tools are in
+    tests/konstruct/interfaces/mcp/test_every_tool.py.
+    """
     configured = ("konstruct.urls_api", "konstruct.urls_interfaces")
     return {
         (str(pattern.name), method)
         for urls in configured
         for path, pattern in patterns(get_resolver(urls))
         if path.startswith("v1/") or urls != configured[0]
+        if not pattern.callback.__module__.startswith("konstruct.interfaces.mcp")
         for method in _methods(pattern)
     }
 

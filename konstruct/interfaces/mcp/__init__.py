@@ -1,0 +1,1 @@
+"""MCP: remembering, searching and correcting as tools of Model Context Protocol hosts."""

@@ -1,0 +1,55 @@
+"""Errors as JSON-RPC has them, for what is refused before or beside a method's own answer."""
+
+import json
+from typing import Any, Final
+
+from django.http import HttpRequest, HttpResponse
+
+from konstruct.api.http.problems import Problem
+from konstruct.api.http.request_id import current_request_id
+
+PARSE_ERROR: Final = -32700
+INVALID_REQUEST: Final = -32600
+INTERNAL_ERROR: Final = -32603
+
+
+class RpcError(Exception):
+    """What a JSON-RPC request is answered with instead of a result."""
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.data = data
+
+
+def error_response(request: HttpRequest, problem: Problem) -> HttpResponse:
+    """Return the problem as a JSON-RPC error, with the problem document as its data."""
+    if problem.kind == "malformed-body":
+        code = PARSE_ERROR
+    else:
+        code = INTERNAL_ERROR if problem.status >= 500 else INVALID_REQUEST
+    told = " ".join([problem.detail, *(error.detail for error in problem.errors[:1])])
+    document = problem.as_json(path=request.path, request_id=current_request_id())
+    return rpc_response(
+        {"error": {"code": code, "message": told, "data": document}},
+        status=problem.status,
+        headers=dict(problem.headers),
+    )
+
+
+def rpc_response(
+    body: dict[str, Any],
+    *,
+    to: int | str | None = None,
+    status: int = 200,
+    headers: dict[str, str] | None = None,
+) -> HttpResponse:
+    """Return a JSON-RPC response. ASCII, since an id may hold half of a surrogate pair."""
+    response = HttpResponse(
+        json.dumps({"jsonrpc": "2.0", "id": to, **body}),
+        status=status,
+        content_type="application/json",
+        headers=headers,
+    )
+    response.tells_problem = True  # type: ignore[attr-defined]  # for the middleware
+    return response

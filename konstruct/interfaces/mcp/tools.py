@@ -1,0 +1,344 @@
+"""The tools: what each does, with what, and which scope of a key it needs."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Final
+
+from django.db.models import Model
+from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
+
+from konstruct.api.auth.caller import Caller
+from konstruct.api.http.fields import StrictSerializer
+from konstruct.api.models import KeyScope
+from konstruct.api.resources.fact_rows import locked_fact, visible_facts
+from konstruct.api.resources.fact_serializers import FactPages
+from konstruct.audit.models import Action
+from konstruct.interfaces.mcp import serializers as shapes
+from konstruct.interfaces.mcp.schemas import input_schema, output_schema
+from konstruct.orchestrator.models import Agent
+from konstruct.orchestrator.recall_policy import recall_policy
+from memory.embedding.embedder import embed
+from memory.exceptions import FactNotFound
+from memory.facts import LongTermMemory, Stored, selected
+from memory.models import MemoryEntry, Message
+from memory.recall import Hit, recall
+from tenants.audit.changes import RowState, row_state
+from tenants.context import required_tenant_id
+
+FACTS = LongTermMemory()
+# Of the agents to choose from, so many are named.
+MOST_NAMES = 20
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a tool has done: its result as an object and as text, and what the access log has."""
+
+    document: dict[str, Any]
+    text: str
+    row: Model | None = None
+    action: Action | None = None
+    subject: str = ""
+    before: RowState | None = None
+    after: RowState | None = None
+    detail: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A tool, and the words of the access log for what it does."""
+
+    name: str
+    title: str
+    description: str
+    takes: type[StrictSerializer]
+    gives: type[serializers.Serializer]
+    scope: KeyScope
+    action: Action
+    subject: str
+    do: Callable[[Caller, dict[str, Any]], Done]
+    is_destructive: bool = False
+
+    def run(self, caller: Caller, arguments: dict[str, Any]) -> Done:
+        """Check the arguments and do it. Raises what the services and serializers raise."""
+        body = self.takes(data=arguments)
+        body.is_valid(raise_exception=True)
+        return self.do(caller, body.validated_data)
+
+    def as_listed(self, caller: Caller) -> dict[str, Any]:
+        """The tool as `tools/list` has it for this caller: what a key is bound to is not asked."""
+        bound = {"agent": caller.agent_id, "user_id": caller.user_id}
+        without = [name for name, value in bound.items() if value is not None]
+        reads = self.scope == KeyScope.READ
+        return {
+            "name": self.name,
+            "title": self.title,
+            "description": self.description,
+            "inputSchema": input_schema(self.takes(), without=without, required=["user_id"]),
+            "outputSchema": output_schema(self.gives()),
+            "annotations": {
+                "readOnlyHint": reads,
+                "destructiveHint": self.is_destructive,
+                "idempotentHint": True,
+                "openWorldHint": False,
+            },
+        }
+
+
+def _remember(caller: Caller, fields: dict[str, Any]) -> Done:
+    agent_id = caller.agent(fields["agent"]).id if "agent" in fields else caller.agent_id
+    entry = MemoryEntry(
+        tenant_id=required_tenant_id(),
+        agent_id=agent_id,
+        user_id=_user_id(caller, fields),
+        content=fields["content"],
+        metadata=fields.get("metadata", {}),
+    )
+    stored = FACTS.remember(entry)
+    standing = visible_facts(caller).entries().defer("embedding").get(memory_id=stored.memory_id)
+    similar = [{"id": near.memory_id, "content": near.content} for near in stored.near_duplicates]
+    document = _fact(standing) | {"created": stored.created, "similar": similar}
+    text = _remembered(stored)
+    if stored.created:
+        return Done(document, text, standing, after=row_state(standing))
+    return Done(document, text, standing, action=Action.VIEW)
+
+
+def _remembered(stored: Stored) -> str:
+    said = "Remembered" if stored.created else "This was remembered already"
+    lines = [f"{said}, as the fact {stored.memory_id}."]
+    if stored.near_duplicates:
+        lines.append("Nearly the same is known; correct or forget what is not so any more:")
+        lines += [f"- fact {near.memory_id}: {near.content}" for near in stored.near_duplicates]
+    return "\n".join(lines)
+
+
+def _search(caller: Caller, fields: dict[str, Any]) -> Done:
+    tenant_id, user_id = required_tenant_id(), _user_id(caller, fields)
+    agent = _agent(caller, fields)
+    vector = embed([fields["query"]])[0]
+    facts = FACTS.search(
+        tenant_id,
+        vector,
+        fields["limit"],
+        None if agent is None else agent.id,
+        user_id=user_id,
+        shared=caller.user_id is None,
+    )
+    results = [_fact(fact) | {"score": fact.score} for fact in facts]
+    if agent is not None:
+        policy = replace(recall_policy(agent), neighbours=0, top_k=fields["limit"])
+        said = recall(
+            tenant_id,
+            agent.id,
+            user_id,
+            fields["query"],
+            policy=policy,
+            query_embedding=vector,
+        )
+        results += [_said(hit, user_id) | {"score": hit.probability} for hit in said.hits]
+    found = _lines(results) or "Nothing is remembered that answers this."
+    return Done({"results": results}, found, detail={"found": len(results)})
+
+
+def _get(caller: Caller, fields: dict[str, Any]) -> Done:
+    memory_id = fields["id"]
+    versions = [*visible_facts(caller).versions_of(memory_id).defer("embedding")]
+    if versions and versions[0].memory_id == memory_id:
+        fact, *before = versions
+        earlier = [
+            {"content": each.content, "since": each.valid_from, "until": each.valid_to}
+            for each in before
+        ]
+        text = _lines([_fact(fact)])
+        if earlier:
+            text += "\nBefore:\n" + "\n".join(
+                f"- until {_day(each['until'])}: {each['content']}" for each in earlier
+            )
+        return Done(_fact(fact) | {"earlier": earlier}, text, fact, subject="fact")
+    message = caller.rows(Message.objects.filter(pk=memory_id)).first()
+    if message is None:
+        raise FactNotFound(f"There is no memory {memory_id}. Search or list to find ids.")
+    document = _said(message, message.user_id)
+    return Done(document | {"earlier": []}, _lines([document]), message, subject="message")
+
+
+def _list(caller: Caller, fields: dict[str, Any]) -> Done:
+    user_id = _user_id(caller, fields)
+    agent_id = caller.agent(fields["agent"]).id if "agent" in fields else caller.agent_id
+    facts = selected(
+        required_tenant_id(),
+        agent_id=agent_id,
+        user_id=user_id,
+        shared=caller.user_id is None,
+    )
+    pages = FactPages()
+    page = pages.page(
+        facts.defer("embedding"),
+        of=f"mcp {agent_id or ''} {user_id}",
+        limit=fields["limit"],
+        cursor=fields.get("cursor"),
+    )
+    results = [_fact(fact) for fact in page]
+    text = _lines(results) or "No facts are remembered."
+    following = pages.next_cursor()
+    if following is not None:
+        text += f"\nThere are more: list again with cursor {following}"
+    return Done({"results": results, "next_cursor": following}, text)
+
+
+def _correct(caller: Caller, fields: dict[str, Any]) -> Done:
+    standing = locked_fact(caller, fields["id"])
+    was = row_state(standing)
+    fact = FACTS.update(fields["id"], required_tenant_id(), content=fields["content"])
+    text = f"Corrected. The fact {fact.memory_id} now says: {fact.content}"
+    return Done(_fact(fact), text, fact, before=was, after=row_state(fact))
+
+
+def _forget(caller: Caller, fields: dict[str, Any]) -> Done:
+    standing = locked_fact(caller, fields["id"])
+    FACTS.delete(fields["id"], required_tenant_id())
+    text = f"Forgotten, with all its versions: {standing.content}"
+    document = {"id": fields["id"], "forgotten": True}
+    return Done(document, text, standing, before=row_state(standing))
+
+
+def _user_id(caller: Caller, fields: dict[str, Any]) -> str:
+    """The user whom the call names, or else the one that the key is bound to."""
+    if "user_id" in fields:
+        return caller.user(fields["user_id"])
+    if caller.user_id is None:
+        raise ValidationError(
+            {"user_id": "Say whose memory is meant, or use a key that is bound to a user."}
+        )
+    return caller.user_id
+
+
+def _agent(caller: Caller, fields: dict[str, Any]) -> Agent | None:
+    """The agent that the call names, or that the key is bound to, or the only one; None: none."""
+    if "agent" in fields:
+        return caller.agent(fields["agent"])
+    agents = [*caller.agents().order_by("name")[: MOST_NAMES + 1]]
+    if len(agents) > 1:
+        names = ", ".join(repr(agent.name) for agent in agents[:MOST_NAMES])
+        raise ValidationError({"agent": f"Say whose memory to search. Agents are: {names}."})
+    return agents[0] if agents else None
+
+
+def _fact(fact: MemoryEntry) -> dict[str, Any]:
+    return {
+        "id": fact.memory_id,
+        "kind": "fact",
+        "content": fact.content,
+        "when": fact.valid_from,
+        "who": fact.user_id,
+    }
+
+
+def _said(message: Hit | Message, user_id: str) -> dict[str, Any]:
+    return {
+        "id": message.message_id if isinstance(message, Hit) else message.id,
+        "kind": "message",
+        "content": message.content,
+        "when": message.created_at,
+        "who": message.name or (user_id if message.role == "user" else message.role),
+    }
+
+
+def _lines(memories: Iterable[dict[str, Any]]) -> str:
+    return "\n".join(
+        f"- {each['kind']} {each['id']} ({_day(each['when'])}, {each['who'] or 'nobody'}): "
+        f"{each['content']}"
+        for each in memories
+    )
+
+
+def _day(moment: datetime | None) -> str:
+    return "now" if moment is None else f"{moment:%Y-%m-%d %H:%M} UTC"
+
+
+_ALL: Final = (
+    Tool(
+        "remember",
+        "Remember",
+        "Keep a fact about a user for later conversations: a preference, a decision, who somebody "
+        "is, what they work on. One fact a call, in a sentence that is clear by itself. The same "
+        "text twice is one fact. Facts that say nearly the same come back: correct or forget the "
+        "outdated one instead of keeping both.",
+        takes=shapes.RememberSerializer,
+        gives=shapes.RememberedSerializer,
+        scope=KeyScope.WRITE,
+        action=Action.CREATE,
+        subject="fact",
+        do=_remember,
+    ),
+    Tool(
+        "search",
+        "Search",
+        "Find what is remembered of a user: facts that were kept, and messages of earlier "
+        "conversations, each with when and who. Search before you answer what may depend on "
+        "earlier conversations. The latest of two that contradict each other is so now.",
+        takes=shapes.SearchSerializer,
+        gives=shapes.ResultsSerializer,
+        scope=KeyScope.READ,
+        action=Action.SEARCH,
+        subject="facts and memories",
+        do=_search,
+    ),
+    Tool(
+        "get",
+        "Fetch",
+        "One memory by its id: a message in full, or a fact with what it said before.",
+        takes=shapes.IdSerializer,
+        gives=shapes.OneSerializer,
+        scope=KeyScope.READ,
+        action=Action.VIEW,
+        subject="memory",
+        do=_get,
+    ),
+    Tool(
+        "list",
+        "List facts",
+        "All facts that are kept about a user, newest first, in pages. To find what bears on a "
+        "question, search instead.",
+        takes=shapes.ListSerializer,
+        gives=shapes.PageSerializer,
+        scope=KeyScope.READ,
+        action=Action.LIST,
+        subject="facts",
+        do=_list,
+    ),
+    Tool(
+        "correct",
+        "Correct a fact",
+        "Let a fact say something else from now on, because it changed or was wrong. What it said "
+        "before is kept as an earlier version.",
+        takes=shapes.CorrectSerializer,
+        gives=shapes.MemorySerializer,
+        scope=KeyScope.WRITE,
+        action=Action.EDIT,
+        subject="fact",
+        do=_correct,
+    ),
+    Tool(
+        "forget",
+        "Forget a fact",
+        "Delete one fact with all its versions, for good, because the user asks for it. Messages "
+        "cannot be forgotten one by one.",
+        takes=shapes.IdSerializer,
+        gives=shapes.ForgottenSerializer,
+        scope=KeyScope.WRITE,
+        action=Action.DELETE,
+        subject="fact",
+        do=_forget,
+        is_destructive=True,
+    ),
+)
+TOOLS: Final = {tool.name: tool for tool in _ALL}
+
+
+def tools_for(caller: Caller) -> list[dict[str, Any]]:
+    """The tools that the caller's scopes allow, as `tools/list` has them."""
+    return [tool.as_listed(caller) for tool in _ALL if tool.scope in caller.scopes]

@@ -1,0 +1,166 @@
+"""The endpoint: a POST has one JSON-RPC message and one answer; nothing is kept in between."""
+
+import logging
+from contextlib import nullcontext
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.views.decorators.http import require_safe
+from drf_spectacular.utils import extend_schema
+from rest_framework.exceptions import PermissionDenied
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request
+
+from konstruct.api.auth.authentication import ApiKeyAuthentication
+from konstruct.api.auth.permissions import require_scope
+from konstruct.api.http.access_log import READS, Asked, record_refusal
+from konstruct.api.http.exceptions import problem_of
+from konstruct.api.http.problems import Problem
+from konstruct.api.http.views import ApiView
+from konstruct.api.models import KeyScope
+from konstruct.interfaces.mcp.addresses import ENDPOINT, METADATA_OF_ENDPOINT
+from konstruct.interfaces.mcp.errors import RpcError, rpc_response
+from konstruct.interfaces.mcp.tools import Tool
+
+logger = logging.getLogger(__name__)
+
+# Of the mistakes in a tool call a model is told so many.
+MOST_TOLD = 10
+
+
+class McpKeyAuthentication(ApiKeyAuthentication):
+    """An API key as a bearer token; a 401 says where RFC 9728 metadata is."""
+
+    def authenticate_header(self, request: Request) -> str:
+        """Return the challenge of a 401."""
+        metadata = request.build_absolute_uri(METADATA_OF_ENDPOINT)
+        return f'{super().authenticate_header(request)}, resource_metadata="{metadata}"'
+
+
+class HasKey(BasePermission):
+    """Any key may speak. Which tools it may use, its scopes say."""
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        """Tell whether there is a key."""
+        return bool(request.user)
+
+
+@extend_schema(exclude=True)
+class McpView(ApiView):
+    """The MCP endpoint. Each tool call is in the access log as what it did."""
+
+    authentication_classes = [McpKeyAuthentication]
+    permission_classes = [HasKey]
+    http_method_names = ["post"]
+
+    def initial(self, request: Any, *args: Any, **kwargs: Any) -> None:
+        """Refuse pages of other sites; then as every view of the API."""
+        _refuse_foreign_origin(request)
+        super().initial(request, *args, **kwargs)
+
+    def post(self, request: Request) -> HttpResponse:
+        """Answer a request; take note of a notification."""
+        # With pydantic's models of all revisions: loaded by processes that serve MCP alone.
+        from konstruct.interfaces.mcp.messages import read_message
+        from konstruct.interfaces.mcp.methods import Called, Methods
+
+        try:
+            message = read_message(request.data, request.headers)
+        except RpcError as error:
+            return _error(error, status=400, to=_id_in(request.data))
+        if message.id is None:
+            return HttpResponse(status=202)
+
+        def call(tool: Tool, arguments: dict[str, Any]) -> Called:
+            return Called(*self._call(tool, arguments))
+
+        try:
+            result = Methods(self.caller, call).answer(message)
+        except RpcError as error:
+            return _error(error, status=message.status_of(error), to=message.id)
+        return rpc_response({"result": result}, to=message.id)
+
+    def _call(self, tool: Tool, arguments: dict[str, Any]) -> tuple[str, dict[str, Any] | None]:
+        """Run a tool: its text and its result, or what went wrong and no result.
+
+        A change and its record are one transaction.
+        """
+        http: Any = self.request._request
+        http.asked = Asked(tool.action, tool.subject, arguments)
+        reads = tool.action in READS
+        try:
+            require_scope(self.caller, tool.scope)
+            with nullcontext() if reads else transaction.atomic():
+                done = tool.run(self.caller, arguments)
+                http.asked = Asked(tool.action, done.subject or tool.subject, arguments)
+                self.note(
+                    done.row,
+                    action=done.action,
+                    before=done.before,
+                    after=done.after,
+                    tool=tool.name,
+                    **done.detail,
+                )
+                self.record()
+        except Exception as error:  # whatever it is, the model is told and the log has it
+            problem = problem_of(error, data=arguments)
+            if problem.status >= 500:
+                logger.exception("the tool %s failed", tool.name)
+            record_refusal(self.request, self.caller, problem.status)
+            self.is_recorded()
+            return _told(problem), None
+        return done.text, dict(tool.gives(done.document).data)
+
+
+def _told(problem: Problem) -> str:
+    """What a model is told of a problem: what is wrong, and what would be right."""
+    told = [problem.detail]
+    for error in problem.errors[:MOST_TOLD]:
+        if error.detail != problem.detail:
+            document = error.document()
+            told.append(f"{document['field']}: {document['detail']}")
+    return "\n".join(told)
+
+
+def _error(error: RpcError, *, status: int, to: int | str | None) -> HttpResponse:
+    told = {"code": error.code, "message": str(error)}
+    if error.data is not None:
+        told["data"] = error.data
+    return rpc_response({"error": told}, to=to, status=status)
+
+
+def _id_in(body: Any) -> int | str | None:
+    """The id of a request that is not well-formed, if it has one."""
+    found = body.get("id") if isinstance(body, dict) else None
+    return found if isinstance(found, int | str) and not isinstance(found, bool) else None
+
+
+def _refuse_foreign_origin(request: Request) -> None:
+    """Raise PermissionDenied for a page of another site, as a browser names it.
+
+    A page whose name was pointed at this machine cannot come in either: its host is not served.
+    """
+    origin = request.headers.get("Origin")
+    if origin is None or origin in settings.CORS_ALLOWED_ORIGINS:
+        return
+    host = request.get_host()
+    if origin not in (f"http://{host}", f"https://{host}"):
+        raise PermissionDenied(
+            "Pages of this origin may not use the MCP server. CORS_ALLOWED_ORIGINS names those "
+            "that may."
+        )
+
+
+@require_safe
+def resource_metadata(request: HttpRequest) -> JsonResponse:
+    """Describe the endpoint as RFC 9728 has it: what it is, and that its tokens are API keys."""
+    return JsonResponse(
+        {
+            "resource": request.build_absolute_uri(ENDPOINT),
+            "resource_name": "Konstruct",
+            "bearer_methods_supported": ["header"],
+            "scopes_supported": [KeyScope.READ.value, KeyScope.WRITE.value],
+        }
+    )

@@ -1,0 +1,123 @@
+"""The official client, unmodified, in both eras, against the production server."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from mcp import Client, MCPError
+from mcp.client.streamable_http import streamable_http_client
+
+from konstruct.api.auth.keys import issue_key
+from konstruct.orchestrator.agents import create_agent
+from memory.facts import LongTermMemory
+from memory.indexing import outbox
+from tenants.models import Tenant
+from tests.konstruct.api.live import serving
+from tests.konstruct.conftest import Program
+
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+
+ERAS = ["legacy", "auto"]
+
+
+@pytest.fixture
+def url(process_environment: dict[str, str], tmp_path: Path) -> Iterator[str]:
+    with serving(process_environment, tmp_path / "log") as address:
+        yield address
+
+
+@asynccontextmanager
+async def connected(url: str, key: str, era: str, **headers: str) -> AsyncIterator[Client]:
+    headers |= {"Authorization": f"Bearer {key}"}
+    async with (
+        httpx2.AsyncClient(headers=headers, timeout=30) as http,
+        Client(streamable_http_client(f"{url}/mcp", http_client=http), mode=era) as client,
+    ):
+        yield client
+
+
+async def use(client: Client, **whose: str) -> dict[str, Any]:
+    """Remember, search, correct, list, get and forget, as a host does; return what was found."""
+    tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+    assert sorted(tools) == ["correct", "forget", "get", "list", "remember", "search"]
+    kept = await client.call_tool("remember", {"content": "The sky over Porto is blue.", **whose})
+    assert kept.structured_content is not None
+    fact = kept.structured_content["id"]
+    found = await client.call_tool("search", {"query": "Which colour has the sky?", **whose})
+    await client.call_tool("correct", {"id": fact, "content": "The sky over Porto is grey."})
+    shown = await client.call_tool("get", {"id": fact})
+    assert "blue" in shown.content[0].text  # type: ignore[union-attr]  # it is text
+    listed = await client.call_tool("list", whose)
+    prompts = (await client.list_prompts()).prompts
+    recalled = await client.get_prompt(prompts[0].name, {"task": "Paint the sky.", **whose})
+    assert "grey" in recalled.messages[0].content.text  # type: ignore[union-attr]  # it is text
+    assert not (await client.call_tool("forget", {"id": fact})).is_error
+    gone = await client.call_tool("get", {"id": fact})
+    assert gone.is_error
+    assert found.structured_content is not None
+    assert listed.structured_content is not None
+    return {
+        "found": [each["content"] for each in found.structured_content["results"]],
+        "listed": [each["content"] for each in listed.structured_content["results"]],
+    }
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_two_tenants_that_share_ids_use_it_at_once(
+    url: str, program_a: Program, program_b: Program, era: str
+) -> None:
+    for program, secret in ((program_a, "heliotrope"), (program_b, "vermilion")):
+        program.send(f"The sky is {secret}.", name="Maria")
+        outbox.drain(program.tenant.id)
+
+    async def both() -> list[dict[str, Any]]:
+        async def one(program: Program) -> dict[str, Any]:
+            async with connected(url, program.key, era) as client:
+                return await use(client, user_id="maria")
+
+        return list(await asyncio.gather(one(program_a), one(program_b)))
+
+    for outcome, secret in zip(asyncio.run(both()), ("heliotrope", "vermilion"), strict=True):
+        assert outcome["found"] == ["The sky over Porto is blue.", f"The sky is {secret}."]
+        assert outcome["listed"] == ["The sky over Porto is grey."]
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_a_key_of_a_user_needs_to_name_nobody(url: str, program_a: Program, era: str) -> None:
+    facts = LongTermMemory()
+    _, text = issue_key(tenant_id=program_a.tenant.id, name="theo's", user_id="theo")
+
+    async def host() -> dict[str, Any]:
+        async with connected(url, str(text), era) as client:
+            await client.call_tool("remember", {"content": "Theo likes the sky."})
+            other = await client.call_tool("search", {"query": "sky", "user_id": "maria"})
+            assert other.is_error
+            resources = (await client.list_resources()).resources
+            read = await client.read_resource(resources[0].uri)
+            assert "Theo likes the sky." in read.contents[0].text  # type: ignore[union-attr]
+            return await use(client)
+
+    outcome = asyncio.run(host())
+    assert set(outcome["listed"]) == {"The sky over Porto is grey.", "Theo likes the sky."}
+    (kept,) = facts.list_by_tenant(program_a.tenant.id)
+    assert (kept.user_id, kept.content) == ("theo", "Theo likes the sky.")
+
+
+def test_a_key_of_another_tenant_does_not_get_in(
+    url: str, program_a: Program, tenant_b: Tenant
+) -> None:
+    create_agent(tenant_id=tenant_b.id, name="ada")
+
+    async def refused(host: str, key: str, era: str) -> None:
+        async with connected(url, key, era, Host=host) as client:
+            await client.list_tools()
+
+    for era in ERAS:
+        asyncio.run(refused("tenant-a.localhost", program_a.key, era))
+        for host, key in (("tenant-b.localhost", program_a.key), ("localhost", "ks_nonsense")):
+            with pytest.RaisesGroup(MCPError, flatten_subgroups=True, allow_unwrapped=True):
+                asyncio.run(refused(host, key, era))

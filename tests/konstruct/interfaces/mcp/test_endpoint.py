@@ -1,0 +1,315 @@
+"""The endpoint: who may come in, what it answers, and what is thrown at it."""
+
+import json
+from typing import Any
+
+import pytest
+from django.test import Client
+from mcp_types.methods import validate_server_result
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+
+from konstruct.api.auth.keys import issue_key
+from konstruct.audit.models import AccessEvent
+from tenants.context import tenant_scope
+from tests.konstruct.conftest import Program, json_bytes
+from tests.konstruct.interfaces.mcp.speaking import (
+    ENDPOINT,
+    NEW,
+    OLD,
+    ask,
+    body_of,
+    call,
+    headers_of,
+)
+
+pytestmark = pytest.mark.django_db
+
+CLIENT = {"capabilities": {}, "clientInfo": {"name": "tests", "version": "1"}}
+
+
+def post(program: Program, body: Any, **options: Any) -> Any:
+    return program.post(ENDPOINT, body, **options)
+
+
+def error_of(answer: Any) -> int:
+    """Return the code of the JSON-RPC error, whose form is checked."""
+    assert answer.headers["Content-Type"] == "application/json"
+    body = answer.json()
+    assert set(body) == {"jsonrpc", "id", "error"}
+    assert body["error"]["message"]
+    code: int = body["error"]["code"]
+    return code
+
+
+@pytest.mark.parametrize("version", HANDSHAKE_PROTOCOL_VERSIONS)
+def test_the_older_era_begins_with_a_handshake(program_a: Program, version: str) -> None:
+    body = body_of("initialize", {"protocolVersion": version, **CLIENT}, version)
+    answer = post(program_a, body)
+    result = answer.json()["result"]
+    assert result["protocolVersion"] == version
+    assert "Mcp-Session-Id" not in answer.headers
+    validate_server_result("initialize", version, result)
+    headers = {"MCP-Protocol-Version": version}
+    ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    assert (post(program_a, ready, headers=headers).status_code) == 202
+    assert ask(program_a, "ping", version).json()["result"] == {}
+
+
+def test_a_client_of_another_revision_is_offered_the_latest(program_a: Program) -> None:
+    body = body_of("initialize", {"protocolVersion": "1999-01-01", **CLIENT}, OLD)
+    assert post(program_a, body).json()["result"]["protocolVersion"] == OLD
+
+
+def test_the_new_era_discovers(program_a: Program) -> None:
+    result = ask(program_a, "server/discover", NEW).json()["result"]
+    assert result["supportedVersions"] == [NEW]
+    assert (result["cacheScope"], result["resultType"]) == ("private", "complete")
+    assert result["_meta"]["io.modelcontextprotocol/serverInfo"]["name"] == "konstruct"
+    validate_server_result("server/discover", NEW, result)
+
+
+@pytest.mark.parametrize("version", [*HANDSHAKE_PROTOCOL_VERSIONS, NEW])
+def test_every_list_is_what_its_revision_says(program_a: Program, version: str) -> None:
+    for method in ("tools/list", "prompts/list", "resources/list", "resources/templates/list"):
+        result = ask(program_a, method, version).json()["result"]
+        validate_server_result(method, version, result)
+        assert ("ttlMs" in result) is (version == NEW)
+
+
+def test_methods_of_another_era_are_not_there(program_a: Program) -> None:
+    for method, version, status in (
+        ("initialize", NEW, 404),
+        ("ping", NEW, 404),
+        ("server/discover", OLD, 200),
+        ("completion/complete", OLD, 200),
+        ("no/such", NEW, 404),
+        ("no/such", OLD, 200),
+        ("\ud800", OLD, 200),
+    ):
+        answer = ask(program_a, method, version)
+        assert answer.status_code == status, method
+        assert error_of(answer) in (-32601, -32602)
+
+
+def test_an_unknown_tool_is_an_error_of_the_protocol(program_a: Program) -> None:
+    for version, status in ((OLD, 200), (NEW, 400)):
+        answer = ask(program_a, "tools/call", version, name="delete_all_memories", arguments={})
+        assert (answer.status_code, error_of(answer)) == (status, -32602)
+        assert "forget" in answer.json()["error"]["message"]
+        assert answer.json()["id"] == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        (b"", 400, -32600),
+        (b"{", 400, -32700),
+        (b"\xff", 400, -32700),
+        (b"NaN", 400, -32700),
+        (b'{"id": 1, "id": 2}', 400, -32700),
+        (b"[" * 100_000, 400, -32700),
+        (b'{"a":' * 100 + b"1" + b"}" * 100, 400, -32700),
+        (b'{"jsonrpc": "2.0", "id": ' + b"9" * 5_000 + b', "method": "ping"}', 400, -32700),
+        (b"[]", 400, -32600),
+        (b'[{"jsonrpc": "2.0", "id": 1, "method": "ping"}]', 400, -32600),
+        (b"null", 400, -32600),
+        (b'{"jsonrpc": "2.0", "id": 1, "result": {}}', 400, -32600),
+        (b'"' + b"x" * 3_000_000 + b'"', 413, -32600),
+        (b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call"}', 200, -32602),
+        (
+            b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": 5}}',
+            200,
+            -32602,
+        ),
+        (
+            b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call",'
+            b' "params": {"name": "list", "arguments": []}}',
+            200,
+            -32602,
+        ),
+        (b'{"jsonrpc": "2.0", "id": "\\ud800", "method": "\\ud800"}', 200, -32601),
+        (
+            b'{"jsonrpc": "2.0", "id": 1, "method": "resources/read",'
+            b' "params": {"uri": "konstruct://facts/%ff%00"}}',
+            200,
+            -32602,
+        ),
+        (
+            b'{"jsonrpc": "2.0", "id": 1, "method": "resources/read",'
+            b' "params": {"uri": "file:///etc/passwd"}}',
+            200,
+            -32602,
+        ),
+        (
+            b'{"jsonrpc": "2.0", "id": 1, "method": "prompts/get", "params": {"name": "x"}}',
+            200,
+            -32602,
+        ),
+        (
+            b'{"jsonrpc": "2.0", "id": 1, "method": "prompts/get",'
+            b' "params": {"name": "recall", "arguments": {"task": "\\ud800"}}}',
+            200,
+            -32602,
+        ),
+    ],
+)
+def test_what_is_malformed_gets_an_error_of_the_protocol(
+    program_a: Program, body: bytes, status: int, code: int
+) -> None:
+    answer = post(program_a, body)
+    assert (answer.status_code, error_of(answer)) == (status, code)
+    assert answer.headers["X-Request-ID"]
+
+
+def test_only_json_is_taken_and_given(program_a: Program) -> None:
+    body = body_of("ping", {}, OLD)
+    as_form = post(program_a, body, content_type="application/x-www-form-urlencoded")
+    assert (as_form.status_code, error_of(as_form)) == (415, -32600)
+    picky = post(program_a, body, headers={"Accept": "image/png"})
+    assert (picky.status_code, error_of(picky)) == (406, -32600)
+    both = post(program_a, body, headers={"Accept": "application/json, text/event-stream"})
+    assert both.status_code == 200
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "PATCH", "OPTIONS", "HEAD"])
+def test_there_are_no_streams_and_no_sessions(program_a: Program, method: str) -> None:
+    answer = program_a.request(method, ENDPOINT, headers={"Mcp-Session-Id": "x"})
+    assert (answer.status_code, answer.headers["Allow"]) == (405, "POST")
+
+
+def test_the_address_may_end_in_a_slash(program_a: Program) -> None:
+    answer = program_a.post("/mcp/", body_of("ping", {}, OLD))
+    assert answer.json()["result"] == {}
+
+
+@pytest.mark.parametrize("host", ["localhost", "tenant-a.localhost"])
+def test_without_a_key_the_metadata_is_pointed_at(program_a: Program, host: str) -> None:
+    program_a.host = host
+    metadata = f"http://{host}/.well-known/oauth-protected-resource/mcp"
+    for key in ("", "ks_nonsense", program_a.key[:-1] + ("0" if program_a.key[-1] != "0" else "1")):
+        stranger = Program(program_a.tenant, program_a.agent, key, host)
+        for method in ("POST", "GET"):
+            answer = stranger.request(
+                method, ENDPOINT, data=json_bytes(body_of("tools/list", {}, OLD)),
+                content_type="application/json",
+            )  # fmt: skip
+            assert (answer.status_code, error_of(answer)) == (401, -32600)
+            assert f'resource_metadata="{metadata}"' in answer.headers["WWW-Authenticate"]
+    described = Client().get(metadata, headers={"Host": host})
+    assert described.json() == {
+        "resource": f"http://{host}/mcp",
+        "resource_name": "Konstruct",
+        "bearer_methods_supported": ["header"],
+        "scopes_supported": ["read", "write"],
+    }
+    assert Client().post(metadata, headers={"Host": host}).status_code == 405
+
+
+def test_the_public_host_takes_the_keys_tenant(program_a: Program, program_b: Program) -> None:
+    call(program_a, "remember", content="Maria is in A.", user_id="maria")
+    call(program_b, "remember", content="Maria is in B.", user_id="maria")
+    for program, own in ((program_a, "Maria is in A."), (program_b, "Maria is in B.")):
+        (found,) = call(program, "list", user_id="maria")["structuredContent"]["results"]
+        assert found["content"] == own
+    program_b.host = "tenant-a.localhost"
+    refused = ask(program_b, "tools/call", name="list", arguments={"user_id": "maria"})
+    assert refused.status_code == 401
+    assert b"Maria" not in refused.content
+
+
+def test_a_cookie_is_no_key(program_a: Program, django_user_model: Any) -> None:
+    browser = Client(headers={"Host": "tenant-a.localhost"})
+    with tenant_scope(program_a.tenant.id):
+        browser.force_login(django_user_model.objects.create_superuser("eva"))
+    body = json.dumps(body_of("tools/list", {}, OLD))
+    assert browser.post(ENDPOINT, body, content_type="application/json").status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [
+        ("http://localhost", 200),
+        ("https://evil.example", 403),
+        ("null", 403),
+        ("http://tenant-a.localhost", 403),
+        ("http://localhost.evil.example", 403),
+        ("http://[", 403),
+        ("https://app.example.com", 200),
+    ],
+)
+def test_pages_of_other_origins_are_refused(
+    program_a: Program, settings: Any, origin: str, status: int
+) -> None:
+    settings.CORS_ALLOWED_ORIGINS = ["https://app.example.com"]
+    answer = post(program_a, body_of("ping", {}, OLD), headers={"Origin": origin})
+    assert answer.status_code == status
+
+
+def test_a_host_that_is_not_ours_is_not_served(program_a: Program) -> None:
+    for host, status in (("rebound.example", 400), ("nobody.localhost", 404)):
+        program_a.host = host
+        answer = ask(program_a, "tools/list")
+        assert (answer.status_code, error_of(answer)) == (status, -32600)
+
+
+def test_calls_cost_tokens(program_a: Program, settings: Any) -> None:
+    settings.KEY_RATE_LIMIT_BURST, settings.KEY_RATE_LIMIT_PER_SECOND = 2, 0.001
+    _, key = issue_key(tenant_id=program_a.tenant.id, name="eager")
+    eager = Program(program_a.tenant, program_a.agent, str(key))
+    answers = [ask(eager, "tools/call", name="list", arguments={"user_id": "m"}) for _ in range(3)]
+    assert [answer.status_code for answer in answers] == [200, 200, 429]
+    assert error_of(answers[-1]) == -32600
+    assert answers[-1].headers["Retry-After"]
+    assert answers[0].headers["RateLimit-Remaining"] == "1"
+
+
+def test_a_request_that_touches_no_memory_leaves_no_record(program_a: Program) -> None:
+    def events() -> int:
+        with tenant_scope(program_a.tenant.id):
+            return AccessEvent.objects.count()
+
+    before = events()
+    ask(program_a, "tools/list")
+    ask(program_a, "ping")
+    assert events() == before
+    post(program_a, b"{")
+    with tenant_scope(program_a.tenant.id):
+        event = AccessEvent.objects.latest("id")
+    assert (event.action, event.subject, event.detail["status"]) == ("refuse", "/mcp", 400)
+
+
+@pytest.mark.parametrize("version", [OLD, NEW])
+def test_prompt_and_resource_hold_what_the_tools_find(program_a: Program, version: str) -> None:
+    call(program_a, "remember", content="Maria is allergic to walnuts.", user_id="maria")
+    arguments = {"task": "Bake her a cake.", "user_id": "maria"}
+    prompt = ask(program_a, "prompts/get", version, name="recall", arguments=arguments)
+    (message,) = prompt.json()["result"]["messages"]
+    assert message["content"]["text"].startswith("Bake her a cake.")
+    assert "walnuts" in message["content"]["text"]
+    with tenant_scope(program_a.tenant.id):
+        assert AccessEvent.objects.latest("id").action == "search"
+
+    _, key = issue_key(tenant_id=program_a.tenant.id, name="hers", user_id="maria")
+    hers = Program(program_a.tenant, program_a.agent, str(key))
+    (resource,) = ask(hers, "resources/list", version).json()["result"]["resources"]
+    assert resource["uri"] == "konstruct://facts/maria"
+    read = ask(hers, "resources/read", version, uri=resource["uri"]).json()["result"]
+    assert "walnuts" in read["contents"][0]["text"]
+    other = ask(hers, "resources/read", version, uri="konstruct://facts/theo")
+    assert error_of(other) == -32602
+
+
+def test_pages_of_allowed_origins_may_send_the_headers_of_mcp(settings: Any) -> None:
+    settings.CORS_ALLOWED_ORIGINS = ["https://app.example.com"]
+    preflight = Client().options(
+        ENDPOINT,
+        headers={
+            "Host": "localhost",
+            "Origin": "https://app.example.com",
+            "Access-Control-Request-Method": "POST",
+            "Access-Control-Request-Headers": ", ".join(headers_of("tools/call", {}, NEW)),
+        },
+    )
+    assert preflight.status_code == 200
+    allowed = preflight.headers["Access-Control-Allow-Headers"]
+    assert {"mcp-method", "mcp-name", "mcp-protocol-version"} <= set(allowed.split(", "))

@@ -1,0 +1,265 @@
+"""What each tool does, with which key, and what the access log has of it."""
+
+from typing import Any
+from uuid import uuid4
+
+import jsonschema
+import pytest
+
+from konstruct.api.auth.keys import issue_key
+from konstruct.audit.models import AccessEvent
+from konstruct.interfaces.mcp.tools import TOOLS
+from memory.facts import LongTermMemory
+from memory.indexing import outbox
+from memory.models import MemoryEntry
+from tenants.context import tenant_scope
+from tests.konstruct.conftest import Program
+from tests.konstruct.interfaces.mcp.speaking import NEW, OLD, ask, call, text_of
+
+pytestmark = pytest.mark.django_db
+
+
+def narrow(program: Program, **options: Any) -> Program:
+    _, key = issue_key(tenant_id=program.tenant.id, name="narrow", **options)
+    return Program(program.tenant, program.agent, str(key), program.host)
+
+
+def remember(program: Program, content: str, **more: Any) -> str:
+    result = call(program, "remember", content=content, **{"user_id": "maria", **more})
+    assert result["isError"] is False, result
+    memory_id: str = result["structuredContent"]["id"]
+    return memory_id
+
+
+def last_event(program: Program) -> AccessEvent:
+    with tenant_scope(program.tenant.id):
+        return AccessEvent.objects.latest("id")
+
+
+def listed(program: Program) -> dict[str, Any]:
+    tools = ask(program, "tools/list").json()["result"]["tools"]
+    return {tool["name"]: tool for tool in tools}
+
+
+@pytest.mark.parametrize("version", [OLD, NEW])
+def test_facts_and_messages_are_found_in_one_search(program_a: Program, version: str) -> None:
+    fact = remember(program_a, "Maria is allergic to walnuts.")
+    program_a.send("My sister lives in Porto.", name="Maria")
+    outbox.drain(program_a.tenant.id)
+    found = call(program_a, "search", version, query="Where does my sister live?", user_id="maria")
+    results = found["structuredContent"]["results"]
+    assert [(each["kind"], each["content"], each["who"]) for each in results] == [
+        ("fact", "Maria is allergic to walnuts.", "maria"),
+        ("message", "My sister lives in Porto.", "Maria"),
+    ]
+    assert results[0]["id"] == fact
+    assert all(-1 <= each["score"] <= 1 and each["when"] for each in results)
+    assert "My sister lives in Porto." in text_of(found)
+    event = last_event(program_a)
+    assert (event.action, event.subject, event.user_id) == ("search", "facts and memories", "maria")
+    assert event.detail["tool"] == "search"
+    assert event.detail["query"] == "Where does my sister live?"
+
+
+def test_what_was_remembered_is_corrected_and_forgotten(program_a: Program) -> None:
+    fact = remember(program_a, "Maria lives in Porto.", metadata={"topic": "home"})
+    assert last_event(program_a).action == "create"
+    corrected = call(program_a, "correct", id=fact, content="Maria lives in Rome.")
+    assert corrected["structuredContent"]["content"] == "Maria lives in Rome."
+    event = last_event(program_a)
+    assert (event.action, event.subject, event.subject_id) == ("edit", "fact", fact)
+    assert event.detail["before"]["content"] == "Maria lives in Porto."
+
+    shown = call(program_a, "get", id=fact)
+    assert [each["content"] for each in shown["structuredContent"]["earlier"]] == [
+        "Maria lives in Porto."
+    ]
+    assert (last_event(program_a).action, last_event(program_a).subject) == ("view", "fact")
+
+    assert call(program_a, "forget", id=fact)["isError"] is False
+    event = last_event(program_a)
+    assert (event.action, event.subject_id, event.user_id) == ("delete", fact, "maria")
+    gone = call(program_a, "get", id=fact)
+    assert gone["isError"] is True
+    assert fact in text_of(gone)
+    event = last_event(program_a)
+    assert (event.action, event.detail["attempted"], event.detail["status"]) == (
+        "refuse",
+        "view",
+        404,
+    )
+
+
+def test_the_same_text_is_remembered_once(program_a: Program) -> None:
+    first = remember(program_a, "Maria drinks tea.")
+    again = call(program_a, "remember", content="Maria drinks tea.", user_id="maria")
+    assert (again["structuredContent"]["id"], again["structuredContent"]["created"]) == (
+        first,
+        False,
+    )
+    near = call(program_a, "remember", content="Maria drinks a tea.", user_id="maria")
+    assert [each["id"] for each in near["structuredContent"]["similar"]] == [first]
+
+
+def test_a_message_can_be_fetched_and_not_forgotten(program_a: Program) -> None:
+    message = program_a.send("My sister lives in Porto.").json()["id"]
+    shown = call(program_a, "get", id=message)["structuredContent"]
+    assert (shown["kind"], shown["who"], shown["earlier"]) == ("message", "maria", [])
+    assert last_event(program_a).subject == "message"
+    assert call(program_a, "forget", id=message)["isError"] is True
+    assert call(program_a, "get", id=message)["isError"] is False
+
+
+def test_facts_come_in_pages(program_a: Program) -> None:
+    facts = [remember(program_a, f"Maria owns {number} cats.") for number in range(3)]
+    first = call(program_a, "list", user_id="maria", limit=2)["structuredContent"]
+    assert [each["id"] for each in first["results"]] == facts[:0:-1]
+    cursor = first["next_cursor"]
+    second = call(program_a, "list", user_id="maria", limit=2, cursor=cursor)["structuredContent"]
+    assert [each["id"] for each in second["results"]] == facts[:1]
+    assert second["next_cursor"] is None
+    other = call(program_a, "list", user_id="theo", cursor=cursor)
+    assert other["isError"] is True
+    assert "cursor" in text_of(other)
+
+
+def test_a_key_of_a_user_sees_and_writes_that_user_alone(program_a: Program) -> None:
+    hers = remember(program_a, "Maria is allergic to walnuts.")
+    shared = LongTermMemory().store(
+        MemoryEntry(tenant_id=program_a.tenant.id, content="The library closes at six.")
+    )
+    theo = narrow(program_a, user_id="theo")
+    for tool in listed(theo).values():
+        assert "user_id" not in tool["inputSchema"]["properties"]
+    his = call(theo, "remember", content="Theo likes walnuts.")["structuredContent"]
+    assert his["who"] == "theo"
+    found = call(theo, "search", query="walnuts")["structuredContent"]["results"]
+    assert [each["id"] for each in found] == [his["id"]]
+    assert [e["id"] for e in call(theo, "list")["structuredContent"]["results"]] == [his["id"]]
+    for tool, arguments in (
+        ("remember", {"content": "Maria lies.", "user_id": "maria"}),
+        ("search", {"query": "walnuts", "user_id": "maria"}),
+        ("list", {"user_id": "maria"}),
+        ("get", {"id": hers}),
+        ("get", {"id": str(shared)}),
+        ("correct", {"id": hers, "content": "Maria lies."}),
+        ("correct", {"id": str(shared), "content": "It never closes."}),
+        ("forget", {"id": hers}),
+        ("forget", {"id": str(shared)}),
+    ):
+        refused = call(theo, tool, **arguments)
+        assert refused["isError"] is True, tool
+        assert "walnuts" not in text_of(refused)
+    facts = LongTermMemory()
+    kept = [facts.get(each, program_a.tenant.id) for each in (hers, shared)]
+    assert [each and each.content for each in kept] == [
+        "Maria is allergic to walnuts.",
+        "The library closes at six.",
+    ]
+
+
+def test_a_key_of_an_agent_writes_for_that_agent_alone(program_a: Program) -> None:
+    call_as = narrow(program_a, agent_id=program_a.agent.id)
+    assert "agent" not in listed(call_as)["search"]["inputSchema"]["properties"]
+    fact = remember(call_as, "Maria drinks tea.")
+    kept = LongTermMemory().get(fact, program_a.tenant.id)
+    assert kept is not None
+    assert kept.agent_id == program_a.agent.id
+    refused = call(call_as, "search", query="tea", user_id="maria", agent="nobody")
+    assert refused["isError"] is True
+
+
+def test_a_key_lists_and_uses_what_its_scopes_allow(program_a: Program) -> None:
+    reader = narrow(program_a, scopes=["read"])
+    assert sorted(listed(reader)) == ["get", "list", "search"]
+    refused = call(reader, "remember", content="Maria lies.", user_id="maria")
+    assert refused["isError"] is True
+    assert text_of(refused) == "This needs the scope write; yours: read."
+    event = last_event(program_a)
+    assert (event.action, event.subject, event.detail["attempted"]) == ("refuse", "fact", "create")
+    assert call(program_a, "list", user_id="maria")["structuredContent"]["results"] == []
+    eraser = narrow(program_a, scopes=["erase"])
+    assert listed(eraser) == {}
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "told"),
+    [
+        ("remember", {"content": "Maria lies."}, "user_id: Say whose memory is meant"),
+        ("remember", {"user_id": "maria"}, "content: This field is required."),
+        ("remember", {"content": 5, "user_id": "maria"}, "content: Not a valid string."),
+        ("remember", {"content": " ", "user_id": "maria"}, "content: This may not be blank"),
+        ("remember", {"content": "a\0b", "user_id": "maria"}, "content: "),
+        ("remember", {"content": "\ud800", "user_id": "maria"}, "content: Give Unicode text"),
+        ("remember", {"content": "a", "user_id": "\ud800"}, "user_id: Give Unicode text"),
+        ("remember", {"content": "a", "user_id": "a\0"}, "user_id: "),
+        ("remember", {"content": "a", "user_id": "m", "\ud800": 1}, "Unknown field."),
+        ("remember", {"content": "a", "user_id": "m", "metadata": [1]}, "metadata: "),
+        ("remember", {"content": "x" * 40_000, "user_id": "m"}, "content: "),
+        ("search", {"query": "q", "user_id": "m", "limit": 1000}, "limit: "),
+        ("search", {"query": "q", "user_id": "m", "limit": "all"}, "limit: "),
+        ("search", {"query": "q", "user_id": "m", "agent": "nobody"}, "nobody"),
+        ("search", {"query": "q", "user_id": "m", "agent": "\ud800"}, "agent: Give Unicode"),
+        ("list", {"user_id": "m", "cursor": "x"}, "cursor"),
+        ("get", {"id": "5"}, "id: "),
+        ("get", {"id": str(uuid4())}, "There is no memory"),
+        ("forget", {"id": str(uuid4())}, "There is no fact"),
+        ("forget", {}, "id: This field is required."),
+        ("correct", {"id": str(uuid4()), "content": "a"}, "There is no fact"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_a_sentence(
+    program_a: Program, tool: str, arguments: dict[str, Any], told: str
+) -> None:
+    for version in (OLD, NEW):
+        result = call(program_a, tool, version, **arguments)
+        assert result["isError"] is True
+        assert told in text_of(result)
+        assert last_event(program_a).action == "refuse"
+
+
+def test_what_fails_inside_is_told_without_its_reason(
+    program_a: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def breaks(*_: Any, **__: Any) -> None:
+        raise RuntimeError("postgres://user:secret@host")
+
+    monkeypatch.setattr("konstruct.interfaces.mcp.tools.row_state", breaks)
+    failed = call(program_a, "remember", content="Maria lies.", user_id="maria")
+    assert failed["isError"] is True
+    assert "secret" not in text_of(failed)
+    assert call(program_a, "list", user_id="maria")["structuredContent"]["results"] == []
+
+
+def test_of_several_agents_one_must_be_named(program_a: Program) -> None:
+    from konstruct.orchestrator.agents import create_agent
+
+    create_agent(tenant_id=program_a.tenant.id, name="bo")
+    refused = call(program_a, "search", query="q", user_id="maria")
+    assert refused["isError"] is True
+    assert "'ada', 'bo'" in text_of(refused)
+    assert call(program_a, "search", query="q", user_id="maria", agent="bo")["isError"] is False
+
+
+def test_schemas_and_results_agree(program_a: Program) -> None:
+    tools = listed(program_a)
+    assert list(tools) == list(TOOLS)
+    fact = remember(program_a, "Maria drinks tea.")
+    remember(program_a, "Maria drinks a tea.")
+    calls: dict[str, dict[str, Any]] = {
+        "remember": {"content": "Maria drinks some tea.", "user_id": "maria"},
+        "search": {"query": "tea", "user_id": "maria", "limit": 1},
+        "correct": {"id": fact, "content": "Maria drinks coffee."},
+        "get": {"id": fact},
+        "list": {"user_id": "maria", "limit": 1},
+        "forget": {"id": fact},
+    }
+    assert set(calls) == set(tools)
+    for name, arguments in calls.items():
+        tool = tools[name]
+        jsonschema.validate(arguments, tool["inputSchema"])
+        result = call(program_a, name, **arguments)
+        jsonschema.validate(result["structuredContent"], tool["outputSchema"])
+    for name in ("remember", "search", "list"):
+        required = tools[name]["inputSchema"]["required"]
+        assert "user_id" in required
