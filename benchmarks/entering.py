@@ -1,16 +1,21 @@
 """What it costs to name the tenant with each statement: one read, by several ways, interleaved.
 
-    python benchmarks/entering.py [repeats]
+    python benchmarks/entering.py [--repeats 2000] [--delay 1ms]
 
-The median of each in microseconds. As the application's role, to the database of the settings.
+The median of each in microseconds, and beside that of two messages, the way of before. As the
+application's role, to the database of the settings; with a delay that a network would have, each
+way.
 """
 
+import argparse
 import statistics
 import sys
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
+from delaying import delayed
 from throwaway import set_up, throwaway_tenant
 
 REPEATS = 2000
@@ -18,9 +23,26 @@ STATEMENT = "SELECT id, name, model FROM orchestrator_agent WHERE name = %s LIMI
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--repeats", type=int, default=REPEATS)
+    parser.add_argument("--delay", type=milliseconds, default=0.0, metavar="1ms")
+    asked = parser.parse_args()
     set_up()
-    with throwaway_tenant() as tenant_id:
-        measure(tenant_id, int(sys.argv[1]) if len(sys.argv) > 1 else REPEATS)
+    with throwaway_tenant() as tenant_id, ExitStack() as stack:
+        from django.db import connection
+
+        if asked.delay:
+            connection.close()
+            place = connection.settings_dict
+            port = stack.enter_context(delayed(place["HOST"], int(place["PORT"]), asked.delay))
+            place.update(HOST="127.0.0.1", PORT=port)
+        measure(tenant_id, asked.repeats)
+        connection.close()
+
+
+def milliseconds(text: str) -> float:
+    """Read '1ms' as seconds."""
+    return float(text.removesuffix("ms")) / 1000
 
 
 def measure(tenant_id: Any, repeats: int) -> None:
@@ -66,8 +88,10 @@ def measure(tenant_id: Any, repeats: int) -> None:
                 way()
                 taken[way.__name__].append(1e6 * (time.perf_counter() - started))
         plain.execute("RESET search_path; RESET app.current_tenant")
+    before = statistics.median(taken["two_messages"])
     for name, each in taken.items():
-        sys.stdout.write(f"{name:17} {statistics.median(each):8.0f} µs\n")
+        median = statistics.median(each)
+        sys.stdout.write(f"{name:17} {median:8.0f} µs {median / before:6.2f}\n")
 
 
 if __name__ == "__main__":
