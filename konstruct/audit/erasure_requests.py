@@ -10,6 +10,9 @@ from konstruct.audit.access_log import Actor, record_access
 from konstruct.audit.models import Action, ErasureRequest
 from memory.arguments import id_argument, text_argument
 from tenants.exceptions import KonstructError
+from tenants.outbox import kind_of_owner
+
+ERASURES = kind_of_owner("erasure")
 
 
 class AlreadyRequested(KonstructError):
@@ -47,6 +50,7 @@ def request_erasure(
                 requested_by=by.name,
                 by_bound_key=by_bound_key,
             )
+            ERASURES.put(request.pk)
             record_access(
                 Action.ERASE,
                 "person",

@@ -1,15 +1,20 @@
 """Tables of the access log, and of requests to erase a person. Append-only for the application."""
 
 import uuid
-from typing import Self
+from typing import Any, Final, Self
 
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.functions import RandomUUID
-from django.db import models
+from django.db import models, transaction
 from django.db.models.functions import Now
 
 from konstruct.audit.pseudonyms import pseudonyms
 from tenants.models import TenantModel
+from tenants.outbox import kind_of_owner
+
+# A tenant's rules are applied together, again and again as long as there is one.
+RETENTION: Final = kind_of_owner("retention")
+OF_THE_TENANT: Final = uuid.UUID(int=0)
 
 
 class Action(models.TextChoices):
@@ -138,6 +143,12 @@ class RetentionRule(TenantModel):
 
     def __str__(self) -> str:
         return f"{self.days} days"
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        """Save it, and let the owner's worker apply the tenant's rules."""
+        with transaction.atomic():
+            super().save(*args, **kwargs)
+            RETENTION.put_if_missing(OF_THE_TENANT)
 
 
 class ErasureRequest(TenantModel):

@@ -1,32 +1,117 @@
-"""What the owner's worker does for tenants, each as often as it is needed."""
+"""Work of tenants that only the owner's role may do, claimed from the outbox tenant by tenant."""
 
-import time
+import logging
 from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+from uuid import UUID
 
-from konstruct.trust import history_merge
-from konstruct.trust.erasure import carry_out_requested
-from konstruct.trust.erasure.retention import apply_all
+from django.db import DatabaseError, connection
 
-# Each looks into every tenant's schema.
-ERASE_EVERY_SECONDS = 10.0
-MOVE_EVERY_SECONDS = 10.0
-RETAIN_EVERY_SECONDS = 3600.0
+from konstruct.audit.erasure_requests import ERASURES
+from konstruct.audit.models import OF_THE_TENANT, RETENTION, ErasureRequest, RetentionRule
+from konstruct.orchestrator.identities.channel_identities import HISTORY_MERGES
+from konstruct.orchestrator.models import HistoryMerge
+from konstruct.trust import erasure, history_merge
+from konstruct.trust.erasure.erasing import ErasedElsewhere
+from konstruct.trust.erasure.retention import apply_rules
+from tenants import outbox
+from tenants.context import tenant_scope
+from tenants.exceptions import reason_of
+from tenants.models import Tenant
 
+logger = logging.getLogger(__name__)
 
-def at_most_every(seconds: float, job: Callable[[], int]) -> Callable[[], int]:
-    """Let a job that is called all the time rest; the first call does it."""
-    next_at = -float("inf")
-
-    def rested() -> int:
-        nonlocal next_at
-        if time.monotonic() < next_at:
-            return 0
-        next_at = time.monotonic() + seconds
-        return job()
-
-    return rested
+# A move looks for what comes late under the old id so often, until it is done.
+LOOK_AGAIN = timedelta(seconds=10)
+RETAIN_EVERY = timedelta(hours=1)
 
 
-erase = at_most_every(ERASE_EVERY_SECONDS, carry_out_requested)
-move = at_most_every(MOVE_EVERY_SECONDS, history_merge.carry_out_requested)
-retain = at_most_every(RETAIN_EVERY_SECONDS, apply_all)
+@dataclass(frozen=True)
+class Job:
+    """One kind of the owner's work."""
+
+    kind: outbox.Kind
+    carry_out: Callable[[UUID], timedelta | None]
+    """Does what the key names, in its tenant; the pause until it is done again, None if never."""
+    note_failure: Callable[[UUID, Exception], object]
+    """Says on the row that people see why it is not done yet."""
+
+    def do_all(self) -> int:
+        """Do what is due, of all tenants by turns; how many entries that were."""
+        done = 0
+        while (claimed := outbox.claim(self.kind)) is not None:
+            done += self._do(claimed)
+        return done
+
+    def _do(self, claimed: outbox.Claim) -> bool:
+        key = claimed.key
+        try:
+            with tenant_scope(claimed.tenant_id):
+                try:
+                    pause = self.carry_out(key)
+                except ErasedElsewhere:
+                    return False  # it is looked at again, later and later
+                except Exception as error:
+                    if not connection.is_usable():
+                        raise
+                    self.kind.record_failure(key, error)
+                    self.note_failure(key, error)
+                    return False
+                if pause is None:
+                    self.kind.finish(key)
+                else:
+                    self.kind.put_off(key, pause)
+                return pause is None
+        except Exception:
+            logger.exception("The %s of tenant %s failed", self.kind.name, claimed.tenant_id)
+            connection.close()
+            return False
+
+
+def _erase(key: UUID) -> None:
+    request = ErasureRequest.objects.filter(pk=key).first()
+    if request is not None:
+        erasure.carry_out(request)
+
+
+def _merge(key: UUID) -> timedelta | None:
+    merge = HistoryMerge.objects.open().filter(pk=key).first()
+    return None if merge is None or history_merge.carry_out(merge) else LOOK_AGAIN
+
+
+def _retain(key: UUID) -> timedelta | None:
+    apply_rules()
+    return RETAIN_EVERY if RetentionRule.objects.exists() else None
+
+
+def _note_on_request(key: UUID, error: Exception) -> None:
+    ErasureRequest.objects.filter(pk=key).update(last_error=reason_of(error))
+
+
+def _note_on_merge(key: UUID, error: Exception) -> None:
+    HistoryMerge.objects.filter(pk=key).update(last_error=reason_of(error))
+
+
+ERASE: Final = Job(ERASURES, _erase, _note_on_request)
+MERGE: Final = Job(HISTORY_MERGES, _merge, _note_on_merge)
+RETAIN: Final = Job(RETENTION, _retain, lambda key, error: None)
+JOBS: Final = (MERGE, ERASE, RETAIN)
+
+
+def catch_up() -> None:
+    """Let wait what processes of versions before the outbox ask for, which write no entries."""
+    for tenant_id in list(Tenant.objects.provisioned().values_list("id", flat=True)):
+        try:
+            with tenant_scope(tenant_id):
+                for request in ErasureRequest.objects.open():
+                    ERASURES.put_if_missing(request.pk)
+                for merge in HistoryMerge.objects.open():
+                    HISTORY_MERGES.put_if_missing(merge.pk)
+                if RetentionRule.objects.exists():
+                    RETENTION.put_if_missing(OF_THE_TENANT)
+        except DatabaseError as error:
+            if not connection.is_usable():
+                raise
+            logger.warning("What waits in tenant %s is not known: %s", tenant_id, error)

@@ -1,6 +1,7 @@
 """Kinds of work that wait in the outbox, and how an entry gets in, through, and out of it."""
 
 import logging
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -44,13 +45,15 @@ class Kind:
     task: str
     """Name of the TenantTask that does it, given the tenant's id and the entry's key."""
     queue: str
-    """The queue of the workers that do it."""
+    """The queue of the workers that do it; empty: nobody is woken, and who does it looks itself."""
     most_attempts: Callable[[], int]
     first_backoff: float
     """Seconds until the second attempt; each further pause is twice as long."""
     longest_backoff: float
     is_final: Callable[[Exception], bool] = _never
     """Whether trying again is of no use after this error."""
+    of_suspended_too: bool = False
+    """Whether it is done for tenants that are suspended."""
 
     def __post_init__(self) -> None:
         KINDS[self.name] = self
@@ -59,6 +62,18 @@ class Kind:
         """Let the work wait for a worker. Call it in the transaction that makes the work."""
         OutboxEntry.objects.create(tenant_id=required_tenant_id(), kind=self.name, key=key)
         self._wake_on_commit()
+
+    def put_if_missing(self, key: UUID) -> None:
+        """Let the work wait, unless it does so already."""
+        entry = OutboxEntry(tenant_id=required_tenant_id(), kind=self.name, key=key)
+        OutboxEntry.objects.bulk_create([entry], ignore_conflicts=True)
+        self._wake_on_commit()
+
+    def put_off(self, key: UUID, pause: timedelta) -> None:
+        """Let the work, which went well, be done again after a pause."""
+        later = Now() + pause
+        anew: dict[str, Any] = {"attempts": 0, "error_code": "", "last_error": ""}
+        self._rows(key).update(**anew, due_at=later, sweep_at=later)
 
     def begin(self, key: UUID) -> bool:
         """Count an attempt, before the work; False if there is nothing to do any more.
@@ -142,7 +157,8 @@ class Kind:
 
     def wake(self) -> None:
         """Let a worker claim whatever is due and has its turn."""
-        enqueue_by_name(WORK, self.name, queue=self.queue)
+        if self.queue:
+            enqueue_by_name(WORK, self.name, queue=self.queue)
 
     def _rows(self, key: UUID) -> OutboxQuerySet:
         return OutboxEntry.objects.filter(tenant_id=required_tenant_id(), kind=self.name, key=key)
@@ -162,3 +178,16 @@ class Kind:
         seconds = self.first_backoff * 2.0 ** (attempt - 1)
         seconds = max(seconds, getattr(error, "retry_after", None) or 0.0)
         return timedelta(seconds=min(seconds, self.longest_backoff))
+
+
+def kind_of_owner(name: str) -> Kind:
+    """A kind of work that only the owner's role may do, and that is tried until it is done."""
+    return Kind(
+        name=name,
+        task="",
+        queue="",
+        most_attempts=lambda: sys.maxsize,
+        first_backoff=10.0,
+        longest_backoff=3600.0,
+        of_suspended_too=True,
+    )

@@ -13,6 +13,7 @@ from celery import current_app
 from django.db import connection
 
 from tenants.context import public_scope
+from tenants.models import Tenant
 from tenants.outbox.kind import GRACE, KINDS, LONGEST_GRACE, Kind
 
 logger = logging.getLogger(__name__)
@@ -21,6 +22,10 @@ logger = logging.getLogger(__name__)
 SWEEP_LIMIT = 200
 # How long the work of a tenant that is not served is left alone. To resume the tenant wakes it.
 PARKED = timedelta(hours=1)
+
+# Of which tenants work is done.
+SERVED = [Tenant.State.ACTIVE]
+SERVED_OR_SUSPENDED = [Tenant.State.ACTIVE, Tenant.State.SUSPENDED]
 
 # From the tenant after the one that had its turn last, and around: one entry, in one statement,
 # by the index on kind, tenant and time. What others have just claimed is passed over.
@@ -43,13 +48,13 @@ WITH next AS (
 )
 UPDATE tenants_outboxentry AS entry
 SET sweep_at = statement_timestamp() + CASE
-    WHEN tenant.state = 'active'
+    WHEN tenant.state = ANY (%(states)s)
     THEN greatest(%(grace)s, least(statement_timestamp() - due_at, %(longest)s))
     ELSE %(parked)s
 END
 FROM next LEFT JOIN tenants_tenant AS tenant ON tenant.id = next.tenant_id
 WHERE entry.tenant_id = next.tenant_id AND entry.kind = next.kind AND entry.key = next.key
-RETURNING entry.tenant_id, entry.key, coalesce(tenant.state = 'active', false)
+RETURNING entry.tenant_id, entry.key, coalesce(tenant.state = ANY (%(states)s), false)
 """
 # What can be claimed of each kind, counted no further than a sweep goes.
 _DUE = """
@@ -88,6 +93,7 @@ def claim(kind: Kind) -> Claim | None:
                 "grace": GRACE,
                 "longest": LONGEST_GRACE,
                 "parked": PARKED,
+                "states": SERVED_OR_SUSPENDED if kind.of_suspended_too else SERVED,
             }
             cursor.execute(_CLAIM, values)  # type: ignore[arg-type]  # psycopg takes what Django's stubs do not know
             row = cursor.fetchone()
@@ -105,7 +111,8 @@ def sweep() -> int:
     One statement, however many tenants there are: what it finds is what is due.
     """
     with public_scope(), connection.cursor() as cursor:
-        cursor.execute(_DUE, {"kinds": list(KINDS), "limit": SWEEP_LIMIT})
+        kinds = [kind.name for kind in KINDS.values() if kind.queue]
+        cursor.execute(_DUE, {"kinds": kinds, "limit": SWEEP_LIMIT})
         due = dict(cursor.fetchall())
     woken = 0
     for name, count in due.items():

@@ -1,12 +1,14 @@
 """manage.py owner_worker: what only the owner's role may do, and the web asks for."""
 
 import logging
+import threading
 import time
 from argparse import ArgumentParser
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
+from django.core.management import CommandError
 from django.db import OperationalError, connection
 
 from konstruct.trust import jobs
@@ -17,13 +19,14 @@ logger = logging.getLogger(__name__)
 
 # How soon what an operator asks for in the admin is begun.
 PAUSE_SECONDS = 2.0
-# Each does what waits for it, and returns how much that was.
-JOBS: Final[tuple[Callable[[], int], ...]] = (
+# Each does what waits for it, and returns how much that was. Each has a thread of its own, so that
+# none waits for another; erasures, which may be long, have two.
+LOOPS: Final[tuple[Callable[[], int], ...]] = (
     provision_registered,
-    # Before erasures, which must find all that is a person's under one id.
-    jobs.move,
-    jobs.erase,
-    jobs.retain,
+    jobs.MERGE.do_all,
+    jobs.ERASE.do_all,
+    jobs.ERASE.do_all,
+    jobs.RETAIN.do_all,
 )
 
 
@@ -42,22 +45,39 @@ class Command(KonstructCommand):
             "--heartbeat",
             type=Path,
             metavar="FILE",
-            help="Touched at every look, for health checks.",
+            help="Touched every two seconds, for health checks.",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
+        _until_postgres_answers(jobs.catch_up)
         if options["once"]:
-            done = sum(job() for job in JOBS)
+            done = sum(loop() for loop in dict.fromkeys(LOOPS))
             self.stdout.write(f"{done} done")
             return
-        while True:
+        threads = [threading.Thread(target=_forever, args=(loop,), daemon=True) for loop in LOOPS]
+        for thread in threads:
+            thread.start()
+        while all(thread.is_alive() for thread in threads):
             if options["heartbeat"]:
                 options["heartbeat"].touch()
-            try:
-                for job in JOBS:
-                    job()
-            except OperationalError as error:
-                # Postgres is away; it will be back.
-                logger.warning("looking again in %s s: %s", PAUSE_SECONDS, error)
-                connection.close()
             time.sleep(PAUSE_SECONDS)
+        raise CommandError("a thread of the owner's worker has ended: see its log")
+
+
+def _forever(loop: Callable[[], int]) -> None:
+    while True:
+        _until_postgres_answers(loop)
+        time.sleep(PAUSE_SECONDS)
+
+
+def _until_postgres_answers(work: Callable[[], object]) -> None:
+    while True:
+        try:
+            work()
+        except OperationalError as error:
+            # Postgres is away; it will be back.
+            logger.warning("looking again in %s s: %s", PAUSE_SECONDS, error)
+            connection.close()
+            time.sleep(PAUSE_SECONDS)
+        else:
+            return

@@ -16,6 +16,9 @@ from konstruct.orchestrator.identities.linked_ids import linked_ids
 from konstruct.orchestrator.models.identities import ChannelIdentity, HistoryMerge
 from memory.arguments import text_argument
 from memory.ids import new_id_argument
+from tenants.outbox import kind_of_owner
+
+HISTORY_MERGES = kind_of_owner("history merge")
 
 # Within what Postgres keeps in an index, and what the API takes for an id.
 LONGEST_ID = 255
@@ -150,6 +153,7 @@ def _move(from_user: str, user_id: str, by: str) -> None:
     move, made = HistoryMerge.objects.get_or_create(
         from_user=from_user, done_at=None, defaults={"user_id": user_id, "requested_by": by}
     )
+    HISTORY_MERGES.put_if_missing(move.pk)
     if not made:
         move.user_id, move.requested_by = user_id, by
         move.save(update_fields=["user_id", "requested_by"])

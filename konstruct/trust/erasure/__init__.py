@@ -1,5 +1,5 @@
 """Erases a person, and applies retention, in every store, with a receipt."""
 
-from konstruct.trust.erasure.erasing import carry_out, carry_out_requested
+from konstruct.trust.erasure.erasing import carry_out
 
-__all__ = ["carry_out", "carry_out_requested"]
+__all__ = ["carry_out"]

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from typing import Any
 from uuid import UUID
 
-from django.db import IntegrityError, connection
+from django.db import IntegrityError
 from django.db.models.functions import Now
 
 from konstruct.audit.models import ErasureRequest
@@ -26,10 +26,8 @@ from konstruct.trust.erasure.progress import ErasureProgress, Report, now
 from konstruct.trust.erasure.residue import left_of, mentions_of
 from konstruct.trust.erasure.tables import RULES
 from memory.models import Message
-from tenants.context import tenant_scope
-from tenants.exceptions import KonstructError, reason_of
+from tenants.exceptions import KonstructError
 from tenants.held_locks import held_lock
-from tenants.models import Tenant
 
 logger = logging.getLogger(__name__)
 
@@ -43,30 +41,8 @@ class NotErased(KonstructError):
     """Something of the person was left, or came anew."""
 
 
-def carry_out_requested() -> int:
-    """Carry out every open request of every tenant; how many were. Needs the owner's role."""
-    done = 0
-    for tenant_id in list(Tenant.objects.provisioned().values_list("id", flat=True)):
-        try:
-            done += _carry_out_of(tenant_id)
-        except Exception:
-            logger.exception("The requests of erasure of tenant %s could not be done", tenant_id)
-            connection.close()
-    return done
-
-
-def _carry_out_of(tenant_id: UUID) -> int:
-    done = 0
-    with tenant_scope(tenant_id):
-        for request in ErasureRequest.objects.open():
-            try:
-                carry_out(request)
-            except KonstructError as error:
-                logger.warning("An erasure of tenant %s is not done: %s", tenant_id, error)
-                ErasureRequest.objects.filter(pk=request.pk).update(last_error=reason_of(error))
-            else:
-                done += 1
-    return done
+class ErasedElsewhere(NotErased):
+    """Another process is carrying the erasure out at this moment."""
 
 
 def carry_out(
@@ -150,7 +126,7 @@ class _only_one(ExitStack):  # noqa: N801  (a context manager)
 
     def __enter__(self) -> "_only_one":
         if not self.enter_context(held_lock(self._key)):
-            raise NotErased("another process is carrying it out at this moment")
+            raise ErasedElsewhere("another process is carrying it out at this moment")
         return self
 
 

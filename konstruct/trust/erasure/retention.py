@@ -19,8 +19,7 @@ from konstruct.orchestrator.messages import Thread
 from memory.conversations import short_term, thread_window, window_store
 from memory.models import Message
 from memory.scopes import scope_number
-from tenants.context import required_tenant_id, tenant_scope
-from tenants.models import Tenant
+from tenants.context import required_tenant_id
 from tenants.redis_keys import memory_short_key
 
 logger = logging.getLogger(__name__)
@@ -75,19 +74,6 @@ class Removed:
     days: int
     messages: int
     users: int
-
-
-def apply_all() -> int:
-    """Apply the rules of every tenant; how many messages were removed. Needs the owner's role."""
-    removed = 0
-    for tenant_id in list(Tenant.objects.provisioned().values_list("id", flat=True)):
-        try:
-            with tenant_scope(tenant_id):
-                removed += sum(each.messages for each in apply_rules())
-        except Exception:
-            logger.exception("The retention of tenant %s could not be applied", tenant_id)
-            connection.close()
-    return removed
 
 
 def apply_rules() -> list[Removed]:

@@ -34,10 +34,8 @@ from konstruct.trust.history_merge.statements import (
 from memory.conversations import short_term, thread_window, window_store
 from memory.models import Message
 from memory.scopes import scope_number
-from tenants.context import required_tenant_id, tenant_scope
-from tenants.exceptions import reason_of
+from tenants.context import required_tenant_id
 from tenants.held_locks import held_lock
-from tenants.models import Tenant
 from tenants.redis_keys import (
     escalation_status_key,
     memory_short_key,
@@ -51,30 +49,6 @@ BATCH = 500
 # A message may be accepted under the old id just after the link: so long it is looked for.
 LOOKED_FOR = timedelta(seconds=60)
 MOVING = Actor(ActorKind.OPERATOR, "moving", "moving")
-
-
-def carry_out_requested() -> int:
-    """Go on with every open move of every tenant; how many are done now. Needs the owner's role."""
-    done = 0
-    for tenant_id in list(Tenant.objects.provisioned().values_list("id", flat=True)):
-        try:
-            with tenant_scope(tenant_id):
-                done += sum(_carried_out(move) for move in list(HistoryMerge.objects.open()))
-        except Exception:
-            logger.exception("What was said in tenant %s could not be moved", tenant_id)
-            connection.close()
-    return done
-
-
-def _carried_out(move: HistoryMerge) -> bool:
-    try:
-        return carry_out(move)
-    except Exception as error:
-        if not connection.is_usable():
-            raise
-        logger.warning("The move of %s is not done: %s", move, error, exc_info=error)
-        HistoryMerge.objects.filter(pk=move.pk).update(last_error=reason_of(error))
-        return False
 
 
 def carry_out(move: HistoryMerge, *, looked_for: timedelta | None = None) -> bool:

@@ -10,7 +10,7 @@ from django.test import Client
 from konstruct.audit.models import AccessEvent, ErasureRequest
 from konstruct.audit.pseudonyms import pseudonym
 from konstruct.orchestrator.identities import channel_identities
-from konstruct.trust.erasure import carry_out_requested
+from konstruct.trust import jobs
 from memory.models import MemoryEntry, Message
 from tenants.context import tenant_scope
 from tests import database
@@ -168,7 +168,7 @@ def test_the_page_of_who_was_erased_has_the_receipt(
     client.post(ERASE, {"typed": "maria", "reason": "Her own wish."})
     assert "erasure requested" in client.get(PERSON, {"user": "maria"}).text
     with database.as_owner():
-        assert carry_out_requested() == 1
+        assert jobs.ERASE.do_all() == 1
     page = client.get(PERSON, {"user": "maria"})
     assert "Her own wish." in page.text
     assert "memory_message" in page.text

@@ -18,7 +18,7 @@ from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.identities.erasure_requests import ThreadOfOthers, ask_for_erasure
 from konstruct.orchestrator.identities.linked_ids import is_known, linked_ids
 from konstruct.orchestrator.models import Agent, ChannelIdentity
-from konstruct.trust import history_merge
+from konstruct.trust import jobs
 from konstruct.trust.erasure import carry_out, rows
 from memory.context import SessionStore
 from memory.models import Message
@@ -158,7 +158,7 @@ def test_who_is_linked_is_erased_with_them(
     tenant_a: Tenant, linked: ChannelIdentity, owner: None, named: str, is_moved: bool
 ) -> None:
     if is_moved:
-        history_merge.carry_out_requested()
+        jobs.MERGE.do_all()
     request = carry_out(ask_for_erasure(named, by=EVA))
     assert set(Message.objects.values_list("user_id", flat=True)) == {"bob"}
     assert not is_known(["U024", "maria"])
@@ -176,7 +176,7 @@ def test_chains_are_one_person_and_who_was_unlinked_is_not(
     )
     channel_identities.link(channel_identities.identity_of("sms", "", "+1"), "m@x", by="eva")
     assert linked_ids("+1") == ["+1", "U024", "m@x", "maria"]
-    history_merge.carry_out_requested()
+    jobs.MERGE.do_all()
     channel_identities.unlink(second)
     assert linked_ids("m@x") == ["m@x"]
     talk("I am somebody else.", "m@x", "mail")

@@ -21,8 +21,9 @@ from konstruct.audit.models import AccessEvent, Action, ActorKind, ErasureReques
 from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.models import Agent, Escalation, PendingReply, ToolCall
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
+from konstruct.trust import jobs
 from konstruct.trust.archives import export_memory
-from konstruct.trust.erasure import carry_out, carry_out_requested, rows
+from konstruct.trust.erasure import carry_out, rows
 from konstruct.trust.erasure.tables import EXEMPT, RULES
 from konstruct.trust.ledger import verify
 from memory.context import SessionStore
@@ -163,7 +164,7 @@ def test_a_table_that_nobody_knows_stops_an_erasure(tenant_a: Tenant, owner: Non
         request = request_erasure("x", by=EVA)
         with pytest.raises(rows.UnknownTable, match="with diary: add it"):
             carry_out(request)
-        assert carry_out_requested() == 0
+        assert jobs.ERASE.do_all() == 0
         request.refresh_from_db()
         assert request.done_at is None
         assert "diary" in request.last_error
@@ -262,11 +263,11 @@ def test_an_erasure_that_was_interrupted_at_every_step_goes_on(
             patch.setattr(f"konstruct.trust.erasure.{step}", die)
             with pytest.raises(KeyboardInterrupt):
                 carry_out(request)
-    assert carry_out_requested() == 1
+    assert jobs.ERASE.do_all() == 1
     request.refresh_from_db()
     assert request.receipt["tables"]["memory_message"]["removed"] == 7
     assert traces_of_maria(everything(tenant_a), full) == []
-    assert carry_out_requested() == 0
+    assert jobs.ERASE.do_all() == 0
 
 
 def test_what_is_said_meanwhile_goes_in_another_round(

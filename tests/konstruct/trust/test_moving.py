@@ -12,7 +12,6 @@ from django_redis import get_redis_connection
 from konstruct.audit.access_log import Actor, record_access
 from konstruct.audit.erasure_requests import request_erasure
 from konstruct.audit.models import AccessEvent, Action, ActorKind
-from konstruct.management.commands import owner_worker
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.handoff import escalations
 from konstruct.orchestrator.handoff.answering import who_answers
@@ -24,7 +23,7 @@ from konstruct.orchestrator.pipeline import respond, snapshot, write
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from konstruct.trust import jobs
 from konstruct.trust.erasure.erasing import carry_out as erase
-from konstruct.trust.history_merge import carry_out, carry_out_requested, merging
+from konstruct.trust.history_merge import carry_out, merging
 from konstruct.trust.history_merge.statements import OF_AGENT, OF_MESSAGES, OF_USER, STAYS
 from konstruct.trust.ledger import verify
 from memory.conversations.importing import ImportedTurn, import_turns
@@ -123,10 +122,9 @@ def test_all_that_was_said_follows_and_nothing_is_lost(
     said: Tenant, agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = counts()
-    assert jobs.move in owner_worker.JOBS
     monkeypatch.setattr(merging, "LOOKED_FOR", NOW)
     with database.as_owner():
-        assert carry_out_requested() == 2
+        assert jobs.MERGE.do_all() == 2
     assert counts() == before
     assert set(Message.objects.values_list("user_id", flat=True)) == {"maria"}
     assert set(Scope.objects.values_list("user_id", flat=True)) == {"maria"}

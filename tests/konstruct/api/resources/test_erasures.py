@@ -3,7 +3,7 @@
 import pytest
 
 from konstruct.audit.models import AccessEvent, ActorKind
-from konstruct.trust.erasure import carry_out_requested
+from konstruct.trust import jobs
 from memory.models import Message
 from tenants.context import tenant_scope
 from tests import database
@@ -27,7 +27,7 @@ def test_a_user_is_forgotten_and_the_program_gets_the_receipt(program_a: Program
     assert "asked for already" in refusal(again, 409)
 
     with database.as_owner():
-        assert carry_out_requested() == 1
+        assert jobs.ERASE.do_all() == 1
     done = program_a.get(address).json()
     assert (done["url"], done["state"], done["reason"]) == (address, "done", "by mail")
     assert done["receipt"]["tables"]["memory_message"]["removed"] == 1
