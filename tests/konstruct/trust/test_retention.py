@@ -6,9 +6,12 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db.models import F
+from django.db.models.functions import Now
 
 from konstruct.audit.models import AccessEvent, RetentionRule
 from konstruct.orchestrator.models import Agent
+from konstruct.trust.erasure import retention
 from konstruct.trust.erasure.retention import Removed, apply_rules
 from konstruct.trust.ledger import verify
 from memory.conversations.importing import ImportedTurn, import_turns
@@ -105,3 +108,23 @@ def test_days_that_cannot_be_are_refused(tenant_a: Tenant, days: str) -> None:
     with pytest.raises(CommandError, match="--days") as caught:
         run("--days", days)
     assert caught.value.returncode == 2
+
+
+def test_batches_go_on_where_the_one_before_ended_and_part_no_reply_from_its_message(
+    tenant_a: Tenant, agent: Agent, talk: Callable[..., Message], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retention, "BATCH", 2)
+    for number in range(5):
+        talk(f"Message {number}.", "maria", f"t{number}")
+    with tenant_scope(tenant_a.id):
+        long_ago = Message.objects.filter(thread_id__in=["t0", "t2", "t3", "t4"])
+        with database.as_owner(), tenant_scope(tenant_a.id):
+            long_ago.update(created_at=F("created_at") - timedelta(days=9))
+            # A reply of today keeps its message.
+            Message.objects.filter(thread_id="t4", role="assistant").update(created_at=Now())
+            RetentionRule.objects.create(days=5)
+    (removed,) = applied(tenant_a)
+    assert (removed.messages, removed.users) == (6, 1)
+    with tenant_scope(tenant_a.id):
+        left = Message.objects.order_by("number").values_list("thread_id", flat=True)
+        assert list(left) == ["t1", "t1", "t4", "t4"]
