@@ -5,4 +5,5 @@ from django.urls import include, path
 urlpatterns = [
     path("", include("konstruct.interfaces.mcp.urls")),
     path("", include("konstruct.interfaces.openai.urls")),
+    path("mem0/", include("konstruct.interfaces.mem0.urls")),
 ]

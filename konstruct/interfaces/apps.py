@@ -16,8 +16,10 @@ class InterfacesConfig(AppConfig):
         from konstruct.api.http import addresses
         from konstruct.interfaces.mcp import errors as mcp
         from konstruct.interfaces.mcp.addresses import ENDPOINT
+        from konstruct.interfaces.mem0.base import error_form
         from konstruct.interfaces.openai import errors as openai
 
         addresses.register(ENDPOINT, mcp.error_response)
+        addresses.register("/mem0/", error_form)
         for prefix in openai.PREFIXES:
             addresses.register(prefix, openai.error_response)

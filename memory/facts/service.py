@@ -9,6 +9,7 @@ from uuid import UUID
 
 import structlog
 from django.db import transaction
+from django.db.models import Q
 from django.db.models.expressions import DatabaseDefault
 from django.utils import timezone
 
@@ -47,6 +48,7 @@ from tenants.schemas.migration_state import require_migrated
 logger = structlog.get_logger(__name__)
 
 NEAR_DUPLICATES_REPORTED = 5
+REMOVED_AT_ONCE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,8 +235,7 @@ class LongTermMemory:
                 filters=filters,
                 at=at,
             )
-            found = _nearest(rows.comparable(model_version()), vector, limit)
-            return [entry for entry in found if entry.score >= threshold]
+            return nearest(rows, vector, limit, threshold=threshold)
         return []
 
     def list_by_tenant(
@@ -310,6 +311,35 @@ def selected(
     if not shared:
         rows = rows.about_somebody()
     return rows.with_metadata(filters) if filters else rows
+
+
+def nearest(
+    rows: MemoryEntryQuerySet, vector: Sequence[float], limit: int, *, threshold: float = -1.0
+) -> list[MemoryEntry]:
+    """Of these facts of the tenant that we are in, those nearest to a vector of 384 numbers.
+
+    Best first, each with its cosine similarity as `score`, and that at least `threshold`.
+    """
+    found = _nearest(rows.comparable(model_version()), vector, limit)
+    return [entry for entry in found if entry.score >= threshold]
+
+
+def delete_facts(rows: MemoryEntryQuerySet) -> int:
+    """Remove facts of the tenant that we are in, with all their versions; returns how many.
+
+    All or none of them. `rows` are facts as they stand, and not versions.
+    """
+    with transaction.atomic():
+        identities = [*rows.order_by("memory_id").values_list("memory_id", flat=True)]
+        removed = 0
+        for start in range(0, len(identities), REMOVED_AT_ONCE):
+            ids = identities[start : start + REMOVED_AT_ONCE]
+            entries = MemoryEntry.objects.filter(
+                Q(memory_id__in=ids, version_of__isnull=True)
+            ).select_for_update()
+            removed += len(entries.order_by("memory_id").values_list("memory_id"))
+            MemoryEntry.objects.filter(Q(memory_id__in=ids) | Q(version_of__in=ids)).delete()
+    return removed
 
 
 def reembed_facts(tenant_id: UUID | str, *, batch: int = 256) -> int:

@@ -33,8 +33,8 @@ class Caller:
     scopes: frozenset[str]
     agent_id: UUID | None = None
     user_id: str | None = None
-    # The agent that the request has named, for the access log.
-    named: dict[str, UUID] = field(default_factory=dict, compare=False, repr=False)
+    # The agent and the user that the request has named, for the access log.
+    named: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def is_bound(self) -> bool:
@@ -71,6 +71,7 @@ class Caller:
 
     def user(self, user_id: str) -> str:
         """Return the user id that a request names; raises OutsideOfKey if it may not."""
+        self.named["user_id"] = user_id
         if self.user_id not in (None, user_id):
             raise OutsideOfKey(
                 f"This key is bound to the user {self.user_id!r}, and this is about another."

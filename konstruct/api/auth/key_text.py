@@ -50,6 +50,9 @@ def parse_key(text: str) -> KeyText | None:
 
 
 def bearer_key(authorization: str) -> str | None:
-    """Return the credentials of an `Authorization: Bearer …` header; None for another scheme."""
+    """Return the credentials of an Authorization header; None for a scheme that is no key's.
+
+    `Bearer …`, or `Token …`, as clients of mem0 say it.
+    """
     scheme, _, credentials = authorization.strip().partition(" ")
-    return credentials.strip() if scheme.lower() == "bearer" else None
+    return credentials.strip() if scheme.lower() in ("bearer", "token") else None

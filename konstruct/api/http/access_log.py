@@ -50,6 +50,19 @@ RECORDED: Final[dict[tuple[str, str], tuple[Action, str]]] = {
     ("identity-link", "DELETE"): (Action.LINK, "identity, away from its user"),
     ("identity-link", "PUT"): (Action.LINK, "identity"),
     ("import", "POST"): (Action.IMPORT, "messages"),
+    ("mem0-add", "POST"): (Action.CREATE, "facts"),
+    ("mem0-batch", "DELETE"): (Action.DELETE, "facts"),
+    ("mem0-batch", "PUT"): (Action.EDIT, "facts"),
+    ("mem0-entities", "GET"): (Action.LIST, "people"),
+    ("mem0-entity", "DELETE"): (Action.DELETE, "facts"),
+    ("mem0-history", "GET"): (Action.VIEW, "fact"),
+    ("mem0-list", "POST"): (Action.LIST, "facts"),
+    ("mem0-memories", "DELETE"): (Action.DELETE, "facts"),
+    ("mem0-memory", "DELETE"): (Action.DELETE, "fact"),
+    ("mem0-memory", "GET"): (Action.VIEW, "fact"),
+    ("mem0-memory", "PUT"): (Action.EDIT, "fact"),
+    ("mem0-ping", "GET"): (Action.VIEW, "key"),
+    ("mem0-search", "POST"): (Action.SEARCH, "facts"),
     ("message", "GET"): (Action.VIEW, "message"),
     ("messages", "GET"): (Action.LIST, "messages"),
     ("messages", "POST"): (Action.SEND, "message"),
@@ -180,7 +193,8 @@ def _whose(request: Request, caller: Caller | None, row: Model | None) -> dict[s
     match = request.resolver_match
     given = _given(request).get("user_id")
     named = {} if caller is None else caller.named
-    agent_id, user_id = named.get("agent_id"), given if isinstance(given, str) else None
+    agent_id = named.get("agent_id")
+    user_id = given if isinstance(given, str) else named.get("user_id")
     if caller is not None:
         agent_id, user_id = agent_id or caller.agent_id, user_id or caller.user_id
     subject_id: object = next(iter(match.kwargs.values()), "") if match else ""

@@ -25,7 +25,8 @@ from memory.models import MemoryEntry
 from tenants.context import public_scope, tenant_scope
 from tenants.models import Tenant
 from tests import database
-from tests.konstruct.api.routes import CASES, LONG, Case, graph, routes
+from tests.konstruct.api.case import Case
+from tests.konstruct.api.routes import CASES, LONG, graph, routes
 from tests.konstruct.api.said import Said, answer, said_something, talk
 from tests.konstruct.conftest import Program, json_bytes
 

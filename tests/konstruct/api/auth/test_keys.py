@@ -50,10 +50,11 @@ def test_nothing_may_stand_around_a_key() -> None:
         ("Bearer abc", "abc"),
         ("bearer  abc ", "abc"),
         ("Bearer", ""),
+        ("Token abc", "abc"),
         ("Basic abc", None),
         ("", None),
         ("abc", None),
     ],
 )
-def test_credentials_come_after_bearer(header: str, credentials: str | None) -> None:
+def test_credentials_come_after_bearer_or_token(header: str, credentials: str | None) -> None:
     assert bearer_key(header) == credentials

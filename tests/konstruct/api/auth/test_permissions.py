@@ -13,7 +13,8 @@ from django.urls import get_resolver
 
 from konstruct.audit.roles import ROLES
 from tenants.context import tenant_scope
-from tests.konstruct.api.routes import CASES, V1, Case, patterns
+from tests.konstruct.api.case import Case
+from tests.konstruct.api.routes import CASES, V1, patterns
 from tests.konstruct.api.said import Said, said_something
 from tests.konstruct.conftest import Program, json_bytes
 
@@ -79,7 +80,7 @@ def test_what_a_person_needs_is_what_roles_give_in_the_admin() -> None:
     assert needed - ROLES["admin"] == OF_NO_ROLE
 
 
-@pytest.mark.parametrize(("route", "method"), sorted(CASES))
+@pytest.mark.parametrize(("route", "method"), sorted(case for case in CASES if case[0] in VIEWS))
 def test_a_person_without_one_of_the_permissions_is_refused(
     said: Said, route: str, method: str
 ) -> None:

@@ -1,0 +1,23 @@
+"""Fixtures of the tests of mem0's REST."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+import pytest
+
+from tests.konstruct.conftest import Program
+from tests.konstruct.interfaces.mem0.calls import add
+
+
+@pytest.fixture(scope="module")
+def program(
+    module_transaction: Callable[[], AbstractContextManager[None]], standing_program: Program
+) -> Program:
+    """What alex, bea and the agent ada are known by; every test takes back what it does."""
+    with module_transaction():
+        add(standing_program, "I drink tea.", user_id="alex", run_id="r1", metadata={"n": 1})
+        add(standing_program, "I live in Rome.", user_id="alex", agent_id="ada", app_id="a1",
+            metadata={"n": 5, "topic": "Home life", "categories": ["places"]})  # fmt: skip
+        add(standing_program, "I drink coffee.", user_id="bea", metadata={"topic": "drinks"})
+        add(standing_program, "The office closes at six.", agent_id="ada")
+    return standing_program

@@ -1,0 +1,150 @@
+"""mem0's own Python client, unmodified, against the server as it is deployed."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from konstruct.api.auth.keys import issue_key
+from tests.konstruct.api.live import serving
+from tests.konstruct.conftest import Program
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def mem0(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """The package, which calls home and writes into the home folder unless it is told not to."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MEM0_TELEMETRY", "False")
+        patch.setenv("MEM0_DIR", str(tmp_path_factory.mktemp("mem0")))
+        import mem0
+
+        yield mem0
+
+
+@pytest.fixture
+def host(process_environment: dict[str, str], tmp_path: Path) -> Iterator[str]:
+    with serving(process_environment, tmp_path / "log") as url:
+        yield f"{url}/mem0"
+
+
+@contextlib.contextmanager
+def client_of(mem0: Any, host: str, key: str) -> Iterator[Any]:
+    client = mem0.MemoryClient(api_key=key, host=host)
+    try:
+        yield client
+    finally:
+        client.client.close()
+
+
+def texts(answer: dict[str, Any]) -> list[str]:
+    return [each["memory"] for each in answer["results"]]
+
+
+def test_everything_that_the_client_does(
+    mem0: Any, host: str, program_a: Program, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.CRITICAL, logger="mem0")
+    from mem0.client.types import DeleteAllMemoryOptions, SearchMemoryOptions
+    from mem0.exceptions import MemoryError, MemoryNotFoundError
+    from mem0.exceptions import ValidationError as Invalid
+
+    with client_of(mem0, host, program_a.key) as client:
+        said = [
+            {"role": "user", "content": "I am allergic to walnuts."},
+            {"role": "assistant", "content": "I will remember that."},
+        ]
+        added = client.add(said, user_id="alex", metadata={"topic": "health"})
+        assert texts(added) == ["I am allergic to walnuts."]
+        (walnuts,) = (each["id"] for each in added["results"])
+        client.add("I live in Rome.", user_id="alex", run_id="r1", infer=False)
+        client.add("I speak as a guide.", agent_id="guide", filters={"app_id": "tours"})
+
+        found = client.search("What must I not eat?", filters={"user_id": "alex"}, top_k=1)
+        assert texts(found) == ["I am allergic to walnuts."]
+        options = SearchMemoryOptions(
+            filters={"AND": [{"user_id": "alex"}, {"metadata": {"topic": "health"}}]}, rerank=True
+        )
+        assert texts(client.search("Where?", options)) == ["I am allergic to walnuts."]
+        page = client.get_all(filters={"user_id": "alex"}, page=2, page_size=1)
+        assert (texts(page), page["count"]) == (["I am allergic to walnuts."], 2)
+        assert client.get(walnuts)["memory"] == "I am allergic to walnuts."
+
+        client.update(walnuts, text="I may eat walnuts.")
+        assert [each["new_memory"] for each in client.history(walnuts)] == [
+            "I am allergic to walnuts.", "I may eat walnuts.",
+        ]  # fmt: skip
+        client.batch_update([{"memory_id": walnuts, "text": "I love walnuts."}])
+        assert client.get(walnuts)["memory"] == "I love walnuts."
+        named = {(each["type"], each["name"]) for each in client.users()["results"]}
+        assert named == {("user", "alex"), ("run", "r1"), ("agent", "guide"), ("app", "tours")}
+
+        assert client.delete(walnuts)["message"]
+        for gone in (client.get, client.history, client.delete):
+            with pytest.raises(MemoryNotFoundError):
+                gone(walnuts)
+        assert texts(client.search("walnuts", filters={"user_id": "alex"})) == ["I live in Rome."]
+        with pytest.raises(Invalid, match="Nothing was deleted"):
+            client.delete_all()
+        with pytest.raises(Invalid, match="Say whose memories are meant"):
+            client.get_all()
+        client.delete_all(options=DeleteAllMemoryOptions(filters={"run_id": "r1"}))
+        assert texts(client.get_all(filters={"user_id": "alex"})) == []
+        (guide,) = client.get_all(filters={"agent_id": "guide"})["results"]
+        assert "1" in client.batch_delete([{"memory_id": guide["id"]}])["message"]
+        with pytest.raises(MemoryError, match="Konstruct does not offer this: feedback"):
+            client.feedback(guide["id"], "POSITIVE")
+        with pytest.raises(MemoryError, match="Konstruct does not offer this: webhooks"):
+            client.get_webhooks("p")
+        with pytest.raises(MemoryError, match="Konstruct does not offer this: organizations"):
+            client.project.get()
+
+        client.add("I ski.", user_id="bea", infer=False)
+        client.add("I ski, too.", user_id="carl", infer=False)
+        client.delete_users(user_id="bea")
+        assert [each["name"] for each in client.users()["results"]] == ["carl"]
+        client.reset()
+        assert client.users()["results"] == []
+        with (
+            httpx.Client() as connection,
+            pytest.raises(ValueError, match="The API key is not valid here"),
+        ):
+            mem0.MemoryClient(api_key="nonsense", host=host, client=connection)
+
+
+def test_the_asynchronous_client(mem0: Any, host: str, program_a: Program) -> None:
+    async def talk() -> tuple[list[str], list[str]]:
+        async with mem0.AsyncMemoryClient(api_key=program_a.key, host=host) as client:
+            added = await client.add("I drink tea.", user_id="alex", infer=False)
+            found = await client.search("What do I drink?", filters={"user_id": "alex"})
+            await client.delete(added["results"][0]["id"])
+            return texts(found), texts(await client.get_all(filters={"user_id": "alex"}))
+
+    assert asyncio.run(talk()) == (["I drink tea."], [])
+
+
+def test_bound_keys_and_two_tenants_that_share_ids(
+    mem0: Any, host: str, program_a: Program, program_b: Program
+) -> None:
+    _, alexs = issue_key(tenant_id=program_a.tenant.id, name="alex", user_id="alex")
+    with contextlib.ExitStack() as open_:
+        a, b, bound = (
+            open_.enter_context(client_of(mem0, host, key))
+            for key in (program_a.key, program_b.key, str(alexs))
+        )
+        for client, text in ((a, "I am of a."), (b, "I am of b.")):
+            client.add(text, user_id="alex", agent_id="ada", infer=False)
+            client.add(f"{text} My name is bea.", user_id="bea", agent_id="ada", infer=False)
+        for client, text in ((a, "I am of a."), (b, "I am of b."), (bound, "I am of a.")):
+            assert texts(client.get_all(filters={"user_id": "alex"})) == [text]
+            found = client.search("Who am I?", filters={"agent_id": "ada"})
+            wanted = {text} if client is bound else {text, f"{text} My name is bea."}
+            assert {*texts(found)} == wanted
+        a.delete_all(agent_id="ada")
+        assert len(texts(b.get_all(filters={"agent_id": "ada"}))) == 2

@@ -1,0 +1,142 @@
+"""mem0's language of filters: what it means, and what it refuses."""
+
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from konstruct.interfaces.mem0 import filters
+from konstruct.interfaces.mem0.filters import Combination, Demand
+from memory.exceptions import InvalidArgument
+
+ALEX = Demand("user_id", "eq", ("alex",))
+ID = "0b0d1f3e-9d0c-4f0e-8f63-1f2c1c4e6a11"
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ({}, filters.EVERYTHING),
+        ({"user_id": "alex"}, ALEX),
+        ({"user_id": {"eq": "alex"}}, ALEX),
+        ({"AND": [{"user_id": "alex"}]}, Combination("AND", (ALEX,))),
+        (
+            {"user_id": "alex", "run_id": "*"},
+            Combination("AND", (ALEX, Demand("run_id", "any"))),
+        ),
+        ({"run_id": {"eq": "*"}}, Demand("run_id", "any")),
+        ({"user_id": None}, Demand("user_id", "eq", (None,))),
+        ({"agent_id": {"in": ["a", "b"]}}, Demand("agent_id", "in", ("a", "b"))),
+        ({"NOT": {"app_id": "x"}}, Combination("NOT", (Demand("app_id", "eq", ("x",)),))),
+        ({"metadata": {"n": {"gte": 2}}}, Demand("metadata.n", "gte", (2,))),
+        ({"metadata": {"n": None}}, Demand("metadata.n", "eq", (None,))),
+        ({"metadata": {"n": "*"}}, Demand("metadata.n", "any")),
+        ({"categories": ["a"]}, Demand("categories", "in", ("a",))),
+        ({"keywords": "tea"}, Demand("keywords", "icontains", ("tea",))),
+        ({"memory_ids": [ID]}, Demand("memory_ids", "in", (UUID(ID),))),
+        (
+            {"created_at": {"gte": "2026-03-14", "lt": 0}},
+            Combination(
+                "AND",
+                (
+                    Demand("created_at", "gte", (datetime(2026, 3, 14, tzinfo=UTC),)),
+                    Demand("created_at", "lt", (datetime(1970, 1, 1, tzinfo=UTC),)),
+                ),
+            ),
+        ),
+    ],
+)
+def test_a_filter_means(said: Any, meant: filters.Filter) -> None:
+    assert filters.parse(said) == meant
+
+
+def nested(depth: int) -> dict[str, Any]:
+    inner: dict[str, Any] = {"user_id": "alex"}
+    for _ in range(depth - 1):
+        inner = {"AND": [inner]}
+    return inner
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ([], "filters=list of 0 is not an object"),
+        ("alex", "filters='alex' is not an object"),
+        ({"user": "alex"}, "filters knows no field 'user'; use one of: AND, OR, NOT, user_id"),
+        ({"and": []}, "filters knows no field 'and'"),
+        ({"AND": {"user_id": "a"}}, "is not a list of conditions"),
+        ({"OR": []}, "is not a list of conditions"),
+        ({"OR": [{}]}, "holds an empty condition"),
+        ({"user_id": 7}, "user_id=7 is not text"),
+        ({"user_id": ""}, "user_id='' is empty"),
+        ({"user_id": "a\x00"}, "NUL"),
+        ({"user_id": "a\ud800"}, "surrogate"),
+        ({"user_id": ["a"]}, "is not text"),
+        ({"user_id": {}}, "is empty: it says nothing to look for"),
+        ({"user_id": {"gte": "a"}}, "knows no operator 'gte'; use one of: eq, ne, in"),
+        ({"user_id": {"in": "ab"}}, "is not a list"),
+        ({"user_id": {"in": ["a"] * 257}}, "has 257 values; at most 256 can be"),
+        ({"user_id": {"ne": None}}, "is not text"),
+        ({"memory_ids": [ID, "m1"]}, "memory_ids='m1' is not a UUID"),
+        ({"memory_ids": [{}]}, "is not a UUID"),
+        ({"metadata": "x"}, "is not an object of values"),
+        ({"metadata": {}}, "is not an object of values"),
+        ({"metadata": {"a\x00": 1}}, "NUL"),
+        ({"metadata": {"": {"contains": "x"}}}, "empty"),
+        ({"metadata": {"a": [1]}}, "is none of text, number, true, false and null"),
+        ({"metadata": {"a": {"gt": True}}}, "has no order"),
+        ({"metadata": {"a": {"like": "x"}}}, "knows no operator 'like'"),
+        ({"metadata": {"a": 10**400}}, "is not a finite number"),
+        ({"keywords": {"contains": "x" * 513}}, "looks for 513 characters"),
+        ({"keywords": {"contains": ""}}, "looks for 0 characters"),
+        ({"keywords": {"eq": "x"}}, "knows no operator 'eq'"),
+        ({"created_at": {"gt": "soon"}}, "is no time"),
+        ({"created_at": {"gt": 1e300}}, "is no time"),
+        ({"created_at": {"gt": True}}, "is no time"),
+        ({"created_at": {"gt": "0001-01-01T00:00:00+23:00"}}, "is no time"),
+        ({"created_at": {"in": ["2026-03-14"]}}, "knows no operator 'in'"),
+        (nested(9), "is nested deeper than 8 levels"),
+        ({"AND": [{"user_id": "a"}] * 33}, "has 33 conditions; at most 32 can be"),
+        ({"AND": [{"OR": [{"user_id": "a"}] * 17}] * 2}, "has 34 conditions"),
+        ({"metadata": {f"k{n}": n for n in range(33)}}, "has 33 conditions"),
+    ],
+)
+def test_what_is_not_of_the_language_is_refused_with_what_would_be(said: Any, told: str) -> None:
+    with pytest.raises(InvalidArgument) as refused:
+        filters.parse(said)
+    assert told in str(refused.value)
+    assert len(str(refused.value)) < 500
+
+
+def test_as_deep_and_as_many_as_there_may_be() -> None:
+    assert filters.the_one(filters.parse(nested(8)), "user_id") == "alex"
+    assert len([*filters.demands(filters.parse({"AND": [{"user_id": "a"}] * 32}))]) == 32
+
+
+@pytest.mark.parametrize(
+    ("said", "confined"),
+    [
+        ({}, False),
+        ({"user_id": "a"}, True),
+        ({"user_id": {"in": ["a", "b"]}}, True),
+        ({"user_id": "*"}, False),
+        ({"user_id": {"ne": "a"}}, False),
+        ({"user_id": None}, False),
+        ({"NOT": [{"user_id": "a"}]}, False),
+        ({"metadata": {"a": 1}}, False),
+        ({"AND": [{"metadata": {"a": 1}}, {"run_id": "r"}]}, True),
+        ({"OR": [{"user_id": "a"}, {"agent_id": "b"}]}, True),
+        ({"OR": [{"user_id": "a"}, {"agent_id": "*"}]}, False),
+        ({"AND": [{"OR": [{"user_id": "a"}, {"metadata": {"a": 1}}]}, {"user_id": "*"}]}, False),
+    ],
+)
+def test_what_is_confined_to_somebody(said: Any, confined: bool) -> None:
+    assert filters.is_confined(filters.parse(said)) == confined
+
+
+def test_the_one_user_whom_a_filter_is_about() -> None:
+    one = filters.parse({"AND": [{"run_id": "*"}, {"user_id": "a"}]})
+    assert filters.the_one(one, "user_id") == "a"
+    either = filters.parse({"OR": [{"user_id": "a"}, {"user_id": "b"}]})
+    assert filters.the_one(either, "user_id") is None

@@ -1,0 +1,73 @@
+"""mem0's REST and keys: what a bound key, and a narrow one, come to."""
+
+import pytest
+
+from tests.konstruct.conftest import Program
+from tests.konstruct.interfaces.mem0.calls import (
+    ADD,
+    ANY,
+    COFFEE,
+    ENTITIES,
+    LIST,
+    MEMORIES,
+    OFFICE,
+    ROME,
+    SEARCH,
+    TEA,
+    add,
+    bound,
+    listed,
+    refusal,
+)
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_key_of_a_user_sees_and_writes_only_theirs(program: Program) -> None:
+    mine = bound(program, user_id="alex", scopes=["read", "write"])
+    assert listed(mine, {"user_id": "*"}) == listed(mine, {}) == [TEA, ROME]
+    assert listed(mine, {"user_id": "bea"}) == listed(mine, {"NOT": [{"user_id": "alex"}]}) == []
+    found = mine.post(SEARCH, {"query": "coffee", "filters": {"OR": [ANY, {"user_id": "bea"}]}})
+    assert {each["user_id"] for each in found.json()["results"]} == {"alex"}
+    assert add(mine, "I hum.")["user_id"] == "alex"
+    body = {"messages": "I am not bea.", "user_id": "bea"}
+    assert "bound to the user 'alex'" in refusal(mine.post(ADD, body), 403)
+    (coffee,) = program.post(LIST, {"filters": {"user_id": "bea"}}).json()["results"]
+    path = f"{MEMORIES}{coffee['id']}/"
+    change = {"data": b'{"text": "I drink nothing."}', "content_type": "application/json"}
+    for answer in (mine.get(path), mine.get(f"{path}history/"), mine.request("PUT", path, **change),
+                   mine.request("DELETE", path)):  # fmt: skip
+        assert refusal(answer, 404)
+    assert mine.request("DELETE", f"{MEMORIES}?user_id=bea").json()["count"] == 0
+    assert refusal(mine.request("DELETE", "/mem0/v2/entities/user/bea/"), 404)
+    names = {each["name"] for each in mine.get(ENTITIES).json()["results"]}
+    assert names == {"ada", "a1", "r1", "alex"}
+    assert mine.request("DELETE", f"{MEMORIES}?agent_id=ada").json()["count"] == 1
+    assert listed(program, ANY) == sorted([TEA, COFFEE, OFFICE, "I hum."])
+
+
+def test_a_key_of_an_agent_sees_and_writes_only_its_own(program: Program) -> None:
+    adas = bound(program, agent_id=program.agent.id)
+    assert listed(adas, ANY) == [ROME, OFFICE]
+    assert add(adas, "I hum.", user_id="bea")["agent_id"] == "ada"
+    body = {"messages": "a", "user_id": "bea", "agent_id": "bo"}
+    assert "No agent" in refusal(adas.post(ADD, body), 422)
+    assert adas.request("DELETE", f"{MEMORIES}?user_id=alex").json()["count"] == 1
+    assert listed(program, {"user_id": "alex"}) == [TEA]
+
+
+def test_scopes_are_needed(program: Program) -> None:
+    reader = bound(program, scopes=["read"])
+    assert listed(reader, {"user_id": "bea"}) == [COFFEE]
+    assert "needs the scope write" in refusal(reader.post(ADD, {}), 403)
+    assert "needs the scope write" in refusal(reader.request("DELETE", MEMORIES), 403)
+    assert "needs the scope read" in refusal(bound(program, scopes=["write"]).get(ENTITIES), 403)
+
+
+def test_a_key_is_needed_and_mem0s_word_for_it_is_heard(program: Program) -> None:
+    ping = "/mem0/v1/ping/"
+    answer = program.get(ping, headers={"Authorization": f"Token {program.key}"})
+    assert answer.json()["project_id"] == str(program.tenant.id)
+    refusal(program.get(ping, headers={"Authorization": ""}), 401)
+    refusal(program.get(ping, headers={"Authorization": "Token nonsense"}), 401)
+    refusal(program.get(ping, headers={"Authorization": f"Token {program.key[:-1]}"}), 401)

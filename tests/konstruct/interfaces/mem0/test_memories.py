@@ -1,0 +1,349 @@
+"""mem0's REST: whose memories are added, found, changed and deleted, and what is refused."""
+
+import json
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from konstruct.audit.models import AccessEvent
+from konstruct.orchestrator.models import Agent
+from memory.models import MemoryEntry
+from tenants.context import tenant_scope
+from tests.konstruct.conftest import Program
+from tests.konstruct.interfaces.mem0.calls import (
+    ADD,
+    ANY,
+    BATCH,
+    COFFEE,
+    ENTITIES,
+    LIST,
+    MEMORIES,
+    OFFICE,
+    ROME,
+    SEARCH,
+    TEA,
+    add,
+    bound,
+    listed,
+    refusal,
+)
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.mark.parametrize(
+    ("filters", "found"),
+    [
+        ({"user_id": "alex"}, [TEA, ROME]),
+        ({"user_id": {"in": ["alex", "bea"]}}, [TEA, ROME, COFFEE]),
+        ({"user_id": {"ne": "alex"}}, [COFFEE, OFFICE]),
+        ({"user_id": "*"}, [TEA, ROME, COFFEE]),
+        ({"user_id": None}, [OFFICE]),
+        ({"agent_id": "ada"}, [ROME, OFFICE]),
+        ({"agent_id": "nobody"}, []),
+        ({"agent_id": {"ne": "nobody"}}, [TEA, ROME, COFFEE, OFFICE]),
+        ({"agent_id": {"ne": "ada"}}, [TEA, COFFEE]),
+        ({"run_id": "r1"}, [TEA]),
+        ({"run_id": "*"}, [TEA]),
+        ({"run_id": None}, [ROME, COFFEE, OFFICE]),
+        ({"run_id": {"ne": "r1"}}, [ROME, COFFEE, OFFICE]),
+        ({"app_id": {"in": ["a1", "a2"]}}, [ROME]),
+        ({"OR": [{"run_id": "r1"}, {"user_id": "bea"}]}, [TEA, COFFEE]),
+        ({"AND": [{"user_id": "alex"}, {"NOT": {"run_id": "r1"}}]}, [ROME]),
+        ({"AND": [ANY, {"NOT": [{"user_id": "alex"}, {"user_id": "bea"}]}]}, [OFFICE]),
+        ({"user_id": "*", "metadata": {"n": {"gte": 2}}}, [ROME]),
+        ({"user_id": "*", "metadata": {"n": 1}}, [TEA]),
+        ({"user_id": "*", "metadata": {"n": {"ne": 1}}}, [ROME, COFFEE]),
+        ({"user_id": "*", "metadata": {"n": {"in": [1, 5]}, "topic": "*"}}, [ROME]),
+        ({"user_id": "*", "metadata": {"topic": {"contains": "Home"}}}, [ROME]),
+        ({"user_id": "*", "metadata": {"topic": {"contains": "home"}}}, []),
+        ({"user_id": "*", "metadata": {"topic": {"icontains": "HOME"}}}, [ROME]),
+        ({"user_id": "*", "categories": {"contains": "plac"}}, [ROME]),
+        ({"user_id": "*", "categories": ["places", "food"]}, [ROME]),
+        ({"user_id": "*", "keywords": {"contains": "drink"}}, [TEA, COFFEE]),
+        ({"user_id": "*", "keywords": {"icontains": "i LIVE"}}, [ROME]),
+        ({"user_id": "*", "keywords": {"contains": "%"}}, []),
+        ({"user_id": "*", "created_at": {"gte": "2020-01-01"}}, [TEA, ROME, COFFEE]),
+        ({"user_id": "*", "created_at": {"lt": "2020-01-01T00:00:00Z"}}, []),
+        ({"user_id": "*", "timestamp": {"gt": 4102444800}}, []),
+    ],
+)
+def test_a_filter_finds(program: Program, filters: Any, found: list[str]) -> None:
+    assert listed(program, filters) == sorted(found)
+
+
+def test_memories_are_named_by_id(program: Program) -> None:
+    answer = program.post(LIST, {"filters": {"user_id": "alex"}}).json()
+    ids = [each["id"] for each in answer["results"] if each["memory"] == TEA]
+    assert listed(program, {"user_id": "*", "memory_ids": ids}) == [TEA]
+
+
+def test_a_search_finds_the_nearest_and_says_what_it_does_not_heed(program: Program) -> None:
+    body = {"query": "Where do I live?", "filters": {"user_id": "alex"}, "rerank": True}
+    answer = program.post(SEARCH, {**body, "top_k": 1, "fields": ["memory", "score"]}).json()
+    (found,) = answer["results"]
+    assert (found["memory"], set(found)) == (ROME, {"id", "memory", "score"})
+    assert answer["ignored"] == {"rerank": "results are in the order of cosine similarity"}
+    assert program.post(SEARCH, {**body, "threshold": 1}).json()["results"] == []
+
+
+def test_pages_hold_each_memory_once_and_end(program: Program) -> None:
+    seen = []
+    for page in (1, 2, 3):
+        answer = program.post(f"{LIST}?page={page}&page_size=2", {"filters": ANY}).json()
+        seen += [each["memory"] for each in answer["results"]]
+        assert answer["count"] == 4
+        assert (answer["next"] is None, answer["previous"] is None) == (page > 1, page == 1)
+    assert sorted(seen) == sorted([TEA, ROME, COFFEE, OFFICE])
+
+
+def test_a_list_costs_the_same_for_any_number_of_rows(program: Program) -> None:
+    def cost(size: int) -> int:
+        with CaptureQueriesContext(connection) as queries:
+            program.post(f"{LIST}?page_size={size}", {"filters": {"agent_id": "ada"}})
+        return len(queries)
+
+    assert cost(1) == cost(500)
+
+
+@pytest.mark.parametrize("path", [LIST, SEARCH])
+def test_everybodys_memories_are_not_read_by_forgetting_to_say_whose(
+    program: Program, path: str
+) -> None:
+    for filters in (None, {}, {"metadata": {"n": 1}}):
+        query = {"query": "a"} if path == SEARCH else {}
+        answer = program.post(path, {"filters": filters, **query})
+        assert refusal(answer).startswith("Say whose memories are meant")
+
+
+def test_what_is_deleted_is_not_found(program: Program) -> None:
+    made = add(program, "I play the oboe.", user_id="alex")
+    path = f"{MEMORIES}{made['id']}/"
+    assert program.request("PUT", path, data=b'{"text": "I play the flute."}',
+                           content_type="application/json").status_code == 200  # fmt: skip
+    assert program.request("DELETE", path).status_code == 200
+    assert refusal(program.get(path), 404) == f"there is no memory {made['id']}"
+    assert refusal(program.get(f"{path}history/"), 404)
+    assert refusal(program.request("DELETE", path), 404)
+    assert not {"I play the oboe.", "I play the flute."} & {*listed(program, {"user_id": "alex"})}
+    found = program.post(SEARCH, {"query": "flute", "filters": {"user_id": "alex"}}).json()
+    assert made["id"] not in {each["id"] for each in found["results"]}
+    with tenant_scope(program.tenant.id):
+        assert not MemoryEntry.objects.filter(content__contains="I play").exists()
+
+
+def test_all_is_never_deleted(program: Program) -> None:
+    for query in ("", "?user_id=*", "?filters={}", '?filters={"metadata":{"n":1}}',
+                  "?filters={'user_id':'*'}", '?filters={"NOT":[{"user_id":"zoe"}]}',
+                  "?org_id=o&project_id=p"):  # fmt: skip
+        answer = program.request("DELETE", MEMORIES + query)
+        assert refusal(answer).startswith("Nothing was deleted"), query
+    for query in ("?user=alex", "?user_id=", "?filters=%FF", "?filters=[", "?filters=" + "(" * 4000,
+                  "?filters={1:2}", "?filters={b'a':1}", "?filters=" + "-" * 4000 + "1",
+                  "?filters=" + "a" * 5000, "?user_id=a&user_id=b", "?user_id=%00"):  # fmt: skip
+        refusal(program.request("DELETE", MEMORIES + query))
+    assert listed(program, ANY) == sorted([TEA, ROME, COFFEE, OFFICE])
+
+
+@pytest.mark.parametrize(
+    ("query", "left"),
+    [
+        ("?user_id=alex", [COFFEE, OFFICE]),
+        ("?user_id=alex&run_id=r1", [ROME, COFFEE, OFFICE]),
+        ("?agent_id=ada", [TEA, COFFEE]),
+        ("?app_id=a1", [TEA, COFFEE, OFFICE]),
+        ("?user_id=zoe", [TEA, ROME, COFFEE, OFFICE]),
+        ('?filters={"user_id":"bea"}', [TEA, ROME, OFFICE]),
+        ("?filters={'AND': [{'user_id': 'bea'}]}", [TEA, ROME, OFFICE]),
+    ],
+)
+def test_those_of_somebody_are_deleted(program: Program, query: str, left: list[str]) -> None:
+    assert program.request("DELETE", MEMORIES + query).status_code == 200
+    assert listed(program, ANY) == sorted(left)
+
+
+def test_entities_and_their_deletion(program: Program) -> None:
+    def entities() -> list[tuple[str, str, int]]:
+        found = program.get(ENTITIES).json()["results"]
+        return [(each["type"], each["name"], each["total_memories"]) for each in found]
+
+    assert entities() == [
+        ("agent", "ada", 2), ("app", "a1", 1), ("run", "r1", 1), ("user", "alex", 2),
+        ("user", "bea", 1),
+    ]  # fmt: skip
+    page = program.get(f"{ENTITIES}?page=2&page_size=2").json()
+    assert [each["name"] for each in page["results"]] == ["r1", "alex"]
+    gone = program.request("DELETE", "/mem0/v2/entities/agent/ada/")
+    assert gone.json()["count"] == 2
+    assert refusal(program.request("DELETE", "/mem0/v2/entities/agent/ada/"), 404)
+    assert refusal(program.request("DELETE", "/mem0/v2/entities/user/*/"), 404)
+    assert entities() == [("run", "r1", 1), ("user", "alex", 1), ("user", "bea", 1)]
+    with tenant_scope(program.tenant.id):
+        assert Agent.objects.filter(name="ada").exists()
+
+
+def test_an_unknown_agent_is_made_when_something_is_added_for_it(program: Program) -> None:
+    made = add(program, "I book trips.", user_id="alex", agent_id="travel desk")
+    assert made["agent_id"] == "travel desk"
+    assert listed(program, {"agent_id": "travel desk"}) == ["I book trips."]
+    with tenant_scope(program.tenant.id):
+        agent = Agent.objects.get(name="travel desk")
+        event = AccessEvent.objects.latest("id")
+    with tenant_scope(program.tenant.id):
+        written = AccessEvent.objects.get(detail__made_agent="travel desk")
+    assert (written.action, written.agent_id, written.user_id) == ("create", agent.id, "alex")
+    assert event.action == "list"
+    unknown = {"messages": "a", "user_id": "alex", "agent_id": str(program.tenant.id)}
+    assert "No agent has the name or id" in refusal(program.post(ADD, unknown), 422)
+    mine = bound(program, user_id="alex")
+    body = {"messages": "I fly.", "agent_id": "flight desk"}
+    assert "No agent has the name or id" in refusal(mine.post(ADD, body), 422)
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ({"messages": "a"}, "whose memory it is has not been said"),
+        ({"messages": "a", "run_id": "r"}, "a memory of run_id alone would be every user's"),
+        ({"messages": "a", "user_id": "a", "filters": {"user_id": "b"}}, "user_id: The request na"),
+        ({"messages": "a", "user_id": "a", "metadata": {"run_id": "x"}, "run_id": "y"}, "run_id: "),
+        ({"user_id": "a"}, "messages: Give messages, or text."),
+        ({"messages": [], "user_id": "a"}, "messages: "),
+        ({"messages": [{}] * 101, "user_id": "a"}, "messages: Give at most 100 items"),
+        ({"messages": [{"role": "boss", "content": "a"}], "user_id": "a"}, "messages"),
+        ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}], "user_id": "a"},
+         "Only text is remembered here"),
+        ({"messages": "a", "user_id": "a", "timestamp": 4102444800}, "not in the future"),
+        ({"messages": "a", "user_id": "a", "expiration_date": "9999-12-31"}, "expiration_date"),
+        ({"messages": "a", "user_id": "a", "usr": 1}, "usr: Unknown field."),
+        ({"messages": "a", "user_id": "a", "run_id": "é" * 255 + "x"}, "run_id: "),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_added_is_refused(program: Program, body: Any, told: str) -> None:
+    before = listed(program, ANY)
+    assert told in refusal(program.post(ADD, body))
+    assert listed(program, ANY) == before
+
+
+def test_what_is_kept_of_a_conversation(program: Program) -> None:
+    said = [
+        {"role": "system", "content": "You are kind."},
+        {"role": "user", "content": [{"type": "text", "text": "I ski."}]},
+        {"role": "assistant", "content": "Where?", "name": "ada"},
+        {"role": "user", "content": "  "},
+        {"role": "user", "content": None},
+    ]
+    body = {"messages": said, "user_id": "carl"}
+    inferred = program.post(ADD, body).json()
+    assert [(each["event"], each["memory"]) for each in inferred["results"]] == [("ADD", "I ski.")]
+    assert "No language model extracts facts" in inferred["ignored"]["infer"]
+    kept = program.post(ADD, {**body, "infer": False}).json()
+    assert "ignored" not in kept
+    assert [(each["event"], each["memory"], each["metadata"]) for each in kept["results"]] == [
+        ("NONE", "I ski.", {}),
+        ("ADD", "Where?", {"role": "assistant"}),
+    ]
+
+
+def test_times_of_a_memory(program: Program) -> None:
+    made = add(program, "I skate.", user_id="carl", timestamp=1_700_000_000,
+               expiration_date="2100-01-31")  # fmt: skip
+    assert (made["timestamp"], made["expiration_date"]) == ("2023-11-14T22:13:20Z", "2100-01-31")
+    path = f"{MEMORIES}{made['id']}/"
+    gone = program.request("PUT", path, data=b'{"expiration_date": "2020-01-31"}',
+                           content_type="application/json")  # fmt: skip
+    assert gone.status_code == 200
+    assert listed(program, {"user_id": "carl"}) == []
+    assert listed(program, {"user_id": "carl"}, show_expired=True) == ["I skate."]
+    assert refusal(program.get(path), 404)
+    back = program.request("PUT", path, data=b'{"expiration_date": null}',
+                           content_type="application/json")  # fmt: skip
+    assert back.json()["expiration_date"] is None
+    assert listed(program, {"user_id": "carl"}) == ["I skate."]
+
+
+def test_a_change_keeps_app_and_run_and_is_in_the_history(program: Program) -> None:
+    made = add(program, "I row.", user_id="carl", run_id="r9", metadata={"a": 1})
+    path = f"{MEMORIES}{made['id']}/"
+    body = json.dumps({"text": "I row daily.", "metadata": {"b": 2}}).encode()
+    changed = program.request("PUT", path, data=body, content_type="application/json").json()
+    assert (changed["id"], changed["run_id"], changed["metadata"]) == (made["id"], "r9", {"b": 2})
+    history = program.get(f"{path}history/").json()
+    assert [(each["event"], each["old_memory"], each["new_memory"]) for each in history] == [
+        ("ADD", None, "I row."),
+        ("UPDATE", "I row.", "I row daily."),
+    ]
+    same = json.dumps({"text": TEA}).encode()
+    add(program, TEA, user_id="carl")
+    twice = program.request("PUT", path, data=same, content_type="application/json")
+    assert refusal(twice, 409)
+
+
+def test_a_batch_is_done_as_a_whole_or_not(program: Program) -> None:
+    ids = [add(program, text, user_id="carl")["id"] for text in ("I run.", "I swim.")]
+    unknown = str(program.tenant.id)
+
+    def send(method: str, memories: Any) -> Any:
+        body = json.dumps({"memories": memories}).encode()
+        return program.request(method, BATCH, data=body, content_type="application/json")
+
+    changes = [{"memory_id": each, "text": f"I do {n}."} for n, each in enumerate(ids)]
+    assert refusal(send("PUT", [*changes, {"memory_id": unknown, "text": "a"}]), 404)
+    assert refusal(send("DELETE", [{"memory_id": each} for each in [*ids, unknown]]), 404)
+    assert listed(program, {"user_id": "carl"}) == ["I run.", "I swim."]
+    assert send("PUT", changes).json() == {"message": "Successfully updated 2 memories"}
+    assert listed(program, {"user_id": "carl"}) == ["I do 0.", "I do 1."]
+    gone = send("DELETE", [{"memory_id": each} for each in [ids[0], *ids]])
+    assert gone.json() == {"message": "Successfully deleted 2 memories"}
+    assert listed(program, {"user_id": "carl"}) == []
+    for memories in (None, [], "a", [{}], [{"memory_id": "m"}], [{"memory_id": unknown}] * 1001):
+        assert refusal(send("DELETE", memories))
+    assert "Give at most 100 items" in refusal(send("PUT", [{"memory_id": unknown}] * 101))
+
+
+def test_the_same_request_with_a_key_is_done_once(program: Program) -> None:
+    body = {"messages": "I sail.", "user_id": "carl", "infer": False, "metadata": {"n": 1}}
+    headers = {"Idempotency-Key": "sail"}
+    first = program.post(ADD, body, headers=headers).json()["results"]
+    again = program.post(ADD, body, headers=headers).json()["results"]
+    assert ([each["event"] for each in first], [each["event"] for each in again]) == (
+        ["ADD"], ["NONE"],
+    )  # fmt: skip
+    assert first[0]["id"] == again[0]["id"]
+    assert program.request("DELETE", f"{MEMORIES}{first[0]['id']}/").status_code == 200
+    assert program.post(ADD, body, headers=headers).json()["results"] == []
+    other = program.post(ADD, {**body, "messages": "I surf."}, headers=headers)
+    assert "You have sent Idempotency-Key 'sail' with another request." in refusal(other, 422)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "told"),
+    [
+        ("POST", "v1/feedback/", "feedback"),
+        ("GET", "api/v1/webhooks/projects/x/", "webhooks"),
+        ("POST", "v1/summary/", "summaries"),
+        ("GET", "v2/entities/user/alex/profile/", "profiles"),
+        ("POST", "v2/profiles/jobs/", "profiles"),
+        ("PATCH", "api/v1/orgs/organizations/x/projects/y/", "organizations"),
+    ],
+)
+def test_what_is_not_offered_says_so(program: Program, method: str, path: str, told: str) -> None:
+    answer = program.request(method, f"/mem0/{path}")
+    assert refusal(answer, 501).startswith("Konstruct does not offer this: ")
+    assert told in refusal(answer, 501)
+
+
+@pytest.mark.parametrize("path", ["", "v1/memories/m1/", "v3/", "v1/memories/%00/", "%FF/"])
+def test_an_unknown_path_is_answered_in_the_same_form(program: Program, path: str) -> None:
+    assert refusal(program.get(f"/mem0/{path}"), 404).startswith("There is nothing at this address")
+
+
+def test_the_record_says_whom_a_request_was_about(program: Program) -> None:
+    body = {"query": "tea?", "filters": {"AND": [{"user_id": "alex"}, {"agent_id": "ada"}]}}
+    assert program.post(SEARCH, body).status_code == 200
+    with tenant_scope(program.tenant.id):
+        event = AccessEvent.objects.latest("id")
+    assert (event.action, event.user_id, event.agent_id) == ("search", "alex", program.agent.id)
+    assert event.detail["filters"] == body["filters"]
