@@ -137,8 +137,14 @@ def _batches(agent_id: UUID, before: datetime) -> Iterator[list[tuple[UUID, int,
     after: tuple[datetime, int] = (datetime.min.replace(tzinfo=UTC), 0)
     while True:
         with transaction.atomic(), connection.cursor() as cursor:
-            place = {"after": after[0], "after_number": after[1]}
-            cursor.execute(_OLD, {"agent": agent_id, "before": before, "limit": BATCH, **place})
+            values = {
+                "agent": agent_id,
+                "before": before,
+                "after": after[0],
+                "after_number": after[1],
+                "limit": BATCH,
+            }
+            cursor.execute(_OLD, values)
             found = cursor.fetchall()
             if not found:
                 return
