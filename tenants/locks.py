@@ -80,7 +80,8 @@ def refuse_a_pooled_owner() -> None:
     Raises:
         PooledOwner: a pooler stands between this process and Postgres.
     """
-    if tenant_connection().is_pooled:
+    connection = tenant_connection()
+    if connection.is_owners and connection.is_pooled:
         raise PooledOwner(
             "DATABASE_OWNER_URL goes through a connection pooler: migrating and provisioning hold"
             " locks of their session and build indexes outside of transactions. Set it to the"

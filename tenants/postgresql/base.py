@@ -290,6 +290,18 @@ class DatabaseWrapper(base.DatabaseWrapper):
         wrapped: CursorWrapper = self._prepare_cursor(TenantPreparedCursor(self))
         return wrapped
 
+    def close_if_unusable_or_obsolete(self) -> None:
+        """Between requests and tasks: also close what is in a transaction of raw SQL's.
+
+        The next tenant's writes would never be committed.
+        """
+        if self.connection is not None and not self.in_atomic_block and not self.connection.closed:
+            self.finish_exchange()
+            if self.connection.info.transaction_status != TransactionStatus.IDLE:
+                self.close()
+                return
+        super().close_if_unusable_or_obsolete()
+
     def _set_autocommit(self, autocommit: bool) -> None:
         self.finish_exchange()
         super()._set_autocommit(autocommit)

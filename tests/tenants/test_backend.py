@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import DatabaseError, OperationalError, connection, transaction
+from django.db import (
+    DatabaseError,
+    OperationalError,
+    close_old_connections,
+    connection,
+    transaction,
+)
 from django.test import override_settings
 from django_tenants.postgresql_backend.base import DatabaseWrapper as StockWrapper
 from django_tenants.utils import schema_context
@@ -103,6 +109,23 @@ def test_every_way_to_send_a_statement_enters_the_tenant(in_a: Tenant, method: s
         else:
             cursor.callproc("current_schema")
         assert cursor.fetchone() == (in_a.schema_name,)
+
+
+def test_a_transaction_that_was_left_open_ends_with_the_request(
+    users: tuple[Tenant, Tenant],
+) -> None:
+    a, b = users
+    with tenant_scope(a.id), connection.cursor() as cursor:
+        cursor.execute("BEGIN")
+        User.objects.create(username="lost")
+    close_old_connections()
+    with tenant_scope(b.id):
+        User.objects.create(username="kept")
+    connection.close()
+    with tenant_scope(a.id):
+        assert names() == ["of-tenant-a"]
+    with tenant_scope(b.id):
+        assert sorted(names()) == ["kept", "of-tenant-b"]
 
 
 def test_a_failure_to_enter_the_tenant_fails_the_statement(in_a: Tenant) -> None:

@@ -53,7 +53,7 @@ def by_libpq(tenant: Tenant) -> Iterator[Callable[[str], list[tuple[object, ...]
                 with plain.cursor().copy(statement) as copy:
                     return list(copy.rows())
             try:
-                cursor = plain.execute(statement, prepare=True)  # one statement in a message
+                cursor = plain.execute(statement, binary=True)  # one statement in a message
                 return cursor.fetchall() if cursor.description else []
             finally:
                 plain.rollback()

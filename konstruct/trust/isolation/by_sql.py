@@ -285,7 +285,8 @@ def _try_with(settings: Mapping[str, str], sql: str) -> tuple[bool, Any]:
                 driver.execute(statement)
             for name, value in settings.items():
                 driver.execute(f"SET LOCAL {name} = '{value}'")
-            cursor = driver.execute(sql, prepare=True)  # one statement in a message
+            # One statement in a message, of which nothing stays in the session.
+            cursor = driver.execute(sql, binary=True)
             outcome = cursor.fetchall() if cursor.description else cursor.rowcount
             transaction.set_rollback(True)
             return True, outcome

@@ -162,6 +162,7 @@ def test_the_check_finds_nothing_here(tenant_a: Tenant) -> None:
     assert checks._check_server_log() == []
 
 
+@pytest.mark.of_a_session  # which begins with the role's settings
 @pytest.mark.parametrize(
     ("name", "value"),
     [
