@@ -7,6 +7,7 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from django.db import connection, transaction
@@ -137,7 +138,7 @@ def _batches(agent_id: UUID, before: datetime) -> Iterator[list[tuple[UUID, int,
     after: tuple[datetime, int] = (datetime.min.replace(tzinfo=UTC), 0)
     while True:
         with transaction.atomic(), connection.cursor() as cursor:
-            values = {
+            values: dict[str, Any] = {
                 "agent": agent_id,
                 "before": before,
                 "after": after[0],
