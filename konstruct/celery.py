@@ -47,11 +47,12 @@ app.autodiscover_tasks()
 # The names that tasks had, for messages that wait in a queue under them.
 RENAMED_TASKS: Final = {
     "konstruct.channels.delivery_tasks.deliver": "konstruct.channels.delivery.tasks.deliver",
-    "konstruct.channels.delivery_tasks.sweep_deliveries": (
-        "konstruct.channels.delivery.tasks.sweep_deliveries"
-    ),
     "konstruct.channels.delivery_tasks.learn_name": "konstruct.channels.slack.tasks.learn_name",
+    "konstruct.channels.delivery_tasks.sweep_deliveries": "tenants.tasks.sweep",
+    "konstruct.channels.delivery.tasks.sweep_deliveries": "tenants.tasks.sweep",
+    "konstruct.channels.tasks.sweep_arrivals": "tenants.tasks.sweep",
     "konstruct.orchestrator.tasks.sweep_replies": "tenants.tasks.sweep",
+    "memory.tasks.sweep_embeddings": "tenants.tasks.sweep",
 }
 
 

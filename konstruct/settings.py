@@ -358,21 +358,6 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 5.0,
         "options": {"expires": 5.0},
     },
-    "sweep-embeddings": {
-        "task": "memory.tasks.sweep_embeddings",
-        "schedule": 5.0,
-        "options": {"expires": 5.0},
-    },
-    "sweep-deliveries": {
-        "task": "konstruct.channels.delivery.tasks.sweep_deliveries",
-        "schedule": 5.0,
-        "options": {"expires": 5.0},
-    },
-    "sweep-arrivals": {
-        "task": "konstruct.channels.tasks.sweep_arrivals",
-        "schedule": 5.0,
-        "options": {"expires": 5.0},
-    },
 }
 
 # --- Memory and language model ------------------------------------------------------------------

@@ -45,9 +45,6 @@ OUTBOX_BACKOFF: Final = timedelta(seconds=5)
 OUTBOX_BACKOFF_MAX: Final = timedelta(hours=1)
 # What was begun so long ago and still stands is tried by itself, like what has failed.
 OUTBOX_SUSPECT: Final = timedelta(minutes=1)
-# How long the sweeper leaves what it has enqueued alone, and how much it enqueues at once.
-SWEEP_PAUSE: Final = timedelta(seconds=15)
-SWEEP_LIMIT: Final = 512
 
 # --- Facts --------------------------------------------------------------------------------------
 

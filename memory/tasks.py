@@ -1,18 +1,12 @@
 """Celery tasks of memory: each enters its tenant and calls one service."""
 
-import logging
 from uuid import UUID
 
 from celery import Task, shared_task
-from celery.exceptions import SoftTimeLimitExceeded
 
 from memory.conf import OUTBOX_TASK_LIMIT
 from memory.indexing import outbox
 from tenants.celery import TenantTask
-from tenants.context import tenant_scope
-from tenants.models import Tenant
-
-logger = logging.getLogger(__name__)
 
 
 @shared_task(bind=True, base=TenantTask)
@@ -30,23 +24,7 @@ def embed_and_store(self: Task, tenant_id: UUID | str, message_ids: list[str] | 
     return done.stored
 
 
-@shared_task
-def sweep_embeddings() -> int:
-    """Enqueue what no task has stored in time: its message got lost, or its worker did.
-
-    A tenant with nothing due costs one query. One tenant's trouble does not stop the others'.
-    """
-    swept = 0
-    for tenant_id in list(Tenant.objects.serving().values_list("id", flat=True)):
-        try:
-            with tenant_scope(tenant_id):
-                due = outbox.take_due()
-            if due:
-                ids = [str(message_id) for message_id in due]
-                embed_and_store.apply_async((str(tenant_id), ids), retry=False)
-                swept += len(due)
-        except SoftTimeLimitExceeded:
-            raise  # the next sweep begins anew
-        except Exception:
-            logger.exception("the embeddings of tenant %s could not be swept", tenant_id)
-    return swept
+@shared_task(base=TenantTask)
+def embed_message(tenant_id: UUID | str, message_id: str) -> int:
+    """Embed and store a message whose task was lost, with others that are overdue; how many."""
+    return outbox.drain(tenant_id, [message_id]).stored

@@ -19,23 +19,23 @@ from konstruct.channels.models import Arrival
 from tenants import attempts
 from tenants.context import tenant_scope
 from tenants.exceptions import KonstructError, detail_of, reason_of
+from tenants.outbox import GRACE, Kind
 
 logger = logging.getLogger(__name__)
 
 # Named, for the task is above: it imports the handlers of channels.
-TAKE_IN = "konstruct.channels.tasks.take_in"
+ARRIVALS = Kind("arrival", task="konstruct.channels.tasks.take_in_arrival", queue="deliveries")
 
 Hear = Callable[[UUID, Mapping[str, Any]], None]
 
-GRACE = timedelta(seconds=5)
 LONGEST_BACKOFF_SECONDS = 300.0
 # After so long a task takes nothing else in, so that those of others have their turn.
 TURN_SECONDS = 30.0
 # One statement, with no transaction around it: a channel waits for it, and so do fifty at once.
 # Returned, of a row that is new: whether another that came a moment ago is still to be taken in.
 _PUT = """
-INSERT INTO channels_arrival (channel, workspace, key, heard, ring_at)
-VALUES (%(channel)s, %(workspace)s, %(key)s, %(heard)s, now() + %(grace)s)
+INSERT INTO channels_arrival (channel, workspace, key, heard)
+VALUES (%(channel)s, %(workspace)s, %(key)s, %(heard)s)
 ON CONFLICT (key) DO NOTHING
 RETURNING EXISTS (
     SELECT FROM channels_arrival AS earlier
@@ -51,30 +51,32 @@ class Put(StrEnum):
     """What became of what has arrived."""
 
     STANDS = "stands"  # already
-    NEW = "new"  # a worker is to be enqueued for it
+    NEW = "new"  # a worker was woken for it
     JOINED = "joined"  # it is new, and the worker of another that came a moment ago takes it in too
 
 
 def put(*, channel: str, workspace: str, key: str, heard: Mapping[str, Any]) -> Put:
-    """Write down what has arrived; once, by its key.
+    """Write down what has arrived, once, by its key, and wake a worker.
 
-    To enqueue a task takes as long as to write a row. A worker takes in all that stands, so that of
-    fifty at once one is enqueued; should its worker have looked for the last time just before, the
-    sweeper enqueues another.
+    To wake one takes as long as to write a row. A worker takes in all that stands, so that of
+    fifty at once one is woken; should it have looked for the last time just before, the sweeper
+    wakes another.
     """
     values = {
         "channel": channel,
         "workspace": workspace,
         "key": key,
         "heard": Jsonb(heard),
-        "grace": GRACE,
     }
     with connection.cursor() as cursor:
         cursor.execute(_PUT, values)  # type: ignore[arg-type]  # psycopg takes what Django's stubs do not know
         row = cursor.fetchone()
     if row is None:
         return Put.STANDS
-    return Put.JOINED if row[0] else Put.NEW
+    if row[0]:
+        return Put.JOINED
+    ARRIVALS.wake()
+    return Put.NEW
 
 
 def take_in(*, tenant_id: UUID, channel: str, workspace: str, hear: Hear) -> None:
@@ -91,10 +93,19 @@ def take_in(*, tenant_id: UUID, channel: str, workspace: str, hear: Hear) -> Non
                     return
                 while (arrival := _oldest(channel, workspace)) is not None:
                     if time.monotonic() > until:
-                        return  # the sweeper enqueues a worker for the rest
+                        return  # the sweeper wakes a worker for the rest
                     _take_in(arrival, tenant_id, hear)
             if _oldest(channel, workspace) is None:
                 return
+
+
+def take_in_arrival(*, tenant_id: UUID, arrival_id: int, hear: Callable[[str], Hear]) -> None:
+    """Take in what has arrived from where this one came, if it stands; `hear` is by channel."""
+    with tenant_scope(tenant_id):
+        place = Arrival.objects.filter(pk=arrival_id).values_list("channel", "workspace").first()
+    if place is not None:
+        channel, workspace = place
+        take_in(tenant_id=tenant_id, channel=channel, workspace=workspace, hear=hear(channel))
 
 
 def retry(arrival_id: int) -> bool:
@@ -103,20 +114,6 @@ def retry(arrival_id: int) -> bool:
         "failed_at": None, "attempts": 0, "begun_at": None, "due_at": Now(), "sweep_at": Now()
     }  # fmt: skip
     return bool(Arrival.objects.failed().filter(pk=arrival_id).update(**again))
-
-
-def claim_stale() -> list[tuple[str, str]]:
-    """Return channels and workspaces to enqueue; other sweeps leave them for a while."""
-    with transaction.atomic():
-        ids = list(
-            Arrival.objects.stale()
-            .select_for_update(skip_locked=True)
-            .values_list("pk", flat=True)[:200]
-        )
-        rows = Arrival.objects.filter(pk__in=ids)
-        places = list(rows.values_list("channel", "workspace").distinct())
-        rows.update(sweep_at=Now() + GRACE)
-    return places
 
 
 def _oldest(channel: str, workspace: str) -> Arrival | None:

@@ -132,10 +132,6 @@ class ArrivalQuerySet(models.QuerySet["Arrival"]):
         """Those that may be worked on now, in the order in which they came."""
         return self.waiting().filter(due_at__lte=Now()).order_by("id")
 
-    def stale(self) -> Self:
-        """Those that nobody seems to work on, though they are due: the longest first."""
-        return self.waiting().filter(sweep_at__lte=Now()).order_by("sweep_at")
-
 
 class Arrival(TenantModel):
     """Something that was said, as a channel told it: the inbox, removed when it is taken in.
@@ -163,7 +159,7 @@ class Arrival(TenantModel):
     sweep_at = models.DateTimeField(
         db_default=Now(),
         db_column="ring_at",
-        help_text="When the sweeper enqueues it (again).",
+        help_text="From when on a worker may claim it, which the outbox is told.",
     )
     failed_at = models.DateTimeField(
         null=True, blank=True, help_text="When it was given up; empty while it is still tried."
@@ -194,10 +190,6 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
     def due(self) -> Self:
         """Those that may be worked on now."""
         return self.waiting().filter(due_at__lte=Now())
-
-    def stale(self) -> Self:
-        """Those that nobody seems to work on, though they are due: the longest first."""
-        return self.waiting().filter(sweep_at__lte=Now()).order_by("sweep_at")
 
 
 class Delivery(TenantModel):
@@ -244,7 +236,7 @@ class Delivery(TenantModel):
     sweep_at = models.DateTimeField(
         db_default=Now(),
         db_column="ring_at",
-        help_text="When the sweeper enqueues it (again).",
+        help_text="From when on a worker may claim it, which the outbox is told.",
     )
     failed_at = models.DateTimeField(
         null=True, blank=True, help_text="When it was given up; empty while it is still tried."
@@ -260,11 +252,6 @@ class Delivery(TenantModel):
         verbose_name = "delivery"
         verbose_name_plural = "deliveries"
         indexes = [
-            models.Index(
-                fields=["sweep_at"],
-                name="delivery_ring",
-                condition=models.Q(due_at__isnull=False, failed_at__isnull=True),
-            ),
             # Lists: all, and what was given up.
             models.Index(fields=["created_at", "message"], name="delivery_created"),
             models.Index(

@@ -24,8 +24,6 @@ from memory.conf import (
     OUTBOX_BATCH,
     OUTBOX_SUSPECT,
     OUTBOX_TASK_LIMIT,
-    SWEEP_LIMIT,
-    SWEEP_PAUSE,
 )
 from memory.embedding.embedder import get_embedder
 from memory.exceptions import EmbeddingModelError
@@ -35,8 +33,12 @@ from memory.models.querysets import PendingEmbeddingQuerySet
 from tenants.attempts import failure_of
 from tenants.context import asynchronous, known_tenant, tenant_scope
 from tenants.exceptions import reason_of
+from tenants.outbox import Kind
 
 logger = logging.getLogger(__name__)
+
+# What a task has not stored in time: its message got lost, or its worker did.
+EMBEDDINGS = Kind("embedding", task="memory.tasks.embed_message", queue="embeddings")
 
 UNFINISHED = "The worker was stopped while it worked on this message."
 
@@ -89,22 +91,6 @@ def drain(
 
 
 adrain = asynchronous(drain)
-
-
-def take_due() -> list[UUID]:
-    """Messages of the current tenant that nobody works on though they are due, oldest first.
-
-    They are left alone for a while, so that the next sweep does not ask for them again. Those that
-    failed stay due until a worker begins with them.
-    """
-    if not PendingEmbedding.objects.due().exists():
-        return []
-    with transaction.atomic():
-        rows = list(PendingEmbedding.objects.due().unlocked()[:SWEEP_LIMIT])
-        PendingEmbedding.objects.filter(
-            pk__in=[row.pk for row in rows if not row.last_error]
-        ).update(due_at=Now() + SWEEP_PAUSE)
-    return [row.pk for row in rows]
 
 
 def retry_now(message_ids: Sequence[UUID]) -> int:

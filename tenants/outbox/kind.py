@@ -29,6 +29,10 @@ LONGEST_GRACE = timedelta(minutes=5)
 KINDS: Final[dict[str, "Kind"]] = {}
 
 
+def _once() -> int:
+    return 1
+
+
 def _never(error: Exception) -> bool:
     return False
 
@@ -38,7 +42,8 @@ class Kind:
     """One kind of work. Whoever makes one lets workers find it by its name.
 
     Its methods work in the tenant that we are in. An attempt is counted before the work, so that
-    what kills its worker is given up like anything else that fails.
+    what kills its worker is given up like anything else that fails. A kind whose table says by a
+    trigger when it is due (tenants/operations/outbox.py) counts its attempts there.
     """
 
     name: str
@@ -46,10 +51,10 @@ class Kind:
     """Name of the TenantTask that does it, given the tenant's id and the entry's key."""
     queue: str
     """The queue of the workers that do it; empty: nobody is woken, and who does it looks itself."""
-    most_attempts: Callable[[], int]
-    first_backoff: float
+    most_attempts: Callable[[], int] = _once
+    first_backoff: float = 1.0
     """Seconds until the second attempt; each further pause is twice as long."""
-    longest_backoff: float
+    longest_backoff: float = 300.0
     is_final: Callable[[Exception], bool] = _never
     """Whether trying again is of no use after this error."""
     of_suspended_too: bool = False
@@ -61,13 +66,13 @@ class Kind:
     def put(self, key: UUID) -> None:
         """Let the work wait for a worker. Call it in the transaction that makes the work."""
         OutboxEntry.objects.create(tenant_id=required_tenant_id(), kind=self.name, key=key)
-        self._wake_on_commit()
+        self.wake_on_commit()
 
     def put_if_missing(self, key: UUID) -> None:
         """Let the work wait, unless it does so already."""
         entry = OutboxEntry(tenant_id=required_tenant_id(), kind=self.name, key=key)
         OutboxEntry.objects.bulk_create([entry], ignore_conflicts=True)
-        self._wake_on_commit()
+        self.wake_on_commit()
 
     def put_off(self, key: UUID, pause: timedelta) -> None:
         """Let the work, which went well, be done again after a pause."""
@@ -86,7 +91,7 @@ class Kind:
     def look_again(self, key: UUID) -> None:
         """Let another worker claim it at once."""
         self._rows(key).update(sweep_at=Now())
-        self._wake_on_commit()
+        self.wake_on_commit()
 
     def take_back(self, key: UUID) -> None:
         """Let the attempt that was begun not count: it was neither done nor did it fail."""
@@ -160,6 +165,10 @@ class Kind:
         if self.queue:
             enqueue_by_name(WORK, self.name, queue=self.queue)
 
+    def wake_on_commit(self) -> None:
+        """Do so when the transaction that we are in is committed."""
+        transaction.on_commit(self.wake)
+
     def _rows(self, key: UUID) -> OutboxQuerySet:
         return OutboxEntry.objects.filter(tenant_id=required_tenant_id(), kind=self.name, key=key)
 
@@ -168,11 +177,8 @@ class Kind:
         now = {"due_at": Now(), "sweep_at": Now(), "failed_at": None, "held_for": ""}
         if not rows.update(**anew, **now):
             return False
-        self._wake_on_commit()
+        self.wake_on_commit()
         return True
-
-    def _wake_on_commit(self) -> None:
-        transaction.on_commit(self.wake)
 
     def _backoff(self, attempt: int, error: Exception) -> timedelta:
         seconds = self.first_backoff * 2.0 ** (attempt - 1)

@@ -16,11 +16,13 @@ from konstruct.celery import app
 from memory import tasks
 from memory.indexing import outbox
 from memory.models import PendingEmbedding
-from memory.tasks import embed_and_store, sweep_embeddings
+from memory.tasks import embed_and_store
 from tenants.context import tenant_scope
 from tenants.exceptions import TenantNotServing
-from tenants.models import Tenant
+from tenants.models import OutboxEntry, Tenant
+from tenants.tasks import sweep, work
 from tests.memory.pending import make_due, sentence, stored, waiting
+from tests.outbox import claimed
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -66,78 +68,46 @@ def test_a_large_outbox_is_done_in_turns_with_other_tenants(tenant_a, say, enque
     assert enqueued() == []
 
 
-def test_the_sweeper_enqueues_what_is_due_and_nothing_twice(tenant_a, tenant_b, say, enqueued):
-    messages = {
-        tenant.id: [say(tenant.id, sentence(number)) for number in range(2)]
-        for tenant in (tenant_a, tenant_b)
-    }
-    assert sweep_embeddings() == 0  # their own tasks have a head start
+def test_what_no_task_has_stored_in_time_is_done_by_turns(tenant_a, tenant_b, say, enqueued):
+    for tenant in (tenant_a, tenant_b):
+        for number in range(2):
+            say(tenant.id, sentence(number))
+    assert sweep() == 0  # their own tasks have a head start
     make_due(tenant_a.id)
     make_due(tenant_b.id)
-    assert sweep_embeddings() == 4
-    assert sweep_embeddings() == 0
-    tasks_of = {tenant_id: set(ids) for _, tenant_id, ids in enqueued()}
-    assert tasks_of == {
-        str(tenant_id): {str(message.id) for message in rows}
-        for tenant_id, rows in messages.items()
-    }
-    make_due(tenant_a.id)
-    assert sweep_embeddings() == 2
+    assert sweep() == 4
+    assert enqueued() == [("tenants.tasks.work", "embedding")] * 4
+    # A turn takes what else is overdue along.
+    for left in (1, 0):
+        work("embedding")
+        assert [waiting(tenant.id) for tenant in (tenant_a, tenant_b)].count([]) == 2 - left
+    assert sweep() == 0
 
 
-def test_what_the_sweeper_waits_for_can_be_stored_by_anyone(tenant_a, say, enqueued):
-    say(tenant_a.id, sentence(1))
+def test_what_a_worker_has_claimed_can_be_stored_by_anyone(tenant_a, say):
+    message = say(tenant_a.id, sentence(1))
     make_due(tenant_a.id)
-    sweep_embeddings()
+    assert claimed(outbox.EMBEDDINGS) == [message.id]
+    assert sweep() == 0
     assert embed_and_store(tenant_a.id) == 1
+    with tenant_scope(tenant_a.id):
+        assert not OutboxEntry.objects.exists()
 
 
-def test_a_tenant_that_is_suspended_is_left_alone(tenant_a, say, enqueued):
+def test_a_tenant_that_is_suspended_is_left_alone(tenant_a, say):
     say(tenant_a.id, sentence(1))
     make_due(tenant_a.id)
     Tenant.objects.filter(pk=tenant_a.pk).update(state=Tenant.State.SUSPENDED)
-    assert sweep_embeddings() == 0
-    assert enqueued() == []
+    work("embedding")
     with pytest.raises(TenantNotServing):
         embed_and_store(tenant_a.id)
     assert waiting(tenant_a.id) == [sentence(1)]
 
 
-def test_one_tenants_trouble_does_not_stop_the_others(
-    tenant_a, tenant_b, say, enqueued, monkeypatch, caplog
-):
-    say(tenant_b.id, sentence(1))
-    make_due(tenant_b.id)
-    take = outbox.take_due
-    visited = []
-
-    def take_due():
-        visited.append(1)
-        if len(visited) == 1:
-            raise ValueError("trouble")
-        return take()
-
-    monkeypatch.setattr(tasks.outbox, "take_due", take_due)
-    monkeypatch.setattr(
-        tasks.Tenant.objects,
-        "serving",
-        lambda: Tenant.objects.filter(pk__in=[tenant_a.pk, tenant_b.pk]).order_by("slug"),
-    )
-    assert sweep_embeddings() == 1
-    assert [task[1] for task in enqueued()] == [str(tenant_b.id)]
-    assert f"the embeddings of tenant {tenant_a.id} could not be swept" in caplog.text
-
-
-def test_a_tenant_with_nothing_due_costs_one_query(tenant_a, tenant_b, django_assert_num_queries):
-    serving = Tenant.objects.serving().count()
-    with django_assert_num_queries(1 + serving):
-        sweep_embeddings()
-
-
 def test_beat_and_queues_know_the_tasks(settings):
-    schedule = settings.CELERY_BEAT_SCHEDULE["sweep-embeddings"]
-    assert schedule["task"] == sweep_embeddings.name
-    assert app.amqp.router.route({}, embed_and_store.name)["queue"].name == "embeddings"
+    assert [each["task"] for each in settings.CELERY_BEAT_SCHEDULE.values()] == [sweep.name]
+    for task, queue in ((embed_and_store, "embeddings"), (sweep, "sweeps")):
+        assert app.amqp.router.route({}, task.name)["queue"].name == queue
 
 
 # A worker whose child dies over one message, as it would for want of memory.

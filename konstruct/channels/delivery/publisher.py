@@ -1,20 +1,16 @@
 """The way out: puts accepted messages into the outbox of posts, and enqueues what changes."""
 
 from collections.abc import Mapping
-from functools import partial
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models.functions import Now
 
 from konstruct.channels.delivery import queue
-from konstruct.channels.delivery.tasks import deliver
 from konstruct.channels.exceptions import NothingToRedeliver
 from konstruct.channels.models import Delivery
 from konstruct.orchestrator.messages import KonstructMessage
 from memory.models import Message
 from tenants.context import tenant_scope
-from tenants.enqueue import enqueue
 
 
 def put(message: Message, *, channel: str, address: Mapping[str, str]) -> None:
@@ -23,9 +19,8 @@ def put(message: Message, *, channel: str, address: Mapping[str, str]) -> None:
         message=message,
         channel=channel,
         address=dict(address),
-        sweep_at=Now() + queue.GRACE,
     )
-    _enqueue_on_commit(message.tenant_id, message.id)
+    queue.DELIVERIES.wake_on_commit()
 
 
 class DeliveryOutlet:
@@ -34,7 +29,7 @@ class DeliveryOutlet:
     def changed(self, message: KonstructMessage) -> None:
         """Note that the message is to be shown anew; what was given up is tried again."""
         if queue.show_anew(message.id):
-            _enqueue_on_commit(message.tenant_id, message.id)
+            queue.DELIVERIES.wake_on_commit()
 
     def said(self, turn: Message, *, after: KonstructMessage) -> None:
         """Show what a person said of their own accord where the user's last message is shown."""
@@ -56,8 +51,4 @@ def redeliver(message_id: UUID, *, tenant_id: UUID) -> None:
             raise NothingToRedeliver(
                 f"The reply to message {message_id} was not given up: it is shown or still tried."
             )
-        _enqueue_on_commit(tenant_id, message_id)
-
-
-def _enqueue_on_commit(tenant_id: UUID, message_id: UUID) -> None:
-    transaction.on_commit(partial(enqueue, deliver, str(tenant_id), str(message_id)))
+        queue.DELIVERIES.wake_on_commit()

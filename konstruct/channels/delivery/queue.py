@@ -6,20 +6,18 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db import transaction
-from django.db.models import DurationField, ExpressionWrapper, F, Value
-from django.db.models.functions import Coalesce, Greatest, Least, Now
+from django.db.models import F
+from django.db.models.functions import Now
 
 from konstruct.channels.exceptions import ChannelBusy, ChannelRefused
 from konstruct.channels.models import Delivery
 from tenants import attempts
 from tenants.exceptions import KonstructError, detail_of, reason_of
+from tenants.outbox import GRACE, Kind
 
 logger = logging.getLogger(__name__)
 
-# The head start of an enqueued task, and how soon the sweeper looks again at begun work.
-GRACE = timedelta(seconds=5)
-LONGEST_GRACE = timedelta(minutes=5)
+DELIVERIES = Kind("delivery", task="konstruct.channels.delivery.tasks.deliver", queue="deliveries")
 FIRST_BACKOFF_SECONDS = 1.0
 LONGEST_BACKOFF_SECONDS = 300.0
 
@@ -107,23 +105,6 @@ def show_anew(message_id: UUID) -> bool:
     return bool(Delivery.objects.filter(pk=message_id).update(failed_at=None, **_anew()))
 
 
-def claim_stale(limit: int) -> list[UUID]:
-    """Return deliveries to enqueue, the most overdue first; other sweeps leave them for a while.
-
-    The pause grows with the age of what is due, so that no long queue is filled with repetitions.
-    """
-    age = ExpressionWrapper(Now() - Coalesce(F("due_at"), Now()), output_field=DurationField())
-    pause = Greatest(Value(GRACE), Least(age, Value(LONGEST_GRACE)), output_field=DurationField())
-    with transaction.atomic():
-        ids = list(
-            Delivery.objects.stale()
-            .select_for_update(skip_locked=True)
-            .values_list("message_id", flat=True)[:limit]
-        )
-        Delivery.objects.filter(pk__in=ids).update(sweep_at=Now() + pause)
-    return ids
-
-
 def _backoff(attempt: int, error: Exception) -> timedelta:
     if isinstance(error, ChannelBusy):
         return timedelta(seconds=error.retry_after)
@@ -137,5 +118,5 @@ def _anew() -> dict[str, Any]:
         "attempts": 0,
         "begun_at": None,
         "due_at": Now(),
-        "sweep_at": Now() + GRACE,
+        "sweep_at": Now(),
     }

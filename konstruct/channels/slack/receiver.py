@@ -20,7 +20,6 @@ from konstruct.channels.slack.events import Addressed, Envelope, understand
 from konstruct.channels.slack.installations import CHANNEL, end
 from tenants.claims import find_claim
 from tenants.context import tenant_scope
-from tenants.enqueue import enqueue_by_name
 from tenants.limits.rate_limit import take
 from tenants.models import Tenant
 from tenants.redis_keys import idempotency_key
@@ -87,8 +86,6 @@ def _receive(tenant_id: UUID, envelope: Envelope) -> Reception:
     if not limit.allowed:
         return Reception(Fate.LIMITED, limit.retry_after)
     put = inbox.put(channel=CHANNEL, workspace=heard.workspace, key=heard.key, heard=asdict(heard))
-    if put is Put.NEW:
-        enqueue_by_name(inbox.TAKE_IN, str(tenant_id), CHANNEL, heard.workspace)
     return Reception(Fate.SEEN if put is Put.STANDS else Fate.ACCEPTED)
 
 

@@ -10,7 +10,7 @@ from django.test import Client
 
 from memory.conversations.short_term import get_recent_messages
 from memory.conversations.transcript import record_message
-from memory.indexing.outbox import take_due
+from memory.indexing.outbox import EMBEDDINGS
 from memory.models import (
     IndexedMessage,
     MemoryAttribute,
@@ -24,6 +24,7 @@ from tenants.admin.sites import operator_site, tenant_site
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests.konstruct.conftest import Program
+from tests.outbox import claimed
 
 # Parts of an index, of no use to a person.
 NOT_SHOWN = {Posting, IndexedMessage, MemoryAttribute}
@@ -176,10 +177,10 @@ def test_what_failed_to_be_embedded_is_tried_again(
     act = {"action": "retry", "_selected_action": [message.pk]}
     browser(tenant_a, "view_pendingembedding").post(PENDING, act)
     with tenant_scope(tenant_a.id):
-        assert take_due() == []
+        assert claimed(EMBEDDINGS) == []
     assert "1 will be tried within a few seconds." in client.post(PENDING, act, follow=True).text
     with tenant_scope(tenant_a.id):
-        assert take_due() == [message.pk]
+        assert claimed(EMBEDDINGS) == [message.pk]
 
 
 def test_a_cookie_of_one_tenant_opens_nothing_of_another(

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -13,12 +14,13 @@ from django_redis import get_redis_connection
 from konstruct.orchestrator.models import Agent, PendingReply
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from konstruct.trust.ledger import facts, indexing, replies, verify, windows
+from konstruct.trust.ledger import outbox as places
 from memory.conversations.short_term import append_message, clear_window
 from memory.facts import LongTermMemory
 from memory.indexing import outbox
 from memory.models import MemoryAttribute, MemoryEntry, Message, PendingEmbedding
 from tenants.context import tenant_scope
-from tenants.models import Tenant
+from tenants.models import OutboxEntry, Tenant
 from tenants.redis_keys import memory_short_key
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
@@ -92,6 +94,23 @@ def test_a_message_given_up_without_a_reason_is_told(tenant_a: Tenant, agent: Ag
     with tenant_scope(tenant_a.id):
         PendingReply.objects.update(failed_at=message.created_at)
     assert kinds(tenant_a, repair=True) == [replies.NO_REASON]
+
+
+def test_what_waits_without_a_place_in_the_outbox_gets_one_and_strays_go(
+    tenant_a: Tenant, agent: Agent
+) -> None:
+    """As after a restore of one tenant's schema."""
+    accept(Incoming(agent.id, "maria", "t", "rest", "Hello?"), tenant_id=tenant_a.id)
+    with tenant_scope(tenant_a.id):
+        (waiting,) = OutboxEntry.objects.filter(kind="embedding").values_list("key", flat=True)
+        OutboxEntry.objects.filter(kind="embedding").delete()
+        for kind in ("reply", "embedding", "delivery", "arrival"):
+            OutboxEntry.objects.create(tenant_id=tenant_a.id, kind=kind, key=uuid4())
+        found = kinds(tenant_a)
+        assert (found.count(places.OF_NOTHING), found.count(places.NOT_IN_THE_OUTBOX)) == (4, 1)
+        assert kinds(tenant_a, repair=True) == []
+        (entry,) = OutboxEntry.objects.filter(kind="embedding")
+        assert entry.key == waiting
 
 
 def test_a_message_that_nobody_would_embed_is_put_back(tenant_a: Tenant, agent: Agent) -> None:

@@ -12,11 +12,11 @@ from django.db import OperationalError, transaction
 from django.db.models import F
 from django.utils import timezone
 
-from memory.conf import OUTBOX_GRACE, OUTBOX_SUSPECT
+from memory.conf import OUTBOX_SUSPECT
 from memory.embedding import embedder
 from memory.exceptions import EmbeddingModelError
 from memory.indexing import outbox
-from memory.indexing.outbox import UNFINISHED, Drained, adrain, drain, retry_now, take_due
+from memory.indexing.outbox import UNFINISHED, Drained, adrain, drain, retry_now
 from memory.indexing.service import index_messages
 from memory.models import (
     ConversationEmbedding,
@@ -28,6 +28,7 @@ from memory.models import (
 from tenants.context import tenant_scope
 from tenants.exceptions import InvalidTenantId, TenantPinned, UnknownTenant
 from tests.memory.pending import TRACE, make_due, sentence, stored, waiting
+from tests.outbox import claimed
 
 AGENT = UUID("0a9e0000-0000-4000-8000-000000000001")
 
@@ -122,16 +123,6 @@ def test_a_task_takes_what_is_overdue_with_its_own(tenant_a, say, monkeypatch):
     # One whose message was stored with another's finds the rest.
     assert drain(tenant_a.id, [own.id]).stored == 2
     assert waiting(tenant_a.id) == [in_time.content]
-
-
-def test_what_the_sweeper_has_just_enqueued_is_left_to_its_task(tenant_a, say):
-    swept, own = say(tenant_a.id, sentence(1)), say(tenant_a.id, sentence(2))
-    make_due(tenant_a.id)
-    with tenant_scope(tenant_a.id):
-        PendingEmbedding.objects.filter(pk=own.id).update(due_at=timezone.now() + OUTBOX_GRACE)
-        assert take_due() == [swept.id]
-    assert drain(tenant_a.id, [own.id]).stored == 1
-    assert waiting(tenant_a.id) == [swept.content]
 
 
 def test_alone_what_is_overdue_is_noted_before_it_is_begun_too(tenant_a, say, monkeypatch):
@@ -340,9 +331,9 @@ def test_a_message_that_failed_can_be_tried_at_once(tenant_a, say, failing, monk
     drain(tenant_a.id)
     monkeypatch.undo()
     with tenant_scope(tenant_a.id):
-        assert take_due() == []
+        assert claimed(outbox.EMBEDDINGS) == []
         assert retry_now([message.id]) == 1
-        assert take_due() == [message.id]
+        assert claimed(outbox.EMBEDDINGS) == [message.id]
     assert drain(tenant_a.id, [message.id]).stored == 1
 
 

@@ -150,7 +150,7 @@ def test_a_model_that_is_renamed_keeps_its_content_type() -> None:
     with transaction.atomic():
         with tenant_scope(tenant.id):
             before = ContentType.objects.get(app_label="api", model="idempotencyrecord").pk
-        undo(tenant, 60)
+        undo(tenant, 66)
         assert not ContentType.objects.filter(model="idempotencyrecord").exists()
         upgrade(tenant)
         after = ContentType.objects.get(app_label="api", model="idempotencyrecord").pk

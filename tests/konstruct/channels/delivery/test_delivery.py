@@ -11,7 +11,6 @@ from konstruct.channels.delivery import queue, worker
 from konstruct.channels.delivery.adapter import Button, View
 from konstruct.channels.delivery.publisher import redeliver
 from konstruct.channels.delivery.rendering import APOLOGY, PLACEHOLDER
-from konstruct.channels.delivery.tasks import sweep_deliveries
 from konstruct.channels.exceptions import NothingToRedeliver
 from konstruct.channels.locks import delivery_lock
 from konstruct.channels.models import Delivery
@@ -23,6 +22,7 @@ from tenants.context import tenant_scope
 from tests.konstruct.channels.conftest import answer_all, make_due, show_all, take_in_all
 from tests.konstruct.conftest import Program
 from tests.llm_server import Answer, LLMServer
+from tests.outbox import claimed
 from tests.slack_server import SlackServer, Trouble, mention, said
 
 Post = Callable[..., Any]
@@ -301,22 +301,15 @@ def test_what_another_worker_shows_is_left_to_it(asked: Program, slack: SlackSer
     assert slack.posts("T1") == [PLACEHOLDER.text]
 
 
-def test_the_sweeper_enqueues_what_is_due_and_stale(
-    asked: Program, slack: SlackServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    enqueued: list[Any] = []
-    monkeypatch.setattr(
-        "konstruct.channels.delivery.tasks.enqueue", lambda *call: enqueued.append(call[1:])
-    )
-    assert sweep_deliveries() == 0
-    Delivery.objects.update(sweep_at="2000-01-01T00:00:00Z")
-    assert sweep_deliveries() == 1
+def test_a_worker_claims_what_is_to_be_shown(asked: Program, slack: SlackServer) -> None:
     (message_id,) = PendingReply.objects.values_list("pk", flat=True)
-    assert enqueued == [(str(asked.tenant.id), str(message_id))]
-    assert sweep_deliveries() == 0
+    assert claimed(queue.DELIVERIES) == [message_id]
+    assert claimed(queue.DELIVERIES) == []
+    Delivery.objects.update(sweep_at="2000-01-01T00:00:00Z")
+    assert claimed(queue.DELIVERIES) == [message_id]
     answer_all(asked)
     Delivery.objects.update(sweep_at="2000-01-01T00:00:00Z")
-    assert sweep_deliveries() == 0
+    assert claimed(queue.DELIVERIES) == []
 
 
 def test_the_token_and_what_it_seals_are_in_no_error(

@@ -12,15 +12,18 @@ from django_redis import get_redis_connection
 
 from konstruct.channels import inbox, tasks
 from konstruct.channels.models import Arrival, Delivery, SlackInstallation
-from konstruct.channels.slack import handlers, receiver
+from konstruct.channels.slack import handlers
 from konstruct.channels.tasks import take_in
 from memory.models import Message
 from tenants.claims import tenant_of_workspace
 from tenants.context import tenant_scope
 from tenants.exceptions import KonstructError
 from tenants.models import Tenant
+from tenants.outbox import Kind
+from tenants.tasks import work
 from tests.konstruct.channels.conftest import install, messages
 from tests.konstruct.conftest import Program
+from tests.outbox import claimed
 from tests.slack_server import SlackServer, event, mention, said, signed
 
 Post = Callable[..., Any]
@@ -340,29 +343,25 @@ def test_what_cannot_be_taken_in_is_tried_again_and_keeps_nothing_else_waiting(
     assert len(messages(connected)) == 2
 
 
-def test_the_sweeper_rings_for_what_has_arrived_and_was_not_heard(
-    connected: Program, post: Post, monkeypatch: pytest.MonkeyPatch
+def test_a_worker_claims_what_has_arrived_and_takes_in_what_came_from_there(
+    connected: Program, post: Post
 ) -> None:
-    enqueued: list[Any] = []
-    monkeypatch.setattr(tasks, "enqueue", lambda task, *call: enqueued.append(call))
     post(mention("T1", "One"))
     post(mention("T1", "Two"))
-    assert tasks.sweep_arrivals() == 0
+    work("arrival")
     with tenant_scope(connected.tenant.id):
-        Arrival.objects.update(sweep_at="2000-01-01T00:00:00Z")
-    assert tasks.sweep_arrivals() == 1
-    assert enqueued == [(str(connected.tenant.id), "slack", "T1")]
-    assert tasks.sweep_arrivals() == 0
+        assert (Arrival.objects.count(), Message.objects.count()) == (0, 2)
+    assert claimed(inbox.ARRIVALS) == []
 
 
-def test_of_many_that_arrive_at_once_one_rings(
+def test_of_many_that_arrive_at_once_one_wakes_a_worker(
     connected: Program, post: Post, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    enqueued: list[Any] = []
-    monkeypatch.setattr(receiver, "enqueue_by_name", lambda task, *call: enqueued.append(call[1:]))
+    enqueued: list[str] = []
+    monkeypatch.setattr(Kind, "wake", lambda kind: enqueued.append(kind.name))
     for number in range(3):
         post(mention("T1", f"Number {number}"))
-    assert enqueued == [("slack", "T1")]
+    assert enqueued == ["arrival"]
     assert len(messages(connected)) == 3
     post(mention("T1", "Later"))
     assert len(enqueued) == 2
