@@ -5,10 +5,16 @@ from uuid import UUID
 from celery import shared_task
 
 from konstruct.orchestrator import pipeline
+from konstruct.orchestrator.exceptions import MessageNotFound
+from konstruct.orchestrator.replies import outbox
 from tenants.celery import TenantTask
 
 
 @shared_task(base=TenantTask)
 def handle_message(tenant_id: str, message_id: str) -> None:
     """Answer a message. Safe to run twice, at once or later; the outbox owns the retries."""
-    pipeline.handle(tenant_id=UUID(tenant_id), message_id=UUID(message_id))
+    try:
+        pipeline.handle(tenant_id=UUID(tenant_id), message_id=UUID(message_id))
+    except MessageNotFound:
+        outbox.finish(UUID(message_id))  # it was removed, as by a restore of this tenant alone
+        raise

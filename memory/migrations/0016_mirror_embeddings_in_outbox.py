@@ -12,5 +12,5 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        MirrorInOutbox("memory_pendingembedding", "embedding", ["due_at"]),
+        MirrorInOutbox("embedding"),
     ]

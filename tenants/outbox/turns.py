@@ -117,10 +117,11 @@ def sweep() -> int:
     woken = 0
     for name, count in due.items():
         kind = KINDS[name]
-        missing = count - _standing_in(kind.queue) if count else 0
+        # One at least: what stands in the queue may be of another kind.
+        missing = max(count - _standing_in(kind.queue), 1) if count else 0
         for _ in range(missing):
             kind.wake()
-        woken += max(missing, 0)
+        woken += missing
     return woken
 
 

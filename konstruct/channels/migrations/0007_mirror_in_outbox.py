@@ -27,8 +27,8 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.RemoveIndex(model_name="delivery", name="delivery_ring"),
-        MirrorInOutbox("channels_delivery", "delivery", ["due_at", "ring_at", "failed_at"]),
-        MirrorInOutbox("channels_arrival", "arrival", ["ring_at", "failed_at"]),
+        MirrorInOutbox("delivery"),
+        MirrorInOutbox("arrival"),
         migrations.SeparateDatabaseAndState(
             state_operations=[sweep_at("arrival"), sweep_at("delivery")]
         ),

@@ -12,7 +12,7 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 from konstruct.orchestrator import pipeline
-from konstruct.orchestrator.exceptions import LLMReplyInvalid, LLMUnavailable
+from konstruct.orchestrator.exceptions import LLMReplyInvalid, LLMUnavailable, MessageNotFound
 from konstruct.orchestrator.locks import thread_lock
 from konstruct.orchestrator.messages import konstruct_message
 from konstruct.orchestrator.models import PendingReply
@@ -71,6 +71,14 @@ def test_giving_back_what_is_done_does_nothing(send: Callable[..., Message]) -> 
     outbox.finish(message.id)
     outbox.record_failure(message.id, ValueError("late"))
     assert not PendingReply.objects.exists()
+
+
+def test_a_message_that_is_gone_waits_no_more(program_a: Program) -> None:
+    with tenant_scope(program_a.tenant.id):
+        outbox.REPLIES.put(gone := UUID(int=1))
+        with pytest.raises(MessageNotFound):
+            handle_message(str(program_a.tenant.id), str(gone))
+        assert not PendingReply.objects.exists()
 
 
 def test_a_broker_that_is_down_does_not_stop_acceptance(
