@@ -220,5 +220,5 @@ def _check_server_log() -> list[checks.CheckMessage]:
 
 def register_all() -> None:
     """Register the checks with Django."""
-    checks.register(check_settings)
+    checks.register(check_settings, "tenants")
     checks.register(check_database, checks.Tags.database)

@@ -44,6 +44,16 @@ class TenantNotServing(KonstructError):
         self.state = state
 
 
+class TenantBehind(TenantNotServing):
+    """The tenant's schema lacks migrations of the code that runs; it is served when it has them."""
+
+    retry_after: ClassVar[int] = 30
+    """Seconds after which it is worth to ask again."""
+
+    def __init__(self, slug: str) -> None:
+        super().__init__(slug, "behind: its schema is to be migrated")
+
+
 class InvalidTenant(KonstructError, ValueError):
     """A slug, name or domain that a tenant cannot have, or that is taken."""
 

@@ -91,6 +91,12 @@ class Tenant(TenantMixin):
     provisioning_failed_at = models.DateTimeField(
         null=True, editable=False, help_text="When that was."
     )
+    migration_asked_at = models.DateTimeField(
+        null=True,
+        editable=False,
+        help_text="When an operator asked for its schema to be made or migrated, until it"
+        " is tried.",
+    )
 
     objects = TenantQuerySet.as_manager()
 

@@ -2,8 +2,9 @@
 
 from uuid import UUID
 
-from tenants.exceptions import TenantNotServing, UnknownTenant
+from tenants.exceptions import TenantBehind, TenantNotServing, UnknownTenant
 from tenants.models import Tenant
+from tenants.schemas.migration_state import fits
 
 
 def require_serving(tenant_id: UUID) -> Tenant:
@@ -14,10 +15,18 @@ def require_serving(tenant_id: UUID) -> Tenant:
     Raises:
         UnknownTenant: there is none with this id.
         TenantNotServing: it is suspended, or not provisioned yet.
+        TenantBehind: its schema and this code do not fit.
     """
     tenant = Tenant.objects.filter(id=tenant_id).first()
     if tenant is None:
         raise UnknownTenant(f"no tenant has the id {tenant_id}")
+    refuse_unless_serving(tenant)
+    return tenant
+
+
+def refuse_unless_serving(tenant: Tenant) -> None:
+    """Raise if the tenant's requests and tasks may not be done, as `require_serving` does."""
     if tenant.state != Tenant.State.ACTIVE:
         raise TenantNotServing(tenant.slug, tenant.state)
-    return tenant
+    if not fits(tenant.migrated_to):
+        raise TenantBehind(tenant.slug)

@@ -8,7 +8,6 @@ from contextlib import closing
 from typing import Final
 
 from django.db import connection
-from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.cache import never_cache
@@ -18,12 +17,11 @@ from django_redis import get_redis_connection
 from konstruct.celery import app
 from memory.embedding.embedder import is_loaded, load_in_background, model_version
 from memory.exceptions import EmbeddingModelError
-from tenants.context import public_scope, tenant_scope
+from tenants.context import public_scope
 from tenants.models import Tenant
+from tenants.schemas.migration_state import is_fitting, known_migrations
 
 CHECK_SECONDS = 5
-# The first comparison of migrations reads every tenant's.
-FIRST_CHECK_SECONDS = 30
 
 logger = logging.getLogger(__name__)
 _up_to_date = threading.Event()
@@ -41,7 +39,7 @@ def ready(request: HttpRequest) -> JsonResponse:
     """Answer 200 if everything that this process needs is there, else 503 with what is not."""
     threads = ThreadPoolExecutor(len(CHECKS))
     checks = {name: threads.submit(check) for name, check in CHECKS.items()}
-    wait(checks.values(), CHECK_SECONDS if _up_to_date.is_set() else FIRST_CHECK_SECONDS)
+    wait(checks.values(), CHECK_SECONDS)
     threads.shutdown(wait=False)
     state = {name: _outcome(name, check) for name, check in checks.items()}
     well = all(words == "ok" for words in state.values())
@@ -93,27 +91,22 @@ def _model() -> str:
 
 
 def _migrations() -> str:
-    """Whether no schema is behind the code; known once for a process, whose code stays."""
+    """Whether the public schema and a tenant fit the code; known once, for the code stays.
+
+    A tenant that is behind is answered with 503 itself, and keeps nobody else from being served.
+    Where all are, they wait for `manage.py migrate`.
+    """
     if _up_to_date.is_set():
         return "ok"
-    known = set(MigrationLoader(None).disk_migrations or {})
-    with closing(connection):
-        with public_scope():
-            if not known <= _applied():
-                return "behind: run manage.py migrate"
-            serving = list(Tenant.objects.provisioned())
-        behind = 0
-        for tenant in serving:
-            with tenant_scope(tenant.id):
-                behind += not known <= _applied()
-    if behind:
-        return f"{behind} tenants are behind: run manage.py migrate"
+    with closing(connection), public_scope():
+        applied = MigrationRecorder(connection).applied_migrations()
+        if not known_migrations() <= {f"{app}.{name}" for app, name in applied}:
+            return "behind: run manage.py migrate"
+        tenants = Tenant.objects.serving()
+        if tenants.exists() and not tenants.filter(is_fitting()).exists():
+            return "all tenants are behind: run manage.py migrate"
     _up_to_date.set()
     return "ok"
-
-
-def _applied() -> set[tuple[str, str]]:
-    return set(MigrationRecorder(connection).applied_migrations())
 
 
 CHECKS: Final[Mapping[str, Callable[[], str]]] = {

@@ -23,6 +23,7 @@ from tenants.exceptions import InvalidTenant
 from tenants.models import Domain, OperatorEvent, Tenant
 from tenants.schemas import provisioning
 from tenants.schemas.migration_state import is_fitting, number_of_tenant_tables
+from tenants.schemas.provisioner import ask_to_migrate
 from tenants.schemas.sizes import Size, sizes_of
 
 
@@ -100,7 +101,7 @@ class TenantAdmin(OperatorAdmin):
         *("id", "schema_name", "created_at"),
     )
     inlines = (DomainInline,)
-    actions = ("suspend", "resume")
+    actions = ("suspend", "resume", "migrate_again")
     list_per_page = 50
     show_full_result_count = False
 
@@ -174,7 +175,8 @@ class TenantAdmin(OperatorAdmin):
     def schema(self, obj: Any) -> str | tuple[str, str]:
         """Whether the schema is as this code wants it, or why not."""
         if obj.provisioning_error:
-            return ("failed", f"failed: {obj.provisioning_error}")
+            again = "to be tried again" if obj.migration_asked_at else "failed"
+            return ("failed", f"{again}: {obj.provisioning_error}")
         return "up to date" if obj.fits else "to be migrated"
 
     @display(description="On disk")
@@ -199,6 +201,19 @@ class TenantAdmin(OperatorAdmin):
     @action(description="Resume: serve again", permissions=["change"])
     def resume(self, request: HttpRequest, queryset: QuerySet[Tenant]) -> None:
         self._each(request, queryset, provisioning.resume_tenant, "resume")
+
+    @action(description="Migrate again, or set up again", permissions=["change"])
+    def migrate_again(self, request: HttpRequest, queryset: QuerySet[Tenant]) -> None:
+        for tenant in queryset:
+            try:
+                with transaction.atomic():
+                    was = self.state_of(tenant)
+                    ask_to_migrate(tenant)
+                    self.record(request, "edit", tenant, before=was, after=self.state_of(tenant))
+            except InvalidTenant as error:
+                self.message_user(request, str(error), messages.ERROR)
+            else:
+                self.message_user(request, f"{tenant} waits for manage.py owner_worker")
 
     def _each(
         self, request: HttpRequest, queryset: QuerySet[Tenant], change_state: Any, action: str

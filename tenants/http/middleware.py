@@ -7,10 +7,11 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
 from tenants.context import tenant_connection, tenant_scope
-from tenants.exceptions import TenantNotServing, UnknownTenant
+from tenants.exceptions import TenantBehind, TenantNotServing, UnknownTenant
 from tenants.hosts import host_name, is_public_host
 from tenants.http.streaming import streamed_inside
 from tenants.models import Domain, Tenant
+from tenants.serving import refuse_unless_serving
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
 
@@ -43,11 +44,17 @@ class TenantMiddleware:
         except UnknownTenant:
             # Which hosts have a tenant is nobody's business.
             return _refuse(HTTPStatus.NOT_FOUND, "No service has this address.")
+        except TenantBehind as error:
+            return refuse_behind(error)
         except TenantNotServing as error:
             return _refuse(*_REFUSALS[Tenant.State(error.state)])
         with tenant_scope(tenant.id, pinned=True):
             response = self._serve(request, tenant, settings.ROOT_URLCONF)
             return streamed_inside(response, tenant.id)
+
+    def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
+        """Answer for a view that has found its tenant by itself, as an event of Slack's does."""
+        return refuse_behind(error) if isinstance(error, TenantBehind) else None
 
     def _serve(self, request: HttpRequest, tenant: Tenant | None, urlconf: str) -> HttpResponseBase:
         request.tenant = tenant  # type: ignore[attr-defined]  # HttpRequest is open for this
@@ -61,14 +68,22 @@ def _tenant_at(host: str) -> Tenant:
     Raises:
         UnknownTenant: none is served there.
         TenantNotServing: it is suspended, or not provisioned yet.
+        TenantBehind: its schema and this code do not fit.
     """
     domain = Domain.objects.select_related("tenant").filter(domain=host).first()
     if domain is None:
         raise UnknownTenant(f"no tenant is served at {host!r}")
     tenant: Tenant = domain.tenant
-    if tenant.state != Tenant.State.ACTIVE:
-        raise TenantNotServing(tenant.slug, tenant.state)
+    refuse_unless_serving(tenant)
     return tenant
+
+
+def refuse_behind(error: TenantBehind) -> HttpResponse:
+    """Answer a request for a tenant whose schema is to be migrated."""
+    sentence = "This service is being updated; try again in a moment."
+    response = _refuse(HTTPStatus.SERVICE_UNAVAILABLE, sentence)
+    response.headers["Retry-After"] = str(error.retry_after)
+    return response
 
 
 def _refuse(status: HTTPStatus, sentence: str) -> HttpResponse:

@@ -1,5 +1,8 @@
 """Django's migrate and its executor, for the schema that the connection is in."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from django.core.management.commands import migrate as django_migrate
@@ -30,6 +33,33 @@ _FIXED: dict[str, Any] = {
 }
 
 
+_lock_timeout: ContextVar[str] = ContextVar("lock_timeout", default="")
+
+
+@contextmanager
+def lock_timeout(duration: str) -> Iterator[None]:
+    """In the block, let a migration wait for a lock no longer than this, such as "2s".
+
+    A migration that is no transaction waits for as long as it takes: for the ends of others'
+    transactions, in which nobody waits for it.
+    """
+    token = _lock_timeout.set(duration)
+    try:
+        yield
+    finally:
+        _lock_timeout.reset(token)
+
+
+@contextmanager
+def impatient_transaction(connection: Any) -> Iterator[None]:
+    """A transaction that ends with an error where a lock is not to be had in time."""
+    with transaction.atomic(using=connection.alias):
+        if duration := _lock_timeout.get():
+            with connection.cursor() as cursor:
+                cursor.execute(f"SET LOCAL lock_timeout = '{duration}'")
+        yield
+
+
 class AtomicExecutor(MigrationExecutor):
     """Django's executor, which notes a migration as applied in the transaction that applies it.
 
@@ -42,13 +72,13 @@ class AtomicExecutor(MigrationExecutor):
     ) -> Any:
         if not migration.atomic:
             return super().apply_migration(state, migration, fake, fake_initial)
-        with transaction.atomic(using=self.connection.alias):
+        with impatient_transaction(self.connection):
             return super().apply_migration(state, migration, fake, fake_initial)
 
     def unapply_migration(self, state: Any, migration: Any, fake: bool = False) -> Any:
         if not migration.atomic:
             return super().unapply_migration(state, migration, fake)
-        with transaction.atomic(using=self.connection.alias):
+        with impatient_transaction(self.connection):
             return super().unapply_migration(state, migration, fake)
 
 

@@ -1,4 +1,4 @@
-"""Migrating one schema, or many: in this process or in several.
+"""Migrating one schema.
 
 Whatever cuts a migration off, the next run goes on by itself:
 
@@ -9,18 +9,11 @@ Whatever cuts a migration off, the next run goes on by itself:
 
 import io
 import logging
-import os
-import signal
-import threading
 import time
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing import connection as pipes
-from multiprocessing import get_context, parent_process
 from typing import Any, Final
 from uuid import UUID
 
@@ -34,7 +27,7 @@ from tenants.exceptions import KonstructError, SchemaBusy
 from tenants.locks import WAIT_SECONDS, schema_lock
 from tenants.models import SchemaState, Tenant
 from tenants.naming import tenant_id_of
-from tenants.schemas.executor import DJANGO_OPTIONS, MigrateSchema
+from tenants.schemas.executor import DJANGO_OPTIONS, MigrateSchema, lock_timeout
 from tenants.schemas.migration_state import known_migrations, state_of
 from tenants.schemas.recording import Recording, RecordingFailed, recording
 from tenants.schemas.replaying import Replay
@@ -42,14 +35,13 @@ from tenants.schemas.rls_enforcement import bare_schemas, seal_schema
 
 logger = logging.getLogger(__name__)
 
-# A pool of processes costs more than it gains below this many schemas (about 100 ms each).
-WORTH_A_POOL = 8
-
 # What Postgres ends in favour of another session is tried again: all of it was rolled back, or can
-# be run again.
+# be run again. A tenant whose tables are locked for longer is left for later.
 ATTEMPTS: Final = 3
 PAUSE_SECONDS: Final = 0.5
 IN_THE_WAY = (errors.DeadlockDetected, errors.LockNotAvailable, errors.SerializationFailure)
+# Who waits for a lock longer than this gives up, for others wait behind.
+LOCK_TIMEOUT: Final = "2s"
 # With one of these options Django migrates, schema by schema.
 NOT_REPLAYED: Final = (
     "app_label",
@@ -64,6 +56,17 @@ NOT_REPLAYED: Final = (
 NEW_SCHEMA_LOCK_TIMEOUT: Final = "30s"
 
 
+# Other sessions that hold locks on what is in a schema.
+_HOLDERS = """
+    SELECT DISTINCT l.pid
+    FROM pg_depend AS d
+    JOIN pg_locks AS l ON l.relation = d.objid AND l.locktype = 'relation' AND l.granted
+    WHERE d.refclassid = 'pg_namespace'::regclass AND d.refobjid = %s::regnamespace
+        AND d.classid = 'pg_class'::regclass AND l.pid <> pg_backend_pid()
+        AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+"""
+
+
 @dataclass(frozen=True)
 class MigrationResult:
     """What happened to one schema."""
@@ -75,6 +78,7 @@ class MigrationResult:
     unapplied: bool = False  # with --check: there is something to do
     error: str = ""  # one line; empty: all went well
     busy: bool = False  # another process is at it; an error too
+    locked: bool = False  # another session holds its tables; an error too
     details: str = ""  # Django's own output, and the traceback of an error
 
 
@@ -102,11 +106,11 @@ def migrate_schema(
             )
     except SchemaBusy as error:
         result = {"error": str(error), "busy": True}
+    except OperationalError as error:
+        result = _locked(schema_name, error) or _failed(command, error)
     # Whatever a migration raises, the next tenant is not to blame for.
     except Exception as error:
-        where = f"{command.current}: " if command.current else ""
-        result["error"] = f"{where}{_one_line(error)}"
-        traceback.print_exc(file=output)
+        result = _failed(command, error)
     finally:
         tenant_connection().set_schema_to_public()
     if result.get("error") and not result.get("busy"):
@@ -120,35 +124,6 @@ def migrate_schema(
     )
 
 
-def migrate_schemas(
-    schema_names: Sequence[str],
-    options: Mapping[str, Any],
-    *,
-    parallel: int,
-    wait_seconds: float = WAIT_SECONDS,
-) -> Iterator[MigrationResult]:
-    """Migrate the schemas, yielding each outcome as it comes; ``parallel`` processes at a time."""
-    if parallel < 2 or len(schema_names) < WORTH_A_POOL:
-        for schema_name in schema_names:
-            yield migrate_schema(schema_name, options, wait_seconds=wait_seconds)
-        return
-    # fork: the children have the apps and the migrations loaded.
-    with ProcessPoolExecutor(
-        parallel, mp_context=get_context("fork"), initializer=_begin_child
-    ) as pool:
-        futures = {
-            pool.submit(
-                migrate_schema, schema_name, options, wait_seconds=wait_seconds
-            ): schema_name
-            for schema_name in schema_names
-        }
-        try:
-            for future in as_completed(futures):
-                yield _outcome(future, futures[future])
-        finally:
-            pool.shutdown(cancel_futures=True)
-
-
 def recording_for(options: Mapping[str, Any]) -> Recording | None:
     """The recording, where all migrations are wanted and nothing else, and if it can be made."""
     if any(options.get(name) for name in NOT_REPLAYED):
@@ -160,20 +135,20 @@ def recording_for(options: Mapping[str, Any]) -> Recording | None:
         return None
 
 
-def default_parallel() -> int:
-    """As many processes as there are cores for us, and not so many that Postgres runs short."""
-    return min(len(os.sched_getaffinity(0)), 8)
-
-
 def _migrate_again_if_ended(
     schema_name: str, command: MigrateSchema, options: dict[str, Any]
 ) -> dict[str, Any]:
     """Migrate, and again where Postgres ended it because another session was in the way."""
+    wanted = options.pop("lock_timeout", LOCK_TIMEOUT)
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            return _migrate(schema_name, command, options)
+            with lock_timeout(wanted):
+                return _migrate(schema_name, command, options)
         except OperationalError as error:
-            if attempt == ATTEMPTS or not isinstance(error.__cause__, IN_THE_WAY):
+            cause = error.__cause__
+            if attempt == ATTEMPTS or not isinstance(cause, IN_THE_WAY):
+                raise
+            if isinstance(cause, errors.LockNotAvailable) and tenant_id_of(schema_name):
                 raise
             logger.warning("migrating %s again: %s", schema_name, _one_line(error))
             time.sleep(PAUSE_SECONDS * attempt)
@@ -302,6 +277,7 @@ def _note_success(tenant_id: UUID, migrated_to: str, **changes: Any) -> None:
         migrated_at=Now(),
         provisioning_error="",
         provisioning_failed_at=None,
+        migration_asked_at=None,
         **changes,
     )
 
@@ -312,8 +288,28 @@ def _note_failure(schema_name: str, error: str) -> None:
     if tenant_id is not None:
         with suppress(DatabaseError):
             Tenant.objects.filter(id=tenant_id).update(
-                provisioning_error=error, provisioning_failed_at=Now()
+                provisioning_error=error, provisioning_failed_at=Now(), migration_asked_at=None
             )
+
+
+def _failed(command: MigrateSchema, error: Exception) -> dict[str, Any]:
+    where = f"{command.current}: " if command.current else ""
+    command.stdout.write("".join(traceback.format_exception(error)))
+    return {"error": f"{where}{_one_line(error)}"}
+
+
+def _locked(schema_name: str, error: OperationalError) -> dict[str, Any]:
+    """Say who holds the tables, if that is what went wrong."""
+    if not isinstance(error.__cause__, errors.LockNotAvailable):
+        return {}
+    with suppress(DatabaseError):
+        tenant_connection().set_schema_to_public()
+        with tenant_connection().cursor() as cursor:
+            cursor.execute(_HOLDERS, [schema_name])
+            holders = ", ".join(str(pid) for (pid,) in cursor.fetchall())
+        said = f"its tables are locked by Postgres backend {holders or '(gone by now)'}"
+        return {"error": f"{said}; wait for its end, or end it, and migrate again", "locked": True}
+    return {}
 
 
 def _refuse_lost_schema(schema_name: str) -> None:
@@ -322,36 +318,6 @@ def _refuse_lost_schema(schema_name: str) -> None:
         (missing,) = cursor.fetchone()
     if missing:
         raise KonstructError(f"the schema {schema_name} does not exist; restore it from a backup")
-
-
-def _outcome(future: Future[MigrationResult], schema_name: str) -> MigrationResult:
-    try:
-        return future.result()
-    except BrokenProcessPool:
-        return MigrationResult(
-            schema_name, error="the process that migrated it, or should have, was killed"
-        )
-
-
-def _begin_child() -> None:
-    """In a forked child: leave the parent's connection alone, and Ctrl-C to the parent.
-
-    The parent stops handing out schemas; one that is being migrated is finished. A child ends with
-    a parent that is killed, since it would wait for the next schema for ever.
-    """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    connection = tenant_connection()
-    connection.connection = None
-    connection.savepoint_ids = []
-    connection.in_atomic_block = False
-
-
-def _end_with_parent() -> None:
-    parent = parent_process()
-    if parent is not None:
-        pipes.wait([parent.sentinel])
-        os._exit(1)
 
 
 def _one_line(error: Exception) -> str:

@@ -8,6 +8,7 @@ code that it was recorded with. Names of schema and tenant in it are those of th
 import io
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from hashlib import blake2b
@@ -30,7 +31,7 @@ from tenants.locks import schema_lock
 from tenants.models import SchemaState
 from tenants.naming import schema_name_of
 from tenants.operations.policies import protect_sql
-from tenants.schemas.executor import MigrateSchema
+from tenants.schemas.executor import MigrateSchema, lock_timeout
 from tenants.schemas.migration_state import (
     digest_of,
     known_migrations,
@@ -52,6 +53,7 @@ _SQL_OPERATIONS: Final = (
 )
 _READS = re.compile(r"\s*\(*\s*(SELECT|SHOW|EXPLAIN|SAVEPOINT|RELEASE)\b", re.IGNORECASE)
 _WRITES_ROWS = re.compile(r"\s*(INSERT|UPDATE|DELETE|MERGE|COPY|TRUNCATE|WITH)\b", re.IGNORECASE)
+_DROPS_IF_THERE = re.compile(r"\s*DROP POLICY IF EXISTS\b", re.IGNORECASE)
 _NOTED = re.compile(r'\s*INSERT INTO "django_migrations"', re.IGNORECASE)
 
 
@@ -59,13 +61,14 @@ class RecordingFailed(KonstructError):
     """What a migration does could not be recorded."""
 
 
-@dataclass
+@dataclass(unsafe_hash=True)
 class Step:
     """A migration: its statements as an empty schema got them, and whether they do elsewhere."""
 
     app: str
     name: str
-    sql: list[str] = field(default_factory=list)
+    sql: list[str] = field(default_factory=list, hash=False)
+    idle: list[int] = field(default_factory=list, hash=False)  # those with nothing to drop there
     is_sql: bool = True  # all of it is SQL, the same in a schema with rows
     makes_rows: bool = False  # its Python may have written rows, in an empty schema too
 
@@ -105,11 +108,20 @@ class Recording:
         return state_of(known_migrations(), upkeep=self.upkeep)
 
 
-def statements_of(steps: Sequence[Step]) -> list[str]:
-    """What the steps send, and the rows by which Django knows them as applied."""
+def statements_of(steps: Sequence[Step], *, empty: bool) -> list[str]:
+    """What the steps send, and the rows by which Django knows them as applied.
+
+    Where the schema is ``empty``, without what did nothing when it was recorded.
+    """
     rows = ", ".join(f"({_quoted(step.app)}, {_quoted(step.name)}, now())" for step in steps)
     noted = f"INSERT INTO django_migrations (app, name, applied) VALUES {rows}"  # noqa: S608
-    return [*(statement for step in steps for statement in step.sql), noted]
+    sent = [
+        statement
+        for step in steps
+        for number, statement in enumerate(step.sql)
+        if not (empty and number in step.idle)
+    ]
+    return [*sent, noted]
 
 
 def _quoted(text: str) -> str:
@@ -123,10 +135,10 @@ def script_for(schema_name: str, tenant_id: UUID, statements: Sequence[str]) -> 
 
 
 @cache
-def recording() -> Recording:
+def recording(*, keep: bool = True) -> Recording:
     """The recording of this code; made if no process has made it before.
 
-    A process with the owner's role does this.
+    A process with the owner's role does this. Where not ``keep``, nothing is changed.
 
     Raises:
         RecordingFailed: a migration cannot be recorded.
@@ -137,6 +149,8 @@ def recording() -> Recording:
         if kept is not None:
             return Recording.from_json(kept)
         made = record()
+        if not keep:
+            return made
         with transaction.atomic():
             SchemaState.objects.exclude(code="").update(code="", recording=None)
             SchemaState.objects.update_or_create(
@@ -173,11 +187,12 @@ def record() -> Recording:
     recorder = _Recorder()
     command = _RecordedMigrate(recorder)
     try:
-        with transaction.atomic(using=connection.alias):
+        with transaction.atomic(using=connection.alias), lock_timeout(""):
             with connection.cursor() as cursor:
                 cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
                 cursor.execute(f"CREATE SCHEMA {RECORDED_SCHEMA}")
             connection.set_schema(RECORDED_SCHEMA)
+            connection.connection.add_notice_handler(recorder.notice)
             with connection.execute_wrapper(recorder):
                 command.run()
             recorder.made.seal = seal_statements(connection)
@@ -186,6 +201,8 @@ def record() -> Recording:
         where = f"{command.current}: " if command.current else ""
         raise RecordingFailed(f"{where}{error}") from error
     finally:
+        with suppress(ValueError):
+            connection.connection.remove_notice_handler(recorder.notice)
         connection.set_schema_to_public()
     return recorder.made
 
@@ -196,6 +213,7 @@ class _Recorder:
     def __init__(self) -> None:
         self.made = Recording()
         self._sent = self.made.head
+        self._noticed = False
 
     def __call__(
         self,
@@ -205,6 +223,7 @@ class _Recorder:
         many: bool,
         context: dict[str, Any],
     ) -> Any:
+        self._noticed = False
         result = execute(sql, params, many, context)
         if _READS.match(sql) or _NOTED.match(sql):
             return result
@@ -213,8 +232,14 @@ class _Recorder:
         if params is not None:
             driver = tenant_connection().connection
             sql = psycopg.ClientCursor(driver).mogrify(sql, params)
+        if self._noticed and _DROPS_IF_THERE.match(sql):
+            self.made.steps[-1].idle.append(len(self._sent))
         self._sent.append(sql.strip().rstrip(";"))
         return result
+
+    def notice(self, _: object) -> None:
+        """Called with what Postgres remarks, such as that there was nothing to drop."""
+        self._noticed = True
 
     def begin(self, migration: Migration) -> None:
         step = Step(migration.app_label, migration.name, is_sql=_is_sql(migration))

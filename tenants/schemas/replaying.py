@@ -9,10 +9,9 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib.contenttypes.management import inject_rename_contenttypes_operations
-from django.db import transaction
 
 from tenants.context import tenant_connection
-from tenants.schemas.executor import AtomicExecutor
+from tenants.schemas.executor import AtomicExecutor, impatient_transaction
 from tenants.schemas.recording import Recording, Step, script_for, statements_of
 
 # Called with a migration that is about to be applied, and with those that have been.
@@ -38,7 +37,7 @@ class Replay:
         first: Sequence[str] = [f"CREATE SCHEMA {self._schema}", *recording.head]
         for replayed, steps in _runs(recording.steps, empty=True):
             if replayed:
-                self._send([*first, *statements_of(steps)], len(steps))
+                self._send([*first, *statements_of(steps, empty=True)], len(steps))
             else:
                 self._send(first)
                 self._apply_by_django(steps)
@@ -47,22 +46,15 @@ class Replay:
 
     def upgrade(self) -> int:
         """Apply what the schema lacks; return how many migrations that were."""
-        lacking = self._lacking()
+        lacking = lacking_steps(self._recording, self._schema)
         for replayed, steps in _runs(lacking, empty=False):
             if not replayed:
                 self._apply_by_django(steps)
                 continue
-            with transaction.atomic(using=tenant_connection().alias):
-                self._send(["SET CONSTRAINTS ALL IMMEDIATE", *statements_of(steps)], len(steps))
+            with impatient_transaction(tenant_connection()):
+                statements = statements_of(steps, empty=False)
+                self._send(["SET CONSTRAINTS ALL IMMEDIATE", *statements], len(steps))
         return len(lacking)
-
-    def _lacking(self) -> list[Step]:
-        """The migrations that the schema has not had, in the order in which they were recorded."""
-        with tenant_connection().cursor() as cursor:
-            # Named, for without such a table the public schema's would be read.
-            cursor.execute(f"SELECT app, name FROM {self._schema}.django_migrations")  # noqa: S608
-            applied = set(cursor.fetchall())
-        return [step for step in self._recording.steps if step.key not in applied]
 
     def _send(self, statements: Sequence[str], migrations: int = 0) -> None:
         if statements:
@@ -81,6 +73,21 @@ class Replay:
             executor.migrate([step.key], plan=plan)
             self._begun("")
             self._done(1)
+
+
+def lacking_steps(recording: Recording, schema_name: str) -> list[Step]:
+    """The migrations that a schema has not had, in the order in which they were recorded.
+
+    The connection is in that schema.
+
+    Raises:
+        ProgrammingError: there is no such schema, or none of ours.
+    """
+    with tenant_connection().cursor() as cursor:
+        # Named, for without such a table the public schema's would be read.
+        cursor.execute(f"SELECT app, name FROM {schema_name}.django_migrations")  # noqa: S608
+        applied = set(cursor.fetchall())
+    return [step for step in recording.steps if step.key not in applied]
 
 
 def _runs(steps: Iterable[Step], *, empty: bool) -> Iterable[tuple[bool, list[Step]]]:

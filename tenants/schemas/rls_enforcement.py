@@ -158,14 +158,19 @@ def seal_schema(connection: Any) -> list[str]:
 
 
 def seal_statements(connection: Any) -> list[str]:
-    """What `seal_schema` would do.
+    """What `seal_schema` would do, for a schema without rows.
 
     Raises:
         UnsealedSchema: something there cannot be protected.
     """
     with connection.cursor() as cursor:
         unsealed = _can_be_sealed(unsealed_relations(cursor, f"^{connection.schema_name}$"))
-        sealing = [each for relation in unsealed for group in _sealing(relation) for each in group]
+        sealing = [
+            each
+            for relation in unsealed
+            for group in _sealing(relation, empty=True)
+            for each in group
+        ]
         return sealing + _close_sequences(cursor, connection.schema_name)
 
 
@@ -180,14 +185,17 @@ def _can_be_sealed(unsealed: list[Relation]) -> list[Relation]:
     return unsealed
 
 
-def _sealing(relation: Relation) -> Iterator[list[str]]:
+def _sealing(relation: Relation, *, empty: bool = False) -> Iterator[list[str]]:
     """The statements that protect a relation, divided into transactions."""
     table = f'"{relation.schema}"."{relation.name}"'
     if relation.has_tenant is None:
         yield [add_tenant_column_sql(table)]
     if not relation.is_protected or not relation.names_tenant:
         yield protect_sql(table)
-    if not relation.has_check:
+    if empty:
+        if not relation.has_check:
+            yield [f"ALTER TABLE {table} ADD CONSTRAINT {CHECK} {_check(relation.schema)}"]
+    elif not relation.has_check:
         # One by one: the second takes its time, and keeps nobody from writing.
         yield from ([statement] for statement in check_tenant_sql(table, relation.schema))
 
@@ -204,6 +212,10 @@ def check_tenant_sql(table: str, schema_name: str) -> list[str]:
     """
     return [
         f"ALTER TABLE {table} DROP CONSTRAINT IF EXISTS {CHECK}, ADD CONSTRAINT {CHECK}"
-        f" CHECK (tenant_id = '{tenant_id_of(schema_name)}'::uuid) NOT VALID",
+        f" {_check(schema_name)} NOT VALID",
         f"ALTER TABLE {table} VALIDATE CONSTRAINT {CHECK}",
     ]
+
+
+def _check(schema_name: str) -> str:
+    return f"CHECK (tenant_id = '{tenant_id_of(schema_name)}'::uuid)"

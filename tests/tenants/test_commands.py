@@ -118,7 +118,7 @@ def test_wrong_arguments_are_one_clear_line_and_status_2(
 
 def test_migrate_as_the_application_is_refused(manage: Callable[..., Ran]) -> None:
     ran = manage("migrate", KONSTRUCT_DB_ROLE="app")
-    assert (ran.status, ran.out) == (1, "")
+    assert (ran.status, ran.out) == (3, "")
     assert ran.err.startswith(
         "CommandError: migrate must run as konstruct_owner, not as konstruct_app"
     )

@@ -30,7 +30,7 @@ WRITTEN = {
         "DELETE": EVERY,
     },
     "tenants_schemastate": {},
-    "tenants_tenant": {"INSERT": EVERY, "UPDATE": "name, state"},
+    "tenants_tenant": {"INSERT": EVERY, "UPDATE": "migration_asked_at, name, state"},
     "tenants_workspaceclaim": {"INSERT": ALL_BUT_ID, "DELETE": EVERY},
 }
 OF_COLUMNS = """

@@ -9,11 +9,15 @@ from konstruct.api.auth.key_text import bearer_key, parse_key
 from konstruct.api.http.addresses import problem_response, takes_keys
 from konstruct.api.http.problems import FieldError, Problem
 from tenants.context import current_tenant_id, tenant_scope
-from tenants.exceptions import TenantNotServing, UnknownTenant
+from tenants.exceptions import TenantBehind, TenantNotServing, UnknownTenant
+from tenants.http.middleware import refuse_behind
 from tenants.http.streaming import streamed_inside
 from tenants.serving import require_serving
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
+
+# Of a response that a problem stands for.
+KEPT_HEADERS = ("Retry-After",)
 
 
 class ProblemMiddleware:
@@ -39,8 +43,9 @@ class ProblemMiddleware:
 
 def _problem_of(request: HttpRequest, response: HttpResponse) -> Problem:
     """Return the problem that Django's own response, or the tenant middleware's, stands for."""
-    if hasattr(request, "tenant"):
-        return Problem.of_status(response.status_code)
+    headers = {name: response.headers[name] for name in KEPT_HEADERS if name in response.headers}
+    if hasattr(request, "tenant") or headers:
+        return Problem.of_status(response.status_code, headers=headers)
     # No tenant was found, and none was found not to be needed: the Host header was refused.
     host = request.META.get("HTTP_HOST", "")
     detail = "The API is not served under this host name."
@@ -80,6 +85,8 @@ class ApiKeyTenantMiddleware:
             return self.get_response(request)
         try:
             require_serving(key.tenant_id)
+        except TenantBehind as error:
+            return refuse_behind(error)
         except (UnknownTenant, TenantNotServing):
             return self.get_response(request)
         with tenant_scope(key.tenant_id, pinned=True):

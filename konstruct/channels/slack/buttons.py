@@ -14,6 +14,7 @@ from tenants.claims import find_claim
 from tenants.context import tenant_scope
 from tenants.exceptions import KonstructError
 from tenants.models import Tenant
+from tenants.serving import refuse_unless_serving
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +50,7 @@ def receive(press: Press) -> bool:
     claim = find_claim(CHANNEL, press.workspace)
     if claim is None or claim.tenant.state != Tenant.State.ACTIVE:
         return False
+    refuse_unless_serving(claim.tenant)  # only behind, by now: Slack tells the user to try again
     with tenant_scope(claim.tenant_id, pinned=True):
         try:
             decide(

@@ -23,6 +23,7 @@ from tenants.context import tenant_scope
 from tenants.limits.rate_limit import take
 from tenants.models import Tenant
 from tenants.redis_keys import idempotency_key
+from tenants.serving import refuse_unless_serving
 
 logger = logging.getLogger(__name__)
 
@@ -61,6 +62,7 @@ def receive(envelope: Envelope) -> Reception:
             envelope.workspace, claim.tenant.slug, claim.tenant.state,
         )  # fmt: skip
         return Reception(Fate.IGNORED)
+    refuse_unless_serving(claim.tenant)  # only behind, by now: Slack sends it again
     with tenant_scope(claim.tenant_id, pinned=True):
         if _is_seen(claim.tenant_id, envelope.event_id):
             return Reception(Fate.SEEN)

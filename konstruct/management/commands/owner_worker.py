@@ -13,7 +13,7 @@ from django.db import OperationalError, connection
 
 from konstruct.trust import jobs
 from tenants.management.base import KonstructCommand
-from tenants.schemas.provisioner import provision_registered
+from tenants.schemas.provisioner import migrate_asked, provision_registered
 
 logger = logging.getLogger(__name__)
 
@@ -23,6 +23,7 @@ PAUSE_SECONDS = 2.0
 # none waits for another; erasures, which may be long, have two.
 LOOPS: Final[tuple[Callable[[], int], ...]] = (
     provision_registered,
+    migrate_asked,
     jobs.MERGE.do_all,
     jobs.ERASE.do_all,
     jobs.ERASE.do_all,
@@ -34,9 +35,10 @@ class Command(KonstructCommand):
     """Looks for work now and then, as the owner; the web and the workers never are."""
 
     help = (
-        "Sets up the tenants that operators register in the admin, carries out erasures that were"
-        " asked for, moves what was said by identities that were linked, and removes what is past"
-        " its retention, until it is ended."
+        "Sets up the tenants that operators register in the admin, migrates those for which they"
+        " ask, carries out erasures that were asked for, moves what"
+        " was said by identities that were linked, and removes what is past its retention, until"
+        " it is ended."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

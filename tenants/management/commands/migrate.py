@@ -1,9 +1,11 @@
 """manage.py migrate: every schema, several at a time, one tenant's failure not the others'."""
 
-from itertools import chain
+from signal import SIGINT
 from typing import Any
 
 from django.apps import apps
+from django.core.checks import Tags
+from django.core.checks.registry import registry
 from django.core.management.base import CommandError, CommandParser
 from django.core.management.commands.migrate import Command as DjangoMigrate
 from django.db.migrations.loader import AmbiguityError, MigrationLoader
@@ -11,17 +13,16 @@ from django.db.migrations.loader import AmbiguityError, MigrationLoader
 from tenants.context import tenant_connection
 from tenants.locks import only_one_migrate
 from tenants.management.base import KonstructCommand, UsageError
-from tenants.models import Tenant
+from tenants.management.migration_report import Report
+from tenants.management.statuses import NOTHING_DONE, SOME_BEHIND
+from tenants.models import SchemaState, Tenant
 from tenants.roles import OWNER_ROLE
 from tenants.schemas.executor import DJANGO_OPTIONS
-from tenants.schemas.migrating import (
-    MigrationResult,
-    default_parallel,
-    migrate_schema,
-    migrate_schemas,
-    recording_for,
-)
-from tenants.schemas.migration_state import schemas_to_visit
+from tenants.schemas.fleet import WAVE, Fleet, default_parallel
+from tenants.schemas.migrating import migrate_schema, recording_for
+from tenants.schemas.migration_state import is_fitting, schemas_to_visit
+from tenants.schemas.planning import plans_of
+from tenants.schemas.recording import recording
 
 PUBLIC = "public"
 
@@ -56,14 +57,47 @@ class Command(KonstructCommand):
             metavar="N",
             help="How many tenants to migrate at a time (default here: %(default)s).",
         )
+        parser.add_argument(
+            "--canary",
+            type=int,
+            default=0,
+            metavar="N",
+            help="Migrate N tenants first, and no other if one of them fails.",
+        )
+        parser.add_argument(
+            "--stop", action="store_true", help="Migrate no other than the --canary in any case."
+        )
+        parser.add_argument(
+            "--wave",
+            type=int,
+            default=WAVE,
+            metavar="N",
+            help="Begin no other tenant if N of N fail (default: %(default)s).",
+        )
+        parser.add_argument(
+            "--lock-timeout",
+            type=float,
+            default=2,
+            metavar="SECONDS",
+            help="How long to wait for a table that is in use, while others wait behind; such a"
+            " tenant is tried again after all others (default: %(default)s).",
+        )
+        parser.add_argument(
+            "--json", action="store_true", help="A JSON document a line: each tenant, then the sum."
+        )
 
     def get_check_kwargs(self, options: dict[str, Any]) -> Any:
         kwargs: dict[Any, Any] = super().get_check_kwargs(options)
-        return {**kwargs, "databases": [options["database"]]}
+        # Not those of URLs, which import every view.
+        tags = registry.tags_available() - {Tags.urls}
+        return {**kwargs, "databases": [options["database"]], "tags": sorted(tags)}
 
     def handle(self, *args: Any, **options: Any) -> None:
-        if options["parallel"] < 1:
-            raise UsageError("--parallel must be at least 1")
+        for name in ("parallel", "wave"):
+            if options[name] < 1:
+                raise UsageError(f"--{name} must be at least 1")
+        if options["stop"] and not options["canary"]:
+            raise UsageError("--stop needs --canary: it stops after those")
         _refuse_unknown_target(options)
         tenant_connection().set_schema_to_public()
         only = _schema_name(options["schema_name"])
@@ -73,90 +107,144 @@ class Command(KonstructCommand):
         _refuse_other_roles()
         with only_one_migrate() as is_alone:
             if not is_alone:
-                raise CommandError("another migrate is running on this database; wait for it")
+                raise CommandError(
+                    "another migrate is running on this database; wait for it",
+                    returncode=NOTHING_DONE,
+                )
             self._run(only, options)
 
     def _run(self, only: str | None, options: dict[str, Any]) -> None:
         django_options = {name: options[name] for name in DJANGO_OPTIONS}
         django_options["verbosity"] = max(options["verbosity"] - 1, 0)
-        outcomes: list[MigrationResult] = []
+        django_options["lock_timeout"] = f"{options['lock_timeout']}s"
+        unapplied = False
         if only == PUBLIC or (only is None and not options["tenant"]):
             outcome = migrate_schema(PUBLIC, django_options)
-            outcomes.append(outcome)
-            self._report(outcome, PUBLIC, "", options)
+            if not options["json"]:
+                self._report({}, options).schema(outcome, PUBLIC)
             if outcome.error:
-                raise CommandError(f"the public schema was not migrated: {outcome.error}")
+                raise CommandError(
+                    f"the public schema was not migrated: {outcome.error}", returncode=NOTHING_DONE
+                )
+            unapplied = outcome.unapplied
         if only != PUBLIC and not options["shared"]:
-            outcomes += self._migrate_tenants(only, django_options, options)
-        if options["check_unapplied"] and any(outcome.unapplied for outcome in outcomes):
+            if options["plan"] and not options["app_label"] and _public_knows_states():
+                self._plan(only, options)
+            elif options["check_unapplied"] and not options["app_label"] and not unapplied:
+                unapplied = self._check(only)
+            else:
+                unapplied |= self._migrate_tenants(only, django_options, options)
+        if options["check_unapplied"] and unapplied:
             raise CommandError("there are migrations that were not applied")
+
+    def _plan(self, only: str | None, options: dict[str, Any]) -> None:
+        """Tell what tenants lack, without changing anything."""
+        made = recording(keep=False)
+        served, _ = _slugs()
+        schemas = [only] if only else list(served)
+        for lacking, names in plans_of(made, schemas).items():
+            who = f"{len(names)} tenants  "
+            if lacking is None:
+                self.stdout.write(f"{who}without a schema: {_some(served, names)}")
+            elif not lacking:
+                self.stdout.write(f"{who}have all migrations")
+            else:
+                self.stdout.write(f"{who}lack {len(lacking)} migrations: {_some(served, names)}")
+                for step in lacking:
+                    how = "" if step.can_be_replayed(empty=False) else "  (by Django, one by one)"
+                    self.stdout.write(f"    {step.app}.{step.name}{how}")
+
+    def _check(self, only: str | None) -> bool:
+        """Whether tenants lack migrations; who they are is written."""
+        tenants = Tenant.objects.provisioned()
+        if only:
+            tenants = tenants.filter(schema_name=only)
+        behind = list(tenants.exclude(is_fitting()).values_list("slug", flat=True))
+        if behind:
+            self.stdout.write(f"{len(behind)} tenants  not up to date: {_listed(behind)}")
+        if number := tenants.count() - len(behind):
+            self.stdout.write(f"{number} tenants  up to date")
+        return bool(behind)
 
     def _migrate_tenants(
         self, only: str | None, django_options: dict[str, Any], options: dict[str, Any]
-    ) -> list[MigrationResult]:
+    ) -> bool:
+        """Migrate them; whether one has migrations to be applied, where that was asked."""
         served, new = _slugs()
+        current = 0
         if only:
             served, new = {only: served.get(only) or new[only]}, {}
             django_options = {**django_options, "restored": True}
         elif any(options[name] for name in ("app_label", "plan", "check_unapplied", "fake")):
             new = {}  # they get all migrations or none
-        current = 0
-        if not only and (recording := recording_for(django_options)) is not None:
-            to_visit = schemas_to_visit(recording.state)
-            current = len(served)
+        if not only and (made := recording_for(django_options)) is not None:
+            to_visit, number = schemas_to_visit(made.state), len(served)
             served = {schema: slug for schema, slug in served.items() if schema in to_visit}
-            current -= len(served)
-            if current and options["verbosity"]:
+            current = number - len(served)
+            if current and options["verbosity"] and not options["json"]:
                 self.stdout.write(f"{current} tenants  up to date")
-        slugs = served | new
-        outcomes = []
-        migrated = chain(
-            migrate_schemas(list(served), django_options, parallel=options["parallel"]),
-            # Who is at one of them, or tries again later, is the owner's worker or create_tenant.
-            migrate_schemas(
-                list(new), django_options, parallel=options["parallel"], wait_seconds=0
-            ),
-        )
-        width = max(map(len, slugs.values()), default=0)
-        for number, outcome in enumerate(migrated, start=1):
-            outcomes.append(outcome)
-            progress = f"[{number:>{len(str(len(slugs)))}}/{len(slugs)}] "
-            self._report(outcome, f"{slugs[outcome.schema_name]:<{width}}", progress, options)
-        failed = {outcome.schema_name for outcome in outcomes if outcome.error}
-        if failed & set(new):
-            names = ", ".join(sorted(new[name] for name in failed & set(new)))
-            self.stderr.write(
-                f"Not set up yet: {names}. The owner's worker goes on trying; when the cause is"
-                " removed, create_tenant SLUG does it at once."
-            )
-        if failed & set(served):
-            names = ", ".join(sorted(served[name] for name in failed & set(served)))
+        report = self._report(served | new, options)
+        paced = {"canary": options["canary"], "stop": options["stop"], "wave": options["wave"]}
+        fleet = Fleet(django_options, parallel=options["parallel"], **paced)
+        # Who is at one of them, or tries again later, is the owner's worker or create_tenant.
+        others = Fleet(django_options, parallel=options["parallel"], wait_seconds=0)
+        try:
+            for outcome in fleet.migrate(list(served)):
+                report.add(outcome)
+            for outcome in others.migrate(list(new)) if not fleet.stopped else ():
+                report.add(outcome)
+        except KeyboardInterrupt:
+            report.end("interrupted", up_to_date=current)
+            done = len(report.outcomes)
             raise CommandError(
-                f"{len(failed & set(served))} of {current + len(slugs)} tenants not migrated:"
-                f" {names}. Remove the cause and run migrate again; -v 2 shows the traceback."
-            )
-        return outcomes
+                f"interrupted: {done} of {len(served | new)} tenants are done; run migrate again to"
+                " go on",
+                returncode=128 + SIGINT,
+            ) from None
+        self._conclude(report, fleet.stopped, served, new, current)
+        return any(outcome.unapplied for outcome in report.outcomes.values())
 
-    def _report(
-        self, outcome: MigrationResult, name: str, progress: str, options: dict[str, Any]
+    def _conclude(
+        self,
+        report: Report,
+        stopped: str,
+        served: dict[str, str],
+        new: dict[str, str],
+        current: int,
     ) -> None:
-        verbosity = options["verbosity"]
-        if outcome.busy and verbosity:
-            self.stdout.write(f"{progress}{name}  another process is at it")
-        elif outcome.error:
-            line = f"{progress}{name}  FAILED  {outcome.seconds:.2f} s  {outcome.error}"
-            self.stderr.write(line)
-        elif verbosity:
-            what = f"{outcome.applied} applied" if outcome.applied else "up to date"
-            if options["plan"]:
-                what = "plan"
-            elif options["check_unapplied"]:
-                what = "not up to date" if outcome.unapplied else "up to date"
-            if outcome.sealed:
-                what += f", protected {', '.join(outcome.sealed)}"
-            self.stdout.write(f"{progress}{name}  {what}  {outcome.seconds:.2f} s")
-        if outcome.details and (verbosity > 1 or options["plan"]):
-            self.stdout.write(outcome.details)
+        failed = report.failed()
+        not_set_up = sorted(failed.keys() & set(new.values()))
+        behind = sorted(failed.keys() & set(served.values()))
+        left = [slug for name, slug in served.items() if name not in report.outcomes]
+        if not_set_up:
+            self.stderr.write(
+                f"Not set up yet: {', '.join(not_set_up)}. The owner's worker goes on trying; when"
+                " the cause is removed, create_tenant SLUG does it at once."
+            )
+        if not behind and not left:
+            report.end("all", up_to_date=current)
+            return
+        is_some = current + len(served) > len(behind) + len(left)
+        report.end("some behind" if is_some else "nothing done", up_to_date=current)
+        said = f"{len(behind)} of {current + len(served) + len(new)} tenants not migrated"
+        if behind:
+            said += (
+                f": {_listed(behind)}. Remove the cause and run migrate again; -v 2 shows the"
+                " traceback"
+            )
+        if left:
+            said += f". {len(left)} were not begun, for {stopped}"
+        raise CommandError(f"{said}.", returncode=SOME_BEHIND if is_some else NOTHING_DONE)
+
+    def _report(self, slugs: dict[str, str], options: dict[str, Any]) -> Report:
+        return Report(
+            self.stdout,
+            self.stderr,
+            slugs=slugs,
+            verbosity=options["verbosity"],
+            as_json=options["json"],
+            says=options,
+        )
 
 
 def _refuse_unknown_target(options: dict[str, Any]) -> None:
@@ -200,6 +288,20 @@ def _slugs() -> tuple[dict[str, str], dict[str, str]]:
     )
 
 
+def _public_knows_states() -> bool:
+    """Whether the public schema says in which state each tenant is."""
+    return SchemaState._meta.db_table in tenant_connection().introspection.table_names()
+
+
+def _some(slugs: dict[str, str], schema_names: list[str]) -> str:
+    return _listed([slugs.get(name, name) for name in schema_names])
+
+
+def _listed(slugs: list[str]) -> str:
+    more = f" and {len(slugs) - 10} more" if len(slugs) > 10 else ""
+    return ", ".join(slugs[:10]) + more
+
+
 def _refuse_other_roles() -> None:
     with tenant_connection().cursor() as cursor:
         cursor.execute("SELECT current_user, has_database_privilege(current_database(), 'CREATE')")
@@ -207,5 +309,6 @@ def _refuse_other_roles() -> None:
     if not may_create:
         raise CommandError(
             f"migrate must run as {OWNER_ROLE}, not as {role}: set DATABASE_OWNER_URL and use"
-            " manage.py, or set KONSTRUCT_DB_ROLE=owner"
+            " manage.py, or set KONSTRUCT_DB_ROLE=owner",
+            returncode=NOTHING_DONE,
         )

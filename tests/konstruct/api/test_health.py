@@ -1,7 +1,10 @@
 """Health."""
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.db.migrations.recorder import MigrationRecorder
@@ -10,11 +13,13 @@ from django_redis.exceptions import ConnectionInterrupted
 from kombu.exceptions import OperationalError
 
 from konstruct.api import health
+from konstruct.api.auth.keys import issue_key
 from memory.embedding import embedder
 from memory.embedding.embedder import get_embedder
 from memory.exceptions import EmbeddingModelError
 from tenants.context import tenant_connection, tenant_scope
 from tenants.models import Tenant
+from tenants.naming import schema_name_of
 from tests.konstruct.running import eventually
 
 ALL_IS_WELL = dict.fromkeys(("database", "cache", "broker", "model", "migrations"), "ok")
@@ -94,22 +99,84 @@ def test_not_ready_says_what_is_missing(
     assert response.json() == {"status": "unavailable", "checks": ALL_IS_WELL | {name: words}}
 
 
-def test_a_schema_that_is_behind_is_not_ready(
+@contextmanager
+def behind(as_owner: Any, *slugs: str) -> Iterator[None]:
+    """Let tenants be of an earlier version during the block."""
+    with as_owner():
+        before = Tenant.objects.get(slug="tenant-a").migrated_to
+        Tenant.objects.filter(slug__in=slugs).update(migrated_to="earlier")
+    try:
+        yield
+    finally:
+        with as_owner():
+            Tenant.objects.filter(slug__in=slugs).update(migrated_to=before)
+
+
+def test_a_tenant_that_is_behind_keeps_nobody_from_being_served(
+    transactional_db: None, as_owner: Any
+) -> None:
+    with behind(as_owner, "tenant-a"):
+        assert get("/health/ready").status_code == 200
+        refused = get("/admin/login/", Host="tenant-a.localhost")
+        assert (refused.status_code, refused.headers["Retry-After"]) == (503, "30")
+        assert get("/admin/login/", Host="tenant-b.localhost").status_code == 200
+    assert get("/admin/login/", Host="tenant-a.localhost").status_code == 200
+
+
+def test_programs_of_a_tenant_that_is_behind_are_told_when_to_come_again(
     transactional_db: None, tenant_a: Tenant, as_owner: Any
 ) -> None:
-    with as_owner(), tenant_scope(tenant_a.id):
-        recorder = MigrationRecorder(tenant_connection())
-        recorder.record_unapplied("memory", "0001_initial")
-    try:
+    with tenant_scope(tenant_a.id):
+        _, key = issue_key(tenant_id=tenant_a.id, name="program")
+    with behind(as_owner, "tenant-a"):
+        for host in ("localhost", "tenant-a.localhost"):
+            refused = get("/api/v1/agents/", Host=host, Authorization=f"Bearer {key}")
+            assert (refused.status_code, refused.headers["Retry-After"]) == (503, "30")
+            assert refused.json()["type"].endswith("unavailable")
+
+
+def test_a_process_that_could_serve_no_tenant_is_not_ready(
+    transactional_db: None, as_owner: Any
+) -> None:
+    with behind(as_owner, "tenant-a", "tenant-b"):
         response = get("/health/ready")
         assert (response.status_code, response.json()["checks"]["migrations"]) == (
             503,
-            "1 tenants are behind: run manage.py migrate",
+            "all tenants are behind: run manage.py migrate",
+        )
+    assert get("/health/ready").status_code == 200
+
+
+def test_a_public_schema_that_is_behind_is_not_ready(transactional_db: None, as_owner: Any) -> None:
+    with as_owner():
+        MigrationRecorder(tenant_connection()).record_unapplied("tenants", "0001_initial")
+    try:
+        assert get("/health/ready").json()["checks"]["migrations"] == (
+            "behind: run manage.py migrate"
         )
     finally:
-        with as_owner(), tenant_scope(tenant_a.id):
-            MigrationRecorder(tenant_connection()).record_applied("memory", "0001_initial")
+        with as_owner():
+            MigrationRecorder(tenant_connection()).record_applied("tenants", "0001_initial")
     assert get("/health/ready").status_code == 200
+
+
+@pytest.mark.parametrize("number", [3, 30])
+def test_many_tenants_are_asked_for_at_once(
+    transactional_db: None, tenant_a: Tenant, number: int, django_assert_num_queries: Any
+) -> None:
+    Tenant.objects.bulk_create(
+        Tenant(
+            id=(made := uuid4()),
+            slug=f"of-many-{made.hex}",
+            name="Many",
+            schema_name=schema_name_of(made),
+            state="active",
+            migrated_to=tenant_a.migrated_to,
+        )
+        for _ in range(number)
+    )
+    with django_assert_num_queries(4):
+        assert health._migrations() == "ok"
 
 
 def test_a_process_is_not_ready_before_its_model_is_loaded(
@@ -130,5 +197,5 @@ def test_migrations_are_asked_for_once(
     transactional_db: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert get("/health/ready").status_code == 200
-    monkeypatch.setattr(health, "_applied", refuse(AssertionError("asked again")))
+    monkeypatch.setattr(health, "MigrationRecorder", refuse(AssertionError("asked again")))
     assert get("/health/ready").status_code == 200

@@ -6,12 +6,13 @@ import psycopg
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import User
+from django.db.models.functions import Now
 from django.test import Client
 
 from tenants.context import public_scope
 from tenants.models import Domain, Tenant
 from tenants.schemas.migration_state import number_of_tenant_tables
-from tenants.schemas.provisioner import provision_registered
+from tenants.schemas.provisioner import migrate_asked, provision_registered
 from tenants.schemas.sizes import sizes_of
 from tests import database
 
@@ -54,10 +55,14 @@ def behind_and_failed() -> Iterator[None]:
     with database.as_owner():
         before = Tenant.objects.get(slug="tenant-a").migrated_to
         Tenant.objects.filter(slug="tenant-a").update(migrated_to="earlier")
-        Tenant.objects.filter(slug="tenant-b").update(provisioning_error="DiskFull: no space left")
+        Tenant.objects.filter(slug="tenant-b").update(
+            provisioning_error="DiskFull: no space left", provisioning_failed_at=Now()
+        )
     yield
     with database.as_owner():
-        Tenant.objects.update(migrated_to=before, provisioning_error="")
+        Tenant.objects.update(
+            migrated_to=before, provisioning_error="", provisioning_failed_at=None
+        )
 
 
 @pytest.mark.django_db(transaction=True)
@@ -71,6 +76,32 @@ def test_a_tenant_that_is_behind_or_failed_says_so(
     assert [tenant.slug for tenant in behind] == ["tenant-a"]
     failed = operator.get(TENANTS, {"schema": "failed"}).context["cl"].result_list
     assert [tenant.slug for tenant in failed] == ["tenant-b"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_operator_lets_a_tenant_be_migrated_again(tenant_a: Tenant, tenant_b: Tenant) -> None:
+    operator = Client(headers={"Host": "localhost"})
+    operator.force_login(User.objects.create_superuser("olga"))
+    theirs = Client(headers={"Host": "tenant-a.localhost"})
+    with database.as_owner():
+        Tenant.objects.filter(slug="tenant-a").update(
+            migrated_to="earlier", provisioning_error="DiskFull", provisioning_failed_at=Now()
+        )
+        assert migrate_asked() == 0
+    assert theirs.get("/admin/login/").status_code == 503
+    chosen = {
+        "action": "migrate_again",
+        "_selected_action": [str(tenant_a.id), str(tenant_b.id)],
+    }
+    page = operator.post(TENANTS, chosen, follow=True).text
+    assert "tenant-a waits for manage.py owner_worker" in page
+    assert "tenant &#x27;tenant-b&#x27; is up to date" in page
+    assert "to be tried again: DiskFull" in page
+    with database.as_owner():
+        assert migrate_asked() == 1
+        assert migrate_asked() == 0
+    assert theirs.get("/admin/login/").status_code == 200
+    assert "DiskFull" not in operator.get(TENANTS).text
 
 
 def test_suspending_is_written_down(operator: Client, tenant_a: Tenant) -> None:

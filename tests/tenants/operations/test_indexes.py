@@ -10,11 +10,12 @@ import pytest
 from django.apps import apps
 from django.conf import settings
 from django.core.management.commands import migrate as django_migrate
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, OperationalError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.operations import RunSQL
 from django.db.migrations.recorder import MigrationRecorder
+from psycopg.errors import DeadlockDetected
 
 from tenants.context import tenant_scope
 from tenants.models import Tenant
@@ -171,25 +172,35 @@ def test_djangos_migrate_uses_the_executor_that_records_so() -> None:
 def test_a_migration_that_postgres_ended_for_another_session_is_tried_again(
     behind: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with psycopg.connect(database.url_of("owner")) as other:
-        other.execute(f"LOCK TABLE {behind.schema_name}.memory_message IN ACCESS EXCLUSIVE MODE")
-        monkeypatch.setattr(migrating.time, "sleep", lambda seconds: other.rollback())
-        run("SET lock_timeout = '100ms'")
-        assert migrate_schema(behind.schema_name).error == ""
-
-
-def test_what_does_not_pass_is_reported_in_the_end(
-    behind: Tenant, monkeypatch: pytest.MonkeyPatch
-) -> None:
     pauses: list[float] = []
     monkeypatch.setattr(migrating.time, "sleep", pauses.append)
+    migrated, ends = migrating._migrate, [1, migrating.ATTEMPTS]
+
+    def ended(*arguments: object) -> dict[str, object]:
+        if ends and ends[0]:
+            ends[0] -= 1
+            raise OperationalError("deadlock detected") from DeadlockDetected()
+        return migrated(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(migrating, "_migrate", ended)
+    assert (migrate_schema(behind.schema_name).error, len(pauses)) == ("", 1)
+    pauses.clear()
+    del ends[0]
+    assert migrate_schema(behind.schema_name).error.endswith("deadlock detected")
+    assert len(pauses) == migrating.ATTEMPTS - 1
+
+
+def test_a_tenant_whose_tables_are_locked_is_left_for_later(
+    behind: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(migrating.time, "sleep", pytest.fail)
     with psycopg.connect(database.url_of("owner")) as other:
         other.execute(f"LOCK TABLE {behind.schema_name}.memory_message IN ACCESS EXCLUSIVE MODE")
         run("SET lock_timeout = '100ms'")
         outcome = migrate_schema(behind.schema_name)
         other.rollback()
-    assert outcome.error.endswith("canceling statement due to lock timeout")
-    assert len(pauses) == migrating.ATTEMPTS - 1
+        assert outcome.locked
+        assert f"locked by Postgres backend {other.info.backend_pid}" in outcome.error
     assert migrate_schema(behind.schema_name).error == ""
 
 

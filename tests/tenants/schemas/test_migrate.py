@@ -13,7 +13,7 @@ from django.db import connection
 from tenants.context import tenant_scope
 from tenants.locks import MIGRATE_ALL
 from tenants.models import Tenant
-from tenants.schemas import migrating, provisioning
+from tenants.schemas import fleet, migrating, provisioning
 from tests import database
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
@@ -88,7 +88,7 @@ def test_one_tenants_failure_does_not_stop_the_others(tenant_b: Tenant) -> None:
     )
     assert str(failure).startswith("1 of 3 tenants not migrated: tenant-0.")
     assert failure is not None
-    assert failure.returncode == 1
+    assert failure.returncode == 4
     assert connection.schema_name == "public"
 
 
@@ -96,7 +96,7 @@ def test_one_tenants_failure_does_not_stop_the_others(tenant_b: Tenant) -> None:
 def test_several_processes_do_what_one_does(
     monkeypatch: pytest.MonkeyPatch, tenant_b: Tenant, worth_a_pool: int
 ) -> None:
-    monkeypatch.setattr(migrating, "WORTH_A_POOL", worth_a_pool)
+    monkeypatch.setattr(fleet, "WORTH_A_POOL", worth_a_pool)
     broken = provisioning.create_tenant(slug="tenant-c")
     break_schema(broken)
     forget_migration(tenant_b)
@@ -116,7 +116,7 @@ def test_a_tenant_that_never_served_is_no_failure_of_the_run(
     monkeypatch: pytest.MonkeyPatch, tenant_a: Tenant, worth_a_pool: int
 ) -> None:
     """Else neither `manage.py serve` nor compose would start for all the others."""
-    monkeypatch.setattr(migrating, "WORTH_A_POOL", worth_a_pool)
+    monkeypatch.setattr(fleet, "WORTH_A_POOL", worth_a_pool)
     never = Tenant.objects.create(slug="a-never-served", name="cannot be set up")
     run(f"CREATE SCHEMA {never.schema_name}")
     run(f"CREATE TABLE {never.schema_name}.memory_message (other int)")  # in the way
@@ -146,7 +146,7 @@ def test_a_killed_process_is_reported_and_does_not_hang_the_run(
             os._exit(9)
         return []
 
-    monkeypatch.setattr(migrating, "WORTH_A_POOL", 0)
+    monkeypatch.setattr(fleet, "WORTH_A_POOL", 0)
     monkeypatch.setattr(migrating, "seal_schema", die_in_b)
     forget_migration(tenant_b)
     _, err, failure = migrate(parallel=2)
@@ -165,14 +165,19 @@ def test_a_second_run_is_refused() -> None:
     assert migrate()[2] is None
 
 
-def test_ctrl_c_is_one_line_and_frees_the_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_is_one_line_and_frees_the_lock(
+    monkeypatch: pytest.MonkeyPatch, tenant_b: Tenant
+) -> None:
+    forget_migration(tenant_b)
+
     def interrupt(*arguments: object, **options: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("tenants.management.commands.migrate.migrate_schemas", interrupt)
+        patch.setattr(fleet, "migrate_schema", interrupt)
         _, err, failure = migrate()
-    assert (err, str(failure)) == ([], "interrupted")
+    assert err == []
+    assert str(failure) == "interrupted: 0 of 1 tenants are done; run migrate again to go on"
     assert failure is not None
     assert failure.returncode == 130
     assert migrate()[2] is None
@@ -236,8 +241,8 @@ def test_check_tells_whether_there_is_something_to_do(tenant_b: Tenant) -> None:
     assert [line.split("  ")[1] for line in applied] == ["up to date", "up to date", "1 applied"]
     assert without_seconds(out) == [
         ["public", "up to date"],
-        ["[1/2] tenant-a", "up to date"],
-        ["[2/2] tenant-b", "not up to date"],
+        ["1 tenants", "not up to date: tenant-b"],
+        ["1 tenants", "up to date"],
     ]
     assert str(failure) == "there are migrations that were not applied"
     assert migrate(check_unapplied=True)[2] is None

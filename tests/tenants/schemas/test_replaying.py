@@ -10,7 +10,6 @@ from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import Group
-from django.contrib.contenttypes.management import inject_rename_contenttypes_operations
 from django.contrib.contenttypes.models import ContentType
 from django.db import connection, transaction
 from django.db.migrations import RunPython
@@ -23,6 +22,7 @@ from tenants.schemas.migrating import migrate_schema
 from tenants.schemas.recording import record, recording
 from tenants.schemas.rls_enforcement import seal_schema
 from tests.tenants.schemas.catalogs import catalog, rows
+from tests.tenants.schemas.histories import since, undo
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
@@ -55,16 +55,6 @@ def upgrade(tenant: Tenant) -> int:
     command = MigrateSchema()
     assert migrating._upgrade(tenant, command, recording()) is not None
     return command.applied
-
-
-def undo(tenant: Tenant, migrations: int) -> None:
-    """Let Django unapply the last migrations of the history."""
-    connection.set_schema(tenant.schema_name)
-    executor = AtomicExecutor(connection)
-    history = executor.migration_plan(executor.loader.graph.leaf_nodes(), clean_start=True)
-    plan = [(each, True) for each, _ in reversed(history[-migrations:])]
-    inject_rename_contenttypes_operations(plan=plan, using=connection.alias)
-    executor.migrate([], plan=plan)
 
 
 def test_a_new_schema_equals_djangos(by_django: Make) -> None:
@@ -124,9 +114,8 @@ def test_what_is_no_transaction_is_djangos_in_a_schema_that_serves() -> None:
     """Indexes are built beside the traffic, which no transaction can."""
     expected = catalog(provisioning.create_tenant(slug="complete"))
     tenant = provisioning.create_tenant(slug="behind")
-    undo(tenant, 40)
-    connection.set_schema_to_public()
-    Tenant.objects.filter(id=tenant.id).update(migrated_to="")
+    undone = since("memory", "0008_index_lists")
+    undo(tenant, undone)
     sent = []
 
     def note(execute: Any, sql: str, *arguments: Any) -> Any:
@@ -135,7 +124,7 @@ def test_what_is_no_transaction_is_djangos_in_a_schema_that_serves() -> None:
 
     with connection.execute_wrapper(note):
         outcome = migrate_schema(tenant.schema_name)
-    assert (outcome.error, outcome.applied) == ("", 40)
+    assert (outcome.error, outcome.applied) == ("", undone)
     assert any("CREATE INDEX CONCURRENTLY" in sql for sql in sent)
     # Columns that were taken away come back as the last ones.
     assert [line for line in catalog(tenant) if not line.startswith("column")] == [
@@ -150,7 +139,8 @@ def test_a_model_that_is_renamed_keeps_its_content_type() -> None:
     with transaction.atomic():
         with tenant_scope(tenant.id):
             before = ContentType.objects.get(app_label="api", model="idempotencyrecord").pk
-        undo(tenant, 66)
+        undo(tenant, since("api", "0007_rename_idempotency_record"))
+        connection.set_schema(tenant.schema_name)
         assert not ContentType.objects.filter(model="idempotencyrecord").exists()
         upgrade(tenant)
         after = ContentType.objects.get(app_label="api", model="idempotencyrecord").pk

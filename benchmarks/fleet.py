@@ -1,0 +1,278 @@
+"""Tenants by the hundred: what one costs to make, and what a migrate over all of them costs.
+
+python benchmarks/fleet.py --tenants 200
+
+It makes a database of its own in the embedded Postgres, fills it with tenants, and prints ratios
+that were measured side by side in this run:
+
+- `create_tenant`, in turns with the dump of such a schema and its rows, sent as one message;
+- `manage.py migrate` with nothing to do, in turns with Django's own `migrate --check` of an empty
+  project, and with the public schema alone;
+- a column added to one table of every tenant, and Python run for every tenant;
+- whether a fresh process is ready, by the public schema's query.
+
+`--keep` leaves the database for another run, which makes only the tenants that are missing.
+"""
+
+import argparse
+import contextlib
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psycopg
+from django.db import connection
+from throwaway import PROJECT, set_up
+
+sys.path.insert(0, str(PROJECT))
+from konstruct.local import embedded
+
+DATABASE = "konstruct_fleet"
+# A migration of an app that is installed for this run alone.
+APP = "fleet_app"
+ADD_COLUMN = """
+from django.db import migrations
+
+class Migration(migrations.Migration):
+    dependencies = [("memory", "0001_initial"), ("fleet_app", "0001_initial")]
+    operations = [
+        migrations.RunSQL(
+            "ALTER TABLE memory_message ADD COLUMN of_fleet integer",
+            "ALTER TABLE memory_message DROP COLUMN of_fleet",
+        )
+    ]
+"""
+RUN_PYTHON = """
+from django.db import migrations
+
+def count(apps, editor):
+    apps.get_model("memory", "Message").objects.count()
+
+class Migration(migrations.Migration):
+    dependencies = [("memory", "0001_initial"), ("fleet_app", "0002_add_column")]
+    operations = [migrations.RunPython(count, migrations.RunPython.noop)]
+"""
+FIRST = """
+from django.db import migrations
+
+class Migration(migrations.Migration):
+    operations = []
+"""
+SETTINGS = """
+from konstruct.settings import *
+TENANT_APPS = [*TENANT_APPS, "fleet_app"]
+INSTALLED_APPS = [*INSTALLED_APPS, "fleet_app"]
+"""
+EMPTY_SETTINGS = """
+from konstruct.settings import DATABASES
+SECRET_KEY = "x"
+INSTALLED_APPS = ["django.contrib.contenttypes", "django.contrib.auth"]
+USE_TZ = True
+DATABASES = {"default": {**DATABASES["default"], "ENGINE": "django.db.backends.postgresql"}}
+DATABASES["default"]["OPTIONS"] = {}
+"""
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tenants", type=int, default=200)
+    parser.add_argument("--rounds", type=int, default=7, help="of what is measured in turns")
+    parser.add_argument("--keep", action="store_true")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder, fleet_database(keep=options.keep):
+        project = Project(Path(folder))
+        sys.path.insert(0, folder)
+        os.environ |= {"KONSTRUCT_DB_ROLE": "owner", "DJANGO_SETTINGS_MODULE": "fleet_settings"}
+        set_up()
+        project.manage("migrate")
+        make_tenants(options.tenants)
+        print(f"{options.tenants} tenants")
+        compare_creation(options.rounds)
+        compare_idle_migrate(project, options.rounds)
+        time_readiness()
+        time_migrations(project, options.tenants)
+        connection.close()
+
+
+@contextlib.contextmanager
+def fleet_database(*, keep: bool) -> Iterator[None]:
+    """A database of its own, which this process and those that it starts use."""
+    embedded.ensure()
+    with psycopg.connect(embedded.database_url("owner"), autocommit=True) as owner:
+        if not keep:
+            owner.execute(f"DROP DATABASE IF EXISTS {DATABASE} WITH (FORCE)")
+        if owner.execute(f"SELECT FROM pg_database WHERE datname = '{DATABASE}'").rowcount == 0:
+            owner.execute(f"CREATE DATABASE {DATABASE}")
+            owner.execute(f"REVOKE ALL ON DATABASE {DATABASE} FROM PUBLIC")
+            owner.execute(f"GRANT CONNECT ON DATABASE {DATABASE} TO konstruct_app")
+        for role, name in (("app", "DATABASE_URL"), ("owner", "DATABASE_OWNER_URL")):
+            os.environ[name] = embedded.database_url(role, DATABASE)
+        os.environ |= {
+            "REDIS_URL": embedded.redis_url(),
+            "CELERY_BROKER_URL": embedded.broker_url(),
+            "SECRET_KEY": "of the benchmark, which serves nobody: " + "x" * 32,
+            "DEBUG": "1",
+        }
+        yield
+        if not keep:
+            owner.execute(f"DROP DATABASE {DATABASE} WITH (FORCE)")
+
+
+class Project:
+    """This project with one more app, and one of Django's that has nothing to migrate."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._migrations = folder / APP / "migrations"
+        self._migrations.mkdir(parents=True)
+        (folder / APP / "__init__.py").touch()
+        (self._migrations / "__init__.py").touch()
+        (folder / "fleet_settings.py").write_text(SETTINGS)
+        (folder / "empty_settings.py").write_text(EMPTY_SETTINGS)
+        self.add("0001_initial", FIRST)
+
+    def add(self, name: str, migration: str) -> None:
+        (self._migrations / f"{name}.py").write_text(textwrap.dedent(migration))
+
+    def manage(self, *arguments: str, settings: str = "fleet_settings") -> tuple[float, str]:
+        """Run a command of manage.py; seconds, and what it printed."""
+        path = f"{self._folder}{os.pathsep}{PROJECT}"
+        began = time.perf_counter()
+        ran = subprocess.run(
+            [sys.executable, "-m", "django", *arguments],
+            env={**os.environ, "DJANGO_SETTINGS_MODULE": settings, "PYTHONPATH": path},
+            cwd=PROJECT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if ran.returncode not in (0, 1):
+            sys.exit(f"{' '.join(arguments)}: {ran.stderr or ran.stdout}")
+        return time.perf_counter() - began, ran.stdout
+
+
+def make_tenants(number: int) -> None:
+    from tenants.models import Tenant
+    from tenants.schemas import provisioning
+
+    began, missing = time.perf_counter(), number - Tenant.objects.count()
+    for count in range(missing):
+        provisioning.create_tenant(slug=f"fleet-{os.urandom(6).hex()}")
+        if count % 50 == 49:
+            each = (time.perf_counter() - began) / (count + 1)
+            print(f"  {count + 1} of {missing} made, {each * 1000:.0f} ms each", flush=True)
+
+
+def in_turns(rounds: int, *tasks: Callable[[], object]) -> list[float]:
+    """The median seconds of each task, done in turns."""
+    seconds: list[list[float]] = [[] for _ in tasks]
+    for _ in range(rounds):
+        for task, taken in zip(tasks, seconds, strict=True):
+            began = time.perf_counter()
+            task()
+            taken.append(time.perf_counter() - began)
+    return [statistics.median(taken) for taken in seconds]
+
+
+def compare_creation(rounds: int) -> None:
+    """create_tenant beside the dump of such a schema, as one message in one transaction."""
+    from django.db import transaction
+
+    from tenants.models import Tenant
+    from tenants.schemas import provisioning
+
+    model = Tenant.objects.first()
+    assert model is not None
+    dump = dump_of(model.schema_name)
+    copies = []
+
+    def create() -> None:
+        copies.append(provisioning.create_tenant(slug=f"copy-{os.urandom(6).hex()}"))
+
+    def send() -> None:
+        name = f"d_{os.urandom(6).hex()}"
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(dump.replace(model.schema_name, name))
+        dumped.append(name)
+
+    dumped: list[str] = []
+    create()
+    send()
+    ours, theirs = in_turns(rounds, create, send)
+    for tenant in copies:
+        provisioning.delete_tenant(tenant)
+    with connection.cursor() as cursor:
+        for name in dumped:
+            cursor.execute(f"DROP SCHEMA {name} CASCADE")
+    print(
+        f"create_tenant: {ours * 1000:.0f} ms, {ours / theirs:.2f} times its own dump as one"
+        f" message ({theirs * 1000:.0f} ms)"
+    )
+
+
+def dump_of(schema_name: str) -> str:
+    """A schema with its rows, as pg_dump writes it, without settings and psql's commands."""
+    tool = [sys.executable, "-m", "konstruct.embedded", "tool", "pg_dump"]
+    ran = subprocess.run(
+        [*tool, "--rows-per-insert=1000", "--schema", schema_name, DATABASE],
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    left_out = re.compile(r"--|\\|SET |SELECT pg_catalog\.set_config")
+    return "\n".join(line for line in ran.stdout.splitlines() if not left_out.match(line))
+
+
+def compare_idle_migrate(project: Project, rounds: int) -> None:
+    """Migrate with nothing to do beside Django's own check of an empty project."""
+    project.manage("migrate")
+    ours, shared, theirs = in_turns(
+        rounds,
+        lambda: project.manage("migrate"),
+        lambda: project.manage("migrate", "--shared"),
+        lambda: project.manage("migrate", "--check", settings="empty_settings"),
+    )
+    print(
+        f"migrate, nothing to do: {ours:.2f} s, {ours - theirs:+.2f} s beside Django's"
+        f" migrate --check of an empty project ({theirs:.2f} s), {ours - shared:+.2f} s beside the"
+        " public schema alone"
+    )
+
+
+def time_migrations(project: Project, tenants: int) -> None:
+    """A column for every tenant, and Python for every tenant, beyond a run with nothing to do."""
+    (idle,) = in_turns(3, lambda: project.manage("migrate"))
+    for name, migration, what in (
+        ("0002_add_column", ADD_COLUMN, "a column added"),
+        ("0003_run_python", RUN_PYTHON, "Python"),
+    ):
+        project.add(name, migration)
+        seconds, said = project.manage("migrate")
+        assert said.count(" applied") == tenants + 1, said[-2000:]
+        beyond = seconds - idle
+        print(
+            f"{what} for {tenants} tenants: {seconds:.2f} s, {beyond:+.2f} s beyond nothing to do,"
+            f" {beyond / tenants * 1000:.1f} ms each"
+        )
+
+
+def time_readiness() -> None:
+    """What readiness asks of the schemas, in a process that has not asked before."""
+    from konstruct.api import health
+
+    began = time.perf_counter()
+    said = health._migrations()
+    print(f"readiness, migrations: {(time.perf_counter() - began) * 1000:.0f} ms ({said})")
+
+
+if __name__ == "__main__":
+    main()

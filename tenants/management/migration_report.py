@@ -1,0 +1,142 @@
+"""What `manage.py migrate` tells of the tenants that it visits: lines, a bar, or JSON."""
+
+import json
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+
+from django.core.management.base import OutputWrapper
+
+from tenants.schemas.migrating import MigrationResult
+
+# On a terminal more tenants than these are a bar.
+MOST_LINES: Final = 20
+BAR_WIDTH: Final = 30
+
+
+class Report:
+    """Counts outcomes, and presents each as it comes."""
+
+    def __init__(
+        self,
+        stdout: OutputWrapper,
+        stderr: OutputWrapper,
+        *,
+        slugs: Mapping[str, str],
+        verbosity: int,
+        as_json: bool,
+        says: Mapping[str, bool],
+    ) -> None:
+        """Begin a report of the schemas in ``slugs``; of plans or checks if ``says`` says so."""
+        self._stdout, self._stderr = stdout, stderr
+        self._slugs = slugs
+        self._verbosity = verbosity
+        self._as_json = as_json
+        self._says = says
+        self._began = time.monotonic()
+        self._has_bar = (
+            verbosity == 1 and not as_json and len(slugs) > MOST_LINES and stdout.isatty()
+        )
+        self.outcomes: dict[str, MigrationResult] = {}
+
+    def add(self, outcome: MigrationResult) -> None:
+        """Present one more outcome."""
+        self.outcomes[outcome.schema_name] = outcome
+        if self._as_json:
+            self._stdout.write(json.dumps(self._document(outcome)))
+        elif self._has_bar:
+            if outcome.error:
+                self._stdout.write("\r\033[K", ending="")
+                self._stdout.flush()
+                self._line(outcome)
+            self._bar()
+        else:
+            self._line(outcome)
+
+    def failed(self) -> dict[str, MigrationResult]:
+        """The outcomes that are errors, by slug, in order."""
+        found = {self._slugs[name]: each for name, each in self.outcomes.items() if each.error}
+        return dict(sorted(found.items()))
+
+    def end(self, outcome: str, *, up_to_date: int) -> None:
+        """Tell the outcome of all: a last document, or the end of the bar."""
+        if self._has_bar:
+            self._stdout.write("")
+        if self._as_json:
+            failed = self.failed()
+            document = {
+                "outcome": outcome,
+                "up_to_date": up_to_date,
+                "migrated": len(self.outcomes) - len(failed),
+                "failed": {slug: each.error for slug, each in failed.items()},
+                "left": len(self._slugs) - len(self.outcomes),
+                "seconds": round(time.monotonic() - self._began, 2),
+            }
+            self._stdout.write(json.dumps(document))
+
+    def _document(self, outcome: MigrationResult) -> dict[str, Any]:
+        return {
+            "tenant": self._slugs[outcome.schema_name],
+            "schema": outcome.schema_name,
+            "outcome": _word(outcome),
+            "applied": outcome.applied,
+            "seconds": round(outcome.seconds, 3),
+            "error": outcome.error,
+        }
+
+    def _line(self, outcome: MigrationResult) -> None:
+        width = max(map(len, self._slugs.values()), default=0)
+        done, total = len(self.outcomes), len(self._slugs)
+        progress = f"[{done:>{len(str(total))}}/{total}] "
+        left = self._left()
+        self.schema(
+            outcome,
+            f"{progress}{self._slugs[outcome.schema_name]:<{width}}",
+            f"  ({left})" if left else "",
+        )
+
+    def schema(self, outcome: MigrationResult, name: str, remark: str = "") -> None:
+        """Write what became of a schema, in a line that begins with its name."""
+        seconds = f"{outcome.seconds:.2f} s"
+        if outcome.busy and self._verbosity:
+            self._stdout.write(f"{name}  another process is at it")
+        elif outcome.error:
+            self._stderr.write(f"{name}  FAILED  {seconds}  {outcome.error}")
+        elif self._verbosity:
+            what = f"{outcome.applied} applied" if outcome.applied else "up to date"
+            if self._says.get("plan"):
+                what = "plan"
+            elif self._says.get("check_unapplied"):
+                what = "not up to date" if outcome.unapplied else "up to date"
+            if outcome.sealed:
+                what += f", protected {', '.join(outcome.sealed)}"
+            self._stdout.write(f"{name}  {what}  {seconds}{remark}")
+        if outcome.details and (self._verbosity > 1 or self._says.get("plan")):
+            self._stdout.write(outcome.details)
+
+    def _bar(self) -> None:
+        done, total = len(self.outcomes), len(self._slugs)
+        filled = BAR_WIDTH * done // total
+        bar = "█" * filled + "░" * (BAR_WIDTH - filled)
+        self._stdout.write(f"\r\033[K{bar} {done}/{total}  {self._left()}", ending="")
+        self._stdout.flush()
+
+    def _left(self) -> str:
+        """How long the rest will take, if it takes as long each; nothing below a second."""
+        done, total = len(self.outcomes), len(self._slugs)
+        seconds = (time.monotonic() - self._began) / max(done, 1) * (total - done)
+        if seconds < 1:
+            return ""
+        return (
+            f"about {seconds:.0f} s left" if seconds < 120 else f"about {seconds / 60:.0f} min left"
+        )
+
+
+def _word(outcome: MigrationResult) -> str:
+    if outcome.locked:
+        return "locked"
+    if outcome.busy:
+        return "busy"
+    if outcome.error:
+        return "failed"
+    return "migrated" if outcome.applied else "up to date"

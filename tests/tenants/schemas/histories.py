@@ -1,0 +1,29 @@
+"""Tenants that are brought back to an earlier state."""
+
+from django.contrib.contenttypes.management import inject_rename_contenttypes_operations
+from django.db import connection
+from django.db.migrations import Migration
+
+from tenants.models import Tenant
+from tenants.schemas.executor import AtomicExecutor
+
+
+def since(app: str, name: str) -> int:
+    """How many migrations the history has from this one on."""
+    return len(_history()) - [(each.app_label, each.name) for each in _history()].index((app, name))
+
+
+def undo(tenant: Tenant, migrations: int) -> None:
+    """Let Django unapply the last migrations of the history; the tenant's row knows of it."""
+    connection.set_schema(tenant.schema_name)
+    plan = [(each, True) for each in reversed(_history()[-migrations:])]
+    inject_rename_contenttypes_operations(plan=plan, using=connection.alias)
+    AtomicExecutor(connection).migrate([], plan=plan)
+    connection.set_schema_to_public()
+    Tenant.objects.filter(id=tenant.id).update(migrated_to="")
+
+
+def _history() -> list[Migration]:
+    executor = AtomicExecutor(connection)
+    plan = executor.migration_plan(executor.loader.graph.leaf_nodes(), clean_start=True)
+    return [migration for migration, _ in plan]

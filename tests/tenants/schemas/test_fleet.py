@@ -1,0 +1,193 @@
+"""Migrating many tenants: some first, in waves, those that are locked, broken or lost."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+
+import psycopg
+import pytest
+
+from tenants.context import tenant_scope
+from tenants.models import Tenant
+from tenants.schemas import fleet, migrating, provisioning
+from tests import database
+from tests.tenants.schemas.test_migrate import break_schema, forget_migration, migrate, run
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
+
+AsOwner = Callable[[], AbstractContextManager[None]]
+
+
+@pytest.fixture(autouse=True)
+def _as_owner(as_owner: AsOwner, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(fleet, "PAUSES", (0, 0))
+    with as_owner():
+        yield
+        # The standing tenants are as they were.
+        fleet.PAUSES = ()
+        migrate(tenant=True)
+
+
+@pytest.fixture
+def behind() -> dict[str, Tenant]:
+    """Three tenants by their slugs, each of which lacks a migration."""
+    tenants = {}
+    for slug in ("one", "three", "two"):
+        tenants[slug] = provisioning.create_tenant(slug=slug)
+        forget_migration(tenants[slug])
+    return tenants
+
+
+@contextmanager
+def locked(tenant: Tenant) -> Iterator[int]:
+    """Let a long transaction of the application's read a table; gives its backend's process id."""
+    with psycopg.connect(database.url_of("owner")) as other:
+        other.execute(f"SELECT count(*) FROM {tenant.schema_name}.auth_user")
+        yield other.info.backend_pid
+
+
+def status(failure: object) -> int | None:
+    return getattr(failure, "returncode", None)
+
+
+def lacking() -> set[str]:
+    return set(Tenant.objects.filter(migrated_to="").values_list("slug", flat=True))
+
+
+def test_the_broken_the_locked_and_the_lost_are_named_and_the_others_migrated(
+    behind: dict[str, Tenant],
+) -> None:
+    break_schema(behind["one"])
+    lost = provisioning.create_tenant(slug="lost")
+    run(f"DROP SCHEMA {lost.schema_name} CASCADE")
+    with locked(behind["two"]) as backend:
+        out, err, failure = migrate(lock_timeout=0.1)
+    assert out[1] == "2 tenants  up to date"
+    assert ["three  1 applied" in line for line in out[2:]] == [True]
+    said = {line.split()[1]: line for line in err}
+    assert said["one"].endswith('.django_session" does not exist')
+    assert said["lost"].endswith("does not exist; restore it from a backup")
+    assert f"its tables are locked by Postgres backend {backend}; wait for its" in said["two"]
+    assert str(failure).startswith("3 of 6 tenants not migrated: lost, one, two.")
+    assert status(failure) == 4
+    assert lacking() == {"one", "two"}
+    assert "locked by Postgres" in Tenant.objects.get(slug="two").provisioning_error
+    migrate()
+    assert lacking() == {"one"}
+
+
+def test_a_locked_tenant_is_tried_again_after_the_others(
+    behind: dict[str, Tenant], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ExitStack() as holds:
+        holds.enter_context(locked(behind["one"]))
+        monkeypatch.setattr(fleet.time, "sleep", lambda seconds: holds.close())
+        out, err, failure = migrate(lock_timeout=0.1)
+    assert (err, failure) == ([], None)
+    assert [line.split()[1] for line in out[2:]] == ["three", "two", "one"]
+
+
+def test_who_waits_for_a_lock_lets_others_pass(behind: dict[str, Tenant]) -> None:
+    """Else who reads the table waits behind the migration, and the migration behind a long read."""
+    with locked(behind["one"]):
+        _, err, _ = migrate(schema_name="one", lock_timeout=0.1)
+        with tenant_scope(behind["one"].id):
+            assert run("SELECT count(*) FROM auth_user") == [(0,)]
+    assert "FAILED" in err[0]
+
+
+def test_if_a_canary_fails_no_other_is_begun(behind: dict[str, Tenant]) -> None:
+    break_schema(behind["one"])
+    _, err, failure = migrate(canary=1)
+    assert [line.split()[1] for line in err] == ["one"]
+    assert str(failure).endswith("2 were not begun, for the first ones were not all migrated.")
+    assert (status(failure), lacking()) == (4, {"one", "two", "three"})
+
+
+def test_after_canaries_it_goes_on_or_stops(behind: dict[str, Tenant]) -> None:
+    *_, failure = migrate(canary=1, stop=True)
+    assert str(failure).endswith("2 were not begun, for only the first ones were wanted.")
+    assert (status(failure), lacking()) == (4, {"two", "three"})
+    _, err, failure = migrate(canary=1)
+    assert (err, failure, lacking()) == ([], None, set())
+
+
+def test_a_wave_that_fails_is_the_last(behind: dict[str, Tenant]) -> None:
+    for slug in ("one", "three"):
+        break_schema(behind[slug])
+    *_, failure = migrate(wave=2)
+    assert str(failure).endswith("1 were not begun, for 2 failed one after the other.")
+    assert lacking() == {"one", "two", "three"}
+
+
+def test_where_nobody_is_served_the_status_says_so(tenant_a: Tenant, tenant_b: Tenant) -> None:
+    for tenant in (tenant_a, tenant_b):
+        forget_migration(tenant)
+        with tenant_scope(tenant.id):
+            run("ALTER TABLE django_session RENAME TO moved")
+    try:
+        assert status(migrate()[2]) == 3
+    finally:
+        for tenant in (tenant_a, tenant_b):
+            with tenant_scope(tenant.id):
+                run("ALTER TABLE moved RENAME TO django_session")
+    assert migrate()[2] is None
+
+
+def test_programs_read_a_document_a_line(behind: dict[str, Tenant]) -> None:
+    break_schema(behind["two"])
+    out, err, failure = migrate(json=True)
+    *tenants, end = map(json.loads, out)
+    assert {each["tenant"]: each["outcome"] for each in tenants} == {
+        "one": "migrated",
+        "two": "failed",
+        "three": "migrated",
+    }
+    assert end.pop("seconds") >= 0
+    assert end.pop("failed").keys() == {"two"}
+    assert end == {"outcome": "some behind", "up_to_date": 2, "migrated": 2, "left": 0}
+    assert (err, status(failure)) == ([], 4)
+
+
+def test_a_plan_tells_what_is_lacking_and_changes_nothing(behind: dict[str, Tenant]) -> None:
+    lost = provisioning.create_tenant(slug="lost")
+    run(f"DROP SCHEMA {lost.schema_name} CASCADE")
+    out, err, failure = migrate(plan=True)
+    assert sorted(out[-4:]) == [
+        "    isolation.0001_protect_django_tables",
+        "1 tenants  without a schema: lost",
+        "2 tenants  have all migrations",
+        "3 tenants  lack 1 migrations: one, three, two",
+    ]
+    assert (err, failure, lacking()) == ([], None, {"one", "two", "three"})
+
+
+def test_a_killed_process_takes_nobody_else_with_it(
+    behind: dict[str, Tenant], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, killed = migrating._refuse_lost_schema, behind["one"].schema_name
+
+    def die(schema_name: str) -> None:
+        if schema_name == killed:
+            fleet.os._exit(9)
+        ours(schema_name)
+
+    monkeypatch.setattr(fleet, "WORTH_A_POOL", 0)
+    monkeypatch.setattr(migrating, "_refuse_lost_schema", die)
+    _, err, failure = migrate(parallel=2)
+    assert [line.split()[1] for line in err] == ["one"]
+    assert lacking() == {"one"}
+    assert status(failure) == 4
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"parallel": 0}, "--parallel must be at least 1"),
+        ({"wave": 0}, "--wave must be at least 1"),
+        ({"stop": True}, "--stop needs --canary: it stops after those"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(options: dict[str, object], words: str) -> None:
+    *_, failure = migrate(**options)
+    assert (str(failure), status(failure)) == (words, 2)
