@@ -6,6 +6,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from django.db.models import Q
+
 from konstruct.api.auth.caller import Caller
 from konstruct.interfaces.mem0.filters import ENTITIES, IN_METADATA
 from konstruct.orchestrator.agents import create_agent, find_agent
@@ -77,13 +79,27 @@ def owner_of(caller: Caller, fields: dict[str, Any], *, may_make: bool) -> Owner
     return Owner(agent_id, user_id, inner, made)
 
 
+def standing_owner(caller: Caller, fields: dict[str, Any]) -> Owner | None:
+    """As `owner_of`, before something costly is done; None if an agent is to be made first."""
+    try:
+        return owner_of(caller, fields, may_make=False)
+    except AgentNotFound:
+        if not _can_be_made(caller, fields["agent_id"]):
+            raise
+    return None
+
+
+def _can_be_made(caller: Caller, name: str) -> bool:
+    """Whether an agent may be made under this name: not by a bound key, and an id is no name."""
+    return not caller.is_bound and not UUID_TEXT.fullmatch(name)
+
+
 def _agent(caller: Caller, name: str, *, may_make: bool) -> tuple[UUID, str | None]:
     """The agent of that name, made if there is none; and its name if it was made."""
     try:
         return caller.agent(name).id, None
     except AgentNotFound:
-        # No bound key makes agents, and an id is not a name.
-        if caller.is_bound or not may_make or UUID_TEXT.fullmatch(name):
+        if not may_make or not _can_be_made(caller, name):
             raise
     try:
         made = create_agent(tenant_id=required_tenant_id(), name=name)
@@ -121,9 +137,10 @@ def keep(
     return kept
 
 
-def standing(texts: Sequence[Text], owner: Owner) -> list[UUID]:
-    """Ids of the facts that say these texts of the same agent and user."""
+def standing(first: UUID, texts: Sequence[Text], owner: Owner) -> list[UUID]:
+    """Ids of the facts of the same agent and user that say these texts, and of `first`."""
     rows = MemoryEntry.objects.of_tenant(required_tenant_id()).as_of()
-    rows = rows.filter(content_digest__in={digest(text.content) for text in texts})
     rows = rows.filter(agent_id=owner.agent_id, user_id=owner.user_id)
-    return [*rows.order_by("created_at").values_list("memory_id", flat=True)]
+    said = Q(content_digest__in={digest(text.content) for text in texts})
+    found = rows.filter(said | Q(memory_id=first))
+    return [*found.order_by("created_at").values_list("memory_id", flat=True)]

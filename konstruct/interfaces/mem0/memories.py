@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID, uuid4
 
+from django.db import transaction
 from django.http import QueryDict
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
@@ -17,9 +18,18 @@ from konstruct.api.http.idempotency import create_once
 from konstruct.api.models import KeyScope
 from konstruct.audit.models import Action
 from konstruct.interfaces.mem0 import filters
-from konstruct.interfaces.mem0.adding import Owner, keep, owner_of, standing, texts_of
+from konstruct.interfaces.mem0.adding import (
+    Owner,
+    Text,
+    keep,
+    owner_of,
+    standing,
+    standing_owner,
+    texts_of,
+)
 from konstruct.interfaces.mem0.base import Mem0View
 from konstruct.interfaces.mem0.documents import documents
+from konstruct.interfaces.mem0.extraction import Extracted, extract
 from konstruct.interfaces.mem0.selection import memories_of, require_an_entity
 from konstruct.interfaces.mem0.serializers import (
     AddSerializer,
@@ -38,10 +48,6 @@ from tenants.context import required_tenant_id
 
 DEFAULT_TOP_K = 10
 LONGEST_FILTERS = 4_096
-KEPT_AS_SAID = (
-    "No language model extracts facts here, so what users said is kept as they said it. Send"
-    " infer=false, and the text that you want kept."
-)
 UNCONFINED = (
     "Nothing was deleted: name whose memories are to go, by user_id, agent_id, app_id or run_id."
     " A wildcard is not taken here."
@@ -62,17 +68,37 @@ class PingView(Mem0View):
 class AddView(Mem0View):
     """Adding memories."""
 
+    # A language model may be asked first, which no transaction waits for.
+    own_transactions = ("POST",)
+
     def post(self, request: Request) -> Response:
         """Keep what is to be remembered, as facts."""
         body = AddSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         fields = body.validated_data
-        texts = texts_of(fields["messages"], users_only=fields["infer"])
+        owner = standing_owner(self.caller, fields)
+        extracted = (
+            extract(fields["messages"])
+            if fields["infer"]
+            else Extracted(texts_of(fields["messages"], users_only=False))
+        )
+        with transaction.atomic():
+            results = self._added(request, fields, owner, extracted.texts)
+            self.record()
+        reasons = ignored(request.data)
+        if extracted.reason:
+            reasons["infer"] = extracted.reason
+        return Response({"results": results} | ({"ignored": reasons} if reasons else {}))
+
+    def _added(
+        self, request: Request, fields: dict[str, Any], owner: Owner | None, texts: list[Text]
+    ) -> list[dict[str, Any]]:
+        """Keep the texts, once for an Idempotency-Key; tell what became of each."""
         kept: list[Stored] = []
         owners: list[Owner] = []
 
         def keep_all() -> UUID:
-            owners.append(owner_of(self.caller, fields, may_make=True))
+            owners.append(owner or owner_of(self.caller, fields, may_make=True))
             kept.extend(
                 keep(
                     texts,
@@ -84,10 +110,10 @@ class AddView(Mem0View):
             )
             return kept[0].memory_id if kept else uuid4()
 
-        create_once(request, keep_all)
-        if not owners:  # The same request has come before.
-            owner = owner_of(self.caller, fields, may_make=False)
-            kept = [Stored(each, created=False) for each in standing(texts, owner)]
+        first = create_once(request, keep_all)
+        if not owners:  # The same request has come before; a model may now say it otherwise.
+            owner = owner or owner_of(self.caller, fields, may_make=False)
+            kept = [Stored(each, created=False) for each in standing(first, texts, owner)]
         made = {each.memory_id for each in kept if each.created}
         facts = {
             fact.memory_id: fact
@@ -96,14 +122,10 @@ class AddView(Mem0View):
             .defer("embedding")
         }
         self._note(owners, [facts[each] for each in facts if each in made], facts)
-        results = [
+        return [
             {"event": "ADD" if told["id"] in made else "NONE"} | told
             for told in documents(facts[each] for each in dict.fromkeys(k.memory_id for k in kept))
         ]
-        reasons = ignored(request.data)
-        if fields["infer"]:
-            reasons["infer"] = KEPT_AS_SAID
-        return Response({"results": results} | ({"ignored": reasons} if reasons else {}))
 
     def _note(
         self, owners: list[Owner], made: list[MemoryEntry], facts: Mapping[UUID, MemoryEntry]

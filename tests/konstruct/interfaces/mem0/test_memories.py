@@ -238,7 +238,7 @@ def test_what_is_kept_of_a_conversation(program: Program) -> None:
     body = {"messages": said, "user_id": "carl"}
     inferred = program.post(ADD, body).json()
     assert [(each["event"], each["memory"]) for each in inferred["results"]] == [("ADD", "I ski.")]
-    assert "No language model extracts facts" in inferred["ignored"]["infer"]
+    assert "No language model is configured" in inferred["ignored"]["infer"]
     kept = program.post(ADD, {**body, "infer": False}).json()
     assert "ignored" not in kept
     assert [(each["event"], each["memory"], each["metadata"]) for each in kept["results"]] == [

@@ -1,0 +1,125 @@
+"""Facts that a language model extracts from what is added, and what is kept without them."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from konstruct.interfaces.mem0 import extraction
+from tests.konstruct.conftest import Program
+from tests.konstruct.interfaces.mem0.calls import ADD, listed, refusal
+from tests.llm_server import Answer, LLMServer
+
+pytestmark = pytest.mark.django_db
+
+SAID = [
+    {"role": "system", "content": "You are kind."},
+    {"role": "user", "content": "Hi! I moved to Porto, and walnuts make me ill."},
+    {"role": "assistant", "content": "I see."},
+]
+BODY: dict[str, Any] = {"messages": SAID, "user_id": "carl", "metadata": {"n": 1}}
+FACTS = ["The user lives in Porto.", "The user is allergic to walnuts."]
+
+
+@pytest.fixture
+def model(llm_server: LLMServer, settings: Any) -> Iterator[LLMServer]:
+    settings.LLM_POOL_URL, settings.LLM_API = llm_server.url, "pool"
+    return llm_server
+
+
+def says(model: LLMServer, text: str) -> None:
+    model.answers.append(Answer({"content": text}))
+
+
+@pytest.mark.parametrize("form", ["{}", "```json\n{}\n```", "Here it is: {} Bye."])
+def test_facts_are_kept_instead_of_what_was_said(
+    program: Program, model: LLMServer, form: str
+) -> None:
+    says(model, form.replace("{}", json.dumps({"facts": [*FACTS, FACTS[0], "  "]})))
+    answer = program.post(ADD, BODY).json()
+    assert [each["memory"] for each in answer["results"]] == FACTS
+    assert [each["metadata"] for each in answer["results"]] == [{"n": 1}] * 2
+    assert "ignored" not in answer
+    assert listed(program, {"user_id": "carl"}) == sorted(FACTS)
+    (asked,) = model.requests
+    conversation = asked.question
+    assert "user: Hi! I moved to Porto" in conversation
+    assert "assistant: I see." in conversation
+    assert "You are kind." not in conversation
+
+
+def test_nothing_worth_remembering_is_nothing_kept(program: Program, model: LLMServer) -> None:
+    says(model, '{"facts": []}')
+    assert program.post(ADD, BODY).json() == {"results": []}
+    assert listed(program, {"user_id": "carl"}) == []
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "I cannot.", "{}", "[]", '{"facts": "a"}', '{"facts": [1]}', '{"facts": [{"a": "b"}]}',
+        json.dumps({"facts": ["a\0"]}), json.dumps({"facts": ["\ud800"]}),
+        json.dumps({"facts": ["a"] * 51}), json.dumps({"facts": ["a" * 1001]}),
+        "{" * 10_000 + "}" * 10_000, '{"facts": ["a"], "facts": []}',
+    ],
+)  # fmt: skip
+def test_an_answer_that_cannot_be_read_loses_nothing(
+    program: Program, model: LLMServer, answer: str
+) -> None:
+    says(model, answer)
+    told = program.post(ADD, BODY).json()
+    assert [each["memory"] for each in told["results"]] == [SAID[1]["content"]]
+    assert told["ignored"]["infer"] == extraction.NO_ANSWER
+
+
+def test_a_model_that_refuses_loses_nothing(program: Program, model: LLMServer) -> None:
+    model.answers.append(Answer({"error": "no"}, status=400))
+    told = program.post(ADD, BODY).json()
+    assert [each["memory"] for each in told["results"]] == [SAID[1]["content"]]
+    assert told["ignored"]["infer"] == extraction.NO_ANSWER
+
+
+def test_as_many_wait_for_the_model_as_may(
+    program: Program, model: LLMServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extraction._waiting, "acquire", lambda blocking: False)
+    told = program.post(ADD, BODY).json()
+    assert told["ignored"]["infer"] == extraction.BUSY
+    assert model.requests == []
+
+
+def test_the_model_is_asked_outside_of_a_transaction_and_for_nobody_in_vain(
+    program: Program, model: LLMServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside: list[int] = []
+    real = extraction.extract
+    standing = len(connection.savepoint_ids)
+
+    def looking(messages: Any) -> Any:
+        inside.append(len(connection.savepoint_ids) - standing)
+        return real(messages)
+
+    monkeypatch.setattr("konstruct.interfaces.mem0.memories.extract", looking)
+    says(model, json.dumps({"facts": FACTS}))
+    assert program.post(ADD, BODY).status_code == 200
+    assert inside == [0]
+    refusal(program.post(ADD, {"messages": "a", "run_id": "r"}))
+    unknown = {"messages": "a", "user_id": "carl", "agent_id": str(program.tenant.id)}
+    refusal(program.post(ADD, unknown), 422)
+    assert inside == [0]
+    program.post(ADD, {**BODY, "infer": False})
+    assert inside == [0]
+
+
+def test_the_same_request_again_makes_nothing_that_the_model_says_anew(
+    program: Program, model: LLMServer
+) -> None:
+    says(model, json.dumps({"facts": FACTS}))
+    says(model, json.dumps({"facts": ["The user dislikes walnuts."]}))
+    headers = {"Idempotency-Key": "porto"}
+    first = program.post(ADD, BODY, headers=headers).json()["results"]
+    again = program.post(ADD, BODY, headers=headers).json()["results"]
+    assert [each["id"] for each in again] == [first[0]["id"]]
+    assert listed(program, {"user_id": "carl"}) == sorted(FACTS)
