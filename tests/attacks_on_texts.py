@@ -34,6 +34,9 @@ def readings() -> dict[str, Reading]:
     )
     from konstruct.api.resources.fact_serializers import FiltersTextField
     from konstruct.channels.slack import mrkdwn, parsing
+    from konstruct.interfaces.mem0 import filters as mem0_filters
+    from konstruct.interfaces.mem0.extraction import _facts
+    from konstruct.interfaces.mem0.memories import _read
     from konstruct.orchestrator.handoff import detection
     from konstruct.orchestrator.history_import import _moment
     from konstruct.orchestrator.llm import responder, wire
@@ -109,6 +112,12 @@ def readings() -> dict[str, Reading]:
         "values_of, as a value": lambda text: values_of({"key": text}),
         "values_of, as a key": lambda text: values_of({text: "value"}),
         "parse_filters": lambda text: parse_filters({text: text}),
+        "mem0's filters": lambda text: mem0_filters.parse({"user_id": text}),
+        "mem0's filters, of metadata": lambda text: mem0_filters.parse({"metadata": {text: text}}),
+        "mem0's filters, as a name": lambda text: mem0_filters.parse({text: text}),
+        "mem0's filters, as a time": lambda text: mem0_filters.parse({"created_at": text}),
+        "mem0's filters, in an address": _read,
+        "mem0's facts of a language model": _facts,
     }
 
 
@@ -136,6 +145,13 @@ def bodies() -> Iterator[tuple[str, Attack]]:
     from konstruct.api.resources.fact_serializers import FactSearchSerializer, NewFactSerializer
     from konstruct.channels.rest.history_import import ImportSerializer
     from konstruct.channels.rest.serializers import SendSerializer
+    from konstruct.interfaces.mem0 import filters as mem0_filters
+    from konstruct.interfaces.mem0.serializers import (
+        AddSerializer,
+        ListSerializer,
+        SearchSerializer,
+        UpdateBatchSerializer,
+    )
     from konstruct.strict_json import read_json
     from memory.models.fact_filters import parse_filters, values_of
 
@@ -170,6 +186,18 @@ def bodies() -> Iterator[tuple[str, Attack]]:
         ),
         "recall_weights": validated(AgentFields, lambda d: {"name": "a", "recall_weights": d}),
         "SendSerializer": validated(SendSerializer, lambda d: d),
+        "mem0's filters": mem0_filters.parse,
+        "mem0's AND": lambda document: mem0_filters.parse({"AND": document}),
+        "mem0's NOT": lambda document: mem0_filters.parse({"NOT": [document, document]}),
+        "mem0's metadata filter": lambda document: mem0_filters.parse({"metadata": document}),
+        "mem0's AddSerializer": validated(
+            AddSerializer, lambda d: {"messages": d, "metadata": d, "user_id": "a"}
+        ),
+        "mem0's SearchSerializer": validated(
+            SearchSerializer, lambda d: {"query": "a", "filters": d, "metadata": d, "fields": d}
+        ),
+        "mem0's ListSerializer": validated(ListSerializer, lambda d: d),
+        "mem0's UpdateBatchSerializer": validated(UpdateBatchSerializer, lambda d: {"memories": d}),
     }
     for (reader, read), (shape, document) in itertools.product(
         readers.items(), documents().items()
