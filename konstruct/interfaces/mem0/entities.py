@@ -16,7 +16,7 @@ from konstruct.api.resources.agent_names import agent_names
 from konstruct.interfaces.mem0 import filters
 from konstruct.interfaces.mem0.base import Mem0View
 from konstruct.interfaces.mem0.memories import page_address
-from konstruct.interfaces.mem0.selection import memories_of
+from konstruct.interfaces.mem0.selection import memories_of, named_in
 from konstruct.interfaces.mem0.serializers import LAST_PAGE, PageSerializer
 from memory.facts import delete_facts
 from memory.models import MemoryAttribute
@@ -69,7 +69,7 @@ class EntityView(Mem0View):
         removed = delete_facts(memories_of(self.caller, wanted, expired=True))
         if not removed:
             raise NotFound
-        self.note(deleted=removed)
+        self.note(deleted=removed, named=named_in(wanted))
         return Response({"message": "Entity deleted successfully!", "count": removed})
 
 

@@ -30,7 +30,7 @@ from konstruct.interfaces.mem0.adding import (
 from konstruct.interfaces.mem0.base import Mem0View
 from konstruct.interfaces.mem0.documents import documents
 from konstruct.interfaces.mem0.extraction import Extracted, extract
-from konstruct.interfaces.mem0.selection import memories_of, require_an_entity
+from konstruct.interfaces.mem0.selection import memories_of, named_in, require_an_entity
 from konstruct.interfaces.mem0.serializers import (
     AddSerializer,
     ListSerializer,
@@ -162,7 +162,7 @@ class SearchView(Mem0View):
             fields.get("top_k") or fields.get("limit") or DEFAULT_TOP_K,
             threshold=-1.0 if threshold is None else threshold,
         )
-        self.note(filters=_told(request.data))
+        self.note(named=named_in(fields["filters"]))
         results = documents(found, fields.get("fields") or ())
         reasons = ignored(request.data)
         return Response({"results": results} | ({"ignored": reasons} if reasons else {}))
@@ -187,7 +187,7 @@ class ListView(Mem0View):
         count = rows.count()
         newest = rows.order_by("-created_at", "-memory_id").defer("embedding")
         facts = [*newest[(page - 1) * size : page * size]]
-        self.note(filters=_told(request.data))
+        self.note(named=named_in(fields["filters"]))
         return Response(
             {
                 "count": count,
@@ -210,18 +210,13 @@ class MemoriesView(Mem0View):
         if not filters.is_confined(wanted):
             raise InvalidArgument(UNCONFINED)
         removed = delete_facts(memories_of(self.caller, wanted, expired=True))
-        self.note(deleted=removed, filters=request.query_params.dict())
+        self.note(deleted=removed, named=named_in(wanted))
         return Response({"message": f"Memories deleted successfully: {removed}.", "count": removed})
 
 
 def page_address(request: Request, page: int) -> str:
     """The address of another page of the list that a request asks for."""
     return str(replace_query_param(request.build_absolute_uri(), "page", str(page)))
-
-
-def _told(body: Any) -> Any:
-    """The filters as they were sent, for the record; erasures find names in it."""
-    return body.get("filters") if isinstance(body, Mapping) else None
 
 
 def _filters_of_query(query: QueryDict) -> filters.Filter:

@@ -13,6 +13,7 @@ from konstruct.interfaces.mem0.filters import (
     ENTITIES,
     EVERYTHING,
     IN_METADATA,
+    WILDCARD,
     Demand,
     Filter,
     demands,
@@ -70,6 +71,19 @@ def memories_of(
         caller.named["agent_id"] = agents[agent]
     found = caller.rows(standing.filter(condition(wanted, agents)))
     return cast(MemoryEntryQuerySet, found)
+
+
+def named_in(wanted: Filter) -> dict[str, list[str]]:
+    """Whom a filter names, by entity, for the access log: there erasures look for names of users.
+
+    Filters as they were sent would hide them under operators.
+    """
+    named: dict[str, list[str]] = {}
+    for demand in demands(wanted):
+        if demand.field in ENTITIES:
+            values = [WILDCARD] if demand.operator == "any" else demand.values
+            named.setdefault(demand.field, []).extend(each for each in values if each is not None)
+    return named
 
 
 def require_an_entity(caller: Caller, wanted: Filter) -> None:

@@ -9,6 +9,7 @@ from django.test.utils import CaptureQueriesContext
 
 from konstruct.audit.models import AccessEvent
 from konstruct.orchestrator.models import Agent
+from konstruct.trust.erasure.scrubbing import Names, scrubbed_detail
 from memory.models import MemoryEntry
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
@@ -346,4 +347,28 @@ def test_the_record_says_whom_a_request_was_about(program: Program) -> None:
     with tenant_scope(program.tenant.id):
         event = AccessEvent.objects.latest("id")
     assert (event.action, event.user_id, event.agent_id) == ("search", "alex", program.agent.id)
-    assert event.detail["filters"] == body["filters"]
+    assert event.detail["named"] == {"user_id": ["alex"], "agent_id": ["ada"]}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "filters"),
+    [
+        ("POST", LIST, {"user_id": {"in": ["bea", "alex"]}}),
+        ("POST", LIST, {"NOT": [{"OR": [{"user_id": {"ne": "alex"}}]}], "run_id": "*"}),
+        ("DELETE", '/mem0/v1/memories/?filters={"OR":[{"user_id":"alex"},{"run_id":"x"}]}', None),
+        ("DELETE", "/mem0/v2/entities/user/alex/", None),
+    ],
+)
+def test_an_erasure_finds_the_name_of_a_user_in_the_record(
+    program: Program, method: str, path: str, filters: Any
+) -> None:
+    body = b"" if filters is None else json.dumps({"filters": filters}).encode()
+    answer = program.request(method, path, data=body, content_type="application/json")
+    assert answer.status_code == 200, answer.content
+    with tenant_scope(program.tenant.id):
+        event = AccessEvent.objects.latest("id")
+    assert '"alex"' in json.dumps(event.detail)
+    names = Names({"alex": "somebody"}, frozenset())
+    scrubbed = scrubbed_detail(event.detail, names, subject=event.subject, is_theirs=False)
+    assert "alex" not in json.dumps(scrubbed)
+    assert "somebody" in json.dumps(scrubbed)
