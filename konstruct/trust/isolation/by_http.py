@@ -1,5 +1,5 @@
-"""Attacks by HTTP, through the whole of the web: REST with the attacker's key, the admin with its
-cookie, at its own host, the victim's and the neutral one."""
+"""Attacks by HTTP, through the whole of the web: REST and MCP with the attacker's key, the admin
+with its cookie, at its own host, the victim's and the neutral one."""
 
 import json
 import logging
@@ -75,6 +75,16 @@ def _by_key(attacker: Party, victim: Party) -> Iterator[Attempt]:
             "type": "app_mention", "user": USER, "channel": "C1", "ts": "1.1", "text": "x",
         }},
     )  # fmt: skip
+    for tool, arguments in (
+        ("search", {"user_id": USER, "query": "What was said?", "agent": str(victim.agent_id)}),
+        ("list", {"user_id": USER}),
+        ("get", {"id": str(victim.fact_id)}),
+        ("get", {"id": str(victim.message_id)}),
+        ("correct", {"id": str(victim.fact_id), "content": "x"}),
+        ("forget", {"id": str(victim.fact_id)}),
+    ):
+        for browser, where in ((neutral, "neutral host"), (strange, "the victim's host")):
+            yield browser.call(tool, arguments, victim, f"{tool} by MCP at {where}")
     forged = attacker.key.replace(attacker.tenant.id.hex, victim.tenant.id.hex)
     yield _Browser(attacker, public_host(), key=forged).get(
         f"{API}/facts/", victim, "a key with the victim's tenant put in"
@@ -133,6 +143,19 @@ class _Browser:
         response = self.fetch(address, method, **options)
         through = response.status_code < 300 or victim.secret in response.text_of_body
         return Attempt(Wall.DOOR, self._via, what, through, f"HTTP {response.status_code}")
+
+    def call(self, tool: str, arguments: dict[str, str], victim: Party, what: str) -> Attempt:
+        """It gets through if a tool changes what is the victim's, or tells the victim's secret."""
+        params = {"name": tool, "arguments": arguments}
+        asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        response = self.fetch(
+            "/mcp", "POST", data=json.dumps(asked), content_type="application/json"
+        )
+        told = response.text_of_body
+        changed = tool in ("correct", "forget") and '"isError": false' in told
+        return Attempt(
+            Wall.DOOR, "MCP", what, changed or victim.secret in told, f"HTTP {response.status_code}"
+        )
 
     def log_in(self) -> bool:
         """Log in to the admin of the host as its superuser."""

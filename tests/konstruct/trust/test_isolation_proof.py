@@ -47,7 +47,7 @@ def test_nothing_gets_through(capsys: Any) -> None:
     assert set(report["walls"].values()) == {"holds"}
     assert report["attempts"] > 440
     ways = {attempt["via"] for attempt in report["each"]}
-    assert ways >= {"models", "SQL", "cache", "broker", "checkpointer", "admin", "REST"}
+    assert ways >= {"models", "SQL", "cache", "broker", "checkpointer", "admin", "REST", "MCP"}
     # The attacks were real: what they asked for was there to be had.
     outcomes = {attempt["outcome"] for attempt in report["each"]}
     assert {"HTTP 200", "HTTP 401", "HTTP 404", "HTTP 302"} <= outcomes

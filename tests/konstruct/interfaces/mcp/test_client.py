@@ -1,6 +1,9 @@
 """The official client, unmodified, in both eras, against the production server."""
 
 import asyncio
+import os
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,6 +21,7 @@ from memory.indexing import outbox
 from tenants.models import Tenant
 from tests.konstruct.api.live import serving
 from tests.konstruct.conftest import Program
+from tests.konstruct.running import PROJECT
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
@@ -121,3 +125,22 @@ def test_a_key_of_another_tenant_does_not_get_in(
         for host, key in (("tenant-b.localhost", program_a.key), ("localhost", "ks_nonsense")):
             with pytest.RaisesGroup(MCPError, flatten_subgroups=True, allow_unwrapped=True):
                 asyncio.run(refused(host, key, era))
+
+
+def test_only_processes_that_serve_it_load_the_types_and_none_the_sdk() -> None:
+    program = (
+        "import sys, django; django.setup(set_prefix=False);"
+        "import konstruct.urls, konstruct.urls_public, konstruct.celery;"
+        "print([m for m in ('mcp', 'mcp_types', 'starlette') if m in sys.modules]);"
+        "import konstruct.interfaces.mcp.methods;"
+        "print([m for m in ('mcp', 'mcp_types', 'starlette') if m in sys.modules])"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "DJANGO_SETTINGS_MODULE": "konstruct.settings"},
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ran.stdout.splitlines() == ["[]", "['mcp_types']"]

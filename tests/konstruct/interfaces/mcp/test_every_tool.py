@@ -1,0 +1,247 @@
+"""Every tool, prompt and resource against a program of another tenant, and against narrow keys.
+
+What the attack over every route does for routes, these do for what can be asked for at /mcp.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.db import connection, transaction
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from konstruct.audit.models import AccessEvent
+from konstruct.interfaces.mcp.tools import TOOLS
+from memory.models import MemoryEntry
+from tenants.context import tenant_scope
+from tests.konstruct.api.said import Said
+from tests.konstruct.api.test_every_route import World, secrets_of, state_of, world
+from tests.konstruct.conftest import Program, json_bytes
+from tests.konstruct.interfaces.mcp.speaking import ENDPOINT, NEW, OLD, ask, body_of, headers_of
+
+__all__ = ["world"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A request that concerns what a tenant has, and what it costs of the database."""
+
+    method: str
+    params: Callable[[Said], dict[str, Any]]
+    queries: int
+    # What the access log calls it.
+    action: str
+
+
+def tool(name: str, **arguments: Callable[[Said], Any]) -> Callable[[Said], dict[str, Any]]:
+    """Return how to make the parameters of a tool call from what there is."""
+    return lambda said: {
+        "name": name,
+        "arguments": {argument: value(said) for argument, value in arguments.items()},
+    }
+
+
+def ada(said: Said) -> str:
+    return str(said.program.agent.id)
+
+
+def vera(said: Said) -> str:
+    return "vera"
+
+
+def fact(said: Said) -> str:
+    return str(said.fact)
+
+
+CASES = {
+    "remember": Case(
+        "tools/call",
+        tool("remember", agent=ada, user_id=vera, content=lambda said: "Vera sings."),
+        queries=8,
+        action="create",
+    ),
+    "search": Case(
+        "tools/call",
+        tool("search", agent=ada, user_id=vera, query=lambda said: "What does Vera like?"),
+        queries=6,
+        action="search",
+    ),
+    "get": Case("tools/call", tool("get", id=fact), queries=3, action="view"),
+    "get a message": Case(
+        "tools/call", tool("get", id=lambda said: said.sent["id"]), queries=4, action="view"
+    ),
+    "list": Case("tools/call", tool("list", agent=ada, user_id=vera), queries=4, action="list"),
+    "correct": Case(
+        "tools/call",
+        tool("correct", id=fact, content=lambda said: "Vera hates tea."),
+        queries=9,
+        action="edit",
+    ),
+    "forget": Case("tools/call", tool("forget", id=fact), queries=6, action="delete"),
+    "prompt": Case(
+        "prompts/get",
+        lambda said: {
+            "name": "recall",
+            "arguments": {"task": "What does Vera like?", "user_id": "vera", "agent": ada(said)},
+        },
+        queries=6,
+        action="search",
+    ),
+}
+# Whose user the key does not say is named by the resource's address alone.
+RESOURCE = Case(
+    "resources/read", lambda said: {"uri": "konstruct://facts/vera"}, queries=3, action="list"
+)
+ALL = {**CASES, "resource": RESOURCE}
+
+
+def test_every_tool_has_a_case() -> None:
+    assert {name.split(" ")[0] for name in ALL} - {"prompt", "resource"} == set(TOOLS)
+
+
+def send(case: Case, whose: Said, program: Program, version: str = OLD) -> Any:
+    """Send the case's request, with the ids of one tenant, as a program of perhaps another."""
+    return ask(program, case.method, version, **case.params(whose))
+
+
+def is_refused(answer: Any) -> bool:
+    """Tell whether the answer has an error instead of anything that was asked for."""
+    body = answer.json()
+    return "error" in body or body["result"].get("isError") is True
+
+
+@pytest.mark.parametrize("version", [OLD, NEW])
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_another_tenants_things_are_not_there(world: World, name: str, version: str) -> None:
+    case = CASES[name]
+    answer = send(case, world.victim, world.attacker.program, version)
+    assert answer.status_code < 500
+    assert is_refused(answer)
+    told = answer.content.decode() + str(dict(answer.headers))
+    request = str(case.params(world.victim))
+    assert [secret for secret in secrets_of(world.victim, request) if secret in told] == []
+    assert state_of(world.victim) == world.state
+
+
+def test_a_users_facts_are_those_of_the_keys_tenant(world: World) -> None:
+    said = send(RESOURCE, world.victim, world.attacker.program).content.decode()
+    assert "heliotrope" not in said
+    assert str(world.victim.fact) not in said
+
+
+@pytest.mark.parametrize("name", sorted(ALL))
+def test_nobody_comes_in_by_another_door(world: World, name: str) -> None:
+    case, victim, attacker = ALL[name], world.victim.program, world.attacker.program
+    moved = attacker.key.replace(attacker.tenant.id.hex, victim.tenant.id.hex)
+    doors = {
+        "a foreign key on the tenant's host": (attacker.key, world.victims_host, Client()),
+        "a key that says it is the tenant's": (moved, "localhost", Client()),
+        "the same on its host": (moved, world.victims_host, Client()),
+        "a foreign cookie on the tenant's host": ("", world.victims_host, world.browser),
+        "nothing": ("", world.victims_host, Client()),
+    }
+    params = case.params(world.victim)
+    for door, (key, host, client) in doors.items():
+        headers = {"Host": host, **headers_of(case.method, params, NEW)}
+        if key:
+            headers["Authorization"] = f"Bearer {key}"
+        answer = client.generic(
+            "POST",
+            ENDPOINT,
+            data=json_bytes(body_of(case.method, params, NEW)),
+            content_type="application/json",
+            headers=headers,
+        )
+        assert (door, answer.status_code) == (door, 401)
+        assert "heliotrope" not in answer.content.decode()
+    assert state_of(world.victim) == world.state
+
+
+@pytest.mark.parametrize("name", sorted(ALL))
+@pytest.mark.parametrize("bound", ["user", "agent"])
+def test_a_narrow_key_of_the_same_tenant_sees_and_changes_nothing_else(
+    world: World, name: str, bound: str
+) -> None:
+    answer = send(ALL[name], world.victim, world.strangers[bound])
+    assert answer.status_code < 500
+    told = answer.content.decode()
+    # A fact that no agent knows alone is every agent's: an agent's key may read of vera's.
+    shared = bound == "agent" and name == "resource"
+    assert is_refused(answer) or shared
+    assert "heliotrope" not in told or shared
+    assert str(world.victim.fact) not in told or str(world.victim.fact) in str(
+        ALL[name].params(world.victim)
+    )
+    assert state_of(world.victim) == world.state
+
+
+def test_a_cursor_of_another_tenant_is_no_cursor(world: World) -> None:
+    def listed(program: Program, **more: Any) -> Any:
+        arguments = {"user_id": "vera", "limit": 1, **more}
+        return ask(program, "tools/call", name="list", arguments=arguments)
+
+    page = listed(world.victim.program).json()["result"]["structuredContent"]
+    assert page["next_cursor"]
+    refused = listed(world.attacker.program, cursor=page["next_cursor"])
+    assert is_refused(refused)
+
+
+def statements(case: Case, said: Said, **arguments: Any) -> list[str]:
+    """Return the statements of a request, which is undone, without savepoints and its record."""
+    params = case.params(said)
+    if arguments:
+        params["arguments"] |= arguments
+    with transaction.atomic(), CaptureQueriesContext(connection) as queries:
+        answer = ask(said.program, case.method, **params)
+        transaction.set_rollback(True)
+    assert not is_refused(answer), answer.content
+    entry = 'INSERT INTO "audit_accessevent"'
+    sql = [query["sql"] for query in queries]
+    assert sum(each.startswith(entry) for each in sql) == 1
+    uncounted = ("SAVEPOINT", "RELEASE", "ROLLBACK TO", entry)
+    return [each for each in sql if not each.startswith(uncounted)]
+
+
+@pytest.mark.parametrize("name", sorted(ALL))
+def test_a_call_keeps_its_budget(world: World, name: str) -> None:
+    made = statements(ALL[name], world.victim)
+    assert len(made) == ALL[name].queries, "\n".join(made)
+
+
+@pytest.mark.parametrize("name", ["list", "search"])
+def test_a_list_costs_the_same_for_any_number_of_rows(world: World, name: str) -> None:
+    one, many = (len(statements(CASES[name], world.victim, limit=limit)) for limit in (1, 50))
+    assert one == many
+
+
+@pytest.mark.parametrize("name", sorted(ALL))
+def test_a_call_leaves_one_record_of_what_it_did(world: World, name: str) -> None:
+    said, case = world.victim, ALL[name]
+    tenant_id = said.program.tenant.id
+    with transaction.atomic():
+        with tenant_scope(tenant_id):
+            before = set(AccessEvent.objects.values_list("id", flat=True))
+        answer = send(case, said, said.program)
+        assert not is_refused(answer)
+        with tenant_scope(tenant_id):
+            (event,) = AccessEvent.objects.exclude(id__in=before)
+        transaction.set_rollback(True)
+    assert event.action == case.action
+    assert (event.actor_kind, event.actor) == ("program", "tests The code word is heliotrope.")
+    assert event.request_id == answer.headers["X-Request-ID"]
+    assert event.user_id == ("maria" if name == "get a message" else "vera")
+    if "id" in case.params(said).get("arguments", {}):
+        assert event.subject_id == case.params(said)["arguments"]["id"]
+
+
+def test_what_is_forgotten_is_gone_with_its_versions(world: World) -> None:
+    said = world.victim
+    with transaction.atomic():
+        assert not is_refused(send(CASES["forget"], said, said.program))
+        with tenant_scope(said.program.tenant.id):
+            left = MemoryEntry.objects.filter(version_of=UUID(fact(said))).count()
+            assert (left, MemoryEntry.objects.filter(memory_id=said.fact).count()) == (0, 0)
+        transaction.set_rollback(True)

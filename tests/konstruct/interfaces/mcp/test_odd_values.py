@@ -1,0 +1,69 @@
+"""Every value of every request, replaced by values that no client means to send."""
+
+import copy
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.konstruct.api.said import Said, said_something
+from tests.konstruct.conftest import Program, json_bytes
+from tests.konstruct.interfaces.mcp.speaking import ENDPOINT, NEW, OLD, body_of, headers_of
+from tests.konstruct.interfaces.mcp.test_every_tool import ALL
+
+pytestmark = pytest.mark.django_db
+
+ODD: list[Any] = [
+    None, True, False, 0, -1, 1e308, 10**400, "", " ", "\0", "\ud800", "\u202e", "a\nb", "%ff",
+    "x" * 70_000, [], [[]], {}, {"": {"\ud800": [None]}}, {"_meta": None},
+    "'; DROP TABLE memory_message; --",
+]  # fmt: skip
+EACH = 60
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the path of each value in a document, the document itself excluded."""
+    inner = value.items() if isinstance(value, dict) else ()
+    for key, each in inner:
+        yield (*path, key)
+        yield from places(each, (*path, key))
+
+
+def replaced(body: dict[str, Any], path: tuple[Any, ...], value: Any) -> dict[str, Any]:
+    changed = copy.deepcopy(body)
+    holder: Any = changed
+    for key in path[:-1]:
+        holder = holder[key]
+    holder[path[-1]] = value
+    return changed
+
+
+@pytest.fixture
+def said(program_a: Program) -> Said:
+    return said_something(program_a)
+
+
+def test_no_value_is_our_fault(said: Said, settings: Any) -> None:
+    for name in ("RATE_LIMIT_BURST", "KEY_RATE_LIMIT_BURST"):
+        setattr(settings, name, 1_000_000)
+    chosen = random.Random(1)
+    for name, case in sorted(ALL.items()):
+        params = case.params(said)
+        for version in (OLD, NEW):
+            body, headers = (
+                body_of(case.method, params, version),
+                headers_of(case.method, params, version),
+            )
+            tried = [(path, odd) for path in places(body) for odd in ODD]
+            for path, odd in chosen.sample(tried, EACH // 2):
+                sent = json_bytes(replaced(body, path, odd))
+                answer = said.program.post(ENDPOINT, sent, headers=headers)
+                told = (name, version, path, str(odd)[:50], answer.content[:300])
+                assert answer.status_code in (200, 202, 400, 404), told
+                if answer.status_code == 202:
+                    continue
+                document = answer.json()
+                assert document["jsonrpc"] == "2.0", told
+                assert document.get("error", {}).get("code") != -32603, told
+                assert b"our fault" not in answer.content, told
