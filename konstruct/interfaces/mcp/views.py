@@ -60,6 +60,10 @@ class McpView(ApiView):
         _refuse_foreign_origin(request)
         super().initial(request, *args, **kwargs)
 
+    def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:
+        """Let a client that asks for a stream by GET hear that there is none, and not a 406."""
+        return super().perform_content_negotiation(request, force or request.method != "POST")
+
     def post(self, request: Request) -> HttpResponse:
         """Answer a request; take note of a notification."""
         # With pydantic's models of all revisions: loaded by processes that serve MCP alone.
@@ -116,7 +120,8 @@ class McpView(ApiView):
 
 def _told(problem: Problem) -> str:
     """What a model is told of a problem: what is wrong, and what would be right."""
-    told = [problem.detail]
+    # What is wrong with arguments is said of each of them.
+    told = [] if problem.kind == "invalid-fields" and problem.errors else [problem.detail]
     for error in problem.errors[:MOST_TOLD]:
         if error.detail != problem.detail:
             document = error.document()

@@ -173,7 +173,8 @@ def test_only_json_is_taken_and_given(program_a: Program) -> None:
 
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "PATCH", "OPTIONS", "HEAD"])
 def test_there_are_no_streams_and_no_sessions(program_a: Program, method: str) -> None:
-    answer = program_a.request(method, ENDPOINT, headers={"Mcp-Session-Id": "x"})
+    headers = {"Mcp-Session-Id": "x", "Accept": "text/event-stream"}
+    answer = program_a.request(method, ENDPOINT, headers=headers)
     assert (answer.status_code, answer.headers["Allow"]) == (405, "POST")
 
 

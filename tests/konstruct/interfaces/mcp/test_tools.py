@@ -215,6 +215,7 @@ def test_what_cannot_be_done_is_said_in_a_sentence(
         result = call(program_a, tool, version, **arguments)
         assert result["isError"] is True
         assert told in text_of(result)
+        assert "See errors" not in text_of(result)
         assert last_event(program_a).action == "refuse"
 
 
