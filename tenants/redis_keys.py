@@ -64,10 +64,17 @@ def any_reply_channel_pattern() -> str:
 
 def tenant_and_message(channel: str) -> tuple[UUID, UUID]:
     """Read a channel that `reply_channel_key` made; raises ValueError for any other."""
-    tenant_id, kind, message_id = channel.split(":")
-    if kind != "reply":
-        raise ValueError(f"{channel!r} is no channel of replies")
-    return UUID(tenant_id), UUID(message_id)
+    return _tenant_and_message(channel, "reply")
+
+
+def partial_reply_key(tenant_id: KeyPart, message_id: KeyPart) -> str:
+    """Text of the reply to a message while it is written; and the channel that announces it."""
+    return _key(tenant_id, "partial_reply", _id(message_id))
+
+
+def any_partial_reply_pattern() -> str:
+    """Pattern for PSUBSCRIBE: announcements of text, which hold none, for all tenants."""
+    return "*:partial_reply:*"
 
 
 def install_state_key(tenant_id: KeyPart, nonce: KeyPart) -> str:
@@ -88,6 +95,18 @@ def all_keys_pattern(tenant_id: UUID) -> str:
 def thread_windows_pattern(tenant_id: UUID) -> str:
     """Pattern for SCAN that matches the windows of a tenant's threads and nothing else."""
     return f"{tenant_id}:session:*"
+
+
+def tenant_and_partial_reply(channel: str) -> tuple[UUID, UUID]:
+    """Read a key that `partial_reply_key` made of ids; raises ValueError for any other."""
+    return _tenant_and_message(channel, "partial_reply")
+
+
+def _tenant_and_message(channel: str, expected: str) -> tuple[UUID, UUID]:
+    tenant_id, kind, message_id = channel.split(":")
+    if kind != expected:
+        raise ValueError(f"{channel!r} is no channel of the kind {expected}")
+    return UUID(tenant_id), UUID(message_id)
 
 
 def escape_part(text: str) -> str:

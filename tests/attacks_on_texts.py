@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
 import django
 
@@ -39,7 +40,7 @@ def readings() -> dict[str, Reading]:
     from konstruct.interfaces.mem0.memories import _read
     from konstruct.orchestrator.handoff import detection
     from konstruct.orchestrator.history_import import _moment
-    from konstruct.orchestrator.llm import responder, wire
+    from konstruct.orchestrator.llm import event_stream, responder, wire
     from konstruct.strict_json import read_json
     from memory.context import lines, tokens
     from memory.context.task import Task
@@ -88,6 +89,21 @@ def readings() -> dict[str, Reading]:
             {"content": text + "x", "tool_calls": [{"id": text, "name": text, "arguments": text}]},
             with_calls=False,
         ),
+        "llm, a stream of one event": lambda text: event_stream.read_stream(
+            [text.encode("utf-8", "replace")],
+            event_stream.Text(len),
+            most_bytes=10**9,
+            longest=10**9,
+        ),
+        "llm, a stream of bytes": lambda text: event_stream.read_stream(
+            (bytes([byte]) for byte in text.encode("utf-8", "replace")),
+            event_stream.Text(len),
+            most_bytes=10**9,
+            longest=10**9,
+        ),
+        "llm, the text of a stream": lambda text: [
+            add(piece) for add in [event_stream.Text(len).add] for piece in text
+        ],
         "mrkdwn.split": mrkdwn.split,
         "parsing.plain_text": lambda text: parsing.plain_text(
             text, bot="U1", agent="Ada", names={}
@@ -152,6 +168,10 @@ def bodies() -> Iterator[tuple[str, Attack]]:
         SearchSerializer,
         UpdateBatchSerializer,
     )
+    from konstruct.interfaces.openai import recognition
+    from konstruct.interfaces.openai.errors import error_document
+    from konstruct.interfaces.openai.requests import read_request
+    from konstruct.orchestrator.messages import Thread
     from konstruct.strict_json import read_json
     from memory.models.fact_filters import parse_filters, values_of
 
@@ -167,7 +187,23 @@ def bodies() -> Iterator[tuple[str, Attack]]:
 
         return check
 
+    def completion(wrap: Callable[[Any], Any]) -> Callable[[Any], object]:
+        def check(document: Any) -> object:
+            try:
+                chat = read_request({"model": "a", **wrap(document)})
+            except Exception as error:  # what is refused is answered
+                return error_document(problem_of(error))
+            return chat.said_before, recognition._digest(chat, Thread(UUID(int=0), "a", "a"))
+
+        return check
+
+    turn = {"role": "user", "content": "a"}
     readers: dict[str, Callable[[Any], object]] = {
+        "completion": completion(lambda d: d if isinstance(d, dict) else {"messages": d}),
+        "completion of content": completion(lambda d: {"messages": [{**turn, "content": d}]}),
+        "completion with a history": completion(
+            lambda d: {"messages": [{**turn, "content": d}, turn, *[turn] * len(json.dumps(d))]}
+        ),
         "read_json": lambda document: read_json(json.dumps(document)),
         "values_of": lambda document: values_of({"a": document}),
         "parse_filters": parse_filters,

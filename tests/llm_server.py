@@ -11,17 +11,34 @@ from typing import Any, Self
 
 @dataclass(frozen=True)
 class Answer:
-    """One response: JSON, or text as it is; after `release()` if `wait`; slowly if `drip`."""
+    """One response: JSON, or text as it is; after `release()` if `wait`; slowly if `drip`.
+
+    Or `events`, each as soon as it can be, of which all but the first wait for `release()`.
+    """
 
     body: Any
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     wait: bool = False
     drip: float = 0.0
+    events: tuple[str, ...] = ()
 
     @property
     def content(self) -> bytes:
+        if self.events:
+            return "".join(self.events).encode()
         return (self.body if isinstance(self.body, str) else json.dumps(self.body)).encode()
+
+
+def streamed(*deltas: str | dict[str, Any], wait: bool = False, whole: bool = True) -> Answer:
+    """Return an answer in events, as OpenAI's API streams it; all but the first wait if `wait`."""
+    said = [{"content": each} if isinstance(each, str) else each for each in deltas]
+    choices: list[dict[str, Any]] = [{"delta": each} for each in said]
+    choices += [{"delta": {}, "finish_reason": "stop"}] if whole else []
+    events = [f"data: {json.dumps({'choices': [each]})}\n\n" for each in choices]
+    events += ["data: [DONE]\n\n"] if whole else []
+    headers = {"Content-Type": "text/event-stream"}
+    return Answer("", headers=headers, wait=wait, events=tuple(events))
 
 
 @dataclass(frozen=True)
@@ -102,7 +119,7 @@ class LLMServer:
                 with server._lock:
                     server.requests.append(request)
                     answer = server.reply_to(request)
-                if answer.wait:
+                if answer.wait and not answer.events:
                     server._released.wait(30)
                 self.send_response(answer.status)
                 for name, value in answer.headers.items():
@@ -117,8 +134,12 @@ class LLMServer:
                     if answer.drip
                     else [answer.content]
                 )
+                if answer.events:
+                    pieces = [event.encode() for event in answer.events]
                 try:
-                    for piece in pieces:
+                    for number, piece in enumerate(pieces):
+                        if number == 1 and answer.events and answer.wait:
+                            server._released.wait(30)
                         self.wfile.write(piece)
                         self.wfile.flush()
                         time.sleep(answer.drip)

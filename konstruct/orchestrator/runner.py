@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from konstruct.orchestrator.builder import Persona, build_messages_with_memory
-from konstruct.orchestrator.llm.pool import language_model
+from konstruct.orchestrator.llm.pool import Tell, language_model
 
 
 class Runnable(Persona, Protocol):
@@ -35,3 +35,8 @@ def run_agent(
     if messages is None:
         messages = build_messages_with_memory(agent, msg.content, [], [])
     return language_model().complete(messages, model=agent.model, tier=agent.model_tier)
+
+
+def run_agent_telling(agent: Runnable, messages: Sequence[Mapping[str, str]], tell: Tell) -> str:
+    """Return the agent's answer, as `run_agent` does, and tell each piece of it as it comes."""
+    return language_model().complete(messages, model=agent.model, tier=agent.model_tier, tell=tell)

@@ -32,6 +32,7 @@ from konstruct.web.live import LiveBody
 from konstruct.web.pool import Overloaded, Pool
 from konstruct.web.scopes import Scope, announced_length, path_of, share_of
 from konstruct.web.streams import PIECE, Stream, whole_body
+from konstruct.web.texts import Texts
 from konstruct.web.waiters import Waiters
 from memory.embedding.embedder import load_in_background
 from tenants.context import tenant_scope
@@ -71,7 +72,9 @@ class Handler(BaseHandler):
         super().__init__()
         self.load_middleware()
         self._pool = Pool(threads=settings.WEB_THREADS, longest_queue=LONGEST_QUEUE)
-        self._waiters = Waiters(str(settings.CACHES["default"]["LOCATION"]), self._settled_among)
+        cache_url = str(settings.CACHES["default"]["LOCATION"])
+        self._texts = Texts(cache_url)
+        self._waiters = Waiters(cache_url, self._settled_among, self._texts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, or begin and end the process."""
@@ -92,6 +95,7 @@ class Handler(BaseHandler):
         await send({"type": "lifespan.startup.complete"})
         await receive()
         await self._waiters.close()
+        await self._texts.close()
         self._pool.close()
         await send({"type": "lifespan.shutdown.complete"})
 
@@ -223,7 +227,7 @@ class Handler(BaseHandler):
         async def end(sent: str) -> bytes:
             return await self._in_thread(share, self._end, request, live, sent)
 
-        return LiveBody(live, self._waiters, end)
+        return LiveBody(live, self._waiters, self._texts, end)
 
     def _end(self, request: Request, live: Live, sent: str) -> bytes:
         """In a thread: make the rest of a body of which so much text was sent."""

@@ -14,7 +14,9 @@ from uuid import UUID
 import redis.asyncio
 from redis.exceptions import RedisError
 
+from konstruct.orchestrator.replies.partial_reply import EVERY_TEXT, told_message
 from konstruct.orchestrator.replies.reply_wait import EVERY_ANNOUNCEMENT, announced_message
+from konstruct.web.texts import Texts
 
 logger = logging.getLogger(__name__)
 
@@ -31,10 +33,12 @@ Look = Callable[[UUID, Collection[UUID]], Awaitable[Collection[UUID]]]
 class Waiters:
     """Who waits for which message. Belongs to one event loop.
 
-    `look` tells which of a tenant's messages need not be waited for any more.
+    `look` tells which of a tenant's messages need not be waited for any more. `texts` are told
+    what is announced of replies that are being written.
     """
 
-    def __init__(self, cache_url: str, look: Look) -> None:
+    def __init__(self, cache_url: str, look: Look, texts: Texts) -> None:
+        self._texts = texts
         self._cache_url = cache_url
         self._look = look
         self._waiting: dict[Key, set[asyncio.Future[None]]] = {}
@@ -120,7 +124,7 @@ class Waiters:
             redis.asyncio.from_url(self._cache_url, health_check_interval=PING_SECONDS) as cache,
             cache.pubsub() as subscription,
         ):
-            await subscription.psubscribe(EVERY_ANNOUNCEMENT)
+            await subscription.psubscribe(EVERY_ANNOUNCEMENT, EVERY_TEXT)
             while not self._stopping:
                 heard = await subscription.get_message(timeout=PING_SECONDS)
                 if heard is None:
@@ -128,6 +132,9 @@ class Waiters:
                 if heard["type"] == "psubscribe":  # what was announced before was not heard
                     self._listening = True
                     self._look_at(self._waiting)
+                    self._texts.look_at_all()
+                elif (told := told_message(heard["channel"])) is not None:
+                    self._texts.announced(*told)
                 elif (key := announced_message(heard["channel"])) is not None:
                     self._wake(key)
 

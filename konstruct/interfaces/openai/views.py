@@ -36,6 +36,7 @@ from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import Agent, ToolCall
 from konstruct.orchestrator.pipeline.accept import Incoming, accept, retry_reply
 from konstruct.orchestrator.replies.outbox import CLOSED
+from konstruct.orchestrator.replies.partial_reply import watch
 from konstruct.orchestrator.replies.status import (
     MessageProgress,
     Status,
@@ -55,6 +56,11 @@ LATE: Final = Problem(
     "reply-late",
     f"There is no answer after {WAIT_SECONDS:g} seconds. The message is accepted and will be "
     "answered: send the same request again to get the answer.",
+)
+INTERRUPTED: Final = Problem(
+    503,
+    "reply-interrupted",
+    "The answer broke off, and is being given anew: send the same request again to get it.",
 )
 OVERLOADED: Final = event(error_document(Problem.of_status(503)))
 
@@ -82,10 +88,13 @@ class ChatCompletionsView(ApiView):
         chat = read_request(request.data)
         agent = self.caller.agent(chat.model, active=True)
         incoming, standing = self._understood(chat, agent)
+        tenant_id = required_tenant_id()
         with transaction.atomic():
-            message, created = standing, False
-            if message is None:
-                message, created = accept(incoming, tenant_id=required_tenant_id())
+            if chat.stream:  # before the worker is told of it
+                transaction.on_commit(lambda: watch(tenant_id, message.id))
+            message, created = (
+                (standing, False) if standing else accept(incoming, tenant_id=tenant_id)
+            )
             self.note(message, action=None if created else Action.VIEW)
             self.record()
         if not created:
@@ -153,14 +162,16 @@ class ChatCompletionsView(ApiView):
         """Return the last events of a stream, of whose text so much was sent."""
         said: str | Problem
         try:
-            said = self._said(completion.message_id) or LATE
+            said = self._said(completion.message_id) or (INTERRUPTED if sent else LATE)
+            if isinstance(said, str) and not said.startswith(sent):
+                said = INTERRUPTED
         except Exception as error:
             said = problem_of(error)
             if said.status >= 500:
                 logger.exception("A stream of %s could not be ended", completion.message_id)
         if isinstance(said, Problem):
             return event(error_document(said)) + DONE
-        return completion.piece(said) + completion.closing()
+        return completion.piece(said[len(sent) :]) + completion.closing()
 
     def _said(self, message_id: UUID) -> str | Problem | None:
         """Return what the user is told, or why nothing; None while there is an answer to come."""

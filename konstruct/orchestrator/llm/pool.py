@@ -21,6 +21,7 @@ from konstruct.orchestrator.exceptions import (
     LLMUnavailable,
 )
 from konstruct.orchestrator.llm import deadline, responder
+from konstruct.orchestrator.llm.event_stream import MEDIA_TYPE, Text, read_stream
 from konstruct.orchestrator.llm.wire import (
     Completion,
     Endpoint,
@@ -35,6 +36,7 @@ logger = logging.getLogger(__name__)
 
 Messages = Sequence[Mapping[str, Any]]
 Tools = Sequence[Mapping[str, Any]]
+Tell = Callable[[str], None]
 
 TRIES = 3
 FIRST_PAUSE = 0.5
@@ -60,8 +62,14 @@ class PoolResponse:
 class LanguageModel(Protocol):
     """Whatever turns messages into one answer."""
 
-    def complete(self, messages: Messages, *, model: str, tier: str) -> str:
-        """Return the answer's text; raise an LLMError if there is none."""
+    def complete(
+        self, messages: Messages, *, model: str, tier: str, tell: Tell | None = None
+    ) -> str:
+        """Return the answer's text; raise an LLMError if there is none.
+
+        Args:
+            tell: is called with each piece of the text as it comes, where it does.
+        """
         ...
 
     def converse(
@@ -80,8 +88,10 @@ class LanguageModel(Protocol):
 class BuiltInResponder:
     """Answers without a language model, by quoting; see responder.py."""
 
-    def complete(self, messages: Messages, *, model: str, tier: str) -> str:
-        """Quote what fits the last user message; `model` and `tier` mean nothing here."""
+    def complete(
+        self, messages: Messages, *, model: str, tier: str, tell: Tell | None = None
+    ) -> str:
+        """Quote what fits the last user message; the rest means nothing here."""
         return responder.respond(messages)
 
     def converse(
@@ -112,9 +122,12 @@ class HttpLanguageModel:
     """Characters; a longer answer is an error, and no more of it is read than is needed."""
     sleep: Callable[[float], None] = time.sleep
 
-    def complete(self, messages: Messages, *, model: str, tier: str) -> str:
+    def complete(
+        self, messages: Messages, *, model: str, tier: str, tell: Tell | None = None
+    ) -> str:
         """Return the answer's text. As `converse`, without tools."""
-        return self.converse(messages, model=model, tier=tier, tools=()).text
+        with deadline.within(self.timeout):
+            return self._converse(messages, model, tier, (), True, tell and Text(tell)).text
 
     def converse(
         self, messages: Messages, *, model: str, tier: str, tools: Tools, may_call: bool = True
@@ -125,10 +138,16 @@ class HttpLanguageModel:
         LLMReplyInvalid for an answer without text, or calls where they are wanted.
         """
         with deadline.within(self.timeout):
-            return self._converse(messages, model, tier, tools, may_call)
+            return self._converse(messages, model, tier, tools, may_call, None)
 
     def _converse(
-        self, messages: Messages, model: str, tier: str, tools: Tools, may_call: bool
+        self,
+        messages: Messages,
+        model: str,
+        tier: str,
+        tools: Tools,
+        may_call: bool,
+        text: Text | None,
     ) -> Completion:
         # Without the credentials, an error can say which address was asked.
         url, _ = part_credentials(self.url)
@@ -140,8 +159,9 @@ class HttpLanguageModel:
                 tier=tier,
                 tools=tools,
                 may_call=may_call,
+                stream=text is not None,
             )
-            answer = self._post_with_retries(endpoint, payload)
+            answer = self._post_with_retries(endpoint, payload, text)
             if answer.status in UNKNOWN_PATH_STATUSES and number < len(candidates):
                 continue
             if not 200 <= answer.status < 300:
@@ -161,12 +181,14 @@ class HttpLanguageModel:
             )
         return completion
 
-    def _post_with_retries(self, endpoint: Endpoint, payload: Mapping[str, Any]) -> PoolResponse:
+    def _post_with_retries(
+        self, endpoint: Endpoint, payload: Mapping[str, Any], text: Text | None
+    ) -> PoolResponse:
         for attempt in range(1, TRIES + 1):
             pause = FIRST_PAUSE * 2 ** (attempt - 1) * random.uniform(0.8, 1.2)  # noqa: S311
             asked: float | None = None
             try:
-                answer = self._post(endpoint.url, payload)
+                answer = self._post(endpoint.url, payload, text)
             except httpx.TimeoutException as error:
                 # It has already cost the whole time-out: the next try is a later task's.
                 raise LLMTimeout(
@@ -194,13 +216,15 @@ class HttpLanguageModel:
                 problem = f"The language model is not available now (HTTP {answer.status})."
                 detail = _says(endpoint.url, answer)
             pause = max(pause, asked or 0.0)
-            if attempt == TRIES or pause > min(LONGEST_PAUSE, deadline.seconds_left()):
+            # Whoever reads along would read the beginning twice.
+            was_told = text is not None and text.was_told
+            if was_told or attempt == TRIES or pause > min(LONGEST_PAUSE, deadline.seconds_left()):
                 raise LLMUnavailable(problem, retry_after=asked, detail=detail)
             logger.warning("%s %s Trying again in %.1f s.", problem, redact(detail), pause)
             self.sleep(pause)
         raise AssertionError("the last attempt returns or raises")
 
-    def _post(self, url: str, payload: Mapping[str, Any]) -> PoolResponse:
+    def _post(self, url: str, payload: Mapping[str, Any], text: Text | None) -> PoolResponse:
         """Post and read the whole answer, within the time-out and the size limit."""
         headers = {"Authorization": f"Bearer {self.key}"} if self.key else {}
         _, credentials = part_credentials(self.url)
@@ -211,6 +235,11 @@ class HttpLanguageModel:
         with _client().stream(
             "POST", url, json=payload, headers=headers, auth=auth, timeout=timeout
         ) as response:
+            if text is not None and _is_stream(response):
+                data = read_stream(
+                    response.iter_bytes(), text, most_bytes=most, longest=self.longest_reply
+                )
+                return PoolResponse(response.status_code, json.dumps(data).encode(), None)
             for chunk in response.iter_bytes():
                 body += chunk
                 if len(body) > most:
@@ -250,6 +279,10 @@ def _client() -> httpx.Client:
 
 # A forked worker must not speak over its parent's sockets.
 os.register_at_fork(after_in_child=_client.cache_clear)
+
+
+def _is_stream(response: httpx.Response) -> bool:
+    return response.is_success and response.headers.get("Content-Type", "").startswith(MEDIA_TYPE)
 
 
 def _parsed(url: str, answer: PoolResponse) -> Any:

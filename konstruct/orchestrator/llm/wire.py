@@ -49,18 +49,21 @@ class Endpoint:
         tier: str,
         tools: Sequence[Mapping[str, Any]] = (),
         may_call: bool = True,
+        stream: bool = False,
     ) -> dict[str, Any]:
         """Return the request's JSON.
 
         An agent without a model leaves the choice to the pool, which is told the tier; OpenAI's API
         demands a model, and gateways such as LiteLLM take a tier's name as an alias. Tools are
-        said in the same words to both, and nothing is said of them where there are none.
+        said in the same words to both, and nothing is said of them where there are none. A pool
+        of our own words has no streams.
         """
         offered: dict[str, Any] = {"tools": list(tools)} if tools else {}
         if tools and not may_call:
             offered["tool_choice"] = "none"
         if self.api == "openai":
-            return {"model": model or tier, "messages": list(messages), **offered}
+            streamed = {"stream": True} if stream else {}
+            return {"model": model or tier, "messages": list(messages), **offered, **streamed}
         chosen = {"model": model} if model else {}
         return {**chosen, "model_tier": tier, "messages": list(messages), **offered}
 
@@ -129,10 +132,10 @@ def _call(call: Mapping[str, Any], number: int) -> Requested:
     function = function if isinstance(function, Mapping) else call
     call_id, name = call.get("id"), function.get("name")
     return Requested(
-        call_id=_storable(call_id)[:200]
+        call_id=storable(call_id)[:200]
         if isinstance(call_id, str) and call_id
         else f"call_{number}",
-        name=_storable(name)[:200] if isinstance(name, str) else "",
+        name=storable(name)[:200] if isinstance(name, str) else "",
         arguments=_arguments(function.get("arguments")),
     )
 
@@ -142,26 +145,27 @@ def _arguments(given: Any) -> Any:
     try:
         text = given if isinstance(given, str) else json.dumps(given)
         if len(text) > LONGEST_ARGUMENTS:
-            return f"{_storable(text[:100])}… ({len(text)} characters)"
+            return f"{storable(text[:100])}… ({len(text)} characters)"
         return _clean(json.loads(text)) if text.strip() else {}
     except (ValueError, TypeError, RecursionError):
-        return _storable(str(given)[:200])
+        return storable(str(given)[:200])
 
 
 def _clean(value: Any) -> Any:
     """The same value as Postgres can store it."""
     if isinstance(value, str):
-        return _storable(value)
+        return storable(value)
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, list):
         return [_clean(each) for each in value]
     if isinstance(value, dict):
-        return {_storable(name): _clean(each) for name, each in value.items()}
+        return {storable(name): _clean(each) for name, each in value.items()}
     return value
 
 
-def _storable(text: str) -> str:
+def storable(text: str) -> str:
+    """The same text as Postgres can store it."""
     # Postgres stores neither NUL bytes nor lone surrogates, both of which JSON can carry.
     return text.replace("\0", "").encode("utf-8", "replace").decode()
 
@@ -173,7 +177,7 @@ def read_reply(data: Any) -> str:
     `{"choices": [{"message": {"content": text}}]}`, and text in parts
     (`[{"type": "text", "text": …}]`). Raises LLMReplyInvalid if there is none.
     """
-    text = _storable(_text(data)).strip()
+    text = storable(_text(data)).strip()
     if not text:
         raise LLMReplyInvalid(
             "The language model's answer holds no text.",

@@ -1,10 +1,13 @@
 """What is said to a message: decided, written where something changes, and decided anew."""
 
+from contextlib import AbstractContextManager, nullcontext
+
 from konstruct.orchestrator.builder import build_system_prompt
 from konstruct.orchestrator.handoff import escalations, handovers, thread_turns
 from konstruct.orchestrator.handoff.detection import phrase_in
 from konstruct.orchestrator.handoff.escalations import OpenedBy
 from konstruct.orchestrator.handoff.thread_turns import PromptTurns
+from konstruct.orchestrator.llm.pool import Tell
 from konstruct.orchestrator.messages import KonstructMessage
 from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.pipeline import write
@@ -22,7 +25,8 @@ from konstruct.orchestrator.pipeline.decisions import (
 from konstruct.orchestrator.pipeline.snapshot import Snapshot
 from konstruct.orchestrator.pipeline.tool_rounds import ask_with_tools, may_use_tools
 from konstruct.orchestrator.recall_policy import recall_policy
-from konstruct.orchestrator.runner import run_agent
+from konstruct.orchestrator.replies.partial_reply import telling
+from konstruct.orchestrator.runner import run_agent, run_agent_telling
 from memory.conf import FACT_FLOOR, NEAR_FACT_FLOOR
 from memory.context import ContextManager
 from memory.context.prompt import Gathered, Prompt
@@ -89,9 +93,23 @@ def ask_language_model(snapshot: Snapshot, agent: Agent) -> Draft | Held | Snaps
         session = thread_turns.session_of(message, agent)
     prompt = build_prompt(agent, gather_context(message, agent, session), session)
     if not may_use_tools(agent, snapshot.thread):
-        return Draft(agent, run_agent(message, agent, prompt.messages), prompt)
+        with _telling(message, agent) as tell:
+            if tell is None:
+                return Draft(agent, run_agent(message, agent, prompt.messages), prompt)
+            return Draft(agent, run_agent_telling(agent, prompt.messages, tell), prompt)
     said = ask_with_tools(snapshot, agent, prompt.messages, calls)
     return Draft(agent, said, prompt) if isinstance(said, str) else said
+
+
+def _telling(message: KonstructMessage, agent: Agent) -> AbstractContextManager[Tell | None]:
+    """Tell the answer as it comes, if anybody watches.
+
+    Not that of an agent with tools, which may call one after all, nor of an agent to which the
+    thread was handed, which says first who it is.
+    """
+    if agent.id != message.agent_id:
+        return nullcontext()
+    return telling(message.tenant_id, message.id)
 
 
 def draft_reply(message: KonstructMessage, agent: Agent) -> Draft:

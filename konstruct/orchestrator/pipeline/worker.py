@@ -61,19 +61,20 @@ def answer(snapshot: Snapshot) -> None:
     The attempt is counted first: a message that kills its worker is given up like any other.
     Raises SoftTimeLimitExceeded, once it is noted, when the task's time is over.
     """
-    message = snapshot.message
+    message, is_to_be_tried_again = snapshot.message, False
     try:
         if outbox.begin(message.id):
             said = snapshot.reply or respond(snapshot)
             if said is not None:
                 write.write_reply(snapshot, said)
     except Exception as error:  # whatever it is, a human must find it on the row
-        write.record_failure(message, error)
+        is_to_be_tried_again = not write.record_failure(message, error)
         if isinstance(error, SoftTimeLimitExceeded):
             raise
     except BaseException:
         outbox.take_back_if_stopping(message.id)
         raise
     finally:
-        # A program that sent the message by REST fetches the reply itself.
-        reply_wait.announce(message.tenant_id, message.id)
+        # A program that sent the message by REST fetches the reply itself, and waits for it on.
+        if not is_to_be_tried_again:
+            reply_wait.announce(message.tenant_id, message.id)

@@ -240,8 +240,11 @@ def guest_of(reply: Message) -> UUID | None:
 # --- No reply -------------------------------------------------------------------------------------
 
 
-def record_failure(message: KonstructMessage, error: Exception) -> None:
-    """Note that it failed, and call for a person if the agent's rule wants one by now."""
+def record_failure(message: KonstructMessage, error: Exception) -> bool:
+    """Note that it failed, and call for a person if the agent's rule wants one by now.
+
+    Returns whether it was given up.
+    """
     error = failure_of(error)
     with transaction.atomic():
         given_up = outbox.record_failure(message.id, error)
@@ -256,3 +259,4 @@ def record_failure(message: KonstructMessage, error: Exception) -> None:
             # Its reply says that a person will answer, for which nothing need be asked.
             outbox.retry(message.id)
         delivery_hooks.changed(message)
+    return given_up

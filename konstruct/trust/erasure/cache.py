@@ -24,14 +24,15 @@ from tenants.redis_keys import (
 OF_THREAD = (session_key, engaged_thread_key, escalation_status_key, pending_tool_confirm_key)
 BATCH = 1000
 
-_WINDOW, _DEDUP = ("memory", "short"), "dedup"
+_WINDOW, _OF_MESSAGES = ("memory", "short"), ("dedup", "partial_reply")
 _THEIRS = f"SELECT id::text FROM memory_message WHERE id::text = ANY(%(ids)s) AND {OF_PERSON}"
 
 
 def remove_keys(person: Person) -> int:
     """Remove windows, marks of messages, and the state of the person's own threads; how many.
 
-    A window is found by the user's id in its name, a mark by the message while that is there.
+    A window is found by the user's id in its name, a mark or the text of a reply by the message,
+    while that is there.
     """
     client = get_redis_connection("default")
     threads = {
@@ -41,10 +42,11 @@ def remove_keys(person: Person) -> int:
     }
     removed = 0
     for keys in _all_keys(client, person):
-        marks = _marks(keys)
+        of_messages = _of_messages(keys)
         theirs = [key for key in keys if key in threads or _is_window(key, person)]
         theirs += _shared_windows(client, set(keys) - set(theirs), person)
-        theirs += [marks[id] for id in _messages_among(list(marks), person)]
+        messages = _messages_among([id for id, _ in of_messages], person)
+        theirs += [key for id, key in of_messages if id in messages]
         if theirs:
             removed += client.unlink(*theirs)
     return removed
@@ -80,15 +82,15 @@ def _shared_windows(client: Any, keys: set[str], person: Person) -> list[str]:
     ]
 
 
-def _marks(keys: list[str]) -> dict[str, str]:
-    """Keys of messages that a channel may deliver again, by the message's id."""
+def _of_messages(keys: list[str]) -> list[tuple[str, str]]:
+    """Keys that are named after a message, by each message's id."""
     named = ((key.split(":"), key) for key in keys)
-    return {parts[2]: key for parts, key in named if len(parts) == 3 and parts[1] == _DEDUP}
+    return [(parts[2], key) for parts, key in named if len(parts) == 3 and parts[1] in _OF_MESSAGES]
 
 
-def _messages_among(ids: list[str], person: Person) -> list[str]:
+def _messages_among(ids: list[str], person: Person) -> set[str]:
     if not ids:
-        return []
+        return set()
     with connection.cursor() as cursor:
         cursor.execute(_THEIRS, person.parameters(ids=ids))
-        return [id for (id,) in cursor.fetchall()]
+        return {id for (id,) in cursor.fetchall()}

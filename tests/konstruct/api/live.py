@@ -26,15 +26,18 @@ def serving(environment: Mapping[str, str], log: Path, *, worker: bool = False) 
         port = probe.getsockname()[1]
     url = f"http://localhost:{port}"
     ours = {**environment, "KONSTRUCT_HOST": "127.0.0.1", "PORT": str(port)}
-    with contextlib.ExitStack() as running:
+    with contextlib.ExitStack() as opened:
         for command in [WEB, WORKER] if worker else [WEB]:
-            running.enter_context(_process(command, ours, log))
+            opened.enter_context(running(command, ours, log))
         eventually(lambda: _answers(f"{url}/health/ready"))
         yield url
 
 
 @contextlib.contextmanager
-def _process(command: list[str], environment: Mapping[str, str], log: Path) -> Iterator[None]:
+def running(
+    command: list[str], environment: Mapping[str, str], log: Path
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Let a process run as long as the block lasts."""
     with log.open("ab") as output:
         process = subprocess.Popen(
             [sys.executable, "-m", *command],
@@ -46,7 +49,7 @@ def _process(command: list[str], environment: Mapping[str, str], log: Path) -> I
             preexec_fn=bound_to_us(signal.SIGTERM),
         )
     try:
-        yield
+        yield process
     finally:
         process.terminate()
         process.wait(30)

@@ -33,7 +33,7 @@ from memory.long_term import store_embedding
 from memory.models import MemoryEntry, Message, PendingEmbedding
 from tenants.context import tenant_scope
 from tenants.models import Tenant
-from tenants.redis_keys import escape_part, idempotency_key
+from tenants.redis_keys import escape_part, idempotency_key, partial_reply_key
 from tests import database
 from tests.konstruct.trust.test_backups import tool
 
@@ -79,6 +79,7 @@ def full(tenant_a: Tenant, agent: Agent, talk: Callable[..., Message]) -> Messag
     issue_key(tenant_id=tenant_a.id, name="her phone", user_id=MARIA)
     issue_key(tenant_id=tenant_a.id, name="all")
     get_redis_connection("default").set(idempotency_key(tenant_a.id, said.id), "1")
+    get_redis_connection("default").xadd(partial_reply_key(tenant_a.id, said.id), {"text": SECRET})
     with tenant_scope(tenant_a.id):
         for user, message in ((MARIA, said), ("bob", bobs)):
             helped(message, user)
@@ -177,7 +178,7 @@ def test_nothing_of_the_person_is_left_and_nothing_of_others_is_gone(
     tenant_a: Tenant, full: Message, agent: Agent, tmp_path: Path, capsys: Any
 ) -> None:
     bobs_window = get_recent_messages(tenant_a.id, agent.id, "bob")
-    assert len(traces_of_maria(everything(tenant_a), full)) == 34
+    assert len(traces_of_maria(everything(tenant_a), full)) == 35
     capsys.readouterr()
     with database.as_owner():
         call_command("erase_user", "--tenant", "tenant-a", "--user", MARIA, "--yes", "--json")
@@ -201,7 +202,7 @@ def test_nothing_of_the_person_is_left_and_nothing_of_others_is_gone(
     assert tables["memory_pendingembedding"]["removed"] == 1
     assert tables["api_apikey"]["removed"] == tables["api_creation"]["removed"] == 1
     assert tables["django_admin_log"] == {"changed": 1}
-    assert receipt["cache_keys"] == 3
+    assert receipt["cache_keys"] == 4
     assert (receipt["left"], receipt["threads_shared_with_others"]) == (0, 1)
     assert SECRET not in json.dumps(receipt)
 

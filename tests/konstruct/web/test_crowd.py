@@ -14,7 +14,7 @@ import psutil
 import pytest
 from django.conf import settings
 
-from konstruct.orchestrator.replies import outbox, reply_wait
+from konstruct.orchestrator.replies import outbox, partial_reply, reply_wait
 from memory.conversations.transcript import record_message
 from memory.models import Message
 from tenants.context import tenant_scope
@@ -198,3 +198,46 @@ def test_a_body_is_as_large_as_it_may_be_whether_it_says_so_or_not(
         assert response.status_code == status, response.text
     assert response.headers["Content-Type"] == "application/problem+json"
     assert response.json()["errors"][0]["field"] == "body"
+
+
+def test_streams_take_no_thread_while_nothing_comes(
+    url: str, program_a: Program, crowd: contextlib.ExitStack
+) -> None:
+    before, streams = worker_threads(), dict[str, socket.socket]()
+    for number in range(WAITING):
+        said = [{"role": "user", "content": f"Message {number}"}]
+        body = json.dumps({"model": "ada", "user": "maria", "messages": said, "stream": True})
+        sent = head(program_a, "POST", "/v1/chat/completions", "Content-Type: application/json")
+        sent += f"Content-Length: {len(body)}\r\n\r\n{body}".encode()
+        streams[f"Message {number}"] = client(crowd, url, sent)
+    for stream in streams.values():
+        read_up_to(stream, b'"role": "assistant"')
+    assert httpx.get(f"{url}/health/live", timeout=60).json() == {"status": "ok"}
+    assert worker_threads() <= before + settings.WEB_THREADS
+    with tenant_scope(program_a.tenant.id):
+        messages = list(Message.objects.values_list("id", "content"))
+    assert len(messages) == WAITING
+    for message_id, content in messages:
+        with partial_reply.telling(program_a.tenant.id, message_id) as tell:
+            assert tell is not None
+            tell(f"You said: {content}")
+    for content, stream in streams.items():
+        read_up_to(stream, f'"You said: {content}"'.encode())
+    assert worker_threads() <= before + settings.WEB_THREADS
+    for message_id, content in messages:
+        answer(program_a, message_id, f"You said: {content}.")
+    for stream in streams.values():
+        rest = read_up_to(stream, b"data: [DONE]\n\n")
+        assert b'{"content": "."}' in rest
+        assert b"You said" not in rest
+
+
+def read_up_to(client: socket.socket, expected: bytes) -> bytes:
+    """Read what comes until it holds this."""
+    client.settimeout(60)
+    read = b""
+    while expected not in read:
+        piece = client.recv(65536)
+        assert piece, read
+        read += piece
+    return read

@@ -12,6 +12,7 @@ from django_redis import get_redis_connection
 
 from konstruct.orchestrator.replies.reply_wait import announce, announced_message
 from konstruct.web import waiters as module
+from konstruct.web.texts import Texts
 from konstruct.web.waiters import Waiters
 from tenants.redis_keys import reply_channel_key
 
@@ -42,7 +43,8 @@ def run(test: Coroutine[Any, Any, None]) -> None:
 
 
 def make(look: Any, url: str = "") -> Waiters:
-    return Waiters(url or str(settings.CACHES["default"]["LOCATION"]), look)
+    url = url or str(settings.CACHES["default"]["LOCATION"])
+    return Waiters(url, look, Texts(url))
 
 
 async def until(condition: Any) -> None:

@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -11,13 +13,15 @@ import pytest
 from openai import AsyncOpenAI, OpenAI
 
 from konstruct.api.auth.keys import issue_key
+from konstruct.orchestrator.agents import update_agent
 from memory.models import Message
+from tenants import outbox
 from tenants.context import tenant_scope
-from tenants.models import Tenant
-from tests.konstruct.api.live import serving
+from tenants.models import OutboxEntry, Tenant
+from tests.konstruct.api.live import WORKER, running, serving
 from tests.konstruct.conftest import Program
 from tests.konstruct.running import eventually
-from tests.llm_server import Answer, LLMServer
+from tests.llm_server import Answer, LLMServer, streamed
 
 
 @pytest.fixture(scope="module")
@@ -26,25 +30,53 @@ def llm() -> Iterator[LLMServer]:
         yield server
 
 
+class Workers(contextlib.ExitStack):
+    """The worker, which can be killed."""
+
+    def __init__(self, environment: Mapping[str, str], log: Path) -> None:
+        super().__init__()
+        self._environment, self._log = environment, log
+
+    def start(self) -> None:
+        self._process = self.enter_context(running(WORKER, self._environment, self._log))
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait(30)
+
+
 @pytest.fixture(scope="module")
-def url(
+def served(
     environment_of_processes: dict[str, str],
     llm: LLMServer,
     tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[str]:
+) -> Iterator[tuple[str, Workers]]:
     log = tmp_path_factory.mktemp("served") / "log"
     environment = {**environment_of_processes, "LLM_POOL_URL": f"{llm.url}/v1"}
-    with serving(environment, log, worker=True) as url:
-        yield url
+    with serving(environment, log) as url, Workers(environment, log) as workers:
+        workers.start()
+        yield url, workers
+
+
+@pytest.fixture
+def url(served: tuple[str, Workers]) -> str:
+    return served[0]
+
+
+@pytest.fixture
+def workers(served: tuple[str, Workers]) -> Workers:
+    return served[1]
 
 
 @pytest.fixture
 def program(
     transactional_db: None, tenant_a: Tenant, llm: LLMServer, make_program: Callable[..., Program]
-) -> Program:
+) -> Iterator[Program]:
     llm.forget()
     llm.default = Answer({"choices": [{"message": {"content": "Noted."}}]})
-    return make_program(tenant_a)
+    yield make_program(tenant_a)
+    # The worker must not be at work while the tables are emptied.
+    swept_until(lambda: not OutboxEntry.objects.exists())
 
 
 ClientOf = Callable[..., OpenAI]
@@ -175,3 +207,71 @@ def test_a_client_that_goes_away_loses_nothing(
     llm.wait_for_requests(1)
     llm.release()
     eventually(lambda: transcript(program) == [("user", "Hi"), ("assistant", "Late.")])
+
+
+def test_the_first_token_comes_as_soon_as_the_model_has_it(
+    client_of: ClientOf, program: Program, llm: LLMServer
+) -> None:
+    llm.answers = [streamed("At", " last.", wait=True)]
+    with ask(client_of(program), "Hi", stream=True) as stream:
+        said = (chunk.choices[0].delta.content for chunk in stream)
+        assert next(filter(None, said)) == "At"
+        assert transcript(program) == [("user", "Hi")]
+        llm.release()
+        assert "".join(filter(None, said)) == " last."
+    assert transcript(program) == [("user", "Hi"), ("assistant", "At last.")]
+
+
+def test_an_answer_that_breaks_off_is_an_error_and_is_given_once_later(
+    client_of: ClientOf, program: Program, llm: LLMServer
+) -> None:
+    llm.answers = [streamed("At", "", wait=True, whole=False)]
+    client = client_of(program)
+    with ask(client, "Hi", stream=True) as stream:
+        said = (chunk.choices[0].delta.content for chunk in stream)
+        assert next(filter(None, said)) == "At"
+        llm.release()
+        with pytest.raises(openai.APIError) as broken:
+            list(said)
+    assert broken.value.code == "reply_interrupted"
+    swept_until(lambda: transcript(program) == [("user", "Hi"), ("assistant", "Noted.")])
+
+
+def swept_until(is_so: Callable[[], bool]) -> None:
+    """Wait until it is so, while work that was left is taken up, as beat has it."""
+
+    def swept() -> bool:
+        outbox.sweep()
+        return is_so()
+
+    eventually(swept)
+
+
+def test_a_killed_worker_ends_the_stream_and_the_reply_is_recorded_once(
+    client_of: ClientOf, program: Program, llm: LLMServer, workers: Workers
+) -> None:
+    llm.answers = [streamed("At", " last.", wait=True)]
+    with ask(client_of(program), "Hi", stream=True) as stream:
+        said = (chunk.choices[0].delta.content for chunk in stream)
+        assert next(filter(None, said)) == "At"
+        workers.kill()
+        llm.release()
+        workers.start()
+        with ThreadPoolExecutor(1) as beside:
+            rest = beside.submit(list, said)
+            swept_until(rest.done)
+        with pytest.raises(openai.APIError) as broken:
+            rest.result()
+    assert broken.value.code == "reply_interrupted"
+    swept_until(lambda: transcript(program) == [("user", "Hi"), ("assistant", "Noted.")])
+    assert len(llm.requests) == 2
+
+
+def test_an_agent_with_tools_is_heard_when_its_answer_is_whole(
+    client_of: ClientOf, program: Program, llm: LLMServer
+) -> None:
+    with tenant_scope(program.tenant.id):
+        update_agent(program.agent, tools=["remember_fact"])
+    stream = ask(client_of(program), "Hi", stream=True)
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in stream) == "Noted."
+    assert "stream" not in llm.requests[-1].body

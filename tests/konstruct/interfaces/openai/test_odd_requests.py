@@ -1,0 +1,49 @@
+"""Whatever is sent is answered or refused by name, and never by a failure of ours."""
+
+import json
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from konstruct.api.http.problems import Problem, Refusal
+from konstruct.interfaces.openai.errors import error_document
+from konstruct.interfaces.openai.requests import ROLES, ChatRequest, read_request
+
+SIMPLE = st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters())
+ANYTHING = st.recursive(
+    SIMPLE,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+PARTS = st.lists(st.fixed_dictionaries({"type": st.just("text") | ANYTHING, "text": ANYTHING}))
+MESSAGES = st.lists(
+    st.fixed_dictionaries(
+        {"role": st.sampled_from(sorted(ROLES)) | ANYTHING},
+        optional={"content": st.text() | PARTS | ANYTHING, "name": ANYTHING},
+    ),
+    max_size=4,
+)
+NAMES = ("n", "logprobs", "top_logprobs", "modalities", "response_format", "tools", "functions")
+BODIES = st.fixed_dictionaries(
+    {"model": st.text(min_size=1) | ANYTHING, "messages": MESSAGES | ANYTHING},
+    optional={"stream": st.booleans() | ANYTHING, **dict.fromkeys(NAMES, ANYTHING)},
+)
+
+
+def read_or_refused(body: Any) -> ChatRequest | Problem:
+    try:
+        return read_request(body)
+    except Refusal as refusal:
+        return refusal.problem
+
+
+@given(BODIES | ANYTHING)
+def test_a_body_is_read_or_refused(body: Any) -> None:
+    found = read_or_refused(body)
+    if isinstance(found, Problem):
+        assert found.status == 400
+        assert json.dumps(error_document(found))
+    else:
+        assert found.said[-1] == ("user", found.content)
+        assert found.said_before is None or isinstance(found.said_before, str)

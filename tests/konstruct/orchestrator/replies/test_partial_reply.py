@@ -1,0 +1,151 @@
+"""The text of a reply while it is written, from who tells it to who watches."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import ExitStack
+from uuid import UUID, uuid4
+
+import pytest
+from django.conf import settings
+from django_redis import get_redis_connection
+
+from konstruct.orchestrator.replies import partial_reply
+from konstruct.orchestrator.replies.partial_reply import telling, told_message, watch
+from konstruct.web.texts import Texts, Watched
+from tenants.redis_keys import partial_reply_key
+
+TENANT, OTHER = uuid4(), uuid4()
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(partial_reply, "PAUSE_SECONDS", 0)
+
+
+def tell(message_id: UUID, *texts: str, error: Exception | None = None) -> None:
+    """Tell an attempt at a reply."""
+    with telling(TENANT, message_id) as say:
+        assert say is not None
+        for text in texts:
+            say(text)
+        if error is not None:
+            raise error
+
+
+def watched(message_id: UUID, *steps: Callable[[], None], tenant: UUID = TENANT) -> list[str]:
+    """Return what is taken after each step, by one who watches from before; "!" is broken."""
+
+    async def follow() -> list[str]:
+        texts, taken = Texts(str(settings.CACHES["default"]["LOCATION"])), list[str]()
+        with texts.watch(tenant, message_id) as watching:
+            for step in steps:
+                await asyncio.to_thread(step)
+                texts.announced(tenant, message_id)
+                await read(texts)
+                taken.append(watching.take() + ("!" if watching.broken else ""))
+        await texts.close()
+        return taken
+
+    return asyncio.run(follow())
+
+
+async def read(texts: Texts) -> None:
+    """Return when everything that was announced has been read."""
+    marker = uuid4()
+    await asyncio.to_thread(watch, OTHER, marker)
+    with texts.watch(OTHER, marker) as seen:
+        await asyncio.wait_for(seen.news.wait(), 5)
+
+
+def broken(message_id: UUID, *texts: str) -> Callable[[], None]:
+    def attempt() -> None:
+        with pytest.raises(ValueError, match="lost"):
+            tell(message_id, *texts, error=ValueError("lost"))
+
+    return attempt
+
+
+def test_nothing_is_told_where_nobody_watches() -> None:
+    message = uuid4()
+    with telling(TENANT, message) as say:
+        assert say is None
+    assert get_redis_connection().exists(partial_reply_key(TENANT, message)) == 0
+
+
+def test_text_is_taken_as_it_is_told() -> None:
+    message = uuid4()
+    watch(TENANT, message)
+    with ExitStack() as told:
+        say = told.enter_context(telling(TENANT, message))
+        assert say is not None
+        steps = [lambda: say("Hel"), lambda: say("lo ä"), lambda: None, told.close]
+        assert watched(message, *steps) == ["Hel", "lo ä", "", ""]
+        # Who comes later begins at the beginning.
+        assert watched(message, lambda: None) == ["Hello ä"]
+
+
+def test_another_tenant_hears_nothing() -> None:
+    message = uuid4()
+    watch(TENANT, message)
+    assert watched(message, lambda: tell(message, "Hello"), tenant=OTHER) == [""]
+
+
+def test_who_has_taken_text_of_a_broken_attempt_is_told() -> None:
+    message = uuid4()
+    watch(TENANT, message)
+    again = lambda: tell(message, "Bonjour")  # noqa: E731
+    assert watched(message, broken(message, "Hel"), again) == ["", "Bonjour"]
+    message = uuid4()
+    watch(TENANT, message)
+    with telling(TENANT, message) as say:  # a worker that is killed here
+        assert say is not None
+        assert watched(message, lambda: say("Hel"), again_of(message))[1] == "Bonjour!"
+
+
+def again_of(message: UUID) -> Callable[[], None]:
+    return lambda: tell(message, "Bonjour")
+
+
+def test_an_attempt_that_has_told_nothing_breaks_nothing() -> None:
+    message = uuid4()
+    watch(TENANT, message)
+    assert watched(message, broken(message), again_of(message)) == ["", "Bonjour"]
+
+
+def test_text_does_not_stay_in_the_cache() -> None:
+    message = uuid4()
+    watch(TENANT, message)
+    cache, key = get_redis_connection(), partial_reply_key(TENANT, message)
+    assert 0 < cache.ttl(key) <= partial_reply.KEPT_SECONDS
+    tell(message, "Hello")
+    assert 0 < cache.ttl(key) <= partial_reply.READ_SECONDS
+
+
+def test_without_the_cache_nothing_is_told(
+    settings: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost() -> object:
+        raise partial_reply.RedisError("lost")
+
+    monkeypatch.setattr(partial_reply, "get_redis_connection", lost)
+    watch(TENANT, uuid4())
+    with telling(TENANT, uuid4()) as say:
+        assert say is None
+
+
+def test_a_channel_names_tenant_and_message() -> None:
+    message = uuid4()
+    assert told_message(partial_reply_key(TENANT, message).encode()) == (TENANT, message)
+    assert told_message(f"{TENANT}:reply:{message}".encode()) is None
+    assert told_message(b"\xff".replace(b"\xff", b"x")) is None
+
+
+def test_nothing_of_nobodys_reply_is_kept_in_the_process() -> None:
+    async def follow() -> int:
+        texts = Texts(str(settings.CACHES["default"]["LOCATION"]))
+        with texts.watch(TENANT, uuid4()) as watching:
+            assert isinstance(watching, Watched)
+        await texts.close()
+        return len(texts._watching)
+
+    assert asyncio.run(follow()) == 0
