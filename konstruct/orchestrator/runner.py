@@ -34,9 +34,12 @@ def run_agent(
     """
     if messages is None:
         messages = build_messages_with_memory(agent, msg.content, [], [])
-    return language_model().complete(messages, model=agent.model, tier=agent.model_tier)
+    return ask(agent, messages)
 
 
-def run_agent_telling(agent: Runnable, messages: Sequence[Mapping[str, str]], tell: Tell) -> str:
-    """Return the agent's answer, as `run_agent` does, and tell each piece of it as it comes."""
+def ask(agent: Runnable, messages: Sequence[Mapping[str, str]], tell: Tell | None = None) -> str:
+    """Return the agent's answer to a prompt; `tell` is told each piece of it as it comes.
+
+    Raises an LLMError if the language model gives no usable answer.
+    """
     return language_model().complete(messages, model=agent.model, tier=agent.model_tier, tell=tell)

@@ -5,7 +5,7 @@
 3. `snapshot.oldest_ready`: all that the reply depends on is read into one `Snapshot`.
 4. `worker.answer`: the attempt is counted before the work.
 5. `respond.respond`: `decide` says what is to be done (`decisions` has all that can be). Most often
-   the language model is asked: `gather_context`, `build_prompt`, `run_agent`, and, where the agent
+   the language model is asked: `gather_context`, `build_prompt`, `ask`, and, where the agent
    has tools, `tool_rounds`.
 6. `write`: writes every decision: `carry_out` escalations, handovers and consent; `conclude` a
    reply (`record_reply`, `append_to_window`, `finish`); `record_failure` where there is none.

@@ -26,7 +26,7 @@ from konstruct.orchestrator.pipeline.snapshot import Snapshot
 from konstruct.orchestrator.pipeline.tool_rounds import ask_with_tools, may_use_tools
 from konstruct.orchestrator.recall_policy import recall_policy
 from konstruct.orchestrator.replies.partial_reply import telling
-from konstruct.orchestrator.runner import run_agent, run_agent_telling
+from konstruct.orchestrator.runner import ask
 from memory.conf import FACT_FLOOR, NEAR_FACT_FLOOR
 from memory.context import ContextManager
 from memory.context.prompt import Gathered, Prompt
@@ -94,9 +94,7 @@ def ask_language_model(snapshot: Snapshot, agent: Agent) -> Draft | Held | Snaps
     prompt = build_prompt(agent, gather_context(message, agent, session), session)
     if not may_use_tools(agent, snapshot.thread):
         with _telling(message, agent) as tell:
-            if tell is None:
-                return Draft(agent, run_agent(message, agent, prompt.messages), prompt)
-            return Draft(agent, run_agent_telling(agent, prompt.messages, tell), prompt)
+            return Draft(agent, ask(agent, prompt.messages, tell), prompt)
     said = ask_with_tools(snapshot, agent, prompt.messages, calls)
     return Draft(agent, said, prompt) if isinstance(said, str) else said
 
@@ -115,7 +113,7 @@ def _telling(message: KonstructMessage, agent: Agent) -> AbstractContextManager[
 def draft_reply(message: KonstructMessage, agent: Agent) -> Draft:
     """Remember, and ask the language model, which is offered no tools: for trials."""
     prompt = build_prompt(agent, gather_context(message, agent))
-    return Draft(agent, run_agent(message, agent, prompt.messages), prompt)
+    return Draft(agent, ask(agent, prompt.messages), prompt)
 
 
 def gather_context(

@@ -145,7 +145,7 @@ HEARD = {
 PIPELINE = "konstruct.orchestrator.pipeline."
 STEPS = [
     ("respond", "gather_context", "before"),
-    ("respond", "run_agent", "after"),
+    ("respond", "ask", "after"),
     ("write", "append_to_window", "after"),
     ("write", "finish", "before"),
 ]
@@ -155,7 +155,7 @@ STEPS = [
 def test_a_message_that_kills_its_workers_is_given_up(
     program_a: Program, workers: Callable[..., int], module: str, name: str, when: str
 ) -> None:
-    how = "kill" if name != "run_agent" else "137"
+    how = "kill" if name != "ask" else "137"
     deadly, next_one = (
         program_a.send(content, thread_id="t").json()["id"]
         for content in ("My DEADLY secret.", "My sister lives in Lisbon.")
@@ -206,7 +206,7 @@ def test_a_message_that_kills_its_workers_is_given_up(
 
 @pytest.mark.parametrize(
     ("module", "name", "when"),
-    [("respond", "run_agent", "before"), ("write", "record_reply", "after")],
+    [("respond", "ask", "before"), ("write", "record_reply", "after")],
 )
 def test_a_worker_that_is_killed_once_costs_the_message_nothing_but_time(
     program_a: Program, workers: Callable[..., int], module: str, name: str, when: str

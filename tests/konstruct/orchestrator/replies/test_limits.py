@@ -48,7 +48,7 @@ def run_with(
     def fail(*args: object) -> None:
         raise error
 
-    monkeypatch.setattr(respond, "run_agent", fail)
+    monkeypatch.setattr(respond, "ask", fail)
     sent = [program.send(text, thread_id="t").json()["id"] for text in ("One", "Two")]
     with pytest.raises(type(error)):
         handle_message(str(program.tenant.id), sent[0])
