@@ -235,12 +235,19 @@ def remove_committed_rows() -> None:
                 remove_other_tenants()
         # Where a test left a transaction open elsewhere, an error is better than waiting.
         owner.execute("SET lock_timeout = '15s'")
-        owner.execute(
-            sql.SQL(_EMPTY).format(
-                domains=sql.Literal([provisioning.default_domain(s) for s in STANDING_TENANTS]),
-                kept=sql.Literal([*MIGRATED_TABLES, *KEPT_TABLES]),
-            )
+        empty = sql.SQL(_EMPTY).format(
+            domains=sql.Literal([provisioning.default_domain(s) for s in STANDING_TENANTS]),
+            kept=sql.Literal([*MIGRATED_TABLES, *KEPT_TABLES]),
         )
+        # Processes that a module has running may be at work on the same tables.
+        for tries_left in (3, 2, 1, 0):
+            try:
+                owner.execute(empty)
+            except psycopg.errors.DeadlockDetected:
+                if not tries_left:
+                    raise
+            else:
+                return
 
 
 def remove_other_tenants() -> None:

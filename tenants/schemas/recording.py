@@ -51,10 +51,10 @@ _SQL_OPERATIONS: Final = (
     "django.contrib.postgres.operations",
     "tenants.operations",
 )
-_READS = re.compile(r"\s*\(*\s*(SELECT|SHOW|EXPLAIN|SAVEPOINT|RELEASE)\b", re.IGNORECASE)
-_WRITES_ROWS = re.compile(r"\s*(INSERT|UPDATE|DELETE|MERGE|COPY|TRUNCATE|WITH)\b", re.IGNORECASE)
-_DROPS_IF_THERE = re.compile(r"\s*DROP POLICY IF EXISTS\b", re.IGNORECASE)
-_NOTED = re.compile(r'\s*INSERT INTO "django_migrations"', re.IGNORECASE)
+_READS = re.compile(r"(SELECT|SHOW|EXPLAIN|SAVEPOINT|RELEASE)\b", re.IGNORECASE)
+_WRITES_ROWS = re.compile(r"(INSERT|UPDATE|DELETE|MERGE|COPY|TRUNCATE|WITH)\b", re.IGNORECASE)
+_DROPS_IF_THERE = re.compile(r"DROP POLICY IF EXISTS\b", re.IGNORECASE)
+_NOTED = re.compile(r'INSERT INTO "django_migrations"', re.IGNORECASE)
 
 
 class RecordingFailed(KonstructError):
@@ -225,7 +225,8 @@ class _Recorder:
     ) -> Any:
         self._noticed = False
         result = execute(sql, params, many, context)
-        if _READS.match(sql) or _NOTED.match(sql):
+        sql = sql.strip()
+        if _READS.match(sql.lstrip("( \n")) or _NOTED.match(sql):
             return result
         if many or "ROLLBACK" in sql[:20].upper():
             raise RecordingFailed(f"a migration sends {sql[:60]!r}, which cannot be replayed")
@@ -234,7 +235,7 @@ class _Recorder:
             sql = psycopg.ClientCursor(driver).mogrify(sql, params)
         if self._noticed and _DROPS_IF_THERE.match(sql):
             self.made.steps[-1].idle.append(len(self._sent))
-        self._sent.append(sql.strip().rstrip(";"))
+        self._sent.append(sql.rstrip(";"))
         return result
 
     def notice(self, _: object) -> None:
