@@ -9,7 +9,6 @@ from django.test.utils import CaptureQueriesContext
 
 from konstruct.api.auth.keys import issue_key
 from konstruct.api.models import KeyScope
-from konstruct.interfaces.openai import views as completions
 from konstruct.orchestrator.agents import create_agent
 from tenants.context import public_scope
 from tenants.models import Tenant
@@ -37,11 +36,6 @@ def said(django_db_setup: None, django_db_blocker: Any) -> Iterator[Said]:
             talk(said.program, thread, "Hello")
         yield said
         database.remove_committed_rows()
-
-
-@pytest.fixture(autouse=True)
-def _no_wait_for_completions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(completions, "WAIT_SECONDS", 0)
 
 
 def queries_of(said: Said, method: str, address: str, body: Any = None) -> list[str]:

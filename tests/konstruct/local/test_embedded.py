@@ -46,7 +46,8 @@ def home(module_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     yield module_home
     embedded.stop()
     embedded.users._held.update(held)
-    assert processes_in(module_home) == []
+    # A guardian that came too late for a service that was killed ends by itself.
+    eventually(lambda: processes_in(module_home) == [])
 
 
 @pytest.fixture
