@@ -5,6 +5,7 @@ python benchmarks/fleet.py --tenants 200
 It makes a database of its own in the embedded Postgres, fills it with tenants, and prints ratios
 that were measured side by side in this run:
 
+- the size of a schema that holds nothing yet, and how many relations it has;
 - `create_tenant`, in turns with the dump of such a schema and its rows, sent as one message;
 - `manage.py migrate` with nothing to do, in turns with Django's own `migrate --check` of an empty
   project, and with the public schema alone;
@@ -95,6 +96,7 @@ def main() -> None:
         project.manage("migrate")
         make_tenants(options.tenants)
         print(f"{options.tenants} tenants")
+        print_size()
         compare_creation(options.rounds)
         compare_idle_migrate(project, options.rounds)
         time_readiness()
@@ -169,6 +171,25 @@ def make_tenants(number: int) -> None:
         if count % 50 == 49:
             each = (time.perf_counter() - began) / (count + 1)
             print(f"  {count + 1} of {missing} made, {each * 1000:.0f} ms each", flush=True)
+
+
+def print_size() -> None:
+    """The newest schema, with its indexes, sequences and side tables for long values."""
+    from tenants.models import Tenant
+
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT relkind, count(*), sum(CASE WHEN relkind = 'i' THEN 0"
+            " ELSE pg_total_relation_size(oid) END)::bigint, count(NULLIF(reltoastrelid, 0))"
+            " FROM pg_class WHERE relnamespace = %s::regnamespace GROUP BY relkind",
+            [Tenant.objects.latest("created_at").schema_name],
+        )
+        found = {kind: rest for kind, *rest in cursor.fetchall()}
+    print(
+        f"an empty tenant: {sum(size for _, size, _ in found.values()) / 1e6:.2f} MB,"
+        f" {found['r'][0]} tables, {found['i'][0]} indexes, {found['S'][0]} sequences,"
+        f" {found['r'][2]} side tables for long values"
+    )
 
 
 def in_turns(rounds: int, *tasks: Callable[[], object]) -> list[float]:

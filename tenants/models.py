@@ -133,6 +133,9 @@ class Tenant(TenantMixin):
             self.schema_name = schema_name_of(self.id)
         super().save(*args, **kwargs)
 
+    def _check_schema_name_is_unique(self) -> None:
+        """Do nothing where django-tenants reads all tenants: the id is new, and so is the name."""
+
 
 class SchemaState(models.Model):
     """A state that tenants' schemas are or were in; of this code's also the SQL that makes it.

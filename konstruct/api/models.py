@@ -59,6 +59,7 @@ class ApiKey(TenantModel):
         null=True,
         blank=True,
         related_name="api_keys",
+        db_index=False,  # only deleting an agent looks for its keys
         help_text="The one agent that there is for this key. Empty: all of them.",
     )
     user_id = models.TextField(  # noqa: DJ001  (null: no user; '' would be one)

@@ -44,6 +44,7 @@ class SlackInstallation(TenantModel):
         Agent,
         on_delete=models.PROTECT,
         related_name="slack_installations",
+        db_index=False,  # a tenant has few of them
         help_text="Who answers there.",
     )
     bot_user_id = models.CharField(

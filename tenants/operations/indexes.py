@@ -13,6 +13,8 @@ from typing import Any
 
 from django.contrib.postgres import operations
 
+from tenants.operations.policies import TableOperation
+
 _IS_VALID = """
     SELECT i.indisvalid
     FROM pg_index AS i
@@ -59,6 +61,25 @@ class RemoveIndexConcurrently(operations.RemoveIndexConcurrently):
         if self.allow_migrate_model(schema_editor.connection.alias, model):
             state = to_state.models[app_label, self.model_name_lower]
             _build(schema_editor, model, state.get_index_by_name(self.name))
+
+
+class DropIndex(TableOperation):
+    """Drop an index that no model of ours declares, such as one of Django's, if it is there."""
+
+    def __init__(self, table: str, name: str, columns: str) -> None:
+        """Name the index, and the columns in which it is built again backwards."""
+        super().__init__(table)
+        self.name = name
+        self.columns = columns
+
+    def forwards_sql(self, table: str) -> list[str]:
+        return [f'DROP INDEX IF EXISTS {table.partition(".")[0]}."{self.name}"']
+
+    def backwards_sql(self, table: str) -> list[str]:
+        return [f'CREATE INDEX IF NOT EXISTS "{self.name}" ON {table} ({self.columns})']
+
+    def describe(self) -> str:
+        return f"Drop index {self.name} of {self.table}"
 
 
 def _build(schema_editor: Any, model: Any, index: Any) -> None:

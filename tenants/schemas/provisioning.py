@@ -119,11 +119,14 @@ def forget_cache(tenant: Tenant) -> int:
 def _register(slug: str, name: str, domain: str, on_register: Recorded) -> Tenant:
     tenant = Tenant(slug=slug, name=name)
     try:
-        tenant.full_clean(exclude=["schema_name"])
+        # The rest is Postgres' to check, without a query for each constraint.
+        tenant.clean_fields(exclude=["schema_name"])
         with transaction.atomic():
             tenant.save()
             host = Domain(domain=domain, tenant=tenant)
-            host.full_clean()
+            host.clean_fields(exclude=["tenant"])
+            host.clean()
+            host.validate_unique()
             host.save()
             on_register(tenant)
     except ValidationError as error:

@@ -54,6 +54,8 @@ _SQL_OPERATIONS: Final = (
 _READS = re.compile(r"(SELECT|SHOW|EXPLAIN|SAVEPOINT|RELEASE)\b", re.IGNORECASE)
 _WRITES_ROWS = re.compile(r"(INSERT|UPDATE|DELETE|MERGE|COPY|TRUNCATE|WITH)\b", re.IGNORECASE)
 _DROPS_IF_THERE = re.compile(r"DROP POLICY IF EXISTS\b", re.IGNORECASE)
+_MAKES_INDEX = re.compile(r'CREATE (?:UNIQUE )?INDEX "(\w+)" ON', re.IGNORECASE)
+_DROPS_INDEX = re.compile(r'DROP INDEX (?:IF EXISTS )?(?:"\w+"\.)?"(\w+)"$', re.IGNORECASE)
 _NOTED = re.compile(r'INSERT INTO "django_migrations"', re.IGNORECASE)
 
 
@@ -68,7 +70,7 @@ class Step:
     app: str
     name: str
     sql: list[str] = field(default_factory=list, hash=False)
-    idle: list[int] = field(default_factory=list, hash=False)  # those with nothing to drop there
+    idle: list[int] = field(default_factory=list, hash=False)  # those that it could do without
     is_sql: bool = True  # all of it is SQL, the same in a schema with rows
     makes_rows: bool = False  # its Python may have written rows, in an empty schema too
 
@@ -111,7 +113,7 @@ class Recording:
 def statements_of(steps: Sequence[Step], *, empty: bool) -> list[str]:
     """What the steps send, and the rows by which Django knows them as applied.
 
-    Where the schema is ``empty``, without what did nothing when it was recorded.
+    Where the schema is ``empty``, without what changes nothing in the end.
     """
     rows = ", ".join(f"({_quoted(step.app)}, {_quoted(step.name)}, now())" for step in steps)
     noted = f"INSERT INTO django_migrations (app, name, applied) VALUES {rows}"  # noqa: S608
@@ -204,7 +206,25 @@ def record() -> Recording:
         with suppress(ValueError):
             connection.connection.remove_notice_handler(recorder.notice)
         connection.set_schema_to_public()
+    _pass_over_dropped_indexes(recorder.made.steps)
     return recorder.made
+
+
+def _pass_over_dropped_indexes(steps: Sequence[Step]) -> None:
+    """Note as idle the statements that make an index and drop it again, with no use in between."""
+    if not all(step.can_be_replayed(empty=True) for step in steps):
+        return  # Django's executor, which acts in between, would miss the index
+    sent = [(step, number) for step in steps for number in range(len(step.sql))]
+    made: dict[str, int] = {}
+    for place, (step, number) in enumerate(sent):
+        if found := _MAKES_INDEX.match(step.sql[number]):
+            made[found[1]] = place
+        elif (found := _DROPS_INDEX.match(step.sql[number])) and found[1] in made:
+            first = made.pop(found[1])
+            between = (step.sql[number] for step, number in sent[first + 1 : place])
+            if not any(found[1] in statement for statement in between):
+                for step, number in (sent[first], sent[place]):
+                    step.idle.append(number)
 
 
 class _Recorder:
