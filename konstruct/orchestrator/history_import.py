@@ -15,14 +15,23 @@ from django.utils.dateparse import parse_datetime
 from konstruct.orchestrator.agents import find_agents
 from konstruct.orchestrator.models import Agent
 from memory.arguments import is_unicode, role_argument, text_argument
+from memory.conversations.derived_ids import DerivedIds
 from memory.conversations.importing import MAX_EXTERNAL_ID, ImportedTurn, import_turns
 from memory.exceptions import InvalidArgument
 from memory.ids import new_id_argument
+from memory.models import Message
 from memory.tasks import embed_and_store
 from tenants.enqueue import enqueue
 
-REQUIRED = ("external_id", "agent", "user_id", "thread_id", "role", "content", "created_at")
-OPTIONAL = ("name",)
+REQUIRED = ("role", "content")
+# Required as well, unless all lines have the same and that is said for all of them.
+OF_SOMEBODY = ("agent", "user_id")
+OPTIONAL = ("external_id", "thread_id", "created_at", "name")
+KNOWN = (*REQUIRED, *OF_SOMEBODY, *OPTIONAL)
+SHAPE = (
+    f"{' and '.join(REQUIRED)}; {' and '.join(OF_SOMEBODY)}, if not said for all lines; and, if"
+    f" known, {', '.join(OPTIONAL)}"
+)
 # Of one line, so many mistakes are told, each with so many characters.
 MOST_ERRORS = 10
 LONGEST_DETAIL = 200
@@ -51,7 +60,8 @@ class LineResult:
     index: int
     status: ImportStatus
     external_id: str | None = None
-    message_id: UUID | None = None
+    message: Message | None = None
+    """As it stands, if it is not invalid: with its id, thread and time."""
     error: str = ""
     """All that is wrong, in one text."""
     errors: tuple[LineError, ...] = ()
@@ -63,7 +73,7 @@ class LineResult:
             LineError(_cut(each.field), _cut(each.detail)) for each in errors[:MOST_ERRORS]
         )
         is_misshapen = any(each.detail.startswith(("missing:", "unknown:")) for each in told)
-        hint = f" (a line has {', '.join((*REQUIRED, *OPTIONAL))})" if is_misshapen else ""
+        hint = f" (a line has {SHAPE})" if is_misshapen else ""
         return cls(
             index,
             ImportStatus.INVALID,
@@ -73,11 +83,33 @@ class LineResult:
         )
 
 
-def import_history(lines: Sequence[Any], *, tenant_id: UUID) -> list[LineResult]:
+@dataclass(frozen=True)
+class ForAllLines:
+    """What holds of lines that say nothing else."""
+
+    agent: str | None = None
+    """Name or id of the agent."""
+    user_id: str | None = None
+    thread_id: str | None = None
+    """Without it, a user's lines are in one thread that is named as the user."""
+
+
+def import_history(
+    lines: Sequence[Any],
+    *,
+    tenant_id: UUID,
+    of_all: ForAllLines = ForAllLines(),
+    ids: DerivedIds | None = None,
+) -> list[LineResult]:
     """Write every line that is right into the transcript; answer for each of them, in order.
 
     A line that is wrong keeps no other from being written. The embeddings follow in bulk.
+
+    Args:
+        ids: gives ids to lines without; by default by their places in threads.
     """
+    common = {name: value for name in _COMMON if (value := getattr(of_all, name)) is not None}
+    lines = [{**common, **line} if isinstance(line, Mapping) else line for line in lines]
     agents = find_agents({name for line in lines if (name := _agent_named(line)) is not None})
     turns: dict[int, ImportedTurn] = {}
     results: dict[int, LineResult] = {}
@@ -88,27 +120,26 @@ def import_history(lines: Sequence[Any], *, tenant_id: UUID) -> list[LineResult]
         else:
             results[index] = LineResult.invalid(index, line, turn)
     with transaction.atomic():
-        imported = import_turns(tenant_id, list(turns.values()))
+        imported = import_turns(tenant_id, list(turns.values()), ids=ids)
         if any(each.created for each in imported):
             transaction.on_commit(partial(enqueue, embed_and_store, str(tenant_id)))
-    for (index, turn), each in zip(turns.items(), imported, strict=True):
+    for index, each in zip(turns, imported, strict=True):
         status = ImportStatus.CREATED if each.created else ImportStatus.EXISTS
-        results[index] = LineResult(index, status, turn.external_id, each.message_id)
+        results[index] = LineResult(index, status, each.message.external_id, each.message)
     return [results[index] for index in range(len(lines))]
 
 
 def _turn(line: Any, agents: Mapping[str, Agent]) -> ImportedTurn | list[LineError]:
     """Check a line; everything that is wrong with it, if anything is."""
     if not isinstance(line, Mapping):
-        return [LineError("", f"the line is not an object with {', '.join(REQUIRED)}")]
+        return [LineError("", f"the line is not an object with {SHAPE}")]
     errors = [
         LineError(name, f"missing: {name}, which is required")
-        for name in REQUIRED
+        for name in (*REQUIRED, *OF_SOMEBODY)
         if name not in line
     ]
-    known = (*REQUIRED, *OPTIONAL)
     errors += [
-        LineError(str(name), f"unknown: {_cut(str(name))}") for name in line if name not in known
+        LineError(str(name), f"unknown: {_cut(str(name))}") for name in line if name not in KNOWN
     ]
     values: dict[str, Any] = {}
     for name, check in _CHECKS.items():
@@ -125,7 +156,10 @@ def _turn(line: Any, agents: Mapping[str, Agent]) -> ImportedTurn | list[LineErr
         )
     if errors:
         return errors
-    return ImportedTurn(agent_id=agents[values.pop("agent")].id, **values)
+    return ImportedTurn(
+        agent_id=agents[values.pop("agent")].id,
+        **{"external_id": None, "thread_id": values["user_id"], "created_at": None, **values},
+    )
 
 
 def _text(name: str, value: Any) -> str:
@@ -170,6 +204,7 @@ def _moment(name: str, value: Any) -> datetime:
     return moment
 
 
+_COMMON = ("agent", "user_id", "thread_id")
 _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "external_id": _own_id,
     "agent": _text,

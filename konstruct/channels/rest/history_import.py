@@ -1,5 +1,6 @@
 """The REST face of history import."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 from uuid import UUID, uuid4
@@ -10,25 +11,43 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http.fields import BoundedListField, StrictSerializer
-from konstruct.api.http.idempotency import IDEMPOTENCY_KEY, create_once
+from konstruct.api.http.fields import BoundedListField, ChannelIdField, StrictSerializer
+from konstruct.api.http.idempotency import (
+    IDEMPOTENCY_KEY,
+    create_once,
+    idempotency_key,
+    key_of_caller,
+)
 from konstruct.api.http.schema import problems
 from konstruct.api.http.views import ApiView
 from konstruct.orchestrator.history_import import (
-    OPTIONAL,
     REQUIRED,
+    ForAllLines,
     ImportStatus,
     LineResult,
     import_history,
 )
 from memory.arguments import ROLES
+from memory.conversations.derived_ids import DerivedIds
 from memory.conversations.importing import MAX_EXTERNAL_ID
 from tenants.context import required_tenant_id
 
 MOST_LINES = 1000
 
-EXAMPLE = OpenApiExample(
-    "two turns",
+SHORT = OpenApiExample(
+    "role and content alone",
+    request_only=True,
+    value={
+        "agent": "ada",
+        "user_id": "U024BE7LH",
+        "messages": [
+            {"role": "user", "content": "My sister visits in May."},
+            {"role": "assistant", "content": "How nice, how long will she stay?"},
+        ],
+    },
+)
+LONG = OpenApiExample(
+    "a turn with its own id, thread and time",
     request_only=True,
     value={
         "messages": [
@@ -41,20 +60,23 @@ EXAMPLE = OpenApiExample(
                 "name": "Maria",
                 "content": "My sister visits in May.",
                 "created_at": "2026-03-14T09:30:00Z",
-            },
-            {
-                "external_id": "crm-1018",
-                "agent": "ada",
-                "user_id": "U024BE7LH",
-                "thread_id": "2026-03-14",
-                "role": "assistant",
-                "content": "How nice, how long will she stay?",
-                "created_at": "2026-03-14T09:30:20Z",
-            },
+            }
         ]
     },
 )
 
+
+DESCRIPTION = f"""Up to {MOST_LINES} messages in one request. A message needs role and content; the
+answer says under which ids, in which thread and when it stands. One that is invalid keeps no other
+from being imported. Nothing is answered; embeddings follow in bulk, and `GET /api/v1/usage/` tells
+how many are pending.
+
+Messages are known again by their `external_id`, for each agent and user. One without is given one.
+It is made of its time and words. Where it has no time either, it is made of its words, of those
+before it in the request, and of the message of the thread after which they come. So the same
+request sent again writes nothing twice, nor does one that has more messages at its end, as long as
+nothing else was said in the thread. An `Idempotency-Key` takes the thread's place: the same words
+are new with a new key, and the same with the same one."""
 
 MESSAGE_SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -67,11 +89,24 @@ MESSAGE_SCHEMA: dict[str, Any] = {
             "minLength": 1,
             "maxLength": MAX_EXTERNAL_ID,
             "description": "Its id where it comes from; unique for one agent and user. What was "
-            "imported before under this id stays as it is.",
+            "imported before under this id stays as it is. Default: made of what makes the message "
+            "the same when it is sent again; see the operation.",
         },
-        "agent": {"type": "string", "description": "Name or id of the agent."},
-        "user_id": {"type": "string", "minLength": 1, "description": "Who spoke with the agent."},
-        "thread_id": {"type": "string", "minLength": 1, "description": "The conversation."},
+        "agent": {
+            "type": "string",
+            "description": "Name or id of the agent. Default: the request's `agent`.",
+        },
+        "user_id": {
+            "type": "string",
+            "minLength": 1,
+            "description": "Who spoke with the agent. Default: the request's `user_id`.",
+        },
+        "thread_id": {
+            "type": "string",
+            "minLength": 1,
+            "description": "The conversation. Default: the request's `thread_id`, else one thread "
+            "per user, named as the user.",
+        },
         "role": {"type": "string", "enum": list(ROLES)},
         "content": {
             "type": "string",
@@ -82,7 +117,8 @@ MESSAGE_SCHEMA: dict[str, Any] = {
         "created_at": {
             "type": "string",
             "format": "date-time",
-            "description": "When it was said: ISO 8601 with a time zone.",
+            "description": "When it was said: ISO 8601 with a time zone. Default: now, in the "
+            "order of the request.",
         },
         "name": {"type": "string", "description": "The speaker's display name, if known."},
     },
@@ -97,7 +133,7 @@ MESSAGE_SCHEMA: dict[str, Any] = {
         },
         "minItems": 1,
         "maxItems": MOST_LINES,
-        "description": f"Each has {', '.join(REQUIRED)} and, if known, {', '.join(OPTIONAL)}.",
+        "description": f"Each has {' and '.join(REQUIRED)}, and what else is known of it.",
     }
 )
 class LinesField(BoundedListField):
@@ -109,6 +145,20 @@ class LinesField(BoundedListField):
 class ImportSerializer(StrictSerializer):
     """A part of a history. Each message is checked by itself: see the answer's `results`."""
 
+    agent = ChannelIdField(
+        required=False,
+        help_text="Name or id of the agent of messages that name none. Default: the one that the "
+        "key is bound to, or the only one.",
+    )
+    user_id = ChannelIdField(
+        required=False,
+        help_text="The user of messages that name none. Default: the one that the key is bound to.",
+    )
+    thread_id = ChannelIdField(
+        required=False,
+        help_text="The conversation of messages that name none. Default: one thread per user, "
+        "named as the user.",
+    )
     messages = LinesField(min_length=1, max_length=MOST_LINES)
 
 
@@ -128,8 +178,16 @@ class LineResultSerializer(serializers.Serializer):
         help_text="created; exists: the external_id was imported before, and stays as it was; "
         "invalid: see error.",
     )
-    external_id = serializers.CharField(allow_null=True)
+    external_id = serializers.CharField(
+        allow_null=True, help_text="As it was sent, or as it was given one."
+    )
     message_id = serializers.UUIDField(allow_null=True, help_text="Null if it is invalid.")
+    agent_id = serializers.UUIDField(allow_null=True, help_text="Null if it is invalid.")
+    user_id = serializers.CharField(allow_null=True, help_text="Null if it is invalid.")
+    thread_id = serializers.CharField(allow_null=True, help_text="Null if it is invalid.")
+    created_at = serializers.DateTimeField(
+        allow_null=True, help_text="When it was said. Null if it is invalid."
+    )
     error = serializers.CharField(help_text="What is wrong with it; empty if nothing is.")
     errors = LineErrorSerializer(  # type: ignore[assignment]  # a field, not the property
         many=True, help_text="The same field by field."
@@ -149,38 +207,89 @@ class ImportView(ApiView):
     """History from elsewhere."""
 
     permissions = {"POST": ("memory.add_message",)}
+    keeps_to_binding = True
 
     @extend_schema(
         operation_id="import_messages",
         summary="Import history",
-        description=f"Up to {MOST_LINES} messages in one request, idempotent by `external_id` for "
-        "each agent and user. A message that is invalid keeps no other from being imported. "
-        "Nothing is answered; embeddings follow in bulk, and `GET /api/v1/usage/` tells how many "
-        "are pending.",
+        description=DESCRIPTION,
         tags=["messages"],
         request=ImportSerializer,
         parameters=[IDEMPOTENCY_KEY],
-        examples=[EXAMPLE],
+        examples=[SHORT, LONG],
         responses={200: ImportResultSerializer, **problems(409, 422)},
     )
     def post(self, request: Request) -> Response:
         """Import what is valid; answer for every message."""
         body = ImportSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        lines = body.validated_data["messages"]
+        fields = body.validated_data
+        of_all = self._of_all(fields)
+        key = idempotency_key(request)
+        seed = "" if key is None else key_of_caller(request, key)
         results: list[LineResult] = []
 
         def write() -> UUID:
-            results.extend(import_history(lines, tenant_id=required_tenant_id()))
+            results[:] = import_history(
+                fields["messages"],
+                tenant_id=required_tenant_id(),
+                of_all=of_all,
+                ids=DerivedIds(seed),
+            )
             return uuid4()
 
         create_once(request, write)
         if not results:  # sent again: the external ids tell what stands
-            results = import_history(lines, tenant_id=required_tenant_id())
+            write()
         counts = {
             outcome.value: sum(result.status is outcome for result in results)
             for outcome in ImportStatus
         }
         self.note(counts=counts)
-        document = {**counts, "results": [asdict(result) for result in results]}
+        document = {**counts, "results": [_document(result) for result in results]}
         return Response(ImportResultSerializer(document).data)
+
+    def _of_all(self, fields: Mapping[str, Any]) -> ForAllLines:
+        """What holds of messages that do not say so themselves.
+
+        Raises OutsideOfKey or AgentNotFound if one is of another user or agent than the key's.
+        """
+        caller = self.caller
+        lines = [line for line in fields["messages"] if isinstance(line, Mapping)]
+        if caller.user_id is not None:
+            for user_id in _texts(lines, "user_id"):
+                caller.user(user_id)
+        if caller.agent_id is not None:
+            for name in _texts(lines, "agent"):
+                caller.agent(name)
+        agent = None
+        if "agent" in fields:
+            agent = str(caller.agent(fields["agent"]).id)
+        elif not all("agent" in line for line in lines):
+            agents = [str(pk) for pk in caller.agents().values_list("pk", flat=True)[:2]]
+            agent = agents[0] if len(agents) == 1 else None
+        return ForAllLines(
+            agent=agent,
+            user_id=caller.user(fields["user_id"]) if "user_id" in fields else caller.user_id,
+            thread_id=fields.get("thread_id"),
+        )
+
+
+def _texts(lines: Iterable[Mapping[str, Any]], name: str) -> set[str]:
+    return {line[name] for line in lines if isinstance(line.get(name), str)}
+
+
+def _document(result: LineResult) -> dict[str, Any]:
+    message = result.message
+    return {
+        "index": result.index,
+        "status": result.status,
+        "external_id": result.external_id,
+        "message_id": message and message.pk,
+        **{
+            name: message and getattr(message, name)
+            for name in ("agent_id", "user_id", "thread_id", "created_at")
+        },
+        "error": result.error,
+        "errors": [asdict(each) for each in result.errors],
+    }

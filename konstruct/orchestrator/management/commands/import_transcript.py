@@ -12,8 +12,14 @@ from django.db import transaction
 
 from konstruct.audit.commands import record_command
 from konstruct.audit.models import Action
-from konstruct.orchestrator.history_import import OPTIONAL, REQUIRED, ImportStatus, import_history
+from konstruct.orchestrator.history_import import (
+    SHAPE,
+    ForAllLines,
+    ImportStatus,
+    import_history,
+)
 from konstruct.strict_json import NotStrictJSON, read_json
+from memory.conversations.derived_ids import DerivedIds
 from memory.models import PendingEmbedding
 from tenants.context import tenant_scope
 from tenants.management.base import KonstructCommand, UsageError, tenant_of
@@ -25,25 +31,40 @@ class Command(KonstructCommand):
     """Imports a transcript; running it again writes nothing twice."""
 
     help = (
-        "Imports history into a tenant from a file of JSON lines, each an object with "
-        f"{', '.join(REQUIRED)} and, if known, {', '.join(OPTIONAL)} (the speaker's). Lines that "
-        "cannot be taken are reported and the others imported; embeddings follow in the background."
+        f"Imports history into a tenant from a file of JSON lines, each an object with {SHAPE}. "
+        "Lines that cannot be taken are reported and the others imported; embeddings follow in the "
+        "background. Lines without an external_id are known again by what they say, and by the "
+        "name of the file."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--tenant", required=True, metavar="SLUG", help="Whose history it is.")
+        parser.add_argument("--agent", metavar="NAME_OR_ID", help="Of lines that name no agent.")
+        parser.add_argument("--user", metavar="ID", help="Of lines that name no user_id.")
+        parser.add_argument(
+            "--thread",
+            metavar="ID",
+            help="Of lines that name no thread_id. Default: the user's id.",
+        )
         parser.add_argument("file", metavar="FILE", type=Path, help="JSON lines, UTF-8.")
 
     def handle(self, *args: Any, **options: Any) -> None:
         tenant = tenant_of(options["tenant"])
         path: Path = options["file"]
         counts: Counter[ImportStatus] = Counter()
+        of_all = ForAllLines(options["agent"], options["user"], options["thread"])
+        ids = DerivedIds(f"file {path.name}")
         try:
             with path.open("rb") as file, tenant_scope(tenant.id, pinned=True):
                 lines = _numbered(file)
                 while batch := list(islice(lines, BATCH)):
                     with transaction.atomic():
-                        results = import_history([line for _, line in batch], tenant_id=tenant.id)
+                        results = import_history(
+                            [line for _, line in batch],
+                            tenant_id=tenant.id,
+                            of_all=of_all,
+                            ids=ids,
+                        )
                         came: dict[str, Any] = Counter(result.status.value for result in results)
                         record_command(
                             self.name, Action.IMPORT, "messages", file=str(path), counts=dict(came)

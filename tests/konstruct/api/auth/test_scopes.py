@@ -148,7 +148,7 @@ def test_a_key_of_one_user_cannot_speak_for_another(program_a: Program) -> None:
 
 def test_what_does_not_keep_to_a_binding_is_refused(program_a: Program) -> None:
     bound = with_key(program_a, user_id="maria")
-    refusal(bound.post("/api/v1/messages/import/", {"messages": [{}]}), 403)
+    refusal(bound.get("/api/v1/identities/"), 403)
 
 
 @pytest.mark.parametrize(

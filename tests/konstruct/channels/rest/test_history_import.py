@@ -8,12 +8,14 @@ import pytest
 import yaml
 from django.core.management import CommandError, call_command
 
-from konstruct.orchestrator.history_import import REQUIRED
+from konstruct.orchestrator.agents import create_agent
+from konstruct.orchestrator.history_import import KNOWN, OF_SOMEBODY, REQUIRED
 from memory.conversations import short_term
 from memory.indexing import outbox
 from memory.models import Message, PendingEmbedding
 from tenants.context import tenant_scope
 from tenants.management.base import UsageError
+from tests.konstruct.api.auth.test_scopes import with_key
 from tests.konstruct.conftest import Program
 
 IMPORT = "/api/v1/messages/import/"
@@ -108,8 +110,9 @@ def test_a_wrong_line_is_answered_and_keeps_no_other_out(
     assert contents(program_a) == ["Sentence number 1 of the history."]
 
 
-@pytest.mark.parametrize("field", REQUIRED)
+@pytest.mark.parametrize("field", [*REQUIRED, *OF_SOMEBODY])
 def test_what_is_missing_is_named_line_by_line(program_a: Program, field: str) -> None:
+    create_agent(tenant_id=program_a.tenant.id, name="bo")
     lacking = {name: value for name, value in line(1).items() if name != field}
     document = program_a.post(IMPORT, {"messages": [lacking, line(2), lacking]}).json()
     assert (document["created"], document["invalid"]) == (1, 2)
@@ -119,15 +122,106 @@ def test_what_is_missing_is_named_line_by_line(program_a: Program, field: str) -
         (error,) = result["errors"]
         assert error["field"] == field
         assert error["detail"] == f"missing: {field}, which is required"
-        assert result["error"].startswith(f"{error['detail']} (a line has external_id, agent,")
+        assert result["error"].startswith(f"{error['detail']} (a line has role and content; agent")
 
 
 def test_all_that_is_wrong_with_a_line_is_told_at_once(program_a: Program) -> None:
     wrong = {"agent": "nobody", "role": "bot", "created_at": 7, "content": " ", "mood": "fine"}
     (result,) = program_a.post(IMPORT, {"messages": [wrong]}).json()["results"]
     assert [error["field"] for error in result["errors"]] == [
-        "external_id", "user_id", "thread_id", "mood", "role", "content", "created_at", "agent",
+        "user_id", "mood", "role", "content", "created_at", "agent",
     ]  # fmt: skip
+
+
+BARE = [
+    {"role": "user", "content": "Is it on Monday?"},
+    {"role": "assistant", "content": "Yes."},
+    {"role": "user", "content": "And mine?"},
+    {"role": "assistant", "content": "Yes."},
+]
+
+
+def bare(program: Program, *lines: dict[str, Any], **options: Any) -> dict[str, Any]:
+    """What becomes of lines of maria's that say no more than who spoke."""
+    response = program.post(IMPORT, {"user_id": "maria", "messages": list(lines)}, **options)
+    assert response.status_code == 200, response.content
+    document: dict[str, Any] = response.json()
+    return document
+
+
+def statuses(document: dict[str, Any]) -> str:
+    return "".join(each["status"][0] for each in document["results"])
+
+
+def test_role_and_content_are_enough_and_the_rest_is_given(program_a: Program) -> None:
+    document = bare(program_a, *BARE)
+    assert statuses(document) == "cccc"
+    assert contents(program_a) == [each["content"] for each in BARE]
+    results = document["results"]
+    assert {each["thread_id"] for each in results} == {each["user_id"] for each in results}
+    assert {each["agent_id"] for each in results} == {str(program_a.agent.id)}
+    assert len({each["external_id"] for each in results}) == 4
+    assert len({each["created_at"] for each in results}) == 1
+    window = short_term.get_recent_messages(program_a.tenant.id, program_a.agent.id, "maria")
+    assert [turn["message_id"] for turn in window] == [each["message_id"] for each in results]
+
+
+def test_the_same_body_again_and_a_longer_one_write_nothing_twice(program_a: Program) -> None:
+    first = bare(program_a, *BARE)
+    again = bare(program_a, *BARE)
+    assert statuses(again) == "eeee"
+    assert [each | {"status": "created"} for each in again["results"]] == first["results"]
+    more = {"role": "user", "content": "Thanks."}
+    assert statuses(bare(program_a, *BARE, more, more)) == "eeeecc"
+    assert statuses(bare(program_a, *BARE, more, more)) == "eeeeee"
+    assert len(contents(program_a)) == 6
+
+
+def test_a_second_yes_is_another_one(program_a: Program) -> None:
+    yes = {"role": "user", "content": "Yes."}
+    assert statuses(bare(program_a, yes)) == statuses(bare(program_a, BARE[1])) == "c"
+    assert statuses(bare(program_a, yes)) == "c"
+    assert statuses(bare(program_a, yes)) == "e"  # sent again
+    for key in ("k1", "k2"):
+        for status in "ce":
+            assert statuses(bare(program_a, yes, headers={"Idempotency-Key": key})) == status
+    assert len(contents(program_a)) == 5
+
+
+def test_a_time_tells_turns_apart_too(program_a: Program) -> None:
+    at = {"created_at": "2026-03-14T09:30:00Z"}
+    same = {"created_at": "2026-03-14T10:30:00+01:00"}
+    assert statuses(bare(program_a, BARE[1] | at, BARE[1] | at)) == "cc"
+    assert statuses(bare(program_a, BARE[1] | same)) == "e"
+    assert statuses(bare(program_a, BARE[1] | {"created_at": "2026-03-15T09:30:00Z"})) == "c"
+
+
+def test_lines_say_what_differs_from_the_requests_own(program_a: Program) -> None:
+    create_agent(tenant_id=program_a.tenant.id, name="bo")
+    lines = [BARE[0], BARE[0] | {"user_id": "theo", "thread_id": "t"}, BARE[0] | {"agent": "bo"}]
+    body = {"agent": "ada", "user_id": "maria", "thread_id": "common", "messages": lines}
+    document = program_a.post(IMPORT, body).json()
+    told = [(each["user_id"], each["thread_id"]) for each in document["results"]]
+    assert told == [("maria", "common"), ("theo", "t"), ("maria", "common")]
+    assert document["results"][2]["agent_id"] != document["results"][0]["agent_id"]
+    (nobodys,) = program_a.post(IMPORT, {"messages": BARE[:1]}).json()["results"]
+    assert [each["field"] for each in nobodys["errors"]] == ["agent", "user_id"]
+    assert program_a.post(IMPORT, body | {"agent": "nobody"}).status_code == 422
+
+
+def test_a_bound_key_imports_what_is_its_users(program_a: Program) -> None:
+    bound = with_key(program_a, user_id="maria", agent_id=program_a.agent.id)
+    create_agent(tenant_id=program_a.tenant.id, name="bo")
+    (result,) = bound.post(IMPORT, {"messages": BARE[:1]}).json()["results"]
+    assert (result["status"], result["user_id"]) == ("created", "maria")
+    for body, status in (
+        ({"user_id": "theo", "messages": BARE}, 403),
+        ({"messages": [*BARE, line(1, user_id="theo")]}, 403),
+        ({"messages": [*BARE, BARE[1] | {"agent": "bo"}]}, 422),
+        ({"agent": "bo", "messages": BARE}, 422),
+    ):
+        assert bound.post(IMPORT, body).status_code == status
+    assert contents(program_a) == ["Is it on Monday?"]
 
 
 def test_agents_are_found_by_name_and_by_id(program_a: Program) -> None:
@@ -141,14 +235,14 @@ def test_the_description_of_the_api_says_what_is_required() -> None:
     items = schema["components"]["schemas"]["Import"]["properties"]["messages"]["items"]
     assert items["anyOf"][0]["required"] == list(REQUIRED)
     documented = (ROOT / "docs" / "api.md").read_text()
-    assert all(f"`{name}`" in documented for name in REQUIRED)
+    assert all(f"`{name}`" in documented for name in KNOWN)
 
 
 @pytest.mark.parametrize("odd", [None, 7, "text", [], {}])
 def test_a_line_that_is_no_object_is_answered_too(program_a: Program, odd: Any) -> None:
     document = program_a.post(IMPORT, {"messages": [odd]}).json()
     assert (document["created"], document["invalid"]) == (0, 1)
-    assert "external_id" in document["results"][0]["error"]
+    assert "role and content" in document["results"][0]["error"]
 
 
 @pytest.mark.parametrize(
@@ -188,6 +282,19 @@ def test_a_file_is_imported_and_again_without_doubles(
         call_command("import_transcript", str(file), tenant=program_a.tenant.slug)
         assert expected in capsys.readouterr().out
     assert len(contents(program_a)) == 2
+
+
+def test_lines_of_a_file_need_no_more_than_what_the_command_does_not_say(
+    program_a: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("konstruct.orchestrator.management.commands.import_transcript.BATCH", 3)
+    file = tmp_path / "history.jsonl"
+    for count in (4, 4, 6):
+        lines = [*BARE, *BARE][:count]
+        file.write_text("\n".join(json.dumps(each) for each in lines))
+        call_command("import_transcript", str(file), tenant=program_a.tenant.slug,
+                     agent="ada", user="maria", thread="t")  # fmt: skip
+        assert len(contents(program_a)) == count
 
 
 def test_lines_of_a_file_that_are_wrong_are_named_and_fail_the_command(
