@@ -25,7 +25,7 @@ SEED ?= 1
 POOL_SIZE ?= 3
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo run stop migrate quick pooled test long fuzz survival coverage pictures lint format
+.PHONY: help setup demo run stop migrate quick pooled test long fuzz survival coverage pictures lint format wheel
 
 help: ## what there is
 	@sed -n 's/^\([a-z]*\):.*## /\1|/p' Makefile | while IFS='|' read -r name text; do \
@@ -90,11 +90,15 @@ pictures: setup ## every page of the admin in a browser, into docs/images
 	mkdir -p docs/images
 	KONSTRUCT_PICTURES="$(CURDIR)/docs/images" $(PYTEST) tests/browser/test_pages.py
 
+wheel: setup ## the Python client, into clients/python/dist
+	cd clients/python && "$(CURDIR)/$(BIN)/python" -m hatchling build -t wheel
+
 lint: setup ## formatting, style, types, layers, migrations, system checks
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	@# In a cache that is older than a change to the models, django-stubs does not find the managers.
 	$(IN_TEST_HOME) $(BIN)/python -m mypy || { rm -rf .mypy_cache && $(IN_TEST_HOME) $(BIN)/python -m mypy; }
+	$(BIN)/python -m mypy --config-file clients/python/pyproject.toml
 	$(BIN)/lint-imports
 	$(IN_TEST_HOME) $(BIN)/python manage.py makemigrations --check --dry-run
 	$(IN_TEST_HOME) $(BIN)/python manage.py check

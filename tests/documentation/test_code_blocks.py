@@ -81,7 +81,8 @@ def test_every_block_of_the_page_runs(
     names: dict[str, Any] = {}
     found = [block for block in blocks(page) if not block.not_run]
     with contextlib.ExitStack() as opened:
-        typed = opened.enter_context(console(folder, environment_of_processes, url))
+        environment = environment_of_processes | {"PYTHONPATH": "clients/python/src"}
+        typed = opened.enter_context(console(folder, environment, url))
         if not any("create_tenant acme" in block.text for block in found):
             opened.enter_context(acme(tenant_a))
             prepare(typed, names, {block.language for block in found})

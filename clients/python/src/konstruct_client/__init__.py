@@ -1,0 +1,34 @@
+"""Client of Konstruct, in which AI agents remember.
+
+```python
+from konstruct_client import Client
+
+with Client("http://localhost:8000", "ks_…") as konstruct:
+    konstruct.facts.create("Maria is allergic to walnuts.", agent="Ada", user_id="maria")
+```
+"""
+
+from konstruct_client._pages import AsyncPages, Page, Pages
+from konstruct_client._version import __version__
+from konstruct_client.client import AsyncClient, Client
+from konstruct_client.errors import (
+    ConnectionFailed,
+    KonstructError,
+    Problem,
+    StreamFailed,
+    TimedOut,
+)
+
+__all__ = [
+    "AsyncClient",
+    "AsyncPages",
+    "Client",
+    "ConnectionFailed",
+    "KonstructError",
+    "Page",
+    "Pages",
+    "Problem",
+    "StreamFailed",
+    "TimedOut",
+    "__version__",
+]

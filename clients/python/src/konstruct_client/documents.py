@@ -1,0 +1,900 @@
+"""Documents of the API, as they come and go in JSON. Moments are texts in ISO 8601.
+
+Written by `python -m tests.clients.python.documents` from the API's description.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Literal, TypedDict
+
+if sys.version_info >= (3, 11):
+    from typing import NotRequired
+else:
+    from typing_extensions import NotRequired
+
+
+class Agent(TypedDict):
+    """An agent."""
+
+    id: str
+    url: str
+    """Where it is."""
+    name: str
+    """How programs and people call it. Unique in the tenant, and not a UUID."""
+    system_prompt: NotRequired[str]
+    """What it is for and how it works. Opens every prompt."""
+    identity: NotRequired[str]
+    """Who it is: “You are Ada, the librarian …”"""
+    persona: NotRequired[str]
+    """How it speaks: tone, language, manners."""
+    model: NotRequired[str]
+    """Model name for the LLM pool. Blank: LLM_MODEL, or the pool decides by tier."""
+    model_tier: NotRequired[Literal["fast", "reasoning"]]
+    """fast: short contexts and low cost. reasoning: long contexts."""
+    is_active: NotRequired[bool]
+    """An inactive agent accepts no messages; its memory stays."""
+    recall_mode: NotRequired[Literal["hybrid", "vector"]]
+    """How it looks for memories."""
+    recall_top_k: NotRequired[int | None]
+    """At most this many memories go into a prompt, 1 to 100. Blank: as measured (10)."""
+    recall_gate: NotRequired[bool]
+    """Leave out what is probably beside the question, all of it if need be."""
+    recall_open_at: NotRequired[float | None]
+    """With the gate: the best memory must be relevant with this probability, 0 to 1, else none
+    is given. Blank: as measured."""
+    recall_keep_at: NotRequired[float | None]
+    """With the gate: each memory must be relevant with this probability, 0 to 1. Blank: as
+    measured."""
+    recall_neighbours: NotRequired[int | None]
+    """Turns before and after a memory that are given along with it, 0 to 10. Blank: as
+    measured (0)."""
+    recall_weights: dict[str, float]
+    """Weights of the ranking that differ from the measured ones, such as {'time': 1}."""
+    tools: NotRequired[list[str]]
+    """What it may do beside answering: remember_fact keeps a fact about the user, who is asked
+    first."""
+    escalate_on: NotRequired[list[str]]
+    """Words or phrases with which a message calls for a person, beside plain requests such as
+    “talk to a human”, which always do."""
+    escalate_after_failures: NotRequired[int | None]
+    """A person is called when so many replies in a row were given up in a thread. Blank:
+    never."""
+    hands_to: NotRequired[list[str]]
+    """Agents to which its language model may hand a conversation, by the tool hand_to_agent."""
+    hand_over_on: dict[str, str]
+    """Words or phrases with which a message is for another agent, each with that agent's id:
+    {'invoice': '0b6ef0bd-…'}."""
+    hand_back_on: NotRequired[list[str]]
+    """Words or phrases with which a conversation that was handed to it goes back to the agent
+    before."""
+    created_at: str
+    """When it was made."""
+
+
+class NewAgent(TypedDict):
+    """What can be said of an agent."""
+
+    name: str
+    """How programs and people call it. Unique in the tenant, and not a UUID."""
+    system_prompt: NotRequired[str]
+    """What it is for and how it works. Opens every prompt."""
+    identity: NotRequired[str]
+    """Who it is: “You are Ada, the librarian …”"""
+    persona: NotRequired[str]
+    """How it speaks: tone, language, manners."""
+    model: NotRequired[str]
+    """Model name for the LLM pool. Blank: LLM_MODEL, or the pool decides by tier."""
+    model_tier: NotRequired[Literal["fast", "reasoning"]]
+    """fast: short contexts and low cost. reasoning: long contexts."""
+    is_active: NotRequired[bool]
+    """An inactive agent accepts no messages; its memory stays."""
+    recall_mode: NotRequired[Literal["hybrid", "vector"]]
+    """How it looks for memories."""
+    recall_top_k: NotRequired[int | None]
+    """At most this many memories go into a prompt, 1 to 100. Blank: as measured (10)."""
+    recall_gate: NotRequired[bool]
+    """Leave out what is probably beside the question, all of it if need be."""
+    recall_open_at: NotRequired[float | None]
+    """With the gate: the best memory must be relevant with this probability, 0 to 1, else none
+    is given. Blank: as measured."""
+    recall_keep_at: NotRequired[float | None]
+    """With the gate: each memory must be relevant with this probability, 0 to 1. Blank: as
+    measured."""
+    recall_neighbours: NotRequired[int | None]
+    """Turns before and after a memory that are given along with it, 0 to 10. Blank: as
+    measured (0)."""
+    recall_weights: NotRequired[RecallWeights]
+    """Weights of the ranking that differ from the measured ones, such as {'time': 1}."""
+    tools: NotRequired[list[Literal["remember_fact"]]]
+    """What it may do beside answering: remember_fact keeps a fact about the user, who is asked
+    first."""
+    escalate_on: NotRequired[list[str]]
+    """Words or phrases with which a message calls for a person, beside plain requests such as
+    “talk to a human”, which always do."""
+    escalate_after_failures: NotRequired[int | None]
+    """A person is called when so many replies in a row were given up in a thread. Blank:
+    never."""
+    hands_to: NotRequired[list[str]]
+    """Agents to which its language model may hand a conversation, by the tool hand_to_agent.
+    Names or ids."""
+    hand_over_on: NotRequired[dict[str, str]]
+    """Words or phrases with which a message is for another agent, each with that agent's id:
+    {'invoice': '0b6ef0bd-…'}. A name is taken too."""
+    hand_back_on: NotRequired[list[str]]
+    """Words or phrases with which a conversation that was handed to it goes back to the agent
+    before."""
+
+
+class AgentOfUser(TypedDict):
+    """An agent that has talked with the user."""
+
+    id: str
+    name: str
+    messages: int
+    """Turns of both, as far as they are counted."""
+
+
+class ChatMessage(TypedDict):
+    """A message of a chat."""
+
+    role: str
+    content: str
+
+
+class Compiled(TypedDict):
+    """What fits into one prompt, section by section, and the prompt made of it."""
+
+    system_prompt: str
+    messages: list[ChatMessage]
+    """The newest turns of the session."""
+    context: str
+    """Facts and recalled turns, an item a line."""
+    task: str
+    token_usage: TokenUsage
+    model_tier: str
+    budget: int
+    """Tokens that the whole prompt may have."""
+    left_out: LeftOut
+    sources: list[Source]
+    """Of each item of the context, in order."""
+    prompt: list[ChatMessage]
+    """Ready for a chat model."""
+
+
+class Conversation(TypedDict):
+    """An agent's conversation with a user in one thread."""
+
+    url: str
+    """Its transcript."""
+    agent: str
+    """The agent's name."""
+    agent_id: str
+    user_id: str
+    thread_id: str
+    messages: int
+    """Turns of both."""
+    first_at: str
+    """When it began."""
+    last_at: str
+    """When something was said last."""
+    last_role: Literal["user", "assistant"]
+    """Who spoke last."""
+    last_content: str
+    """What was said last, its first 200 characters."""
+
+
+class Erasure(TypedDict):
+    """A request, and in the end its receipt."""
+
+    url: str
+    id: str
+    user_id: str
+    """The user. Once it is done, a keyed digest in its place: `erased:…`."""
+    user_ids: list[str]
+    """All ids of the person, which go together: the one that was named, and those that are
+    linked to it. Once it is done, their digests."""
+    agent_id: str | None
+    """Null: all agents forget."""
+    reason: str
+    requested_by: str
+    created_at: str
+    state: Literal["requested", "running", "done"]
+    """done: the receipt says what was removed, and what goes only later."""
+    progress: ErasureProgress | None
+    """While it is running."""
+    problem: str
+    """Why it could not be finished yet, or empty."""
+    done_at: str | None
+    receipt: Any
+    """How much was removed of what, with digests of the ids; nothing that was said. `found` is
+    false where nothing was kept of the user. `storage` says which files were written anew,
+    and what is gone from the others only later."""
+
+
+class ErasureProgress(TypedDict):
+    """How far an erasure is."""
+
+    step: str
+    """What is being done."""
+    messages_removed: int
+    """So many messages are removed."""
+    messages: int
+    """Of so many that were found until now."""
+
+
+class Escalation(TypedDict):
+    """A thread in which a person or another agent answers, or has answered."""
+
+    id: str
+    url: str
+    state: Literal["open", "resolved"]
+    """open: a person or `to_agent` answers, and not the thread's own agent."""
+    agent: str
+    """The agent's name."""
+    agent_id: str
+    """The agent whose memory this is."""
+    user_id: str
+    """The user as the channel knows them, such as a Slack user id."""
+    thread_id: str
+    """The conversation, as the channel knows it."""
+    channel: str
+    """Where it takes place: rest, slack …"""
+    message_id: NotRequired[str | None]
+    """The message that asked for it: its reply says that a person will answer."""
+    to_agent: str
+    """The name of the agent that answers instead; empty where a person does."""
+    to_agent_id: NotRequired[str | None]
+    """The agent that answers instead; empty where a person answers."""
+    from_agent_id: NotRequired[str | None]
+    """The agent that answered before, to which a handover can be handed back."""
+    opened_by: Literal["user", "rule", "agent", "program", "person"]
+    """On whose account."""
+    opened_by_name: NotRequired[str]
+    """Their name, if it was a program or person."""
+    reason: str
+    """Why, in words."""
+    opened_at: str
+    """Since when."""
+    resolved_at: NotRequired[str | None]
+    """Until when; empty while it is open."""
+    resolved_by: NotRequired[str]
+    """Who resolved it."""
+    note: NotRequired[str]
+    """What came of it, for the record."""
+    outcome: Literal["resolved", "handed_on", "handed_back", "to_person"] | Literal[""]
+    """How it ended; empty while it is open."""
+
+
+class Fact(TypedDict):
+    """A fact, or what it was before."""
+
+    memory_id: str
+    """The fact's id, through all changes."""
+    url: str
+    """The fact's address."""
+    agent: str | None
+    """Who knows it; null: all agents."""
+    agent_id: str | None
+    user_id: str | None
+    """Whom it is about; null: nobody."""
+    content: str
+    metadata: dict[str, Any]
+    created_at: str
+    """When it was stored first."""
+    updated_at: str
+    """When this version was written."""
+    valid_from: str
+    """Since when it is so."""
+    valid_to: str | None
+    """Until when it was so."""
+    expires_at: str | None
+    """From then on it is not found any more."""
+    version_id: str
+    """This version's id; the newest has the fact's."""
+    supersedes: str | None
+    """The version that this one replaced."""
+
+
+class FactSearchResult(TypedDict):
+    """What was found, best first."""
+
+    results: list[FoundFact]
+
+
+class Failure(TypedDict):
+    """Why there is no reply, or not yet."""
+
+    code: str
+    """What went wrong last, for programs: llm_unavailable, llm_timeout, llm_refused,
+    llm_reply_invalid, time_limit, worker_lost, internal_error, closed …"""
+    detail: str
+    """The same in a sentence, for people."""
+    attempts: int
+    """How often it was begun, the attempt that is under way included."""
+    next_attempt_at: str | None
+    """When it is tried again; null if it was given up."""
+
+
+class FoundFact(TypedDict):
+    """A fact that a search has found."""
+
+    memory_id: str
+    """The fact's id, through all changes."""
+    url: str
+    """The fact's address."""
+    agent: str | None
+    """Who knows it; null: all agents."""
+    agent_id: str | None
+    user_id: str | None
+    """Whom it is about; null: nobody."""
+    content: str
+    metadata: dict[str, Any]
+    created_at: str
+    """When it was stored first."""
+    updated_at: str
+    """When this version was written."""
+    valid_from: str
+    """Since when it is so."""
+    valid_to: str | None
+    """Until when it was so."""
+    expires_at: str | None
+    """From then on it is not found any more."""
+    version_id: str
+    """This version's id; the newest has the fact's."""
+    supersedes: str | None
+    """The version that this one replaced."""
+    score: float
+    """Cosine similarity to the query, -1 to 1."""
+
+
+class Identity(TypedDict):
+    """Somebody as a channel knows them, and the user whose memory what they say becomes."""
+
+    id: str
+    url: str
+    channel: str
+    """slack …"""
+    workspace: NotRequired[str]
+    """Where in the channel, if it has such."""
+    native_id: str
+    """As the channel knows them there."""
+    name: NotRequired[str]
+    """What the channel calls them."""
+    own_id: str
+    """The user whom they are by themselves; no other identity has the same."""
+    user_id: str
+    """The user as whom they speak."""
+    created_at: str
+    """When they were heard first."""
+    linked_at: NotRequired[str | None]
+    """Since when they speak as somebody else."""
+    linked_by: NotRequired[str]
+    """Who linked them."""
+
+
+class ImportResult(TypedDict):
+    """What became of every message, in the order of the request."""
+
+    created: int
+    exists: int
+    invalid: int
+    results: list[LineResult]
+
+
+class LeftOut(TypedDict):
+    """What found no room."""
+
+    messages: int
+    """Turns of the session, the oldest."""
+    memories: int
+    """Memories, the least relevant."""
+    task: list[str]
+    """What of the task was cut or left out: `description`, and names of its data."""
+
+
+class LineError(TypedDict):
+    """What is wrong with one field of a message."""
+
+    field: str
+    """Empty: the message as a whole."""
+    detail: str
+
+
+class LineResult(TypedDict):
+    """What became of one message."""
+
+    index: int
+    """Its place in the request, from 0."""
+    status: Literal["created", "exists", "invalid"]
+    """created; exists: the external_id was imported before, and stays as it was; invalid: see
+    error."""
+    external_id: str | None
+    message_id: str | None
+    """Null if it is invalid."""
+    error: str
+    """What is wrong with it; empty if nothing is."""
+    errors: list[LineError]
+    """The same field by field."""
+
+
+class Memory(TypedDict):
+    """One message that was remembered."""
+
+    message_id: str
+    external_id: str | None
+    """Its id, if it was imported."""
+    thread_id: str
+    role: str
+    """user or assistant."""
+    name: str
+    """The speaker's display name, or empty."""
+    content: str
+    created_at: str
+    """When it was said."""
+    score: float
+    """Of the ranking; comparable within this answer only."""
+    probability: float
+    """That it is relevant, as the gate sees it."""
+    channels: NotRequired[dict[str, float]]
+    """What each channel said, before its weight; with explain."""
+
+
+class Message(TypedDict):
+    """A message that was sent, and how far it is."""
+
+    id: str
+    status: Literal["queued", "answered", "failed", "with_person", "awaiting_consent"]
+    """with_person: a person answers in this thread. awaiting_consent: a tool call of the
+    agent's waits for the user. Of both `waits_for` says more."""
+    url: str
+    """Where to ask again."""
+    agent: str
+    """The name of the agent that it was sent to, whoever answers: see `answered_by`."""
+    agent_id: str
+    user_id: str
+    thread_id: str
+    channel: str
+    """The way it came in: rest, slack …"""
+    name: str
+    """The speaker's display name, or empty."""
+    content: str
+    created_at: str
+    """When it was accepted."""
+    reply: Reply | None
+    """Null until the status is `answered`."""
+    waits_for: WaitsFor | None
+    """Whose turn it is, while the message is held; else null. The message is answered by
+    itself afterwards: ask again at `url`."""
+    answered_by: str
+    """Who answered: the name of an agent or of a person; empty until then."""
+    answered_by_id: str | None
+    """The agent that answered: another than `agent_id` where the thread was handed over. Null:
+    a person, or a reply from before this was kept."""
+    error: Failure | None
+    """What went wrong, while it is retried and when it was given up."""
+
+
+class NearFact(TypedDict):
+    """A fact that says nearly the same."""
+
+    memory_id: str
+    content: str
+    score: float
+    """Cosine similarity."""
+
+
+class OpenEscalation(TypedDict):
+    """That a person answers in the conversation."""
+
+    id: str
+    reason: str
+    """Why."""
+    opened_at: str
+    """Since when."""
+    url: str
+    """The escalation, which can be answered and resolved."""
+
+
+class AgentChanges(TypedDict):
+    """The fields of an agent that change; the others stay."""
+
+    name: NotRequired[str]
+    """How programs and people call it. Unique in the tenant, and not a UUID."""
+    system_prompt: NotRequired[str]
+    """What it is for and how it works. Opens every prompt."""
+    identity: NotRequired[str]
+    """Who it is: “You are Ada, the librarian …”"""
+    persona: NotRequired[str]
+    """How it speaks: tone, language, manners."""
+    model: NotRequired[str]
+    """Model name for the LLM pool. Blank: LLM_MODEL, or the pool decides by tier."""
+    model_tier: NotRequired[Literal["fast", "reasoning"]]
+    """fast: short contexts and low cost. reasoning: long contexts."""
+    is_active: NotRequired[bool]
+    """An inactive agent accepts no messages; its memory stays."""
+    recall_mode: NotRequired[Literal["hybrid", "vector"]]
+    """How it looks for memories."""
+    recall_top_k: NotRequired[int | None]
+    """At most this many memories go into a prompt, 1 to 100. Blank: as measured (10)."""
+    recall_gate: NotRequired[bool]
+    """Leave out what is probably beside the question, all of it if need be."""
+    recall_open_at: NotRequired[float | None]
+    """With the gate: the best memory must be relevant with this probability, 0 to 1, else none
+    is given. Blank: as measured."""
+    recall_keep_at: NotRequired[float | None]
+    """With the gate: each memory must be relevant with this probability, 0 to 1. Blank: as
+    measured."""
+    recall_neighbours: NotRequired[int | None]
+    """Turns before and after a memory that are given along with it, 0 to 10. Blank: as
+    measured (0)."""
+    recall_weights: NotRequired[RecallWeights]
+    """Weights of the ranking that differ from the measured ones, such as {'time': 1}."""
+    tools: NotRequired[list[Literal["remember_fact"]]]
+    """What it may do beside answering: remember_fact keeps a fact about the user, who is asked
+    first."""
+    escalate_on: NotRequired[list[str]]
+    """Words or phrases with which a message calls for a person, beside plain requests such as
+    “talk to a human”, which always do."""
+    escalate_after_failures: NotRequired[int | None]
+    """A person is called when so many replies in a row were given up in a thread. Blank:
+    never."""
+    hands_to: NotRequired[list[str]]
+    """Agents to which its language model may hand a conversation, by the tool hand_to_agent.
+    Names or ids."""
+    hand_over_on: NotRequired[dict[str, str]]
+    """Words or phrases with which a message is for another agent, each with that agent's id:
+    {'invoice': '0b6ef0bd-…'}. A name is taken too."""
+    hand_back_on: NotRequired[list[str]]
+    """Words or phrases with which a conversation that was handed to it goes back to the agent
+    before."""
+
+
+class FactChange(TypedDict):
+    """What is to be another; the rest stays. What was known before is kept as a version."""
+
+    content: NotRequired[str]
+    """The fact, in words."""
+    metadata: NotRequired[dict[str, Any]]
+    """A JSON object that searches can filter by."""
+    valid_from: NotRequired[str]
+    """Since when the change is so: after the old version's, not in the future. Default: now."""
+    valid_to: NotRequired[str | None]
+    """Until when it is so; null while it is."""
+    expires_at: NotRequired[str | None]
+    """From then on it is not found any more."""
+
+
+class RecallEvent(TypedDict):
+    """What was recalled for one reply, in numbers."""
+
+    id: str
+    url: str
+    """Where it is in full."""
+    agent: str
+    """The agent's name."""
+    agent_id: str
+    user_id: str
+    message_id: str | None
+    """The message that was answered."""
+    reply_id: str | None
+    """The reply that was written with these memories."""
+    query: str
+    """What was asked of memory."""
+    abstained: bool
+    """Nothing was worth giving."""
+    embedding_model: str
+    milliseconds: float
+    """Time that the recall took."""
+    created_at: str
+    """When it was written down."""
+    hit_count: int
+    """How many memories were found."""
+    cut_count: int
+    """How many of the best were left out."""
+    injected_count: int
+    """How many the language model was given."""
+
+
+class RecallEventInFull(TypedDict):
+    """What was recalled for one reply, and why."""
+
+    id: str
+    url: str
+    """Where it is in full."""
+    agent: str
+    """The agent's name."""
+    agent_id: str
+    user_id: str
+    message_id: str | None
+    """The message that was answered."""
+    reply_id: str | None
+    """The reply that was written with these memories."""
+    query: str
+    """What was asked of memory."""
+    abstained: bool
+    """Nothing was worth giving."""
+    embedding_model: str
+    milliseconds: float
+    """Time that the recall took."""
+    created_at: str
+    """When it was written down."""
+    hits: list[dict[str, Any]]
+    """What was found, best first, with the score of every channel."""
+    cut: list[dict[str, Any]]
+    """The best of what was left out, and why."""
+    facts: list[dict[str, Any]]
+    """The facts that were weighed, and why."""
+    injected: list[str]
+    """What the language model was given, as given."""
+    prompt: dict[str, Any] | None
+    """The prompt as it was sent, with the tokens of each section; null if not kept."""
+
+
+class RecallWeights(TypedDict):
+    """Weights of the ranking that differ from the measured ones."""
+
+    lexical: NotRequired[float]
+    session: NotRequired[float]
+    previous: NotRequired[float]
+    following: NotRequired[float]
+    length: NotRequired[float]
+    subject: NotRequired[float]
+    time: NotRequired[float]
+
+
+class Reply(TypedDict):
+    """What was answered."""
+
+    id: str
+    content: str
+    created_at: str
+
+
+class SearchResult(TypedDict):
+    """What was found, best first, one result per message."""
+
+    results: list[Memory]
+    abstained: bool
+    """Nothing was worth saying."""
+
+
+class Session(TypedDict):
+    """A thread that has a history."""
+
+    thread_id: str
+    url: str
+    """Where its messages are."""
+    updated_at: str
+    """When its newest state was saved."""
+    checkpoints: int
+    """How many states it has."""
+
+
+class SessionMessage(TypedDict):
+    """One message of a graph's state."""
+
+    role: str
+    """user, assistant, system or tool."""
+    content: str
+    """Its text; images and tools' calls have none."""
+    id: NotRequired[str]
+    name: NotRequired[str]
+    tool_call_id: NotRequired[str]
+
+
+class SessionWithMessages(TypedDict):
+    """A session and its newest messages, oldest first."""
+
+    thread_id: str
+    url: str
+    """Where its messages are."""
+    updated_at: str
+    """When its newest state was saved."""
+    checkpoints: int
+    """How many states it has."""
+    messages: list[SessionMessage]
+
+
+class Source(TypedDict):
+    """Where an item of the context comes from."""
+
+    kind: Literal["fact", "message"]
+    id: str
+    """memory_id of the fact, or id of the message."""
+
+
+class StoredFact(TypedDict):
+    """A fact as it stands, and what was known already."""
+
+    memory_id: str
+    """The fact's id, through all changes."""
+    url: str
+    """The fact's address."""
+    agent: str | None
+    """Who knows it; null: all agents."""
+    agent_id: str | None
+    user_id: str | None
+    """Whom it is about; null: nobody."""
+    content: str
+    metadata: dict[str, Any]
+    created_at: str
+    """When it was stored first."""
+    updated_at: str
+    """When this version was written."""
+    valid_from: str
+    """Since when it is so."""
+    valid_to: str | None
+    """Until when it was so."""
+    expires_at: str | None
+    """From then on it is not found any more."""
+    version_id: str
+    """This version's id; the newest has the fact's."""
+    supersedes: str | None
+    """The version that this one replaced."""
+    created: bool
+    """False: the same text stood already, and has taken in what was sent beside it."""
+    near_duplicates: list[NearFact]
+    """Facts that say nearly the same. They are reported, never merged."""
+
+
+class TokenUsage(TypedDict):
+    """Tokens of each section, by cl100k_base."""
+
+    total: int
+    system: int
+    session: int
+    memory: int
+    task: int
+
+
+class ToolCall(TypedDict):
+    """Something that an agent asked to do while it answered a message."""
+
+    id: str
+    url: str
+    state: Literal["waiting", "approved", "denied", "expired", "done", "failed"]
+    """How far it is."""
+    agent: str
+    """The agent's name."""
+    agent_id: str
+    """The agent whose memory this is."""
+    user_id: str
+    """The user as the channel knows them, such as a Slack user id."""
+    thread_id: str
+    """The conversation of the message."""
+    message_id: str
+    """The message that it is to help to answer."""
+    asked_by_id: NotRequired[str | None]
+    """The agent that asked for it, where the thread was handed to another than its own; what
+    it does is done for that agent."""
+    name: str
+    """Which tool."""
+    arguments: Any
+    """What it is to be done with."""
+    question: NotRequired[str]
+    """What the user is asked."""
+    created_at: str
+    """When it was asked for."""
+    expires_at: str
+    """Until when consent can be given."""
+    decided_at: NotRequired[str | None]
+    """When it was decided."""
+    decided_by: NotRequired[str]
+    """Who decided it, and by which way."""
+    done_at: NotRequired[str | None]
+    """When it was done, or failed."""
+    result: NotRequired[str]
+    """What the language model was told of it."""
+
+
+class Turn(TypedDict):
+    """What was said, verbatim."""
+
+    id: str
+    role: Literal["user", "assistant"]
+    """Who spoke."""
+    name: NotRequired[str]
+    """The speaker's display name."""
+    content: str
+    """What was said, verbatim."""
+    channel: str
+    """Where it came from: rest, slack, import …"""
+    thread_id: str
+    """Conversation, as the channel knows it; memory spans them all."""
+    created_at: str
+    """When it was said; for imported turns, in the original."""
+    in_reply_to: str | None
+    """The message that it answers."""
+    external_id: NotRequired[str | None]
+    """Id in the system that it was imported from."""
+
+
+class Usage(TypedDict):
+    """Counts of this tenant."""
+
+    agents: int
+    users: int
+    """Pairs of an agent and a user with memories."""
+    messages: int
+    """Turns of the transcript."""
+    embeddings: int
+    """Vectors; a message has one per piece."""
+    pending_embeddings: int
+    """Messages not yet searchable."""
+    failed_embeddings: int
+    """Of these, how many failed before and are tried again."""
+    pending_replies: int
+    """Messages not yet answered."""
+    failed_replies: int
+    """Messages whose reply was given up."""
+    not_exact: NotRequired[list[str]]
+    """The counts above 100,000, if there are any: they are estimates, or for a bound key the
+    least that there are."""
+
+
+class User(TypedDict):
+    """An end user."""
+
+    user_id: str
+    """As the channel knows them."""
+    messages: int
+    """Turns of all their conversations; the sum of those of their agents."""
+    facts: int
+    """Facts about them that hold now."""
+    first_at: str | None
+    """When something was said first; null if only facts are known."""
+    last_at: str | None
+    """When something was said last."""
+    agents: list[AgentOfUser]
+
+
+class WaitingCall(TypedDict):
+    """A tool call that the user has to decide on."""
+
+    id: str
+    name: str
+    """Which tool."""
+    question: str
+    """What to ask the user."""
+    expires_at: str
+    """Until when; after that it is not done."""
+    url: str
+    """The call, with its arguments."""
+    decision_url: str
+    """Where to send the answer: POST `{'approve': true}` or false."""
+
+
+class WaitsFor(TypedDict):
+    """What a held message waits for, before it can have a reply."""
+
+    who: Literal["user", "person"]
+    """user: the user's decision on each of `tool_calls`. person: somebody of the tenant's, who
+    answers or resolves `escalation`."""
+    detail: str
+    """The same in a sentence, and what to do."""
+    tool_calls: list[WaitingCall]
+    escalation: OpenEscalation | None
+
+
+class Window(TypedDict):
+    """What the agent has before its eyes, oldest first."""
+
+    agent: str
+    """The agent's name."""
+    agent_id: str
+    user_id: str
+    turns: list[WindowTurn]
+
+
+class WindowTurn(TypedDict):
+    """A turn in the window."""
+
+    message_id: str | None
+    """Null for a turn that is not in the transcript."""
+    role: Literal["user", "assistant"]
+    name: str
+    """The speaker's display name, or empty."""
+    content: str
+    at: str | None
+    """When it was said, if known."""

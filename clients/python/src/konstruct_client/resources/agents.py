@@ -1,0 +1,134 @@
+"""Agents, the sessions of their graphs, and prompts."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+from konstruct_client import documents
+from konstruct_client._calls import (
+    Call,
+    Resource,
+    S,
+    call,
+    given,
+    listing,
+    matching,
+    once,
+    pages,
+    segment,
+    tagged,
+)
+from konstruct_client._pages import Page
+
+if sys.version_info >= (3, 11):
+    from typing import Unpack
+else:
+    from typing_extensions import Unpack
+
+AgentOrder = Literal["name", "-name", "-created_at", "created_at"]
+
+
+class Agents(Resource[S]):
+    """Agents. None is ever deleted: `is_active=False` closes it."""
+
+    @call
+    def create(
+        self, *, idempotency_key: str | None = None, **fields: Unpack[documents.NewAgent]
+    ) -> Call[documents.Agent]:
+        """Make an agent."""
+        return Call("POST", "agents/", body=fields, headers=once(idempotency_key))
+
+    @call
+    def get(self, agent_id: str) -> Call[documents.Agent]:
+        """Get an agent by its id."""
+        return Call("GET", _path(agent_id))
+
+    @call
+    def get_tagged(self, agent_id: str) -> Call[tuple[documents.Agent, str]]:
+        """Get an agent and its ETag, for `if_match`."""
+        return Call("GET", _path(agent_id), parse=tagged)
+
+    @call
+    def change(
+        self,
+        agent_id: str,
+        *,
+        if_match: str | None = None,
+        **fields: Unpack[documents.AgentChanges],
+    ) -> Call[documents.Agent]:
+        """Change an agent; what is left out stays.
+
+        Args:
+            if_match: the ETag of what you have read; a `ChangedSince` if it is another by now.
+        """
+        headers = matching(if_match)
+        return Call("PATCH", _path(agent_id), body=fields, headers=headers, repeatable=False)
+
+    @pages
+    def list(
+        self,
+        *,
+        is_active: bool | None = None,
+        ordering: AgentOrder | None = None,
+        limit: int | None = None,
+    ) -> Call[Page[documents.Agent]]:
+        """List agents by name."""
+        return listing("agents/", is_active=is_active, ordering=ordering, limit=limit)
+
+
+class Sessions(Resource[S]):
+    """Threads of LangGraph graphs."""
+
+    @pages
+    def list(self, *, limit: int | None = None) -> Call[Page[documents.Session]]:
+        """List sessions, last used first."""
+        return listing("sessions/", limit=limit)
+
+    @call
+    def get(
+        self, thread_id: str, *, limit: int | None = None
+    ) -> Call[documents.SessionWithMessages]:
+        """Get a session with its newest messages, at most so many, oldest first."""
+        return Call("GET", f"sessions/{segment(thread_id)}/", given(limit=limit))
+
+    @call
+    def clear(self, thread_id: str) -> Call[None]:
+        """Clear a session: its whole history, for good."""
+        return Call("DELETE", f"sessions/{segment(thread_id)}/")
+
+
+class Context(Resource[S]):
+    """Prompts within a budget of tokens."""
+
+    @call
+    def compile(
+        self,
+        task: str | Mapping[str, Any],
+        *,
+        agent: str,
+        user_id: str | None = None,
+        thread_id: str | None = None,
+        messages: Iterable[documents.ChatMessage] | None = None,
+        system_prompt: str | None = None,
+        model_tier: Literal["fast", "reasoning"] | None = None,
+    ) -> Call[documents.Compiled]:
+        """Make a prompt for a task, of what the agent knows and remembers.
+
+        Args:
+            task: text, or an object with a `description` and further data.
+            user_id: who asks; without it nothing of any user is told.
+            thread_id: a graph's session, whose turns are the history.
+            messages: the turns before the task, if you have them yourself.
+        """
+        turns = None if messages is None else list(messages)
+        body = given(
+            agent=agent, task=task, user_id=user_id, thread_id=thread_id, messages=turns,
+            system_prompt=system_prompt, model_tier=model_tier,
+        )  # fmt: skip
+        return Call("POST", "context/compile/", body=body)
+
+
+def _path(agent_id: str) -> str:
+    return f"agents/{segment(agent_id)}/"

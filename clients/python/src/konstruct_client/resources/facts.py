@@ -1,0 +1,141 @@
+"""Facts: what is known apart from any conversation."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from konstruct_client import documents
+from konstruct_client._calls import (
+    Call,
+    Resource,
+    S,
+    call,
+    given,
+    listing,
+    matching,
+    once,
+    pages,
+    segment,
+    tagged,
+)
+from konstruct_client._pages import Page
+from konstruct_client.resources.messages import ByTime, Moment
+
+if sys.version_info >= (3, 11):
+    from typing import Unpack
+else:
+    from typing_extensions import Unpack
+
+
+class Facts(Resource[S]):
+    """What is known of a user, by an agent or by all. A fact keeps its versions."""
+
+    @call
+    def create(
+        self,
+        content: str,
+        *,
+        agent: str | None = None,
+        user_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        valid_from: Moment | None = None,
+        valid_to: Moment | None = None,
+        expires_at: Moment | None = None,
+        idempotency_key: str | None = None,
+    ) -> Call[documents.StoredFact]:
+        """Keep a fact. The same text of the same agent and user is the same fact.
+
+        Args:
+            agent: who knows it; by default all agents do.
+            user_id: whom it is about; by default nobody in particular.
+            metadata: what searches can filter by.
+            valid_from, valid_to: since when it is so, and until when.
+            expires_at: from then on it is not found any more.
+        """
+        body = given(
+            agent=agent, user_id=user_id, content=content, metadata=metadata,
+            valid_from=valid_from, valid_to=valid_to, expires_at=expires_at,
+        )  # fmt: skip
+        return Call("POST", "facts/", body=body, headers=once(idempotency_key))
+
+    @call
+    def get(self, memory_id: str, *, at: Moment | None = None) -> Call[documents.Fact]:
+        """Get a fact as it is, or as it was at a moment."""
+        return Call("GET", _path(memory_id), given(at=at))
+
+    @call
+    def get_tagged(self, memory_id: str) -> Call[tuple[documents.Fact, str]]:
+        """Get a fact and its ETag, for `if_match`."""
+        return Call("GET", _path(memory_id), parse=tagged)
+
+    @call
+    def change(
+        self, memory_id: str, *, if_match: str | None = None, **fields: Unpack[documents.FactChange]
+    ) -> Call[documents.Fact]:
+        """Change a fact; what was known before is kept as a version.
+
+        Args:
+            if_match: the ETag of what you have read; a `ChangedSince` if it is another by now.
+        """
+        headers = matching(if_match)
+        return Call("PATCH", _path(memory_id), body=fields, headers=headers, repeatable=False)
+
+    @call
+    def delete(self, memory_id: str, *, if_match: str | None = None) -> Call[None]:
+        """Delete a fact with all its versions, for good."""
+        return Call("DELETE", _path(memory_id), headers=matching(if_match))
+
+    @pages
+    def history(self, memory_id: str, *, limit: int | None = None) -> Call[Page[documents.Fact]]:
+        """List the versions of a fact, newest first."""
+        return listing(f"{_path(memory_id)}history/", limit=limit)
+
+    @pages
+    def list(
+        self,
+        *,
+        agent: str | None = None,
+        user_id: str | None = None,
+        filters: Mapping[str, Any] | None = None,
+        at: Moment | None = None,
+        ordering: ByTime | None = None,
+        limit: int | None = None,
+    ) -> Call[Page[documents.Fact]]:
+        """List facts, newest first. `filters` says what the metadata must be."""
+        return listing(
+            "facts/", agent=agent, user_id=user_id, filters=filters, at=at, ordering=ordering,
+            limit=limit,
+        )  # fmt: skip
+
+    @call
+    def search(
+        self,
+        query: str,
+        *,
+        agent: str | None = None,
+        user_id: str | None = None,
+        shared_only: bool | None = None,
+        filters: Mapping[str, Any] | None = None,
+        at: Moment | None = None,
+        limit: int | None = None,
+        threshold: float | None = None,
+    ) -> Call[documents.FactSearchResult]:
+        """Search facts by meaning, best first.
+
+        Args:
+            shared_only: only facts about nobody in particular.
+            filters: what the metadata must be: `{"topic": "food"}`, `{"year": {"gte": 2020}}`.
+            limit: at most so many results, 100 at most.
+            threshold: least cosine similarity.
+        """
+        body = given(
+            query=query, agent=agent, user_id=user_id, shared_only=shared_only, filters=filters,
+            at=at, limit=limit, threshold=threshold,
+        )  # fmt: skip
+        return Call("POST", "facts/search/", body=body)
+
+
+def _path(memory_id: str) -> str:
+    return f"facts/{segment(memory_id)}/"

@@ -1,0 +1,190 @@
+"""Messages and what becomes of them: replies, conversations, memories."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any, Literal
+
+from konstruct_client import documents
+from konstruct_client._calls import Call, Resource, S, call, given, listing, once, pages, segment
+from konstruct_client._pages import Page
+
+Status = Literal["queued", "answered", "failed", "with_person", "awaiting_consent"]
+ByTime = Literal["-created_at", "created_at"]
+Moment = datetime | str
+
+
+class Messages(Resource[S]):
+    """Messages to agents, and their replies."""
+
+    @call
+    def send(
+        self,
+        content: str,
+        *,
+        agent: str,
+        user_id: str,
+        thread_id: str | None = None,
+        name: str | None = None,
+        wait: float = 0,
+        idempotency_key: str | None = None,
+    ) -> Call[documents.Message]:
+        """Send a message of a user to an agent.
+
+        Args:
+            agent: its name or id.
+            user_id: who speaks, in your terms.
+            thread_id: the conversation; by default one per user.
+            name: the speaker's display name.
+            wait: seconds to wait for the reply, 60 at most. Look at the answer's `status`.
+            idempotency_key: the same request under the same key is the same message.
+        """
+        body = given(agent=agent, user_id=user_id, thread_id=thread_id, name=name, content=content)
+        query = {"wait": wait} if wait else {}
+        return Call("POST", "messages/", query, body, once(idempotency_key), seconds=wait)
+
+    @call
+    def get(self, message_id: str, *, wait: float = 0) -> Call[documents.Message]:
+        """Get a message, with its reply if there is one by then or after so many seconds."""
+        query = {"wait": wait} if wait else {}
+        return Call("GET", f"messages/{segment(message_id)}/", query, seconds=wait)
+
+    @pages
+    def list(
+        self,
+        *,
+        agent: str | None = None,
+        user_id: str | None = None,
+        thread_id: str | None = None,
+        status: Status | None = None,
+        since: Moment | None = None,
+        until: Moment | None = None,
+        ordering: ByTime | None = None,
+        limit: int | None = None,
+    ) -> Call[Page[documents.Message]]:
+        """List what users said, newest first. `limit` is the size of a page, 200 at most."""
+        return listing(
+            "messages/", agent=agent, user_id=user_id, thread_id=thread_id, status=status,
+            since=since, until=until, ordering=ordering, limit=limit,
+        )  # fmt: skip
+
+    @call
+    def import_history(
+        self, messages: Iterable[Mapping[str, Any]], *, idempotency_key: str | None = None
+    ) -> Call[documents.ImportResult]:
+        """Import what was said elsewhere, up to 1,000 messages; nothing is answered.
+
+        A message has `role` (user or assistant), `content`, `agent`, `user_id`, `thread_id`,
+        `external_id`, `created_at`, and may have a `name`. One that is invalid keeps no other out:
+        look at the answer's `invalid`, and at the `errors` of its results.
+        """
+        body = {"messages": [dict(each) for each in messages]}
+        return Call("POST", "messages/import/", body=body, headers=once(idempotency_key))
+
+
+class Conversations(Resource[S]):
+    """What was said, by agent, user and thread."""
+
+    @pages
+    def list(
+        self,
+        *,
+        agent: str | None = None,
+        user_id: str | None = None,
+        thread_id: str | None = None,
+        since: Moment | None = None,
+        until: Moment | None = None,
+        ordering: ByTime | None = None,
+        limit: int | None = None,
+    ) -> Call[Page[documents.Conversation]]:
+        """List conversations, by what was said last."""
+        return listing(
+            "conversations/", agent=agent, user_id=user_id, thread_id=thread_id, since=since,
+            until=until, ordering=ordering, limit=limit,
+        )  # fmt: skip
+
+    @pages
+    def transcript(
+        self,
+        *,
+        agent: str,
+        user_id: str,
+        thread_id: str | None = None,
+        since: Moment | None = None,
+        until: Moment | None = None,
+        ordering: ByTime | None = None,
+        limit: int | None = None,
+    ) -> Call[Page[documents.Turn]]:
+        """List every turn, oldest first; without a thread, of all of the user's."""
+        return listing(
+            "conversations/transcript/", agent=agent, user_id=user_id, thread_id=thread_id,
+            since=since, until=until, ordering=ordering, limit=limit,
+        )  # fmt: skip
+
+
+class Windows(Resource[S]):
+    """The last turns, which an agent is shown with each message."""
+
+    @call
+    def get(self, *, agent: str, user_id: str, limit: int | None = None) -> Call[documents.Window]:
+        """Get the window of a user, oldest turn first."""
+        return Call("GET", "windows/", given(agent=agent, user_id=user_id, limit=limit))
+
+    @call
+    def clear(self, *, agent: str, user_id: str) -> Call[None]:
+        """Empty the window. The transcript stays, and what was said can still be recalled."""
+        return Call("DELETE", "windows/", given(agent=agent, user_id=user_id))
+
+
+class Memories(Resource[S]):
+    """What was said, found by meaning."""
+
+    @call
+    def search(
+        self,
+        query: str,
+        *,
+        agent: str,
+        user_id: str,
+        top_k: int | None = None,
+        gate: bool | None = None,
+        mode: Literal["hybrid", "vector"] | None = None,
+        explain: bool | None = None,
+        at: Moment | None = None,
+    ) -> Call[documents.SearchResult]:
+        """Search what an agent remembers of a user, as its replies do.
+
+        Args:
+            gate: false returns the best `top_k`, however unlikely that they answer the query.
+            at: search what had been said by then.
+        """
+        body = given(
+            agent=agent, user_id=user_id, query=query, top_k=top_k, gate=gate, mode=mode,
+            explain=explain, at=at,
+        )  # fmt: skip
+        return Call("POST", "memories/search/", body=body)
+
+    @pages
+    def recall_events(
+        self,
+        *,
+        agent: str | None = None,
+        user_id: str | None = None,
+        message_id: str | None = None,
+        abstained: bool | None = None,
+        since: Moment | None = None,
+        until: Moment | None = None,
+        ordering: ByTime | None = None,
+        limit: int | None = None,
+    ) -> Call[Page[documents.RecallEvent]]:
+        """List what was recalled for replies, newest first."""
+        return listing(
+            "recall-events/", agent=agent, user_id=user_id, message_id=message_id,
+            abstained=abstained, since=since, until=until, ordering=ordering, limit=limit,
+        )  # fmt: skip
+
+    @call
+    def recall_event(self, event_id: str) -> Call[documents.RecallEventInFull]:
+        """Get what was found for a reply, what was left out and why, and the prompt."""
+        return Call("GET", f"recall-events/{segment(event_id)}/")

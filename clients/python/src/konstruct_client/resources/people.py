@@ -1,0 +1,186 @@
+"""People: users, who answers them, what they consent to, who is who, and being forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+from konstruct_client import documents
+from konstruct_client._calls import Call, Resource, S, call, given, listing, pages, segment
+from konstruct_client._pages import Page
+from konstruct_client.resources.messages import ByTime, Moment
+
+
+class Users(Resource[S]):
+    """End users that are known."""
+
+    @pages
+    def list(
+        self,
+        *,
+        agent: str | None = None,
+        user_id: str | None = None,
+        ordering: Literal["user_id", "-user_id"] | None = None,
+        limit: int | None = None,
+    ) -> Call[Page[documents.User]]:
+        """List users in the order of their ids, with counts."""
+        return listing("users/", agent=agent, user_id=user_id, ordering=ordering, limit=limit)
+
+    @call
+    def usage(self) -> Call[documents.Usage]:
+        """Get the tenant in numbers, also what is still pending."""
+        return Call("GET", "usage/")
+
+
+class Erasures(Resource[S]):
+    """Requests that a user be forgotten. They need a key with the scope `erase`."""
+
+    @call
+    def request(
+        self,
+        user_id: str,
+        *,
+        agent: str | None = None,
+        threads: Iterable[str] | None = None,
+        reason: str | None = None,
+    ) -> Call[documents.Erasure]:
+        """Ask that a user be forgotten, by all agents or by one.
+
+        Args:
+            threads: sessions of graphs that are the user's, beside their conversations.
+            reason: why; it stays on the receipt.
+        """
+        named = None if threads is None else list(threads)
+        body = given(user_id=user_id, agent=agent, threads=named, reason=reason)
+        return Call("POST", "erasures/", body=body, repeatable=False)
+
+    @call
+    def get(self, erasure_id: str) -> Call[documents.Erasure]:
+        """See what became of a request."""
+        return Call("GET", f"erasures/{segment(erasure_id)}/")
+
+
+class Escalations(Resource[S]):
+    """Threads in which a person or another agent answers."""
+
+    @call
+    def open(
+        self, *, agent: str, user_id: str, thread_id: str, reason: str, to_agent: str | None = None
+    ) -> Call[documents.Escalation]:
+        """Hand a thread to a person, or to another agent. One that is open stays as it is."""
+        body = given(
+            agent=agent, user_id=user_id, thread_id=thread_id, reason=reason, to_agent=to_agent
+        )
+        return Call("POST", "escalations/", body=body)
+
+    @call
+    def get(self, escalation_id: str) -> Call[documents.Escalation]:
+        """Get an escalation."""
+        return Call("GET", f"escalations/{segment(escalation_id)}/")
+
+    @call
+    def resolve(
+        self, escalation_id: str, *, let_agent_answer: bool, note: str | None = None
+    ) -> Call[documents.Escalation]:
+        """Give the thread back. With `let_agent_answer` the agent answers what waits."""
+        path = f"escalations/{segment(escalation_id)}/resolution/"
+        body = given(let_agent_answer=let_agent_answer, note=note)
+        return Call("POST", path, body=body, repeatable=False)
+
+    @pages
+    def list(
+        self,
+        *,
+        agent: str | None = None,
+        user_id: str | None = None,
+        thread_id: str | None = None,
+        state: Literal["open", "resolved"] | None = None,
+        to: Literal["person", "agent"] | None = None,
+        to_agent: str | None = None,
+        ordering: Literal["-opened_at", "opened_at"] | None = None,
+        limit: int | None = None,
+    ) -> Call[Page[documents.Escalation]]:
+        """List escalations, newest first."""
+        return listing(
+            "escalations/", agent=agent, user_id=user_id, thread_id=thread_id, state=state, to=to,
+            to_agent=to_agent, ordering=ordering, limit=limit,
+        )  # fmt: skip
+
+
+class ToolCalls(Resource[S]):
+    """What agents ask to do while they answer, and what users say to it."""
+
+    @call
+    def get(self, call_id: str) -> Call[documents.ToolCall]:
+        """Get a tool call, with its question and arguments."""
+        return Call("GET", f"tool-calls/{segment(call_id)}/")
+
+    @call
+    def decide(self, call_id: str, *, approve: bool) -> Call[documents.ToolCall]:
+        """Send the user's decision. The same again changes nothing."""
+        path = f"tool-calls/{segment(call_id)}/decision/"
+        return Call("POST", path, body={"approve": approve})
+
+    @pages
+    def list(
+        self,
+        *,
+        agent: str | None = None,
+        user_id: str | None = None,
+        message_id: str | None = None,
+        state: Literal["waiting", "approved", "denied", "expired", "done", "failed"] | None = None,
+        since: Moment | None = None,
+        until: Moment | None = None,
+        ordering: ByTime | None = None,
+        limit: int | None = None,
+    ) -> Call[Page[documents.ToolCall]]:
+        """List tool calls, newest first."""
+        return listing(
+            "tool-calls/", agent=agent, user_id=user_id, message_id=message_id, state=state,
+            since=since, until=until, ordering=ordering, limit=limit,
+        )  # fmt: skip
+
+
+class Identities(Resource[S]):
+    """Users as channels know them, and as whom they speak."""
+
+    @call
+    def name(
+        self, *, channel: str, native_id: str, workspace: str | None = None, name: str | None = None
+    ) -> Call[documents.Identity]:
+        """Say that somebody is known to a channel by an id; one that is known stays."""
+        body = given(channel=channel, workspace=workspace, native_id=native_id, name=name)
+        return Call("POST", "identities/", body=body)
+
+    @call
+    def get(self, identity_id: str) -> Call[documents.Identity]:
+        """Get an identity."""
+        return Call("GET", f"identities/{segment(identity_id)}/")
+
+    @call
+    def link(self, identity_id: str, *, user_id: str) -> Call[documents.Identity]:
+        """Let an identity speak as a user who is known already."""
+        path = f"identities/{segment(identity_id)}/link/"
+        return Call("PUT", path, body={"user_id": user_id})
+
+    @call
+    def unlink(self, identity_id: str) -> Call[documents.Identity]:
+        """Let an identity speak for itself again."""
+        return Call("DELETE", f"identities/{segment(identity_id)}/link/")
+
+    @pages
+    def list(
+        self,
+        *,
+        channel: str | None = None,
+        workspace: str | None = None,
+        native_id: str | None = None,
+        user_id: str | None = None,
+        ordering: ByTime | None = None,
+        limit: int | None = None,
+    ) -> Call[Page[documents.Identity]]:
+        """List identities, newest first."""
+        return listing(
+            "identities/", channel=channel, workspace=workspace, native_id=native_id,
+            user_id=user_id, ordering=ordering, limit=limit,
+        )  # fmt: skip

@@ -1,0 +1,114 @@
+"""The Python client against the server as it is deployed."""
+
+import asyncio
+import time
+
+import pytest
+from konstruct_client import AsyncClient, Client, errors
+
+from tests.clients.python.conftest import bound_key
+from tests.konstruct.conftest import Program
+
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+
+
+def line(number: int, content: str, **fields: str) -> dict[str, str]:
+    return {
+        "external_id": f"crm-{number}", "agent": "ada", "user_id": "maria", "role": "user",
+        "thread_id": "2025", "content": content, "created_at": "2025-11-02T10:00:00Z", **fields,
+    }  # fmt: skip
+
+
+def searchable(konstruct: Client) -> None:
+    """Wait until what was said can be found."""
+    while konstruct.users.usage()["pending_embeddings"]:
+        time.sleep(0.05)
+
+
+def test_what_a_program_does(url: str, program_a: Program) -> None:
+    with Client(url, program_a.key) as konstruct:
+        whose = {"agent": "ada", "user_id": "maria"}
+        said = konstruct.messages.send("My sister lives in Porto.", **whose, wait=30)
+        assert (said["status"], said["thread_id"]) == ("answered", "maria")
+        assert said["reply"] == konstruct.messages.get(said["id"])["reply"]
+        imported = konstruct.messages.import_history(
+            [line(1, "I sold the piano."), line(2, "To whom?", role="assistant"), {"role": "user"}]
+        )
+        assert (imported["created"], imported["invalid"]) == (2, 1)
+        again = [
+            konstruct.messages.send("Once.", **whose, idempotency_key="k")["id"] for _ in range(2)
+        ]
+        assert again[0] == again[1]
+        turns = [
+            each["content"]
+            for each in konstruct.conversations.transcript(**whose, thread_id="2025", limit=1)
+        ]
+        assert turns == ["I sold the piano.", "To whom?"]
+        searchable(konstruct)
+        found = konstruct.memories.search("Where does my sister live?", **whose)
+        assert found["results"][0]["content"] == "My sister lives in Porto."
+
+        nuts = konstruct.facts.create("Maria is allergic to walnuts.", **whose, metadata={"n": 1})
+        _, etag = konstruct.facts.get_tagged(nuts["memory_id"])
+        changed = konstruct.facts.change(nuts["memory_id"], content="She may.", if_match=etag)
+        with pytest.raises(errors.ChangedSince):
+            konstruct.facts.change(nuts["memory_id"], content="She might.", if_match=etag)
+        assert [each["content"] for each in konstruct.facts.history(nuts["memory_id"])] == [
+            "She may.", "Maria is allergic to walnuts.",
+        ]  # fmt: skip
+        assert [*konstruct.facts.list(**whose, filters={"n": {"gte": 1}})] == [changed]
+        assert konstruct.facts.search("What may she eat?", **whose)["results"][0]["score"] > 0
+        prompt = konstruct.context.compile("Bake a cake.", **whose)["prompt"]
+        assert prompt[-1] == {"role": "user", "content": "Bake a cake."}
+        konstruct.facts.delete(nuts["memory_id"])
+        with pytest.raises(errors.NotFound):
+            konstruct.facts.get(nuts["memory_id"])
+
+        assert [each["name"] for each in konstruct.agents.list()] == ["ada"]
+        with pytest.raises(errors.NameTaken, match="ada"):
+            konstruct.agents.create(name="ada")
+        with pytest.raises(errors.UnknownAgent):
+            konstruct.messages.send("Hi", agent="nobody", user_id="maria")
+        assert konstruct.erasures.request("maria")["user_ids"] == ["maria"]
+        with pytest.raises(errors.AlreadyRequested):
+            konstruct.erasures.request("maria")
+
+
+def test_the_same_from_an_event_loop(url: str, program_a: Program) -> None:
+    async def talk() -> tuple[str, list[str]]:
+        async with AsyncClient(url, program_a.key) as konstruct:
+            send = konstruct.messages.send
+            said = await asyncio.gather(
+                *[send(f"I am {n}.", agent="ada", user_id=n, wait=30) for n in ("alex", "bea")]
+            )
+            listed = [each["content"] async for each in konstruct.messages.list(limit=1)]
+            return {each["status"] for each in said}.pop(), sorted(listed)
+
+    assert asyncio.run(talk()) == ("answered", ["I am alex.", "I am bea."])
+
+
+def test_nothing_crosses(url: str, program_a: Program, program_b: Program) -> None:
+    with (
+        Client(url, program_a.key) as a,
+        Client(url, program_b.key) as b,
+        Client(url, bound_key(program_a, "maria")) as marias,
+        Client(url, "ks_nonsense") as nobody,
+    ):
+        for client, text in ((a, "Of a."), (b, "Of b.")):
+            client.facts.create(text, agent="ada", user_id="maria")
+            client.facts.create(f"{text} Of bea.", agent="ada", user_id="bea")
+            client.messages.import_history([line(1, text), line(1, "Bea's.", user_id="bea")])
+        for client, text in ((a, "Of a."), (b, "Of b."), (marias, "Of a.")):
+            assert [each["content"] for each in client.facts.list(user_id="maria")] == [text]
+            turns = client.conversations.transcript(agent="ada", user_id="maria")
+            assert [each["content"] for each in turns] == [text]
+        (of_b,) = b.facts.list(user_id="maria")
+        (of_bea,) = a.facts.list(user_id="bea")
+        for client, fact in ((a, of_b), (marias, of_b), (marias, of_bea)):
+            with pytest.raises(errors.NotFound):
+                client.facts.delete(fact["memory_id"])
+        with pytest.raises(errors.OutsideOfKey):
+            marias.memories.search("Who?", agent="ada", user_id="bea")
+        assert [each["content"] for each in marias.facts.list()] == ["Of a."]
+        with pytest.raises(errors.Unauthenticated):
+            nobody.users.usage()

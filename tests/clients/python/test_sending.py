@@ -1,0 +1,214 @@
+"""How the Python client sends: once or again, with which headers, and what it makes of answers."""
+
+import asyncio
+import inspect
+import json
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+from konstruct_client import (
+    AsyncClient,
+    Client,
+    ConnectionFailed,
+    KonstructError,
+    TimedOut,
+    __version__,
+    errors,
+)
+
+URL, KEY = "http://konstruct.test/", "ks_test"
+FACT = {"memory_id": "f1", "content": "Tea."}
+Answer = httpx.Response | Exception
+
+
+class Server:
+    """Answers requests one by one, and keeps them."""
+
+    def __init__(self, *answers: Answer) -> None:
+        self.answers, self.requests = list(answers), list[httpx.Request]()
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        self.requests.append(request)
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        # A new one, for those of a parametrized test are answered twice.
+        return httpx.Response(answer.status_code, headers=answer.headers, content=answer.content)
+
+
+Do = Callable[..., Any]
+
+
+@pytest.fixture
+def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """How long the client has waited before it sent again; it does not really wait."""
+    waits: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+
+    monkeypatch.setattr("time.sleep", waits.append)
+    monkeypatch.setattr("asyncio.sleep", sleep)
+    return waits
+
+
+@pytest.fixture(params=["at once", "awaited"])
+def do(request: pytest.FixtureRequest) -> Do:
+    """Call a function with a client of either form; return what comes of it."""
+
+    def at_once(server: Server, use: Callable[[Client], Any], **options: Any) -> Any:
+        with httpx.Client(transport=httpx.MockTransport(server)) as http:
+            found = use(Client(URL, KEY, http=http, **options))
+            return [*found] if hasattr(found, "pages") else found
+
+    def awaited(server: Server, use: Callable[[AsyncClient], Any], **options: Any) -> Any:
+        async def run() -> Any:
+            async with httpx.AsyncClient(transport=httpx.MockTransport(server)) as http:
+                found = use(AsyncClient(URL, KEY, http=http, **options))
+                if hasattr(found, "pages"):
+                    return [each async for each in found]
+                return await found if inspect.isawaitable(found) else found
+
+        return asyncio.run(run())
+
+    return at_once if request.param == "at once" else awaited
+
+
+def problem(status: int, kind: str, **headers: str) -> httpx.Response:
+    document = {"type": f"urn:konstruct:problem:{kind}", "status": status, "detail": "No."}
+    return httpx.Response(status, json=document, headers=headers)
+
+
+def keep(konstruct: Any) -> Any:
+    return konstruct.facts.create("Tea.", user_id="maria")
+
+
+def test_a_request_says_who_asks_and_what(do: Do) -> None:
+    server = Server(httpx.Response(201, json=FACT))
+    assert do(server, keep) == FACT
+    (request,) = server.requests
+    assert (request.method, str(request.url)) == ("POST", "http://konstruct.test/api/v1/facts/")
+    assert request.headers["Authorization"] == "Bearer ks_test"
+    assert request.headers["User-Agent"].startswith(f"konstruct-client/{__version__} python/3.")
+    assert json.loads(request.content) == {"content": "Tea.", "user_id": "maria"}
+
+
+def test_it_waits_as_long_as_the_server_says_and_repeats_the_same_request(
+    do: Do, slept: list[float]
+) -> None:
+    server = Server(
+        problem(429, "too-many-requests", **{"Retry-After": "3"}),
+        problem(409, "idempotency-key-in-use", **{"Retry-After": "1"}),
+        httpx.Response(502, text="<h1>Bad gateway</h1>"),
+        httpx.RemoteProtocolError("the server is gone"),
+        httpx.Response(201, json=FACT),
+    )
+    assert do(server, keep, retries=4) == FACT
+    assert slept[:2] == [3, 1]
+    assert (1 <= slept[2] <= 2, 2 <= slept[3] <= 4) == (True, True)
+    assert len({each.headers["Idempotency-Key"] for each in server.requests}) == 1
+    assert len({each.content for each in server.requests}) == 1
+
+
+def test_a_date_is_waited_for_but_none_that_is_far(do: Do, slept: list[float]) -> None:
+    past = {"Retry-After": "Sun, 06 Nov 1994 08:49:37 GMT"}
+    server = Server(problem(503, "unavailable", **past), httpx.Response(201, json=FACT))
+    assert do(server, keep) == FACT
+    assert slept == [0]
+    far = Server(problem(429, "too-many-requests", **{"Retry-After": "31"}))
+    with pytest.raises(errors.TooManyRequests) as raised:
+        do(far, keep)
+    assert raised.value.retry_after == 31
+    assert slept == [0]
+
+
+def test_what_would_be_done_twice_is_not_repeated(do: Do, slept: list[float]) -> None:
+    for answer in (problem(503, "unavailable"), httpx.ReadTimeout("too late")):
+        server = Server(answer)
+        with pytest.raises(KonstructError):
+            do(server, lambda konstruct: konstruct.erasures.request("maria"))
+        assert len(server.requests) == 1
+    refused = Server(httpx.ConnectError("nobody listens"), httpx.Response(202, json={"id": "e"}))
+    assert do(refused, lambda konstruct: konstruct.erasures.request("maria")) == {"id": "e"}
+
+
+def test_no_answer_is_an_error_of_its_own(do: Do, slept: list[float]) -> None:
+    with pytest.raises(TimedOut, match="too late"):
+        do(Server(httpx.ReadTimeout("too late")), keep, retries=0)
+    with pytest.raises(ConnectionFailed, match="nobody listens"):
+        do(Server(*[httpx.ConnectError("nobody listens")] * 4), keep)
+    with pytest.raises(KonstructError, match="something that is no Konstruct"):
+        do(Server(httpx.Response(200, text="Welcome!")), keep)
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "text"),
+    [
+        (problem(409, "duplicate-fact"), errors.DuplicateFact, "409: No."),
+        (problem(422, "of-tomorrow"), errors.Unprocessable, "422: No."),
+        (problem(418, "of-tomorrow"), errors.Problem, "418: No."),
+        (httpx.Response(502, text="<h1>"), errors.ServerError, "502: Bad Gateway: <h1>"),
+        (httpx.Response(404, json=["odd"]), errors.NotFound, '404: Not Found: ["odd"]'),
+    ],
+)
+def test_a_problem_is_raised_as_its_type(
+    do: Do, answer: httpx.Response, kind: type[errors.Problem], text: str
+) -> None:
+    with pytest.raises(errors.Problem) as raised:
+        do(Server(answer), keep, retries=0)
+    assert (type(raised.value), str(raised.value)) == (kind, text)
+
+
+def test_an_error_names_its_fields() -> None:
+    wrong = [{"field": "content", "detail": "May not be blank."}]
+    document = {"type": "urn:konstruct:problem:invalid-fields", "status": 400, "errors": wrong}
+    document |= {"detail": "Invalid: content.", "request_id": "r-1"}
+    server = Server(httpx.Response(400, json=document))
+    with (
+        httpx.Client(transport=httpx.MockTransport(server)) as http,
+        pytest.raises(errors.InvalidFields, match=r"Invalid: content\. content: May") as raised,
+    ):
+        Client(URL, KEY, http=http).facts.create(" ")
+    assert (raised.value.errors, raised.value.request_id) == (wrong, "r-1")
+
+
+def test_a_list_is_followed_at_the_address_that_the_key_is_for(do: Do) -> None:
+    elsewhere = "http://elsewhere.example/api/v1/facts/?cursor=c2&limit=1"
+    server = Server(
+        httpx.Response(200, json={"next": elsewhere, "previous": None, "results": [{"n": 1}]}),
+        httpx.Response(200, json={"next": None, "previous": "…", "results": [{"n": 2}]}),
+    )
+    found = do(
+        server, lambda konstruct: konstruct.facts.list(filters={"topic": {"in": ["a"]}}, limit=1)
+    )
+    assert found == [{"n": 1}, {"n": 2}]
+    first, second = (each.url for each in server.requests)
+    assert first.params["filters"] == second.params["filters"] == '{"topic": {"in": ["a"]}}'
+    assert (second.host, second.params["cursor"]) == ("konstruct.test", "c2")
+
+
+def test_a_call_that_waits_has_so_much_more_time(do: Do) -> None:
+    server = Server(httpx.Response(200, json={"id": "m"}))
+    do(server, lambda it: it.messages.send("Hi", agent="Ada", user_id="m", wait=20), timeout=5)
+    (request,) = server.requests
+    assert request.extensions["timeout"] == {"connect": 5, "read": 25, "write": 5, "pool": 5}
+    assert request.url.params["wait"] == "20"
+
+
+def test_an_id_is_one_segment_of_the_path(do: Do) -> None:
+    server = Server(httpx.Response(204))
+    assert do(server, lambda konstruct: konstruct.sessions.clear("../a b/ü?")) is None
+    (request,) = server.requests
+    assert request.url.raw_path == b"/api/v1/sessions/..%2Fa%20b%2F%C3%BC%3F/"
+
+
+def test_address_and_key_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KONSTRUCT_API_KEY", raising=False)
+    monkeypatch.setenv("KONSTRUCT_URL", "http://localhost:8000")
+    with pytest.raises(KonstructError, match="set KONSTRUCT_API_KEY"):
+        Client()
+    monkeypatch.setenv("KONSTRUCT_API_KEY", "ks_1")
+    with Client() as konstruct:
+        assert konstruct.messages._sender.options.url == "http://localhost:8000"
