@@ -32,7 +32,13 @@ def test_what_a_program_does(url: str, program_a: Program) -> None:
         assert (said["status"], said["thread_id"]) == ("answered", "maria")
         assert said["reply"] == konstruct.messages.get(said["id"])["reply"]
         imported = konstruct.messages.import_history(
-            [line(1, "I sold the piano."), line(2, "To whom?", role="assistant"), {"role": "user"}]
+            [
+                {"role": "user", "content": "I sold the piano."},
+                {"role": "assistant", "content": "To whom?"},
+                {"role": "user"},
+            ],
+            **whose,
+            thread_id="2025",
         )
         assert (imported["created"], imported["invalid"]) == (2, 1)
         again = [

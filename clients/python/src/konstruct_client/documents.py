@@ -410,8 +410,17 @@ class LineResult(TypedDict):
     """created; exists: the external_id was imported before, and stays as it was; invalid: see
     error."""
     external_id: str | None
+    """As it was sent, or as it was given one."""
     message_id: str | None
     """Null if it is invalid."""
+    agent_id: str | None
+    """Null if it is invalid."""
+    user_id: str | None
+    """Null if it is invalid."""
+    thread_id: str | None
+    """Null if it is invalid."""
+    created_at: str | None
+    """When it was said. Null if it is invalid."""
     error: str
     """What is wrong with it; empty if nothing is."""
     errors: list[LineError]

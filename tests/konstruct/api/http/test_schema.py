@@ -22,7 +22,10 @@ def schema(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def test_the_committed_description_is_current(schema: str) -> None:
-    assert schema == COMMITTED.read_text(), "run: manage.py spectacular --file docs/openapi.yaml"
+    assert schema == COMMITTED.read_text(), (
+        "run: manage.py spectacular --file docs/openapi.yaml,"
+        " then python -m tests.clients.python.documents"
+    )
 
 
 def test_it_is_openapi_3_1(schema: str) -> None:

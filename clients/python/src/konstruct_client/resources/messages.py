@@ -71,16 +71,30 @@ class Messages(Resource[S]):
 
     @call
     def import_history(
-        self, messages: Iterable[Mapping[str, Any]], *, idempotency_key: str | None = None
+        self,
+        messages: Iterable[Mapping[str, Any]],
+        *,
+        agent: str | None = None,
+        user_id: str | None = None,
+        thread_id: str | None = None,
+        idempotency_key: str | None = None,
     ) -> Call[documents.ImportResult]:
         """Import what was said elsewhere, up to 1,000 messages; nothing is answered.
 
-        A message has `role` (user or assistant), `content`, `agent`, `user_id`, `thread_id`,
-        `external_id`, `created_at`, and may have a `name`. One that is invalid keeps no other out:
+        A message has `role` (user or assistant) and `content`, and may have `agent`, `user_id`,
+        `thread_id`, `external_id`, `created_at` and `name`. One that is invalid keeps no other out:
         look at the answer's `invalid`, and at the `errors` of its results.
+
+        Args:
+            agent, user_id, thread_id: of the messages that do not say.
+            idempotency_key: with one, a message without id and time is another one than under
+                another key. Without one, it is known again by its thread, words and place.
         """
-        body = {"messages": [dict(each) for each in messages]}
-        return Call("POST", "messages/import/", body=body, headers=once(idempotency_key))
+        body = given(agent=agent, user_id=user_id, thread_id=thread_id) | {
+            "messages": [dict(each) for each in messages]
+        }
+        headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
+        return Call("POST", "messages/import/", body=body, headers=headers)
 
 
 class Conversations(Resource[S]):
