@@ -57,8 +57,8 @@ FIRST = (
 SLOW_FIXTURES = frozenset(
     {"environment_of_processes", "standing_deployment", "chromium", "make_tenant"}
 )
-# The tests of all files of this package share one deployment, so one worker has them all.
-TOGETHER = "tests/end_to_end/"
+# The tests of all files of such a package share one deployment, so one worker has them all.
+TOGETHER = ("tests/end_to_end/", "tests/clients/python/")
 
 # The test that runs.
 _current: list[pytest.Item] = []
@@ -144,7 +144,8 @@ class FilesOrPackage(LoadFileScheduling):
     """Give a worker of pytest-xdist all tests of a file, or of a package that shares something."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return TOGETHER if nodeid.startswith(TOGETHER) else super()._split_scope(nodeid)
+        packages = (package for package in TOGETHER if nodeid.startswith(package))
+        return next(packages, None) or super()._split_scope(nodeid)
 
 
 @pytest.hookimpl(optionalhook=True)

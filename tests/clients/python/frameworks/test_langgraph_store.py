@@ -1,0 +1,141 @@
+"""LangGraph's store on Konstruct: what its own stores do, and nothing that crosses."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from konstruct_client import Client, errors
+from konstruct_client.langgraph import KonstructStore
+from langgraph.store.base import GetOp, ListNamespacesOp, MatchCondition, PutOp, SearchOp
+from langgraph.store.memory import InMemoryStore
+
+from tests.clients.python.conftest import bound_key
+from tests.konstruct.conftest import Program
+
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+
+DOCS = {
+    ("docs", "a"): {
+        "1": {"title": "Tea", "score": 3, "tags": ["x"], "inner": {"deep": 1}},
+        "2": {"title": "Coffee", "score": 7, "color": "red"},
+    },
+    ("docs", "b", "c"): {"1": {"title": "Cocoa", "score": 4.5, "color": None}},
+    ("docsy",): {"1": {"title": "Milk", "score": 7, "color": "red"}},
+}
+FILTERS: list[dict[str, Any]] = [
+    {"title": "Tea"},
+    {"color": "red", "score": 7},
+    {"score": {"$gt": 3, "$lte": 4.5}},
+    {"score": {"$ne": 7}},
+    {"color": {"$ne": "red"}},
+    {"inner": {"deep": 1}},
+    {"tags": ["x"]},
+    {"tags": "x"},
+    {"color": None},
+]
+LISTED: list[dict[str, Any]] = [
+    {},
+    {"prefix": ("docs",)},
+    {"prefix": ("docs", "*", "c")},
+    {"suffix": ("c",)},
+    {"prefix": ("docs",), "max_depth": 2},
+    {"limit": 1, "offset": 1},
+]
+
+
+def fill(store: Any) -> None:
+    for namespace, items in DOCS.items():
+        for key, value in items.items():
+            store.put(namespace, key, value)
+
+
+def places(found: list[Any]) -> set[tuple[Any, ...]]:
+    return {(each.namespace, each.key, json.dumps(each.value, sort_keys=True)) for each in found}
+
+
+def test_it_finds_what_langgraphs_own_store_finds(url: str, program_a: Program) -> None:
+    with Client(url, program_a.key) as konstruct:
+        store, theirs = KonstructStore(konstruct, agent="ada"), InMemoryStore()
+        for each in (store, theirs):
+            fill(each)
+        for prefix in ((), ("docs",), ("docs", "a"), ("nothing",)):
+            assert places(store.search(prefix)) == places(theirs.search(prefix))
+        for wanted in FILTERS:
+            found = store.search(("docs",), filter=wanted)
+            assert places(found) == places(theirs.search(("docs",), filter=wanted)), wanted
+        for wanted in LISTED:
+            assert store.list_namespaces(**wanted) == theirs.list_namespaces(**wanted), wanted
+        paged = [store.search(("docs",), limit=2, offset=offset) for offset in (0, 2)]
+        assert [len(page) for page in paged] == [2, 1]
+        assert places(paged[0] + paged[1]) == places(theirs.search(("docs",)))
+
+
+def test_an_item_is_changed_and_deleted_in_its_place(url: str, program_a: Program) -> None:
+    with Client(url, program_a.key) as konstruct:
+        store = KonstructStore(konstruct, agent="ada", user_id=lambda namespace: namespace[1])
+        place = ("memories", "maria")
+        store.put(place, "food", {"text": "I love pizza.", "old": 1})
+        was = store.get(place, "food")
+        store.put(place, "food", {"text": "I love sushi."})
+        store.put(place, "copy", {"text": "I love sushi."})
+        item = store.get(place, "food")
+        assert was
+        assert item
+        assert (item.value, item.key) == ({"text": "I love sushi."}, "food")
+        assert (item.created_at, item.updated_at > was.updated_at) == (was.created_at, True)
+
+        store.put(place, "work", {"text": "I repair clocks.", "note": "sushi"}, index=["text"])
+        best, *_ = store.search(place, query="What is her job?", limit=1)
+        assert (best.key, best.score and best.score > 0.1) == ("work", True)
+        (fact,) = konstruct.facts.list(user_id="maria", filters={"store.key": "work"})
+        assert (fact["user_id"], fact["content"]) == (
+            "maria", "I repair clocks. (memories.maria/work)",
+        )  # fmt: skip
+        (food,) = konstruct.facts.list(filters={"store.key": "food"})
+        assert len([*konstruct.facts.history(food["memory_id"])]) == 2
+
+        results = store.batch(
+            [
+                PutOp(place, "food", None),
+                GetOp(place, "food"),
+                PutOp(place, "new", {"n": 1}),
+                PutOp(place, "new", {"n": 2}),
+                SearchOp(place, limit=2),
+                ListNamespacesOp((MatchCondition("prefix", ("memories",)),)),
+            ]
+        )
+        assert results[1] == item
+        assert [results[0], results[2], len(results[4]), results[5]] == [None, None, 2, [place]]
+        assert store.get(place, "food") is None
+        found = asyncio.run(store.aget(place, "new"))
+        assert found
+        assert found.value == {"n": 2}
+        store.delete(place, "never there")
+        with pytest.raises(errors.InvalidFields, match="more than 256 values"):
+            store.put(place, "large", {str(number): number for number in range(300)})
+
+
+def test_nothing_crosses(url: str, program_a: Program, program_b: Program) -> None:
+    with (
+        Client(url, program_a.key) as a,
+        Client(url, program_b.key) as b,
+        Client(url, bound_key(program_a, "maria")) as marias,
+    ):
+        stores = [
+            KonstructStore(each, agent="ada", user_id=lambda namespace: namespace[1])
+            for each in (a, b, marias)
+        ]
+        for store, text in zip(stores, ("of a", "of b"), strict=False):
+            store.put(("m", "maria"), "k", {"text": text})
+            store.put(("m", "bea"), "k", {"text": f"{text}, of bea"})
+        stores[2].put(("m", "maria"), "own", {"text": "own"})
+        values = [{item.value["text"] for item in store.search(("m", "maria"))} for store in stores]
+        assert values == [{"of a", "own"}, {"of b"}, {"of a", "own"}]
+        assert stores[2].list_namespaces() == [("m", "maria")]
+        for store in stores[:2]:
+            store.delete(("m", "maria"), "k")
+        assert [item.key for item in stores[2].search(("m", "maria"))] == ["own"]
+        for use in (stores[2].get, stores[2].delete):
+            with pytest.raises(errors.OutsideOfKey):
+                use(("m", "bea"), "k")
