@@ -1,7 +1,7 @@
 """Runs an agent on a message."""
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from konstruct.orchestrator.builder import Persona, build_messages_with_memory
 from konstruct.orchestrator.llm.pool import Tell, language_model
@@ -37,9 +37,17 @@ def run_agent(
     return ask(agent, messages)
 
 
-def ask(agent: Runnable, messages: Sequence[Mapping[str, str]], tell: Tell | None = None) -> str:
+def ask(
+    agent: Runnable,
+    messages: Sequence[Mapping[str, str]],
+    tell: Tell | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> str:
     """Return the agent's answer to a prompt; `tell` is told each piece of it as it comes.
 
-    Raises an LLMError if the language model gives no usable answer.
+    `options` are what is asked of the answer besides, in the words of OpenAI's API. Raises an
+    LLMError if the language model gives no usable answer.
     """
-    return language_model().complete(messages, model=agent.model, tier=agent.model_tier, tell=tell)
+    return language_model().complete(
+        messages, model=agent.model, tier=agent.model_tier, tell=tell, options=options or {}
+    )

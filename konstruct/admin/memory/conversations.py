@@ -31,6 +31,11 @@ from tenants.context import required_tenant_id
 
 RETRY = "orchestrator.change_pendingreply"
 READ = "memory.view_message"
+HELD = {
+    HeldFor.PERSON: "held for a person",
+    HeldFor.CONSENT: "held for consent",
+    HeldFor.PROGRAM: "held for a program",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +205,7 @@ def _turn(
 def _status(message: Any, pending: PendingReply | None) -> str:
     if pending is not None:
         if pending.held_for:
-            return "held for a person" if pending.held_for == HeldFor.PERSON else "held for consent"
+            return HELD[HeldFor(pending.held_for)]
         return "failed" if pending.failed_at else "waiting"
     if message.channel == IMPORT_CHANNEL:
         is_copy = (message.external_id or "").startswith(COPY_PREFIX)

@@ -42,8 +42,8 @@ class ToolCallAdmin(AuditedReadOnlyAdmin):
     @display(
         description="State",
         label={
-            "waiting": "warning", "approved": "info", "done": "success", "denied": "danger",
-            "expired": "danger", "failed": "danger",
+            "waiting": "warning", "with_program": "warning", "approved": "info",
+            "done": "success", "denied": "danger", "expired": "danger", "failed": "danger",
         },
     )  # fmt: skip
     def how_far(self, call: ToolCall) -> str:

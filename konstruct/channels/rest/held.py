@@ -1,4 +1,4 @@
-"""What held messages wait for, as the REST channel tells it: a user's decision, or a person."""
+"""What held messages wait for, as the REST channel tells it: a user, a person, or a program."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,6 +16,12 @@ DETAILS = {
     Status.AWAITING_CONSENT: "The agent wants to use a tool and needs the user's consent. Ask the "
     "user each call's question and send the answer to its decision_url.",
     Status.WITH_PERSON: "A person answers in this conversation instead of the agent.",
+    Status.WITH_PROGRAM: "The program that sent it has to send the results of its tools.",
+}
+_WHO = {
+    Status.AWAITING_CONSENT: "user",
+    Status.WITH_PERSON: "person",
+    Status.WITH_PROGRAM: "program",
 }
 
 
@@ -34,7 +40,7 @@ def waits_for(messages: Sequence[Message], request: Request) -> dict[UUID, dict[
     )
     return {
         key: {
-            "who": "user" if status is Status.AWAITING_CONSENT else "person",
+            "who": _WHO[status],
             "detail": DETAILS[status],
             "tool_calls": calls.get(key, []),
             "escalation": escalations.get(_thread(message)),

@@ -116,9 +116,10 @@ class WaitsForSerializer(serializers.Serializer):
     """What a held message waits for, before it can have a reply."""
 
     who = serializers.ChoiceField(
-        choices=[("user", "user"), ("person", "person")],
+        choices=[("user", "user"), ("person", "person"), ("program", "program")],
         help_text="user: the user's decision on each of `tool_calls`. person: somebody of the "
-        "tenant's, who answers or resolves `escalation`.",
+        "tenant's, who answers or resolves `escalation`. program: that which asked for a chat "
+        "completion, which has tools of its own that were called.",
     )
     detail = serializers.CharField(help_text="The same in a sentence, and what to do.")
     tool_calls = WaitingCallSerializer(many=True)
@@ -132,7 +133,8 @@ class MessageSerializer(serializers.Serializer):
     status = serializers.ChoiceField(
         choices=[(status.value, status.value) for status in Status],
         help_text="with_person: a person answers in this thread. awaiting_consent: a tool call of "
-        "the agent's waits for the user. Of both `waits_for` says more.",
+        "the agent's waits for the user. with_program: the program that asked for a completion has "
+        "to send results of its tools. Of these `waits_for` says more.",
     )
     url = serializers.URLField(help_text="Where to ask again.")
     agent = serializers.CharField(

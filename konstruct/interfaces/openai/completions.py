@@ -8,6 +8,8 @@ from typing import Any, Final
 from uuid import UUID
 
 DONE: Final = b"data: [DONE]\n\n"
+# A text, or calls of the client's tools.
+Said = str | list[dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,14 +19,17 @@ class CompletionOf:
     message_id: UUID
     created_at: datetime
     model: str
+    rounds: int = 0
+    """So often the message was answered with calls of the client's tools before."""
 
-    def whole(self, text: str) -> dict[str, Any]:
+    def whole(self, said: Said) -> dict[str, Any]:
         """Return the completion as one object."""
-        return self._document(
-            "chat.completion",
-            {"message": {"role": "assistant", "content": text, "refusal": None}},
-            "stop",
-        )
+        is_text = isinstance(said, str)
+        message: dict[str, Any] = {"role": "assistant", "content": said if is_text else None}
+        if not is_text:
+            message["tool_calls"] = said
+        message["refusal"] = None
+        return self._document("chat.completion", {"message": message}, _reason(said))
 
     def opening(self) -> bytes:
         """Return the first event of a stream: who speaks."""
@@ -34,9 +39,14 @@ class CompletionOf:
         """Return an event with some more of the text; nothing for none."""
         return self._chunk({"content": text}) if text else b""
 
-    def closing(self) -> bytes:
-        """Return the last events of a stream that is complete."""
-        return self._chunk({}, "stop") + DONE
+    def rest(self, said: Said, sent: str) -> bytes:
+        """Return the last events of a stream, of whose text so much was sent."""
+        if isinstance(said, str):
+            last = self.piece(said[len(sent) :])
+        else:
+            calls = [{"index": place, **call} for place, call in enumerate(said)]
+            last = self._chunk({"tool_calls": calls})
+        return last + self._chunk({}, _reason(said)) + DONE
 
     def _chunk(self, delta: dict[str, Any], finish_reason: str | None = None) -> bytes:
         return event(self._document("chat.completion.chunk", {"delta": delta}, finish_reason))
@@ -45,7 +55,7 @@ class CompletionOf:
         self, kind: str, choice: dict[str, Any], finish_reason: str | None
     ) -> dict[str, Any]:
         return {
-            "id": f"chatcmpl-{self.message_id.hex}",
+            "id": f"chatcmpl-{self.message_id.hex}{f'-{self.rounds}' if self.rounds else ''}",
             "object": kind,
             "created": int(self.created_at.timestamp()),
             "model": self.model,
@@ -53,6 +63,10 @@ class CompletionOf:
                 {"index": 0, **choice, "logprobs": None, "finish_reason": finish_reason},
             ],
         }
+
+
+def _reason(said: Said) -> str:
+    return "stop" if isinstance(said, str) else "tool_calls"
 
 
 def event(document: Mapping[str, Any]) -> bytes:

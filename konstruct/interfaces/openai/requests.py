@@ -1,16 +1,19 @@
 """Requests for chat completions: what of one counts here, and what is refused.
 
 Who the agent is, how it speaks and which language model it asks is the tenant's to say, so that
-what a client says of these (system messages, `temperature`, `max_tokens` …) is not followed. What
-would change the form of the answer, and cannot be done, is refused.
+what a client says of these (system messages, `temperature`, `max_tokens` …) is not followed. Its
+tools and the form of the answer are the client's (options.py). What else would change the form of
+the answer is refused.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, Final
 
 from konstruct.api.http.problems import Refusal
 from konstruct.interfaces.openai.errors import refused
+from konstruct.interfaces.openai.options import read_options
 
 ROLES: Final = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 _INSTRUCTIONS: Final = frozenset({"system", "developer"})
@@ -22,11 +25,17 @@ class ChatRequest:
 
     model: str
     content: str
-    """The text of the last message of the user: the only one that is new."""
+    """The text of the last message of the user: the only one that is new; "" if `continues`."""
     name: str
     """The display name of the speaker, or ""."""
     said: tuple[tuple[str, str], ...]
     """The history and the new message: role and text of each turn, without instructions."""
+    results: Mapping[str, str]
+    """What came of calls of the client's tools: a text by each call's id."""
+    continues: tuple[str, ...]
+    """The ids of those that stand last, and with which the user's message is to go on."""
+    options: Mapping[str, Any]
+    """What is asked of the answer, as AnswerOptions has it."""
     stream: bool
     body: Mapping[str, Any]
     """All that was sent, for the parameters that say who speaks, and where."""
@@ -56,20 +65,29 @@ def read_request(body: Any) -> ChatRequest:
     _refuse_other_answers(body)
     turns = _turns(body.get("messages"))
     place, new = turns[-1]
-    if new["role"] != "user":
+    if new["role"] not in ("user", "tool"):
         raise Refusal(
             refused(
                 f"messages[{place}].role",
-                f"The last message is to be the user's, and is of the role {new['role']}.",
+                "The last message is to be the user's, or the result of a tool, and is of the "
+                f"role {new['role']}.",
             )
         )
-    name = new.get("name") or ""
+    content = name = ""
+    if new["role"] == "user":
+        content = _whole_text(new.get("content"), f"messages[{place}].content")
+        name = new.get("name") or ""
     if not isinstance(name, str):
         raise Refusal(refused(f"messages[{place}].name", "A name is text."))
+    results = [(_call_id(*turn), turn[1]) for turn in turns if turn[1]["role"] == "tool"]
+    last = takewhile(lambda turn: turn[1]["role"] == "tool", reversed(turns))
     return ChatRequest(
         model=model,
-        content=_whole_text(new.get("content"), f"messages[{place}].content"),
+        content=content,
         name=name,
+        results={call_id: _text(turn.get("content")) for call_id, turn in results},
+        continues=tuple(str(turn["tool_call_id"]) for _, turn in last),
+        options=read_options(body),
         said=tuple((turn["role"], _text(turn.get("content"))) for _, turn in turns),
         stream=bool(stream),
         body=body,
@@ -90,6 +108,14 @@ def _turns(messages: Any) -> list[tuple[int, Mapping[str, Any]]]:
     if not turns:
         raise Refusal(refused("messages", "Give at least one message of the user."))
     return turns
+
+
+def _call_id(place: int, turn: Mapping[str, Any]) -> str:
+    call_id = turn.get("tool_call_id")
+    if not isinstance(call_id, str):
+        why = "Give the id of the call whose result this is."
+        raise Refusal(refused(f"messages[{place}].tool_call_id", why))
+    return call_id
 
 
 def _whole_text(content: Any, parameter: str) -> str:
@@ -117,16 +143,12 @@ def _text(content: Any) -> str:
 
 def _refuse_other_answers(body: Mapping[str, Any]) -> None:
     """Refuse what asks for another answer than one message of text."""
-    kind = body.get("response_format")
-    kind = kind.get("type") if isinstance(kind, Mapping) else kind
     unsupported = {
         "n": body.get("n") not in (None, 1),
         "logprobs": body.get("logprobs") not in (None, False),
         "top_logprobs": body.get("top_logprobs") not in (None, 0),
         "audio": body.get("audio") is not None,
         "modalities": body.get("modalities") not in (None, ["text"]),
-        "response_format": kind not in (None, "text"),
-        "tools": bool(body.get("tools")) and body.get("tool_choice") != "none",
         "functions": bool(body.get("functions")) and body.get("function_call") != "none",
     }
     for parameter, is_wanted in unsupported.items():

@@ -1,10 +1,12 @@
 """Chat completions, and the agents as models."""
 
 import logging
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 from uuid import UUID
 
+from django.conf import settings
 from django.db import transaction
 from django.http import Http404, HttpResponse
 from drf_spectacular.utils import extend_schema
@@ -15,14 +17,14 @@ from rest_framework.response import Response
 from konstruct.api.http.addresses import problem_response
 from konstruct.api.http.exceptions import problem_of
 from konstruct.api.http.idempotency import idempotency_key, key_of_caller
-from konstruct.api.http.problems import Problem
+from konstruct.api.http.problems import Problem, Refusal
 from konstruct.api.http.views import ApiView
 from konstruct.audit.models import Action
 from konstruct.channels.rest.held import DETAILS
 from konstruct.channels.rest.reply_wait import live, when_settled
 from konstruct.channels.rest.serializers import SendSerializer
-from konstruct.interfaces.openai.completions import DONE, CompletionOf, event
-from konstruct.interfaces.openai.errors import error_document
+from konstruct.interfaces.openai.completions import DONE, CompletionOf, Said, event
+from konstruct.interfaces.openai.errors import error_document, refused
 from konstruct.interfaces.openai.recognition import (
     RETRY_COUNT,
     Recognised,
@@ -30,6 +32,7 @@ from konstruct.interfaces.openai.recognition import (
     recognise,
 )
 from konstruct.interfaces.openai.requests import ChatRequest, read_request
+from konstruct.interfaces.openai.results import Results, continued, document, results_in
 from konstruct.interfaces.openai.speakers import thread_of, user_of
 from konstruct.orchestrator.exceptions import NothingToRetry
 from konstruct.orchestrator.messages import Thread
@@ -43,6 +46,7 @@ from konstruct.orchestrator.replies.status import (
     progress_of,
     sent_messages,
 )
+from konstruct.orchestrator.tools import program_calls
 from memory.models import Message
 from tenants.context import required_tenant_id
 
@@ -86,20 +90,31 @@ class ChatCompletionsView(ApiView):
     def post(self, request: Request) -> Any:
         """Accept the last message of the user, and answer with its reply."""
         chat = read_request(request.data)
+        if "response_format" in chat.options and not settings.LLM_POOL_URL:
+            why = "No language model is configured here, so that answers are text."
+            raise Refusal(refused("response_format", why, code="unsupported_parameter"))
         agent = self.caller.agent(chat.model, active=True)
-        incoming, standing = self._understood(chat, agent)
+        user_id = user_of(request, chat, self.caller)
+        thread = Thread(agent.id, user_id, thread_of(request, chat, user_id))
+        results, rounds = list(results_in(chat, thread, self.caller)), 0
         tenant_id = required_tenant_id()
         with transaction.atomic():
             if chat.stream:  # before the worker is told of it
                 transaction.on_commit(lambda: watch(tenant_id, message.id))
-            message, created = (
-                (standing, False) if standing else accept(incoming, tenant_id=tenant_id)
-            )
-            self.note(message, action=None if created else Action.VIEW)
+            if chat.continues:
+                sent = continued(chat, results)
+                message, rounds = sent.message, sent.rounds
+                is_new = self._take(sent, chat.options)
+                self.note(message, action=Action.EDIT if is_new else Action.VIEW)
+            else:
+                for each in results:  # to which the client wants no answer
+                    self._take(each, None)
+                message, is_new = self._accept(chat, agent, thread)
+                self.note(message, action=None if is_new else Action.VIEW)
             self.record()
-        if not created:
+        if not is_new:
             _try_again(message)
-        completion = CompletionOf(message.id, message.created_at, agent.name)
+        completion = CompletionOf(message.id, message.created_at, agent.name, rounds)
         if chat.stream:
             return live(
                 self,
@@ -119,14 +134,17 @@ class ChatCompletionsView(ApiView):
             late=lambda: problem_response(self.request._request, LATE),
         )
 
-    def _understood(self, chat: ChatRequest, agent: Agent) -> tuple[Incoming, Message | None]:
-        """Return the message as the pipeline takes it; and the one that it is, if it stands."""
-        request, user_id = self.request, user_of(self.request, chat, self.caller)
-        thread = Thread(agent.id, user_id, thread_of(request, chat, user_id))
+    def _take(self, sent: Results, options: Mapping[str, Any] | None) -> bool:
+        by = f"{self.caller.name}, by the API"
+        return program_calls.take_results(sent.message, sent.texts, by=by, options=options)
+
+    def _accept(self, chat: ChatRequest, agent: Agent, thread: Thread) -> tuple[Message, bool]:
+        """Accept the message; False if it is one that stands."""
+        request = self.request
         checked = SendSerializer(
             data={
                 "agent": chat.model,
-                "user_id": user_id,
+                "user_id": thread.user_id,
                 "thread_id": thread.thread_id,
                 "content": chat.content,
                 **({"name": chat.name} if chat.name else {}),
@@ -138,16 +156,19 @@ class ChatCompletionsView(ApiView):
         else:
             repeated = is_repetition(request.headers.get(RETRY_COUNT, ""))
             found = recognise(chat, caller=self.caller.id, thread=thread, is_repetition=repeated)
+        if found.standing is not None:
+            return found.standing, False
         incoming = Incoming(
             agent_id=agent.id,
-            user_id=user_id,
+            user_id=thread.user_id,
             thread_id=thread.thread_id,
             channel=CHANNEL,
             content=chat.content,
             name=chat.name,
             idempotency_key=found.idempotency_key,
+            options=chat.options,
         )
-        return incoming, found.standing
+        return accept(incoming, tenant_id=required_tenant_id())
 
     def _whole(self, completion: CompletionOf) -> Response | HttpResponse:
         """Return the completion, or why there is none; 202 while it is to come."""
@@ -160,9 +181,10 @@ class ChatCompletionsView(ApiView):
 
     def _end(self, completion: CompletionOf, sent: str) -> bytes:
         """Return the last events of a stream, of whose text so much was sent."""
-        said: str | Problem
+        said: Said | Problem
         try:
             said = self._said(completion.message_id) or (INTERRUPTED if sent else LATE)
+            # What is said before a call may be anything.
             if isinstance(said, str) and not said.startswith(sent):
                 said = INTERRUPTED
         except Exception as error:
@@ -171,10 +193,13 @@ class ChatCompletionsView(ApiView):
                 logger.exception("A stream of %s could not be ended", completion.message_id)
         if isinstance(said, Problem):
             return event(error_document(said)) + DONE
-        return completion.piece(said[len(sent) :]) + completion.closing()
+        return completion.rest(said, sent)
 
-    def _said(self, message_id: UUID) -> str | Problem | None:
-        """Return what the user is told, or why nothing; None while there is an answer to come."""
+    def _said(self, message_id: UUID) -> Said | Problem | None:
+        """Return what the user is told, or which of the client's tools are called, or why nothing.
+
+        None while there is an answer to come.
+        """
         message = self.caller.rows(sent_messages()).filter(pk=message_id).first()
         if message is None:
             raise Http404
@@ -187,6 +212,9 @@ class ChatCompletionsView(ApiView):
             waiting = ToolCall.objects.waiting().filter(message_id=message_id)
             asked = waiting.order_by("round", "position").values_list("question", flat=True)
             return "\n".join(asked) or DETAILS[Status.AWAITING_CONSENT]
+        if progress.status is Status.WITH_PROGRAM:
+            calls = program_calls.out_of(message_id)
+            return [document(call) for call in calls] or DETAILS[Status.WITH_PROGRAM]
         if progress.status is Status.WITH_PERSON:
             return DETAILS[Status.WITH_PERSON]
         if progress.reply is None:

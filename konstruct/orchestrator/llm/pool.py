@@ -9,7 +9,8 @@ import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NoReturn, Protocol
+from types import MappingProxyType
+from typing import Any, Final, NoReturn, Protocol
 
 import httpx
 from django.conf import settings
@@ -37,6 +38,8 @@ logger = logging.getLogger(__name__)
 Messages = Sequence[Mapping[str, Any]]
 Tools = Sequence[Mapping[str, Any]]
 Tell = Callable[[str], None]
+Options = Mapping[str, Any]
+NO_OPTIONS: Final[Options] = MappingProxyType({})
 
 TRIES = 3
 FIRST_PAUSE = 0.5
@@ -63,23 +66,39 @@ class LanguageModel(Protocol):
     """Whatever turns messages into one answer."""
 
     def complete(
-        self, messages: Messages, *, model: str, tier: str, tell: Tell | None = None
+        self,
+        messages: Messages,
+        *,
+        model: str,
+        tier: str,
+        tell: Tell | None = None,
+        options: Options = NO_OPTIONS,
     ) -> str:
         """Return the answer's text; raise an LLMError if there is none.
 
         Args:
             tell: is called with each piece of the text as it comes, where it does.
+            options: what else is asked of the answer, in OpenAI's words.
         """
         ...
 
     def converse(
-        self, messages: Messages, *, model: str, tier: str, tools: Tools, may_call: bool = True
+        self,
+        messages: Messages,
+        *,
+        model: str,
+        tier: str,
+        tools: Tools,
+        may_call: bool = True,
+        tell: Tell | None = None,
+        options: Options = NO_OPTIONS,
     ) -> Completion:
         """Return the answer, in words or in calls of the tools that are offered.
 
         Args:
             tools: in OpenAI's words; with none, this is `complete`.
             may_call: False for an answer in words: there were calls enough.
+            tell, options: as of `complete`. What is told may come before calls.
         """
         ...
 
@@ -89,13 +108,27 @@ class BuiltInResponder:
     """Answers without a language model, by quoting; see responder.py."""
 
     def complete(
-        self, messages: Messages, *, model: str, tier: str, tell: Tell | None = None
+        self,
+        messages: Messages,
+        *,
+        model: str,
+        tier: str,
+        tell: Tell | None = None,
+        options: Options = NO_OPTIONS,
     ) -> str:
         """Quote what fits the last user message; the rest means nothing here."""
         return responder.respond(messages)
 
     def converse(
-        self, messages: Messages, *, model: str, tier: str, tools: Tools, may_call: bool = True
+        self,
+        messages: Messages,
+        *,
+        model: str,
+        tier: str,
+        tools: Tools,
+        may_call: bool = True,
+        tell: Tell | None = None,
+        options: Options = NO_OPTIONS,
     ) -> Completion:
         """As `complete`, but what is to be remembered explicitly is asked for by the tool."""
         if messages[-1]["role"] == "tool":
@@ -123,14 +156,28 @@ class HttpLanguageModel:
     sleep: Callable[[float], None] = time.sleep
 
     def complete(
-        self, messages: Messages, *, model: str, tier: str, tell: Tell | None = None
+        self,
+        messages: Messages,
+        *,
+        model: str,
+        tier: str,
+        tell: Tell | None = None,
+        options: Options = NO_OPTIONS,
     ) -> str:
         """Return the answer's text. As `converse`, without tools."""
         with deadline.within(self.timeout):
-            return self._converse(messages, model, tier, (), True, tell and Text(tell)).text
+            return self._converse(messages, model, tier, (), True, tell, options).text
 
     def converse(
-        self, messages: Messages, *, model: str, tier: str, tools: Tools, may_call: bool = True
+        self,
+        messages: Messages,
+        *,
+        model: str,
+        tier: str,
+        tools: Tools,
+        may_call: bool = True,
+        tell: Tell | None = None,
+        options: Options = NO_OPTIONS,
     ) -> Completion:
         """Return the answer.
 
@@ -138,7 +185,7 @@ class HttpLanguageModel:
         LLMReplyInvalid for an answer without text, or calls where they are wanted.
         """
         with deadline.within(self.timeout):
-            return self._converse(messages, model, tier, tools, may_call, None)
+            return self._converse(messages, model, tier, tools, may_call, tell, options)
 
     def _converse(
         self,
@@ -147,8 +194,10 @@ class HttpLanguageModel:
         tier: str,
         tools: Tools,
         may_call: bool,
-        text: Text | None,
+        tell: Tell | None,
+        options: Options,
     ) -> Completion:
+        text = None if tell is None else Text(tell)
         # Without the credentials, an error can say which address was asked.
         url, _ = part_credentials(self.url)
         candidates = endpoints(url, self.api, known=_spoken.get(url))
@@ -160,6 +209,7 @@ class HttpLanguageModel:
                 tools=tools,
                 may_call=may_call,
                 stream=text is not None,
+                options=options,
             )
             answer = self._post_with_retries(endpoint, payload, text)
             if answer.status in UNKNOWN_PATH_STATUSES and number < len(candidates):

@@ -13,7 +13,7 @@ from konstruct.orchestrator.exceptions import LLMReplyInvalid
 
 # Of one answer, so many calls are taken, each with so many characters of arguments.
 MOST_CALLS = 8
-LONGEST_ARGUMENTS = 8_000
+LONGEST_ARGUMENTS = 65_536
 TEXT_KEYS = ("content", "text", "response", "message", "output", "reply", "completion")
 
 
@@ -50,15 +50,18 @@ class Endpoint:
         tools: Sequence[Mapping[str, Any]] = (),
         may_call: bool = True,
         stream: bool = False,
+        options: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
         """Return the request's JSON.
 
         An agent without a model leaves the choice to the pool, which is told the tier; OpenAI's API
-        demands a model, and gateways such as LiteLLM take a tier's name as an alias. Tools are
-        said in the same words to both, and nothing is said of them where there are none. A pool
-        of our own words has no streams.
+        demands a model, and gateways such as LiteLLM take a tier's name as an alias. Tools and
+        options are said in the same words to both, and nothing is said of tools where there are
+        none. A pool of our own words has no streams.
         """
-        offered: dict[str, Any] = {"tools": list(tools)} if tools else {}
+        offered: dict[str, Any] = dict(options or {})
+        if tools:
+            offered["tools"] = list(tools)
         if tools and not may_call:
             offered["tool_choice"] = "none"
         if self.api == "openai":
@@ -146,21 +149,21 @@ def _arguments(given: Any) -> Any:
         text = given if isinstance(given, str) else json.dumps(given)
         if len(text) > LONGEST_ARGUMENTS:
             return f"{storable(text[:100])}… ({len(text)} characters)"
-        return _clean(json.loads(text)) if text.strip() else {}
+        return storable_value(json.loads(text)) if text.strip() else {}
     except (ValueError, TypeError, RecursionError):
         return storable(str(given)[:200])
 
 
-def _clean(value: Any) -> Any:
-    """The same value as Postgres can store it."""
+def storable_value(value: Any) -> Any:
+    """The same JSON as Postgres can store it."""
     if isinstance(value, str):
         return storable(value)
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, list):
-        return [_clean(each) for each in value]
+        return [storable_value(each) for each in value]
     if isinstance(value, dict):
-        return {storable(name): _clean(each) for name, each in value.items()}
+        return {storable(name): storable_value(each) for name, each in value.items()}
     return value
 
 

@@ -7,12 +7,14 @@ from konstruct.orchestrator.models.agents import (
     PendingReply,
     RecallMode,
 )
+from konstruct.orchestrator.models.answer_options import AnswerOptions
 from konstruct.orchestrator.models.escalations import Escalation
 from konstruct.orchestrator.models.identities import ChannelIdentity, HistoryMerge
 from konstruct.orchestrator.models.tool_calls import ToolCall
 
 __all__ = [
     "Agent",
+    "AnswerOptions",
     "ChannelIdentity",
     "Escalation",
     "HeldFor",

@@ -44,6 +44,7 @@ class HeldFor(models.TextChoices):
     NOBODY = "", "nobody"
     PERSON = "person", "a person, who answers in this thread"
     CONSENT = "consent", "the user's consent to a tool call"
+    PROGRAM = "program", "the program that sent it, which has the tools that were called"
 
 
 class Agent(TenantModel):

@@ -14,6 +14,7 @@ class ToolCallState(models.TextChoices):
     """How far a tool call is."""
 
     WAITING = "waiting", "waits for consent"
+    WITH_PROGRAM = "with_program", "with the program whose tool it is"
     APPROVED = "approved", "approved, and about to be done"
     DENIED = "denied", "denied"
     EXPIRED = "expired", "nobody answered in time"
@@ -28,13 +29,18 @@ class ToolCallQuerySet(models.QuerySet["ToolCall"]):
         """Those that wait for consent, however long."""
         return self.filter(state=ToolCallState.WAITING)
 
+    def with_program(self) -> Self:
+        """Those whose results a program is to send, however long ago it was asked."""
+        return self.filter(state=ToolCallState.WITH_PROGRAM)
+
     def approved(self) -> Self:
         """Those that are to be done."""
         return self.filter(state=ToolCallState.APPROVED)
 
     def overdue(self) -> Self:
-        """Those that have waited for consent long enough."""
-        return self.waiting().filter(expires_at__lte=Now())
+        """Those that have waited for consent, or for a program, long enough."""
+        unsettled = (ToolCallState.WAITING, ToolCallState.WITH_PROGRAM)
+        return self.filter(state__in=unsettled, expires_at__lte=Now())
 
     def of_message(self, message_id: uuid.UUID) -> Self:
         """Those that a message has led to, in their order."""
@@ -77,7 +83,9 @@ class ToolCall(AgentUserModel):
     )
     state = models.TextField(choices=ToolCallState, help_text="How far it is.")
     created_at = models.DateTimeField(db_default=Now(), help_text="When it was asked for.")
-    expires_at = models.DateTimeField(help_text="Until when consent can be given.")
+    expires_at = models.DateTimeField(
+        help_text="Until when consent, or a program's result, can be given."
+    )
     decided_at = models.DateTimeField(null=True, blank=True, help_text="When it was decided.")
     decided_by = models.TextField(
         blank=True, default="", db_default="", help_text="Who decided it, and by which way."

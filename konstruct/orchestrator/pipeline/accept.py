@@ -1,7 +1,9 @@
 """The way in: accepts messages into the pipeline, and takes back those that were given up."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -9,6 +11,7 @@ from django.db.models.functions import Now
 
 from konstruct.orchestrator.exceptions import IdempotencyKeyReused
 from konstruct.orchestrator.handoff import thread_turns
+from konstruct.orchestrator.models import AnswerOptions
 from konstruct.orchestrator.pipeline.snapshot import load_message
 from konstruct.orchestrator.replies import delivery_hooks, outbox
 from memory.conversations.transcript import record_message
@@ -34,6 +37,8 @@ class Incoming:
     """What the message is once in its channel; with the caller, where the channel has several."""
     unscoped_key: str | None = None
     """The key as the caller sent it, which earlier versions stored."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """What the program asks of the answer, as AnswerOptions has it."""
 
 
 def accept(incoming: Incoming, *, tenant_id: UUID) -> tuple[Message, bool]:
@@ -59,6 +64,8 @@ def accept(incoming: Incoming, *, tenant_id: UUID) -> tuple[Message, bool]:
         )
         if created:
             outbox.put(message)
+            if incoming.options:
+                AnswerOptions.objects.create(message=message, options=incoming.options)
             thread_turns.note(message)
     if not created:
         _require_same(message, incoming)

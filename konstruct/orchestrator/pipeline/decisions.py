@@ -66,7 +66,7 @@ class Held(Enum):
     """The message is to wait for somebody, and not for a worker."""
 
     FOR_PERSON = "a person answers in its thread"
-    FOR_CONSENT = "the user is asked for consent to a tool call"
+    FOR_CALLS = "its tool calls wait for consent, or for the program whose tools they are"
 
 
 Decision = Draft | CallPerson | PassOn | HandBack | Agreed | AskModel | Held

@@ -87,23 +87,26 @@ def ask_language_model(snapshot: Snapshot, agent: Agent) -> Draft | Held | Snaps
     Returns what the agent says; or that the message is held; or a snapshot to decide on anew, where
     the language model has handed the thread over.
     """
-    message, calls = snapshot.message, write.carry_out_calls(snapshot.calls)
+    message, calls = snapshot.message, write.carry_out_calls(snapshot)
+    if isinstance(calls, Held):
+        return calls
     session = None
     if agent.id != snapshot.thread.agent_id or thread_turns.are_shared(message.channel):
         session = thread_turns.session_of(message, agent)
     prompt = build_prompt(agent, gather_context(message, agent, session), session)
-    if not may_use_tools(agent, snapshot.thread):
-        with _telling(message, agent) as tell:
-            return Draft(agent, ask(agent, prompt.messages, tell), prompt)
-    said = ask_with_tools(snapshot, agent, prompt.messages, calls)
+    has_tools = may_use_tools(agent, snapshot.thread)
+    with nullcontext() if has_tools else _telling(message, agent) as tell:
+        if has_tools or calls or "tools" in snapshot.options:
+            said = ask_with_tools(snapshot, agent, prompt.messages, calls, tell)
+        else:
+            said = ask(agent, prompt.messages, tell, snapshot.options)
     return Draft(agent, said, prompt) if isinstance(said, str) else said
 
 
 def _telling(message: KonstructMessage, agent: Agent) -> AbstractContextManager[Tell | None]:
     """Tell the answer as it comes, if anybody watches.
 
-    Not that of an agent with tools, which may call one after all, nor of an agent to which the
-    thread was handed, which says first who it is.
+    Not that of an agent to which the thread was handed, which says first who it is.
     """
     if agent.id != message.agent_id:
         return nullcontext()

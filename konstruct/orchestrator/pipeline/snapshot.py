@@ -1,5 +1,6 @@
 """What a reply depends on: read in one place, into one frozen value."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
@@ -11,7 +12,13 @@ from konstruct.orchestrator.exceptions import AgentNotFound, MessageNotFound
 from konstruct.orchestrator.handoff.answering import Answering, who_answers
 from konstruct.orchestrator.handoff.detection import yes_or_no
 from konstruct.orchestrator.messages import KonstructMessage, Thread, konstruct_message
-from konstruct.orchestrator.models import Agent, Escalation, PendingReply, ToolCall
+from konstruct.orchestrator.models import (
+    Agent,
+    AnswerOptions,
+    Escalation,
+    PendingReply,
+    ToolCall,
+)
 from konstruct.orchestrator.models.querysets import PendingReplyQuerySet
 from konstruct.orchestrator.tools import tool_calls
 from memory.models import Message, Role
@@ -40,6 +47,8 @@ class Snapshot:
     """The thread's own agent, active or not: inactive ones finish what they accepted."""
     guest: Agent | None
     """The agent that the thread was handed to, if it is active."""
+    options: Mapping[str, Any]
+    """What the program that sent the message asks of the answer, as AnswerOptions has it."""
     calls: tuple[ToolCall, ...]
     """Tool calls that the message has led to, in their order."""
     consent: Consent | None
@@ -139,7 +148,7 @@ def _found(rows: QuerySet[Message], message_id: UUID) -> Message:
 def _messages(thread: Thread) -> QuerySet[Any]:
     """Messages of the thread, each with what other tables say of it."""
     ended = Escalation.objects.filter(**thread.named)
-    return Message.objects.select_related("reply").annotate(
+    return Message.objects.select_related("reply", "answer_options").annotate(
         has_calls=Exists(ToolCall.objects.filter(message_id=OuterRef("pk"))),
         was_seen=Exists(ended.to_people().filter(resolved_at__gte=OuterRef("created_at"))),
         passed_on_by=ArraySubquery(
@@ -155,14 +164,16 @@ def _snapshot(row: Any, thread: Thread) -> Snapshot:
     guest_id = None if answering is None else answering.agent_id
     agents = Agent.objects.in_bulk([thread.agent_id, *([guest_id] if guest_id else [])])
     guest = agents.get(guest_id) if guest_id else None
+    # The reverse side of a one-to-one raises where there is no row; getattr knows that error.
+    asked: AnswerOptions | None = getattr(row, "answer_options", None)
     return Snapshot(
         message=message,
         thread=thread,
-        # The reverse side of a one-to-one raises where there is no row; getattr knows that error.
         reply=getattr(row, "reply", None),
         answering=answering,
         own=agents.get(thread.agent_id),
         guest=guest if guest is not None and guest.is_active else None,
+        options={} if asked is None else asked.options,
         calls=tuple(ToolCall.objects.of_message(row.pk)) if row.has_calls else (),
         consent=_consent(message),
         was_seen=row.was_seen,

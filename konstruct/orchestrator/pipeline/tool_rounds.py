@@ -1,25 +1,29 @@
 """Asking a language model that may use tools: rounds of calls and their results, up to an answer.
 
 Nothing is kept between two rounds but the rows of the calls, so that a message that has waited for
-consent goes on where it was, in whichever worker.
+consent, or for a program, goes on where it was, in whichever worker.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Final
 
 from konstruct.orchestrator.handoff import handover_tools
-from konstruct.orchestrator.llm.pool import language_model
+from konstruct.orchestrator.llm.pool import Tell, language_model
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import Agent, ToolCall
 from konstruct.orchestrator.pipeline import write
 from konstruct.orchestrator.pipeline.decisions import Held
 from konstruct.orchestrator.pipeline.snapshot import Snapshot
 from konstruct.orchestrator.tool_catalog import described
+from memory.context import WorkingContextCompiler
+from memory.context.tokens import count_up_to, cut, even_cut
 
 # So often a language model may ask for tools before it has to answer in words.
 MOST_ROUNDS: Final = 4
+# The same for tools of the program, which decides itself how long it goes on.
+MOST_PROGRAM_ROUNDS: Final = 50
 
 
 def ask_with_tools(
@@ -27,6 +31,7 @@ def ask_with_tools(
     agent: Agent,
     prompt: Sequence[Mapping[str, Any]],
     of_all: Sequence[ToolCall],
+    tell: Tell | None = None,
 ) -> str | Held | Snapshot:
     """Return the agent's answer, or what came of its calls instead of one.
 
@@ -35,28 +40,38 @@ def ask_with_tools(
 
     Args:
         of_all: the tool calls that the message has led to so far, in their order.
+        tell: is told the text of each answer as it comes, that of one with calls too.
     """
     model = language_model()
-    offered = [
+    own = [
         *described(agent.tools),
         *handover_tools.offered(agent, can_hand_back=snapshot.may_hand_back),
     ]
+    names = {_name(tool) for tool in own}
+    options = dict(snapshot.options)
+    # Where both have a tool of one name, it is the agent's.
+    of_program = [tool for tool in options.pop("tools", ()) if _name(tool) not in names]
+    program_names = {_name(tool) for tool in of_program}
+    most_tokens = WorkingContextCompiler.TOKEN_BUDGETS[agent.model_tier]
     while True:
         # What another agent asked for, before it handed the message over, is not this one's.
         calls = [call for call in of_all if (call.asked_by_id or call.agent_id) == agent.id]
         round_number = of_all[-1].round + 1 if of_all else 0
-        rounds = len({call.round for call in calls})
+        rounds = {call.round for call in calls}
+        own_rounds = {call.round for call in calls if call.name not in program_names}
         said = model.converse(
-            [*prompt, *exchanges(calls)],
+            [*prompt, *exchanges(calls, most_tokens)],
             model=agent.model,
             tier=agent.model_tier,
-            tools=offered,
-            may_call=rounds < MOST_ROUNDS,
+            tools=[*own, *of_program],
+            may_call=len(own_rounds) < MOST_ROUNDS and len(rounds) < MOST_PROGRAM_ROUNDS,
+            tell=tell,
+            options=options,
         )
         if not said.requested:
             return said.text
         outcome = write.carry_out_request(
-            snapshot, agent, said.requested, round_number=round_number
+            snapshot, agent, said.requested, round_number=round_number, of_program=program_names
         )
         if isinstance(outcome, Held | Snapshot):
             return outcome
@@ -68,8 +83,13 @@ def may_use_tools(agent: Agent, thread: Thread) -> bool:
     return bool(agent.tools or agent.hands_to or agent.id != thread.agent_id)
 
 
-def exchanges(calls: Iterable[ToolCall]) -> Iterator[dict[str, Any]]:
-    """What was called and what came of it, as OpenAI's API has it."""
+def exchanges(calls: Sequence[ToolCall], most_tokens: int) -> Iterator[dict[str, Any]]:
+    """What was called and what came of it, as OpenAI's API has it.
+
+    All results together have at most so many tokens: the longest are cut.
+    """
+    sizes = [count_up_to(call.result, most_tokens) for call in calls]
+    longest = even_cut(sizes, most_tokens) if sizes else 0
     for _, group in groupby(calls, key=lambda call: call.round):
         together = list(group)
         yield {
@@ -85,4 +105,9 @@ def exchanges(calls: Iterable[ToolCall]) -> Iterator[dict[str, Any]]:
             ],
         }
         for call in together:
-            yield {"role": "tool", "tool_call_id": call.call_id, "content": call.result}
+            result = cut(call.result, longest)
+            yield {"role": "tool", "tool_call_id": call.call_id, "content": result}
+
+
+def _name(tool: Mapping[str, Any]) -> str:
+    return str(tool["function"]["name"])

@@ -3,7 +3,7 @@
 Each function may be killed and run again; what stands already is found and kept.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from uuid import UUID
@@ -17,7 +17,7 @@ from konstruct.orchestrator.handoff.escalations import OpenedBy
 from konstruct.orchestrator.llm.wire import Requested
 from konstruct.orchestrator.locks import window_lock
 from konstruct.orchestrator.messages import KonstructMessage, Thread
-from konstruct.orchestrator.models import Agent, ToolCall
+from konstruct.orchestrator.models import Agent, AnswerOptions, ToolCall
 from konstruct.orchestrator.pipeline.decisions import (
     Agreed,
     CallPerson,
@@ -30,7 +30,7 @@ from konstruct.orchestrator.pipeline.decisions import (
 )
 from konstruct.orchestrator.pipeline.snapshot import Snapshot, read
 from konstruct.orchestrator.replies import delivery_hooks, outbox
-from konstruct.orchestrator.tools import tool_calls
+from konstruct.orchestrator.tools import program_calls, tool_calls
 from memory.conversations import short_term, transcript
 from memory.conversations.copies import copy_for_agent, copy_id
 from memory.conversations.turns import Turn
@@ -98,25 +98,40 @@ def call_person(
     return notice(snapshot) if opened.message_id == message.id else read(message)
 
 
-def carry_out_calls(calls: Iterable[ToolCall]) -> list[ToolCall]:
-    """Do what was approved of a message's tool calls; all of them as they are then."""
-    return tool_calls.carry_out(calls)
+def carry_out_calls(snapshot: Snapshot) -> Held | list[ToolCall]:
+    """Do what was approved of a message's tool calls; all of them as they are then.
+
+    Or that the message is held, where a program has still to send its results.
+    """
+    calls = tool_calls.carry_out(snapshot.calls)
+    is_held = any(map(program_calls.is_out, calls)) and program_calls.hold_if_out(snapshot.message)
+    return Held.FOR_CALLS if is_held else calls
 
 
 def carry_out_request(
-    snapshot: Snapshot, agent: Agent, requested: Sequence[Requested], *, round_number: int
+    snapshot: Snapshot,
+    agent: Agent,
+    requested: Sequence[Requested],
+    *,
+    round_number: int,
+    of_program: Collection[str],
 ) -> Held | Snapshot | list[ToolCall]:
     """Write down what the language model asked for, and do what needs nobody's consent.
 
     Returns that the message is held; or a snapshot to decide on anew, where the thread was handed
     over; or the message's tool calls, with which the language model is to be asked again.
+
+    Args:
+        of_program: names of the tools that the program has which sent the message.
     """
     message = snapshot.message
     if any(call.name in handover_tools.NAMES for call in requested):
         if handover_tools.follow(message, agent, requested, round_number=round_number):
             return read(message)
-    elif tool_calls.record(message, agent, requested, round_number=round_number):
-        return Held.FOR_CONSENT
+    elif tool_calls.record(
+        message, agent, requested, round_number=round_number, of_program=of_program
+    ):
+        return Held.FOR_CALLS
     return list(ToolCall.objects.of_message(message.id))
 
 
@@ -152,7 +167,7 @@ def conclude(snapshot: Snapshot, said: Draft | Message) -> Message | None:
             return None  # it was handed over meanwhile, and is answered anew by who has it now
     reply = said if isinstance(said, Message) else record_reply(message, said)
     append_to_window(message, reply)
-    finish(message, reply)
+    finish(message, reply, has_options=bool(snapshot.options))
     return reply
 
 
@@ -204,13 +219,15 @@ def append_to_window(message: KonstructMessage, reply: Message) -> None:
     )
 
 
-def finish(message: KonstructMessage, reply: Message) -> None:
+def finish(message: KonstructMessage, reply: Message, *, has_options: bool = False) -> None:
     """Take the message out of the outbox, and hand both turns to `embed_and_store`.
 
     An agent that answered in another's thread remembers the exchange by copies of its own.
     """
     with transaction.atomic():
         outbox.finish(message.id)
+        if has_options:
+            AnswerOptions.objects.filter(pk=message.id).delete()
         delivery_hooks.changed(message)
         turns = [str(message.id), str(reply.id)]
         if (agent_id := guest_of(reply)) is not None:

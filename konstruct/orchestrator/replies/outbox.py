@@ -44,11 +44,11 @@ def put(message: Message) -> None:
 def hold(message_id: UUID, held_for: HeldFor) -> None:
     """Let nobody work on the message until it is released. Call it in a transaction.
 
-    Where the user's consent does not come in time, a worker sees to it. Raises NotHeld if the
-    message does not wait for its reply.
+    Where the user's consent, or a program's result, does not come in time, a worker sees to it.
+    Raises NotHeld if the message does not wait for its reply.
     """
-    is_consent = held_for is HeldFor.CONSENT
-    at_most = timedelta(seconds=settings.TOOL_CONSENT_SECONDS) if is_consent else None
+    for_calls = held_for in (HeldFor.CONSENT, HeldFor.PROGRAM)
+    at_most = timedelta(seconds=settings.TOOL_CONSENT_SECONDS) if for_calls else None
     if not REPLIES.hold(message_id, held_for, at_most=at_most):
         raise NotHeld(f"Message {message_id} does not wait for its reply: it cannot be held.")
 

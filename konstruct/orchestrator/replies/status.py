@@ -21,9 +21,14 @@ class Status(StrEnum):
     FAILED = "failed"
     WITH_PERSON = "with_person"
     AWAITING_CONSENT = "awaiting_consent"
+    WITH_PROGRAM = "with_program"
 
 
-OF_HELD = {HeldFor.PERSON: Status.WITH_PERSON, HeldFor.CONSENT: Status.AWAITING_CONSENT}
+OF_HELD = {
+    HeldFor.PERSON: Status.WITH_PERSON,
+    HeldFor.CONSENT: Status.AWAITING_CONSENT,
+    HeldFor.PROGRAM: Status.WITH_PROGRAM,
+}
 
 
 @dataclass(frozen=True)

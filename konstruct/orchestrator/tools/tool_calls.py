@@ -5,9 +5,10 @@ the row's lock; the effect and the note that it was done are one transaction. So
 once, a worker that is killed, and a delivery that is repeated are all the same.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import timedelta
 from functools import partial
+from typing import Any, Final
 from uuid import UUID
 
 from django.conf import settings
@@ -27,35 +28,56 @@ from memory.scopes import scope_number
 from tenants.context import required_tenant_id, tenant_scope
 from tenants.redis_keys import pending_tool_confirm_key
 
+# Whom a message waits for while it has a call in such a state, the first of them first.
+HELD_FOR: Final = {
+    ToolCallState.WAITING: HeldFor.CONSENT,
+    ToolCallState.WITH_PROGRAM: HeldFor.PROGRAM,
+}
 DENIED = "The user does not want this. Do not do it, and do not ask again."
 # What the user is told who decides by a plain yes or no.
 THANKS = "Thank you: I will."
 AS_YOU_LIKE = "All right: I will not."
 EXPIRED = "The user did not answer in time, so this was not done. Do not claim that it was."
+NO_RESULT = "The program did not send the result of this in time."
 
 
 # --- What was asked for ---------------------------------------------------------------------------
 
 
 def record(
-    message: KonstructMessage, agent: Agent, requested: Sequence[Requested], *, round_number: int
+    message: KonstructMessage,
+    agent: Agent,
+    requested: Sequence[Requested],
+    *,
+    round_number: int,
+    of_program: Collection[str] = (),
 ) -> bool:
-    """Write down what the language model asked for; whether any of it waits for consent.
+    """Write down what the language model asked for; whether any of it waits for somebody.
 
-    If so the message is held until all of it is decided. What cannot be done as it was asked for
-    has failed already, and the language model will be told why.
+    If so the message is held: until all that needs consent is decided, then until the program has
+    sent the results of its tools. What cannot be done as it was asked for has failed already, and
+    the language model will be told why.
+
+    Args:
+        of_program: names of the tools that the program has which sent the message.
     """
     rows = [
-        _row(message, agent, each, round_number=round_number, position=position)
+        _blank(message, agent, each, round_number=round_number, position=position)
         for position, each in enumerate(requested)
     ]
-    waits = any(row.state == ToolCallState.WAITING for row in rows)
+    for row in rows:
+        if row.name in of_program:
+            row.state = ToolCallState.WITH_PROGRAM
+        else:
+            _put_to_the_user(row, agent)
+    states = {row.state for row in rows}
+    held_for = next((held for state, held in HELD_FOR.items() if state in states), None)
     with transaction.atomic():
         _is_changing(message.thread_id)
         ToolCall.objects.bulk_create(rows, ignore_conflicts=True)
-        if waits:
-            holds.hold(message, HeldFor.CONSENT)
-    return waits
+        if held_for is not None:
+            holds.hold(message, held_for)
+    return held_for is not None
 
 
 def note(
@@ -141,7 +163,12 @@ def expire(call_id: UUID) -> bool:
         call = ToolCall.objects.select_for_update().overdue().filter(pk=call_id).first()
         if call is None:
             return False
-        _settle(call, ToolCallState.EXPIRED, by="nobody", result=EXPIRED)
+        if call.state == ToolCallState.WITH_PROGRAM:
+            # Nobody would read an answer.
+            _note(call, ToolCallState.EXPIRED, by="nobody", result=NO_RESULT)
+            holds.close(konstruct_message(call.message), NO_RESULT)
+        else:
+            _settle(call, ToolCallState.EXPIRED, by="nobody", result=EXPIRED)
     return True
 
 
@@ -184,14 +211,18 @@ def _settle(call: ToolCall, state: ToolCallState, *, by: str, result: str = "") 
     """Note the decision, and let the message go if it was the last that it waited for."""
     _is_changing(call.thread_id)
     message = konstruct_message(call.message)
-    call.state, call.decided_by, call.decided_at, call.result = state, by, Now(), result
-    call.save(update_fields=["state", "decided_by", "decided_at", "result"])
-    call.refresh_from_db()
+    _note(call, state, by=by, result=result)
     is_held = PendingReply.objects.held(HeldFor.CONSENT).filter(pk=message.id).exists()
     if is_held and not waiting_for(message.id):
         holds.release(message)
     else:
         holds.tell(message)
+
+
+def _note(call: ToolCall, state: ToolCallState, *, by: str, result: str) -> None:
+    call.state, call.decided_by, call.decided_at, call.result = state, by, Now(), result
+    call.save(update_fields=["state", "decided_by", "decided_at", "result"])
+    call.refresh_from_db()
 
 
 # --- Doing ----------------------------------------------------------------------------------------
@@ -226,20 +257,11 @@ def _do(call: ToolCall) -> None:
 # --- Inside ---------------------------------------------------------------------------------------
 
 
-def _row(
-    message: KonstructMessage,
-    agent: Agent,
-    requested: Requested,
-    *,
-    round_number: int,
-    position: int,
-) -> ToolCall:
-    row = _blank(message, agent, requested, round_number=round_number, position=position)
+def _put_to_the_user(row: ToolCall, agent: Agent) -> None:
     try:
-        row.question = _question(agent, requested)
+        row.question = _question(agent, row.name, row.arguments)
     except ToolRefused as refusal:
         row.state, row.result, row.done_at = ToolCallState.FAILED, f"Error: {refusal}", Now()
-    return row
 
 
 def _blank(
@@ -267,16 +289,16 @@ def _blank(
     )
 
 
-def _question(agent: Agent, requested: Requested) -> str:
+def _question(agent: Agent, name: str, arguments: Any) -> str:
     """What the user is asked; raises ToolRefused for what cannot be done as it is asked for."""
-    tool = TOOLS.get(requested.name) if requested.name in agent.tools else None
+    tool = TOOLS.get(name) if name in agent.tools else None
     if tool is None:
         known = ", ".join(sorted(agent.tools)) or "none"
-        raise ToolRefused(f"there is no tool {requested.name!r} here; there are: {known}")
-    if not isinstance(requested.arguments, dict):
+        raise ToolRefused(f"there is no tool {name!r} here; there are: {known}")
+    if not isinstance(arguments, dict):
         raise ToolRefused("the arguments are not a JSON object")
-    tool.check(requested.arguments)
-    return tool.question(requested.arguments)
+    tool.check(arguments)
+    return tool.question(arguments)
 
 
 def _waiting_in(thread_id: str) -> thread_cache.Copy:

@@ -189,6 +189,7 @@ NOT_EXPORTED: Final = frozenset(
         "audit_accessevent",
         "audit_erasurerequest",
         "audit_retentionrule",
+        "orchestrator_answeroptions",  # there until there is an answer
         "orchestrator_moveofpast",  # work of the owner's process
         "channels_arrival",  # there for a moment
         "channels_delivery",  # what is shown elsewhere

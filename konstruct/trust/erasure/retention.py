@@ -51,6 +51,7 @@ SELECT reply_id, reply_number, reply_user, created_at, number FROM asked WHERE r
 """
 _REMOVE = (
     "DELETE FROM orchestrator_toolcall WHERE message_id = ANY(%(ids)s)",
+    "DELETE FROM orchestrator_answeroptions WHERE message_id = ANY(%(ids)s)",
     "DELETE FROM channels_delivery WHERE message_id = ANY(%(ids)s)",
     "DELETE FROM memory_pendingembedding WHERE message_id = ANY(%(ids)s)",
     "DELETE FROM memory_recallevent WHERE reply_id = ANY(%(ids)s)",

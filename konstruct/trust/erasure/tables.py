@@ -33,6 +33,7 @@ class Rule:
 # In the order in which rows go: those that refer to others before them.
 RULES: Final = (
     Rule("orchestrator_pendingreply", "message_id", of_message="message_id", schema="public"),
+    Rule("orchestrator_answeroptions", "message_id", of_message="message_id"),
     # What is not taken in yet, of whoever speaks as this user.
     Rule(
         "channels_arrival",

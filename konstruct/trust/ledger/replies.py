@@ -72,12 +72,15 @@ def check() -> Iterator[Finding]:
 
 
 def _held_for_nobody() -> QuerySet[PendingReply]:
-    """Messages that wait for a person where none answers, or for consent that nobody is asked."""
+    """Messages that wait for a person where none answers, or for calls that nobody is asked for."""
     same = {name: OuterRef(f"message__{name}") for name in ("agent_id", "user_id", "thread_id")}
     answers = Exists(Escalation.objects.open().to_people().filter(**same))
     asked = Exists(ToolCall.objects.waiting().filter(message=OuterRef("message")))
+    is_out = Exists(ToolCall.objects.with_program().filter(message=OuterRef("message")))
     return PendingReply.objects.filter(
-        Q(held_for=HeldFor.PERSON) & ~answers | Q(held_for=HeldFor.CONSENT) & ~asked
+        Q(held_for=HeldFor.PERSON) & ~answers
+        | Q(held_for=HeldFor.CONSENT) & ~asked
+        | Q(held_for=HeldFor.PROGRAM) & ~is_out
     )
 
 

@@ -205,7 +205,6 @@ MESSAGE = {"role": "user", "content": "Hello"}
         ({"audio": {}}, "audio"),
         ({"modalities": ["text", "audio"]}, "modalities"),
         ({"response_format": {"type": "json_object"}}, "response_format"),
-        ({"tools": [{"type": "function"}]}, "tools"),
         ({"functions": [{}]}, "functions"),
     ],
 )

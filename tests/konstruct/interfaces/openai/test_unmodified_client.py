@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,10 +11,12 @@ from typing import Any
 import httpx
 import openai
 import pytest
-from openai import AsyncOpenAI, OpenAI
+from openai import AsyncOpenAI, OpenAI, pydantic_function_tool
+from pydantic import BaseModel
 
 from konstruct.api.auth.keys import issue_key
 from konstruct.orchestrator.agents import update_agent
+from konstruct.orchestrator.models import ToolCall
 from memory.models import Message
 from tenants import outbox
 from tenants.context import tenant_scope
@@ -275,3 +278,55 @@ def test_an_agent_with_tools_is_heard_when_its_answer_is_whole(
     stream = ask(client_of(program), "Hi", stream=True)
     assert "".join(chunk.choices[0].delta.content or "" for chunk in stream) == "Noted."
     assert "stream" not in llm.requests[-1].body
+
+
+def test_the_clients_own_tools_are_called_by_it(
+    client_of: ClientOf, program: Program, llm: LLMServer
+) -> None:
+    call = {"id": "c0", "function": {"name": "weather", "arguments": '{"place": "Porto"}'}}
+    asked = {"tool_calls": [{"index": 0, **call}]}
+    llm.answers = [
+        streamed("Let me look.", asked),
+        Answer({"choices": [{"message": {"content": None, "tool_calls": [call]}}]}),
+        streamed('{"sky": ', '"blue"}'),
+    ]
+    client, tools = client_of(program), [pydantic_function_tool(Place, name="weather")]
+    said: list[Any] = [{"role": "user", "content": "How is the weather?"}]
+    common: Any = {"model": "ada", "user": "maria", "messages": said, "tools": tools}
+    for _ in range(2):
+        completion = read_whole(client, stream=len(said) == 1, **common)
+        message = completion.choices[0].message
+        assert completion.choices[0].finish_reason == "tool_calls"
+        (wanted,) = message.tool_calls
+        assert json.loads(wanted.function.arguments) == {"place": "Porto"}
+        said += [
+            message.model_dump(exclude_none=True, exclude={"parsed"}),
+            {"role": "tool", "tool_call_id": wanted.id, "content": "22 degrees"},
+        ]
+    with client.chat.completions.stream(**common, response_format=Sky) as stream:
+        (choice,) = stream.get_final_completion().choices
+    assert choice.message.parsed == Sky(sky="blue")
+    assert transcript(program) == [
+        ("user", "How is the weather?"),
+        ("assistant", '{"sky": "blue"}'),
+    ]
+    with tenant_scope(program.tenant.id):
+        calls = ToolCall.objects.order_by("round").values_list("name", "result")
+        assert list(calls) == [("weather", "22 degrees")] * 2
+
+
+class Place(BaseModel):
+    place: str
+
+
+class Sky(BaseModel):
+    sky: str
+
+
+def read_whole(client: OpenAI, *, stream: bool, **parameters: Any) -> Any:
+    if not stream:
+        return client.chat.completions.create(**parameters)
+    with client.chat.completions.stream(**parameters) as events:
+        said = [event.delta for event in events if event.type == "content.delta"]
+        assert "".join(said) == "Let me look."
+        return events.get_final_completion()

@@ -89,7 +89,7 @@ def test_calls_are_read_in_every_shape_and_as_postgres_can_keep_them() -> None:
         ("[1]", [1]),
         ("{", "{"),
         (None, None),
-        ('"' + "x" * 9000 + '"', '"' + "x" * 99 + "… (9002 characters)"),
+        ('"' + "x" * 70_000 + '"', '"' + "x" * 99 + "… (70002 characters)"),
     ],
 )
 def test_arguments_that_cannot_be_read_show_why(arguments: object, read: object) -> None:

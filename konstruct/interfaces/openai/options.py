@@ -1,0 +1,68 @@
+"""What a client asks of the answer: tools of its own, and the form that it is to have."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from konstruct.api.http.problems import Refusal
+from konstruct.interfaces.openai.errors import refused
+from konstruct.orchestrator.llm.wire import storable_value
+
+# As in OpenAI's API.
+MOST_TOOLS: Final = 128
+TOOL_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}", re.ASCII)
+_CHOICES: Final = ("none", "auto", "required")
+_FORMATS: Final = ("text", "json_object", "json_schema")
+
+
+def read_options(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a request asks of the answer, in the same words. Raises Refusal."""
+    options = _form(body.get("response_format"))
+    tools = _tools(body.get("tools"))
+    choice = body.get("tool_choice")
+    parallel = body.get("parallel_tool_calls")
+    if not isinstance(parallel, bool | None):
+        raise Refusal(refused("parallel_tool_calls", "This is true or false."))
+    if not (choice is None or choice in _CHOICES or _kind(choice)):
+        why = f"This is one of {', '.join(_CHOICES)}, or an object that names a tool."
+        raise Refusal(refused("tool_choice", why))
+    if tools and choice != "none":
+        options["tools"] = tools
+        if choice is not None:
+            options["tool_choice"] = choice
+        if parallel is not None:
+            options["parallel_tool_calls"] = parallel
+    stored: dict[str, Any] = storable_value(options)
+    return stored
+
+
+def _tools(tools: Any) -> list[Any]:
+    if tools is None:
+        return []
+    if not isinstance(tools, list) or len(tools) > MOST_TOOLS:
+        raise Refusal(refused("tools", f"This is a list of at most {MOST_TOOLS} tools."))
+    for place, tool in enumerate(tools):
+        if _kind(tool) != "function":
+            why = "Only tools of the type function can be called here."
+            raise Refusal(refused(f"tools[{place}].type", why, code="unsupported_parameter"))
+        function = tool.get("function")
+        name = function.get("name") if isinstance(function, Mapping) else None
+        if not isinstance(name, str) or not TOOL_NAME.fullmatch(name):
+            why = "A function has a name of 1 to 64 letters, digits, underscores and dashes."
+            raise Refusal(refused(f"tools[{place}].function.name", why))
+    return tools
+
+
+def _form(asked: Any) -> dict[str, Any]:
+    if asked is None:
+        return {}
+    kind = _kind(asked)
+    if kind not in _FORMATS:
+        why = f"This is an object whose type is one of {', '.join(_FORMATS)}."
+        raise Refusal(refused("response_format", why))
+    return {} if kind == "text" else {"response_format": asked}
+
+
+def _kind(value: Any) -> str | None:
+    kind = value.get("type") if isinstance(value, Mapping) else None
+    return kind if isinstance(kind, str) else None

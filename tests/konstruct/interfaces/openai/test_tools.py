@@ -1,0 +1,302 @@
+"""The client's own tools: the language model calls them, the client runs them, one reply stays."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from konstruct.api.auth.keys import issue_key
+from konstruct.interfaces.openai import views
+from konstruct.orchestrator import pipeline
+from konstruct.orchestrator.agents import update_agent
+from konstruct.orchestrator.models import AnswerOptions, PendingReply, ToolCall
+from konstruct.orchestrator.pipeline import tool_rounds
+from konstruct.orchestrator.tools import program_calls
+from konstruct.trust.ledger import replies as ledger
+from memory.models import Message
+from tenants.context import tenant_scope
+from tenants.models import OutboxEntry
+from tests.konstruct.conftest import Program
+from tests.konstruct.interfaces.openai.conftest import CHAT
+from tests.konstruct.interfaces.openai.test_chat_completions import error_of, events_of
+from tests.llm_server import Answer, LLMServer
+
+WEATHER = {
+    "type": "function",
+    "function": {"name": "weather", "parameters": {"type": "object", "properties": {}}},
+}
+QUESTION = {"role": "user", "content": "How is the weather in Porto?"}
+
+
+def calling(*names: str, **arguments: Any) -> Answer:
+    """Return a language model's answer that calls tools, which it always calls by the same ids."""
+    calls = [
+        {"id": f"c{n}", "function": {"name": name, "arguments": json.dumps(arguments)}}
+        for n, name in enumerate(names)
+    ]
+    return Answer({"choices": [{"message": {"content": None, "tool_calls": calls}}]})
+
+
+def saying(text: str) -> Answer:
+    return Answer({"choices": [{"message": {"content": text}}]})
+
+
+@dataclass
+class Client:
+    """A client with tools, whose requests are answered at once by a worker."""
+
+    program: Program
+    llm: LLMServer
+
+    def post(self, *messages: Any, tools: Any = (WEATHER,), **parameters: Any) -> Any:
+        body = {"model": "ada", "user": "maria", "messages": messages, "tools": list(tools)}
+        return self.program.post(CHAT, {**body, **parameters})
+
+    def ask(self, *messages: Any, **parameters: Any) -> Any:
+        """Return the choice of a completion."""
+        response = self.post(*messages, **parameters)
+        assert response.status_code == 200, response.content
+        return response.json()["choices"][0]
+
+    def transcript(self) -> list[tuple[str, str]]:
+        with tenant_scope(self.program.tenant.id):
+            turns = Message.objects.order_by("created_at", "number")
+            return list(turns.values_list("role", "content"))
+
+    def calls(self) -> list[tuple[str, str, str]]:
+        with tenant_scope(self.program.tenant.id):
+            rows = ToolCall.objects.order_by("created_at", "round", "position")
+            return list(rows.values_list("name", "state", "result"))
+
+
+@pytest.fixture
+def client(
+    program_a: Program, llm_server: LLMServer, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> Client:
+    settings.LLM_POOL_URL = f"{llm_server.url}/v1"
+    llm_server.default = saying("It is sunny.")
+
+    def after_work(respond: Callable[..., Any]) -> Callable[..., Any]:
+        def worked(view: Any, message_id: Any, *arguments: Any, **options: Any) -> Any:
+            pipeline.handle(tenant_id=program_a.tenant.id, message_id=message_id)
+            return respond(view, message_id, *arguments, **options)
+
+        return worked
+
+    monkeypatch.setattr(views, "WAIT_SECONDS", 0)
+    for name in ("live", "when_settled"):
+        monkeypatch.setattr(views, name, after_work(getattr(views, name)))
+    return Client(program_a, llm_server)
+
+
+def results(choice: Any, *texts: Any) -> list[Any]:
+    """Return what a client sends after a choice with calls: the choice, and what came of them."""
+    calls = choice["message"]["tool_calls"]
+    told = [
+        {"role": "tool", "tool_call_id": call["id"], "content": text}
+        for call, text in zip(calls, texts, strict=True)
+    ]
+    return [choice["message"], *told]
+
+
+def test_a_message_goes_on_with_the_results_of_the_clients_tools(client: Client) -> None:
+    client.llm.answers = [calling("weather", "weather", place="Porto"), calling("weather")]
+    choice = client.ask(QUESTION, tool_choice="required", parallel_tool_calls=True)
+    assert (choice["finish_reason"], choice["message"]["content"]) == ("tool_calls", None)
+    asked = client.llm.requests[0].body
+    assert (asked["tools"], asked["tool_choice"]) == ([WEATHER], "required")
+    assert asked["parallel_tool_calls"] is True
+    first, second = choice["message"]["tool_calls"]
+    assert first["id"] != second["id"]
+    assert (first["type"], first["function"]["name"]) == ("function", "weather")
+    assert json.loads(first["function"]["arguments"]) == {"place": "Porto"}
+    assert client.calls() == [("weather", "with_program", "")] * 2
+    said = [QUESTION, *results(choice, "22 °C\0", [{"type": "text", "text": "dry"}])]
+    again = client.ask(*said)
+    assert "tool_choice" not in client.llm.requests[1].body
+    last = client.ask(*said, *results(again, "no wind"), tools=[])
+    assert (last["finish_reason"], last["message"]["content"]) == ("stop", "It is sunny.")
+    body = client.llm.requests[-1].body
+    assert "tools" not in body
+    heard = [each for each in body["messages"] if each["role"] in ("assistant", "tool")]
+    assert [each["content"] for each in heard] == ["", "22 °C", "dry", "", "no wind"]
+    assert heard[0]["tool_calls"][0]["id"] == "c0"
+    assert client.transcript() == [
+        ("user", QUESTION["content"]),
+        ("assistant", "It is sunny."),
+    ]
+    assert {state for _, state, _ in client.calls()} == {"done"}
+    with tenant_scope(client.program.tenant.id):
+        assert not AnswerOptions.objects.exists()
+        assert {call.decided_by for call in ToolCall.objects.all()} == {"tests, by the API"}
+
+
+def test_a_stream_ends_with_the_calls_and_each_answer_has_an_id(client: Client) -> None:
+    client.llm.answers = [calling("weather")]
+    events = events_of(client.post(QUESTION, stream=True))
+    (call,) = events[-2]["choices"][0]["delta"]["tool_calls"]
+    assert (call["index"], call["function"]["name"]) == (0, "weather")
+    assert events[-1]["choices"][0]["finish_reason"] == "tool_calls"
+    choice = {"message": {"role": "assistant", "tool_calls": [call]}}
+    rest = events_of(client.post(QUESTION, *results(choice, "22"), stream=True))
+    assert [each["choices"][0]["delta"].get("content") for each in rest] == [
+        "",
+        "It is sunny.",
+        None,
+    ]
+    assert rest[0]["id"] == f"{events[0]['id']}-1"
+
+
+def test_what_is_sent_again_is_answered_again_and_kept_once(client: Client) -> None:
+    client.llm.answers = [calling("weather"), saying("Sunny."), saying("Never said.")]
+    again = {"X-Stainless-Retry-Count": "1"}
+    choice = client.ask(QUESTION)
+    body = {"model": "ada", "user": "maria", "messages": [QUESTION], "tools": [WEATHER]}
+    repeated = client.program.post(CHAT, body, headers=again).json()["choices"][0]
+    assert repeated["message"]["tool_calls"] == choice["message"]["tool_calls"]
+    said = [QUESTION, *results(choice, "22")]
+    assert client.ask(*said)["message"]["content"] == "Sunny."
+    other = [QUESTION, *results(choice, "something else")]
+    assert client.ask(*other)["message"]["content"] == "Sunny."
+    assert client.calls() == [("weather", "done", "22")]
+    assert len(client.transcript()) == len(client.llm.requests) == 2
+
+
+def test_the_next_message_after_a_history_with_calls_is_new(client: Client) -> None:
+    client.llm.answers = [calling("weather")]
+    said = [QUESTION, *results(client.ask(QUESTION), "22")]
+    said += [client.ask(*said)["message"], {"role": "user", "content": "Thanks."}]
+    for _ in range(2):
+        assert client.ask(*said)["message"]["content"] == "It is sunny."
+    assert [text for role, text in client.transcript() if role == "user"] == [
+        QUESTION["content"],
+        "Thanks.",
+    ]
+
+
+def test_a_client_that_wants_no_answer_to_its_results_goes_on(client: Client) -> None:
+    client.llm.answers = [calling("weather")]
+    said = [QUESTION, *results(client.ask(QUESTION), "22"), {"role": "user", "content": "And now?"}]
+    assert client.ask(*said)["message"]["content"] == "It is sunny."
+    assert client.calls() == [("weather", "done", "22")]
+    with tenant_scope(client.program.tenant.id):
+        (given_up,) = PendingReply.objects.all()
+        assert (given_up.error_code, given_up.last_error) == ("closed", program_calls.WENT_ON)
+
+
+def test_results_of_nobodys_calls_and_too_few_of_them_are_refused(
+    client: Client, make_program: Callable[..., Program], tenant_b: Any
+) -> None:
+    client.llm.answers = [calling("weather", "weather")]
+    choice = client.ask(QUESTION)
+    one = results({"message": {"tool_calls": choice["message"]["tool_calls"][:1]}}, "22")[1]
+    both = [QUESTION, *results(choice, "1", "2")]
+    assert error_of(client.post(QUESTION, one), 400)["code"] == "tool_result_missing"
+    strange = {"role": "tool", "tool_call_id": "call_0", "content": "22"}
+    _, bound = issue_key(tenant_id=client.program.tenant.id, name="paul", user_id="paul")
+    other_tenant = make_program(tenant_b)
+    refusals = [
+        client.post(QUESTION, strange),
+        client.post(*both, strange),
+        client.post(*both, user="paul"),
+        client.post(*both, metadata={"thread_id": "another"}),
+        Client(replace(client.program, key=str(bound)), client.llm).post(*both, user="paul"),
+        Client(other_tenant, client.llm).post(*both),
+    ]
+    assert [error_of(each, 400)["code"] for each in refusals] == ["tool_call_not_found"] * 6
+    no_id = {"role": "tool", "content": "22"}
+    assert error_of(client.post(QUESTION, no_id), 400)["param"] == "messages[1].tool_call_id"
+    assert client.calls() == [("weather", "with_program", "")] * 2
+
+
+def test_agents_own_tools_come_first_and_their_consent_too(client: Client) -> None:
+    with tenant_scope(client.program.tenant.id):
+        update_agent(client.program.agent, tools=["remember_fact"])
+    mine = {"type": "function", "function": {"name": "remember_fact"}}
+    client.llm.answers = [calling("weather", "remember_fact", fact="Porto is sunny.")]
+    choice = client.ask(QUESTION, tools=[WEATHER, mine])
+    offered = client.llm.requests[0].body["tools"]
+    assert [each["function"]["name"] for each in offered] == ["remember_fact", "weather"]
+    assert "May I remember this" in choice["message"]["content"]
+    yes = client.ask(QUESTION, choice["message"], {"role": "user", "content": "yes"})
+    assert yes["message"]["content"] == "Thank you: I will."
+    with tenant_scope(client.program.tenant.id):
+        asked = Message.objects.get(content=QUESTION["content"])
+    pipeline.handle(tenant_id=client.program.tenant.id, message_id=asked.pk)
+    assert sorted(client.calls())[1] == ("weather", "with_program", "")
+    with tenant_scope(client.program.tenant.id):
+        assert PendingReply.objects.get(pk=asked.pk).held_for == "program"
+        assert list(ledger.check()) == []
+
+
+def test_a_program_that_never_sends_its_results_is_not_waited_for(
+    client: Client, settings: Any
+) -> None:
+    settings.TOOL_CONSENT_SECONDS = 0
+    client.llm.answers = [calling("weather")]
+    choice = client.ask(QUESTION)
+    with tenant_scope(client.program.tenant.id):
+        assert list(ledger.check()) == []
+        ToolCall.objects.update(state="done")
+        assert [each.kind for each in ledger.check()] == [ledger.HELD_FOR_NOBODY]
+        ToolCall.objects.update(state="with_program")
+        (entry,) = OutboxEntry.objects.filter(kind="reply")
+        assert entry.sweep_at is not None
+    pipeline.handle(tenant_id=client.program.tenant.id, message_id=entry.key)
+    assert [state for _, state, _ in client.calls()] == ["expired"]
+    late = error_of(client.post(QUESTION, *results(choice, "22")), 503)
+    assert (late["code"], len(client.llm.requests)) == ("closed", 1)
+
+
+def test_long_results_and_many_rounds_have_an_end(client: Client, monkeypatch: Any) -> None:
+    monkeypatch.setattr(tool_rounds, "MOST_PROGRAM_ROUNDS", 1)
+    client.llm.answers = [calling("weather", "weather")]
+    choice = client.ask(QUESTION)
+    client.ask(QUESTION, *results(choice, "sun " * 40_000, "dry"))
+    body = client.llm.requests[-1].body
+    heard = [each["content"] for each in body["messages"] if each["role"] == "tool"]
+    assert heard[1] == "dry"
+    assert 30_000 < len(heard[0]) < 130_000
+    assert "truncated" in heard[0]
+    assert body["tool_choice"] == "none"
+
+
+def test_the_form_of_an_answer_is_the_clients(client: Client, settings: Any) -> None:
+    form = {"type": "json_schema", "json_schema": {"name": "a", "schema": {"type": "object"}}}
+    client.ask(QUESTION, tools=[], response_format=form, temperature=0)
+    assert client.llm.requests[-1].body["response_format"] == form
+    assert "temperature" not in client.llm.requests[-1].body
+    settings.LLM_POOL_URL = ""
+    error = error_of(client.post(QUESTION, response_format=form), 400)
+    assert (error["param"], error["code"]) == ("response_format", "unsupported_parameter")
+
+
+def test_without_a_language_model_tools_are_not_called(client: Client, settings: Any) -> None:
+    settings.LLM_POOL_URL = ""
+    choice = client.ask(QUESTION, tool_choice="required")
+    assert (choice["finish_reason"], client.calls()) == ("stop", [])
+    assert choice["message"]["content"]
+
+
+@pytest.mark.parametrize(
+    ("sent", "param"),
+    [
+        ({"tools": {}}, "tools"),
+        ({"tools": [WEATHER] * 129}, "tools"),
+        ({"tools": [{"type": "custom"}]}, "tools[0].type"),
+        ({"tools": [5]}, "tools[0].type"),
+        ({"tools": [{"type": "function"}]}, "tools[0].function.name"),
+        ({"tools": [{"type": "function", "function": {"name": "a b"}}]}, "tools[0].function.name"),
+        ({"tool_choice": "always"}, "tool_choice"),
+        ({"tool_choice": {}}, "tool_choice"),
+        ({"parallel_tool_calls": "yes"}, "parallel_tool_calls"),
+        ({"response_format": {"type": "xml"}}, "response_format"),
+        ({"response_format": "json_object"}, "response_format"),
+    ],
+)
+def test_what_is_no_option_is_refused_by_name(client: Client, sent: Any, param: str) -> None:
+    body = {"model": "ada", "user": "maria", "messages": [QUESTION], **sent}
+    assert error_of(client.program.post(CHAT, body), 400)["param"] == param
+    assert client.transcript() == []
