@@ -1,8 +1,10 @@
 """One server for the tests of the Python client and of its adapters."""
 
+import asyncio
 from collections.abc import Iterator
 
 import pytest
+from konstruct_client import AsyncClient
 
 from konstruct.api.auth.keys import issue_key
 from tests.konstruct.api.live import serving
@@ -28,3 +30,9 @@ def bound_key(program: Program, user_id: str) -> str:
     """Return a key of the program's tenant that is bound to a user."""
     _, key = issue_key(tenant_id=program.tenant.id, name="bound", user_id=user_id)
     return str(key)
+
+
+async def indexed(konstruct: AsyncClient) -> None:
+    """Wait until what was said can be found."""
+    while (await konstruct.users.usage())["pending_embeddings"]:
+        await asyncio.sleep(0.05)
