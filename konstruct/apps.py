@@ -11,7 +11,7 @@ class KonstructConfig(AppConfig):
     def ready(self) -> None:
         """Let tasks belong to our application wherever Django is set up.
 
-        Not imported with the package: what runs without Django (leashes, the guardians of the
-        embedded services) would start in twice the time.
+        Not imported with the package: what runs without Django (supervisors of the
+        embedded services, processes that die with their parent) would start in twice the time.
         """
         import konstruct.celery  # noqa: F401

@@ -17,7 +17,7 @@ import psycopg
 from django.conf import settings
 
 from konstruct.local import embedded
-from konstruct.local.embedded import places
+from konstruct.local.embedded import paths
 
 EXECUTABLE = shutil.which("pgbouncer")
 # PgBouncer refuses to be root.
@@ -53,7 +53,7 @@ log_disconnections = 0
 def pooler(*, size: int = 3, mode: str = "transaction", role: str = "app") -> Iterator[str]:
     """Run a pooler to the application's role, or the owner's; yields a URL without a database."""
     if settings.EMBEDDED_DATABASE:
-        url, password = embedded.database_url(role), places.password_of(role)
+        url, password = embedded.database_url(role), paths.password_of(role)
     else:
         url = settings.DATABASE_URL if role == "app" else settings.DATABASE_OWNER_URL
         password = unquote(urlsplit(url).password or "")

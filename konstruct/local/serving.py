@@ -1,7 +1,7 @@
 """Web, worker and beat of one machine, under supervisord, as long as a `with serving(…)` lasts.
 
 supervisord restarts a process that dies; this process restarts supervisord and the embedded
-services' guardians. Who is killed takes what it started with it (see
+services' supervisors. Who is killed takes what it started with it (see
 konstruct/local/die_with_parent.py), so that nothing goes on as nobody's child.
 """
 
@@ -26,7 +26,7 @@ from django.db import connection
 from konstruct.celery import app
 from konstruct.local import embedded
 from konstruct.local.embedded.locks import try_lock
-from konstruct.local.embedded.places import make_home, serve_lock
+from konstruct.local.embedded.paths import make_home, serve_lock
 from konstruct.local.log_tail import LogTail
 from konstruct.processes import bound_to_us, end
 from tenants.checks import refuse_unsafe_role

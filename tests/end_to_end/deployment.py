@@ -19,7 +19,7 @@ import psutil
 import psycopg
 import redis
 
-from konstruct.local.embedded import places
+from konstruct.local.embedded import paths
 from konstruct.processes import bound_to_us
 from tenants.redis_keys import memory_short_key
 from tests.llm_server import LLMServer
@@ -195,8 +195,8 @@ class Deployment:
             self.port = int(probe.getsockname()[1])
         self.url = f"http://127.0.0.1:{self.port}"
         with _home(home):
-            self.database_url = places.database_url("app")
-            self.redis_url = places.redis_url()
+            self.database_url = paths.database_url("app")
+            self.redis_url = paths.redis_url()
         ours = ("DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL", "CELERY_BROKER_URL")
         self.environment = {
             **{name: value for name, value in os.environ.items() if name not in ours},
@@ -281,7 +281,7 @@ class Deployment:
         return sorted(path.name for path in self.orders.iterdir() if path.suffix != ".obeyed")
 
     def restart_postgres(self) -> None:
-        """Shut Postgres down, breaking all connections; its guardian starts it again."""
+        """Shut Postgres down, breaking all connections; its supervisor starts it again."""
         (pid_file,) = self.home.rglob("postmaster.pid")
         os.kill(int(pid_file.read_text().split()[0]), signal.SIGINT)
 
@@ -293,7 +293,7 @@ class Deployment:
 
 @contextlib.contextmanager
 def _home(home: Path) -> Iterator[None]:
-    """Let places be computed for another home."""
+    """Let paths be computed for another home."""
     before = os.environ.get("KONSTRUCT_HOME")
     os.environ["KONSTRUCT_HOME"] = str(home)
     try:

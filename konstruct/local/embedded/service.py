@@ -1,4 +1,4 @@
-"""What the guardian and the users have to know of an embedded service, whichever it is."""
+"""What the supervisor and the users have to know of an embedded service, whichever it is."""
 
 import abc
 import contextlib
@@ -13,7 +13,7 @@ from typing import BinaryIO
 import psutil
 
 from konstruct.local.embedded.errors import EmbeddedError
-from konstruct.local.embedded.places import home, make_home
+from konstruct.local.embedded.paths import home, make_home
 from konstruct.processes import bound_to_us, end, working_in
 
 # Nothing of the caller's environment (PGPORT, PGDATA, LC_ALL ...) may change what a server does.
@@ -36,7 +36,7 @@ class Service(abc.ABC):
 
     @property
     def log(self) -> Path:
-        """What the server and its guardian print."""
+        """What the server and its supervisor print."""
         return home() / f"{self.name}.log"
 
     @property
@@ -45,9 +45,9 @@ class Service(abc.ABC):
         return home() / f"{self.name}.users"
 
     @property
-    def guardian(self) -> Path:
-        """Locked by the one guardian, which writes its process id and status into it."""
-        return home() / f"{self.name}.guardian"
+    def supervisor(self) -> Path:
+        """Locked by the one supervisor, which writes its process id and status into it."""
+        return home() / f"{self.name}.guardian"  # so named by older versions that may be running
 
     @abc.abstractmethod
     def prepare(self) -> None:
@@ -66,7 +66,7 @@ class Service(abc.ABC):
         """Finish what needs an answering server, before anybody else may use it."""
 
     def clear_leftovers(self) -> None:
-        """End what a killed guardian or server left running on our data."""
+        """End what a killed supervisor or server left running on our data."""
         found = working_in(self.data, self.executable)
         # First the parents alone: a postmaster that is asked to stop ends its children properly.
         numbers = {process.pid for process in found}
@@ -83,7 +83,7 @@ class Service(abc.ABC):
         user: str | None = None,
         extra_environment: Mapping[str, str] = MappingProxyType({}),
     ) -> subprocess.Popen[bytes]:
-        """Run the server's command in its data directory, to stop when the guardian dies."""
+        """Run the server's command in its data directory, to stop when the supervisor dies."""
         with self.open_log() as log:
             return subprocess.Popen(
                 command,

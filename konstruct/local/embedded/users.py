@@ -1,4 +1,4 @@
-"""The users' side of the embedded services: register, start a guardian, await readiness, leave.
+"""The users' side of the embedded services: register, start a supervisor, await readiness, leave.
 
 A user holds a shared lock on `<service>.users` in the home. The kernel frees it when the process
 dies, and a forked child inherits it.
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psutil
 
-from konstruct.local.embedded import places
+from konstruct.local.embedded import paths
 from konstruct.local.embedded.errors import EmbeddedError
 from konstruct.local.embedded.locks import is_file, is_locked, try_lock
 from konstruct.local.embedded.postgres import Postgres
@@ -76,7 +76,7 @@ def stop() -> bool:
     """Stop this home's server and services, whoever uses them; whether there was any."""
     release()
     # The server first: it would start the services again.
-    holders = [places.serve_lock(), *(service.guardian for service in SERVICES.values())]
+    holders = [paths.serve_lock(), *(service.supervisor for service in SERVICES.values())]
     stopped = [_stop_holder(lock) for lock in holders]
     return any(stopped)
 
@@ -97,7 +97,7 @@ def _stop_holder(lock: Path) -> bool:
 
 @dataclass(frozen=True)
 class _Status:
-    """What the guardian wrote last, and when (0: never)."""
+    """What the supervisor wrote last, and when (0: never)."""
 
     pid: int = 0
     word: str = ""
@@ -106,8 +106,8 @@ class _Status:
 
 def _status(service: Service) -> _Status:
     try:
-        written = service.guardian.stat().st_mtime_ns
-        pid, word = service.guardian.read_text().split()
+        written = service.supervisor.stat().st_mtime_ns
+        pid, word = service.supervisor.read_text().split()
         return _Status(int(pid), word, written)
     except (FileNotFoundError, ValueError):
         return _Status()
@@ -115,12 +115,12 @@ def _status(service: Service) -> _Status:
 
 def _ensure(service: Service) -> None:
     deadline = time.monotonic() + START_SECONDS
-    places.make_home()
+    paths.make_home()
     _register(service, deadline)
     before = _status(service)
     while True:
         status = _status(service)
-        if is_locked(service.guardian):
+        if is_locked(service.supervisor):
             if status.word == "ready" and service.answers():
                 return
         elif status.word == "failed" and status.written != before.written:
@@ -129,7 +129,7 @@ def _ensure(service: Service) -> None:
                 f"{service.log_tail()}"
             )
         else:
-            _spawn_guardian(service)
+            _spawn_supervisor(service)
         if time.monotonic() > deadline:
             raise EmbeddedError(
                 f"the embedded {service.name} is not ready after {START_SECONDS} seconds; "
@@ -139,7 +139,7 @@ def _ensure(service: Service) -> None:
 
 
 def _register(service: Service, deadline: float) -> None:
-    """Hold the user's lock; waits while a guardian that found no user is stopping the service."""
+    """Hold the user's lock; waits while a supervisor that found no user is stopping the service."""
     key = str(service.users)
     with _registering:
         if key in _held and is_file(_held[key], service.users):
@@ -155,13 +155,13 @@ def _register(service: Service, deadline: float) -> None:
             time.sleep(POLL_SECONDS)
 
 
-def _spawn_guardian(service: Service) -> None:
-    """Start a guardian; when several users do, one of them wins and the others' end at once."""
+def _spawn_supervisor(service: Service) -> None:
+    """Start a supervisor; when several users do, one of them wins and the others' end at once."""
     with service.open_log() as log:
         subprocess.run(
-            [sys.executable, "-m", "konstruct.local.embedded", "guard", service.name],
-            cwd=places.PROJECT,
-            env={**os.environ, "KONSTRUCT_HOME": str(places.home())},
+            [sys.executable, "-m", "konstruct.local.embedded", "supervise", service.name],
+            cwd=paths.PROJECT,
+            env={**os.environ, "KONSTRUCT_HOME": str(paths.home())},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -171,7 +171,7 @@ def _spawn_guardian(service: Service) -> None:
 
 def _wait_stopped(service: Service) -> bool:
     deadline = time.monotonic() + STOP_SECONDS
-    while is_locked(service.guardian):
+    while is_locked(service.supervisor):
         mine = try_lock(service.users, shared=True)
         if mine is not None:
             os.close(mine)

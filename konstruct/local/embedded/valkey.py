@@ -7,7 +7,7 @@ from signal import Signals
 
 import redis
 
-from konstruct.local.embedded import places
+from konstruct.local.embedded import paths
 from konstruct.local.embedded.errors import EmbeddedError
 from konstruct.local.embedded.service import Service
 
@@ -29,14 +29,14 @@ class Valkey(Service):
     stop_signal = Signals.SIGTERM  # writes what is pending, then exits
 
     def prepare(self) -> None:
-        """Make the directory if there is none; clear away a dead guardian's server."""
+        """Make the directory if there is none; clear away a dead supervisor's server."""
         self.clear_leftovers()
         self.data.mkdir(mode=0o700, exist_ok=True)
-        places.make_socket_directory()
+        paths.make_socket_directory()
 
     def launch(self) -> subprocess.Popen[bytes]:
         """Start the server; its own socket file of before does not trouble it."""
-        options = {**SETTINGS, "unixsocket": str(places.valkey_socket())}
+        options = {**SETTINGS, "unixsocket": str(paths.valkey_socket())}
         return self.spawn(
             [
                 server(),
@@ -46,7 +46,7 @@ class Valkey(Service):
 
     def answers(self) -> bool:
         """Whether it is up and has loaded its data."""
-        client = redis.Redis.from_url(places.redis_url(), socket_timeout=5)
+        client = redis.Redis.from_url(paths.redis_url(), socket_timeout=5)
         try:
             return bool(client.ping())
         except (redis.ConnectionError, redis.TimeoutError):  # refused, or still loading

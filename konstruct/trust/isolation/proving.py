@@ -29,12 +29,12 @@ def prove(tenants: int = 2, *, before: Callable[[Sequence[Tenant]], None] | None
         try:
             made = make_tenants(tenants)
             with as_application():
-                parties = [furnish(tenant) for tenant in made]
+                furnished = [furnish(tenant) for tenant in made]
             if before is not None:
                 before(made)
             with as_application():
                 proof.attempts += check_configuration()
-                for attacker, victim in zip(parties, parties[1:] + parties[:1], strict=True):
+                for attacker, victim in zip(furnished, furnished[1:] + furnished[:1], strict=True):
                     for way in WAYS:
                         proof.attempts += way.attack(attacker, victim)
         finally:

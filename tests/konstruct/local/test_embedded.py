@@ -16,7 +16,7 @@ import redis
 
 from konstruct.local import embedded
 from konstruct.local.cache import EmbeddedConnection
-from konstruct.local.embedded import places, postgres
+from konstruct.local.embedded import paths, postgres
 from konstruct.local.embedded.users import SERVICES
 from konstruct.processes import is_alive
 from tests.konstruct.running import PROJECT, eventually, kill, processes_in
@@ -46,7 +46,7 @@ def home(module_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     yield module_home
     embedded.stop()
     embedded.users._held.update(held)
-    # A guardian that came too late for a service that was killed ends by itself.
+    # A supervisor that came too late for a service that was killed ends by itself.
     eventually(lambda: processes_in(module_home) == [])
 
 
@@ -85,7 +85,7 @@ def leave(process: subprocess.Popen[str]) -> None:
     assert process.returncode == 0
 
 
-def guardian_of(name: str) -> int:
+def supervisor_of(name: str) -> int:
     return embedded.users._status(SERVICES[name]).pid
 
 
@@ -107,11 +107,11 @@ def sql(query: str, role: str = "owner", database: str = "konstruct") -> list[tu
 def may_connect(user: str, password: str | None) -> bool:
     try:
         psycopg.connect(
-            host=str(places.socket_directory()),
+            host=str(paths.socket_directory()),
             user=user,
             dbname="konstruct",
             password=password,
-            passfile=str(places.socket_directory() / "none"),
+            passfile=str(paths.socket_directory() / "none"),
         ).close()
     except psycopg.OperationalError as error:
         if "password" not in str(error):
@@ -125,7 +125,7 @@ def test_names_are_computed_and_nothing_is_made(
 ) -> None:
     home = tmp_path / "none"
     monkeypatch.setenv("KONSTRUCT_HOME", str(home))
-    sockets = places.socket_directory()
+    sockets = paths.socket_directory()
     quoted = str(sockets).replace("/", "%2F")
     passwords = str(home.resolve()).replace("/", "%2F")
     assert embedded.database_url("app") == (
@@ -153,7 +153,7 @@ def test_homes_of_different_names_have_different_sockets(
     directories = set()
     for name in ("one", "two"):
         monkeypatch.setenv("KONSTRUCT_HOME", str(tmp_path / name))
-        directories.add(places.socket_directory())
+        directories.add(paths.socket_directory())
     assert len(directories) == 2
 
 
@@ -194,7 +194,7 @@ def test_data_survives_a_restart(home: Path) -> None:
         client.rpush("kept", "lighthouse")
     assert embedded.wait_stopped() is True
     assert processes_in(home) == []
-    assert not places.socket_directory().exists()
+    assert not paths.socket_directory().exists()
     embedded.ensure()
     assert sql("SELECT word FROM kept") == [("lighthouse",)]
     with redis.Redis.from_url(embedded.redis_url(), decode_responses=True) as client:
@@ -244,30 +244,30 @@ def test_a_cache_connection_starts_what_was_killed_when_it_connects_again(home: 
     pool = redis.ConnectionPool.from_url(url, connection_class=EmbeddedConnection)
     with redis.Redis(connection_pool=pool) as client:
         client.set("before", "the kill")
-        kill(psutil.Process(guardian_of("valkey")))
+        kill(psutil.Process(supervisor_of("valkey")))
         eventually(lambda: processes_in(home) == [])
         assert client.get("before") == b"the kill"
     pool.disconnect()
 
 
 @pytest.mark.parametrize("name", ["postgres", "valkey"])
-def test_a_killed_guardian_is_replaced_by_the_next_user(home: Path, name: str) -> None:
+def test_a_killed_supervisor_is_replaced_by_the_next_user(home: Path, name: str) -> None:
     embedded.ensure()
-    before = guardian_of(name)
+    before = supervisor_of(name)
     kill(psutil.Process(before))
     embedded.ensure()
-    assert guardian_of(name) != before
+    assert supervisor_of(name) != before
     assert sql("SELECT 1") == [(1,)]
     assert embedded.wait_stopped() is True
     assert processes_in(home) == []
 
 
-def test_a_killed_guardian_leaves_no_server_behind(
+def test_a_killed_supervisor_leaves_no_server_behind(
     home: Path, new_user: Callable[..., subprocess.Popen[str]]
 ) -> None:
     user = new_user(home)
     for name in SERVICES:
-        kill(psutil.Process(guardian_of(name)))
+        kill(psutil.Process(supervisor_of(name)))
     user.kill()
     eventually(lambda: processes_in(home) == [])
 
@@ -285,11 +285,11 @@ def test_everything_killed_and_the_process_ids_given_to_others(home: Path) -> No
     running = postmaster()
     pid_file = SERVICES["postgres"].data / "postmaster.pid"
     written = pid_file.read_text()
-    for pid in (guardian_of("postgres"), guardian_of("valkey"), running, valkey_server()):
+    for pid in (supervisor_of("postgres"), supervisor_of("valkey"), running, valkey_server()):
         kill(psutil.Process(pid))
     eventually(lambda: processes_in(home) == [])
     pid_file.write_text(written.replace(str(running), str(os.getpid()), 1))
-    socket_lock = places.socket_directory() / ".s.PGSQL.5432.lock"
+    socket_lock = paths.socket_directory() / ".s.PGSQL.5432.lock"
     socket_lock.write_text(f"{os.getpid()}\n")
     embedded.ensure()
     assert sql("SELECT count(*) FROM killed") == [(0,)]
@@ -323,7 +323,7 @@ def test_a_process_that_lost_its_open_files_registers_again(home: Path) -> None:
     os.close(descriptor)  # as a program that becomes a daemon does
     embedded.ensure_valkey()
     before = valkey_server()
-    time.sleep(1)  # several looks of the guardian
+    time.sleep(1)  # several looks of the supervisor
     assert valkey_server() == before
 
 
@@ -341,9 +341,9 @@ def test_stop_stops_whoever_uses_it_and_the_next_use_starts_again(
 def test_stop_ends_a_server_of_this_home_too(home: Path) -> None:
     code = (
         "import os, time\n"
-        "from konstruct.local.embedded import locks, places\n"
-        "places.make_home()\n"
-        "lock = locks.try_lock(places.serve_lock(), shared=False)\n"
+        "from konstruct.local.embedded import locks, paths\n"
+        "paths.make_home()\n"
+        "lock = locks.try_lock(paths.serve_lock(), shared=False)\n"
         "os.pwrite(lock, str(os.getpid()).encode(), 0)\n"
         "print('serving', flush=True)\n"
         "time.sleep(600)\n"
@@ -449,11 +449,11 @@ def test_a_server_that_dies_at_once_ends_in_an_error_with_its_log(
 
 def test_other_users_of_the_machine_cannot_reach_the_sockets_or_the_data(home: Path) -> None:
     embedded.ensure()
-    for directory in (places.socket_directory(), home, SERVICES["postgres"].data):
+    for directory in (paths.socket_directory(), home, SERVICES["postgres"].data):
         assert directory.stat().st_mode & 0o077 == 0
     for name in (".s.PGSQL.5432", "valkey.sock"):
         with socket.socket(socket.AF_UNIX) as client:
-            client.connect(str(places.socket_directory() / name))
+            client.connect(str(paths.socket_directory() / name))
 
 
 def test_a_socket_directory_prepared_by_another_user_is_refused(
@@ -461,11 +461,11 @@ def test_a_socket_directory_prepared_by_another_user_is_refused(
 ) -> None:
     another = os.geteuid() + 54321
     monkeypatch.setattr(os, "geteuid", lambda: another)
-    trap = places.socket_directory().parent
+    trap = paths.socket_directory().parent
     trap.mkdir()
     try:
         with pytest.raises(embedded.EmbeddedError, match="is not a directory of this user"):
-            places.make_socket_directory()
+            paths.make_socket_directory()
     finally:
         trap.rmdir()
 
@@ -512,7 +512,7 @@ def test_the_bootstrap_works_for_an_administrator_who_is_no_superuser_and_twice(
     sql("CREATE ROLE manager LOGIN CREATEROLE CREATEDB PASSWORD 'managing'", role="superuser")
     # As on a managed service, where the roles do not exist before and were made by the manager.
     sql("GRANT konstruct_owner, konstruct_app TO manager WITH ADMIN OPTION", role="superuser")
-    url = f"host={places.socket_directory()} user=manager dbname=managed"
+    url = f"host={paths.socket_directory()} user=manager dbname=managed"
     sql("CREATE DATABASE managed OWNER manager", role="superuser")
     try:
         for _ in range(2):
@@ -544,8 +544,8 @@ def test_the_bootstrap_works_for_an_administrator_who_is_no_superuser_and_twice(
 
 def give_kept_passwords() -> None:
     for role in ("owner", "app"):
-        password = places.password_of(role)
-        sql(f"ALTER ROLE {places.ROLES[role]} PASSWORD '{password}'", role="superuser")
+        password = paths.password_of(role)
+        sql(f"ALTER ROLE {paths.ROLES[role]} PASSWORD '{password}'", role="superuser")
 
 
 def texts_of_processes_and_files(home: Path) -> str:
@@ -556,14 +556,14 @@ def texts_of_processes_and_files(home: Path) -> str:
 
 def test_every_role_is_asked_for_its_own_password_which_is_seen_nowhere(home: Path) -> None:
     embedded.ensure_postgres()
-    passwords = {role: places.password_of(role) for role in places.ROLES}
+    passwords = {role: paths.password_of(role) for role in paths.ROLES}
     assert len(set(passwords.values())) == 3
     for role, password in passwords.items():
-        assert places.password_file(role).stat().st_mode & 0o777 == 0o600
+        assert paths.password_file(role).stat().st_mode & 0o777 == 0o600
         assert password not in embedded.database_url(role)
-        for other, user in places.ROLES.items():
+        for other, user in paths.ROLES.items():
             assert may_connect(user, password) is (other == role)
-        assert not may_connect(places.ROLES[role], None)
+        assert not may_connect(paths.ROLES[role], None)
     seen = texts_of_processes_and_files(home)
     assert "postgres" in seen
     assert not [password for password in passwords.values() if password in seen]
@@ -576,13 +576,13 @@ import django
 django.setup()
 from django.conf import settings
 from django.db import connection
-from konstruct.local.embedded import places
+from konstruct.local.embedded import paths
 from konstruct.logs import UrlHidingFilter
 connection.ensure_connection()
 every = {name: getattr(settings, name) for name in dir(settings)}
 held = repr(every) + repr(os.environ) + repr(UrlHidingFilter().get_safe_settings())
 held += repr(connection.get_connection_params()) + connection.connection.info.dsn
-print([role for role in places.ROLES if places.password_of(role) in held], connection.vendor)
+print([role for role in paths.ROLES if paths.password_of(role) in held], connection.vendor)
 """
     ours = ("DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL", "KONSTRUCT_DB_ROLE")
     environment = {name: value for name, value in os.environ.items() if name not in ours}
@@ -599,30 +599,30 @@ print([role for role in places.ROLES if places.password_of(role) in held], conne
 def test_a_cluster_that_asked_for_no_password_asks_from_the_next_start_on(home: Path) -> None:
     embedded.ensure_postgres()
     sql("CREATE TABLE IF NOT EXISTS before (n int)")
-    for role in places.ROLES.values():
+    for role in paths.ROLES.values():
         sql(f"ALTER ROLE {role} PASSWORD NULL", role="superuser")
     cluster = SERVICES["postgres"].data
     assert embedded.wait_stopped()
     # As older versions have left it.
     (cluster / "pg_hba.conf").write_text("local all all trust\n")
     (cluster / "konstruct.bootstrap").write_text("of another version")
-    for role in places.ROLES:
-        places.password_file(role).unlink()
+    for role in paths.ROLES:
+        paths.password_file(role).unlink()
     embedded.ensure_postgres()
-    for role, user in places.ROLES.items():
+    for role, user in paths.ROLES.items():
         assert not may_connect(user, None)
-        assert may_connect(user, places.password_of(role))
+        assert may_connect(user, paths.password_of(role))
     assert sql("SELECT * FROM before") == []
 
 
 def test_a_password_whose_file_was_removed_is_made_anew(home: Path) -> None:
     embedded.ensure_postgres()
-    before = {role: places.password_of(role) for role in places.ROLES}
+    before = {role: paths.password_of(role) for role in paths.ROLES}
     assert embedded.wait_stopped()
-    for role in places.ROLES:
-        places.password_file(role).unlink()
+    for role in paths.ROLES:
+        paths.password_file(role).unlink()
     embedded.ensure_postgres()
-    for role, user in places.ROLES.items():
+    for role, user in paths.ROLES.items():
         assert not may_connect(user, before[role])
         assert sql("SELECT current_user::text", role=role) == [(user,)]
 
@@ -652,7 +652,7 @@ def test_a_tool_works_on_the_database_as_the_superuser_who_may_back_it_up(home: 
     assert "COPY public.forced" in dump
 
 
-@pytest.mark.parametrize("arguments", [(), ("start",), ("guard", "mysql"), ("tool",)])
+@pytest.mark.parametrize("arguments", [(), ("start",), ("supervise", "mysql"), ("tool",)])
 def test_a_wrong_call_of_the_module_prints_the_usage(arguments: tuple[str, ...]) -> None:
     status, printed, error = embedded_command(*arguments)
     assert (status, printed) == (2, "")

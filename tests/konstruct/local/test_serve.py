@@ -175,7 +175,7 @@ def test_a_killed_supervisor_takes_all_with_it_and_all_is_started_again(server: 
     eventually(server.answers)
 
 
-def test_killed_guardians_are_replaced_without_a_request(server: Server) -> None:
+def test_killed_supervisors_are_replaced_without_a_request(server: Server) -> None:
     for name in ("postgres", "valkey"):
         lock = server.home / f"{name}.guardian"
         before = lock.read_text().split()[0]

@@ -17,7 +17,7 @@ from redis.connection import AbstractConnection
 from konstruct.audit.access_log import Actor
 from konstruct.audit.models import ActorKind, ErasureRequest
 from konstruct.local import embedded
-from konstruct.local.embedded import places
+from konstruct.local.embedded import paths
 from konstruct.orchestrator.identities.erasure_requests import ask_for_erasure
 from konstruct.orchestrator.models import Agent
 from konstruct.trust.erasure import carry_out, rows, storage
@@ -144,7 +144,7 @@ def tables_on_disk_with(text: str, tenant: Tenant) -> list[str]:
             [tenant.schema_name],
         ).fetchall()
     for table, path in tables:
-        for part in (places.home() / "postgres").glob(f"{path}*"):
+        for part in (paths.home() / "postgres").glob(f"{path}*"):
             if text.encode() in part.read_bytes():
                 found.append(table)
     return sorted(set(found))
@@ -163,7 +163,7 @@ def test_files_of_small_tables_and_of_the_cache_hold_nothing_any_more(
     receipt: Any = carry_out(ask_for_erasure(WHOSE, by=EVA)).receipt
     assert tables_on_disk_with(SECRET, tenant_a) == []
     assert tables_on_disk_with(WHOSE, tenant_a) == []
-    files = [file for file in (places.home() / "valkey").rglob("*") if file.is_file()]
+    files = [file for file in (paths.home() / "valkey").rglob("*") if file.is_file()]
     assert files
     assert [file for file in files if SECRET.encode() in file.read_bytes()] == []
     stored = receipt["storage"]

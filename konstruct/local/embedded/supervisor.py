@@ -1,7 +1,7 @@
 """The process that starts one embedded service, restarts it when it dies, and stops it in the end.
 
 It ends with the last user, on SIGTERM, or when the home is removed. Users spawn it (users.py);
-nobody waits for it. What the guardian writes into its lock file, `<process id> <status>`, is true
+nobody waits for it. What the supervisor writes into its lock file, `<process id> <status>`, is true
 as long as the file is locked; "failed" stays there for the users to read.
 """
 
@@ -19,7 +19,7 @@ from types import FrameType
 
 from konstruct.local.embedded.errors import EmbeddedError
 from konstruct.local.embedded.locks import is_file, try_lock
-from konstruct.local.embedded.places import make_home, make_socket_directory
+from konstruct.local.embedded.paths import make_home, make_socket_directory
 from konstruct.local.embedded.service import Service
 
 TICK_STARTING = 0.05
@@ -29,14 +29,14 @@ STOP_SECONDS = 30
 ATTEMPTS = 3
 
 
-def guard(service: Service) -> int:
+def supervise(service: Service) -> int:
     """Run the service until nobody uses it; the exit status."""
     make_home()
-    lock = _patient_lock(service.guardian, seconds=0.5)
+    lock = _patient_lock(service.supervisor, seconds=0.5)
     if lock is None:
-        return 0  # another guardian was faster
+        return 0  # another supervisor was faster
     try:
-        _Guardian(service, lock).run()
+        _Supervisor(service, lock).run()
     except Exception:  # whatever it is, the users are waiting to be told
         traceback.print_exc()
         _write_status(lock, "failed")
@@ -44,7 +44,7 @@ def guard(service: Service) -> int:
     return 0
 
 
-class _Guardian:
+class _Supervisor:
     def __init__(self, service: Service, lock: int) -> None:
         self.service = service
         self.lock = lock
@@ -64,17 +64,17 @@ class _Guardian:
         self.stopping = True
 
     def run(self) -> None:
-        """Guard, then stop the service while no new user can come in."""
+        """Supervise, then stop the service while no new user can come in."""
         self._status("starting")
         socket_lock, socket_lock_path = _lock_sockets(self.service.name)
         users = None
         failures = 0
         try:
             while not self.stopping:
-                if not is_file(self.lock, self.service.guardian):
+                if not is_file(self.lock, self.service.supervisor):
                     return  # the home was removed: nobody can find this service any more
                 if not is_file(socket_lock, socket_lock_path):
-                    return  # the sockets were: the next user starts another guardian
+                    return  # the sockets were: the next user starts another supervisor
                 users = try_lock(self.service.users, shared=False)
                 if users is not None:
                     return
@@ -103,7 +103,7 @@ class _Guardian:
     def _stop(self) -> None:
         if self.process is None or self.process.poll() is not None:
             return
-        if is_file(self.lock, self.service.guardian):
+        if is_file(self.lock, self.service.supervisor):
             self._status("stopping")
         self.process.send_signal(self.service.stop_signal)
         try:
@@ -128,10 +128,10 @@ def _write_status(lock: int, status: str) -> None:
 
 
 def _lock_sockets(name: str) -> tuple[int, Path]:
-    """A lock in the directory of the sockets, where a guardian of a removed home may still be."""
+    """A lock in the directory of the sockets, where a supervisor of a removed home may still be."""
     deadline = time.monotonic() + STOP_SECONDS
     while True:
-        with contextlib.suppress(FileNotFoundError):  # another guardian removed the directory
+        with contextlib.suppress(FileNotFoundError):  # another supervisor removed the directory
             path = make_socket_directory() / f"{name}.lock"
             descriptor = try_lock(path, shared=False)
             if descriptor is not None:
@@ -150,7 +150,7 @@ def _remove_sockets(lock: int, path: Path) -> None:
 
 
 def _patient_lock(path: Path, seconds: float) -> int | None:
-    """An exclusive lock, tried for a while: users probe the guardian's lock now and then."""
+    """An exclusive lock, tried for a while: users probe the supervisor's lock now and then."""
     deadline = time.monotonic() + seconds
     while True:
         descriptor = try_lock(path, shared=False)
@@ -160,7 +160,7 @@ def _patient_lock(path: Path, seconds: float) -> int | None:
 
 
 def detach() -> None:
-    """Go on in a child of nobody: a user must neither wait for its guardian nor be waited for."""
+    """Go on in a child of nobody: a user must neither wait for its supervisor nor be waited for."""
     if os.fork():
         os._exit(0)
     os.setsid()
