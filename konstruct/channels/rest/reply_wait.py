@@ -1,5 +1,6 @@
 """Responses that wait until a message is settled: in the event loop if there is one, else here."""
 
+import logging
 from collections.abc import Callable
 from contextvars import copy_context
 from functools import partial
@@ -9,10 +10,15 @@ from uuid import UUID
 from django.http import HttpResponse
 from rest_framework.response import Response
 
+from konstruct.api.http.exceptions import problem_of
+from konstruct.api.http.problems import Problem
 from konstruct.api.http.views import ApiView
+from konstruct.channels.rest.events import MEDIA_TYPE
 from konstruct.orchestrator.replies.reply_wait import Live, Waiting, wait_until
 from konstruct.orchestrator.replies.status import Status, settled_among
 from tenants.context import required_tenant_id, tenant_scope
+
+logger = logging.getLogger(__name__)
 
 Respond = Callable[[], Any]
 
@@ -68,7 +74,7 @@ def live(
     opening: bytes,
     piece: Callable[[str], bytes],
     end: Callable[[str], bytes],
-    overloaded: bytes,
+    fail: Callable[[Problem], bytes],
 ) -> HttpResponse:
     """Return a stream of server-sent events that ends when the message is settled.
 
@@ -76,23 +82,30 @@ def live(
 
     Args:
         end: makes the last events, given the text that `piece` was given before. It checks again
-            what the caller may see, and tells errors by an event.
-        overloaded: the last events where `end` cannot be called.
+            what the caller may see.
+        fail: makes the last events where there are no others.
     """
     tenant_id = required_tenant_id()
 
     def ended(sent: str) -> bytes:
-        with tenant_scope(tenant_id, pinned=True):
-            return end(sent)
+        try:
+            with tenant_scope(tenant_id, pinned=True):
+                return end(sent)
+        except Exception as error:
+            problem = problem_of(error)
+            if problem.status >= 500:
+                logger.exception("A stream of %s could not be ended", message_id)
+            return fail(problem)
 
     headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-    response = HttpResponse(content_type="text/event-stream", headers=headers)
+    response = HttpResponse(content_type=MEDIA_TYPE, headers=headers)
     if getattr(view.request._request, "waits_in_event_loop", False):
         context = copy_context()
 
         def run(sent: str) -> bytes:
             return context.run(ended, sent)
 
+        overloaded = fail(Problem.of_status(503))
         stream = Live(tenant_id, message_id, seconds, opening, piece, run, overloaded)
         response.live = stream  # type: ignore[attr-defined]  # the web process looks for it
         return response
@@ -101,7 +114,7 @@ def live(
         return bool(settled_among([message_id])) or None
 
     wait_until(look, tenant_id=tenant_id, message_id=message_id, seconds=seconds)
-    response.content = opening + end("")
+    response.content = opening + ended("")
     return response
 
 

@@ -1,11 +1,11 @@
 """The REST channel: programs send messages and fetch the replies."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.http import Http404
+from django.http import Http404, HttpResponse
 from drf_spectacular.utils import OpenApiExample, OpenApiResponse, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -16,12 +16,15 @@ from konstruct.api.http.fields import checked_query
 from konstruct.api.http.filters import narrowed
 from konstruct.api.http.idempotency import IDEMPOTENCY_KEY, idempotency_key, key_of_caller
 from konstruct.api.http.pagination import NewestFirst
+from konstruct.api.http.problems import Problem
+from konstruct.api.http.request_id import current_request_id
 from konstruct.api.http.schema import problems, response_header
 from konstruct.api.http.views import ApiView
 from konstruct.api.resources.agent_names import agent_names
 from konstruct.audit.models import Action
+from konstruct.channels.rest.events import MEDIA_TYPE, JsonOrEvents, event, wants_events
 from konstruct.channels.rest.held import waits_for
-from konstruct.channels.rest.reply_wait import when_settled
+from konstruct.channels.rest.reply_wait import live, when_settled
 from konstruct.channels.rest.serializers import (
     ListSerializer,
     MessagePageSerializer,
@@ -30,11 +33,19 @@ from konstruct.channels.rest.serializers import (
     WaitSerializer,
 )
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
+from konstruct.orchestrator.replies.partial_reply import watch
 from konstruct.orchestrator.replies.status import Status, progress_of, sent_messages, with_status
 from memory.models import Message
 from tenants.context import required_tenant_id
 
 CHANNEL = "rest"
+# So long a stream is open for a reply.
+STREAM_SECONDS = 180
+INTERRUPTED = Problem(
+    503,
+    "reply-interrupted",
+    "The reply broke off, and is being given anew: ask for it at the url of the message.",
+)
 
 EXAMPLE = OpenApiExample(
     "a message",
@@ -54,6 +65,7 @@ class MessagesView(ApiView):
 
     permissions = {"GET": ("memory.view_message",), "POST": ("memory.add_message",)}
     keeps_to_binding = True
+    content_negotiation_class = JsonOrEvents
     # It may wait for a reply, long after the message is committed.
     own_transactions = ("POST",)
 
@@ -62,7 +74,12 @@ class MessagesView(ApiView):
         summary="Send a message to an agent",
         description="The message is accepted and answered by a worker. Ask at `url` for the reply, "
         "or pass `wait` to get it in this response if it comes in time. A message that is held has "
-        "a 200 at once, without a reply: `waits_for` says whose turn it is and what to do.",
+        "a 200 at once, without a reply: `waits_for` says whose turn it is and what to do.\n\n"
+        "With `Accept: text/event-stream` the response is a stream of server-sent events, for at "
+        f"most {STREAM_SECONDS} seconds or `wait`: `accepted` with the message, `text` with "
+        '`{"text": "…"}` for each piece of the reply as the language model writes it, and last '
+        "either `message` with the message as it is then, whose `reply` is what counts, or `error` "
+        "with a problem document. The reply is written and kept whoever reads.",
         tags=["messages"],
         request=SendSerializer,
         parameters=[WaitSerializer, IDEMPOTENCY_KEY, LOCATION],
@@ -72,12 +89,13 @@ class MessagesView(ApiView):
                 MessageSerializer, description="Answered, given up, or held for somebody, in time."
             ),
             202: OpenApiResponse(MessageSerializer, description="Accepted; the reply is to come."),
+            (200, MEDIA_TYPE): OpenApiResponse(str, description="The reply, as it is written."),
             **problems(422),
         },
     )
-    def post(self, request: Request) -> Response:
+    def post(self, request: Request) -> Any:
         """Accept a message; wait for its reply if asked to."""
-        wait = _seconds_to_wait(request)
+        wait, live_too = _seconds_to_wait(request), wants_events(request)
         body = SendSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         fields = body.validated_data
@@ -93,16 +111,25 @@ class MessagesView(ApiView):
             idempotency_key=None if key is None else key_of_caller(request, key),
             unscoped_key=key,
         )
+        tenant_id = required_tenant_id()
         with transaction.atomic():
-            message, created = accept(incoming, tenant_id=required_tenant_id())
+            if live_too:  # before the worker is told of it
+                transaction.on_commit(lambda: watch(tenant_id, message.id))
+            message, created = accept(incoming, tenant_id=tenant_id)
             self.note(message, action=None if created else Action.VIEW)
             self.record()
         url = reverse("message", args=[message.id], request=request)
 
+        def document(now: Message) -> dict[str, Any]:
+            return _document(now, agent.name, url, waits_for([now], request))
+
+        if live_too:
+            return self._stream(message, document, wait or STREAM_SECONDS)
+
         def respond(now: Message) -> Response:
             settled = progress_of(now).status is not Status.QUEUED
             return Response(
-                _document(now, agent.name, url, waits_for([now], request)),
+                document(now),
                 status=200 if wait and settled else 202,
                 headers={"Location": url},
             )
@@ -111,6 +138,30 @@ class MessagesView(ApiView):
             return respond(message)
         caller = self.caller
         return when_settled(self, message.id, wait, lambda: respond(_message(message.id, caller)))
+
+    def _stream(
+        self, message: Message, document: Callable[[Message], dict[str, Any]], seconds: float
+    ) -> HttpResponse:
+        caller, request = self.caller, self.request
+
+        def end(sent: str) -> bytes:
+            now = document(_message(message.id, caller))
+            is_broken = bool(sent) and now["status"] == Status.QUEUED
+            return fail(INTERRUPTED) if is_broken else event(now, "message")
+
+        def fail(problem: Problem) -> bytes:
+            told = problem.as_json(path=request.path, request_id=current_request_id())
+            return event(told, "error")
+
+        return live(
+            self,
+            message.id,
+            seconds,
+            opening=event(document(message), "accepted"),
+            piece=lambda text: event({"text": text}, "text"),
+            end=end,
+            fail=fail,
+        )
 
     @extend_schema(
         operation_id="list_messages",

@@ -1,11 +1,11 @@
 """Chat completions and their chunks, as OpenAI's clients read them. Pure."""
 
-import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
+
+from konstruct.channels.rest.events import event
 
 DONE: Final = b"data: [DONE]\n\n"
 # A text, or calls of the client's tools.
@@ -67,8 +67,3 @@ class CompletionOf:
 
 def _reason(said: Said) -> str:
     return "stop" if isinstance(said, str) else "tool_calls"
-
-
-def event(document: Mapping[str, Any]) -> bytes:
-    """Return one server-sent event."""
-    return f"data: {json.dumps(document)}\n\n".encode()

@@ -1,6 +1,5 @@
 """Chat completions, and the agents as models."""
 
-import logging
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
@@ -15,15 +14,15 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from konstruct.api.http.addresses import problem_response
-from konstruct.api.http.exceptions import problem_of
 from konstruct.api.http.idempotency import idempotency_key, key_of_caller
 from konstruct.api.http.problems import Problem, Refusal
 from konstruct.api.http.views import ApiView
 from konstruct.audit.models import Action
+from konstruct.channels.rest.events import event
 from konstruct.channels.rest.held import DETAILS
 from konstruct.channels.rest.reply_wait import live, when_settled
 from konstruct.channels.rest.serializers import SendSerializer
-from konstruct.interfaces.openai.completions import DONE, CompletionOf, Said, event
+from konstruct.interfaces.openai.completions import DONE, CompletionOf, Said
 from konstruct.interfaces.openai.errors import error_document, refused
 from konstruct.interfaces.openai.recognition import (
     RETRY_COUNT,
@@ -50,8 +49,6 @@ from konstruct.orchestrator.tools import program_calls
 from memory.models import Message
 from tenants.context import required_tenant_id
 
-logger = logging.getLogger(__name__)
-
 CHANNEL: Final = "openai"
 # So long a reply is waited for. A client's library then asks again, and is recognised.
 WAIT_SECONDS: Final = 180.0
@@ -66,7 +63,6 @@ INTERRUPTED: Final = Problem(
     "reply-interrupted",
     "The answer broke off, and is being given anew: send the same request again to get it.",
 )
-OVERLOADED: Final = event(error_document(Problem.of_status(503)))
 
 
 class AnyAnswer(DefaultContentNegotiation):
@@ -123,7 +119,7 @@ class ChatCompletionsView(ApiView):
                 opening=completion.opening(),
                 piece=completion.piece,
                 end=lambda sent: self._end(completion, sent),
-                overloaded=OVERLOADED,
+                fail=_broken,
             )
         return when_settled(
             self,
@@ -181,19 +177,11 @@ class ChatCompletionsView(ApiView):
 
     def _end(self, completion: CompletionOf, sent: str) -> bytes:
         """Return the last events of a stream, of whose text so much was sent."""
-        said: Said | Problem
-        try:
-            said = self._said(completion.message_id) or (INTERRUPTED if sent else LATE)
-            # What is said before a call may be anything.
-            if isinstance(said, str) and not said.startswith(sent):
-                said = INTERRUPTED
-        except Exception as error:
-            said = problem_of(error)
-            if said.status >= 500:
-                logger.exception("A stream of %s could not be ended", completion.message_id)
-        if isinstance(said, Problem):
-            return event(error_document(said)) + DONE
-        return completion.rest(said, sent)
+        said = self._said(completion.message_id) or (INTERRUPTED if sent else LATE)
+        # What is said before a call may be anything.
+        if isinstance(said, str) and not said.startswith(sent):
+            said = INTERRUPTED
+        return _broken(said) if isinstance(said, Problem) else completion.rest(said, sent)
 
     def _said(self, message_id: UUID) -> Said | Problem | None:
         """Return what the user is told, or which of the client's tools are called, or why nothing.
@@ -220,6 +208,10 @@ class ChatCompletionsView(ApiView):
         if progress.reply is None:
             raise Http404
         return progress.reply.content
+
+
+def _broken(problem: Problem) -> bytes:
+    return event(error_document(problem)) + DONE
 
 
 def _try_again(message: Message) -> None:

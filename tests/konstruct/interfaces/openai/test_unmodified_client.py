@@ -330,3 +330,46 @@ def read_whole(client: OpenAI, *, stream: bool, **parameters: Any) -> Any:
         said = [event.delta for event in events if event.type == "content.delta"]
         assert "".join(said) == "Let me look."
         return events.get_final_completion()
+
+
+def test_the_rest_api_streams_in_the_same_way(
+    url: str, program: Program, llm: LLMServer, workers: Workers
+) -> None:
+    llm.answers = [streamed("At", " last.", wait=True), streamed("At", " last.", wait=True)]
+    with events_of(url, program, "Hi") as events:
+        name, accepted = next(events)
+        assert (name, accepted["status"]) == ("accepted", "queued")
+        assert next(events) == ("text", {"text": "At"})
+        llm.release()
+        *more, (name, document) = events
+        assert "".join(each["text"] for _, each in more) == " last."
+        assert (name, document["id"], document["status"]) == ("message", accepted["id"], "answered")
+        assert document["reply"]["content"] == "At last."
+    llm._released.clear()
+    with events_of(url, program, "And?") as events:
+        _, accepted = next(events)
+        assert next(events) == ("text", {"text": "At"})
+        workers.kill()
+        llm.release()
+        workers.start()
+        with ThreadPoolExecutor(1) as beside:
+            rest = beside.submit(list, events)
+            swept_until(rest.done)
+    name, problem = rest.result()[-1]
+    assert (name, problem["type"]) == ("error", "urn:konstruct:problem:reply-interrupted")
+    said = [("user", "Hi"), ("assistant", "At last."), ("user", "And?"), ("assistant", "Noted.")]
+    swept_until(lambda: transcript(program) == said)
+
+
+@contextlib.contextmanager
+def events_of(url: str, program: Program, content: str) -> Iterator[Iterator[tuple[str, Any]]]:
+    headers = {"Authorization": f"Bearer {program.key}", "Accept": "text/event-stream"}
+    body = {"agent": "ada", "user_id": "maria", "content": content}
+    sent = f"{url}/api/v1/messages/"
+    with httpx.stream("POST", sent, json=body, headers=headers, timeout=60) as response:
+        assert response.headers["Content-Type"] == "text/event-stream"
+        lines = (line for line in response.iter_lines() if line and not line.startswith(":"))
+        yield (
+            (name.removeprefix("event: "), json.loads(data.removeprefix("data: ")))
+            for name, data in zip(lines, lines, strict=True)
+        )
