@@ -191,7 +191,8 @@ SHARED_APPS = [
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
-    "django.contrib.admin",
+    # Simple: only the URLs import the pages, which a command or a worker does without.
+    "django.contrib.admin.apps.SimpleAdminConfig",
     "rest_framework",
     "corsheaders",
     "drf_spectacular",
@@ -201,7 +202,7 @@ TENANT_APPS = [
     "django.contrib.contenttypes",
     "django.contrib.auth",
     "django.contrib.sessions",
-    "django.contrib.admin",
+    "django.contrib.admin.apps.SimpleAdminConfig",
     "tenants.isolation",
     "memory",
     "konstruct.orchestrator",

@@ -1,9 +1,12 @@
 """URLs of a tenant's host: its admin and its API."""
 
+from django.contrib import admin
 from django.urls import include, path
 from django.views.generic import RedirectView
 
 from tenants.admin.sites import tenant_site
+
+admin.autodiscover()  # before the sites tell their URLs
 
 urlpatterns = [
     path("", RedirectView.as_view(url="/admin/")),

@@ -1,9 +1,12 @@
 """URLs of the public host: the operators' admin, and where key or workspace decide the tenant."""
 
+from django.contrib import admin
 from django.urls import include, path
 from django.views.generic import RedirectView
 
 from tenants.admin.sites import operator_site
+
+admin.autodiscover()  # before the sites tell their URLs
 
 urlpatterns = [
     path("", RedirectView.as_view(url="/admin/")),

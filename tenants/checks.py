@@ -6,6 +6,8 @@ from typing import Any, NoReturn
 from uuid import uuid4
 
 from django.conf import settings
+from django.contrib import admin
+from django.contrib.admin.checks import check_admin_app
 from django.core import checks
 from django.db import DatabaseError, transaction
 from django_tenants.utils import get_tenant_database_alias
@@ -218,7 +220,15 @@ def _check_server_log() -> list[checks.CheckMessage]:
     ]
 
 
+def check_admin_pages(app_configs: Any, **_: object) -> list[checks.CheckMessage]:
+    """Django's check of all pages, which only the URLs have imported otherwise."""
+    admin.autodiscover()
+    found: list[checks.CheckMessage] = check_admin_app(app_configs)
+    return found
+
+
 def register_all() -> None:
     """Register the checks with Django."""
+    checks.register(check_admin_pages, checks.Tags.admin)
     checks.register(check_settings, "tenants")
     checks.register(check_database, checks.Tags.database)

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import hypothesis
 import pytest
 from django.conf import settings
+from django.contrib import admin
 from django.core.cache import caches
 from django.db import connections, transaction
 from django.test import TransactionTestCase
@@ -84,6 +85,7 @@ def pytest_configure() -> None:
         else _cache_url(BROKER_DATABASE)
     )
     _list_static_files_once()
+    admin.autodiscover()  # as the URLs do, which not every test of a page imports
     sys.addaudithook(_refuse_processes_of_quick_tests)
 
 

@@ -1,7 +1,8 @@
 """The tenant's admin and the operators' admin.
 
-Django's autodiscovery imports this package, as the admin module of the app `konstruct`. Importing
-the modules below registers their models and pages on the two sites (tenants/admin/sites.py).
+Django's autodiscovery, which the URLs call, imports this package, as the admin module of the app
+`konstruct`. Importing the modules below registers their models and pages on the two sites
+(tenants/admin/sites.py).
 """
 
 from konstruct.admin import agents as agents

@@ -17,6 +17,7 @@ from tenants.postgresql.expressions import CURRENT_TENANT, IS_CURRENT_TENANT
 from tenants.roles import APP_ROLE, OWNER_ROLE
 
 POLICY = "tenant_isolation"
+CHECK = "tenant_of_schema"
 
 
 def protect_sql(table: str) -> list[str]:
@@ -44,6 +45,20 @@ def policy_condition(table: str) -> str:
         return IS_CURRENT_TENANT
     # What names no column is looked at once for a statement, before any row is.
     return f"tenant_id = '{tenant_id}'::uuid AND (SELECT {CURRENT_TENANT}) = '{tenant_id}'::uuid"
+
+
+def check_tenant_sql(table: str) -> str:
+    """Clauses of ALTER TABLE that tie the rows to the tenant of their schema; none in public.
+
+    The check holds for who bypasses policies too. ``table`` is qualified and quoted.
+    """
+    tenant_id = tenant_id_of(table.partition(".")[0].strip('"'))
+    if tenant_id is None:
+        return ""
+    return (
+        f"DROP CONSTRAINT IF EXISTS {CHECK},"
+        f" ADD CONSTRAINT {CHECK} CHECK (tenant_id = '{tenant_id}'::uuid)"
+    )
 
 
 def add_tenant_column_sql(table: str) -> str:
@@ -100,15 +115,21 @@ class TableOperation(ABC, Operation):
 
 
 class ForceRowLevelSecurity(TableOperation):
-    """Show and take only the current tenant's rows, from the table's owner too."""
+    """Show and take only the current tenant's rows, from the table's owner too.
+
+    For a table that is new: its rows are looked at while nobody can use it.
+    """
 
     def forwards_sql(self, table: str) -> list[str]:
-        return protect_sql(table)
+        enable, *policy = protect_sql(table)
+        check = check_tenant_sql(table)
+        return [f"{enable}, {check}" if check else enable, *policy]
 
     def backwards_sql(self, table: str) -> list[str]:
         return [
             f"DROP POLICY {POLICY} ON {table}",
-            f"ALTER TABLE {table} NO FORCE ROW LEVEL SECURITY, DISABLE ROW LEVEL SECURITY",
+            f"ALTER TABLE {table} NO FORCE ROW LEVEL SECURITY, DISABLE ROW LEVEL SECURITY,"
+            f" DROP CONSTRAINT IF EXISTS {CHECK}",
         ]
 
     def describe(self) -> str:

@@ -50,13 +50,19 @@ def lock_timeout(duration: str) -> Iterator[None]:
         _lock_timeout.reset(token)
 
 
+def be_impatient() -> list[str]:
+    """Statements by which a transaction ends with an error where a lock is not had in time."""
+    duration = _lock_timeout.get()
+    return [f"SET LOCAL lock_timeout = '{duration}'"] if duration else []
+
+
 @contextmanager
 def impatient_transaction(connection: Any) -> Iterator[None]:
     """A transaction that ends with an error where a lock is not to be had in time."""
     with transaction.atomic(using=connection.alias):
-        if duration := _lock_timeout.get():
+        for statement in be_impatient():
             with connection.cursor() as cursor:
-                cursor.execute(f"SET LOCAL lock_timeout = '{duration}'")
+                cursor.execute(statement)
         yield
 
 

@@ -28,7 +28,7 @@ from tenants.locks import WAIT_SECONDS, schema_lock
 from tenants.models import SchemaState, Tenant
 from tenants.naming import tenant_id_of
 from tenants.schemas.executor import DJANGO_OPTIONS, MigrateSchema, lock_timeout
-from tenants.schemas.migration_state import known_migrations, state_of
+from tenants.schemas.migration_state import known_migrations, standing_schema, state_of
 from tenants.schemas.recording import Recording, RecordingFailed, recording
 from tenants.schemas.replaying import Replay
 from tenants.schemas.rls_enforcement import bare_schemas, seal_schema
@@ -161,14 +161,15 @@ def _migrate(schema_name: str, command: MigrateSchema, options: dict[str, Any]) 
     tenant_id = tenant_id_of(schema_name)
     if tenant_id is None or options["plan"] or options["check_unapplied"]:
         return {"unapplied": _apply(schema_name, command, options)}
-    tenant = Tenant.objects.filter(id=tenant_id).first()
+    tenant = Tenant.objects.filter(id=tenant_id).annotate(stands=standing_schema()).first()
     if tenant is None:
         raise KonstructError("the tenant was deleted")
     command.applied = 0
     made = recording_for(options)
     if tenant.state == Tenant.State.PROVISIONING:
         return _provision(tenant, command, options, made)
-    _refuse_lost_schema(schema_name)
+    if tenant.stands is None:
+        raise KonstructError(f"the schema {schema_name} does not exist; restore it from a backup")
     if options.get("restored"):
         tenant.migrated_to = ""  # what it says is of before
     if made is not None and (upgraded := _upgrade(tenant, command, made)) is not None:
@@ -191,8 +192,17 @@ def _upgrade(tenant: Tenant, command: MigrateSchema, made: Recording) -> dict[st
     """Bring the tenant up to date by the recording; None if Django has to go on."""
     connection = tenant_connection()
     connection.set_schema(tenant.schema_name)
+    is_kept = tenant.migrated_to.endswith(f".{made.upkeep}")
+    is_noted = False
+
+    def note_at_once() -> None:
+        nonlocal is_noted
+        if is_kept and not _is_bare(tenant.schema_name):
+            _note_success(tenant.id, made.state)
+            is_noted = True
+
     try:
-        _replay(tenant, command, made).upgrade()
+        _replay(tenant, command, made).upgrade(last=note_at_once)
     except DatabaseError as error:
         if isinstance(error.__cause__, IN_THE_WAY) or command.current:
             raise
@@ -200,16 +210,21 @@ def _upgrade(tenant: Tenant, command: MigrateSchema, made: Recording) -> dict[st
         command.stdout.write(f"not replayed: {_one_line(error)}")
         connection.set_schema(tenant.schema_name)
         return None
+    if is_noted:
+        return {}
     sealed: list[str] = []
-    is_kept = tenant.migrated_to.endswith(f".{made.upkeep}")
     if not is_kept:
         with transaction.atomic(using=connection.alias):
             emit_post_migrate_signal(0, False, connection.alias)
-    with connection.cursor() as cursor:
-        if not is_kept or bare_schemas(cursor, f"^{tenant.schema_name}$"):
-            sealed = seal_schema(connection)
+    if not is_kept or _is_bare(tenant.schema_name):
+        sealed = seal_schema(connection)
     _note_success(tenant.id, made.state)
     return {"sealed": tuple(sealed)}
+
+
+def _is_bare(schema_name: str) -> bool:
+    with tenant_connection().cursor() as cursor:
+        return bool(bare_schemas(cursor, f"^{schema_name}$"))
 
 
 def _replay(tenant: Tenant, command: MigrateSchema, made: Recording) -> Replay:
@@ -310,14 +325,6 @@ def _locked(schema_name: str, error: OperationalError) -> dict[str, Any]:
         said = f"its tables are locked by Postgres backend {holders or '(gone by now)'}"
         return {"error": f"{said}; wait for its end, or end it, and migrate again", "locked": True}
     return {}
-
-
-def _refuse_lost_schema(schema_name: str) -> None:
-    with tenant_connection().cursor() as cursor:
-        cursor.execute("SELECT to_regnamespace(%s) IS NULL", [schema_name])
-        (missing,) = cursor.fetchone()
-    if missing:
-        raise KonstructError(f"the schema {schema_name} does not exist; restore it from a backup")
 
 
 def _one_line(error: Exception) -> str:

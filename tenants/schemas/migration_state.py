@@ -80,13 +80,17 @@ def fits(migrated_to: str) -> bool:
     return migrated_to in _fitting
 
 
+def standing_schema() -> Func:
+    """For a queryset of tenants: the name of each one's schema, None where it is gone."""
+    return Func("schema_name", function="to_regnamespace", output_field=TextField())
+
+
 def schemas_to_visit(state: str) -> set[str]:
     """Names of the schemas in which migrate has something to do, in two queries for all tenants.
 
     They are in another state, or gone, or hold a table that nobody has protected.
     """
-    stands = Func("schema_name", function="to_regnamespace", output_field=TextField())
-    tenants = Tenant.objects.provisioned().annotate(stands=stands)
+    tenants = Tenant.objects.provisioned().annotate(stands=standing_schema())
     elsewhere = tenants.filter(~Q(migrated_to=state) | Q(stands=None))
     with tenant_connection().cursor() as cursor:
         bare = bare_schemas(cursor, SCHEMA_PATTERN)

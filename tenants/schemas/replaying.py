@@ -9,9 +9,10 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib.contenttypes.management import inject_rename_contenttypes_operations
+from django.db import transaction
 
 from tenants.context import tenant_connection
-from tenants.schemas.executor import AtomicExecutor, impatient_transaction
+from tenants.schemas.executor import AtomicExecutor, be_impatient
 from tenants.schemas.recording import Recording, Step, script_for, statements_of
 
 # Called with a migration that is about to be applied, and with those that have been.
@@ -44,16 +45,22 @@ class Replay:
             first = []
         self._send([*recording.tail, *recording.seal])
 
-    def upgrade(self) -> int:
-        """Apply what the schema lacks; return how many migrations that were."""
+    def upgrade(self, *, last: Callable[[], object]) -> int:
+        """Apply what the schema lacks; return how many migrations that were.
+
+        ``last`` is called in the transaction that replays the last of them, if it is replayed.
+        """
         lacking = lacking_steps(self._recording, self._schema)
-        for replayed, steps in _runs(lacking, empty=False):
+        runs = list(_runs(lacking, empty=False))
+        for number, (replayed, steps) in enumerate(runs, 1):
             if not replayed:
                 self._apply_by_django(steps)
                 continue
-            with impatient_transaction(tenant_connection()):
-                statements = statements_of(steps, empty=False)
-                self._send(["SET CONSTRAINTS ALL IMMEDIATE", *statements], len(steps))
+            with transaction.atomic(using=tenant_connection().alias):
+                statements = [*be_impatient(), "SET CONSTRAINTS ALL IMMEDIATE"]
+                self._send([*statements, *statements_of(steps, empty=False)], len(steps))
+                if number == len(runs):
+                    last()
         return len(lacking)
 
     def _send(self, statements: Sequence[str], migrations: int = 0) -> None:

@@ -16,11 +16,15 @@ from typing import Any
 from django.db import transaction
 
 from tenants.exceptions import UnsealedSchema
-from tenants.naming import tenant_id_of
-from tenants.operations.policies import POLICY, add_tenant_column_sql, protect_sql
+from tenants.operations.policies import (
+    CHECK,
+    POLICY,
+    add_tenant_column_sql,
+    check_tenant_sql,
+    protect_sql,
+)
 from tenants.roles import APP_ROLE
 
-CHECK = "tenant_of_schema"
 # A policy is replaced in no time, once its table is free.
 LOCK_TIMEOUT = "3s"
 
@@ -192,30 +196,16 @@ def _sealing(relation: Relation, *, empty: bool = False) -> Iterator[list[str]]:
         yield [add_tenant_column_sql(table)]
     if not relation.is_protected or not relation.names_tenant:
         yield protect_sql(table)
-    if empty:
-        if not relation.has_check:
-            yield [f"ALTER TABLE {table} ADD CONSTRAINT {CHECK} {_check(relation.schema)}"]
-    elif not relation.has_check:
-        # One by one: the second takes its time, and keeps nobody from writing.
-        yield from ([statement] for statement in check_tenant_sql(table, relation.schema))
+    if not relation.has_check:
+        added = f"ALTER TABLE {table} {check_tenant_sql(table)}"
+        if empty:
+            yield [added]
+        else:
+            # One by one: the second takes its time, and keeps nobody from writing.
+            yield [f"{added} NOT VALID"]
+            yield [f"ALTER TABLE {table} VALIDATE CONSTRAINT {CHECK}"]
 
 
 def _close_sequences(cursor: Any, schema_name: str) -> list[str]:
     cursor.execute(_GRANTED_SEQUENCES, [schema_name, APP_ROLE])
     return [f"REVOKE ALL ON SEQUENCE {name} FROM {APP_ROLE}" for (name,) in cursor.fetchall()]
-
-
-def check_tenant_sql(table: str, schema_name: str) -> list[str]:
-    """Statements that tie the rows of a table to the tenant of its schema.
-
-    The rows that stand are looked at without keeping anybody from writing. ``table`` is quoted.
-    """
-    return [
-        f"ALTER TABLE {table} DROP CONSTRAINT IF EXISTS {CHECK}, ADD CONSTRAINT {CHECK}"
-        f" {_check(schema_name)} NOT VALID",
-        f"ALTER TABLE {table} VALIDATE CONSTRAINT {CHECK}",
-    ]
-
-
-def _check(schema_name: str) -> str:
-    return f"CHECK (tenant_id = '{tenant_id_of(schema_name)}'::uuid)"
