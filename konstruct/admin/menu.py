@@ -51,6 +51,12 @@ TENANT_MENU = (
                 "audit_erasurerequest_changelist",
                 "audit.view_erasurerequest",
             ),
+            (
+                "Erased messages",
+                "delete_sweep",
+                "audit_messageerasure_changelist",
+                "audit.view_messageerasure",
+            ),
         ),
     ),
     (

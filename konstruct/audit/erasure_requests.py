@@ -1,4 +1,4 @@
-"""Asking that a person be forgotten: noted here, done by a process with the owner's role."""
+"""Asking that a person or a message be forgotten: noted here, done by a process of the owner's."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,12 +7,13 @@ from uuid import UUID
 from django.db import IntegrityError, transaction
 
 from konstruct.audit.access_log import Actor, record_access
-from konstruct.audit.models import Action, ErasureRequest
+from konstruct.audit.models import Action, ErasureRequest, MessageErasure
 from memory.arguments import id_argument, text_argument
 from tenants.exceptions import KonstructError
 from tenants.outbox import kind_of_owner
 
 ERASURES = kind_of_owner("erasure")
+MESSAGE_ERASURES = kind_of_owner("message erasure")
 
 
 class AlreadyRequested(KonstructError):
@@ -65,4 +66,36 @@ def request_erasure(
         raise AlreadyRequested(
             f"The erasure of {user_id!r} is asked for already, and not done yet."
         ) from error
+    return request
+
+
+def request_message_erasure(
+    *,
+    agent_id: UUID,
+    user_id: str,
+    thread_id: str,
+    message_id: UUID | None = None,
+    by: Actor,
+    reason: str = "",
+) -> MessageErasure:
+    """Note that a message, or all of a conversation, is to be erased; what stands if it is noted.
+
+    The caller writes it into the access log, in the same transaction.
+    """
+    what = {
+        "agent_id": agent_id,
+        "user_id": user_id,
+        "thread_id": thread_id,
+        "message_id": message_id,
+    }
+    asked = {"reason": text_argument("reason", reason), "requested_by": by.name}
+    try:
+        with transaction.atomic():
+            request = MessageErasure.objects.create(**what, **asked)
+            MESSAGE_ERASURES.put(request.pk)
+    except IntegrityError:
+        standing = MessageErasure.objects.filter(**what, done_at__isnull=True).first()
+        if standing is None:
+            raise
+        return standing
     return request

@@ -221,3 +221,47 @@ class ErasureRequest(TenantModel):
 
     def __str__(self) -> str:
         return self.user_id
+
+
+class MessageErasure(TenantModel):
+    """That one message, or a conversation, is to be erased. As ErasureRequest, but of no person.
+
+    It holds no content. It goes when its user is erased.
+    """
+
+    id = models.UUIDField(
+        primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
+    )
+    agent_id = models.UUIDField("agent", help_text="The agent that forgets it.")
+    user_id = models.TextField("user", help_text="The user whose conversation it is.")
+    thread_id = models.TextField("thread", help_text="The conversation.")
+    message_id = models.UUIDField(
+        "message", null=True, blank=True, help_text="The message; none: the whole conversation."
+    )
+    reason = models.TextField(
+        blank=True, default="", db_default="", help_text="Why, or on whose word."
+    )
+    requested_by = models.TextField(help_text="Who asked for it.")
+    created_at = models.DateTimeField(db_default=Now(), help_text="When it was asked for.")
+    last_error = models.TextField(
+        blank=True, default="", db_default="", help_text="Why it could not be finished yet."
+    )
+    done_at = models.DateTimeField(null=True, blank=True, help_text="When it was done.")
+    receipt = models.JSONField(
+        null=True, blank=True, help_text="How much was removed from where, with digests of the ids."
+    )
+
+    class Meta:
+        verbose_name = "erasure of messages"
+        verbose_name_plural = "erasures of messages"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["agent_id", "user_id", "thread_id", "message_id"],
+                condition=models.Q(done_at__isnull=True),
+                nulls_distinct=False,
+                name="message_erasure_one_open",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.message_id or 'all'} of {self.thread_id}"

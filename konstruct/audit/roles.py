@@ -27,6 +27,7 @@ _READ: Final = frozenset(
         "orchestrator.view_channelidentity",
         "audit.view_accessevent",
         "audit.view_erasurerequest",
+        "audit.view_messageerasure",
         "audit.view_retentionrule",
         "audit.recall_memories",
         "audit.search_everyone",

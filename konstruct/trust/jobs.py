@@ -9,11 +9,18 @@ from uuid import UUID
 
 from django.db import DatabaseError, connection
 
-from konstruct.audit.erasure_requests import ERASURES
-from konstruct.audit.models import OF_THE_TENANT, RETENTION, ErasureRequest, RetentionRule
+from konstruct.audit.erasure_requests import ERASURES, MESSAGE_ERASURES
+from konstruct.audit.models import (
+    OF_THE_TENANT,
+    RETENTION,
+    ErasureRequest,
+    MessageErasure,
+    RetentionRule,
+)
 from konstruct.orchestrator.identities.channel_identities import HISTORY_MERGES
 from konstruct.orchestrator.models import HistoryMerge
 from konstruct.trust import erasure, history_merge
+from konstruct.trust.erasure import messages
 from konstruct.trust.erasure.erasing import ErasedElsewhere
 from konstruct.trust.erasure.retention import apply_rules
 from tenants import outbox
@@ -76,6 +83,12 @@ def _erase(key: UUID) -> None:
         erasure.carry_out(request)
 
 
+def _erase_messages(key: UUID) -> None:
+    request = MessageErasure.objects.filter(pk=key).first()
+    if request is not None:
+        messages.carry_out(request)
+
+
 def _merge(key: UUID) -> timedelta | None:
     merge = HistoryMerge.objects.open().filter(pk=key).first()
     return None if merge is None or history_merge.carry_out(merge) else LOOK_AGAIN
@@ -90,14 +103,19 @@ def _note_on_request(key: UUID, error: Exception) -> None:
     ErasureRequest.objects.filter(pk=key).update(last_error=reason_of(error))
 
 
+def _note_on_messages(key: UUID, error: Exception) -> None:
+    MessageErasure.objects.filter(pk=key).update(last_error=reason_of(error))
+
+
 def _note_on_merge(key: UUID, error: Exception) -> None:
     HistoryMerge.objects.filter(pk=key).update(last_error=reason_of(error))
 
 
 ERASE: Final = Job(ERASURES, _erase, _note_on_request)
+ERASE_MESSAGES: Final = Job(MESSAGE_ERASURES, _erase_messages, _note_on_messages)
 MERGE: Final = Job(HISTORY_MERGES, _merge, _note_on_merge)
 RETAIN: Final = Job(RETENTION, _retain, lambda key, error: None)
-JOBS: Final = (MERGE, ERASE, RETAIN)
+JOBS: Final = (MERGE, ERASE, ERASE_MESSAGES, RETAIN)
 
 
 def catch_up() -> None:

@@ -14,6 +14,7 @@ from django.urls import reverse
 from konstruct.admin.access import note
 from konstruct.admin.choosing import as_number, as_user_id, as_uuid, whose
 from konstruct.admin.lists import agent_names
+from konstruct.admin.memory.erasing import ERASE
 from konstruct.admin.memory.reasons import why_of
 from konstruct.admin.operations.escalations import others_than
 from konstruct.audit.models import Action
@@ -138,6 +139,7 @@ def conversation(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
         may_escalate=may_escalate,
         others=others_than(agents, anchor.agent_id) if may_escalate and escalation is None else [],
         may_retry=request.user.has_perm(RETRY),
+        may_erase=request.user.has_perm(ERASE),
         may_clear=request.user.has_perm("memory.view_windowclear"),
         query=whose(anchor.agent_id, anchor.user_id),
         is_fullwidth=1,

@@ -9,10 +9,17 @@ from unfold.decorators import display
 
 from konstruct.admin.access import AuditedReadOnlyAdmin
 from konstruct.admin.lists import UserFilter, agent, with_agent_name
-from konstruct.audit.models import AccessEvent, ErasureRequest
+from konstruct.audit.models import AccessEvent, ErasureRequest, MessageErasure
 from konstruct.audit.pseudonyms import pseudonyms
 from tenants.admin.record_columns import asked, changed, changes, exact_time, what
 from tenants.admin.sites import tenant_site
+
+STATES = {
+    "done": "success",
+    "waits for the owner": "warning",
+    "being done": "info",
+    "failed, will be tried again": "danger",
+}
 
 
 class UserOfLogFilter(UserFilter):
@@ -89,19 +96,40 @@ class ErasureRequestAdmin(AuditedReadOnlyAdmin):
         done = f"{messages['removed']} of {messages['of']} messages removed"
         return f"{request.progress['step']}: {done}"
 
-    @display(
-        description="State",
-        label={
-            "done": "success",
-            "waits for the owner": "warning",
-            "being done": "info",
-            "failed, will be tried again": "danger",
-        },
-    )
+    @display(description="State", label=STATES)
     def state(self, request: ErasureRequest) -> str:
         """How far it is."""
-        if request.done_at:
-            return "done"
-        if request.last_error:
-            return "failed, will be tried again"
-        return "being done" if request.progress else "waits for the owner"
+        return _state(request, begun=bool(request.progress))
+
+
+@admin.register(MessageErasure, site=tenant_site)
+class MessageErasureAdmin(AuditedReadOnlyAdmin):
+    """Which messages and conversations are to be erased, and what became of it."""
+
+    list_display = ("created_at", "user_id", "thread_id", "message_id", "requested_by", "state")
+    list_filter = (("done_at", admin.EmptyFieldListFilter), "created_at")
+    search_fields = ("=user_id", "=thread_id")
+    ordering = ("-created_at",)
+    fields = (
+        *("message_id", "thread_id", "user_id", "agent", "reason", "requested_by", "created_at"),
+        *("state", "last_error", "done_at", "receipt"),
+    )
+    readonly_fields = ("agent", "state")
+
+    agent = staticmethod(agent)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return with_agent_name(super().get_queryset(request))
+
+    @display(description="State", label=STATES)
+    def state(self, request: MessageErasure) -> str:
+        """How far it is."""
+        return _state(request, begun=bool(request.receipt))
+
+
+def _state(request: ErasureRequest | MessageErasure, *, begun: bool) -> str:
+    if request.done_at:
+        return "done"
+    if request.last_error:
+        return "failed, will be tried again"
+    return "being done" if begun else "waits for the owner"

@@ -15,7 +15,15 @@ from konstruct.api.http.filters import InTime, OfAgentAndUser, narrowed
 from konstruct.api.http.pagination import NewestFirst, PageQuerySerializer, ordering_field, page_of
 from konstruct.api.http.schema import problems
 from konstruct.api.http.views import ApiView
+from konstruct.api.models import KeyScope
 from konstruct.api.resources.agent_names import agent_names
+from konstruct.api.resources.erasures import (
+    ERASE,
+    ERASURE_LOCATION,
+    EraseSerializer,
+    ErasureSerializer,
+    erase_messages,
+)
 from memory.models import Message, Role
 
 LONGEST_PREVIEW = 200
@@ -103,6 +111,14 @@ class AsItWasSaid(NewestFirst):
     orderings = {name: NewestFirst.orderings[name] for name in ("created_at", "-created_at")}
 
 
+class EraseConversationSerializer(EraseSerializer):
+    """Query parameters of an erasure: which conversation, and why."""
+
+    agent = ChannelIdField(help_text="Name or id of the agent.")
+    user_id = ChannelIdField(help_text="The user.")
+    thread_id = ChannelIdField(help_text="The conversation.")
+
+
 class ConversationsView(ApiView):
     """All conversations of the tenant."""
 
@@ -139,7 +155,8 @@ class ConversationsView(ApiView):
 class TranscriptView(ApiView):
     """What was said."""
 
-    permissions = {"GET": ("memory.view_message",)}
+    permissions = {"GET": ("memory.view_message",), "DELETE": (ERASE,)}
+    scopes = {"DELETE": KeyScope.ERASE}
     keeps_to_binding = True
 
     @extend_schema(
@@ -161,6 +178,27 @@ class TranscriptView(ApiView):
         pages = AsItWasSaid()
         page = pages.paginate_queryset(turns, request, view=self)
         return pages.get_paginated_response(TurnSerializer(page, many=True).data)
+
+    @extend_schema(
+        operation_id="erase_conversation",
+        summary="Erase a conversation",
+        description="All its messages, as `DELETE /api/v1/messages/{message_id}/` erases one. What "
+        "is said there later stays. Of a conversation that never was nothing is found. A session "
+        "of a graph of the same name is cleared by itself.",
+        tags=["conversations"],
+        parameters=[EraseConversationSerializer, ERASURE_LOCATION],
+        responses={202: ErasureSerializer, **problems(422)},
+    )
+    def delete(self, request: Request) -> Response:
+        """Ask for its erasure."""
+        query = checked_query(request, EraseConversationSerializer)
+        return erase_messages(
+            self,
+            agent_id=self.caller.agent(query["agent"]).id,
+            user_id=self.caller.user(query["user_id"]),
+            thread_id=query["thread_id"],
+            reason=query.get("reason", ""),
+        )
 
 
 def _with_counts(last: "QuerySet[Message]") -> "QuerySet[Message]":

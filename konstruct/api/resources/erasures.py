@@ -23,13 +23,15 @@ from konstruct.api.http.request_id import current_request_id
 from konstruct.api.http.schema import problems, response_header
 from konstruct.api.http.views import ApiView
 from konstruct.api.models import KeyScope
-from konstruct.audit.models import ErasureRequest
+from konstruct.audit.erasure_requests import request_message_erasure
+from konstruct.audit.models import ErasureRequest, MessageErasure
 from konstruct.audit.pseudonyms import pseudonyms
 from konstruct.orchestrator.identities.erasure_requests import ThreadOfOthers, ask_for_erasure
 from konstruct.orchestrator.identities.linked_ids import linked_ids
 
 MOST_THREADS = 1000
-LOCATION = response_header("Location", "The request's own address.", 202)
+ERASE = "audit.add_erasurerequest"
+ERASURE_LOCATION = response_header("Location", "The request's own address.", 202)
 ASKED = OpenApiExample(
     "forget a user",
     request_only=True,
@@ -81,6 +83,15 @@ class ErasureSerializer(serializers.Serializer):
         "that are linked to it. Once it is done, their digests.",
     )
     agent_id = serializers.UUIDField(allow_null=True, help_text="Null: all agents forget.")
+    thread_id = serializers.CharField(
+        allow_null=True,
+        required=False,
+        help_text="The one conversation that is erased, or of which a message is. Null: the user "
+        "is forgotten.",
+    )
+    message_id = serializers.UUIDField(
+        allow_null=True, required=False, help_text="The one message that is erased."
+    )
     reason = serializers.CharField()
     requested_by = serializers.CharField()
     created_at = serializers.DateTimeField()
@@ -103,10 +114,18 @@ class NoParameters(StrictSerializer):
     """No query parameters."""
 
 
+class EraseSerializer(StrictSerializer):
+    """Query parameters of what erases."""
+
+    reason = StrictCharField(
+        required=False, allow_blank=True, max_length=2000, help_text="Why; it stays on the receipt."
+    )
+
+
 class ErasuresView(ApiView):
     """Where erasures are asked for."""
 
-    permissions = {"POST": ("audit.add_erasurerequest",)}
+    permissions = {"POST": (ERASE,)}
     scopes = {"POST": KeyScope.ERASE}
     keeps_to_binding = True
 
@@ -119,7 +138,7 @@ class ErasuresView(ApiView):
         "others are linked to them, it takes a key of the whole tenant.",
         tags=["erasures"],
         request=NewErasureSerializer,
-        parameters=[LOCATION],
+        parameters=[ERASURE_LOCATION],
         examples=[ASKED],
         responses={202: ErasureSerializer, **problems(409, 422)},
     )
@@ -168,7 +187,9 @@ class ErasureView(ApiView):
     def get(self, request: Request, erasure_id: UUID) -> Response:
         """Show it."""
         checked_query(request, NoParameters)
+        found: ErasureRequest | MessageErasure | None
         found = ErasureRequest.objects.filter(pk=erasure_id).first()
+        found = found or MessageErasure.objects.filter(pk=erasure_id).first()
         if found is None or not _may_see(self.caller, found):
             raise NotFound
         self.note(found)
@@ -184,7 +205,31 @@ def _refuse_linked(caller: Caller, user_id: str) -> None:
         )
 
 
-def _may_see(caller: Caller, erasure: ErasureRequest) -> bool:
+def erase_messages(
+    view: ApiView,
+    *,
+    agent_id: UUID,
+    user_id: str,
+    thread_id: str,
+    message_id: UUID | None = None,
+    reason: str = "",
+) -> Response:
+    """Note that a message, or a conversation, is to be erased; the answer to who asks for it."""
+    request = view.request
+    erasure = request_message_erasure(
+        agent_id=agent_id,
+        user_id=user_id,
+        thread_id=thread_id,
+        message_id=message_id,
+        by=actor_of(request),
+        reason=reason,
+    )
+    view.note(erasure, erasure_id=str(erasure.pk))
+    document = _document(erasure, request)
+    return Response(document, status=202, headers={"Location": document["url"]})
+
+
+def _may_see(caller: Caller, erasure: ErasureRequest | MessageErasure) -> bool:
     """Whether a request is of what the key is bound to; one that is done has the user's digest."""
     if caller.agent_id not in (None, erasure.agent_id):
         return False
@@ -194,32 +239,44 @@ def _may_see(caller: Caller, erasure: ErasureRequest) -> bool:
     )
 
 
-def _document(erasure: ErasureRequest, request: Request) -> dict[str, Any]:
+def _document(erasure: ErasureRequest | MessageErasure, request: Request) -> dict[str, Any]:
     document = {
         "url": reverse("erasure", args=[erasure.pk], request=request),
-        "user_ids": erasure.user_ids
-        or ([erasure.user_id] if erasure.done_at else linked_ids(erasure.user_id)),
+        "user_ids": _user_ids(erasure),
         "state": _state(erasure),
         "progress": _progress(erasure),
         "problem": erasure.last_error,
         **{
-            name: getattr(erasure, name)
-            for name in ("id", "user_id", "agent_id", "reason", "requested_by", "created_at")
+            name: getattr(erasure, name, None)
+            for name in (
+                *("id", "user_id", "agent_id", "thread_id", "message_id", "reason"),
+                *("requested_by", "created_at", "done_at", "receipt"),
+            )
         },
-        "done_at": erasure.done_at,
-        "receipt": erasure.receipt,
     }
     return dict(ErasureSerializer(document).data)
 
 
-def _state(erasure: ErasureRequest) -> str:
+def _user_ids(erasure: ErasureRequest | MessageErasure) -> list[str]:
+    if isinstance(erasure, MessageErasure):
+        return [erasure.user_id]
+    return erasure.user_ids or (
+        [erasure.user_id] if erasure.done_at else linked_ids(erasure.user_id)
+    )
+
+
+def _state(erasure: ErasureRequest | MessageErasure) -> str:
     if erasure.done_at is not None:
         return "done"
-    return "running" if erasure.progress else "requested"
+    return "running" if _begun(erasure) else "requested"
 
 
-def _progress(erasure: ErasureRequest) -> dict[str, Any] | None:
-    progress = erasure.progress
+def _begun(erasure: ErasureRequest | MessageErasure) -> object:
+    return erasure.receipt if isinstance(erasure, MessageErasure) else erasure.progress
+
+
+def _progress(erasure: ErasureRequest | MessageErasure) -> dict[str, Any] | None:
+    progress = None if isinstance(erasure, MessageErasure) else erasure.progress
     if not progress or "messages" not in progress:
         return None
     messages = progress["messages"]

@@ -20,7 +20,15 @@ from konstruct.api.http.problems import Problem
 from konstruct.api.http.request_id import current_request_id
 from konstruct.api.http.schema import problems, response_header
 from konstruct.api.http.views import ApiView
+from konstruct.api.models import KeyScope
 from konstruct.api.resources.agent_names import agent_names
+from konstruct.api.resources.erasures import (
+    ERASE,
+    ERASURE_LOCATION,
+    EraseSerializer,
+    ErasureSerializer,
+    erase_messages,
+)
 from konstruct.audit.models import Action
 from konstruct.channels.rest.events import MEDIA_TYPE, JsonOrEvents, event, wants_events
 from konstruct.channels.rest.held import waits_for
@@ -190,7 +198,8 @@ class MessagesView(ApiView):
 class MessageView(ApiView):
     """One message."""
 
-    permissions = {"GET": ("memory.view_message",)}
+    permissions = {"GET": ("memory.view_message",), "DELETE": (ERASE,)}
+    scopes = {"DELETE": KeyScope.ERASE}
     keeps_to_binding = True
 
     @extend_schema(
@@ -212,6 +221,33 @@ class MessageView(ApiView):
             return Response(_documents([message], request)[0])
 
         return when_settled(self, message_id, _seconds_to_wait(request), respond)
+
+    @extend_schema(
+        operation_id="erase_message",
+        summary="Erase a message",
+        description="The message, whether it was sent, imported or a reply, with its reply, with "
+        "what was remembered of both, and with facts whose metadata name it as `message_id`. A "
+        "process of the operators does it: look at the request's address for what became of it. "
+        "There is no way back. The other messages of the conversation stay. A message whose reply "
+        "alone is erased has the status `failed`.",
+        tags=["messages"],
+        parameters=[EraseSerializer, ERASURE_LOCATION],
+        responses={202: ErasureSerializer},
+    )
+    def delete(self, request: Request, message_id: UUID) -> Response:
+        """Ask for its erasure."""
+        query = checked_query(request, EraseSerializer)
+        message = self.caller.rows(Message.objects.filter(pk=message_id)).first()
+        if message is None:
+            raise Http404
+        return erase_messages(
+            self,
+            agent_id=message.agent_id,
+            user_id=message.user_id,
+            thread_id=message.thread_id,
+            message_id=message.pk,
+            reason=query.get("reason", ""),
+        )
 
 
 def _seconds_to_wait(request: Request) -> float:

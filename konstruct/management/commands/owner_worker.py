@@ -27,6 +27,7 @@ LOOPS: Final[tuple[Callable[[], int], ...]] = (
     jobs.MERGE.do_all,
     jobs.ERASE.do_all,
     jobs.ERASE.do_all,
+    jobs.ERASE_MESSAGES.do_all,
     jobs.RETAIN.do_all,
 )
 

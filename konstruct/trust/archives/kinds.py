@@ -188,6 +188,7 @@ NOT_EXPORTED: Final = frozenset(
         "api_creation",
         "audit_accessevent",
         "audit_erasurerequest",
+        "audit_messageerasure",
         "audit_retentionrule",
         "orchestrator_answeroptions",  # there until there is an answer
         "orchestrator_moveofpast",  # work of the owner's process

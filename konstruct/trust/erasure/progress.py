@@ -50,12 +50,7 @@ class ErasureProgress:
 
     def add_rows(self, table: str, keys: Iterable[str] | None, count: int, done: str) -> None:
         """Add rows that were removed, or changed; `save` has to follow in their transaction."""
-        if not count:
-            return
-        of_table = self.found["tables"].setdefault(table, {})
-        of_table[done] = of_table.get(done, 0) + count
-        if keys is not None:
-            of_table["sha256_of_ids"] = with_digests(of_table.get("sha256_of_ids", "0"), keys)
+        add_rows(self.found["tables"], table, keys, count, done)
 
     def add_messages(self, count: int) -> None:
         """Add messages that were removed; `save` has to follow in their transaction."""
@@ -76,6 +71,22 @@ class ErasureProgress:
     def save(self) -> None:
         """Write it down."""
         ErasureRequest.objects.filter(pk=self._request.pk).update(progress=self.found)
+
+
+def add_rows(
+    tables: dict[str, dict[str, Any]],
+    table: str,
+    keys: Iterable[str] | None,
+    count: int,
+    done: str,
+) -> None:
+    """Add rows of a table to what a receipt has by table."""
+    if not count:
+        return
+    of_table = tables.setdefault(table, {})
+    of_table[done] = of_table.get(done, 0) + count
+    if keys is not None:
+        of_table["sha256_of_ids"] = with_digests(of_table.get("sha256_of_ids", "0"), keys)
 
 
 def with_digests(sum_so_far: str, keys: Iterable[str]) -> str:

@@ -128,7 +128,7 @@ def _remove_before(agent_id: UUID, days: int, before: datetime) -> Removed:
                 users=len(users),
             )
     for user_id in sorted(users):
-        _shorten_window(agent_id, user_id)
+        shorten_window(agent_id, user_id)
     if users:
         thread_window.forget_all_threads(required_tenant_id())
     return Removed(agent_id, days, messages, len(users))
@@ -163,7 +163,7 @@ def _batches(agent_id: UUID, before: datetime) -> Iterator[list[tuple[UUID, int,
         yield batch
 
 
-def _shorten_window(agent_id: UUID, user_id: str) -> None:
+def shorten_window(agent_id: UUID, user_id: str) -> None:
     """Let the window hold what is left, if the cache has one."""
     tenant_id = required_tenant_id()
     with window_lock(Thread(agent_id, user_id, "")):

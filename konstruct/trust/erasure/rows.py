@@ -1,6 +1,6 @@
 """Removing a person's rows: messages in batches, with what belongs to them; then the rest."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, Final
 from uuid import UUID
@@ -15,6 +15,7 @@ from konstruct.trust.erasure.tables import EXEMPT, RULES, Rule
 from tenants.context import tenant_connection
 from tenants.exceptions import KonstructError
 
+AddRows = Callable[[str, Iterable[str] | None, int, str], None]
 # Messages that are removed in one transaction, about: a message and its reply go together.
 BATCH = 1000
 
@@ -79,7 +80,7 @@ def _remove_batch(person: Person, agent_id: UUID, progress: ErasureProgress) -> 
         for rule in RULES:
             if rule.of_message:
                 where = f"{rule.of_message} = ANY(%(ids)s)"
-                _delete(cursor, rule, where, {"ids": ids}, progress)
+                delete(cursor, rule, where, {"ids": ids}, progress.add_rows)
         progress.add_messages(len(ids))
         progress.save()
     return True
@@ -90,21 +91,20 @@ def remove_rest(person: Person, progress: ErasureProgress) -> None:
     with transaction.atomic(), connection.cursor() as cursor:
         for rule in RULES:
             if rule.where:
-                _delete(cursor, rule, rule.where, person.parameters(), progress)
+                delete(cursor, rule, rule.where, person.parameters(), progress.add_rows)
         progress.save()
 
 
-def _delete(
-    cursor: Any, rule: Rule, where: str, values: dict[str, Any], progress: ErasureProgress
-) -> None:
+def delete(cursor: Any, rule: Rule, where: str, values: dict[str, Any], add: AddRows) -> None:
+    """Delete rows of the rule's table, and add to the receipt how many these were."""
     name = f"{rule.schema or tenant_connection().schema_name}.{rule.table}"
     if not rule.key:
         cursor.execute(f"DELETE FROM {name} WHERE {where}", values)
-        progress.add_rows(rule.table, None, cursor.rowcount, "removed")
+        add(rule.table, None, cursor.rowcount, "removed")
         return
     cursor.execute(f"DELETE FROM {name} WHERE {where} RETURNING {rule.key}::text", values)
     keys = [key for (key,) in cursor.fetchall()]
-    progress.add_rows(rule.table, keys, len(keys), "removed")
+    add(rule.table, keys, len(keys), "removed")
 
 
 @contextmanager

@@ -70,6 +70,8 @@ RULES: Final = (
     Rule("checkpoints", where=OF_SESSION),
     # Without its user a key would open more than before: it goes.
     Rule("api_apikey", "id", where=OF_PERSON),
+    # What of it was asked for is in the access log.
+    Rule("audit_messageerasure", "id", where=OF_PERSON),
     Rule("api_creation", is_record=True),
     Rule("django_admin_log", is_record=True),
     Rule("audit_accessevent", is_record=True),

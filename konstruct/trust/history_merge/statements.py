@@ -146,6 +146,10 @@ OF_USER: Final = (
         "channels_slackuser",
         "UPDATE channels_slackuser SET user_id = %(to)s WHERE user_id = %(from)s",
     ),
+    Move(
+        "audit_messageerasure",
+        "UPDATE audit_messageerasure SET user_id = %(to)s WHERE user_id = %(from)s",
+    ),
     # Who had to do with their memory: it is the other's now.
     Move(
         "audit_accessevent",

@@ -17,6 +17,7 @@ APPEND_ONLY: Final = (
     "api_creation",
     "audit_accessevent",
     "audit_erasurerequest",
+    "audit_messageerasure",
     "memory_conversationembedding",
     "memory_indexedmessage",
     "memory_message",

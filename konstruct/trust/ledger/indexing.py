@@ -1,6 +1,6 @@
 """Embedded + pending = due, and the index of words is what a recount of the transcript gives."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from functools import reduce
 from operator import xor
@@ -115,41 +115,43 @@ def _compare(row: _Row) -> Iterator[Finding]:
         yield Finding(WORDS_DIFFER, str(row.id), f"{row.words} instead of {len(hashes)}")
 
 
-def index_again(findings: Sequence[Finding]) -> None:
+def index_again(message_ids: Sequence[str]) -> None:
     """Let the workers embed and index them; what stands already stays."""
     PendingEmbedding.objects.bulk_create(
-        [PendingEmbedding(message_id=each.subject) for each in findings], ignore_conflicts=True
+        [PendingEmbedding(message_id=pk) for pk in message_ids], ignore_conflicts=True
     )
 
 
-def index_anew(findings: Sequence[Finding]) -> None:
+def index_anew(message_ids: Sequence[str]) -> None:
     """Forget what the index holds of them, and let the workers index them. As the owner."""
-    ids = [each.subject for each in findings]
-    numbers = list(Message.objects.filter(pk__in=ids).values_list("number", flat=True))
+    numbers = list(Message.objects.filter(pk__in=message_ids).values_list("number", flat=True))
     with transaction.atomic():
-        _forget(numbers)
-        index_again(findings)
+        forget_words(numbers)
+        index_again(message_ids)
 
 
-def forget(findings: Sequence[Finding]) -> None:
-    """Remove what belongs to no message. As the owner."""
-    with transaction.atomic():
-        _forget([int(each.subject) for each in findings])
+def forget_words(numbers: Sequence[int], *, scopes: Sequence[int] = ()) -> list[int]:
+    """Remove messages from the index of words; how many postings, and messages. As the owner.
 
-
-def _forget(numbers: list[int]) -> None:
-    with connection.cursor() as cursor:
+    Args:
+        scopes: theirs, if they are surely there; else all postings of the tenant are read.
+    """
+    removed = []
+    values = {"numbers": list(numbers), "scopes": list(scopes)}
+    with transaction.atomic(), connection.cursor() as cursor:
         for table in ("memory_posting", "memory_indexedmessage"):
+            of_scopes = "scope_id = ANY(%(scopes)s) AND " if scopes else ""
             cursor.execute(
-                f"DELETE FROM {table} WHERE message_number = ANY(%s)",
-                [numbers],
+                f"DELETE FROM {table} WHERE {of_scopes}message_number = ANY(%(numbers)s)", values
             )
+            removed.append(cursor.rowcount)
+    return removed
 
 
-REPAIRS = {
-    NOT_INDEXED: index_again,
-    NO_VECTOR: index_again,
-    WORDS_DIFFER: index_anew,
-    WRONG_SCOPE: index_anew,
-    NO_MESSAGE: forget,
+REPAIRS: dict[str, Callable[[Sequence[Finding]], object]] = {
+    NOT_INDEXED: lambda findings: index_again([each.subject for each in findings]),
+    NO_VECTOR: lambda findings: index_again([each.subject for each in findings]),
+    WORDS_DIFFER: lambda findings: index_anew([each.subject for each in findings]),
+    WRONG_SCOPE: lambda findings: index_anew([each.subject for each in findings]),
+    NO_MESSAGE: lambda findings: forget_words([int(each.subject) for each in findings]),
 }

@@ -14,7 +14,7 @@ from django.urls import reverse
 from konstruct import urls, urls_public
 from konstruct.audit.access_log import Actor
 from konstruct.audit.erasure_requests import request_erasure
-from konstruct.audit.models import AccessEvent, ActorKind, ErasureRequest
+from konstruct.audit.models import AccessEvent, ActorKind, ErasureRequest, MessageErasure
 from konstruct.orchestrator.models import ChannelIdentity, Escalation
 from memory.models import (
     ConversationEmbedding,
@@ -40,7 +40,7 @@ def furnished_a(standing_furnished: Program) -> Program:
 # Tables that konstruct_app may only add to.
 APPEND_ONLY = {
     *(Message, ConversationEmbedding, RecallEvent, Scope, WindowClear),
-    *(AccessEvent, ErasureRequest),
+    *(AccessEvent, ErasureRequest, MessageErasure),
 }
 ODD_QUERIES = (
     "?q=lisbon",

@@ -88,6 +88,8 @@ PAGES = {
     "/admin/identities/{identity}/link/": "admin",
     "/admin/audit/accessevent/": "auditor curator admin",
     "/admin/audit/erasurerequest/": "auditor curator admin",
+    "/admin/audit/messageerasure/": "auditor curator admin",
+    "/admin/messages/{message}/erase/": "admin",
     "/admin/audit/retentionrule/": "auditor curator admin",
     "/admin/channels/arrival/": "auditor curator admin",
     "/admin/channels/delivery/": "auditor curator admin",
@@ -115,6 +117,7 @@ def test_a_role_opens_its_pages_and_no_others(
             "fact": MemoryEntry.objects.entries().get().pk,
             "escalation": Escalation.objects.get().pk,
             "identity": ChannelIdentity.objects.get().pk,
+            "message": Message.objects.get(content="Answer me!").pk,
         }
     for address, roles in PAGES.items():
         opened = client.get(address.format(**named)).status_code
@@ -177,6 +180,7 @@ def test_who_has_no_role_opens_nothing(
         address = {
             "conversation": f"conversations/{NOBODY}/",
             "retry_reply": f"conversations/{NOBODY}/retry/",
+            "erase_message": f"messages/{NOBODY}/erase/",
             "neighbours": f"memories/{NOBODY}/",
             "merge_facts": f"facts/{NOBODY}/merge/",
             "try_agent": f"agents/{NOBODY}/try/",

@@ -63,6 +63,14 @@ CASES: dict[tuple[str, str], Case] = {
     ("message", "GET"): Case(
         lambda said: f"{V1}messages/{said.sent['id']}/", foreign=404, queries=4, stranger=404
     ),
+    ("message", "DELETE"): Case(
+        lambda said: f"{V1}messages/{said.sent['id']}/", foreign=404, queries=5, stranger=404
+    ),
+    ("transcript", "DELETE"): Case(
+        at("conversations/transcript/", **OF_MARIA, thread_id=lambda said: "t1"),
+        foreign=422,
+        queries=5,
+    ),
     ("import", "POST"): Case(
         at("messages/import/"),
         # Each line is answered for by itself: 200, and this one is invalid.
