@@ -152,9 +152,11 @@ def over(port: int, key: str, requests: Iterator[Request]) -> Work:
     return send
 
 
-def timed(work: Work, count: int, clients: int) -> tuple[float, list[float]]:
+def timed(
+    work: Work, count: int, clients: int, *, warm_up: int = WARM_UP
+) -> tuple[float, list[float]]:
     """Do it so often, by so many threads; return how often a second, and the milliseconds."""
-    for number in range(WARM_UP):
+    for number in range(warm_up):
         work(number)
     milliseconds: list[float] = []
     numbers = iter(range(count))

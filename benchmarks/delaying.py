@@ -31,14 +31,14 @@ def delayed(host: str, port: int, seconds: float) -> Iterator[int]:
 def _accept(listener: socket.socket, host: str, port: int, seconds: float) -> None:
     while True:
         client, _ = listener.accept()
-        server = _connect(host, port)
+        server = connect(host, port)
         for one, other in ((client, server), (server, client)):
             waiting: queue.SimpleQueue[tuple[float, bytes]] = queue.SimpleQueue()
             threading.Thread(target=_receive, args=(one, waiting, seconds), daemon=True).start()
             threading.Thread(target=_hand_on, args=(other, waiting), daemon=True).start()
 
 
-def _connect(host: str, port: int) -> socket.socket:
+def connect(host: str, port: int) -> socket.socket:
     if not host.startswith("/"):
         return socket.create_connection((host, port))
     connected = socket.socket(socket.AF_UNIX)

@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from konstruct.admin.lists import BoundedPaginator
 from konstruct.api.http.request_id import current_request_id
 from konstruct.audit.access_log import Actor, record_access
-from konstruct.audit.models import AccessEvent, Action, ActorKind
+from konstruct.audit.models import Action, ActorKind
 from konstruct.orchestrator.models import Agent
 from tenants.admin.recorded import RecordedAdmin
 from tenants.admin.sites import ReadOnlyModelAdmin, tenant_site
@@ -36,9 +36,9 @@ def note(
     before: RowState | None = None,
     after: RowState | None = None,
     **detail: Any,
-) -> AccessEvent:
+) -> None:
     """Write down what the person is about to see, or has done in this transaction."""
-    return record_access(
+    record_access(
         action,
         subject,
         by=actor_of(request),
@@ -52,9 +52,9 @@ def note(
     )
 
 
-def note_row(request: HttpRequest, action: Action, row: Model, **detail: Any) -> AccessEvent:
+def note_row(request: HttpRequest, action: Action, row: Model, **detail: Any) -> None:
     """Write down what was done with a row: which it is, and whose memory it belongs to."""
-    return note(
+    note(
         request,
         action,
         str(row._meta.verbose_name),

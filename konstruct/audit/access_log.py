@@ -4,13 +4,25 @@ Whoever changes something calls `record_access` in the same transaction; whoever
 calls it before it is sent. What cannot be written down is not done.
 """
 
+import json
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from konstruct.audit.models import AccessEvent, Action, ActorKind
+from konstruct.audit.models import Action, ActorKind
 from tenants.audit.changes import NOTHING, RowState, abridged, differences
+from tenants.context import tenant_connection
 from tenants.http.client_address import current_address
+from tenants.postgresql.entering import Queued
+
+_INSERT = """
+INSERT INTO audit_accessevent
+    (actor_kind, actor_id, actor, action, subject, subject_id, agent_id, user_id, address,
+     request_id, detail)
+VALUES
+    (%(actor_kind)s, %(actor_id)s, %(actor)s, %(action)s, %(subject)s, %(subject_id)s,
+     %(agent_id)s, %(user_id)s, %(address)s, %(request_id)s, %(detail)s)
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,28 +55,41 @@ def record_access(
     request_id: str = "",
     before: RowState | None = None,
     after: RowState | None = None,
+    with_next: bool = False,
     **detail: Any,
-) -> AccessEvent:
+) -> Queued:
     """Write down that somebody did something, in the tenant that we are in.
+
+    In a transaction it goes to Postgres with what comes next, at the latest with the COMMIT, which
+    then fails if it cannot be written. Outside of one it is written at once.
 
     Args:
         before: the row as it was, if it was changed or removed. The log has the fields that differ.
         after: the row as it is now, if it was changed or made.
+        with_next: outside of a transaction too it goes with the statement that comes next, and the
+            caller sees to it in the end that it `is_done`.
         detail: what was asked for and how much came of it; texts in it are abridged.
     """
     told = {name: abridged(value) for name, value in detail.items()}
     if before is not None or after is not None:
         told |= differences(before or NOTHING, after or NOTHING)
-    return AccessEvent.objects.create(
-        actor_kind=by.kind,
-        actor_id=by.id,
-        actor=abridged(by.name),
-        action=action,
-        subject=subject,
-        subject_id=abridged(str(subject_id)),
-        agent_id=agent_id,
-        user_id=abridged(user_id),
-        address=current_address(),
-        request_id=request_id,
-        detail=told,
+    connection = tenant_connection()
+    queued = connection.queue(
+        _INSERT,
+        {
+            "actor_kind": str(by.kind),
+            "actor_id": by.id,
+            "actor": abridged(by.name),
+            "action": str(action),
+            "subject": subject,
+            "subject_id": abridged(str(subject_id)),
+            "agent_id": agent_id,
+            "user_id": abridged(user_id),
+            "address": current_address(),
+            "request_id": request_id,
+            "detail": json.dumps(told),
+        },
     )
+    if not with_next and not connection.in_atomic_block:
+        connection.send_queued()
+    return queued

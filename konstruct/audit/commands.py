@@ -6,7 +6,7 @@ from uuid import UUID
 from django.db.models import Model
 
 from konstruct.audit.access_log import Actor, record_access
-from konstruct.audit.models import AccessEvent, Action
+from konstruct.audit.models import Action
 from tenants.audit.changes import RowState
 from tenants.audit.operator_account import operator_name
 
@@ -22,7 +22,7 @@ def record_command(
     before: RowState | None = None,
     after: RowState | None = None,
     **detail: Any,
-) -> AccessEvent:
+) -> None:
     """Write down what a command has done in the tenant that we are in: in its transaction.
 
     Who did it is the account on the machine that runs it. Of a row, whose it is comes from itself.
@@ -33,7 +33,7 @@ def record_command(
         agent_id = subject.pk if is_agent else getattr(subject, "agent_id", None)
         user_id = getattr(subject, "user_id", None)
         subject = str(subject._meta.verbose_name)
-    return record_access(
+    record_access(
         action,
         subject,
         by=Actor.operator(operator_name()),

@@ -12,11 +12,13 @@ from django.conf import settings
 from django.db.backends.postgresql.base import TIMESTAMPTZ_OID
 from django.db.backends.postgresql.features import DatabaseFeatures
 from django.db.backends.postgresql.psycopg_any import register_tzloader
-from django.db.backends.utils import CursorWrapper
+from django.db.backends.utils import CursorWrapper, debug_transaction
 from django.utils.module_loading import import_string
 from django_tenants.postgresql_backend import base
 from psycopg import sql
-from psycopg.adapt import AdaptersMap
+from psycopg.abc import Transformer
+from psycopg.adapt import AdaptersMap, PyFormat
+from psycopg.adapt import Transformer as TransformerClass
 from psycopg.errors import InsufficientPrivilege
 from psycopg.pq import Format, TransactionStatus
 from psycopg.pq.abc import PGresult
@@ -24,10 +26,11 @@ from psycopg.pq.abc import PGresult
 from tenants.exceptions import TenantPinned
 from tenants.naming import tenant_id_of
 from tenants.postgresql.cursors import TenantCursor, TenantNamedCursor
-from tenants.postgresql.entering import begin_exchange
+from tenants.postgresql.entering import Queued, begin_exchange
 from tenants.postgresql.exchange import Exchange
 from tenants.postgresql.introspection import OwnSchemaIntrospection
 from tenants.postgresql.operations import TenantOperations
+from tenants.postgresql.placeholders import numbered, values_of
 from tenants.postgresql.prepared import PreparedStatements, TenantPreparedCursor
 from tenants.roles import OWNER_ROLE
 
@@ -88,6 +91,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         super().__init__(*args, **kwargs)
         self.introspection = OwnSchemaIntrospection(self)
         self.prepared = PreparedStatements()
+        self.queued: list[Queued] = []
         self._exchange: Exchange | None = None
         self._is_pooled: bool | None = None
         self._lock_holder: DatabaseWrapper | None = None
@@ -217,6 +221,54 @@ class DatabaseWrapper(base.DatabaseWrapper):
             result = exchange.result(number)
             return result.get_value(0, 0) if result.ntuples else None
 
+    def queue(self, statement: str, values: Mapping[str, Any]) -> Queued:
+        """Send a statement whose result nobody reads with the next message, or with the COMMIT.
+
+        If it fails, that message does. Outside of a transaction it is one with whatever else is in
+        the message, and whoever queues it looks in the end whether it `is_done`, and calls
+        `send_queued` if it still waits.
+        """
+        self.refuse_unless_allowed(statement)
+        self.ensure_connection()
+        transformer: Transformer = TransformerClass(self.connection)
+        sql_text, wanted = numbered(statement)
+        given = values_of(wanted, values)
+        sent = transformer.dump_sequence(given, [PyFormat.AUTO] * len(given))
+        queued = Queued(sql_text, self.entering, sent, transformer.types, transformer.formats)
+        self.queued.append(queued)
+        if self.queries_logged:
+            self.queries_log.append({"sql": statement, "time": "0"})
+        return queued
+
+    def send_queued(self) -> None:
+        """Send what is queued, if anything is, in a message of its own."""
+        if self.queued:
+            with self.wrap_database_errors:
+                self._finish_with(b"")
+
+    def _finish_with(self, statement: bytes) -> None:
+        """Send what is queued and, last, a statement; raise the error of any that fails."""
+        exchange = begin_exchange(self)
+        number = exchange.query(statement)
+        exchange.finish()
+        exchange.result(number)
+
+    def _savepoint(self, sid: str) -> None:
+        self.queued.append(Queued(self.ops.savepoint_create_sql(sid).encode()))
+
+    def _savepoint_commit(self, sid: str) -> None:
+        self.queued.append(Queued(self.ops.savepoint_commit_sql(sid).encode()))
+
+    def _savepoint_rollback(self, sid: str) -> None:
+        """Undo what was done since, of which that which still waits need not be sent at all."""
+        begun = self.ops.savepoint_create_sql(sid).encode()
+        statements = [each.statement for each in self.queued]
+        if begun in statements:
+            del self.queued[statements.index(begun) + 1 :]
+            return
+        self.queued.clear()
+        super()._savepoint_rollback(sid)
+
     def run_script(self, script: str) -> PGresult:
         """Run several statements of a migration's, as the owner and without values, as one."""
         if not self.is_owners:
@@ -262,6 +314,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         if hook:
             _before_connect(hook)()
         self._exchange = self._is_pooled = None
+        self.queued.clear()
         self.prepared = PreparedStatements()
         return super().get_new_connection(conn_params)
 
@@ -304,17 +357,27 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def _set_autocommit(self, autocommit: bool) -> None:
         self.finish_exchange()
+        # Of a transaction that is undone it would be undone as well.
+        self.send_queued()
         super()._set_autocommit(autocommit)
 
     def _commit(self) -> None:
         self.finish_exchange()
-        super()._commit()
+        is_aborted = self.connection.info.transaction_status == TransactionStatus.INERROR
+        if is_aborted or not any(each.entering for each in self.queued):
+            self.queued.clear()  # nothing of it would be left
+            super()._commit()
+            return
+        with debug_transaction(self, "COMMIT"), self.wrap_database_errors:
+            self._finish_with(b"COMMIT")
 
     def _rollback(self) -> None:
+        self.queued.clear()
         self.finish_exchange()
         super()._rollback()
 
     def _close(self) -> None:
+        self.queued.clear()
         self._exchange = None
         super()._close()
 

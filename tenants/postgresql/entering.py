@@ -1,8 +1,11 @@
 """Entering the tenant that a Django connection wants, for one exchange with Postgres."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
-from psycopg.pq import TransactionStatus
+from psycopg.abc import Buffer
+from psycopg.pq import Format, TransactionStatus
 from psycopg.pq.abc import PGresult
 
 from tenants.postgresql.exchange import Exchange
@@ -12,11 +15,26 @@ from tenants.postgresql.exchange import Exchange
 FORGET = b"RESET app.current_tenant"
 
 
+@dataclass(slots=True, eq=False)
+class Queued:
+    """A statement whose result nobody reads. It goes with the next message to Postgres."""
+
+    statement: bytes
+    entering: tuple[bytes, ...] = ()
+    """The tenant that it was queued in; empty for what belongs to none, such as SAVEPOINT."""
+    values: Sequence[Buffer | None] | None = None
+    types: Sequence[int] | None = None
+    formats: Sequence[Format] | None = None
+    is_done: bool = False
+    """Whether a message that held it was done, in the transaction that it was in, if any."""
+
+
 class Wrapper(Protocol):
     """What exchanges and cursors need of the Django connection."""
 
     connection: Any
     entering: tuple[bytes, ...]
+    queued: list[Queued]
 
     @property
     def begin_sql(self) -> bytes: ...
@@ -33,8 +51,9 @@ class Wrapper(Protocol):
 def begin_exchange(wrapper: Wrapper) -> Exchange:
     """Begin an exchange that enters the tenant which the Django connection wants.
 
-    A transaction is begun where Django has ended autocommit. In an aborted transaction nothing can
-    be set, and nothing but a rollback can run.
+    What was queued goes first, each statement in its own tenant. A transaction is begun where
+    Django has ended autocommit. In an aborted transaction nothing can be set, and nothing but a
+    rollback can run.
     """
     wrapper.finish_exchange()
     connection = wrapper.connection
@@ -46,10 +65,23 @@ def begin_exchange(wrapper: Wrapper) -> Exchange:
     exchange = Exchange(connection)
     if status == TransactionStatus.IDLE:
         exchange.query(FORGET if is_alone else wrapper.begin_sql)
-    for statement in wrapper.entering:
-        exchange.query(statement)
+    queued, wrapper.queued = wrapper.queued, []
+    entered: tuple[bytes, ...] = ()
+    for each in queued:
+        if each.entering and each.entering != entered:
+            entered = _enter(exchange, each.entering)
+        exchange.query(each.statement, each.values, each.types, each.formats)
+    exchange.carries(queued)
+    if wrapper.entering != entered:
+        _enter(exchange, wrapper.entering)
     if is_pooled:
         # At the next synchronisation Postgres tells of a new search_path. Behind a long answer
         # PgBouncer would wait for ever for the end of that, where its buffer ends within it.
         exchange.synchronise()
     return exchange
+
+
+def _enter(exchange: Exchange, entering: tuple[bytes, ...]) -> tuple[bytes, ...]:
+    for statement in entering:
+        exchange.query(statement)
+    return entering

@@ -6,7 +6,7 @@ exchange, and with it every SET LOCAL.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import psycopg
 from psycopg.abc import Buffer, PQGen
@@ -16,6 +16,13 @@ from psycopg.pq import ExecStatus, Format
 from psycopg.pq.abc import PGresult
 
 CANCEL_SECONDS = 5.0
+_FAILURES = (ExecStatus.FATAL_ERROR, ExecStatus.PIPELINE_ABORTED)
+
+
+class Carried(Protocol):
+    """What is told whether the exchange was done."""
+
+    is_done: bool
 
 
 class Exchange:
@@ -24,7 +31,15 @@ class Exchange:
     Until `finish` the connection does nothing else.
     """
 
-    __slots__ = ("_connection", "_is_ended", "_pgconn", "_results", "_sent", "is_finished")
+    __slots__ = (
+        "_carried",
+        "_connection",
+        "_is_ended",
+        "_pgconn",
+        "_results",
+        "_sent",
+        "is_finished",
+    )
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         if connection.pgconn.pipeline_status:
@@ -35,6 +50,7 @@ class Exchange:
             raise psycopg.OperationalError("the connection is closed")
         self._results: list[PGresult] = []
         self._sent = 0
+        self._carried: Sequence[Carried] = ()
         self._is_ended = self.is_finished = False
         self._pgconn.enter_pipeline_mode()
 
@@ -65,6 +81,10 @@ class Exchange:
         """Add a statement that is prepared; return the number of its result."""
         self._pgconn.send_query_prepared(name, values, formats, result_format)
         return self._next()
+
+    def carries(self, carried: Sequence[Carried]) -> None:
+        """Tell these, in the end, if nothing of the exchange has failed."""
+        self._carried = carried
 
     def synchronise(self) -> None:
         """Have Postgres end what was added, in a transaction that goes on; more may follow."""
@@ -105,6 +125,9 @@ class Exchange:
             self._end()
         self._wait(self._receive_all())
         self._leave()
+        if self._carried and all(result.status not in _FAILURES for result in self._results):
+            for each in self._carried:
+                each.is_done = True
 
     def _next(self) -> int:
         self._sent += 1

@@ -10,8 +10,8 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
+from konstruct.api.auth.admission import admit
 from konstruct.api.auth.key_text import parse_key
-from konstruct.api.auth.keys import check_key
 from konstruct.api.models import ApiKey
 from konstruct.orchestrator.models import Agent
 from tenants.context import tenant_scope
@@ -64,7 +64,7 @@ def test_create_api_key_prints_the_key_alone(tenant_a: Tenant, run: Callable[...
     key = parse_key(out.removesuffix("\n"))
     assert key is not None
     with tenant_scope(tenant_a.id):
-        assert check_key(key) == ApiKey.objects.get(name="billing")
+        assert admit(key).key == ApiKey.objects.get(name="billing")
 
 
 def test_create_api_key_makes_a_key_for_as_little_as_is_needed(

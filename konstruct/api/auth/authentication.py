@@ -7,8 +7,9 @@ from rest_framework.authentication import BaseAuthentication, SessionAuthenticat
 from rest_framework.exceptions import APIException, AuthenticationFailed, Throttled
 from rest_framework.request import Request
 
-from konstruct.api.auth.key_text import bearer_key, parse_key
-from konstruct.api.auth.keys import Program, check_key
+from konstruct.api.auth.admission import Admission
+from konstruct.api.auth.key_text import bearer_key
+from konstruct.api.auth.keys import Program
 from konstruct.api.models import ApiKey
 from tenants.context import current_tenant_id
 from tenants.http.client_address import current_address
@@ -22,20 +23,17 @@ REFUSED = (
 
 
 class ApiKeyAuthentication(BaseAuthentication):
-    """`Authorization: Bearer KEY`. The middleware has entered the key's tenant on neutral hosts."""
+    """`Authorization: Bearer KEY`. The middleware has read the key, and entered its tenant."""
 
     def authenticate(self, request: Request) -> tuple[Program, ApiKey] | None:
         """Return the program, None without a Bearer header; refuse a key that opens nothing."""
         credentials = bearer_key(request.headers.get("Authorization", ""))
         if credentials is None:
             return None
-        text = parse_key(credentials)
-        key = None
-        if text is not None and text.tenant_id == current_tenant_id():
-            key = check_key(text)
-        if key is None:
+        admission: Admission | None = getattr(request._request, "admission", None)
+        if admission is None or admission.key is None:
             raise _refusal(request)
-        return Program(key), key
+        return Program(admission.key, admission.agents), admission.key
 
     def authenticate_header(self, request: Request) -> str:
         """Return the challenge of a 401."""

@@ -1,5 +1,6 @@
 """Who makes a request, and what of the tenant they may see and do."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from uuid import UUID
@@ -35,6 +36,8 @@ class Caller:
     user_id: str | None = None
     # The agent and the user that the request has named, for the access log.
     named: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    # The agent that was read along with the key, by the name or id in the request.
+    read: Mapping[str, Agent] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def is_bound(self) -> bool:
@@ -61,7 +64,9 @@ class Caller:
 
         Raises AgentNotFound also for one that the key is not bound to: there is no other for it.
         """
-        agent = find_agent(name_or_id, active=active)
+        agent = self.read.get(name_or_id)
+        if agent is None or (active and not agent.is_active):
+            agent = find_agent(name_or_id, active=active)
         if self.agent_id not in (None, agent.id):
             raise AgentNotFound(
                 f"No agent that this key may use has the name or id {name_or_id!r}."
@@ -94,5 +99,12 @@ def caller_of(request: Request) -> Caller:
     user: Any = request.user
     if isinstance(user, Program):
         key = user.key
-        return Caller(f"key-{key.id}", key.name, frozenset(key.scopes), key.agent_id, key.user_id)
+        return Caller(
+            f"key-{key.id}",
+            key.name,
+            frozenset(key.scopes),
+            key.agent_id,
+            key.user_id,
+            read=user.agents,
+        )
     return Caller(f"person-{user.pk}", str(user), frozenset())

@@ -1,7 +1,7 @@
 """API keys: making, checking and revoking them."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from konstruct.api.auth.key_text import KeyText, new_key
 from konstruct.api.models import USUAL_SCOPES, ApiKey, KeyScope
+from konstruct.orchestrator.models import Agent
 from tenants.context import tenant_scope
 from tenants.exceptions import KonstructError
 
@@ -28,6 +29,8 @@ class Program:
     """Who a request with an API key comes from, in the place of a user."""
 
     key: ApiKey
+    # What was read along with the key: the agent that the request names, by that name or id.
+    agents: Mapping[str, Agent] = field(default_factory=dict, compare=False, repr=False)
     is_authenticated: bool = True
     is_staff: bool = False
 
@@ -76,16 +79,7 @@ def issue_key(
     return key, text
 
 
-def check_key(text: KeyText) -> ApiKey | None:
-    """Return the key's row if it opens the door of the tenant that we are in: one indexed query."""
-    key = ApiKey.objects.valid().filter(prefix=text.prefix, tenant_id=text.tenant_id).first()
-    if key is None or not text.matches(key.secret_digest):
-        return None
-    _note_use(key)
-    return key
-
-
-def _note_use(key: ApiKey) -> None:
+def note_use(key: ApiKey) -> None:
     """Write down that the key was used, unless that was done a moment ago."""
     used, now = key.last_used_at, timezone.now()
     if used is not None and now - used < LAST_USE_EVERY:

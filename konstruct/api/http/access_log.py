@@ -20,6 +20,7 @@ from tenants.audit.changes import RowState
 from tenants.context import current_tenant_id
 from tenants.http.client_address import current_address
 from tenants.limits.login_throttle import is_first_refusal, strange_request
+from tenants.postgresql.entering import Queued
 
 logger = logging.getLogger(__name__)
 
@@ -122,19 +123,22 @@ def recorded_as(request: Request) -> tuple[Action, str] | None:
     return None if match is None else RECORDED.get((str(match.url_name), method))
 
 
-def record_request(request: Request, caller: Caller, noted: Noted) -> None:
+def record_request(
+    request: Request, caller: Caller, noted: Noted, *, with_next: bool = False
+) -> Queued | None:
     """Write down what was done: in the transaction of a change, before an answer is sent."""
     known = recorded_as(request)
     if known is None:
-        return
+        return None
     action, subject = known
-    record_access(
+    return record_access(
         noted.action or action,
         subject,
         by=actor_of(request),
         request_id=current_request_id(),
         before=noted.before,
         after=noted.after,
+        with_next=with_next,
         **_whose(request, caller, noted.row),
         **_asked(request),
         **noted.detail,

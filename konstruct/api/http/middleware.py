@@ -1,10 +1,14 @@
 """Around every request of the API: the form of its errors, and the tenant of its key."""
 
+import json
 from collections.abc import Callable
+from contextlib import suppress
 
+from django.core.exceptions import SuspiciousOperation
 from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
 from django.middleware.common import CommonMiddleware
 
+from konstruct.api.auth.admission import admit
 from konstruct.api.auth.key_text import bearer_key, parse_key
 from konstruct.api.http.addresses import problem_response, takes_keys
 from konstruct.api.http.problems import FieldError, Problem
@@ -12,12 +16,13 @@ from tenants.context import current_tenant_id, tenant_scope
 from tenants.exceptions import TenantBehind, TenantNotServing, UnknownTenant
 from tenants.http.middleware import refuse_behind
 from tenants.http.streaming import streamed_inside
-from tenants.serving import require_serving
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
 
 # Of a response that a problem stands for.
 KEPT_HEADERS = ("Retry-After",)
+# Bytes of a body that are read before anybody knows whether its key is valid.
+LARGEST_LOOKED_AT = 1 << 16
 
 
 class ProblemMiddleware:
@@ -69,25 +74,45 @@ class SlashMiddleware(CommonMiddleware):
 
 
 class ApiKeyTenantMiddleware:
-    """On a host that serves all tenants, enters the tenant that the API key names.
+    """Reads what a request with an API key depends on: `request.admission`.
 
-    This opens nothing: the key is checked inside, against the keys of that tenant alone.
+    On a host that serves all tenants it enters the tenant that the key names. This opens nothing:
+    whether the key does, its authentication decides, by what was found in that tenant alone.
     """
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        if not takes_keys(request.path) or current_tenant_id() is not None:
+        if not takes_keys(request.path):
             return self.get_response(request)
         key = parse_key(bearer_key(request.headers.get("Authorization", "")) or "")
-        if key is None:
+        here = current_tenant_id()
+        if key is None or here not in (None, key.tenant_id):
             return self.get_response(request)
         try:
-            require_serving(key.tenant_id)
+            request.admission = admit(key, agent=_agent_named(request))  # type: ignore[attr-defined]
         except TenantBehind as error:
             return refuse_behind(error)
         except (UnknownTenant, TenantNotServing):
             return self.get_response(request)
+        if here is not None:
+            return self.get_response(request)
         with tenant_scope(key.tenant_id, pinned=True):
             return streamed_inside(self.get_response(request), key.tenant_id)
+
+
+def _agent_named(request: HttpRequest) -> str:
+    """Return the `agent` of a request's parameters, or of its body if that is small JSON.
+
+    The view reads it again, and checks it: this only says what to look for along with the key.
+    """
+    named: object = None
+    with suppress(SuspiciousOperation, ValueError, RecursionError):
+        named = request.GET.get("agent")
+        length = request.headers.get("Content-Length", "")
+        is_small = length.isascii() and length.isdigit() and int(length) <= LARGEST_LOOKED_AT
+        if named is None and is_small and request.content_type == "application/json":
+            body = json.loads(request.body)
+            named = body.get("agent") if isinstance(body, dict) else None
+    return named if isinstance(named, str) else ""

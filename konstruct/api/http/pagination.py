@@ -63,6 +63,8 @@ class KeysetPagination(BasePagination):
         """Return the rows of the page that the request asks for."""
         self.request = request
         query = request.query_params
+        if view is not None:
+            view.about_to_read()
         return self.page(
             queryset,
             of=request.path,

@@ -14,6 +14,8 @@ from konstruct.api.auth.throttling import RateLimited
 from konstruct.api.http.access_log import READS, Noted, record_refusal, record_request, recorded_as
 from konstruct.audit.models import Action
 from tenants.audit.changes import RowState
+from tenants.context import tenant_connection
+from tenants.postgresql.entering import Queued
 
 Handler = Callable[..., HttpResponseBase]
 
@@ -42,6 +44,7 @@ class ApiView(RateLimited):
         super().__init__(**kwargs)
         self._noted = Noted()
         self._is_recorded = False
+        self._on_its_way: Queued | None = None
 
     def initial(self, request: Any, *args: Any, **kwargs: Any) -> None:
         """Once the request is allowed, see to it that its answer is recorded."""
@@ -53,6 +56,9 @@ class ApiView(RateLimited):
 
     def handle_exception(self, exc: Exception) -> Any:
         """Answer an error, and record that the request was refused."""
+        waiting = tenant_connection().queued
+        if self._on_its_way in waiting:
+            waiting.remove(self._on_its_way)
         response = super().handle_exception(exc)
         try:
             caller = self.caller if self.request.user else None
@@ -93,22 +99,37 @@ class ApiView(RateLimited):
         record_request(self.request, self.caller, self._noted)
         self._is_recorded = True
 
+    def about_to_read(self) -> None:
+        """Let the request be recorded with what is read next: all that is to be noted is."""
+        if not self._is_recorded and self._is_read():
+            self._on_its_way = record_request(
+                self.request, self.caller, self._noted, with_next=True
+            )
+            self._is_recorded = True
+
     def is_recorded(self) -> None:
         """Say that what the request does has been written down by whoever does it."""
         self._is_recorded = True
 
     def _recorded(self, handler: Handler) -> Handler:
         def answer(request: Any, *args: Any, **kwargs: Any) -> HttpResponseBase:
-            known = recorded_as(request)
-            needs_none = known is None or known[0] in READS
-            if needs_none or request.method in self.own_transactions:
+            if self._is_read() or request.method in self.own_transactions:
                 return self._answered(handler(request, *args, **kwargs))
             with transaction.atomic():
                 return self._answered(handler(request, *args, **kwargs))
 
         return answer
 
+    def _is_read(self) -> bool:
+        known = recorded_as(self.request)
+        return known is None or known[0] in READS
+
     def _answered(self, response: HttpResponseBase) -> HttpResponseBase:
         if not self._is_recorded:
             self.record()
+        connection = tenant_connection()
+        if self._on_its_way is not None and not connection.in_atomic_block:
+            connection.send_queued()
+            if not self._on_its_way.is_done:  # what it went with has failed
+                self.record()
         return response

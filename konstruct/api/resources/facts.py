@@ -219,12 +219,14 @@ class FactSearchView(ApiView):
         body = FactSearchSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         fields = body.validated_data
+        agent_id, user_id = _agent_id(self.caller, fields), _user_id(self.caller, fields)
+        self.about_to_read()
         found = FACTS.search(
             required_tenant_id(),
             fields["query"],
             fields["limit"],
-            _agent_id(self.caller, fields),
-            user_id=_user_id(self.caller, fields),
+            agent_id,
+            user_id=user_id,
             shared=self.caller.user_id is None,
             shared_only=fields["shared_only"],
             filters=fields.get("filters"),

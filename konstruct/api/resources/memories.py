@@ -116,10 +116,12 @@ class MemorySearchView(ApiView):
         body.is_valid(raise_exception=True)
         fields = body.validated_data
         agent = self.caller.agent(fields["agent"])
+        user_id = self.caller.user(fields["user_id"])
+        self.about_to_read()
         result = recall(
             required_tenant_id(),
             agent.id,
-            self.caller.user(fields["user_id"]),
+            user_id,
             fields["query"],
             policy=_policy(recall_policy(agent), fields),
             at=fields.get("at"),

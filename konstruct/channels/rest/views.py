@@ -218,6 +218,7 @@ class MessageView(ApiView):
         def respond() -> Response:
             message = _message(message_id, caller)
             self.note(message)
+            self.about_to_read()
             return Response(_documents([message], request)[0])
 
         return when_settled(self, message_id, _seconds_to_wait(request), respond)

@@ -8,8 +8,8 @@ from uuid import UUID
 import pytest
 from django.test import Client
 
+from konstruct.api.auth.admission import admit
 from konstruct.api.auth.key_text import parse_key
-from konstruct.api.auth.keys import check_key
 from konstruct.api.models import ApiKey
 from konstruct.orchestrator.exceptions import LLMRefused
 from konstruct.orchestrator.models import Agent, PendingReply
@@ -154,7 +154,7 @@ def test_a_new_key_is_shown_once_and_works(program_a: Program, admin: Client) ->
     assert key is not None
     with tenant_scope(program_a.tenant.id):
         stored = ApiKey.objects.get(name="billing")
-        assert check_key(key) == stored
+        assert admit(key).key == stored
         assert (stored.scopes, stored.agent, stored.user_id) == (["read", "erase"], None, None)
     assert found[0] not in admin.get(KEYS).content.decode()
     assert found[0] not in admin.get(f"{KEYS}{stored.pk}/change/").content.decode()

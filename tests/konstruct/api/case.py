@@ -13,12 +13,12 @@ class Case:
 
     `foreign` is the status if the ids of it are another tenant's: there is no such thing; or 200,
     where the request names nothing that a tenant could own alone, and shows the caller's own.
-    `queries` is what it costs of the database, the same for any number of rows.
+    `messages` is how many it costs to Postgres, the same for any number of rows.
     """
 
     path: Callable[[Said], str]
     foreign: int
-    queries: int
+    messages: int
     body: Callable[[Said], Any] | None = None
     # What a key of the same tenant that is bound to an unknown user is told.
     stranger: int = 403

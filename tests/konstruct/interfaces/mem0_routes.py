@@ -21,11 +21,11 @@ MEMORY = at("v1/memories/{fact}/")
 BATCH = at("v1/batch/")
 
 CASES = {
-    ("mem0-ping", "GET"): Case(at("v1/ping/"), foreign=200, queries=2, stranger=200),
+    ("mem0-ping", "GET"): Case(at("v1/ping/"), foreign=200, messages=2, stranger=200),
     ("mem0-add", "POST"): Case(
         at("v3/memories/add/"),
         foreign=422,
-        queries=10,
+        messages=10,
         body=lambda said: {
             "messages": [{"role": "user", "content": "Vera is tall."}],
             "agent_id": ada(said),
@@ -37,48 +37,48 @@ CASES = {
         at("v3/memories/"),
         # An agent that there is not has no memories.
         foreign=200,
-        queries=6,
+        messages=6,
         body=lambda said: {"filters": of_vera(said)},
         stranger=200,
     ),
     ("mem0-search", "POST"): Case(
         at("v3/memories/search/"),
         foreign=200,
-        queries=6,
+        messages=6,
         body=lambda said: {"query": "What does Vera like?", "filters": of_vera(said)},
         stranger=200,
     ),
     ("mem0-memories", "DELETE"): Case(
-        at("v1/memories/?agent_id={ada}&user_id=vera"), foreign=200, queries=8, stranger=200
+        at("v1/memories/?agent_id={ada}&user_id=vera"), foreign=200, messages=8, stranger=200
     ),
-    ("mem0-memory", "GET"): Case(MEMORY, foreign=404, queries=4, stranger=404),
+    ("mem0-memory", "GET"): Case(MEMORY, foreign=404, messages=4, stranger=404),
     ("mem0-memory", "PUT"): Case(
         MEMORY,
         foreign=404,
-        queries=10,
+        messages=10,
         body=lambda said: {"text": "Vera hates tea."},
         stranger=404,
     ),
-    ("mem0-memory", "DELETE"): Case(MEMORY, foreign=404, queries=6, stranger=404),
+    ("mem0-memory", "DELETE"): Case(MEMORY, foreign=404, messages=6, stranger=404),
     ("mem0-history", "GET"): Case(
-        at("v1/memories/{fact}/history/"), foreign=404, queries=5, stranger=404
+        at("v1/memories/{fact}/history/"), foreign=404, messages=5, stranger=404
     ),
     ("mem0-batch", "PUT"): Case(
         BATCH,
         foreign=404,
-        queries=9,
+        messages=9,
         body=lambda said: {"memories": [{"memory_id": str(said.fact), "text": "Vera hates tea."}]},
         stranger=404,
     ),
     ("mem0-batch", "DELETE"): Case(
         BATCH,
         foreign=404,
-        queries=8,
+        messages=8,
         body=lambda said: {"memories": [{"memory_id": str(said.fact)}]},
         stranger=404,
     ),
-    ("mem0-entities", "GET"): Case(at("v1/entities/"), foreign=200, queries=5, stranger=200),
+    ("mem0-entities", "GET"): Case(at("v1/entities/"), foreign=200, messages=5, stranger=200),
     ("mem0-entity", "DELETE"): Case(
-        at("v2/entities/agent/{ada}/"), foreign=404, queries=8, stranger=404
+        at("v2/entities/agent/{ada}/"), foreign=404, messages=8, stranger=404
     ),
 }

@@ -1,0 +1,108 @@
+"""One version's part of a comparison: a tenant, a server, and the same work in this process.
+
+Started by `face.py` with that version's Python in that version's folder, whose own
+`benchmarks/api.py` knows how things are called there. Each line that comes in is a question in
+JSON, each line that goes out its answer.
+"""
+
+import contextlib
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest import mock
+from urllib.parse import urlencode
+
+OURS = str(Path(__file__).resolve().parent)
+# The version's own modules come first; what it lacks is ours.
+sys.path[0] = str(Path.cwd() / "benchmarks")
+sys.path.append(OURS)
+
+import api  # noqa: E402
+import psutil  # noqa: E402
+from counting import counted  # noqa: E402
+from throwaway import set_up, throwaway_tenant  # noqa: E402
+
+
+def main() -> None:
+    """Serve, and answer questions until there are no more."""
+    stored = int(sys.argv[1])
+    set_up()
+    with throwaway_tenant() as tenant_id:
+        agent_id, key = api.prepare(tenant_id, stored)
+        works = api.in_process(tenant_id, agent_id)
+        with api.serving() as port, counted_server() as (counted_port, count):
+            say({"key": key, "port": port, "counted_port": counted_port})
+            for line in sys.stdin:
+                question = json.loads(line)
+                if question["ask"] == "in process":
+                    say(timed(works[question["kind"]], question["count"]))
+                elif question["ask"] == "cpu":
+                    say(cpu_seconds(port))
+                else:
+                    say({"messages": count()})
+
+
+@contextlib.contextmanager
+def counted_server() -> Iterator[tuple[int, Any]]:
+    """A second server, between which and Postgres messages are counted."""
+    from django.db import connection
+
+    place = connection.settings_dict
+    with (
+        counted(place["HOST"], int(place["PORT"] or 5432)) as (port, count),
+        contextlib.ExitStack() as running,
+    ):
+        options = urlencode({"sslmode": "disable", **place["OPTIONS"]})
+        url = f"postgresql://{place['USER']}@127.0.0.1:{port}/{place['NAME']}?{options}"
+        with mock.patch.dict(os.environ, {"DATABASE_URL": url, "DEBUG": "1"}):
+            server = running.enter_context(api.serving())
+        yield server, count
+
+
+def timed(work: Any, count: int) -> dict[str, Any]:
+    """Do it so often; the milliseconds of each."""
+    milliseconds = []
+    for number in range(count):
+        start = time.perf_counter()
+        work(number)
+        milliseconds.append((time.perf_counter() - start) * 1000)
+    return {"milliseconds": milliseconds}
+
+
+def cpu_seconds(port: int) -> dict[str, float]:
+    """CPU seconds so far of the web processes of that port, and of this home's Postgres."""
+    web = postgres = 0.0
+    home = os.environ["KONSTRUCT_HOME"]
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            times = process.cpu_times()
+            used = times.user + times.system
+            ours = process.environ()
+            if process.name() == "postgres" and is_of(process, home):
+                postgres += used
+            elif ours.get("PORT") == str(port):
+                web += used
+    return {"web": web, "postgres": postgres}
+
+
+def is_of(process: psutil.Process, home: str) -> bool:
+    """Whether a Postgres process is of the home: the first of them names it."""
+    server = process.parent()
+    while server is not None:
+        if any(home in each for each in process.cmdline()):
+            return True
+        process, server = server, server.parent()
+    return False
+
+
+def say(answer: dict[str, Any]) -> None:
+    """Answer in a line."""
+    print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""What every request with an API key depends on, read in one message: tenant, key and agent.
+
+It is read anew for each request, so that a key that was revoked, or a tenant that was suspended,
+opens nothing from the next request on, in whichever process.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, TypeVar
+from uuid import UUID
+
+from django.db import ProgrammingError
+from django.db.models import Model
+
+from konstruct.api.auth.key_text import KeyText
+from konstruct.api.auth.keys import note_use
+from konstruct.api.models import ApiKey
+from konstruct.orchestrator.models import Agent
+from konstruct.orchestrator.models.querysets import UUID_TEXT
+from memory.arguments import is_unicode
+from tenants.context import known_tenant, tenant_connection, tenant_scope
+from tenants.exceptions import UnknownTenant
+from tenants.models import Tenant
+from tenants.serving import refuse_unless_serving, require_serving
+
+M = TypeVar("M", bound=Model)
+
+
+@dataclass(frozen=True)
+class Admission:
+    """What was found for the text of a key."""
+
+    text: KeyText
+    key: ApiKey | None
+    """None if the text opens nothing."""
+    agents: dict[str, Agent]
+    """The agent that the request names, under that name or id, if there is one."""
+
+
+def admit(text: KeyText, *, agent: str = "") -> Admission:
+    """Look what a key opens, and for the agent of that name or id, in one message to Postgres.
+
+    Raises:
+        UnknownTenant: the key names none.
+        TenantNotServing: it is suspended, or not provisioned yet.
+        TenantBehind: its schema and this code do not fit.
+    """
+    try:
+        with known_tenant(text.tenant_id):
+            row = _row(text, agent if is_unicode(agent) and "\0" not in agent else "")
+    except ProgrammingError:  # such as for a column that its schema does not have yet
+        require_serving(text.tenant_id)
+        raise
+    if row is None:
+        raise UnknownTenant(f"no tenant has the id {text.tenant_id}")
+    slug, state, migrated_to, *values = row
+    refuse_unless_serving(Tenant(slug=slug, state=state, migrated_to=migrated_to))
+    of_key = len(_columns(ApiKey))
+    key, found = _made(ApiKey, values[:of_key]), _made(Agent, values[of_key:])
+    if key is None or not text.matches(key.secret_digest):
+        return Admission(text, None, {})
+    with tenant_scope(text.tenant_id):
+        note_use(key)
+    return Admission(text, key, {} if found is None else {agent: found})
+
+
+def _row(text: KeyText, agent: str) -> tuple[Any, ...] | None:
+    is_id = UUID_TEXT.fullmatch(agent) is not None
+    named: Any = UUID(agent) if is_id else agent
+    with tenant_connection().prepared_cursor() as cursor:
+        cursor.execute(
+            _statement("id" if is_id else "name"),
+            {"tenant_id": text.tenant_id, "prefix": text.prefix, "agent": named},
+        )
+        row: tuple[Any, ...] | None = cursor.fetchone()
+        return row
+
+
+@cache
+def _statement(column: str) -> str:
+    columns = [f"api_key.{name}" for name in _columns(ApiKey)]
+    columns += [f"agent.{name}" for name in _columns(Agent)]
+    return f"""
+SELECT tenant.slug, tenant.state, tenant.migrated_to, {", ".join(columns)}
+FROM {Tenant._meta.db_table} AS tenant
+LEFT JOIN {ApiKey._meta.db_table} AS api_key
+    ON api_key.prefix = %(prefix)s AND api_key.revoked_at IS NULL
+    AND (api_key.expires_at IS NULL OR api_key.expires_at > now())
+LEFT JOIN {Agent._meta.db_table} AS agent ON agent.{column} = %(agent)s
+WHERE tenant.id = %(tenant_id)s
+"""  # noqa: S608  (names of our own models)
+
+
+@cache
+def _columns(model: type[Model]) -> list[str]:
+    return [str(field.column) for field in model._meta.concrete_fields]
+
+
+def _made(model: type[M], values: Sequence[Any]) -> M | None:
+    """The row of these columns; None where the join found none."""
+    if all(value is None for value in values):
+        return None
+    names = [field.attname for field in model._meta.concrete_fields]
+    return model.from_db(tenant_connection().alias, names, values)

@@ -1,0 +1,41 @@
+"""What is changed here holds for the next request of a web process that has served before."""
+
+from pathlib import Path
+
+import httpx
+import pytest
+
+from konstruct.api.auth.keys import revoke_key
+from konstruct.api.models import ApiKey
+from konstruct.orchestrator.models import Agent
+from tenants.context import tenant_scope
+from tenants.models import Tenant
+from tests.konstruct.api.live import serving
+from tests.konstruct.conftest import MESSAGES, Program
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_next_request_finds_what_another_process_has_changed(
+    process_environment: dict[str, str], tmp_path: Path, program_a: Program
+) -> None:
+    tenant_id = program_a.tenant.id
+    headers = {"Authorization": f"Bearer {program_a.key}"}
+    with (
+        serving(process_environment, tmp_path / "web.log") as url,
+        httpx.Client(base_url=url, headers=headers) as client,
+    ):
+
+        def status(agent: str = "ada") -> int:
+            return client.get(MESSAGES, params={"agent": agent}).status_code
+
+        assert (status(), status("grace")) == (200, 422)
+        with tenant_scope(tenant_id):
+            Agent.objects.filter(name="ada").update(name="grace")
+        assert (status(), status("grace")) == (422, 200)
+        Tenant.objects.filter(pk=tenant_id).update(state=Tenant.State.SUSPENDED)
+        assert status("grace") == 401
+        Tenant.objects.filter(pk=tenant_id).update(state=Tenant.State.ACTIVE)
+        assert status("grace") == 200
+        with tenant_scope(tenant_id):
+            revoke_key(ApiKey.objects.get().pk)
+        assert status("grace") == 401

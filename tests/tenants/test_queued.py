@@ -1,0 +1,108 @@
+"""Statements that go with the next message: in their tenant and transaction, or not at all."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.db import DataError, IntegrityError, transaction
+
+from konstruct.audit.access_log import Actor, record_access
+from konstruct.audit.models import AccessEvent, Action, ActorKind
+from konstruct.orchestrator.models import Agent
+from tenants.context import tenant_connection, tenant_scope
+from tenants.models import Tenant
+from tests.messages import messages_to_postgres
+
+SOMEBODY = Actor(ActorKind.PROGRAM, "1", "crm")
+
+
+def record(subject: str, **options: Any) -> Any:
+    return record_access(Action.VIEW, subject, by=SOMEBODY, **options)
+
+
+def recorded() -> list[str]:
+    return list(AccessEvent.objects.order_by("id").values_list("subject", flat=True))
+
+
+@transaction.atomic
+def make_and_fail_at_commit() -> None:
+    Agent.objects.create(name="undone")
+    tenant_connection().queue("SELECT 1/0", {})
+
+
+@pytest.fixture
+def inside(tenant_a: Tenant) -> Iterator[None]:
+    with tenant_scope(tenant_a.id):
+        yield
+
+
+def test_savepoints_are_no_messages_of_their_own(inside: None) -> None:
+    with messages_to_postgres() as messages, transaction.atomic(), transaction.atomic():
+        Agent.objects.exists()
+    assert len(messages) == 2  # the last one would be the COMMIT's
+    statements = [each.split()[0] for each in messages[0]]
+    assert statements[:2] == ["SAVEPOINT", "SAVEPOINT"]
+
+
+def test_what_fails_is_undone_to_its_savepoint(inside: None) -> None:
+    with transaction.atomic():
+        Agent.objects.create(name="kept")
+        with pytest.raises(IntegrityError), transaction.atomic():
+            Agent.objects.create(name="kept")
+        Agent.objects.create(name="after")
+    assert set(Agent.objects.values_list("name", flat=True)) >= {"kept", "after"}
+
+
+def test_what_was_queued_in_a_savepoint_goes_with_it(inside: None) -> None:
+    with transaction.atomic():
+        record("before")
+        with transaction.atomic():
+            record("undone, unsent")
+            transaction.set_rollback(True)
+        with transaction.atomic():
+            record("undone, sent")
+            Agent.objects.exists()
+            transaction.set_rollback(True)
+        record("after")
+    assert recorded() == ["before", "after"]
+
+
+def test_what_waits_is_sent_in_the_tenant_that_it_was_queued_in(
+    tenant_a: Tenant, tenant_b: Tenant
+) -> None:
+    with tenant_scope(tenant_a.id):
+        record("of a")
+    with tenant_scope(tenant_b.id):
+        record("of b")
+        assert recorded() == ["of b"]
+    with tenant_scope(tenant_a.id):
+        assert recorded() == ["of a"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_outside_of_a_transaction_it_is_one_with_the_next_statement(inside: None) -> None:
+    with messages_to_postgres() as messages:
+        lost = record("lost", with_next=True)
+        with pytest.raises(DataError):
+            Agent.objects.filter(pk="0" * 32).extra(where=["1/0 = 1"]).exists()
+        done = record("done", with_next=True)
+        Agent.objects.exists()
+        at_once = record("at once")
+    assert len(messages) == 3
+    assert (lost.is_done, done.is_done, at_once.is_done) == (False, True, True)
+    assert recorded() == ["done", "at once"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_in_a_transaction_it_goes_with_the_commit_or_not_at_all(inside: None) -> None:
+    with messages_to_postgres() as messages, transaction.atomic():
+        Agent.objects.exists()
+        record("committed")
+    assert [each.split()[0] for each in messages[-1]][-2:] == ["INSERT", "COMMIT"]
+    with transaction.atomic():
+        record("undone")
+        transaction.set_rollback(True)
+    with pytest.raises(DataError):
+        make_and_fail_at_commit()
+    assert recorded() == ["committed"]
+    assert not Agent.objects.filter(name="undone").exists()
