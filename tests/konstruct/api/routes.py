@@ -64,12 +64,12 @@ CASES: dict[tuple[str, str], Case] = {
         lambda said: f"{V1}messages/{said.sent['id']}/", foreign=404, messages=3, stranger=404
     ),
     ("message", "DELETE"): Case(
-        lambda said: f"{V1}messages/{said.sent['id']}/", foreign=404, queries=5, stranger=404
+        lambda said: f"{V1}messages/{said.sent['id']}/", foreign=404, messages=5, stranger=404
     ),
     ("transcript", "DELETE"): Case(
         at("conversations/transcript/", **OF_MARIA, thread_id=lambda said: "t1"),
         foreign=422,
-        queries=5,
+        messages=4,
     ),
     ("import", "POST"): Case(
         at("messages/import/"),
