@@ -1,16 +1,23 @@
 """The way out: puts accepted messages into the outbox of posts, and enqueues what changes."""
 
 from collections.abc import Mapping
+from typing import Final
 from uuid import UUID
 
 from django.db import transaction
 
 from konstruct.channels.delivery import queue
+from konstruct.channels.delivery.registry import adapter_of
 from konstruct.channels.exceptions import NothingToRedeliver
 from konstruct.channels.models import Delivery
 from konstruct.orchestrator.messages import KonstructMessage
 from memory.models import Message
 from tenants.context import tenant_scope
+from tenants.limits.rate_limit import Bucket, take_from
+
+# At once, and then in a second, replies of a tenant are shown while they are written: of 50 changes
+# of posts a minute that Slack allows, the other ten are for replies that are whole.
+WRITTEN: Final = (5, 40 / 60)
 
 
 def put(message: Message, *, channel: str, address: Mapping[str, str]) -> None:
@@ -29,6 +36,17 @@ class DeliveryOutlet:
     def changed(self, message: KonstructMessage) -> None:
         """Note that the message is to be shown anew; what was given up is tried again."""
         if queue.show_anew(message.id):
+            queue.DELIVERIES.wake_on_commit()
+
+    def written(self, message: KonstructMessage) -> None:
+        """Show what is written so far, where what was shown before is shown and Slack may be asked.
+
+        Whoever was told to wait is waited for, and the whole reply is shown in any case.
+        """
+        if not adapter_of(message.channel).can_edit:
+            return
+        bucket = take_from(message.tenant_id, [Bucket(f"{message.channel}_text", *WRITTEN)])
+        if bucket.allowed and queue.show_more(message.id):
             queue.DELIVERIES.wake_on_commit()
 
     def said(self, turn: Message, *, after: KonstructMessage) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import F
+from django.db.models import Case, DateTimeField, F, When
 from django.db.models.functions import Now
 
 from konstruct.channels.exceptions import ChannelBusy, ChannelRefused
@@ -105,6 +105,12 @@ def show_anew(message_id: UUID) -> bool:
     return bool(Delivery.objects.filter(pk=message_id).update(failed_at=None, **_anew()))
 
 
+def show_more(message_id: UUID) -> bool:
+    """Note that there is more to show, if all before it is shown. Tells whether it was."""
+    shown = Delivery.objects.filter(pk=message_id, due_at__isnull=True, failed_at__isnull=True)
+    return bool(shown.update(**_anew()))
+
+
 def _backoff(attempt: int, error: Exception) -> timedelta:
     if isinstance(error, ChannelBusy):
         return timedelta(seconds=error.retry_after)
@@ -113,10 +119,13 @@ def _backoff(attempt: int, error: Exception) -> timedelta:
 
 
 def _anew() -> dict[str, Any]:
+    # Who was told to wait, and has not failed, waits on.
+    is_busy = When(attempts=0, due_at__gt=Now(), then=F("due_at"))
+    at = Case(is_busy, default=Now(), output_field=DateTimeField())
     return {
         "version": F("version") + 1,
         "attempts": 0,
         "begun_at": None,
-        "due_at": Now(),
-        "sweep_at": Now(),
+        "due_at": at,
+        "sweep_at": at,
     }

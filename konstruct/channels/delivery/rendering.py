@@ -3,9 +3,11 @@
 from uuid import UUID
 
 from konstruct.channels.delivery.adapter import Button, View
+from konstruct.orchestrator.replies.partial_reply import text_so_far
 from konstruct.orchestrator.replies.status import Status, progress_of, sent_messages
 from konstruct.orchestrator.tools.tool_calls import waiting_for
 from memory.models import Message, Role
+from tenants.context import required_tenant_id
 
 PLACEHOLDER = View("_One moment…_")
 APOLOGY = View("I am sorry: I could not answer this. Please try again later.")
@@ -13,6 +15,8 @@ WITH_PERSON = View("_A person will answer you here._")
 TAKEN_CARE_OF = View("_A person has taken care of this._")
 NO_MORE = View("…")
 EMPTY = "(The answer is empty.)"
+# Characters of a reply that is being written: one post has them, in any channel.
+MOST_WRITTEN = 2_500
 APPROVE, DENY = "approve", "deny"
 
 
@@ -37,7 +41,10 @@ def view_of(message_id: UUID, *, can_edit: bool) -> View | None:
         return question
     if progress.reply is not None:
         return View(_signed(progress.reply))
-    return PLACEHOLDER if can_edit else None
+    if not can_edit:
+        return None
+    text = text_so_far(required_tenant_id(), message_id)[:MOST_WRITTEN].rstrip()
+    return View(f"{text} …") if text else PLACEHOLDER
 
 
 def _signed(reply: Message) -> str:

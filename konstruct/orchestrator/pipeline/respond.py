@@ -25,6 +25,7 @@ from konstruct.orchestrator.pipeline.decisions import (
 from konstruct.orchestrator.pipeline.snapshot import Snapshot
 from konstruct.orchestrator.pipeline.tool_rounds import ask_with_tools, may_use_tools
 from konstruct.orchestrator.recall_policy import recall_policy
+from konstruct.orchestrator.replies import delivery_hooks
 from konstruct.orchestrator.replies.partial_reply import telling
 from konstruct.orchestrator.runner import ask
 from memory.conf import FACT_FLOOR, NEAR_FACT_FLOOR
@@ -110,7 +111,7 @@ def _telling(message: KonstructMessage, agent: Agent) -> AbstractContextManager[
     """
     if agent.id != message.agent_id:
         return nullcontext()
-    return telling(message.tenant_id, message.id)
+    return telling(message.tenant_id, message.id, delivery_hooks.follower(message))
 
 
 def draft_reply(message: KonstructMessage, agent: Agent) -> Draft:

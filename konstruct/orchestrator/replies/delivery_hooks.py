@@ -3,6 +3,8 @@
 A program that sends by REST fetches its reply, so that channel has no outlet. Slack has one.
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
 from konstruct.orchestrator.messages import KonstructMessage
@@ -19,6 +21,10 @@ class Outlet(Protocol):
         Called in the transaction that makes the change, so that neither stands without the other:
         the message was answered, was given up, is tried again, or is held.
         """
+        ...
+
+    def written(self, message: KonstructMessage) -> None:
+        """Note that some more of the message's reply is written, of which some may be shown."""
         ...
 
     def said(self, turn: Message, *, after: KonstructMessage) -> None:
@@ -54,6 +60,12 @@ def changed(message: KonstructMessage) -> None:
     outlet = _outlets.get(message.channel)
     if outlet is not None:
         outlet.changed(message)
+
+
+def follower(message: KonstructMessage) -> Callable[[], None] | None:
+    """What to call while the message's reply is written; None if its channel has no outlet."""
+    outlet = _outlets.get(message.channel)
+    return None if outlet is None else partial(outlet.written, message)
 
 
 def said(turn: Message, *, after: KonstructMessage) -> None:

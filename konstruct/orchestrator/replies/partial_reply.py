@@ -30,6 +30,8 @@ KEPT_SECONDS: Final = 600
 READ_SECONDS: Final = 30
 # Text is told at once, and then at most so often.
 PAUSE_SECONDS: Final = 0.05
+# A channel that shows the text is told of it so often.
+FOLLOW_SECONDS: Final = 1.5
 EVERY_TEXT: Final = any_partial_reply_pattern()
 
 _ATTEMPT, _TEXT, _BROKEN = b"attempt", b"text", b"broken"
@@ -62,27 +64,48 @@ def watch(tenant_id: UUID, message_id: UUID) -> None:
 
 
 @contextmanager
-def telling(tenant_id: UUID, message_id: UUID) -> Iterator[Callable[[str], None] | None]:
+def telling(
+    tenant_id: UUID, message_id: UUID, follow: Callable[[], None] | None = None
+) -> Iterator[Callable[[str], None] | None]:
     """Tell the text of a reply that is written in the block, if anybody watches.
 
     Yields what is to be called with each piece of it; None if nobody watches. A block that raises
     has told nothing: whoever has read of it is told that too.
+
+    Args:
+        follow: is called now and then after some text was told, for a channel that shows it.
     """
     key = partial_reply_key(tenant_id, message_id)
     try:
-        is_watched = bool(get_redis_connection().exists(key))
+        is_watched = follow is not None or bool(get_redis_connection().exists(key))
     except RedisError:
         is_watched = False
     if not is_watched:
         yield None
         return
-    teller = _Teller(key)
+    teller = _Teller(key, follow)
     try:
         yield teller.say
     except BaseException:
         teller.end(broken=True)
         raise
     teller.end(broken=False)
+
+
+def text_so_far(tenant_id: UUID, message_id: UUID) -> str:
+    """Return what was told of the latest attempt at a reply; "" if there is nothing."""
+    try:
+        entries = get_redis_connection().xrange(partial_reply_key(tenant_id, message_id))
+    except RedisError:
+        return ""
+    attempt, pieces = b"", list[str]()
+    for told in (_told(name, entry) for name, entry in entries):
+        if told.attempt != attempt or told.broken:
+            attempt = told.attempt
+            pieces.clear()
+        if not told.broken:
+            pieces.append(told.text)
+    return "".join(pieces)
 
 
 def read_new(found: Iterable[Any]) -> Iterator[tuple[str, list[Told]]]:
@@ -109,8 +132,10 @@ def told_message(channel: bytes) -> tuple[UUID, UUID] | None:
 class _Teller:
     """Tells the text of one attempt. An attempt is announced before its text, and ends the last."""
 
-    def __init__(self, key: str) -> None:
+    def __init__(self, key: str, follow: Callable[[], None] | None) -> None:
         self._key = key
+        self._follow = follow
+        self._followed_at = time.monotonic()
         self._attempt = uuid4().bytes
         self._pieces: list[str] = []
         self._told_at = float("-inf")
@@ -122,6 +147,9 @@ class _Teller:
         self._pieces.append(text)
         if time.monotonic() - self._told_at >= PAUSE_SECONDS:
             self._flush()
+        if self._follow is not None and time.monotonic() - self._followed_at >= FOLLOW_SECONDS:
+            self._follow()
+            self._followed_at = time.monotonic()
 
     def end(self, *, broken: bool) -> None:
         """Tell what is left; or that nothing of it counts."""

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from konstruct.channels.delivery import queue, worker
+from konstruct.channels.delivery import publisher, queue, worker
 from konstruct.channels.delivery.adapter import Button, View
 from konstruct.channels.delivery.publisher import redeliver
 from konstruct.channels.delivery.rendering import APOLOGY, PLACEHOLDER
@@ -17,11 +17,13 @@ from konstruct.channels.models import Delivery
 from konstruct.channels.slack import web_api
 from konstruct.channels.slack.installations import disconnect
 from konstruct.orchestrator import pipeline
+from konstruct.orchestrator.messages import KonstructMessage
 from konstruct.orchestrator.models import PendingReply
+from konstruct.orchestrator.replies import partial_reply
 from tenants.context import tenant_scope
 from tests.konstruct.channels.conftest import answer_all, make_due, show_all, take_in_all
 from tests.konstruct.conftest import Program
-from tests.llm_server import Answer, LLMServer
+from tests.llm_server import Answer, LLMServer, streamed
 from tests.outbox import claimed
 from tests.slack_server import SlackServer, Trouble, mention, said
 
@@ -166,6 +168,71 @@ def test_what_was_surely_not_posted_is_posted_without_looking(
     show_all(asked)
     assert slack.methods() == ["chat.postMessage", "chat.postMessage"]
     assert Delivery.objects.get().last_error == ""
+
+
+@pytest.fixture
+def written(asked: Program, llm_server: LLMServer, settings: Any) -> Iterator[Program]:
+    """A language model that streams, and a worker that shows each piece as soon as it is marked."""
+    settings.LLM_POOL_URL = f"{llm_server.url}/v1"
+    llm_server.default = streamed("At ", "*last*, ", "done.")
+    show_all(asked)
+    mark = publisher.OUTLET.written
+
+    def written(message: KonstructMessage) -> None:
+        mark(message)
+        show_all(asked)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(partial_reply, "FOLLOW_SECONDS", 0)
+        patch.setattr(partial_reply, "PAUSE_SECONDS", 0)
+        patch.setattr(publisher.OUTLET, "written", written, raising=False)
+        yield asked
+
+
+def test_the_placeholder_fills_while_the_reply_is_written(
+    written: Program, slack: SlackServer
+) -> None:
+    answer_all(written)
+    (posted,) = slack.workspaces["T1"].posts
+    assert posted["shown"] == [
+        PLACEHOLDER.text,
+        "At …",
+        "At _last_, …",
+        "At _last_, done. …",
+        "At _last_, done.",
+    ]
+
+
+def test_it_fills_no_faster_than_slack_allows_and_ends_with_the_reply(
+    written: Program, slack: SlackServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publisher, "WRITTEN", (1, 0.001))
+    answer_all(written)
+    (posted,) = slack.workspaces["T1"].posts
+    assert posted["shown"] == [PLACEHOLDER.text, "At …", "At _last_, done."]
+
+
+def test_who_is_told_to_wait_while_it_fills_waits_and_shows_the_reply_then(
+    written: Program, slack: SlackServer
+) -> None:
+    slack.trouble("chat.update", Trouble(429, "ratelimited", {"Retry-After": "30"}))
+    before = timezone.now()
+    answer_all(written)
+    (posted,) = slack.workspaces["T1"].posts
+    assert posted["shown"] == [PLACEHOLDER.text]
+    assert Delivery.objects.get().due_at > before + timedelta(seconds=29)
+    make_due(written)
+    show_all(written)
+    assert posted["shown"] == [PLACEHOLDER.text, "At _last_, done."]
+
+
+def test_what_has_broken_off_is_not_shown_any_more(
+    written: Program, slack: SlackServer, llm_server: LLMServer
+) -> None:
+    llm_server.default = streamed("At ", "last", whole=False)
+    answer_all(written)
+    (posted,) = slack.workspaces["T1"].posts
+    assert posted["shown"] == [PLACEHOLDER.text, "At …", "At last …", PLACEHOLDER.text]
 
 
 @pytest.mark.parametrize("trouble", [Trouble(500), Trouble(503), Trouble(error="internal_error")])

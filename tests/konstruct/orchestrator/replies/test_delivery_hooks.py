@@ -32,6 +32,9 @@ class Recorder:
         failed = pending is not None and pending.failed_at is not None
         self.told.append("answered" if pending is None else "failed" if failed else "waiting")
 
+    def written(self, message: KonstructMessage) -> None:
+        """The language model of these tests writes at once."""
+
 
 @pytest.fixture
 def outlet(monkeypatch: pytest.MonkeyPatch) -> Recorder:
