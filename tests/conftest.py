@@ -1,12 +1,15 @@
 """Fixtures of all tests: a real Postgres as konstruct_app, a real cache, two tenants."""
 
 import contextlib
+import copy
 import gc
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from itertools import count
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -58,6 +61,8 @@ FIRST = (
 SLOW_FIXTURES = frozenset(
     {"environment_of_processes", "standing_deployment", "chromium", "make_tenant"}
 )
+# A file whose tests are all slow.
+ALL_SLOW = re.compile(r"^pytestmark = .*\bmark\.slow\b", re.MULTILINE)
 # The tests of all files of such a package share one deployment, so one worker has them all.
 TOGETHER = ("tests/end_to_end/", "tests/clients/python/")
 
@@ -120,6 +125,13 @@ def _list_static_files_once() -> None:
     WhiteNoiseMiddleware.add_files_from_finders = list_once
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Let `make quick` not import what only slow tests need: torch, clients of other products."""
+    if "not slow" not in config.option.markexpr or collection_path.suffix != ".py":
+        return None
+    return bool(ALL_SLOW.search(collection_path.read_text())) or None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what has a slow fixture, and begin with what takes longest."""
@@ -138,7 +150,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Collect garbage again."""
+    """Collect garbage again, but never look through what is imported and collected."""
+    gc.freeze()
     gc.enable()
 
 
@@ -174,6 +187,9 @@ def django_db_setup(django_test_environment: None, django_db_blocker: Any) -> It
     patch.setattr(
         TransactionTestCase, "_fixture_teardown", lambda case: database.remove_committed_rows()
     )
+    # Django would connect anew after each test that commits. What such a test leaves in its
+    # connection is taken back here and by pytest_runtest_teardown.
+    patch.setattr(TransactionTestCase, "_should_reload_connections", lambda case: False)
     with contextlib.ExitStack() as made:
         with django_db_blocker.unblock():
             made.enter_context(database.made())
@@ -233,18 +249,23 @@ def module_transaction(
         atomic.__exit__(None, None, None)
 
 
+@pytest.fixture(scope="session")
+def standing_tenants(django_db_setup: None, django_db_blocker: Any) -> dict[str, Tenant]:
+    """The tenants that every test finds, by slug."""
+    with django_db_blocker.unblock(), public_scope():
+        return {tenant.slug: tenant for tenant in Tenant.objects.all()}
+
+
 @pytest.fixture
-def tenant_a(db: None) -> Tenant:
+def tenant_a(db: None, standing_tenants: dict[str, Tenant]) -> Tenant:
     """A tenant that serves, without a row in its schema."""
-    with public_scope():
-        return Tenant.objects.get(slug="tenant-a")
+    return copy.deepcopy(standing_tenants["tenant-a"])
 
 
 @pytest.fixture
-def tenant_b(db: None) -> Tenant:
+def tenant_b(db: None, standing_tenants: dict[str, Tenant]) -> Tenant:
     """Another one."""
-    with public_scope():
-        return Tenant.objects.get(slug="tenant-b")
+    return copy.deepcopy(standing_tenants["tenant-b"])
 
 
 @pytest.fixture

@@ -40,6 +40,9 @@ KEPT_TABLES = ("tenants_tenant", "tenants_domain", "tenants_schemastate")
 
 # URLs, without a database, of the poolers that the application's connections go through.
 _poolers: list[str] = []
+# The owner's connection that removes what tests have committed: a new one for each of a thousand
+# tests would cost five times what it does.
+_cleaners: list[psycopg.Connection] = []
 # What of a Django connection says who connects, and where to.
 CREDENTIALS = ("USER", "PASSWORD", "HOST", "PORT", "OPTIONS")
 
@@ -59,6 +62,8 @@ def made() -> Iterator[None]:
     connect_as("app")
     assert_application_role()
     yield
+    while _cleaners:
+        _cleaners.pop().close()
     connect_as("owner")
     connection.creation.destroy_test_db(before, verbosity=0)
 
@@ -226,28 +231,39 @@ END $$
 
 def remove_committed_rows() -> None:
     """Undo what a test has committed, in the public schema and in the standing tenants."""
-    with psycopg.connect(url_of("owner"), autocommit=True) as owner:
-        others = owner.execute(
-            "SELECT FROM public.tenants_tenant WHERE slug <> ALL (%s)", [list(STANDING_TENANTS)]
-        ).fetchone()
-        if others is not None:
-            with as_owner():
-                remove_other_tenants()
+    owner = _cleaner()
+    others = owner.execute(
+        "SELECT FROM public.tenants_tenant WHERE slug <> ALL (%s)", [list(STANDING_TENANTS)]
+    ).fetchone()
+    if others is not None:
+        with as_owner():
+            remove_other_tenants()
+    empty = sql.SQL(_EMPTY).format(
+        domains=sql.Literal([provisioning.default_domain(s) for s in STANDING_TENANTS]),
+        kept=sql.Literal([*MIGRATED_TABLES, *KEPT_TABLES]),
+    )
+    # Processes that a module has running may be at work on the same tables.
+    for tries_left in (3, 2, 1, 0):
+        try:
+            owner.execute(empty)
+        except psycopg.errors.DeadlockDetected:
+            if not tries_left:
+                raise
+        else:
+            break
+    for connection in connections.all(initialized_only=True):
+        connection.close_if_unusable_or_obsolete()
+
+
+def _cleaner() -> psycopg.Connection:
+    """The owner's connection to the database of this process; a new one where that was ended."""
+    while _cleaners and _cleaners[0].closed:
+        _cleaners.pop()
+    if not _cleaners:
         # Where a test left a transaction open elsewhere, an error is better than waiting.
-        owner.execute("SET lock_timeout = '15s'")
-        empty = sql.SQL(_EMPTY).format(
-            domains=sql.Literal([provisioning.default_domain(s) for s in STANDING_TENANTS]),
-            kept=sql.Literal([*MIGRATED_TABLES, *KEPT_TABLES]),
-        )
-        # Processes that a module has running may be at work on the same tables.
-        for tries_left in (3, 2, 1, 0):
-            try:
-                owner.execute(empty)
-            except psycopg.errors.DeadlockDetected:
-                if not tries_left:
-                    raise
-            else:
-                return
+        owner = psycopg.connect(url_of("owner"), autocommit=True, options="-c lock_timeout=15s")
+        _cleaners.append(owner)
+    return _cleaners[0]
 
 
 def remove_other_tenants() -> None:

@@ -39,6 +39,7 @@ def prepared_names() -> list[str]:
 def test_a_prepared_statement_is_planned_once_for_each_tenant(
     users: tuple[Tenant, Tenant],
 ) -> None:
+    connection.close()  # another session than that of the tests before
     for _ in range(3):
         for tenant in users:
             connection.set_tenant(tenant)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import yaml
+from tests.openapi import described
 
 ROOT = Path(__file__).parents[3]
 MODULE = ROOT / "clients" / "python" / "src" / "konstruct_client" / "documents.py"
@@ -38,8 +38,7 @@ PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"
 
 def written() -> str:
     """Return the module as it has to be."""
-    schemas = yaml.safe_load((ROOT / "docs" / "openapi.yaml").read_text())
-    parts = schemas["components"]["schemas"]
+    parts = described()["components"]["schemas"]
     classes = [one(name, part) for name, part in sorted(parts.items()) if is_wanted(name, part)]
     return formatted("\n\n".join([HEAD, *classes]) + "\n")
 
@@ -138,7 +137,7 @@ def formatted(text: str) -> str:
     return subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout
 
 
-API = yaml.safe_load((ROOT / "docs" / "openapi.yaml").read_text())
+API = described()
 SCHEMAS = API["components"]["schemas"]
 ANSWERED = set(answered())
 

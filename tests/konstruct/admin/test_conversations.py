@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import pytest
 from django.test import Client
 
 from konstruct.audit.models import AccessEvent
@@ -27,6 +28,16 @@ def conversation(client: Client, message: Message, **query: str) -> str:
     return text
 
 
+@pytest.fixture
+def program_a(db: None, standing_furnished: Program) -> Program:
+    return standing_furnished
+
+
+@pytest.fixture
+def furnished_a(program_a: Program) -> Program:
+    return program_a
+
+
 def test_threads_are_listed_by_their_latest_message(
     furnished_a: Program, furnished_b: Program, browser: Callable[..., Client]
 ) -> None:
@@ -38,11 +49,11 @@ def test_threads_are_listed_by_their_latest_message(
 
 
 def test_threads_are_paged_and_each_comes_once(
-    program_a: Program, browser: Callable[..., Client], say: Callable[..., Message]
+    program_b: Program, browser: Callable[..., Client], say: Callable[..., Message]
 ) -> None:
     for number in range(60):
-        say(program_a, f"q{number}", answered=False, thread_id=f"t{number % 30}")
-    client = browser(program_a.tenant)
+        say(program_b, f"q{number}", answered=False, thread_id=f"t{number % 30}")
+    client = browser(program_b.tenant)
     first = client.get(LIST)
     assert [row.thread.thread_id for row in first.context["rows"]] == [
         f"t{number}" for number in range(29, 4, -1)

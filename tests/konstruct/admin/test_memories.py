@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import pytest
 from django.test import Client
 
 from konstruct.admin.memory.highlighting import highlighted
@@ -11,6 +12,16 @@ from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
 
 MEMORIES = "/admin/memories/"
+
+
+@pytest.fixture
+def program_a(db: None, standing_furnished: Program) -> Program:
+    return standing_furnished
+
+
+@pytest.fixture
+def furnished_a(program_a: Program) -> Program:
+    return program_a
 
 
 def test_a_memory_is_found_by_meaning_with_what_speaks_for_it(

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from django.test import Client
 
 from konstruct.audit.models import AccessEvent
@@ -20,6 +21,16 @@ COUNTED = (Message, RecallEvent, PendingEmbedding, PendingReply)
 def counts(program: Program) -> list[int]:
     with tenant_scope(program.tenant.id):
         return [model._default_manager.count() for model in COUNTED]
+
+
+@pytest.fixture
+def program_a(db: None, standing_furnished: Program) -> Program:
+    return standing_furnished
+
+
+@pytest.fixture
+def furnished_a(program_a: Program) -> Program:
+    return program_a
 
 
 def test_a_trial_is_answered_with_memories_and_not_stored(

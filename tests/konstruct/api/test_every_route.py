@@ -3,13 +3,10 @@
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
-import yaml
-from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.db import connection
 from django.test import Client
@@ -29,6 +26,7 @@ from tests.konstruct.api.case import Case
 from tests.konstruct.api.routes import CASES, LONG, graph, routes
 from tests.konstruct.api.said import Said, answer, said_something, talk
 from tests.konstruct.conftest import Program, json_bytes
+from tests.openapi import described
 
 SECRET = " The code word is heliotrope."
 ROUTES = sorted(CASES)
@@ -215,19 +213,15 @@ def next_page(program: Program, address: str) -> str:
 
 
 def test_every_list_can_be_paged() -> None:
-    described = call_schema()
+    paths = described()["paths"]
     paged = {
         operation["operationId"]
-        for path in described["paths"].values()
+        for path in paths.values()
         for operation in path.values()
         for parameter in operation.get("parameters", [])
         if parameter["name"] == "cursor"
     }
     assert len(paged) == len(LONG)
-
-
-def call_schema() -> Any:
-    return yaml.safe_load((Path(settings.BASE_DIR) / "docs" / "openapi.yaml").read_text())
 
 
 @pytest.mark.parametrize(("route", "method"), ROUTES)

@@ -14,12 +14,12 @@ from django.urls import get_resolver
 
 from tests.konstruct.api.routes import CASES, V1, patterns
 from tests.konstruct.api.said import Said, said_something, talk
-from tests.konstruct.api.test_every_route import call_schema
 from tests.konstruct.conftest import Program
+from tests.openapi import described
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
-DESCRIBED: dict[str, Any] = call_schema()
+DESCRIBED: dict[str, Any] = described()
 # The interfaces of other products are described by those products.
 REST = {
     str(pattern.name)

@@ -180,6 +180,7 @@ def packaged():
     return SentenceTransformer(str(model_files._packaged()), device="cpu")
 
 
+@pytest.mark.slow  # imports torch
 def test_another_model_is_served_by_sentence_transformers(tmp_path, settings, packaged):
     packaged.save(str(tmp_path / "another"))
     settings.EMBEDDING_MODEL = str(tmp_path / "another")
@@ -191,6 +192,7 @@ def test_another_model_is_served_by_sentence_transformers(tmp_path, settings, pa
     assert np.allclose(other.encode(texts), get_embedder().encode(texts), atol=1e-5)
 
 
+@pytest.mark.slow  # imports torch
 def test_a_model_of_another_size_is_refused(tmp_path, packaged):
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Dense

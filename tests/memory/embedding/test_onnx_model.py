@@ -12,7 +12,6 @@ from memory.embedding import bert_graph
 from memory.embedding.loading import GRAPHS
 from memory.embedding.model_files import model_files
 from memory.embedding.onnx_model import OnnxModel
-from memory.embedding.torch_model import TorchModel
 
 pytestmark = pytest.mark.slow
 
@@ -49,6 +48,9 @@ def served():
 
 @pytest.fixture(scope="module")
 def reference():
+    # Every worker reads this file, and torch takes seconds to import.
+    from memory.embedding.torch_model import TorchModel
+
     return TorchModel(model_files("").path)
 
 

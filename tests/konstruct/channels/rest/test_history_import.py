@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from django.core.management import CommandError, call_command
 
 from konstruct.orchestrator.agents import create_agent
@@ -17,6 +16,7 @@ from tenants.context import tenant_scope
 from tenants.management.base import UsageError
 from tests.konstruct.api.auth.test_scopes import with_key
 from tests.konstruct.conftest import Program
+from tests.openapi import described
 
 IMPORT = "/api/v1/messages/import/"
 ROOT = Path(__file__).resolve().parents[4]
@@ -231,8 +231,7 @@ def test_agents_are_found_by_name_and_by_id(program_a: Program) -> None:
 
 
 def test_the_description_of_the_api_says_what_is_required() -> None:
-    schema = yaml.safe_load((ROOT / "docs" / "openapi.yaml").read_text())
-    items = schema["components"]["schemas"]["Import"]["properties"]["messages"]["items"]
+    items = described()["components"]["schemas"]["Import"]["properties"]["messages"]["items"]
     assert items["anyOf"][0]["required"] == list(REQUIRED)
     documented = (ROOT / "docs" / "api.md").read_text()
     assert all(f"`{name}`" in documented for name in KNOWN)

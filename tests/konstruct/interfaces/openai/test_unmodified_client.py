@@ -26,6 +26,8 @@ from tests.konstruct.conftest import Program
 from tests.konstruct.running import eventually
 from tests.llm_server import Answer, LLMServer, streamed
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def llm() -> Iterator[LLMServer]:
