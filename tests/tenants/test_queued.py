@@ -33,6 +33,7 @@ def make_and_fail_at_commit() -> None:
 @pytest.fixture
 def inside(tenant_a: Tenant) -> Iterator[None]:
     with tenant_scope(tenant_a.id):
+        Agent.objects.exists()  # begins the test's own transaction
         yield
 
 
@@ -41,7 +42,7 @@ def test_savepoints_are_no_messages_of_their_own(inside: None) -> None:
         Agent.objects.exists()
     assert len(messages) == 2  # the last one would be the COMMIT's
     statements = [each.split()[0] for each in messages[0]]
-    assert statements[:3] == ["BEGIN", "SAVEPOINT", "SAVEPOINT"]  # the test's, and those inside
+    assert statements[:2] == ["SAVEPOINT", "SAVEPOINT"]
 
 
 def test_what_fails_is_undone_to_its_savepoint(inside: None) -> None:
