@@ -88,17 +88,18 @@ class TenantAdmin(OperatorAdmin):
     """
 
     list_display = (
-        *("slug", "name", "condition", "schema", "host_names", "disk", "messages", "created_at"),
+        *("slug", "name", "condition", "schema", "why", "host_names", "disk", "messages"),
+        "created_at",
     )
     list_filter = ("state", MigrationFilter)
     search_fields = ("slug", "name", "domains__domain")
     readonly_fields = (
-        *("id", "condition", "schema_name", "schema", "disk", "messages", "agents", "created_at"),
-        "migrated_at",
+        *("id", "condition", "schema_name", "schema", "why", "disk", "messages", "agents"),
+        *("created_at", "migrated_at"),
     )
     fields = (
-        *("slug", "name", "condition", "schema", "migrated_at", "disk", "messages", "agents"),
-        *("id", "schema_name", "created_at"),
+        *("slug", "name", "condition", "schema", "why", "migrated_at", "disk", "messages"),
+        *("agents", "id", "schema_name", "created_at"),
     )
     inlines = (DomainInline,)
     actions = ("suspend", "resume", "migrate_again")
@@ -159,25 +160,38 @@ class TenantAdmin(OperatorAdmin):
             "could not be set up": "danger",
         },
     )
-    def condition(self, obj: Any) -> str | tuple[str, str]:
-        """The state, and how far one is that is being set up."""
+    def condition(self, obj: Any) -> str:
+        """The state; of one that has no schema yet, whether it can be made."""
         if obj.state != Tenant.State.PROVISIONING:
             return str(obj.state)
-        if obj.provisioning_error:
-            return "could not be set up"
-        made = f"being set up: {obj.size.tables} of about {number_of_tenant_tables()} tables"
-        return ("being set up", made if obj.size.tables else "being set up")
+        return "could not be set up" if obj.provisioning_error else "being set up"
 
     @display(
         description="Schema",
-        label={"up to date": "success", "to be migrated": "warning", "failed": "danger"},
+        label={
+            "up to date": "success",
+            "to be migrated": "warning",
+            "failed": "danger",
+            "waits for the owner's worker": "info",
+            "being made": "info",
+        },
     )
-    def schema(self, obj: Any) -> str | tuple[str, str]:
-        """Whether the schema is as this code wants it, or why not."""
+    def schema(self, obj: Any) -> str:
+        """Whether the schema is as this code wants it."""
+        if obj.migration_asked_at:
+            return "waits for the owner's worker"
         if obj.provisioning_error:
-            again = "to be tried again" if obj.migration_asked_at else "failed"
-            return ("failed", f"{again}: {obj.provisioning_error}")
+            return "failed"
+        if obj.state == Tenant.State.PROVISIONING:
+            return "being made"
         return "up to date" if obj.fits else "to be migrated"
+
+    @display(description="Why")
+    def why(self, obj: Any) -> str:
+        """What went wrong last, or how far one is that is being set up."""
+        is_made = obj.state == Tenant.State.PROVISIONING and obj.size.tables
+        made = f"{obj.size.tables} of about {number_of_tenant_tables()} tables" if is_made else ""
+        return obj.provisioning_error or made
 
     @display(description="On disk")
     def disk(self, obj: Any) -> str:
@@ -213,7 +227,11 @@ class TenantAdmin(OperatorAdmin):
             except InvalidTenant as error:
                 self.message_user(request, str(error), messages.ERROR)
             else:
-                self.message_user(request, f"{tenant} waits for manage.py owner_worker")
+                self.message_user(
+                    request,
+                    f"{tenant} will be migrated in a moment, if manage.py owner_worker runs. If"
+                    f" not, manage.py migrate --schema {tenant} does it.",
+                )
 
     def _each(
         self, request: HttpRequest, queryset: QuerySet[Tenant], change_state: Any, action: str
