@@ -100,19 +100,21 @@ def weak_passwords(urls: Mapping[str, str]) -> str:
     return ""
 
 
-def same_role(app_url: str, owner_url: str) -> str:
+def same_role(
+    app_url: str, owner_url: str, *, names: str = "DATABASE_URL and DATABASE_OWNER_URL"
+) -> str:
     """Say if the application could act as the owner; empty if it could not."""
     app, owner = urlsplit(app_url), urlsplit(owner_url)
     if not (app_url and owner_url):
         return ""
     if app.username and app.username == owner.username:
         return (
-            f"DATABASE_URL and DATABASE_OWNER_URL have the same role, {unquote(app.username)!r}:"
+            f"{names} have the same role, {unquote(app.username)!r}:"
             " web and workers must be konstruct_app, which owns nothing"
         )
     if app.password and app.password == owner.password:
         return (
-            "DATABASE_URL and DATABASE_OWNER_URL have the same password, so that the application"
+            f"{names} have the same password, so that the application"
             " could be the owner: give each role its own"
         )
     return ""

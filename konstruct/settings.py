@@ -4,6 +4,7 @@ import os
 import re
 import sys
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import dj_database_url
@@ -34,8 +35,12 @@ def _number(name: str, default: int, *, least: int = 1) -> int:
 
 
 def _url(name: str) -> str:
-    """Read a URL, or nothing, from the environment; an error does not show it, nor its password."""
-    url = os.environ.get(name, "").strip()
+    """Read a URL, or nothing, from the environment."""
+    return _checked_url(name, os.environ.get(name, "").strip())
+
+
+def _checked_url(name: str, url: str) -> str:
+    """Return the URL, if it is one; an error does not show it, nor its password."""
     try:
         parts = urlsplit(url)
         _ = parts.port
@@ -61,12 +66,27 @@ def _names(name: str, default: str) -> list[str]:
     return [part.strip() for part in _text(name, default).split(",") if part.strip()]
 
 
+def _named_urls(name: str) -> dict[str, str]:
+    """Read a comma-separated list of NAME=URL from the environment."""
+    urls: dict[str, str] = {}
+    for pair in _names(name, ""):
+        server, is_pair, url = pair.partition("=")
+        if not is_pair or not _SERVER_NAME.fullmatch(server) or server in (*urls, "default"):
+            sys.exit(
+                f"konstruct: {name} is not like eu1=postgresql://…,eu2=postgresql://…, each server"
+                " once, by lower-case letters and digits; a comma within a URL is %2C."
+            )
+        urls[server] = _checked_url(name, url)
+    return urls
+
+
 def _refuse(weakness: str) -> None:
     """End the process with this line; an empty one says that there is nothing to refuse."""
     if weakness:
         sys.exit(f"konstruct: {weakness}.")
 
 
+_SERVER_NAME = re.compile(r"[a-z][a-z0-9]{0,31}")
 _CLASS_NAME = re.compile(r"\w+(?:\.\w+)+")
 _FERNET_KEY = re.compile(r"[A-Za-z0-9_-]{43}=")
 
@@ -95,6 +115,11 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 
 DATABASE_URL = _url("DATABASE_URL")
 DATABASE_OWNER_URL = _url("DATABASE_OWNER_URL")
+# Further servers that have tenants, by name, as the application and as the owner.
+TENANT_DATABASES = _named_urls("TENANT_DATABASES")
+TENANT_DATABASES_OWNER = _named_urls("TENANT_DATABASES_OWNER")
+# Servers that take no new tenants; "default" is that of DATABASE_URL.
+TENANT_DATABASES_CLOSED = _names("TENANT_DATABASES_CLOSED", "")
 REDIS_URL = _url("REDIS_URL")
 LLM_POOL_URL = _url("LLM_POOL_URL")
 
@@ -129,6 +154,15 @@ if PRODUCTION:
             }
         )
     )
+    for _server in TENANT_DATABASES:
+        _pair = {
+            f"TENANT_DATABASES ({_server})": TENANT_DATABASES[_server],
+            f"TENANT_DATABASES_OWNER ({_server})": TENANT_DATABASES_OWNER.get(_server, ""),
+        }
+        _refuse(
+            production.same_role(*_pair.values(), names=" and ".join(_pair))
+            or production.weak_passwords(_pair)
+        )
 
 # Fernet keys for the tokens of workspaces: the first one encrypts, all of them decrypt.
 CHANNEL_TOKEN_KEYS = _fernet_keys("CHANNEL_TOKEN_KEYS")
@@ -267,23 +301,39 @@ if DB_ROLE == "owner" and DATABASE_URL and not DATABASE_OWNER_URL:
     )
 # As whom the application connects, whoever runs this process.
 APPLICATION_DATABASE_URL = DATABASE_URL or embedded.database_url("app")
-DATABASES = {
-    "default": {
-        **dj_database_url.parse(
-            APPLICATION_DATABASE_URL
-            if DB_ROLE == "app"
-            else embedded.database_url("owner")
-            if EMBEDDED_DATABASE
-            else DATABASE_OWNER_URL,
-            conn_max_age=600,
-            conn_health_checks=True,
-        ),
+if DB_ROLE == "app":
+    _databases = {"default": APPLICATION_DATABASE_URL, **TENANT_DATABASES}
+else:
+    _databases = {
+        "default": embedded.database_url("owner") if EMBEDDED_DATABASE else DATABASE_OWNER_URL,
+        **TENANT_DATABASES_OWNER,
+    }
+if _missing := sorted(TENANT_DATABASES.keys() - _databases.keys()):
+    sys.exit(
+        f"konstruct: TENANT_DATABASES_OWNER names no {', '.join(_missing)}; this command needs the "
+        "owner's role on each server of TENANT_DATABASES."
+    )
+if _unknown := sorted(
+    {*TENANT_DATABASES_OWNER, *TENANT_DATABASES_CLOSED} - {"default", *TENANT_DATABASES}
+):
+    sys.exit(
+        f"konstruct: {', '.join(_unknown)} is no server of TENANT_DATABASES; "
+        "TENANT_DATABASES_OWNER and TENANT_DATABASES_CLOSED name others."
+    )
+DATABASES: dict[str, dict[str, Any]] = {
+    _server: {
+        **dj_database_url.parse(_server_url, conn_max_age=600, conn_health_checks=True),
         "ENGINE": "tenants.postgresql",
     }
+    for _server, _server_url in _databases.items()
 }
+for _server in TENANT_DATABASES:
+    # One that does not answer must not keep a thread that serves all tenants.
+    DATABASES[_server].setdefault("OPTIONS", {}).setdefault("connect_timeout", "5")
 # Called before a connection is opened; starts the embedded Postgres where there is no URL.
 DATABASE_BEFORE_CONNECT = "konstruct.local.embedded.ensure_postgres" if EMBEDDED_DATABASE else None
-DATABASE_ROUTERS = ["django_tenants.routers.TenantSyncRouter"]
+# The second, which django-tenants wants there, has nothing to say after the first.
+DATABASE_ROUTERS = ["tenants.routers.ServerRouter", "django_tenants.routers.TenantSyncRouter"]
 TENANT_MODEL = "tenants.Tenant"
 TENANT_DOMAIN_MODEL = "tenants.Domain"
 # The vector type lives here, so that every tenant's schema finds it.

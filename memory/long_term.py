@@ -5,7 +5,6 @@ from typing import Any
 from uuid import UUID
 
 import numpy as np
-from django.db import connection
 
 from memory.arguments import (
     count_argument,
@@ -29,7 +28,7 @@ from memory.embedding.hnsw import walking_hnsw
 from memory.embedding.vectors import vector_literal
 from memory.ids import new_id_argument
 from memory.models import ConversationEmbedding
-from tenants.context import asynchronous, known_tenant
+from tenants.context import asynchronous, connection, known_tenant
 
 Vector = Sequence[float] | np.ndarray[Any, Any]
 

@@ -9,10 +9,11 @@ from typing import Any
 
 from billiard.common import terminate_handler_fired  # type: ignore[attr-defined]  # its stubs are older
 from celery.exceptions import SoftTimeLimitExceeded
-from django.db import DatabaseError, InterfaceError, connection
+from django.db import DatabaseError, InterfaceError
 from django.db.models import F, QuerySet
 from django.db.models.functions import Greatest, Now
 
+from tenants.context import connection
 from tenants.exceptions import KonstructError
 
 # A worker may be killed for reasons of its own: once, the work is taken up again at once.

@@ -1,5 +1,7 @@
 """Refusing to serve where one tenant could see another: system checks, and a last look at start."""
 
+import logging
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -9,15 +11,20 @@ from django.conf import settings
 from django.contrib import admin
 from django.contrib.admin.checks import check_admin_app
 from django.core import checks
-from django.db import DatabaseError, transaction
-from django_tenants.utils import get_tenant_database_alias
+from django.db import DatabaseError
+from django.db.backends.signals import connection_created
 
-from tenants.context import tenant_connection, tenant_scope
+from tenants import transaction
+from tenants.context import current_server, server_scope, tenant_connection, tenant_scope
+from tenants.exceptions import ServerDown
 from tenants.naming import SCHEMA_PATTERN
 from tenants.postgresql.base import DatabaseWrapper
 from tenants.roles import APP_ROLE
 from tenants.schemas.rls_enforcement import unsealed_relations
+from tenants.servers import MAIN, note_server, servers
 from tenants.walls import open_ways
+
+logger = logging.getLogger(__name__)
 
 # gunicorn ends at this status, instead of starting the worker again and again.
 CANNOT_BOOT = 3
@@ -80,9 +87,10 @@ def why_pooler_is_unsafe() -> str:
     if not connection.is_pooled:
         return ""
     nobody = uuid4()
+    note_server(nobody, connection.alias)
     try:
         with tenant_scope(nobody):
-            with transaction.atomic(using=connection.alias):
+            with transaction.atomic():
                 found = [_session_and_tenant() for _ in range(3)]
             found.append((found[0][0], _session_and_tenant()[1]))
         _, left = _session_and_tenant()
@@ -104,15 +112,46 @@ def _session_and_tenant() -> tuple[int, str]:
 
 
 def refuse_unsafe_role() -> None:
-    """End a web or worker process that could mix tenants, with one clear line."""
+    """End a web or worker process that could mix tenants on any server, with one clear line.
+
+    A server that is down is looked at as soon as a connection is made to it.
+    """
+    for server in servers():
+        try:
+            with server_scope(server):
+                _refuse_if_unsafe()
+        except ServerDown as error:
+            logger.warning("Its tenants wait: %s", error)
+            _unseen.add(server)
+            connection_created.connect(_look_at_last)
+
+
+_unseen: set[str] = set()
+
+
+def _look_at_last(connection: DatabaseWrapper, **_: Any) -> None:
+    """Look at a server that was down when this process began, before anybody uses it."""
+    if connection.alias in _unseen:
+        try:
+            with server_scope(connection.alias):
+                _refuse_if_unsafe()
+        except SystemExit:  # in a thread of many, which it would end alone
+            os._exit(CANNOT_BOOT)
+        _unseen.discard(connection.alias)
+
+
+def _refuse_if_unsafe() -> None:
+    setting = (
+        "DATABASE_URL" if current_server() == MAIN else f"TENANT_DATABASES ({current_server()})"
+    )
     if reason := why_role_is_unsafe():
         _refuse_to_serve(
             f"the database role {reason}, so row-level security does not bind it. Connect as"
-            f" {APP_ROLE} (DATABASE_URL)"
+            f" {APP_ROLE} ({setting})"
         )
     if reason := why_pooler_is_unsafe():
         _refuse_to_serve(
-            f"behind the connection pooler of DATABASE_URL {reason}. Let it pool by transaction"
+            f"behind the connection pooler of {setting} {reason}. Let it pool by transaction"
             " (PgBouncer: pool_mode = transaction), or name Postgres itself"
         )
 
@@ -151,8 +190,17 @@ def check_database(
 
     Not for the owner, who owns the tables, and whose migrate protects what is not.
     """
-    if get_tenant_database_alias() not in (databases or ()) or settings.DB_ROLE == "owner":
+    if settings.DB_ROLE == "owner":
         return []
+    found: list[checks.CheckMessage] = []
+    for server in servers():
+        if server in (databases or ()):
+            with server_scope(server):
+                found += _check_server()
+    return found
+
+
+def _check_server() -> list[checks.CheckMessage]:
     found: list[checks.CheckMessage] = []
     reason = why_role_is_unsafe()
     if reason:

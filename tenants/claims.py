@@ -2,11 +2,12 @@
 
 from uuid import UUID
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, transaction  # noqa: TID251 (claims are on the main server)
 
 from tenants.context import public_scope, required_tenant_id
 from tenants.exceptions import WorkspaceTaken
 from tenants.models import WorkspaceClaim
+from tenants.servers import MAIN
 
 
 def claim_workspace(channel: str, workspace: str) -> None:
@@ -17,7 +18,7 @@ def claim_workspace(channel: str, workspace: str) -> None:
     """
     tenant_id = required_tenant_id()
     try:
-        with transaction.atomic():
+        with transaction.atomic(using=MAIN):
             WorkspaceClaim.objects.create(channel=channel, workspace=workspace, tenant_id=tenant_id)
     except IntegrityError:
         # Another tenant's claim cannot be seen from here.

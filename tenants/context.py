@@ -7,27 +7,52 @@ from typing import ParamSpec, TypeVar, cast
 from uuid import UUID
 
 from asgiref.sync import sync_to_async
-from django.db import ProgrammingError, connections, transaction
+from django.db import ProgrammingError, connections, transaction  # noqa: TID251 (this is where it is chosen)
 from django.utils.asyncio import async_unsafe
-from django_tenants.utils import get_tenant_database_alias
+from django.utils.connection import ConnectionProxy
 from psycopg.errors import UndefinedTable
 
 from tenants.exceptions import NotInTenant, TenantPinned, UnknownTenant
 from tenants.naming import as_tenant_id, schema_name_of
 from tenants.postgresql.base import DatabaseWrapper
+from tenants.servers import MAIN, server_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
+def current_server() -> str:
+    """Return the name of the server that this thread is on: that of the tenant that it is in."""
+    return _main_connection().server
+
+
 def tenant_connection() -> DatabaseWrapper:
-    """Return this thread's connection."""
-    return cast(DatabaseWrapper, connections[get_tenant_database_alias()])
+    """Return this thread's connection to the server that it is on."""
+    return cast(DatabaseWrapper, connections[current_server()])
+
+
+class _TenantConnection(ConnectionProxy):
+    """What `tenant_connection` returns at that moment, as `django.db.connection` is a proxy."""
+
+    _alias = property(lambda self: current_server())
+
+
+connection = cast(DatabaseWrapper, _TenantConnection(connections, MAIN))
+
+
+def _main_connection() -> DatabaseWrapper:
+    """This thread's connection to the main server, which says where the thread is."""
+    return cast(DatabaseWrapper, connections[MAIN])
 
 
 def current_tenant_id() -> UUID | None:
     """Return the tenant that this thread is in, None in the public schema."""
     return tenant_connection().tenant_id
+
+
+def pinned_tenant_id() -> UUID | None:
+    """Return the only tenant that this thread may enter, None if it may enter any."""
+    return _main_connection().pinned_tenant
 
 
 def required_tenant_id() -> UUID:
@@ -64,22 +89,30 @@ def tenant_scope(tenant_id: UUID | str, *, pinned: bool = False) -> Iterator[UUI
         TenantPinned: an enclosing scope is pinned to another tenant.
     """
     entered = as_tenant_id(tenant_id)
-    connection = _connection_of_sync_code()
-    outer_tenant, outer_pin = connection.tenant, connection.pinned_tenant
-    include_public = connection.include_public_schema
+    main = _connection_of_sync_code()
+    outer_pin = main.pinned_tenant
     if outer_pin not in (None, entered):
         raise TenantPinned(f"this code serves tenant {outer_pin} and cannot enter tenant {entered}")
-    inside_already = connection.tenant_id == entered
-    if not inside_already:
-        connection.set_schema(schema_name_of(entered))
-    if pinned:
-        connection.pinned_tenant = entered
-    try:
-        yield entered
-    finally:
-        connection.pinned_tenant = outer_pin
-        if not inside_already or connection.tenant is not outer_tenant:
-            connection.set_tenant(outer_tenant, include_public)
+    if current_tenant_id() == entered:
+        outer_tenant, include_public = main.tenant, main.include_public_schema
+        main.pinned_tenant = entered if pinned else outer_pin
+        try:
+            yield entered
+        finally:
+            main.pinned_tenant = outer_pin
+            if main.tenant is not outer_tenant:
+                main.set_tenant(outer_tenant, include_public)
+        return
+    with _on(MAIN):
+        main.set_schema(schema_name_of(entered))
+        with _on(server_of(entered)) as there:
+            if there is not main:
+                there.set_schema(schema_name_of(entered))
+            main.pinned_tenant = entered if pinned else outer_pin
+            try:
+                yield entered
+            finally:
+                main.pinned_tenant = outer_pin
 
 
 @contextmanager
@@ -109,25 +142,68 @@ def known_tenant(tenant_id: UUID | str, *, reads_only: bool = False) -> Iterator
 
 @contextmanager
 def _savepoint(*, undo: bool) -> Iterator[None]:
-    if not tenant_connection().in_atomic_block:
+    connection = tenant_connection()
+    if not connection.in_atomic_block:
         yield
         return
-    with transaction.atomic():
+    with transaction.atomic(using=connection.alias):
         yield
         if undo:
-            transaction.set_rollback(True)
+            transaction.set_rollback(True, using=connection.alias)
 
 
 @contextmanager
 def public_scope() -> Iterator[None]:
-    """Do the block in the public schema, in no tenant; afterwards be where we were."""
-    connection = _connection_of_sync_code()
-    outer_tenant, include_public = connection.tenant, connection.include_public_schema
-    connection.set_schema_to_public()
-    try:
+    """Do the block in the public schema of the main server, in no tenant; then be where we were."""
+    with server_scope(MAIN):
         yield
+
+
+@contextmanager
+def server_scope(server: str) -> Iterator[None]:
+    """Do the block in the public schema of a server, in no tenant; afterwards be where we were."""
+    _connection_of_sync_code()
+    with _on(MAIN) as main:
+        main.set_schema_to_public()
+        with _on(server) as there:
+            there.set_schema_to_public()
+            yield
+
+
+@contextmanager
+def _on(server: str) -> Iterator[DatabaseWrapper]:
+    """Be on a server during the block; afterwards on the one before, this one as it was."""
+    main = _main_connection()
+    there = cast(DatabaseWrapper, connections[server])
+    outer_server, outer_tenant = main.server, there.tenant
+    include_public = there.include_public_schema
+    main.server = server
+    try:
+        yield there
     finally:
-        connection.set_tenant(outer_tenant, include_public)
+        main.server = outer_server
+        there.set_tenant(outer_tenant, include_public)
+
+
+def require_server_up() -> None:
+    """Raise if the server that this thread is on takes no connections; the main one is not asked.
+
+    Raises:
+        ServerDown: it takes none.
+    """
+    if current_server() != MAIN:
+        there = tenant_connection()
+        there.close_if_health_check_failed()
+        there.ensure_connection()
+
+
+def leave_tenant() -> None:
+    """Be in the public schema of the main server, whatever this thread did before."""
+    for each in connections.all(initialized_only=True):
+        cast(DatabaseWrapper, each).set_schema_to_public()
+    main = _main_connection()
+    main.set_schema_to_public()
+    main.server = MAIN
 
 
 @async_unsafe("A tenant can only be entered in a thread of its own: use the a… twin.")
@@ -136,7 +212,7 @@ def _connection_of_sync_code() -> DatabaseWrapper:
 
     Coroutines take turns in one thread, and each would change the tenant of all others.
     """
-    return tenant_connection()
+    return _main_connection()
 
 
 def asynchronous(function: Callable[P, R]) -> Callable[P, Coroutine[None, None, R]]:

@@ -6,12 +6,15 @@ from typing import Any, Self
 from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
 from django.db import models
+from django.db.models.expressions import DatabaseDefault
 from django.db.models.functions import Cast, Concat, Now, Replace
 from django_tenants.models import DomainMixin, TenantMixin
 
+from tenants.exceptions import InvalidTenant
 from tenants.hosts import is_public_host
 from tenants.naming import schema_name_of
 from tenants.postgresql.expressions import CurrentTenant
+from tenants.servers import MAIN, open_servers
 
 __all__ = [
     "CurrentTenant",
@@ -40,6 +43,19 @@ class TenantQuerySet(models.QuerySet["Tenant"]):
     def provisioned(self) -> "TenantQuerySet":
         """Tenants that have a schema: those that serve or are suspended."""
         return self.exclude(state=Tenant.State.PROVISIONING)
+
+    def roomiest_server(self) -> str:
+        """The server with the fewest tenants, of those that take new ones.
+
+        Raises:
+            InvalidTenant: none does.
+        """
+        if (names := open_servers()) == [MAIN]:
+            return MAIN
+        if not names:
+            raise InvalidTenant("no server takes new tenants: see TENANT_DATABASES_CLOSED")
+        found = dict(self.values_list("server").annotate(models.Count("id")).order_by())
+        return min(names, key=lambda name: found.get(name, 0))
 
 
 class Tenant(TenantMixin):
@@ -72,6 +88,12 @@ class Tenant(TenantMixin):
         choices=State,
         default=State.PROVISIONING,
         help_text="Only an active tenant is served.",
+    )
+    server = models.CharField(
+        max_length=32,
+        db_default="default",
+        editable=False,
+        help_text="Database server that has its schema.",
     )
     created_at = models.DateTimeField(db_default=Now(), editable=False)
     migrated_to = models.CharField(
@@ -127,9 +149,14 @@ class Tenant(TenantMixin):
         return self.slug
 
     def save(self, *args: Any, **kwargs: Any) -> None:
-        """Name a new tenant's schema after its id, which the admin's forms settle only now."""
+        """Name a new tenant's schema after its id, which the admin's forms settle only now.
+
+        Without a server it is placed on one that takes new tenants.
+        """
         if self._state.adding:
             self.id = self.id or uuid.uuid4()
+            if isinstance(self.server, DatabaseDefault):
+                self.server = Tenant.objects.roomiest_server()
             self.schema_name = schema_name_of(self.id)
         super().save(*args, **kwargs)
 

@@ -13,6 +13,8 @@ URLS = (
     "DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL", "CELERY_BROKER_URL", "LLM_POOL_URL",
     "SLACK_API_URL",
 )  # fmt: skip
+# Those that have a URL for each server.
+NAMED_URLS = ("TENANT_DATABASES", "TENANT_DATABASES_OWNER")
 SECRETS = ("SECRET_KEY", "LLM_API_KEY", "SLACK_CLIENT_SECRET", "SLACK_SIGNING_SECRET")
 # Shorter ones are ordinary words, which would be hidden wherever they stand.
 SHORTEST_SECRET = 12
@@ -49,8 +51,11 @@ def _secrets() -> list[str]:
     found = [getattr(settings, name, "") or "" for name in SECRETS]
     found += getattr(settings, "CHANNEL_TOKEN_KEYS", [])
     found = [secret for secret in found if len(secret) >= SHORTEST_SECRET]
-    for name in URLS:
-        _, _, rest = (getattr(settings, name, "") or "").partition("://")
+    urls = [getattr(settings, name, "") or "" for name in URLS]
+    for name in NAMED_URLS:
+        urls += getattr(settings, name, {}).values()
+    for url in urls:
+        _, _, rest = url.partition("://")
         user, at, _ = rest.rpartition("@")
         if at and ":" in user:
             found.append(user)

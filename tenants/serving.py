@@ -5,10 +5,11 @@ from uuid import UUID
 from tenants.exceptions import TenantBehind, TenantNotServing, UnknownTenant
 from tenants.models import Tenant
 from tenants.schemas.migration_state import fits
+from tenants.servers import note_server
 
 
 def require_serving(tenant_id: UUID) -> Tenant:
-    """Return the tenant if its requests and tasks may be done.
+    """Return the tenant if its requests and tasks may be done; note where it is.
 
     Works in the public schema and inside the tenant, which sees its own row.
 
@@ -20,6 +21,7 @@ def require_serving(tenant_id: UUID) -> Tenant:
     tenant = Tenant.objects.filter(id=tenant_id).first()
     if tenant is None:
         raise UnknownTenant(f"no tenant has the id {tenant_id}")
+    note_server(tenant_id, tenant.server)
     refuse_unless_serving(tenant)
     return tenant
 

@@ -25,7 +25,7 @@ from whitenoise.middleware import WhiteNoiseMiddleware
 from xdist.scheduler import LoadFileScheduling
 
 from konstruct.local import embedded
-from memory.context.checkpoints.connections import close_pool
+from memory.context.checkpoints.connections import close_pools
 from tenants.context import public_scope
 from tenants.models import Tenant
 from tenants.schemas import provisioning
@@ -201,7 +201,7 @@ def django_db_setup(django_test_environment: None, django_db_blocker: Any) -> It
         yield
         patch.undo()
         # Its connections would keep the database from being dropped.
-        close_pool()
+        close_pools()
         with django_db_blocker.unblock():
             made.close()
 

@@ -18,7 +18,7 @@ from django_tenants.utils import schema_context
 from psycopg import sql
 
 from konstruct.local import embedded
-from memory.context.checkpoints.connections import close_pool
+from memory.context.checkpoints.connections import close_pools
 from tenants.models import Tenant
 from tenants.roles import APP_ROLE
 from tenants.schemas import provisioning
@@ -135,7 +135,7 @@ def through(url: str) -> Iterator[None]:
             yield
     finally:
         _poolers.pop()
-        close_pool()
+        close_pools()
         connection.close()
         connection.settings_dict.update(before)
 

@@ -7,7 +7,6 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing
 from typing import Final
 
-from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.cache import never_cache
@@ -17,7 +16,7 @@ from django_redis import get_redis_connection
 from konstruct.celery import app
 from memory.embedding.embedder import is_loaded, load_in_background, model_version
 from memory.exceptions import EmbeddingModelError
-from tenants.context import public_scope
+from tenants.context import connection, public_scope
 from tenants.models import Tenant
 from tenants.schemas.migration_state import is_fitting, known_migrations
 

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError
 
 from konstruct.audit.access_log import Actor, record_access
 from konstruct.audit.models import Action, ErasureRequest, MessageErasure
 from memory.arguments import id_argument, text_argument
+from tenants import transaction
 from tenants.exceptions import KonstructError
 from tenants.outbox import kind_of_owner
 

@@ -5,10 +5,11 @@ from typing import Any, Final, Self
 
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.functions import RandomUUID
-from django.db import models, transaction
+from django.db import models
 from django.db.models.functions import Now
 
 from konstruct.audit.pseudonyms import pseudonyms
+from tenants import transaction
 from tenants.models import TenantModel
 from tenants.outbox import kind_of_owner
 

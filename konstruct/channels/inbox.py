@@ -10,14 +10,13 @@ from uuid import UUID
 
 from celery.exceptions import SoftTimeLimitExceeded
 from django.conf import settings
-from django.db import connection, transaction
 from django.db.models.functions import Now
 from psycopg.types.json import Jsonb
 
 from konstruct.channels.locks import arrivals_lock
 from konstruct.channels.models import Arrival
-from tenants import attempts
-from tenants.context import tenant_scope
+from tenants import attempts, transaction
+from tenants.context import connection, tenant_scope
 from tenants.exceptions import KonstructError, detail_of, reason_of
 from tenants.outbox import GRACE, Kind
 
@@ -69,7 +68,7 @@ def put(*, channel: str, workspace: str, key: str, heard: Mapping[str, Any]) -> 
         "heard": Jsonb(heard),
     }
     with connection.cursor() as cursor:
-        cursor.execute(_PUT, values)  # type: ignore[arg-type]  # psycopg takes what Django's stubs do not know
+        cursor.execute(_PUT, values)
         row = cursor.fetchone()
     if row is None:
         return Put.STANDS

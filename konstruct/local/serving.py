@@ -21,7 +21,6 @@ import httpx
 import kombu.exceptions
 import psutil
 from django.conf import settings
-from django.db import connection
 
 from konstruct.celery import app
 from konstruct.local import embedded
@@ -30,6 +29,7 @@ from konstruct.local.embedded.paths import make_home, serve_lock
 from konstruct.local.log_tail import LogTail
 from konstruct.processes import bound_to_us, end
 from tenants.checks import refuse_unsafe_role
+from tenants.context import connection
 from tenants.exceptions import KonstructError
 from tenants.management.statuses import SOME_BEHIND
 

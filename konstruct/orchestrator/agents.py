@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError
 from django.db.models import Q
 
 from konstruct.orchestrator.exceptions import (
@@ -17,6 +17,7 @@ from konstruct.orchestrator.exceptions import (
 from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.models.querysets import UUID_TEXT
 from memory.arguments import is_unicode
+from tenants import transaction
 from tenants.context import tenant_scope
 
 

@@ -9,7 +9,6 @@ from typing import Any, Self
 from uuid import UUID
 
 from django.conf import settings
-from django.db import transaction
 from django.utils.dateparse import parse_datetime
 
 from konstruct.orchestrator.agents import find_agents
@@ -21,6 +20,7 @@ from memory.exceptions import InvalidArgument
 from memory.ids import new_id_argument
 from memory.models import Message
 from memory.tasks import embed_and_store
+from tenants import transaction
 from tenants.enqueue import enqueue
 
 REQUIRED = ("role", "content")

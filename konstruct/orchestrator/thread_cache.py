@@ -12,9 +12,10 @@ from collections.abc import Callable
 from functools import partial
 from uuid import uuid4
 
-from django.db import transaction
 from django_redis import get_redis_connection
 from redis.exceptions import RedisError
+
+from tenants import transaction
 
 logger = logging.getLogger(__name__)
 

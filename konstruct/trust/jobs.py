@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Final
 from uuid import UUID
 
-from django.db import DatabaseError, connection
+from django.db import DatabaseError
 
 from konstruct.audit.erasure_requests import ERASURES, MESSAGE_ERASURES
 from konstruct.audit.models import (
@@ -24,8 +24,8 @@ from konstruct.trust.erasure import messages
 from konstruct.trust.erasure.erasing import ErasedElsewhere
 from konstruct.trust.erasure.retention import apply_rules
 from tenants import outbox
-from tenants.context import tenant_scope
-from tenants.exceptions import reason_of
+from tenants.context import connection, tenant_scope
+from tenants.exceptions import ServerDown, reason_of
 from tenants.models import Tenant
 
 logger = logging.getLogger(__name__)
@@ -47,10 +47,7 @@ class Job:
 
     def do_all(self) -> int:
         """Do what is due, of all tenants by turns; how many entries that were."""
-        done = 0
-        while (claimed := outbox.claim(self.kind)) is not None:
-            done += self._do(claimed)
-        return done
+        return sum(map(self._do, outbox.claim_of_all_servers(self.kind)))
 
     def _do(self, claimed: outbox.Claim) -> bool:
         key = claimed.key
@@ -130,6 +127,6 @@ def catch_up() -> None:
                 if RetentionRule.objects.exists():
                     RETENTION.put_if_missing(OF_THE_TENANT)
         except DatabaseError as error:
-            if not connection.is_usable():
+            if not (isinstance(error, ServerDown) or connection.is_usable()):
                 raise
             logger.warning("What waits in tenant %s is not known: %s", tenant_id, error)

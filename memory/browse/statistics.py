@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from uuid import UUID
 
-from django.db import connection, models
+from django.db import models
 from django.db.models import Count, Min, Q
 
 from memory.models import (
@@ -16,6 +16,7 @@ from memory.models import (
     RecallEvent,
     Scope,
 )
+from tenants.context import connection
 
 # Up to here rows are counted; of larger tables Postgres' estimate is good enough.
 COUNTED_EXACTLY = 20_000

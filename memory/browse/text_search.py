@@ -4,11 +4,11 @@ The lexical index is kept by scope; each scope is one probe for each word. A GIN
 would be of no use, for its operators are not leakproof and row-level security keeps it out.
 """
 
-from django.db import connection
 from django.db.models import QuerySet
 
 from memory.models import Message, PendingEmbedding, Scope
 from memory.text import lexical
+from tenants.context import connection
 
 # Of what is not indexed yet, so many of the newest.
 LOOKED_THROUGH = 500

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from django.db import connection
 from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Left, Length
 
 from memory.models import Message, PendingEmbedding, RecallEvent
+from tenants.context import connection
 
 # Of the newest messages, so many are looked through for threads at once, and so often.
 SCANNED = 2_000

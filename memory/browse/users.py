@@ -12,9 +12,7 @@ from operator import itemgetter
 from typing import Any, Final
 from uuid import UUID
 
-from django.db import connection
-
-from tenants.context import required_tenant_id
+from tenants.context import connection, required_tenant_id
 
 # Of what one agent has of a user: where one user is asked for, and in a list of many.
 MOST_COUNTED: Final = 10_000

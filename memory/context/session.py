@@ -13,7 +13,7 @@ from memory.configured import require_configured_database
 from memory.context.checkpoints.connections import connection_in
 from memory.context.exceptions import NoTenant, UnreadableSession
 from memory.context.messages import as_turn
-from tenants.context import asynchronous, current_tenant_id, tenant_connection
+from tenants.context import asynchronous, current_tenant_id, pinned_tenant_id
 from tenants.exceptions import TenantPinned
 from tenants.naming import as_tenant_id
 
@@ -79,7 +79,7 @@ class SessionStore:
         tenant_id = self._bound_to or current_tenant_id()
         if tenant_id is None:
             raise NoTenant("sessions belong to a tenant: use SessionStore(tenant_id)")
-        pinned = tenant_connection().pinned_tenant
+        pinned = pinned_tenant_id()
         if pinned not in (None, tenant_id):
             raise TenantPinned(f"this code serves tenant {pinned} and cannot enter {tenant_id}")
         return tenant_id

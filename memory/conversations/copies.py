@@ -9,10 +9,9 @@ from collections.abc import Iterable
 from typing import Final
 from uuid import UUID, uuid5
 
-from django.db import transaction
-
 from memory.conf import IMPORT_CHANNEL
 from memory.models import Message, PendingEmbedding
+from tenants import transaction
 
 # Of the external id of a copy, before the original's id.
 COPY_PREFIX: Final = "handover:"

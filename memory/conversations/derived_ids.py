@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from django.db import connection
+from tenants.context import connection
 
 PREFIX: Final = "derived:"
 

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from functools import partial
 from uuid import UUID
 
-from django.db import transaction
 from django.db.models.functions import Now
 from django.utils.timezone import is_naive
 from django.utils.timezone import now as time_now
@@ -18,6 +17,7 @@ from memory.conversations.short_term import refresh_window
 from memory.exceptions import InvalidArgument
 from memory.ids import new_id_argument
 from memory.models import Message, PendingEmbedding
+from tenants import transaction
 from tenants.context import asynchronous, known_tenant
 
 MAX_EXTERNAL_ID = 255

@@ -5,13 +5,13 @@ from datetime import UTC, datetime
 from typing import Final
 from uuid import UUID
 
-from django.db import connection
 from django.db.models import Max, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce
 
 from memory.conf import IMPORT_CHANNEL
 from memory.conversations.turns import Turn
 from memory.models import Message, WindowClear
+from tenants.context import connection
 
 _EVER: Final = datetime.min.replace(tzinfo=UTC)
 

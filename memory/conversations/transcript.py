@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError
 from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils.timezone import is_naive
@@ -17,6 +17,7 @@ from memory.conversations.short_term import refresh_window
 from memory.exceptions import InvalidArgument
 from memory.ids import new_id_argument
 from memory.models import Message, PendingEmbedding, Role
+from tenants import transaction
 from tenants.context import asynchronous, known_tenant
 
 __all__ = ["Conversation", "Place", "arecord_message", "record_message"]

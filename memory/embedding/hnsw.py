@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from django.db import transaction
-
 from memory.conf import HNSW_EF_SEARCH, HNSW_MAX_SCAN_TUPLES
+from tenants import transaction
 from tenants.context import tenant_connection
 
 

@@ -8,7 +8,6 @@ from typing import Any
 from uuid import UUID
 
 import structlog
-from django.db import transaction
 from django.db.models import Q
 from django.db.models.expressions import DatabaseDefault
 from django.utils import timezone
@@ -41,6 +40,7 @@ from memory.ids import new_id_argument
 from memory.models.fact_filters import values_of
 from memory.models.fact_querysets import MemoryEntryQuerySet
 from memory.models.facts import MemoryEntry
+from tenants import transaction
 from tenants.context import asynchronous, current_tenant_id, known_tenant
 from tenants.exceptions import UnknownTenant
 from tenants.schemas.migration_state import require_migrated

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError
 
 from memory.embedding.embedder import model_version
 from memory.exceptions import DuplicateFact, FactNotFound, InvalidArgument
@@ -14,6 +14,7 @@ from memory.fields import digest
 from memory.models.fact_filters import values_of
 from memory.models.fact_querysets import MemoryEntryQuerySet
 from memory.models.facts import MemoryAttribute, MemoryEntry, server_clock
+from tenants import transaction
 
 
 class Unchanged:

@@ -13,7 +13,6 @@ from typing import Any
 from uuid import UUID
 
 from celery.exceptions import SoftTimeLimitExceeded
-from django.db import connection, transaction
 from django.db.models import F
 from django.db.models.functions import Coalesce, Least, Now
 from django.utils import timezone
@@ -30,8 +29,9 @@ from memory.exceptions import EmbeddingModelError
 from memory.indexing.service import index_messages
 from memory.models import Message, PendingEmbedding, RecallEvent
 from memory.models.querysets import PendingEmbeddingQuerySet
+from tenants import transaction
 from tenants.attempts import failure_of
-from tenants.context import asynchronous, known_tenant, tenant_scope
+from tenants.context import asynchronous, connection, known_tenant, tenant_scope
 from tenants.exceptions import reason_of
 from tenants.outbox import Kind
 

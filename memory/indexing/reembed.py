@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from uuid import UUID
 
-from django.db import transaction
 from django.db.models import Exists, OuterRef
 
 from memory.embedding.embedder import Embedder
 from memory.indexing.service import write_embeddings
 from memory.models import ConversationEmbedding, Message
 from memory.models.querysets import MessageQuerySet
+from tenants import transaction
 from tenants.context import known_tenant
 
 # Messages that are embedded and written in one transaction.

@@ -4,8 +4,6 @@ its words in their context, and what recall weighs beside them."""
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from django.db import connection
-
 from memory.embedding.embedder import Embedder, get_embedder
 from memory.embedding.vectors import vector_literal
 from memory.models import Message
@@ -13,6 +11,7 @@ from memory.scopes import scope_number, session_number
 from memory.text import lexical
 from memory.text.chunking import count_words, cut_pieces
 from memory.text.questions import is_question
+from tenants.context import connection
 
 # The names of speakers who gave none.
 UNNAMED = {"user": "User", "assistant": "Assistant"}

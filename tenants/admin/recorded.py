@@ -3,11 +3,11 @@
 from typing import Any
 
 from django.contrib.auth.admin import UserAdmin
-from django.db import transaction
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from unfold.admin import ModelAdmin
 
+from tenants import transaction
 from tenants.audit.changes import NOTHING, RowState, row_state
 
 

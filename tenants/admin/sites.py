@@ -11,7 +11,6 @@ from typing import Any, Protocol, cast
 
 from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
-from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, URLResolver, path
@@ -19,6 +18,7 @@ from django.utils.functional import SimpleLazyObject
 from unfold.admin import ModelAdmin
 from unfold.sites import UnfoldAdminSite
 
+from tenants import transaction
 from tenants.http.client_address import current_address
 from tenants.limits.login_throttle import LoginAttempt
 from tenants.limits.rate_limit import RateLimit

@@ -6,7 +6,6 @@ from django.contrib import admin, messages
 from django.contrib.admin.views.main import ChangeList
 from django.contrib.auth.admin import GroupAdmin
 from django.contrib.auth.models import Group, User
-from django.db import transaction
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.template.defaultfilters import filesizeformat
@@ -14,6 +13,7 @@ from unfold.admin import TabularInline
 from unfold.decorators import action, display
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
+from tenants import transaction
 from tenants.admin.record_columns import asked, changed, changes, exact_time, what
 from tenants.admin.recorded import RecordedAdmin, RecordedPeopleAdmin
 from tenants.admin.sites import ReadOnlyModelAdmin, operator_site
@@ -65,7 +65,7 @@ class SizedChangeList(ChangeList):
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
         self.result_list = list(self.result_list)
-        sizes = sizes_of(tenant.schema_name for tenant in self.result_list)
+        sizes = sizes_of(self.result_list)
         for tenant in self.result_list:
             tenant.size = sizes.get(tenant.schema_name, Size())
 
@@ -121,7 +121,7 @@ class TenantAdmin(OperatorAdmin):
     ) -> Tenant | None:
         tenant: Any = super().get_object(request, object_id, from_field)
         if tenant is not None:
-            tenant.size = sizes_of([tenant.schema_name]).get(tenant.schema_name, Size())
+            tenant.size = sizes_of([tenant]).get(tenant.schema_name, Size())
         found: Tenant | None = tenant
         return found
 

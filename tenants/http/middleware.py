@@ -6,11 +6,12 @@ from http import HTTPStatus
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
-from tenants.context import tenant_connection, tenant_scope
-from tenants.exceptions import TenantBehind, TenantNotServing, UnknownTenant
+from tenants.context import leave_tenant, require_server_up, tenant_scope
+from tenants.exceptions import ServerDown, TenantBehind, TenantNotServing, UnknownTenant
 from tenants.hosts import host_name, is_public_host
 from tenants.http.streaming import streamed_inside
 from tenants.models import Domain, Tenant
+from tenants.servers import note_server
 from tenants.serving import refuse_unless_serving
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
@@ -35,7 +36,7 @@ class TenantMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        tenant_connection().set_schema_to_public()
+        leave_tenant()
         host = host_name(request.get_host())
         if is_public_host(host):
             return self._serve(request, None, settings.PUBLIC_SCHEMA_URLCONF)
@@ -45,16 +46,20 @@ class TenantMiddleware:
             # Which hosts have a tenant is nobody's business.
             return _refuse(HTTPStatus.NOT_FOUND, "No service has this address.")
         except TenantBehind as error:
-            return refuse_behind(error)
+            return refuse_later(error)
         except TenantNotServing as error:
             return _refuse(*_REFUSALS[Tenant.State(error.state)])
         with tenant_scope(tenant.id, pinned=True):
+            try:
+                require_server_up()
+            except ServerDown as error:
+                return refuse_later(error)
             response = self._serve(request, tenant, settings.ROOT_URLCONF)
             return streamed_inside(response, tenant.id)
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
         """Answer for a view that has found its tenant by itself, as an event of Slack's does."""
-        return refuse_behind(error) if isinstance(error, TenantBehind) else None
+        return refuse_later(error) if isinstance(error, TenantBehind | ServerDown) else None
 
     def _serve(self, request: HttpRequest, tenant: Tenant | None, urlconf: str) -> HttpResponseBase:
         request.tenant = tenant  # type: ignore[attr-defined]  # HttpRequest is open for this
@@ -74,14 +79,14 @@ def _tenant_at(host: str) -> Tenant:
     if domain is None:
         raise UnknownTenant(f"no tenant is served at {host!r}")
     tenant: Tenant = domain.tenant
+    note_server(tenant.id, tenant.server)
     refuse_unless_serving(tenant)
     return tenant
 
 
-def refuse_behind(error: TenantBehind) -> HttpResponse:
-    """Answer a request for a tenant whose schema is to be migrated."""
-    sentence = "This service is being updated; try again in a moment."
-    response = _refuse(HTTPStatus.SERVICE_UNAVAILABLE, sentence)
+def refuse_later(error: TenantBehind | ServerDown) -> HttpResponse:
+    """Answer a request for a tenant that cannot be served now, and soon can."""
+    response = _refuse(HTTPStatus.SERVICE_UNAVAILABLE, error.public)
     response.headers["Retry-After"] = str(error.retry_after)
     return response
 

@@ -5,17 +5,18 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
-from django.db import transaction
 from django.db.models.functions import Now
 
-from tenants import attempts
-from tenants.context import required_tenant_id
+from tenants import attempts, transaction
+from tenants.context import current_server, required_tenant_id
 from tenants.enqueue import enqueue_by_name
 from tenants.exceptions import KonstructError, code_of, detail_of, reason_of
 from tenants.models import OutboxEntry, OutboxQuerySet
+from tenants.servers import MAIN
 
 logger = logging.getLogger(__name__)
 
@@ -160,14 +161,15 @@ class Kind:
             last_error=reason,
         )
 
-    def wake(self) -> None:
-        """Let a worker claim whatever is due and has its turn."""
+    def wake(self, server: str = MAIN) -> None:
+        """Let a worker claim whatever is due on the server and has its turn."""
         if self.queue:
-            enqueue_by_name(WORK, self.name, queue=self.queue)
+            where = () if server == MAIN else (server,)
+            enqueue_by_name(WORK, self.name, *where, queue=self.queue)
 
     def wake_on_commit(self) -> None:
-        """Do so when the transaction that we are in is committed."""
-        transaction.on_commit(self.wake)
+        """Do so for this thread's server when the transaction that we are in is committed."""
+        transaction.on_commit(partial(self.wake, current_server()))
 
     def _rows(self, key: UUID) -> OutboxQuerySet:
         return OutboxEntry.objects.filter(tenant_id=required_tenant_id(), kind=self.name, key=key)

@@ -5,16 +5,18 @@ thousand of them has no more turns than one with a single message.
 """
 
 import logging
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
 from celery import current_app
-from django.db import connection
 
-from tenants.context import public_scope
+from tenants.context import connection, server_scope
+from tenants.exceptions import ServerDown
 from tenants.models import Tenant
 from tenants.outbox.kind import GRACE, KINDS, LONGEST_GRACE, Kind
+from tenants.servers import MAIN, note_server, servers
 
 logger = logging.getLogger(__name__)
 
@@ -48,13 +50,18 @@ WITH next AS (
 )
 UPDATE tenants_outboxentry AS entry
 SET sweep_at = statement_timestamp() + CASE
-    WHEN tenant.state = ANY (%(states)s)
+    WHEN tenant.state = ANY (%(states)s) OR NOT %(has_list)s
     THEN greatest(%(grace)s, least(statement_timestamp() - due_at, %(longest)s))
     ELSE %(parked)s
 END
 FROM next LEFT JOIN tenants_tenant AS tenant ON tenant.id = next.tenant_id
 WHERE entry.tenant_id = next.tenant_id AND entry.kind = next.kind AND entry.key = next.key
 RETURNING entry.tenant_id, entry.key, coalesce(tenant.state = ANY (%(states)s), false)
+"""
+# Puts aside what was claimed of a tenant that is not served.
+_PARK = """
+UPDATE tenants_outboxentry SET sweep_at = statement_timestamp() + %(parked)s
+WHERE tenant_id = %(tenant_id)s AND kind = %(kind)s AND key = %(key)s
 """
 # What can be claimed of each kind, counted no further than a sweep goes.
 _DUE = """
@@ -67,8 +74,8 @@ SELECT kind, (
 ) FROM unnest(%(kinds)s::text[]) AS known (kind)
 """
 
-# The tenant that each kind's last turn of this process was of.
-_last: dict[str, UUID] = {}
+# The tenant that each kind's last turn of this process was of, by server.
+_last: dict[tuple[str, str], UUID] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,49 +86,84 @@ class Claim:
     key: UUID
 
 
-def claim(kind: Kind) -> Claim | None:
+def claim(kind: Kind, server: str = MAIN) -> Claim | None:
     """Claim the entry that is due longest of the tenant whose turn it is; None if none is due.
 
-    Each worker process goes round the tenants that have something due, and takes one entry of each.
-    What belongs to tenants that are not served is put aside on the way.
+    Each worker process goes round the tenants of the server that have something due, and takes one
+    entry of each. What belongs to tenants that are not served is put aside on the way.
     """
-    with public_scope(), connection.cursor() as cursor:
+    states = SERVED_OR_SUSPENDED if kind.of_suspended_too else SERVED
+    turn = (server, kind.name)
+    with server_scope(server), connection.cursor() as cursor:
         while True:
             values = {
                 "kind": kind.name,
-                "after": _last.get(kind.name, UUID(int=0)),
+                "after": _last.get(turn, UUID(int=0)),
                 "grace": GRACE,
                 "longest": LONGEST_GRACE,
                 "parked": PARKED,
-                "states": SERVED_OR_SUSPENDED if kind.of_suspended_too else SERVED,
+                "states": states,
+                "has_list": server == MAIN,
             }
-            cursor.execute(_CLAIM, values)  # type: ignore[arg-type]  # psycopg takes what Django's stubs do not know
+            cursor.execute(_CLAIM, values)
             row = cursor.fetchone()
             if row is None:
                 return None
             tenant_id, key, is_served = row
-            _last[kind.name] = tenant_id
+            _last[turn] = tenant_id
+            if server != MAIN:
+                is_served = _is_served(tenant_id, server, states)
+                if not is_served:
+                    cursor.execute(_PARK, {**values, "tenant_id": tenant_id, "key": key})
             if is_served:
                 return Claim(tenant_id, key)
+
+
+def claim_of_all_servers(kind: Kind) -> Iterator[Claim]:
+    """Claim what is due on each server in turn, until nothing is; one that is down is left out."""
+    for server in servers():
+        try:
+            while (claimed := claim(kind, server)) is not None:
+                yield claimed
+        except ServerDown as error:
+            logger.warning("The %s of its tenants wait: %s", kind.name, error)
+
+
+def _is_served(tenant_id: UUID, server: str, states: list[Tenant.State]) -> bool:
+    """Whether work of a tenant is done, as the list says, and from this server's outbox."""
+    found = Tenant.objects.filter(id=tenant_id, server=server, state__in=states).exists()
+    if found:
+        note_server(tenant_id, server)
+    return found
 
 
 def sweep() -> int:
     """Wake workers for what is due and has no task in its queue; how many tasks that made.
 
-    One statement, however many tenants there are: what it finds is what is due.
+    One statement for each server, however many tenants there are: what it finds is what is due.
     """
-    with public_scope(), connection.cursor() as cursor:
-        kinds = [kind.name for kind in KINDS.values() if kind.queue]
-        cursor.execute(_DUE, {"kinds": kinds, "limit": SWEEP_LIMIT})
-        due = dict(cursor.fetchall())
+    kinds = [kind.name for kind in KINDS.values() if kind.queue]
+    standing: dict[str, int] = {}
     woken = 0
-    for name, count in due.items():
-        kind = KINDS[name]
-        # One at least: what stands in the queue may be of another kind.
-        missing = max(count - _standing_in(kind.queue), 1) if count else 0
-        for _ in range(missing):
-            kind.wake()
-        woken += missing
+    for server in servers():
+        try:
+            with server_scope(server), connection.cursor() as cursor:
+                cursor.execute(_DUE, {"kinds": kinds, "limit": SWEEP_LIMIT})
+                due = dict(cursor.fetchall())
+        except ServerDown as error:
+            logger.warning("What waits there is swept later: %s", error)
+            continue
+        for name, count in due.items():
+            if not count:
+                continue
+            queue = KINDS[name].queue
+            if queue not in standing:
+                standing[queue] = _standing_in(queue)
+            # One at least: what stands in the queue may be of another kind.
+            missing = max(count - standing[queue], 1)
+            for _ in range(missing):
+                KINDS[name].wake(server)
+            woken += missing
     return woken
 
 

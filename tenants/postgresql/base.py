@@ -1,14 +1,16 @@
 """Database backend: django-tenants', with the tenant in the same round trip as each statement."""
 
 import re
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, lru_cache
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 import psycopg
 from django.conf import settings
+from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.postgresql.base import TIMESTAMPTZ_OID
 from django.db.backends.postgresql.features import DatabaseFeatures
 from django.db.backends.postgresql.psycopg_any import register_tzloader
@@ -23,7 +25,7 @@ from psycopg.errors import InsufficientPrivilege
 from psycopg.pq import Format, TransactionStatus
 from psycopg.pq.abc import PGresult
 
-from tenants.exceptions import TenantPinned
+from tenants.exceptions import ServerDown, TenantPinned
 from tenants.naming import tenant_id_of
 from tenants.postgresql.cursors import TenantCursor, TenantNamedCursor
 from tenants.postgresql.entering import Queued, begin_exchange
@@ -47,6 +49,11 @@ _OF_THE_APPLICATION = re.compile(
     r"|ALTER\s+TABLE)\b",
     re.IGNORECASE,
 )
+
+
+# After a server has refused a connection, how long the next one is not tried.
+DOWN_SECONDS = 2.0
+_down_until: dict[str, float] = {}
 
 
 @cache
@@ -79,8 +86,10 @@ class DatabaseWrapper(base.DatabaseWrapper):
     settings, since none of them outlives its transaction.
     """
 
-    # While set, no other tenant can be entered on this connection: see tenants/context.py.
+    # Of the thread's connection to the main server (tenants/context.py). While the first is set,
+    # no other tenant can be entered on any server; the second is where the thread is.
     pinned_tenant: UUID | None = None
+    server: str = DEFAULT_DB_ALIAS
     ops_class = TenantOperations
     features_class = Features
     include_public_schema: bool
@@ -135,10 +144,12 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def set_tenant(self, tenant: Any, include_public: bool = True) -> None:
         """Enter the tenant's schema from the next statement on; raise `TenantPinned` if pinned."""
         entered = tenant_id_of(tenant.schema_name)
-        if self.pinned_tenant is not None and entered not in (None, self.pinned_tenant):
-            raise TenantPinned(
-                f"this code serves tenant {self.pinned_tenant} and cannot enter tenant {entered}"
-            )
+        if entered is not None:
+            pinned = cast(DatabaseWrapper, connections[DEFAULT_DB_ALIAS]).pinned_tenant
+            if pinned not in (None, entered):
+                raise TenantPinned(
+                    f"this code serves tenant {pinned} and cannot enter tenant {entered}"
+                )
         super().set_tenant(tenant, include_public)
         self._want_settings()
 
@@ -310,13 +321,25 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return params
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
-        hook = getattr(settings, "DATABASE_BEFORE_CONNECT", None)
-        if hook:
-            _before_connect(hook)()
         self._exchange = self._is_pooled = None
         self.queued.clear()
         self.prepared = PreparedStatements()
+        if self.alias in settings.TENANT_DATABASES:
+            return self._connect_unless_down(conn_params)
+        hook = getattr(settings, "DATABASE_BEFORE_CONNECT", None)
+        if hook:
+            _before_connect(hook)()
         return super().get_new_connection(conn_params)
+
+    def _connect_unless_down(self, conn_params: dict[str, Any]) -> Any:
+        """Connect; after a failure nobody in this process tries again, or waits, for a moment."""
+        if time.monotonic() < _down_until.get(self.alias, 0.0):
+            raise ServerDown(self.alias)
+        try:
+            return super().get_new_connection(conn_params)
+        except psycopg.OperationalError as error:
+            _down_until[self.alias] = time.monotonic() + DOWN_SECONDS
+            raise ServerDown(self.alias, detail=str(error)) from error
 
     def _configure_timezone(self, connection: Any) -> bool:
         """As Django's own, without a function that any statement could call."""

@@ -8,7 +8,8 @@ from typing import Any
 from django.core.management.commands import migrate as django_migrate
 from django.db import transaction
 from django.db.migrations.executor import MigrationExecutor
-from django_tenants.utils import get_tenant_database_alias
+
+from tenants.context import current_server
 
 # Options of Django's migrate that ours passes on, and their defaults.
 DJANGO_OPTIONS: dict[str, Any] = {
@@ -25,7 +26,6 @@ DJANGO_OPTIONS: dict[str, Any] = {
 # Those that are always the same.
 _FIXED: dict[str, Any] = {
     "interactive": False,
-    "database": get_tenant_database_alias(),
     "skip_checks": True,
     "no_color": True,
     "force_color": False,
@@ -103,7 +103,7 @@ class MigrateSchema(django_migrate.Command):
     def run(self, **options: Any) -> bool:
         """Migrate with options of Django's; whether ``check_unapplied`` has found something."""
         try:
-            self.execute(**{**DJANGO_OPTIONS, **options, **_FIXED})
+            self.execute(**{**DJANGO_OPTIONS, **options, **_FIXED}, database=current_server())
         except SystemExit:  # Django's answer to --check
             return True
         return False

@@ -11,7 +11,8 @@ from multiprocessing import connection as pipes
 from multiprocessing import get_context, parent_process
 from typing import Any, Final
 
-from tenants.context import tenant_connection
+from django.db import connections
+
 from tenants.locks import WAIT_SECONDS
 from tenants.schemas.migrating import MigrationResult, migrate_schema
 
@@ -146,17 +147,17 @@ def _outcome(future: Future[MigrationResult], schema_name: str) -> MigrationResu
 
 
 def _begin_child() -> None:
-    """In a forked child: leave the parent's connection alone, and Ctrl-C to the parent.
+    """In a forked child: leave the parent's connections alone, and Ctrl-C to the parent.
 
     The parent stops handing out schemas; one that is being migrated is finished. A child ends with
     a parent that is killed, since it would wait for the next schema for ever.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    connection = tenant_connection()
-    connection.connection = None
-    connection.savepoint_ids = []
-    connection.in_atomic_block = False
+    for connection in connections.all(initialized_only=True):
+        connection.connection = None
+        connection.savepoint_ids = []
+        connection.in_atomic_block = False
 
 
 def _end_with_parent() -> None:

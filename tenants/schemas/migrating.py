@@ -22,7 +22,7 @@ from django.db import DatabaseError, OperationalError, transaction
 from django.db.models.functions import Now
 from psycopg import errors
 
-from tenants.context import tenant_connection
+from tenants.context import server_scope, tenant_connection
 from tenants.exceptions import KonstructError, SchemaBusy
 from tenants.locks import WAIT_SECONDS, schema_lock
 from tenants.models import SchemaState, Tenant
@@ -32,6 +32,7 @@ from tenants.schemas.migration_state import known_migrations, standing_schema, s
 from tenants.schemas.recording import Recording, RecordingFailed, recording
 from tenants.schemas.replaying import Replay
 from tenants.schemas.rls_enforcement import bare_schemas, seal_schema
+from tenants.servers import MAIN, server_of
 
 logger = logging.getLogger(__name__)
 
@@ -86,15 +87,29 @@ def migrate_schema(
     schema_name: str,
     options: Mapping[str, Any] | None = None,
     *,
+    server: str = "",
     wait_seconds: float = WAIT_SECONDS,
 ) -> MigrationResult:
     """Migrate one schema with the options of Django's migrate; never raise, but report.
+
+    It is on its tenant's server; public is on each, by default on the main one that is meant.
 
     A tenant that is being provisioned gets its schema first and is activated in the end. Where
     another process is at the same schema, it is waited for; the outcome is busy if that takes
     longer than ``wait_seconds``. With an option ``restored`` nothing is taken for granted of the
     state that the schema was left in, for it may be another's.
     """
+    tenant_id = tenant_id_of(schema_name)
+    if tenant_id is not None:
+        with suppress(OperationalError):  # it is met again below
+            server = server_of(tenant_id)
+    with server_scope(server or MAIN):
+        return _migrate_there(schema_name, options, wait_seconds)
+
+
+def _migrate_there(
+    schema_name: str, options: Mapping[str, Any] | None, wait_seconds: float
+) -> MigrationResult:
     started = time.monotonic()
     output = io.StringIO()
     command = MigrateSchema(stdout=output, stderr=output, no_color=True)
@@ -168,6 +183,10 @@ def _migrate(schema_name: str, command: MigrateSchema, options: dict[str, Any]) 
     made = recording_for(options)
     if tenant.state == Tenant.State.PROVISIONING:
         return _provision(tenant, command, options, made)
+    if connection.alias != MAIN:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT to_regnamespace(%s)::text", [schema_name])
+            (tenant.stands,) = cursor.fetchone()
     if tenant.stands is None:
         raise KonstructError(f"the schema {schema_name} does not exist; restore it from a backup")
     if options.get("restored"):
@@ -197,7 +216,7 @@ def _upgrade(tenant: Tenant, command: MigrateSchema, made: Recording) -> dict[st
 
     def note_at_once() -> None:
         nonlocal is_noted
-        if is_kept and not _is_bare(tenant.schema_name):
+        if connection.alias == MAIN and is_kept and not _is_bare(tenant.schema_name):
             _note_success(tenant.id, made.state)
             is_noted = True
 
@@ -242,7 +261,8 @@ def _provision(
 ) -> dict[str, Any]:
     """Make a new tenant's schema and let it serve, in one transaction: all of it or nothing.
 
-    Only the end of it touches what others use, the tenant's row.
+    Only the end of it touches what others use, the tenant's row. On another server than that row's
+    it is a transaction of its own.
     """
     if options["app_label"]:
         raise KonstructError("it is not provisioned yet, and gets all migrations or none")
@@ -267,6 +287,9 @@ def _provision(
             command.run(**options)
             sealed = seal_schema(connection)
         state = made.state if made else _reached(tenant)
+        if connection.alias == MAIN:
+            _note_success(tenant.id, state, state=Tenant.State.ACTIVE)
+    if connection.alias != MAIN:  # killed here, the next run finds a schema that is all there
         _note_success(tenant.id, state, state=Tenant.State.ACTIVE)
     return {"sealed": tuple(sealed)}
 

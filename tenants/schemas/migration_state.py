@@ -7,18 +7,21 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import iter_modules
+from typing import Any
 from uuid import UUID
 
 from django.apps import apps
 from django.conf import settings
 from django.db.migrations.loader import MigrationLoader
 from django.db.models import Exists, Func, OuterRef, Q, QuerySet, TextField
+from django.db.models.lookups import IsNull
 
-from tenants.context import tenant_connection
-from tenants.exceptions import SchemaOutdated, UnknownTenant
+from tenants.context import server_scope, tenant_connection
+from tenants.exceptions import SchemaOutdated, ServerDown, UnknownTenant
 from tenants.models import SchemaState, Tenant
 from tenants.naming import SCHEMA_PATTERN
 from tenants.schemas.rls_enforcement import bare_schemas
+from tenants.servers import MAIN, servers
 
 
 def digest_of(lines: Iterable[str]) -> str:
@@ -81,20 +84,38 @@ def fits(migrated_to: str) -> bool:
 
 
 def standing_schema() -> Func:
-    """For a queryset of tenants: the name of each one's schema, None where it is gone."""
+    """For a queryset of tenants: the name of each one's schema, None where it is gone.
+
+    Of those on the main server.
+    """
     return Func("schema_name", function="to_regnamespace", output_field=TextField())
 
 
 def schemas_to_visit(state: str) -> set[str]:
-    """Names of the schemas in which migrate has something to do, in two queries for all tenants.
+    """Names of the schemas in which migrate has something to do, in two queries for each server.
 
-    They are in another state, or gone, or hold a table that nobody has protected.
+    They are in another state, or gone, or hold a table that nobody has protected; or their server
+    is down, and nothing is known of them.
     """
-    tenants = Tenant.objects.provisioned().annotate(stands=standing_schema())
-    elsewhere = tenants.filter(~Q(migrated_to=state) | Q(stands=None))
-    with tenant_connection().cursor() as cursor:
-        bare = bare_schemas(cursor, SCHEMA_PATTERN)
-    return bare.union(elsewhere.values_list("schema_name", flat=True))
+    found: set[str] = set()
+    for server in servers():
+        tenants = Tenant.objects.provisioned().filter(server=server)
+        try:
+            with server_scope(server), tenant_connection().cursor() as cursor:
+                found |= bare_schemas(cursor, SCHEMA_PATTERN)
+                elsewhere = tenants.filter(~Q(migrated_to=state) | ~_stands(cursor, server))
+        except ServerDown:
+            elsewhere = tenants
+        found.update(elsewhere.values_list("schema_name", flat=True))
+    return found
+
+
+def _stands(cursor: Any, server: str) -> Q:
+    """Of a tenant: that its schema is there."""
+    if server == MAIN:
+        return Q(IsNull(standing_schema(), False))
+    cursor.execute("SELECT nspname FROM pg_namespace WHERE nspname ~ %s", [SCHEMA_PATTERN])
+    return Q(schema_name__in=[name for (name,) in cursor.fetchall()])
 
 
 def require_migrated(tenant_id: UUID | None = None) -> None:

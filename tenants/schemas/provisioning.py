@@ -1,18 +1,20 @@
 """Bringing tenants up, suspending them, and taking them down."""
 
 from collections.abc import Callable
+from contextlib import suppress
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 from django_redis import get_redis_connection
 
-from tenants.context import public_scope, tenant_connection, tenant_scope
-from tenants.exceptions import InvalidTenant, ProvisioningFailed
+from tenants.context import public_scope, server_scope, tenant_connection, tenant_scope
+from tenants.exceptions import InvalidTenant, ProvisioningFailed, ServerDown
 from tenants.locks import refuse_a_pooled_owner, schema_lock
 from tenants.models import Domain, OutboxEntry, Tenant
 from tenants.redis_keys import all_keys_pattern
 from tenants.schemas.migrating import migrate_schema
+from tenants.servers import MAIN, open_servers
 
 # Deleting waits this long for requests that are still inside the schema, then gives up.
 DROP_LOCK_TIMEOUT = "30s"
@@ -26,7 +28,12 @@ def _unrecorded(tenant: Tenant) -> None:
 
 
 def create_tenant(
-    *, slug: str, name: str = "", domain: str = "", on_register: Recorded = _unrecorded
+    *,
+    slug: str,
+    name: str = "",
+    domain: str = "",
+    server: str = "",
+    on_register: Recorded = _unrecorded,
 ) -> Tenant:
     """Register a tenant, make and migrate its schema, and let it serve.
 
@@ -38,10 +45,11 @@ def create_tenant(
         slug: one label of a host name.
         name: what people read; the slug if empty.
         domain: host name; ``SLUG.<TENANT_DOMAIN_SUFFIX>`` if empty.
+        server: name of the database server; one that takes new tenants if empty.
         on_register: called with a new tenant in the transaction that registers it.
 
     Raises:
-        InvalidTenant: slug, name or domain cannot be used, or are taken.
+        InvalidTenant: slug, name, domain or server cannot be used, or are taken.
         PooledOwner: a connection pooler is between us and Postgres.
         ProvisioningFailed: the schema could not be made or migrated.
     """
@@ -49,11 +57,17 @@ def create_tenant(
     with public_scope():
         tenant = Tenant.objects.filter(slug=slug).first()
         if tenant is None:
-            tenant = _register(slug, name or slug, domain or default_domain(slug), on_register)
+            _refuse_closed(server)
+            tenant = Tenant(slug=slug, name=name or slug)
+            if server:
+                tenant.server = server
+            _register(tenant, domain or default_domain(slug), on_register)
         elif tenant.state != Tenant.State.PROVISIONING:
             raise InvalidTenant(f"tenant {slug!r} exists already")
         elif domain and not tenant.domains.filter(domain=domain).exists():
             raise InvalidTenant(f"tenant {slug!r} exists already, with another domain")
+        elif server not in ("", tenant.server):
+            raise InvalidTenant(f"tenant {slug!r} exists already, on the server {tenant.server}")
         outcome = migrate_schema(tenant.schema_name)
         if outcome.error:
             raise ProvisioningFailed(
@@ -77,7 +91,8 @@ def suspend_tenant(tenant: Tenant) -> None:
 def resume_tenant(tenant: Tenant) -> None:
     """Serve a suspended tenant again."""
     _change_state(tenant, Tenant.State.SUSPENDED, Tenant.State.ACTIVE)
-    with tenant_scope(tenant.id):
+    # Where its server is down, what waits is looked at within the hour.
+    with suppress(ServerDown), tenant_scope(tenant.id):
         OutboxEntry.objects.wake()
 
 
@@ -90,18 +105,20 @@ def delete_tenant(tenant: Tenant, *, on_delete: Recorded = _unrecorded) -> None:
     Raises:
         SchemaBusy: another process makes or migrates the schema.
     """
-    with public_scope(), schema_lock(tenant.schema_name):
+    with server_scope(tenant.server), schema_lock(tenant.schema_name):
         Tenant.objects.filter(id=tenant.id).update(state=Tenant.State.SUSPENDED)
         # Before the rows: with the cache down nothing is lost yet, and one can try again.
         forget_cache(tenant)
         connection = tenant_connection()
-        with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute(f"SET LOCAL lock_timeout = '{DROP_LOCK_TIMEOUT}'")
-            schema = connection.ops.quote_name(tenant.schema_name)
-            cursor.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
+        # The list's transaction ends last: its row says what there is to delete.
+        with transaction.atomic(using=MAIN):
+            with transaction.atomic(using=connection.alias), connection.cursor() as cursor:
+                cursor.execute(f"SET LOCAL lock_timeout = '{DROP_LOCK_TIMEOUT}'")
+                schema = connection.ops.quote_name(tenant.schema_name)
+                cursor.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
+                with tenant_scope(tenant.id):
+                    OutboxEntry.objects.all().delete()
             on_delete(tenant)
-            with tenant_scope(tenant.id):
-                OutboxEntry.objects.all().delete()
             Tenant.objects.filter(id=tenant.id).delete()
         # What a request that was still running wrote meanwhile.
         forget_cache(tenant)
@@ -116,11 +133,17 @@ def forget_cache(tenant: Tenant) -> int:
     return len(keys)
 
 
-def _register(slug: str, name: str, domain: str, on_register: Recorded) -> Tenant:
-    tenant = Tenant(slug=slug, name=name)
+def _refuse_closed(server: str) -> None:
+    if server and server not in open_servers():
+        raise InvalidTenant(
+            f"no server {server!r} takes new tenants, but {', '.join(open_servers()) or 'none'}"
+        )
+
+
+def _register(tenant: Tenant, domain: str, on_register: Recorded) -> None:
     try:
         # The rest is Postgres' to check, without a query for each constraint.
-        tenant.clean_fields(exclude=["schema_name"])
+        tenant.clean_fields(exclude=["schema_name", "server"])
         with transaction.atomic():
             tenant.save()
             host = Domain(domain=domain, tenant=tenant)
@@ -132,8 +155,9 @@ def _register(slug: str, name: str, domain: str, on_register: Recorded) -> Tenan
     except ValidationError as error:
         raise InvalidTenant(_sentence(error)) from error
     except IntegrityError as error:
-        raise InvalidTenant(f"tenant {slug!r} or domain {domain!r} exists already") from error
-    return tenant
+        raise InvalidTenant(
+            f"tenant {tenant.slug!r} or domain {domain!r} exists already"
+        ) from error
 
 
 def _sentence(error: ValidationError) -> str:

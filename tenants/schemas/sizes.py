@@ -1,9 +1,13 @@
 """How large tenants are, for operators: from Postgres' own books, without reading any row."""
 
+from collections import defaultdict
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
-from tenants.context import tenant_connection
+from tenants.context import server_scope, tenant_connection
+from tenants.exceptions import ServerDown
+from tenants.models import Tenant
 
 # Rows are Postgres' running estimate, which is near enough and costs nothing.
 _SIZES = """
@@ -27,8 +31,17 @@ class Size:
     agents: int = 0
 
 
-def sizes_of(schema_names: Iterable[str]) -> dict[str, Size]:
-    """The sizes of schemas by their names, in one query; none of a schema that is not there."""
-    with tenant_connection().cursor() as cursor:
-        cursor.execute(_SIZES, [list(schema_names)])
-        return {name: Size(*numbers) for name, *numbers in cursor.fetchall()}
+def sizes_of(tenants: Iterable[Tenant]) -> dict[str, Size]:
+    """The sizes of tenants by the names of their schemas, in one query for each server.
+
+    None of a schema that is not there, or whose server is down.
+    """
+    on: dict[str, list[str]] = defaultdict(list)
+    for tenant in tenants:
+        on[tenant.server].append(tenant.schema_name)
+    found: dict[str, Size] = {}
+    for server, schema_names in on.items():
+        with suppress(ServerDown), server_scope(server), tenant_connection().cursor() as cursor:
+            cursor.execute(_SIZES, [schema_names])
+            found |= {name: Size(*numbers) for name, *numbers in cursor.fetchall()}
+    return found

@@ -14,8 +14,9 @@ TEXT = (PROJECT / "docker-compose.yml").read_text()
 SERVICES: dict[str, dict[str, Any]] = yaml.safe_load(TEXT)["services"]
 OURS = ("migrate", "web", "worker", "beat", "owner")
 # What the image sets, or the command decides, or has no meaning in a container.
+OWNERS = {"DATABASE_OWNER_URL", "TENANT_DATABASES_OWNER"}
 NOT_PASSED = {
-    "DATABASE_OWNER_URL",
+    *OWNERS,
     "KONSTRUCT_DB_ROLE",
     "KONSTRUCT_HOME",
     "KONSTRUCT_HOST",
@@ -79,7 +80,7 @@ def test_settings_documentation_compose_and_example_name_the_same() -> None:
         assert set(SERVICES[name]["environment"]) == documented - NOT_PASSED
     for name in ("migrate", "owner"):
         passed = set(SERVICES[name]["environment"])
-        assert passed == documented - NOT_PASSED | {"DATABASE_OWNER_URL"}
+        assert passed == documented - NOT_PASSED | OWNERS
     example = (PROJECT / "deploy/compose.env.example").read_text()
     named = re.findall(r"^(\w+)=", example, re.M)
     assert len(named) == len(set(named))
@@ -103,7 +104,16 @@ def test_the_cache_wants_a_password_and_its_health_check_knows_it() -> None:
 
 def names_read_by(*paths: str) -> set[str]:
     """The environment variables that the files read: by os.environ, or by the settings' readers."""
-    readers = {"_flag", "_number", "_text", "_url", "_names", "_class_names", "_fernet_keys"}
+    readers = {
+        "_flag",
+        "_number",
+        "_text",
+        "_url",
+        "_named_urls",
+        "_names",
+        "_class_names",
+        "_fernet_keys",
+    }
     found = set()
     for path in paths:
         for node in ast.walk(ast.parse((PROJECT / path).read_text())):

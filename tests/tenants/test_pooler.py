@@ -17,7 +17,7 @@ from django.contrib.auth.models import User
 from django.db import DatabaseError, connection, connections, transaction
 
 from memory.context import SessionStore
-from memory.context.checkpoints.connections import close_pool
+from memory.context.checkpoints.connections import close_pools
 from memory.conversations.transcript import record_message
 from memory.recall import recall
 from tenants import held_locks
@@ -132,7 +132,7 @@ def test_a_recall_and_a_session_work_through_it(pooled: tuple[Tenant, Tenant]) -
             )  # fmt: skip
             assert recall(tenant.id, agent, "maria", "What was said?").hits == ()
             assert SessionStore(tenant.id).get_session_messages("t") == []
-    close_pool()
+    close_pools()
 
 
 def test_what_the_owner_does_in_a_session_is_refused_through_a_pooler(

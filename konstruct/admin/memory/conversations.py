@@ -6,7 +6,6 @@ from uuid import UUID
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -27,6 +26,7 @@ from memory.browse.threads import ThreadSummary, latest_threads, turns_around, t
 from memory.conf import IMPORT_CHANNEL
 from memory.conversations.copies import COPY_PREFIX
 from memory.models import Message
+from tenants import transaction
 from tenants.admin.sites import tenant_site
 from tenants.context import required_tenant_id
 

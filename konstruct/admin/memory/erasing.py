@@ -4,7 +4,6 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
-from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -13,6 +12,7 @@ from konstruct.admin.access import actor_of, note
 from konstruct.audit.erasure_requests import request_message_erasure
 from konstruct.audit.models import Action
 from memory.models import Message
+from tenants import transaction
 from tenants.admin.sites import tenant_site
 
 ERASE = "audit.add_erasurerequest"

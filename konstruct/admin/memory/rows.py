@@ -4,7 +4,6 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib import admin, messages
-from django.db import transaction
 from django.db.models import F, Func, IntegerField, QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
@@ -29,6 +28,7 @@ from memory.models import (
     Scope,
     WindowClear,
 )
+from tenants import transaction
 from tenants.admin.sites import tenant_site
 from tenants.context import required_tenant_id
 

@@ -1,7 +1,6 @@
 """Windows: what an agent sees now of its last turns with a user, and emptying that for good."""
 
 from django.contrib import messages
-from django.db import transaction
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -13,6 +12,7 @@ from konstruct.audit.models import AccessEvent, Action
 from memory.conversations.short_term import clear_window, get_recent_messages
 from memory.exceptions import WindowNotCleared
 from memory.models import WindowClear
+from tenants import transaction
 from tenants.admin.sites import tenant_site
 from tenants.context import required_tenant_id
 

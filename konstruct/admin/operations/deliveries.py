@@ -3,7 +3,6 @@
 from typing import Any
 
 from django.contrib import admin, messages
-from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from unfold.decorators import display
@@ -13,6 +12,7 @@ from konstruct.audit.models import Action
 from konstruct.channels.delivery.publisher import redeliver
 from konstruct.channels.exceptions import NothingToRedeliver
 from konstruct.channels.models import Delivery
+from tenants import transaction
 from tenants.admin.sites import tenant_site
 from tenants.context import required_tenant_id
 

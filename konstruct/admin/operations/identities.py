@@ -7,7 +7,6 @@ from uuid import UUID
 from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
-from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
@@ -22,6 +21,7 @@ from konstruct.api.http.fields import ID_TEXT
 from konstruct.audit.models import Action
 from konstruct.orchestrator.identities.channel_identities import LONGEST_ID, link, unlink
 from konstruct.orchestrator.models import ChannelIdentity, HistoryMerge
+from tenants import transaction
 from tenants.admin.sites import tenant_site
 from tenants.audit.changes import row_state
 from tenants.exceptions import KonstructError

@@ -3,7 +3,6 @@
 from typing import Any
 
 from django.contrib import admin, messages
-from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from unfold.decorators import display
@@ -12,6 +11,7 @@ from konstruct.admin.access import AuditedReadOnlyAdmin, note
 from konstruct.audit.models import Action
 from konstruct.channels import inbox
 from konstruct.channels.models import Arrival
+from tenants import transaction
 from tenants.admin.sites import tenant_site
 
 

@@ -3,7 +3,6 @@
 from typing import Any
 
 from django.contrib import admin, messages
-from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from unfold.decorators import display
@@ -13,6 +12,7 @@ from konstruct.audit.models import Action
 from konstruct.orchestrator.exceptions import NothingToRetry
 from konstruct.orchestrator.models import PendingReply
 from konstruct.orchestrator.pipeline.accept import retry_reply
+from tenants import transaction
 from tenants.admin.sites import tenant_site
 from tenants.context import required_tenant_id
 

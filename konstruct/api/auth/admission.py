@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any, TypeVar
 from uuid import UUID
 
+from django.conf import settings
 from django.db import ProgrammingError
 from django.db.models import Model
 
@@ -19,9 +20,16 @@ from konstruct.api.models import ApiKey
 from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.models.querysets import UUID_TEXT
 from memory.arguments import is_unicode
-from tenants.context import known_tenant, tenant_connection, tenant_scope
+from tenants.context import (
+    current_server,
+    known_tenant,
+    require_server_up,
+    tenant_connection,
+    tenant_scope,
+)
 from tenants.exceptions import UnknownTenant
 from tenants.models import Tenant
+from tenants.servers import MAIN
 from tenants.serving import refuse_unless_serving, require_serving
 
 M = TypeVar("M", bound=Model)
@@ -41,13 +49,20 @@ class Admission:
 def admit(text: KeyText, *, agent: str = "") -> Admission:
     """Look what a key opens, and for the agent of that name or id, in one message to Postgres.
 
+    Where there are several servers, the list of tenants is asked first, by another.
+
     Raises:
         UnknownTenant: the key names none.
         TenantNotServing: it is suspended, or not provisioned yet.
         TenantBehind: its schema and this code do not fit.
+        ServerDown: so is the server that it is on.
     """
+    if settings.TENANT_DATABASES:
+        require_serving(text.tenant_id)
     try:
         with known_tenant(text.tenant_id):
+            require_server_up()
+            server = current_server()
             row = _row(text, agent if is_unicode(agent) and "\0" not in agent else "")
     except ProgrammingError:  # such as for a column that its schema does not have yet
         require_serving(text.tenant_id)
@@ -55,9 +70,12 @@ def admit(text: KeyText, *, agent: str = "") -> Admission:
     if row is None:
         raise UnknownTenant(f"no tenant has the id {text.tenant_id}")
     slug, state, migrated_to, *values = row
-    refuse_unless_serving(Tenant(slug=slug, state=state, migrated_to=migrated_to))
+    if server == MAIN:
+        tenant = Tenant(id=text.tenant_id, slug=slug, state=state, migrated_to=migrated_to)
+        refuse_unless_serving(tenant)
     of_key = len(_columns(ApiKey))
-    key, found = _made(ApiKey, values[:of_key]), _made(Agent, values[of_key:])
+    key = _made(ApiKey, values[:of_key], server)
+    found = _made(Agent, values[of_key:], server)
     if key is None or not text.matches(key.secret_digest):
         return Admission(text, None, {})
     with tenant_scope(text.tenant_id):
@@ -70,7 +88,7 @@ def _row(text: KeyText, agent: str) -> tuple[Any, ...] | None:
     named: Any = UUID(agent) if is_id else agent
     with tenant_connection().prepared_cursor() as cursor:
         cursor.execute(
-            _statement("id" if is_id else "name"),
+            _statement("id" if is_id else "name", has_list=current_server() == MAIN),
             {"tenant_id": text.tenant_id, "prefix": text.prefix, "agent": named},
         )
         row: tuple[Any, ...] | None = cursor.fetchone()
@@ -78,12 +96,16 @@ def _row(text: KeyText, agent: str) -> tuple[Any, ...] | None:
 
 
 @cache
-def _statement(column: str) -> str:
+def _statement(column: str, *, has_list: bool) -> str:
+    """The statement; on a server that has no list of tenants, with nothing of the tenant."""
     columns = [f"api_key.{name}" for name in _columns(ApiKey)]
     columns += [f"agent.{name}" for name in _columns(Agent)]
+    listed = f"SELECT id, slug, state, migrated_to FROM {Tenant._meta.db_table}"  # noqa: S608
+    if not has_list:
+        listed = "SELECT %(tenant_id)s::uuid AS id, '' AS slug, '' AS state, '' AS migrated_to"
     return f"""
 SELECT tenant.slug, tenant.state, tenant.migrated_to, {", ".join(columns)}
-FROM {Tenant._meta.db_table} AS tenant
+FROM ({listed}) AS tenant
 LEFT JOIN {ApiKey._meta.db_table} AS api_key
     ON api_key.prefix = %(prefix)s AND api_key.revoked_at IS NULL
     AND (api_key.expires_at IS NULL OR api_key.expires_at > now())
@@ -97,9 +119,9 @@ def _columns(model: type[Model]) -> list[str]:
     return [str(field.column) for field in model._meta.concrete_fields]
 
 
-def _made(model: type[M], values: Sequence[Any]) -> M | None:
+def _made(model: type[M], values: Sequence[Any], server: str) -> M | None:
     """The row of these columns; None where the join found none."""
     if all(value is None for value in values):
         return None
     names = [field.attname for field in model._meta.concrete_fields]
-    return model.from_db(tenant_connection().alias, names, values)
+    return model.from_db(server, names, values)

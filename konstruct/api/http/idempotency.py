@@ -10,7 +10,6 @@ from collections.abc import Callable
 from datetime import timedelta
 from uuid import UUID
 
-from django.db import connection, transaction
 from django.db.models.functions import Now
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
@@ -20,6 +19,8 @@ from konstruct.api.http.fields import StrictSerializer, VisibleAsciiField
 from konstruct.api.http.schema import header
 from konstruct.api.models import IdempotencyRecord
 from konstruct.orchestrator.exceptions import IdempotencyKeyInUse, IdempotencyKeyReused
+from tenants import transaction
+from tenants.context import connection
 from tenants.polling import poll
 
 HEADER = "Idempotency-Key"

@@ -13,8 +13,8 @@ from konstruct.api.auth.key_text import bearer_key, parse_key
 from konstruct.api.http.addresses import problem_response, takes_keys
 from konstruct.api.http.problems import FieldError, Problem
 from tenants.context import current_tenant_id, tenant_scope
-from tenants.exceptions import TenantBehind, TenantNotServing, UnknownTenant
-from tenants.http.middleware import refuse_behind
+from tenants.exceptions import ServerDown, TenantBehind, TenantNotServing, UnknownTenant
+from tenants.http.middleware import refuse_later
 from tenants.http.streaming import streamed_inside
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
@@ -92,8 +92,8 @@ class ApiKeyTenantMiddleware:
             return self.get_response(request)
         try:
             request.admission = admit(key, agent=_agent_named(request))  # type: ignore[attr-defined]
-        except TenantBehind as error:
-            return refuse_behind(error)
+        except (TenantBehind, ServerDown) as error:
+            return refuse_later(error)
         except (UnknownTenant, TenantNotServing):
             return self.get_response(request)
         if here is not None:

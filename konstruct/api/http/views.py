@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, ClassVar
 
-from django.db import transaction
 from django.db.models import Model
 from django.http import HttpResponseBase
 from rest_framework.exceptions import APIException
@@ -13,6 +12,7 @@ from konstruct.api.auth.caller import Caller, caller_of
 from konstruct.api.auth.throttling import RateLimited
 from konstruct.api.http.access_log import READS, Noted, record_refusal, record_request, recorded_as
 from konstruct.audit.models import Action
+from tenants import transaction
 from tenants.audit.changes import RowState
 from tenants.context import tenant_connection
 from tenants.postgresql.entering import Queued

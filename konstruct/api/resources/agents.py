@@ -3,7 +3,6 @@
 from typing import Any
 from uuid import UUID
 
-from django.db import transaction
 from django.http import Http404
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework import serializers
@@ -39,6 +38,7 @@ from konstruct.orchestrator.exceptions import AgentNotFound
 from konstruct.orchestrator.models import Agent, ModelTier, RecallMode
 from konstruct.orchestrator.tool_catalog import TOOLS
 from memory.recall.policy import HEAVIEST, MAX_NEIGHBOURS, MAX_TOP_K, WEIGHT_NAMES
+from tenants import transaction
 from tenants.audit.changes import row_state
 from tenants.context import required_tenant_id
 

@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
-from django.db import transaction
 from django.http import Http404
 from drf_spectacular.utils import OpenApiExample, OpenApiResponse, extend_schema
 from rest_framework.request import Request
@@ -39,6 +38,7 @@ from memory.exceptions import FactNotFound
 from memory.facts import LongTermMemory, Stored, selected
 from memory.models import MemoryEntry
 from memory.models.fact_querysets import MemoryEntryQuerySet
+from tenants import transaction
 from tenants.audit.changes import row_state
 from tenants.context import required_tenant_id
 

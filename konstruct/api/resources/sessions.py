@@ -4,7 +4,6 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from django.db import transaction
 from django.http import Http404
 from drf_spectacular.utils import (
     OpenApiExample,
@@ -31,6 +30,7 @@ from konstruct.api.models import KeyScope
 from memory.context import SessionStore
 from memory.context.session import Session
 from memory.exceptions import InvalidArgument
+from tenants import transaction
 from tenants.context import required_tenant_id
 
 MOST_MESSAGES = 1000

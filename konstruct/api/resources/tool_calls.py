@@ -3,7 +3,6 @@
 from typing import Any
 from uuid import UUID
 
-from django.db import transaction
 from django.db.models import Q
 from django.http import Http404
 from drf_spectacular.utils import OpenApiExample, extend_schema
@@ -33,6 +32,7 @@ from konstruct.orchestrator.exceptions import AlreadyDecided
 from konstruct.orchestrator.models import ToolCall
 from konstruct.orchestrator.models.tool_calls import ToolCallState
 from konstruct.orchestrator.tools import tool_calls
+from tenants import transaction
 from tenants.context import required_tenant_id
 
 

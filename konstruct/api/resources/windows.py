@@ -3,7 +3,6 @@
 from datetime import datetime
 from typing import Any
 
-from django.db import transaction
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -18,6 +17,7 @@ from memory.conf import WINDOW
 from memory.conversations.short_term import clear_window, get_recent_messages
 from memory.exceptions import WindowNotCleared
 from memory.models import Role
+from tenants import transaction
 from tenants.context import required_tenant_id
 
 MOST_TURNS = 200

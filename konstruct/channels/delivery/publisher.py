@@ -4,14 +4,13 @@ from collections.abc import Mapping
 from typing import Final
 from uuid import UUID
 
-from django.db import transaction
-
 from konstruct.channels.delivery import queue
 from konstruct.channels.delivery.registry import adapter_of
 from konstruct.channels.exceptions import NothingToRedeliver
 from konstruct.channels.models import Delivery
 from konstruct.orchestrator.messages import KonstructMessage
 from memory.models import Message
+from tenants import transaction
 from tenants.context import tenant_scope
 from tenants.limits.rate_limit import Bucket, take_from
 

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import UUID
 
-from django.db import transaction
 from django.http import Http404, HttpResponse
 from drf_spectacular.utils import OpenApiExample, OpenApiResponse, extend_schema
 from rest_framework.request import Request
@@ -44,6 +43,7 @@ from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from konstruct.orchestrator.replies.partial_reply import watch
 from konstruct.orchestrator.replies.status import Status, progress_of, sent_messages, with_status
 from memory.models import Message
+from tenants import transaction
 from tenants.context import required_tenant_id
 
 CHANNEL = "rest"

@@ -7,7 +7,6 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db import transaction
 
 from konstruct.channels.delivery import publisher
 from konstruct.channels.models import SlackInstallation
@@ -20,6 +19,7 @@ from konstruct.channels.slack.users import is_to_be_asked, known_users
 from konstruct.orchestrator.exceptions import IdempotencyKeyReused
 from konstruct.orchestrator.identities.channel_identities import user_of
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
+from tenants import transaction
 from tenants.enqueue import enqueue
 
 logger = logging.getLogger(__name__)

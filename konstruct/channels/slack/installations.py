@@ -5,13 +5,13 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from uuid import UUID
 
-from django.db import transaction
 from django.db.models.functions import Now
 
 from konstruct.channels.exceptions import ChannelError, InstallationInvalid
 from konstruct.channels.models import SlackInstallation
 from konstruct.channels.slack.tokens import reseal, seal, unseal
 from konstruct.channels.slack.web_api import ask
+from tenants import transaction
 from tenants.audit.changes import RowState, row_state
 from tenants.claims import claim_workspace, release_workspace
 from tenants.context import required_tenant_id, tenant_scope

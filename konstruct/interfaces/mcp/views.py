@@ -5,7 +5,6 @@ from contextlib import nullcontext
 from typing import Any
 
 from django.conf import settings
-from django.db import transaction
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.http import require_safe
 from drf_spectacular.utils import extend_schema
@@ -23,6 +22,7 @@ from konstruct.api.models import KeyScope
 from konstruct.interfaces.mcp.addresses import ENDPOINT, METADATA_OF_ENDPOINT
 from konstruct.interfaces.mcp.errors import RpcError, rpc_response
 from konstruct.interfaces.mcp.tools import Tool
+from tenants import transaction
 
 logger = logging.getLogger(__name__)
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID, uuid4
 
-from django.db import transaction
 from django.http import QueryDict
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
@@ -43,6 +42,7 @@ from memory.embedding.embedder import embed
 from memory.exceptions import InvalidArgument
 from memory.facts import Stored, delete_facts, nearest
 from memory.models import MemoryEntry
+from tenants import transaction
 from tenants.audit.changes import row_state
 from tenants.context import required_tenant_id
 

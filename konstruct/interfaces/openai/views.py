@@ -6,7 +6,6 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.conf import settings
-from django.db import transaction
 from django.http import Http404, HttpResponse
 from drf_spectacular.utils import extend_schema
 from rest_framework.negotiation import DefaultContentNegotiation
@@ -47,6 +46,7 @@ from konstruct.orchestrator.replies.status import (
 )
 from konstruct.orchestrator.tools import program_calls
 from memory.models import Message
+from tenants import transaction
 from tenants.context import required_tenant_id
 
 CHANNEL: Final = "openai"

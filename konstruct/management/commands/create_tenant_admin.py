@@ -10,10 +10,11 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.core.management.base import CommandParser
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError
 
 from konstruct.audit.commands import record_command
 from konstruct.audit.models import Action
+from tenants import transaction
 from tenants.audit.changes import row_state
 from tenants.context import tenant_scope
 from tenants.management.base import KonstructCommand, UsageError, tenant_of

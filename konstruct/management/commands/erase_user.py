@@ -5,7 +5,6 @@ from argparse import ArgumentParser
 from typing import Any
 
 from django.core.management.base import CommandError
-from django.db import transaction
 
 from konstruct.audit.access_log import Actor
 from konstruct.audit.commands import record_command
@@ -16,6 +15,7 @@ from konstruct.orchestrator.exceptions import AgentNotFound
 from konstruct.orchestrator.identities.erasure_requests import ThreadOfOthers, ask_for_erasure
 from konstruct.orchestrator.identities.linked_ids import is_known, linked_ids
 from konstruct.trust.erasure import carry_out
+from tenants import transaction
 from tenants.audit.changes import row_state
 from tenants.audit.operator_account import operator_name
 from tenants.context import tenant_scope

@@ -4,11 +4,10 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from django.db import transaction
-
 from konstruct.audit.commands import record_command
 from konstruct.audit.models import Action
 from konstruct.trust.archives import import_memory
+from tenants import transaction
 from tenants.context import tenant_scope
 from tenants.management.base import KonstructCommand, tenant_of
 

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from django.core.management import CommandError
-from django.db import OperationalError, connection
+from django.db import OperationalError
 
 from konstruct.trust import jobs
+from tenants.context import connection
 from tenants.management.base import KonstructCommand
 from tenants.schemas.provisioner import migrate_asked, provision_registered
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
@@ -31,6 +31,7 @@ from memory.conversations import short_term, transcript
 from memory.conversations.turns import Turn
 from memory.exceptions import InvalidArgument
 from memory.models import Message, Role
+from tenants import transaction
 from tenants.context import required_tenant_id
 
 NOTICE = "I have asked for a person: somebody will answer you here."

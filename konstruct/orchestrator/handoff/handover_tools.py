@@ -7,13 +7,12 @@ did is kept as a tool call, so that people see who asked for it.
 from collections.abc import Sequence
 from typing import Any, Final
 
-from django.db import transaction
-
 from konstruct.orchestrator.handoff import handovers
 from konstruct.orchestrator.llm.wire import Requested
 from konstruct.orchestrator.messages import KonstructMessage, Thread
 from konstruct.orchestrator.models import Agent, Escalation
 from konstruct.orchestrator.tools import tool_calls
+from tenants import transaction
 
 HAND_TO_AGENT: Final = "hand_to_agent"
 HAND_BACK: Final = "hand_back"

@@ -8,7 +8,6 @@ person.
 from datetime import timedelta
 from uuid import UUID
 
-from django.db import transaction
 from django.db.models import DateTimeField, Func, Q
 from django.db.models.functions import Now
 
@@ -22,6 +21,7 @@ from konstruct.orchestrator.models import Agent, Escalation
 from konstruct.orchestrator.replies import holds
 from memory.arguments import id_argument, text_argument
 from memory.models import Message, Role
+from tenants import transaction
 
 
 class ClockTimestamp(Func):

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from django.db import transaction
-
 from konstruct.orchestrator.builder import HANDED_OVER_CLAUSE, SEVERAL_SPEAKERS_CLAUSE
 from konstruct.orchestrator.messages import KonstructMessage, Thread
 from konstruct.orchestrator.models import Agent
@@ -25,6 +23,7 @@ from memory.conversations.thread_window import (
     sharing,
 )
 from memory.models import Message, Role
+from tenants import transaction
 
 
 @dataclass(frozen=True, slots=True)

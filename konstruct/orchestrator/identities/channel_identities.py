@@ -6,7 +6,6 @@ what they said before follows them (konstruct/trust/history_merge).
 
 from uuid import UUID, uuid4
 
-from django.db import connection, transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
@@ -16,6 +15,8 @@ from konstruct.orchestrator.identities.linked_ids import linked_ids
 from konstruct.orchestrator.models.identities import ChannelIdentity, HistoryMerge
 from memory.arguments import text_argument
 from memory.ids import new_id_argument
+from tenants import transaction
+from tenants.context import connection
 from tenants.outbox import kind_of_owner
 
 HISTORY_MERGES = kind_of_owner("history merge")

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from django.db import connection
+from tenants.context import connection
 
 # UNION leaves out who was found before, so that it ends.
 _LINKED = """

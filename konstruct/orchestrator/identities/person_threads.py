@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Final
 from uuid import UUID
 
-from django.db import connection
+from tenants.context import connection
 
 _OF_PERSON = "user_id = ANY(%(users)s) AND (%(agent)s::uuid IS NULL OR agent_id = %(agent)s)"
 _SPOKEN: Final = f"""

@@ -6,7 +6,6 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db import transaction
 from django.db.models.functions import Now
 
 from konstruct.orchestrator.exceptions import IdempotencyKeyReused
@@ -16,6 +15,7 @@ from konstruct.orchestrator.pipeline.snapshot import load_message
 from konstruct.orchestrator.replies import delivery_hooks, outbox
 from memory.conversations.transcript import record_message
 from memory.models import Message, Role
+from tenants import transaction
 from tenants.context import tenant_scope
 
 # Messages from before idempotency keys belonged to channels and callers count for so long.

@@ -8,8 +8,6 @@ from dataclasses import replace
 from functools import partial
 from uuid import UUID
 
-from django.db import transaction
-
 from konstruct.orchestrator.exceptions import AlreadyDecided, MessageNotFound
 from konstruct.orchestrator.handoff import escalations, handover_tools, handovers, thread_turns
 from konstruct.orchestrator.handoff.answering import who_answers
@@ -36,6 +34,7 @@ from memory.conversations.copies import copy_for_agent, copy_id
 from memory.conversations.turns import Turn
 from memory.models import Message, Role
 from memory.tasks import embed_and_store
+from tenants import transaction
 from tenants.attempts import failure_of
 from tenants.enqueue import enqueue
 from tenants.exceptions import reason_of

@@ -6,11 +6,10 @@ whoever waits for the message.
 
 from functools import partial
 
-from django.db import transaction
-
 from konstruct.orchestrator.messages import KonstructMessage
 from konstruct.orchestrator.models import HeldFor
 from konstruct.orchestrator.replies import delivery_hooks, outbox, reply_wait
+from tenants import transaction
 
 
 def hold(message: KonstructMessage, held_for: HeldFor) -> None:

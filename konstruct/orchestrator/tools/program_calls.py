@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from django.db import transaction
 from django.db.models.functions import Now
 
 from konstruct.orchestrator.messages import KonstructMessage, konstruct_message
@@ -16,6 +15,7 @@ from konstruct.orchestrator.models import AnswerOptions, HeldFor, PendingReply, 
 from konstruct.orchestrator.models.tool_calls import ToolCallState
 from konstruct.orchestrator.replies import holds
 from memory.models import Message
+from tenants import transaction
 
 WENT_ON = "The program went on without an answer: it had what it needed from the calls."
 

@@ -12,7 +12,6 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.conf import settings
-from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
@@ -25,6 +24,7 @@ from konstruct.orchestrator.models.tool_calls import ToolCallState
 from konstruct.orchestrator.replies import holds
 from konstruct.orchestrator.tool_catalog import TOOLS, Beneficiary, ToolRefused
 from memory.scopes import scope_number
+from tenants import transaction
 from tenants.context import required_tenant_id, tenant_scope
 from tenants.redis_keys import pending_tool_confirm_key
 

@@ -10,7 +10,6 @@ from uuid import NAMESPACE_OID, uuid5
 
 import apsw
 import numpy as np
-from django.db import connection, transaction
 from psycopg import IsolationLevel
 
 from konstruct.trust.archives.kinds import KINDS, OF_USER, THREADS_OF_ONE
@@ -24,7 +23,8 @@ from konstruct.trust.archives.manifest import (
 )
 from memory.archive import SQLiteManager, VectorStore
 from memory.embedding.embedder import model_version
-from tenants.context import tenant_scope
+from tenants import transaction
+from tenants.context import connection, tenant_scope
 from tenants.exceptions import KonstructError
 from tenants.models import Tenant
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError
 
 from konstruct.trust.archives.kinds import CLEARS, INDEX, KINDS, MESSAGES, Kind
 from konstruct.trust.archives.manifest import ArchiveRefused, Manifest, opened
@@ -13,7 +13,8 @@ from konstruct.trust.archives.rows import batches_of, refuse_unsafe_rows
 from memory.archive import UntrustedArchive
 from memory.facts.versions import write_attributes
 from memory.models import MemoryEntry
-from tenants.context import tenant_connection, tenant_scope
+from tenants import transaction
+from tenants.context import connection, tenant_connection, tenant_scope
 from tenants.models import Tenant
 
 Say = Callable[[str, int, int], None]

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from django.db import connection
 from django_redis import get_redis_connection
 
 from konstruct.trust.erasure.person import OF_PERSON, Person
 from memory.conversations.turns import decode
+from tenants.context import connection
 from tenants.redis_keys import (
     all_keys_pattern,
     engaged_thread_key,

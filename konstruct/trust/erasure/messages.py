@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
 
-from django.db import connection, transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 from django_redis import get_redis_connection
@@ -34,7 +33,8 @@ from memory.conversations.copies import copy_id
 from memory.models import MemoryAttribute, MemoryEntry, Message, PendingEmbedding
 from memory.scopes import scope_number
 from memory.text.lexical import CONTEXT_WEIGHTS
-from tenants.context import required_tenant_id
+from tenants import transaction
+from tenants.context import connection, required_tenant_id
 from tenants.redis_keys import idempotency_key, partial_reply_key
 
 # Messages that are removed in one transaction, about: a message and its reply go together.

@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from typing import Any, Final, Self
 from uuid import UUID
 
-from django.db import connection
-
 from konstruct.audit.models import ErasureRequest
 from konstruct.orchestrator.identities.linked_ids import linked_ids
 from konstruct.orchestrator.identities.person_threads import threads_of
 from memory.scopes import scope_number
+from tenants.context import connection
 
 # Whose a row is; every statement about rows of a person's has it.
 OF_PERSON: Final = (

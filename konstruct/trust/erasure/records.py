@@ -5,7 +5,6 @@ from typing import Final
 from urllib.parse import quote, quote_plus
 
 from django.contrib.admin.models import LogEntry
-from django.db import connection, transaction
 
 from konstruct.api.models import IdempotencyRecord
 from konstruct.audit.models import AccessEvent, Action
@@ -18,6 +17,8 @@ from konstruct.trust.erasure.scrubbing import (
     scrubbed_change_message,
     scrubbed_detail,
 )
+from tenants import transaction
+from tenants.context import connection
 
 BATCH = 1000
 

@@ -4,12 +4,10 @@ import json
 import re
 from typing import Any, Final
 
-from django.db import connection
-
 from konstruct.trust.erasure.person import Person
 from konstruct.trust.erasure.rows import tables_of_tenant
 from konstruct.trust.erasure.tables import RULES
-from tenants.context import tenant_connection
+from tenants.context import connection, tenant_connection
 
 RECEIPTS = "audit_erasurerequest"
 _COLUMNS = """

@@ -10,7 +10,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db import connection, transaction
 from django.utils import timezone
 
 from konstruct.audit.access_log import Actor, record_access
@@ -20,7 +19,8 @@ from konstruct.orchestrator.messages import Thread
 from memory.conversations import short_term, thread_window, window_store
 from memory.models import Message
 from memory.scopes import scope_number
-from tenants.context import required_tenant_id
+from tenants import transaction
+from tenants.context import connection, required_tenant_id
 from tenants.redis_keys import memory_short_key
 
 logger = logging.getLogger(__name__)

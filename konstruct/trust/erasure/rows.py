@@ -5,14 +5,13 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, Final
 from uuid import UUID
 
-from django.db import connection, transaction
-
 from konstruct.orchestrator.locks import window_lock
 from konstruct.orchestrator.messages import Thread
 from konstruct.trust.erasure.person import OF_PERSON, Person
 from konstruct.trust.erasure.progress import ErasureProgress
 from konstruct.trust.erasure.tables import EXEMPT, RULES, Rule
-from tenants.context import tenant_connection
+from tenants import transaction
+from tenants.context import connection, tenant_connection
 from tenants.exceptions import KonstructError
 
 AddRows = Callable[[str, Iterable[str] | None, int, str], None]

@@ -11,11 +11,11 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from django.db import OperationalError, connection
+from django.db import OperationalError
 from django_redis import get_redis_connection
 from redis.exceptions import RedisError
 
-from tenants.context import tenant_connection
+from tenants.context import connection, tenant_connection
 
 logger = logging.getLogger(__name__)
 

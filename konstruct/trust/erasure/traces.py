@@ -8,9 +8,8 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from django.db import connection
-
 from memory.models import Message, PendingEmbedding, RecallEvent
+from tenants.context import connection
 
 # So much of a message's first line is looked for; of a shorter one, the line as it stands alone.
 PROBE: Final = 40

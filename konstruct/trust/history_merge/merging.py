@@ -12,7 +12,6 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db import connection, transaction
 from django.db.models.functions import Now
 from django_redis import get_redis_connection
 
@@ -34,7 +33,8 @@ from konstruct.trust.history_merge.statements import (
 from memory.conversations import short_term, thread_window, window_store
 from memory.models import Message
 from memory.scopes import scope_number
-from tenants.context import required_tenant_id
+from tenants import transaction
+from tenants.context import connection, required_tenant_id
 from tenants.held_locks import held_lock
 from tenants.redis_keys import (
     escalation_status_key,

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from django.apps import apps
-from django.db import DatabaseError, connection, models, transaction
+from django.db import DatabaseError, models
 
 from konstruct.trust.isolation.configuration import APPEND_ONLY
 from konstruct.trust.isolation.fixtures import Party
@@ -16,7 +16,8 @@ from konstruct.trust.isolation.statements import (
     UNSENT,
     WRITING,
 )
-from tenants.context import public_scope, tenant_connection, tenant_scope
+from tenants import transaction
+from tenants.context import connection, public_scope, tenant_connection, tenant_scope
 from tenants.exceptions import TenantPinned
 from tenants.models import TenantModel
 from tenants.roles import OWNER_ROLE

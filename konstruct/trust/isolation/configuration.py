@@ -3,11 +3,9 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
-from django.db import connection
-
 from konstruct.trust.isolation.records import Attempt, Wall
 from tenants.checks import why_role_is_unsafe
-from tenants.context import public_scope
+from tenants.context import connection, public_scope
 from tenants.naming import SCHEMA_PATTERN
 from tenants.roles import APP_ROLE
 from tenants.schemas.rls_enforcement import unsealed_relations

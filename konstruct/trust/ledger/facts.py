@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
-from django.db import transaction
-
 from konstruct.trust.ledger.records import Finding
 from memory.facts.versions import write_attributes
 from memory.models import MemoryAttribute, MemoryEntry
 from memory.models.fact_filters import values_of
+from tenants import transaction
 
 DIFFERENT = "fact whose attributes are not those of its metadata"
 NO_ENTRY = "version of a fact that is not there"

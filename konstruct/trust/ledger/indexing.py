@@ -7,13 +7,13 @@ from operator import xor
 from typing import NamedTuple
 from uuid import UUID
 
-from django.db import connection, transaction
-
 from konstruct.trust.ledger.records import Finding
 from memory.indexing.service import own_lexemes
 from memory.models import Message, PendingEmbedding
 from memory.scopes import scope_number
 from memory.text import lexical
+from tenants import transaction
+from tenants.context import connection
 
 NOT_INDEXED = "message that is neither embedded nor waiting for it"
 NO_VECTOR = "embedded message without a vector"

@@ -4,9 +4,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 from uuid import UUID
 
-from django.db import connection
-
 from konstruct.trust.ledger.records import Finding
+from tenants.context import connection
 from tenants.models import OutboxEntry
 from tenants.operations.outbox import MIRRORED
 

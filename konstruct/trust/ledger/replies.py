@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 
-from django.db import connection, transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from konstruct.orchestrator.messages import konstruct_message
@@ -11,7 +10,9 @@ from konstruct.orchestrator.replies import holds, outbox
 from konstruct.trust.ledger.records import Finding
 from memory.conf import IMPORT_CHANNEL
 from memory.models import Message, Role
+from tenants import transaction
 from tenants.attempts import INTERRUPTED
+from tenants.context import connection
 
 LOST = "accepted message with neither reply nor place in the outbox"
 ANSWERED_AND_FAILED = "answered message that is kept as given up"

@@ -1,8 +1,8 @@
-"""The process' pool of plain psycopg connections for LangGraph, each lent out inside one tenant.
+"""The process' pools of plain psycopg connections for LangGraph, each lent out inside one tenant.
 
 LangGraph saves checkpoints from threads of its own, which come and go with every run; Django's
-connections belong to a thread, and would pile up there. One pool serves all tenants: its size
-bounds what a process takes of Postgres, however many tenants it serves.
+connections belong to a thread, and would pile up there. One pool serves all tenants of a server:
+its size bounds what a process takes of Postgres, however many tenants it serves.
 """
 
 import atexit
@@ -10,18 +10,21 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Self
+from typing import Any, Self, cast
 from uuid import UUID
 
 import psycopg
 from django.conf import settings
+from django.db import connections
 from django.utils.module_loading import import_string
 from psycopg import IsolationLevel, sql
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import ConnectionPool
 
-from tenants.context import tenant_connection
+from tenants.context import current_server, current_tenant_id
 from tenants.naming import schema_name_of
+from tenants.postgresql.base import DatabaseWrapper
+from tenants.servers import MAIN, server_of
 
 MAX_CONNECTIONS = 8
 # How the connections call themselves in pg_stat_activity.
@@ -49,8 +52,8 @@ class _Connection(psycopg.Connection[Any]):
 
 
 _lock = threading.Lock()
-_pool: ConnectionPool[TenantConnection] | None = None
-_pool_target: dict[str, Any] = {}
+# By server, each with what it connects to.
+_pools: dict[str, tuple[dict[str, Any], ConnectionPool[TenantConnection]]] = {}
 # A forked child must neither use nor close what its parent is connected to.
 _inherited: list[ConnectionPool[TenantConnection]] = []
 
@@ -64,7 +67,7 @@ def connection_in(
     Schema and tenant end with the transaction, so that nobody who is lent it later, nor another
     client of a pooler, inherits them.
     """
-    pool = _current_pool()
+    pool = _pool_on(_server_of(tenant_id))
     connection = _entered(pool, tenant_id, level)
     try:
         with connection:
@@ -119,25 +122,36 @@ def _entered(
             return connection
 
 
-def close_pool() -> None:
+def close_pools() -> None:
     """Give all connections back to Postgres. The next use opens a new pool."""
-    global _pool
     with _lock:
-        pool, _pool = _pool, None
-    if pool is not None:
+        pools = [pool for _, pool in _pools.values()]
+        _pools.clear()
+    for pool in pools:
         pool.close()
 
 
-def _current_pool() -> ConnectionPool[TenantConnection]:
-    """The pool to the database that Django is configured for at this moment, as Django's role."""
-    global _pool, _pool_target
-    target = _connect_arguments()
+def _server_of(tenant_id: UUID) -> str:
+    """The server that the tenant is on; a thread of LangGraph's keeps no connection for asking."""
+    if current_tenant_id() == tenant_id:
+        return current_server()
+    main = connections[MAIN]
+    was_open = main.connection is not None
+    try:
+        return server_of(tenant_id)
+    finally:
+        if not was_open:
+            main.close()
+
+
+def _pool_on(server: str) -> ConnectionPool[TenantConnection]:
+    """The pool to the server that Django is configured for at this moment, as Django's role."""
+    target = _connect_arguments(server)
     with _lock:
-        if _pool is not None and _pool_target == target:
-            return _pool
-        replaced = _pool
-        _pool_target = target
-        _pool = ConnectionPool(
+        before, replaced = _pools.get(server, ({}, None))
+        if replaced is not None and before == target:
+            return replaced
+        pool: ConnectionPool[TenantConnection] = ConnectionPool(
             kwargs=target,
             connection_class=_Connection,
             min_size=0,
@@ -146,15 +160,15 @@ def _current_pool() -> ConnectionPool[TenantConnection]:
             name=APPLICATION_NAME,
             open=True,
         )
-        pool = _pool
+        _pools[server] = (target, pool)
     if replaced is not None:
         replaced.close()
     return pool
 
 
-def _connect_arguments() -> dict[str, Any]:
+def _connect_arguments(server: str) -> dict[str, Any]:
     """How Django would connect, without what is Django's own: its cursors and its type adapters."""
-    django = tenant_connection()
+    django = cast(DatabaseWrapper, connections[server])
     arguments = dict(django.get_connection_params())
     del arguments["context"]
     if role := django.settings_dict["OPTIONS"].get("assume_role"):
@@ -168,12 +182,11 @@ def _connect_arguments() -> dict[str, Any]:
 
 
 def _forget_inherited_pool() -> None:
-    global _pool, _lock
+    global _lock
     _lock = threading.Lock()
-    if _pool is not None:
-        _inherited.append(_pool)
-        _pool = None
+    _inherited.extend(pool for _, pool in _pools.values())
+    _pools.clear()
 
 
 os.register_at_fork(after_in_child=_forget_inherited_pool)
-atexit.register(close_pool)
+atexit.register(close_pools)

@@ -4,8 +4,8 @@ from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.contrib.auth.management.commands import changepassword
-from django.db import transaction
 
+from tenants import transaction
 from tenants.audit.operator_account import operator_name
 from tenants.audit.operator_log import record_command
 from tenants.management.base import KonstructCommand

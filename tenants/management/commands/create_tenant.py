@@ -23,11 +23,19 @@ class Command(KonstructCommand):
             help="Host name that serves it (default: SLUG.localhost; see TENANT_DOMAIN_SUFFIX).",
         )
 
+        parser.add_argument(
+            "--server",
+            default="",
+            help="Database server that has it: default, or one of TENANT_DATABASES (default: that"
+            " with the fewest tenants of those that take new ones).",
+        )
+
     def handle(self, *args: Any, **options: Any) -> None:
         tenant = provisioning.create_tenant(
             slug=options["slug"],
             name=options["name"],
             domain=options["domain"],
+            server=options["server"],
             on_register=lambda made: record_command(
                 self.name, "create", made, after=state_of_tenant(made)
             ),

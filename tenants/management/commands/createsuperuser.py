@@ -3,8 +3,8 @@
 from typing import Any
 
 from django.contrib.auth.management.commands import createsuperuser
-from django.db import transaction
 
+from tenants import transaction
 from tenants.audit.changes import row_state
 from tenants.audit.operator_log import record_command
 from tenants.management.base import KonstructCommand

@@ -1,5 +1,6 @@
 """manage.py migrate: every schema, several at a time, one tenant's failure not the others'."""
 
+from concurrent.futures import ThreadPoolExecutor
 from signal import SIGINT
 from typing import Any
 
@@ -8,6 +9,7 @@ from django.core.checks import Tags
 from django.core.checks.registry import registry
 from django.core.management.base import CommandError, CommandParser
 from django.core.management.commands.migrate import Command as DjangoMigrate
+from django.db import connections
 from django.db.migrations.loader import AmbiguityError, MigrationLoader
 
 from tenants.context import tenant_connection
@@ -19,10 +21,11 @@ from tenants.models import SchemaState, Tenant
 from tenants.roles import OWNER_ROLE
 from tenants.schemas.executor import DJANGO_OPTIONS
 from tenants.schemas.fleet import WAVE, Fleet, default_parallel
-from tenants.schemas.migrating import migrate_schema, recording_for
+from tenants.schemas.migrating import MigrationResult, migrate_schema, recording_for
 from tenants.schemas.migration_state import is_fitting, schemas_to_visit
 from tenants.schemas.planning import plans_of
 from tenants.schemas.recording import recording
+from tenants.servers import MAIN, servers
 
 PUBLIC = "public"
 
@@ -118,15 +121,9 @@ class Command(KonstructCommand):
         django_options["verbosity"] = max(options["verbosity"] - 1, 0)
         django_options["lock_timeout"] = f"{options['lock_timeout']}s"
         unapplied = False
+        self._not_migrated: set[str] = set()
         if only == PUBLIC or (only is None and not options["tenant"]):
-            outcome = migrate_schema(PUBLIC, django_options)
-            if not options["json"]:
-                self._report({}, options).schema(outcome, PUBLIC)
-            if outcome.error:
-                raise CommandError(
-                    f"the public schema was not migrated: {outcome.error}", returncode=NOTHING_DONE
-                )
-            unapplied = outcome.unapplied
+            unapplied = self._migrate_public(django_options, options)
         if only != PUBLIC and not options["shared"]:
             if options["plan"] and not options["app_label"] and _public_knows_states():
                 self._plan(only, options)
@@ -134,8 +131,32 @@ class Command(KonstructCommand):
                 unapplied = self._check(only)
             else:
                 unapplied |= self._migrate_tenants(only, django_options, options)
+        if self._not_migrated:
+            raise CommandError(
+                f"the public schema of {', '.join(sorted(self._not_migrated))} was not migrated."
+                " Remove the cause and run migrate again",
+                returncode=SOME_BEHIND,
+            )
         if options["check_unapplied"] and unapplied:
             raise CommandError("there are migrations that were not applied")
+
+    def _migrate_public(self, django_options: dict[str, Any], options: dict[str, Any]) -> bool:
+        """Migrate the public schema of each server; whether one has migrations to be applied."""
+        outcomes = {MAIN: migrate_schema(PUBLIC, django_options)}
+        if not outcomes[MAIN].error and (others := servers()[1:]):
+            with ThreadPoolExecutor(len(others)) as threads:
+                each = threads.map(lambda server: _public_of(server, django_options), others)
+                outcomes |= zip(others, each, strict=True)
+        for server, outcome in outcomes.items():
+            if not options["json"]:
+                name = PUBLIC if server == MAIN else f"{PUBLIC} of {server}"
+                self._report({}, options).schema(outcome, name)
+        if error := outcomes[MAIN].error:
+            raise CommandError(
+                f"the public schema was not migrated: {error}", returncode=NOTHING_DONE
+            )
+        self._not_migrated = {server for server, outcome in outcomes.items() if outcome.error}
+        return any(outcome.unapplied for outcome in outcomes.values())
 
     def _plan(self, only: str | None, options: dict[str, Any]) -> None:
         """Tell what tenants lack, without changing anything."""
@@ -184,14 +205,17 @@ class Command(KonstructCommand):
             if current and options["verbosity"] and not options["json"]:
                 self.stdout.write(f"{current} tenants  up to date")
         report = self._report(served | new, options)
+        for schema in sorted(_schemas_on(self._not_migrated) & (served | new).keys()):
+            report.add(MigrationResult(schema, error="its server's public schema was not migrated"))
         paced = {"canary": options["canary"], "stop": options["stop"], "wave": options["wave"]}
         fleet = Fleet(django_options, parallel=options["parallel"], **paced)
         # Who is at one of them, or tries again later, is the owner's worker or create_tenant.
         others = Fleet(django_options, parallel=options["parallel"], wait_seconds=0)
         try:
-            for outcome in fleet.migrate(list(served)):
+            for outcome in fleet.migrate([each for each in served if each not in report.outcomes]):
                 report.add(outcome)
-            for outcome in others.migrate(list(new)) if not fleet.stopped else ():
+            rest = [] if fleet.stopped else [each for each in new if each not in report.outcomes]
+            for outcome in others.migrate(rest):
                 report.add(outcome)
         except KeyboardInterrupt:
             report.end("interrupted", up_to_date=current)
@@ -245,6 +269,20 @@ class Command(KonstructCommand):
             as_json=options["json"],
             says=options,
         )
+
+
+def _public_of(server: str, django_options: dict[str, Any]) -> MigrationResult:
+    """Migrate the public schema of a server, in a thread of its own."""
+    try:
+        return migrate_schema(PUBLIC, django_options, server=server)
+    finally:
+        connections.close_all()
+
+
+def _schemas_on(names: set[str]) -> set[str]:
+    """The schemas of the tenants on these servers."""
+    tenants = Tenant.objects.filter(server__in=names)
+    return set(tenants.values_list("schema_name", flat=True)) if names else set()
 
 
 def _refuse_unknown_target(options: dict[str, Any]) -> None:

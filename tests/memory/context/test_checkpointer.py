@@ -24,7 +24,7 @@ from memory.context.checkpoints.checkpointer import TenantPostgresSaver
 from memory.context.checkpoints.connections import (
     APPLICATION_NAME,
     MAX_CONNECTIONS,
-    close_pool,
+    close_pools,
     connection_in,
 )
 from memory.context.exceptions import SessionTablesOutdated, ThreadExists
@@ -137,7 +137,7 @@ def test_the_policy_holds_where_another_tenants_table_is_named(
 def test_a_connection_of_the_application_role_serves_one_tenant_after_another(
     tenant_a: Tenant, tenant_b: Tenant
 ) -> None:
-    close_pool()
+    close_pools()
     with connection_in(tenant_a.id) as lent:
         seen = lent.execute(
             "SELECT current_user AS who, current_schema() AS schema,"
@@ -225,7 +225,7 @@ def test_a_closed_pool_opens_again(tenant_a: Tenant) -> None:
     saver = TenantPostgresSaver(tenant_a.id)
     put(saver, "thread")
 
-    close_pool()
+    close_pools()
 
     assert len(ids(saver, "thread")) == 1
 
@@ -285,7 +285,7 @@ def test_the_owner_brings_older_tables_up_to_date(make_tenant: Any, as_owner: An
 
     with as_owner():
         NewerSaver(tenant.id).setup()
-    close_pool()
+    close_pools()
 
     NewerSaver(tenant.id).setup()
     with connection_in(tenant.id) as lent:
@@ -316,7 +316,7 @@ def test_an_index_of_langgraph_whose_build_was_cut_off_is_built_anew(
         owner.execute("SET statement_timeout = 0")
         with as_owner():
             IndexingSaver(tenant.id).setup()
-        close_pool()
+        close_pools()
         name = f"{tenant.schema_name}.checkpoints_newer_idx"
         rows = owner.execute(
             "SELECT indisvalid FROM pg_index WHERE indexrelid = %s::regclass", [name]

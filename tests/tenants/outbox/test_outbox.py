@@ -125,7 +125,7 @@ def test_a_claim_reads_no_more_of_a_tenant_that_has_much(
     with database.as_owner(), public_scope(), connection.cursor() as cursor:
         values = {"kind": "note", "after": UUID(int=0), "grace": SECOND, "longest": SECOND}
         for after in (UUID(int=0), tenants[0].id, tenants[1].id):
-            values |= {"after": after, "parked": SECOND, "states": turns.SERVED}
+            values |= {"after": after, "parked": SECOND, "states": turns.SERVED, "has_list": True}
             cursor.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {turns._CLAIM}", values)
             (plan,) = cursor.fetchone()
             assert _rows_read(plan[0]["Plan"]) < 20
@@ -214,7 +214,7 @@ def test_a_sweep_wakes_workers_for_what_has_no_task_in_the_queue(
     notes: outbox.Kind, tenants: list[Tenant], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     woken: list[str] = []
-    monkeypatch.setattr(outbox.Kind, "wake", lambda kind: woken.append(kind.name))
+    monkeypatch.setattr(outbox.Kind, "wake", lambda kind, server: woken.append(kind.name))
     put(notes, tenants[0], 3)
     put(notes, tenants[1], 2)
     monkeypatch.setattr(turns, "_standing_in", lambda queue: 1)

@@ -4,7 +4,6 @@ from argparse import ArgumentParser
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import transaction
 from django.utils import timezone
 
 from konstruct.api.auth.keys import KeyInvalid, issue_key
@@ -13,6 +12,7 @@ from konstruct.audit.commands import record_command
 from konstruct.audit.models import Action
 from konstruct.orchestrator.agents import find_agent
 from konstruct.orchestrator.exceptions import AgentNotFound
+from tenants import transaction
 from tenants.audit.changes import row_state
 from tenants.context import tenant_scope
 from tenants.management.base import KonstructCommand, UsageError, tenant_of

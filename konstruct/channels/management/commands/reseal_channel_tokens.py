@@ -3,12 +3,12 @@
 from typing import Any
 
 from django.core.management import CommandError
-from django.db import transaction
 
 from konstruct.audit.commands import record_command
 from konstruct.audit.models import Action
 from konstruct.channels.exceptions import TokenUnreadable
 from konstruct.channels.slack.installations import reseal_all
+from tenants import transaction
 from tenants.context import tenant_scope
 from tenants.management.base import KonstructCommand
 from tenants.models import Tenant

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandError
-from django.db import transaction
 
 from konstruct.audit.commands import record_command
 from konstruct.audit.models import Action
@@ -21,6 +20,7 @@ from konstruct.orchestrator.history_import import (
 from konstruct.strict_json import NotStrictJSON, read_json
 from memory.conversations.derived_ids import DerivedIds
 from memory.models import PendingEmbedding
+from tenants import transaction
 from tenants.context import tenant_scope
 from tenants.management.base import KonstructCommand, UsageError, tenant_of
 

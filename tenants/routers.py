@@ -1,0 +1,37 @@
+"""Which server a model's rows are on, and where its table is."""
+
+from typing import Any, cast
+
+from django.conf import settings
+from django.db import connections
+from django.db.models import Model
+from django_tenants.routers import TenantSyncRouter
+
+from tenants.context import current_server
+from tenants.postgresql.base import DatabaseWrapper
+from tenants.servers import MAIN, servers
+
+
+class ServerRouter(TenantSyncRouter):
+    """Sends the list of tenants to the main server, all else to that of the current tenant."""
+
+    def db_for_read(self, model: type[Model], **hints: Any) -> str:
+        return MAIN if _is_of_the_list(model) else current_server()
+
+    db_for_write = db_for_read
+
+    def allow_migrate(
+        self, db: str, app_label: str, model_name: str | None = None, **hints: Any
+    ) -> bool:
+        """Every server has every table: of the public schema, or of each tenant's."""
+        if db not in servers():
+            return False
+        is_public = cast(DatabaseWrapper, connections[db]).tenant_id is None
+        wanted = settings.SHARED_APPS if is_public else settings.TENANT_APPS
+        allowed: bool = self.app_in_list(app_label, wanted)
+        return allowed
+
+
+def _is_of_the_list(model: type[Model]) -> bool:
+    """Whether its rows are about tenants, rather than a tenant's own."""
+    return model._meta.app_label == "tenants" and model._meta.model_name != "outboxentry"

@@ -1,0 +1,138 @@
+"""Further Postgres servers for tests: embedded ones, each with a home of its own."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from unittest import mock
+
+import dj_database_url
+import psycopg
+from django.conf import settings
+from django.core.management import call_command
+from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from konstruct.local import embedded
+from memory.context.checkpoints.connections import close_pools
+from tenants.postgresql import base
+from tenants.servers import forget_servers
+from tests import database
+
+NAMES = ("eu1", "eu2")
+DATABASE = f"servers_{database.WORKER}"
+# A user of the server at that home, until its standard input ends.
+_USE = (
+    "from konstruct.local import embedded; embedded.ensure_postgres(); print('up'); open(0).read()"
+)
+
+
+@dataclass
+class Server:
+    """A server beside the tests' own."""
+
+    name: str
+    users: list[subprocess.Popen[str]] = field(default_factory=list)
+
+    @property
+    def home(self) -> Path:
+        return embedded.home().with_name(f"{embedded.home().name}-{self.name}-{database.WORKER}")
+
+    def url(self, role: str, name: str = DATABASE) -> str:
+        """Its URL for a role: app, owner or superuser."""
+        with mock.patch.dict(os.environ, KONSTRUCT_HOME=str(self.home)):
+            return embedded.database_url(role, name)
+
+    def start(self) -> None:
+        """Let it answer."""
+        process = subprocess.Popen(
+            [sys.executable, "-u", "-c", _USE],
+            env={**os.environ, "KONSTRUCT_HOME": str(self.home)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.users.append(process)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "up\n"
+        base._down_until.clear()
+
+    def stop(self) -> None:
+        """Let it take no connections any more; those that there are end."""
+        subprocess.run(
+            [sys.executable, "-m", "konstruct.local.embedded", "stop"],
+            env={**os.environ, "KONSTRUCT_HOME": str(self.home)},
+            check=True,
+        )
+        while self.users:
+            self.users.pop().communicate("")
+
+    def ask(self, statement: str) -> list[tuple[object, ...]]:
+        """Ask it as a superuser."""
+        with psycopg.connect(self.url("superuser"), autocommit=True) as connection:
+            return connection.execute(statement).fetchall()  # type: ignore[arg-type]
+
+
+@contextmanager
+def further_servers() -> Iterator[dict[str, Server]]:
+    """Have them, with a public schema and nothing else, and Django know them, during the block."""
+    servers = {name: Server(name) for name in NAMES}
+    with ExitStack() as ends:
+        for server in servers.values():
+            server.start()
+            ends.callback(server.stop)
+            with psycopg.connect(server.url("owner", "postgres"), autocommit=True) as owner:
+                owner.execute(f"DROP DATABASE IF EXISTS {DATABASE} WITH (FORCE)")
+                owner.execute(f"CREATE DATABASE {DATABASE}")
+        ends.enter_context(_known(servers))
+        with as_owner():
+            call_command("migrate", "--shared", verbosity=0)
+        yield servers
+
+
+@contextmanager
+def _known(servers: dict[str, Server]) -> Iterator[None]:
+    parsed = {name: _settings(server.url("app")) for name, server in servers.items()}
+    configured = connections.configure_settings({"default": {}, **parsed})
+    settings.TENANT_DATABASES = {name: each.url("app") for name, each in servers.items()}
+    settings.TENANT_DATABASES_OWNER = {name: each.url("owner") for name, each in servers.items()}
+    connections.settings.update({name: configured[name] for name in servers})
+    try:
+        yield
+    finally:
+        close_pools()
+        settings.TENANT_DATABASES = settings.TENANT_DATABASES_OWNER = {}
+        forget_servers()
+        for name in servers:
+            connections[name].close()
+            del connections[name], connections.settings[name]
+
+
+@contextmanager
+def as_owner() -> Iterator[None]:
+    """Do the block as the owner on all servers, in each thread that it begins too."""
+    with ExitStack() as ends:
+        ends.enter_context(database.as_owner())
+        for name, url in settings.TENANT_DATABASES_OWNER.items():
+            ends.enter_context(mock.patch.dict(connections.settings[name], _credentials(url)))
+            ours = connections[name]
+            connections[name] = ours.copy()
+            ends.callback(_put_back, name, ours)
+        yield
+
+
+def _put_back(name: str, ours: BaseDatabaseWrapper) -> None:
+    connections[name].close()
+    connections[name] = ours
+
+
+def _settings(url: str) -> dict[str, object]:
+    return {**dj_database_url.parse(url, conn_health_checks=True), "ENGINE": "tenants.postgresql"}
+
+
+def _credentials(url: str) -> dict[str, object]:
+    parsed = dj_database_url.parse(url)
+    return {name: parsed.get(name, {}) for name in database.CREDENTIALS}

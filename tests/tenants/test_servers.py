@@ -1,0 +1,218 @@
+"""Tenants on three servers: each way to a tenant goes to its own, and the walls are the same."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.db import DatabaseError, close_old_connections
+from django.test import Client
+
+from konstruct.api.auth.keys import issue_key
+from konstruct.orchestrator.agents import create_agent
+from konstruct.orchestrator.models import Agent
+from tenants import outbox, transaction
+from tenants.context import (
+    connection,
+    current_server,
+    current_tenant_id,
+    public_scope,
+    tenant_connection,
+    tenant_scope,
+)
+from tenants.exceptions import InvalidTenant, ServerDown, TenantPinned
+from tenants.models import Domain, OutboxEntry, Tenant
+from tenants.schemas import provisioning
+from tenants.servers import MAIN
+from tests import servers
+from tests.servers import Server
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def further(django_db_setup: None, django_db_blocker: Any) -> Iterator[dict[str, Server]]:
+    """Two servers more, during the tests of this module, which commit."""
+    with django_db_blocker.unblock(), servers.further_servers() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def placed(further: dict[str, Server]) -> Iterator[dict[str, Tenant]]:
+    """A tenant on each server, called after it, with an agent called after it."""
+    made = {}
+    with servers.as_owner():
+        for server in (MAIN, *further):
+            made[server] = provisioning.create_tenant(slug=f"on-{server}", server=server)
+    for server, tenant in made.items():
+        with tenant_scope(tenant.id):
+            create_agent(tenant_id=tenant.id, name=server)
+    yield made
+    with servers.as_owner():
+        for tenant in Tenant.objects.filter(slug__startswith="on-"):
+            provisioning.delete_tenant(tenant)
+
+
+def test_a_tenants_rows_are_on_its_server_alone(
+    placed: dict[str, Tenant], further: dict[str, Server]
+) -> None:
+    for server, tenant in placed.items():
+        with tenant_scope(tenant.id):
+            assert (current_server(), current_tenant_id()) == (server, tenant.id)
+            assert [agent.name for agent in Agent.objects.all()] == [server]
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT name FROM orchestrator_agent")
+                assert cursor.fetchall() == [(server,)]
+    for name, server in further.items():
+        schemas = server.ask("SELECT nspname FROM pg_namespace WHERE nspname ~ '^t_'")
+        assert schemas == [(placed[name].schema_name,)]
+        assert server.ask("SELECT count(*) FROM tenants_tenant") == [(0,)]
+
+
+def test_scopes_of_several_servers_stand_in_each_other(placed: dict[str, Tenant]) -> None:
+    def names() -> list[str]:
+        return list(Agent.objects.values_list("name", flat=True))
+
+    with tenant_scope(placed["eu1"].id):
+        with tenant_scope(placed["eu2"].id):
+            with tenant_scope(placed["eu1"].id):
+                assert names() == ["eu1"]
+            assert names() == ["eu2"]
+            with public_scope():
+                assert (current_server(), current_tenant_id()) == (MAIN, None)
+                assert Tenant.objects.filter(slug__startswith="on-").count() == 3
+            assert names() == ["eu2"]
+        assert names() == ["eu1"]
+        # Of the list, which is on another server, a tenant sees itself.
+        assert list(Tenant.objects.all()) == [placed["eu1"]]
+        assert [each.domain for each in Domain.objects.all()] == ["on-eu1.localhost"]
+    assert (current_server(), current_tenant_id()) == (MAIN, None)
+
+
+def test_a_pin_holds_on_every_server(placed: dict[str, Tenant]) -> None:
+    with tenant_scope(placed["eu1"].id, pinned=True):
+        with pytest.raises(TenantPinned), tenant_scope(placed["eu2"].id):
+            pass
+        with pytest.raises(TenantPinned):
+            tenant_connection().set_tenant(placed["eu2"])
+        assert current_tenant_id() == placed["eu1"].id
+
+
+def test_a_transaction_is_on_the_tenants_server(placed: dict[str, Tenant]) -> None:
+    done: list[str] = []
+    for tenant in placed.values():
+        with tenant_scope(tenant.id):
+            with transaction.atomic():
+                transaction.on_commit(lambda: done.append("never"))
+                create_agent(tenant_id=tenant.id, name="undone")
+                transaction.set_rollback(True)
+            assert Agent.objects.count() == 1
+            with transaction.atomic():
+                transaction.on_commit(lambda: done.append(current_server()))
+                assert done.count(current_server()) == 0
+    assert done == [MAIN, "eu1", "eu2"]
+
+
+def test_the_walls_are_the_same_on_every_server(placed: dict[str, Tenant]) -> None:
+    with servers.as_owner():
+        others = {
+            server: provisioning.create_tenant(slug=f"on-{server}-too", server=server)
+            for server in placed
+        }
+    for server, tenant in placed.items():
+        victim = others[server]
+        with tenant_scope(victim.id):
+            create_agent(tenant_id=victim.id, name="secret")
+        with tenant_scope(tenant.id), connection.cursor() as cursor:
+            cursor.execute(f"SELECT name FROM {victim.schema_name}.orchestrator_agent")
+            assert cursor.fetchall() == []
+            with pytest.raises(DatabaseError, match="permission denied"):
+                cursor.execute("SELECT set_config('app.current_tenant', 'x', false)")
+            with pytest.raises(DatabaseError, match="row-level security"):
+                cursor.execute(
+                    "INSERT INTO tenants_outboxentry (tenant_id, kind, key)"
+                    " VALUES (%s, 'reply', gen_random_uuid())",
+                    [victim.id],
+                )
+
+
+def test_requests_find_their_tenant_by_host_and_by_key(placed: dict[str, Tenant]) -> None:
+    for server, tenant in placed.items():
+        with tenant_scope(tenant.id):
+            _, key = issue_key(tenant_id=tenant.id, name="test")
+        for host in (f"on-{server}.localhost", "localhost"):
+            answer = _agents(host, key)
+            assert [each["name"] for each in answer.json()["results"]] == [server]
+
+
+def _agents(host: str, key: Any) -> Any:
+    close_old_connections()  # as before each request that is not a test's
+    return Client(headers={"host": host, "authorization": f"Bearer {key}"}).get("/api/v1/agents/")
+
+
+def test_work_is_claimed_from_the_outbox_of_its_server(
+    placed: dict[str, Tenant], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notes = outbox.Kind(name="note", task="", queue="notes")
+    woken: list[str] = []
+    monkeypatch.setattr(outbox.Kind, "wake", lambda kind, server: woken.append(server))
+    try:
+        for tenant in placed.values():
+            with tenant_scope(tenant.id):
+                notes.put(tenant.id)
+        assert woken == [MAIN, "eu1", "eu2"]
+        assert outbox.sweep() == 3
+        assert sorted(woken) == sorted([MAIN, "eu1", "eu2"] * 2)
+        for server, tenant in placed.items():
+            assert outbox.claim(notes, server) == outbox.Claim(tenant.id, tenant.id)
+            assert outbox.claim(notes, server) is None
+        provisioning.suspend_tenant(placed["eu1"])
+        with tenant_scope(placed["eu1"].id):
+            OutboxEntry.objects.wake()
+        assert outbox.claim(notes, "eu1") is None
+        provisioning.resume_tenant(placed["eu1"])
+        assert [each.tenant_id for each in outbox.claim_of_all_servers(notes)] == [placed["eu1"].id]
+    finally:
+        del outbox.kind.KINDS["note"]
+        for tenant in placed.values():
+            with tenant_scope(tenant.id):
+                OutboxEntry.objects.all().delete()
+
+
+def test_a_new_tenant_comes_to_an_open_server_with_the_fewest(
+    placed: dict[str, Tenant], settings: Any
+) -> None:
+    settings.TENANT_DATABASES_CLOSED = [MAIN, "eu1"]
+    assert Tenant.objects.roomiest_server() == "eu2"
+    with servers.as_owner():
+        with pytest.raises(InvalidTenant, match="no server 'eu1' takes new tenants, but eu2"):
+            provisioning.create_tenant(slug="on-nothing", server="eu1")
+        assert provisioning.create_tenant(slug="on-any").server == "eu2"
+        with pytest.raises(InvalidTenant, match="exists already"):
+            provisioning.create_tenant(slug="on-any", server="eu2")
+    settings.TENANT_DATABASES_CLOSED = [MAIN, "eu1", "eu2"]
+    with pytest.raises(InvalidTenant, match="no server takes new tenants"):
+        Tenant.objects.roomiest_server()
+
+
+def test_a_server_that_is_down_is_its_tenants_matter_alone(
+    placed: dict[str, Tenant], further: dict[str, Server]
+) -> None:
+    keys = {}
+    for server, tenant in placed.items():
+        with tenant_scope(tenant.id):
+            _, keys[server] = issue_key(tenant_id=tenant.id, name="test")
+    further["eu2"].stop()
+    try:
+        for host in ("on-eu2.localhost", "localhost"):
+            refused = _agents(host, keys["eu2"])
+            assert (refused.status_code, refused["Retry-After"]) == (503, "5")
+        page = Client(headers={"host": "on-eu2.localhost"}).get("/admin/")
+        assert (page.status_code, page["Retry-After"]) == (503, "5")
+        assert page.content.decode().startswith("This service is not available at the moment")
+        for server in (MAIN, "eu1"):
+            assert _agents("localhost", keys[server]).status_code == 200
+        with pytest.raises(ServerDown), tenant_scope(placed["eu2"].id):
+            Agent.objects.count()
+    finally:
+        further["eu2"].start()
+    assert _agents("localhost", keys["eu2"]).status_code == 200
