@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
+from uuid import UUID
 
 from django.db.models import Model
 from rest_framework import serializers
@@ -30,6 +31,7 @@ from tenants.context import required_tenant_id
 FACTS = LongTermMemory()
 # Of the agents to choose from, so many are named.
 MOST_NAMES = 20
+_READING: Final = frozenset({Action.LIST, Action.SEARCH, Action.VIEW})
 
 
 @dataclass(frozen=True)
@@ -55,11 +57,14 @@ class Tool:
     description: str
     takes: type[StrictSerializer]
     gives: type[serializers.Serializer]
-    scope: KeyScope
     action: Action
-    subject: str
     do: Callable[[Caller, dict[str, Any]], Done]
-    is_destructive: bool = False
+    subject: str = "fact"
+
+    @property
+    def scope(self) -> KeyScope:
+        """What a key needs."""
+        return KeyScope.READ if self.action in _READING else KeyScope.WRITE
 
     def run(self, caller: Caller, arguments: dict[str, Any]) -> Done:
         """Check the arguments and do it. Raises what the services and serializers raise."""
@@ -71,7 +76,6 @@ class Tool:
         """The tool as `tools/list` has it for this caller: what a key is bound to is not asked."""
         bound = {"agent": caller.agent_id, "user_id": caller.user_id}
         without = [name for name, value in bound.items() if value is not None]
-        reads = self.scope == KeyScope.READ
         return {
             "name": self.name,
             "title": self.title,
@@ -79,8 +83,8 @@ class Tool:
             "inputSchema": input_schema(self.takes(), without=without, required=["user_id"]),
             "outputSchema": output_schema(self.gives()),
             "annotations": {
-                "readOnlyHint": reads,
-                "destructiveHint": self.is_destructive,
+                "readOnlyHint": self.action in _READING,
+                "destructiveHint": self.action is Action.DELETE,
                 "idempotentHint": True,
                 "openWorldHint": False,
             },
@@ -88,10 +92,9 @@ class Tool:
 
 
 def _remember(caller: Caller, fields: dict[str, Any]) -> Done:
-    agent_id = caller.agent(fields["agent"]).id if "agent" in fields else caller.agent_id
     entry = MemoryEntry(
         tenant_id=required_tenant_id(),
-        agent_id=agent_id,
+        agent_id=_agent_id(caller, fields),
         user_id=_user_id(caller, fields),
         content=fields["content"],
         metadata=fields.get("metadata", {}),
@@ -130,14 +133,8 @@ def _search(caller: Caller, fields: dict[str, Any]) -> Done:
     results = [_fact(fact) | {"score": fact.score} for fact in facts]
     if agent is not None:
         policy = replace(recall_policy(agent), neighbours=0, top_k=fields["limit"])
-        said = recall(
-            tenant_id,
-            agent.id,
-            user_id,
-            fields["query"],
-            policy=policy,
-            query_embedding=vector,
-        )
+        query = fields["query"]
+        said = recall(tenant_id, agent.id, user_id, query, policy=policy, query_embedding=vector)
         results += [_said(hit, user_id) | {"score": hit.probability} for hit in said.hits]
     found = _lines(results) or "Nothing is remembered that answers this."
     return Done({"results": results}, found, detail={"found": len(results)})
@@ -167,12 +164,9 @@ def _get(caller: Caller, fields: dict[str, Any]) -> Done:
 
 def _list(caller: Caller, fields: dict[str, Any]) -> Done:
     user_id = _user_id(caller, fields)
-    agent_id = caller.agent(fields["agent"]).id if "agent" in fields else caller.agent_id
+    agent_id = _agent_id(caller, fields)
     facts = selected(
-        required_tenant_id(),
-        agent_id=agent_id,
-        user_id=user_id,
-        shared=caller.user_id is None,
+        required_tenant_id(), agent_id=agent_id, user_id=user_id, shared=caller.user_id is None
     )
     pages = FactPages()
     page = pages.page(
@@ -214,6 +208,11 @@ def _user_id(caller: Caller, fields: dict[str, Any]) -> str:
             {"user_id": "Say whose memory is meant, or use a key that is bound to a user."}
         )
     return caller.user_id
+
+
+def _agent_id(caller: Caller, fields: dict[str, Any]) -> UUID | None:
+    """The agent that the call names, or that the key is bound to; None: all of them."""
+    return caller.agent(fields["agent"]).id if "agent" in fields else caller.agent_id
 
 
 def _agent(caller: Caller, fields: dict[str, Any]) -> Agent | None:
@@ -269,9 +268,7 @@ _ALL: Final = (
         "outdated one instead of keeping both.",
         takes=shapes.RememberSerializer,
         gives=shapes.RememberedSerializer,
-        scope=KeyScope.WRITE,
         action=Action.CREATE,
-        subject="fact",
         do=_remember,
     ),
     Tool(
@@ -282,7 +279,6 @@ _ALL: Final = (
         "earlier conversations. The latest of two that contradict each other is so now.",
         takes=shapes.SearchSerializer,
         gives=shapes.ResultsSerializer,
-        scope=KeyScope.READ,
         action=Action.SEARCH,
         subject="facts and memories",
         do=_search,
@@ -293,7 +289,6 @@ _ALL: Final = (
         "One memory by its id: a message in full, or a fact with what it said before.",
         takes=shapes.IdSerializer,
         gives=shapes.OneSerializer,
-        scope=KeyScope.READ,
         action=Action.VIEW,
         subject="memory",
         do=_get,
@@ -305,7 +300,6 @@ _ALL: Final = (
         "question, search instead.",
         takes=shapes.ListSerializer,
         gives=shapes.PageSerializer,
-        scope=KeyScope.READ,
         action=Action.LIST,
         subject="facts",
         do=_list,
@@ -317,23 +311,18 @@ _ALL: Final = (
         "before is kept as an earlier version.",
         takes=shapes.CorrectSerializer,
         gives=shapes.MemorySerializer,
-        scope=KeyScope.WRITE,
         action=Action.EDIT,
-        subject="fact",
         do=_correct,
     ),
     Tool(
         "forget",
         "Forget a fact",
         "Delete one fact with all its versions, for good, because the user asks for it. Messages "
-        "cannot be forgotten one by one.",
+        "of earlier conversations stay.",
         takes=shapes.IdSerializer,
         gives=shapes.ForgottenSerializer,
-        scope=KeyScope.WRITE,
         action=Action.DELETE,
-        subject="fact",
         do=_forget,
-        is_destructive=True,
     ),
 )
 TOOLS: Final = {tool.name: tool for tool in _ALL}
