@@ -1,5 +1,6 @@
 """Vectors on their way into Postgres."""
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 import numpy as np
@@ -17,6 +18,17 @@ _LITERAL: Final = f"[{','.join(['%.9g'] * EMBEDDING_DIMENSIONS)}]"
 def vector_literal(vector: np.ndarray[Any, Any] | list[float]) -> str:
     """A vector of 384 numbers as pgvector reads it."""
     return _LITERAL % tuple(vector if isinstance(vector, list) else vector.tolist())
+
+
+def vectors_literal(vectors: Iterable[np.ndarray[Any, Any]]) -> str:
+    """Vectors as Postgres reads a vector[]."""
+    quoted = '","'.join(map(vector_literal, vectors))
+    return f'{{"{quoted}"}}' if quoted else "{}"
+
+
+def array_literal(values: Iterable[float]) -> str:
+    """Numbers or truth values as Postgres reads an array: psycopg takes each by itself."""
+    return f"{{{','.join(map(str, values))}}}"
 
 
 def send_vectors_in_binary() -> None:

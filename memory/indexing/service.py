@@ -2,16 +2,21 @@
 its words in their context, and what recall weighs beside them."""
 
 from collections.abc import Iterable, Sequence
+from itertools import chain, islice
 from typing import Any
 
 from memory.embedding.embedder import Embedder, get_embedder
-from memory.embedding.vectors import vector_literal
+from memory.embedding.text_model import Vectors
+from memory.embedding.vectors import array_literal, vectors_literal
 from memory.models import Message
 from memory.scopes import scope_number, session_number
 from memory.text import lexical
 from memory.text.chunking import count_words, cut_pieces
 from memory.text.questions import is_question
 from tenants.context import connection
+
+Piece = tuple[Message, int, str]
+"""A message, the position of one of its pieces, and the text of that."""
 
 # The names of speakers who gave none.
 UNNAMED = {"user": "User", "assistant": "Assistant"}
@@ -54,10 +59,15 @@ def index_messages(messages: Sequence[Message]) -> None:
     of these messages alone, which the caller holds, and are written as they come.
     """
     messages = sorted(messages, key=lambda message: message.number)
+    embedder = get_embedder()
+    pieces = _pieces(messages, embedder)
+    batches = embedder.encode_batches([piece for _, _, piece in pieces])
+    # Once the first batch is asked for, all are being computed: meanwhile the words are written.
+    first = list(islice(batches, 1))
     _write_scopes(messages)
     _write_features(messages)
     _write_postings(messages)
-    write_embeddings(messages, get_embedder())
+    _write_vectors(pieces, chain(first, batches), embedder.version)
 
 
 def _write_scopes(messages: Iterable[Message]) -> None:
@@ -68,7 +78,7 @@ def _write_scopes(messages: Iterable[Message]) -> None:
     _insert(
         "INSERT INTO memory_scope (id, agent_id, user_id) SELECT * FROM"
         " unnest(%s::bigint[], %s::uuid[], %s::text[]) ON CONFLICT (agent_id, user_id) DO NOTHING",
-        [(number, *pair) for number, pair in sorted(scopes.items())],
+        _columns((number, *pair) for number, pair in sorted(scopes.items())),
     )
 
 
@@ -79,7 +89,7 @@ def _write_features(messages: Iterable[Message]) -> None:
         " %s::bigint[], %s::uuid[], %s::bigint[], %s::timestamptz[], %s::bigint[], %s::bool[],"
         " %s::int[], %s::bool[], %s::bool[])"
         " ON CONFLICT DO NOTHING",
-        [
+        _columns(
             (
                 message.number,
                 scope_number(message.agent_id, message.user_id),
@@ -93,7 +103,7 @@ def _write_features(messages: Iterable[Message]) -> None:
                 is_question(message.content),
             )
             for message in messages
-        ],
+        ),
     )
 
 
@@ -113,17 +123,25 @@ def _write_postings(messages: Sequence[Message]) -> None:
             (scope, lexical.lexeme_hash(lexeme), message.number, weight, lexeme in said)
             for lexeme, weight in lexical.term_weights(own, earlier[message.number]).items()
         ]
+    rows.sort()
     _insert(
         "INSERT INTO memory_posting (scope_id, h, message_number, w, own) SELECT * FROM"
         " unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::real[], %s::bool[])"
         " ON CONFLICT DO NOTHING",
-        sorted(rows),
+        [array_literal(column) for column in zip(*rows, strict=True)],
     )
 
 
 def write_embeddings(messages: Sequence[Message], embedder: Embedder) -> None:
     """Embed the sentences of messages with a model, inside the caller's transaction."""
-    pieces = [
+    pieces = _pieces(messages, embedder)
+    batches = embedder.encode_batches([piece for _, _, piece in pieces])
+    _write_vectors(pieces, batches, embedder.version)
+
+
+def _pieces(messages: Iterable[Message], embedder: Embedder) -> list[Piece]:
+    """What is embedded of the messages: each piece with its message and its position there."""
+    return [
         (message, position, piece)
         for message in messages
         for position, piece in enumerate(
@@ -135,33 +153,38 @@ def write_embeddings(messages: Sequence[Message], embedder: Embedder) -> None:
             )
         )
     ]
+
+
+def _write_vectors(
+    pieces: Sequence[Piece], batches: Iterable[tuple[Sequence[int], Vectors]], version: str
+) -> None:
     # The database stores one batch while the model computes the next.
-    for positions, vectors in embedder.encode_batches([piece for _, _, piece in pieces]):
+    for positions, vectors in batches:
+        rows = [pieces[position] for position in positions]
         _insert(
             "INSERT INTO memory_conversationembedding (agent_id, user_id, message_id, piece,"
-            " content, role, embedding, embedding_model) SELECT * FROM unnest(%s::uuid[],"
-            " %s::text[], %s::uuid[], %s::int[], %s::text[], %s::text[], %s::vector[], %s::text[])"
+            " content, role, embedding, embedding_model) SELECT *, %s FROM unnest(%s::uuid[],"
+            " %s::text[], %s::uuid[], %s::int[], %s::text[], %s::text[], %s::vector[])"
             " ON CONFLICT DO NOTHING",
             [
-                (
-                    message.agent_id,
-                    message.user_id,
-                    message.id,
-                    position,
-                    piece,
-                    message.role,
-                    vector_literal(vector),
-                    embedder.version,
-                )
-                for (message, position, piece), vector in zip(
-                    [pieces[n] for n in positions], vectors, strict=True
-                )
+                version,
+                [message.agent_id for message, _, _ in rows],
+                [message.user_id for message, _, _ in rows],
+                [message.id for message, _, _ in rows],
+                [position for _, position, _ in rows],
+                [piece for _, _, piece in rows],
+                [message.role for message, _, _ in rows],
+                vectors_literal(vectors),
             ],
         )
 
 
-def _insert(statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
+def _columns(rows: Iterable[tuple[Any, ...]]) -> list[list[Any]]:
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+def _insert(statement: str, columns: Sequence[Any]) -> None:
     """Run an INSERT … SELECT FROM unnest(…): one statement, however many rows."""
-    if rows:
+    if columns:
         with connection.cursor() as cursor:
-            cursor.execute(statement, [list(column) for column in zip(*rows, strict=True)])
+            cursor.execute(statement, columns)
