@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 # From here on there are indexes built concurrently, models that are renamed and rows that move.
 FIRST_UNDONE = ("memory", "0008_index_lists")
-TIMES = [3, pytest.param(100, marks=pytest.mark.long)]
+TIMES = [2, pytest.param(100, marks=pytest.mark.long)]
 
 
 @pytest.mark.parametrize("times", TIMES)
