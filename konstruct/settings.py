@@ -322,7 +322,11 @@ if _unknown := sorted(
     )
 DATABASES: dict[str, dict[str, Any]] = {
     _server: {
-        **dj_database_url.parse(_server_url, conn_max_age=600, conn_health_checks=True),
+        **dj_database_url.parse(
+            _server_url,
+            conn_max_age=_number("DATABASE_CONN_MAX_AGE", 600),
+            conn_health_checks=True,
+        ),
         "ENGINE": "tenants.postgresql",
     }
     for _server, _server_url in _databases.items()

@@ -72,7 +72,7 @@ def test_without_a_secret_it_does_not_start_and_the_example_names_each() -> None
 
 def test_settings_documentation_compose_and_example_name_the_same() -> None:
     """Complete: a later setting is documented, reaches the containers, and can be set."""
-    read = names_read_by("konstruct/settings.py", "konstruct/local/embedded/places.py")
+    read = names_read_by("konstruct/settings.py", "konstruct/local/embedded/paths.py")
     read |= names_read_by("deploy/gunicorn.conf.py") | {"GUNICORN_CMD_ARGS"}
     documented = set(re.findall(r"^\| `(\w+)`", (PROJECT / "docs/settings.md").read_text(), re.M))
     assert documented == read

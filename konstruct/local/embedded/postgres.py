@@ -51,6 +51,8 @@ SETTINGS = {
     "port": "5432",
     "unix_socket_permissions": "0700",
     "max_connections": "200",
+    # pg_dump locks every table of what it dumps: 40 for each tenant (docs/scaling.md).
+    "max_locks_per_transaction": "256",
     # With the usual 128 MB every step of a search among 100,000 messages, whose vector index takes
     # 470, reads from the operating system. A quarter of the memory, which is taken as it is used.
     "shared_buffers": f"{min(1024, psutil.virtual_memory().total // 4 >> 20)}MB",
