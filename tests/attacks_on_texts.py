@@ -204,6 +204,13 @@ def bodies() -> Iterator[tuple[str, Attack]]:
         "completion with a history": completion(
             lambda d: {"messages": [{**turn, "content": d}, turn, *[turn] * len(json.dumps(d))]}
         ),
+        "completion with tools": completion(
+            lambda d: {
+                "messages": [turn, {"role": "tool", "tool_call_id": "a", "content": d}],
+                "tools": [{"type": "function", "function": {"name": "a", "parameters": d}}],
+                "response_format": {"type": "json_schema", "json_schema": d},
+            }
+        ),
         "read_json": lambda document: read_json(json.dumps(document)),
         "values_of": lambda document: values_of({"a": document}),
         "parse_filters": parse_filters,
