@@ -1,0 +1,80 @@
+"""docs/openai.yaml describes what is really read and answered."""
+
+from functools import cache
+from typing import Any
+
+import pytest
+import yaml
+from django.conf import settings
+from jsonschema import Draft202012Validator
+
+from konstruct.interfaces.openai import options, requests, urls
+from tests.konstruct.interfaces.openai.test_chat_completions import events_of
+from tests.konstruct.interfaces.openai.test_tools import (
+    QUESTION,
+    WEATHER,
+    Client,
+    calling,
+    client,
+    results,
+)
+
+__all__ = ["client"]
+
+
+@cache
+def described() -> Any:
+    return yaml.safe_load((settings.BASE_DIR / "docs" / "openai.yaml").read_text())
+
+
+def errors(document: Any, name: str) -> list[str]:
+    """Return what of the document is not as it is described under this name."""
+    schema = {**described(), "$ref": f"#/components/schemas/{name}"}
+    return [each.message for each in Draft202012Validator(schema).iter_errors(document)]
+
+
+def test_every_route_is_described() -> None:
+    routes = {str(each.pattern).replace("<path:model>", "{model}") for each in urls.urlpatterns}
+    assert {f"v1{path}" for path in described()["paths"]} == routes
+    read = described()["components"]["schemas"]["Message"]["properties"]["role"]["enum"]
+    assert set(read) == requests.ROLES
+    tools = described()["components"]["schemas"]["Request"]["properties"]["tools"]
+    assert tools["maxItems"] == options.MOST_TOOLS
+
+
+def test_answers_are_as_they_are_described(client: Client) -> None:
+    client.llm.answers = [calling("weather"), calling("weather")]
+    first = client.post(QUESTION).json()
+    said = [QUESTION, *results(first["choices"][0], "22")]
+    chunks = events_of(client.post(*said, stream=True))
+    call = chunks[-2]["choices"][0]["delta"]["tool_calls"][0]
+    said += results({"message": {"role": "assistant", "tool_calls": [call]}}, "23")
+    last = client.post(*said).json()
+    assert [errors(each, "Completion") for each in (first, last)] == [[], []]
+    assert [errors(each, "Chunk") for each in chunks] == [[]] * len(chunks)
+    assert errors(client.program.get("/v1/models").json(), "Models") == []
+    assert errors(client.program.get("/v1/models/ada").json(), "Model") == []
+    assert errors(client.program.get("/v1/models/nobody").json(), "Error") == []
+    body = {"model": "ada", "user": "maria", "messages": said, "tools": [WEATHER]}
+    assert errors(body, "Request") == []
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        {"model": ""},
+        {"messages": []},
+        {"messages": [{"role": "king", "content": "a"}]},
+        {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]},
+        {"n": 2},
+        {"tools": [{"type": "custom"}]},
+        {"tool_choice": "always"},
+        {"response_format": {"type": "xml"}},
+        {"stream": "yes"},
+    ],
+)
+def test_what_is_not_described_is_refused(client: Client, sent: dict[str, Any]) -> None:
+    body = {"model": "ada", "user": "maria", "messages": [QUESTION], **sent}
+    assert errors(body, "Request")
+    refused = client.program.post("/v1/chat/completions", body)
+    assert (refused.status_code, errors(refused.json(), "Error")) == (400, [])
