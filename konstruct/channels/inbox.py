@@ -25,16 +25,16 @@ logger = logging.getLogger(__name__)
 # Named, for the task is above: it imports the handlers of channels.
 ARRIVALS = Kind("arrival", task="konstruct.channels.tasks.take_in_arrival", queue="deliveries")
 
-Hear = Callable[[UUID, Mapping[str, Any]], None]
+Handler = Callable[[UUID, Mapping[str, Any]], None]
 
 LONGEST_BACKOFF_SECONDS = 300.0
-# After so long a task takes nothing else in, so that those of others have their turn.
+# After so long a task begins with no other arrival, so that other workspaces have their turn.
 TURN_SECONDS = 30.0
 # One statement, with no transaction around it: a channel waits for it, and so do fifty at once.
-# Returned, of a row that is new: whether another that came a moment ago is still to be taken in.
+# Returned, of a row that is new: whether another that came a moment ago is still to be processed.
 _PUT = """
 INSERT INTO channels_arrival (channel, workspace, key, heard)
-VALUES (%(channel)s, %(workspace)s, %(key)s, %(heard)s)
+VALUES (%(channel)s, %(workspace)s, %(key)s, %(event)s)
 ON CONFLICT (key) DO NOTHING
 RETURNING EXISTS (
     SELECT FROM channels_arrival AS earlier
@@ -51,13 +51,15 @@ class Put(StrEnum):
 
     STANDS = "stands"  # already
     NEW = "new"  # a worker was woken for it
-    JOINED = "joined"  # it is new, and the worker of another that came a moment ago takes it in too
+    JOINED = (
+        "joined"  # it is new, and the worker of another that came a moment ago processes it too
+    )
 
 
-def put(*, channel: str, workspace: str, key: str, heard: Mapping[str, Any]) -> Put:
+def put(*, channel: str, workspace: str, key: str, event: Mapping[str, Any]) -> Put:
     """Write down what has arrived, once, by its key, and wake a worker.
 
-    To wake one takes as long as to write a row. A worker takes in all that stands, so that of
+    To wake one takes as long as to write a row. A worker processes all that stands, so that of
     fifty at once one is woken; should it have looked for the last time just before, the sweeper
     wakes another.
     """
@@ -65,7 +67,7 @@ def put(*, channel: str, workspace: str, key: str, heard: Mapping[str, Any]) -> 
         "channel": channel,
         "workspace": workspace,
         "key": key,
-        "heard": Jsonb(heard),
+        "event": Jsonb(event),
     }
     with connection.cursor() as cursor:
         cursor.execute(_PUT, values)
@@ -78,8 +80,8 @@ def put(*, channel: str, workspace: str, key: str, heard: Mapping[str, Any]) -> 
     return Put.NEW
 
 
-def take_in(*, tenant_id: UUID, channel: str, workspace: str, hear: Hear) -> None:
-    """Let what has arrived from a workspace be heard, in the order in which it came.
+def process(*, tenant_id: UUID, channel: str, workspace: str, handler: Handler) -> None:
+    """Hand what has arrived from a workspace to its handler, in the order in which it came.
 
     One worker at a time, for what is said in a thread matters to what is said in it next. Who
     finds it taken leaves at once: the other looks again after it has let go.
@@ -93,18 +95,19 @@ def take_in(*, tenant_id: UUID, channel: str, workspace: str, hear: Hear) -> Non
                 while (arrival := _oldest(channel, workspace)) is not None:
                     if time.monotonic() > until:
                         return  # the sweeper wakes a worker for the rest
-                    _take_in(arrival, tenant_id, hear)
+                    _process(arrival, tenant_id, handler)
             if _oldest(channel, workspace) is None:
                 return
 
 
-def take_in_arrival(*, tenant_id: UUID, arrival_id: int, hear: Callable[[str], Hear]) -> None:
-    """Take in what has arrived from where this one came, if it stands; `hear` is by channel."""
+def process_arrival(*, tenant_id: UUID, arrival_id: int, handlers: Mapping[str, Handler]) -> None:
+    """Process what has arrived from where this one came, if it stands; handlers are by channel."""
     with tenant_scope(tenant_id):
         place = Arrival.objects.filter(pk=arrival_id).values_list("channel", "workspace").first()
     if place is not None:
         channel, workspace = place
-        take_in(tenant_id=tenant_id, channel=channel, workspace=workspace, hear=hear(channel))
+        handler = handlers[channel]
+        process(tenant_id=tenant_id, channel=channel, workspace=workspace, handler=handler)
 
 
 def retry(arrival_id: int) -> bool:
@@ -119,14 +122,14 @@ def _oldest(channel: str, workspace: str) -> Arrival | None:
     return Arrival.objects.due().filter(channel=channel, workspace=workspace).first()
 
 
-def _take_in(arrival: Arrival, tenant_id: UUID, hear: Hear) -> None:
-    """Count an attempt, hear it and remove it; or note why not and when to try again."""
+def _process(arrival: Arrival, tenant_id: UUID, handler: Handler) -> None:
+    """Count an attempt, handle it and remove it; or note why not and when to try again."""
     rows = Arrival.objects.filter(pk=arrival.pk)
     try:
         if not attempts.begin(rows, most=settings.DELIVERY_MAX_ATTEMPTS, sweep_at=Now() + GRACE):
             return
         with transaction.atomic():
-            hear(tenant_id, arrival.heard)
+            handler(tenant_id, arrival.heard)
             arrival.delete()
     except Exception as error:  # whatever it is, a human must find it on the row
         _record_failure(arrival, attempts.failure_of(error))
@@ -146,8 +149,8 @@ def _record_failure(arrival: Arrival, error: Exception) -> None:
     surprise = not isinstance(error, KonstructError)
     if attempt >= settings.DELIVERY_MAX_ATTEMPTS:
         rows.update(last_error=reason, failed_at=Now())
-        logger.error("%s could not be taken in: %s", arrival, detail_of(error), exc_info=surprise)
+        logger.error("%s could not be processed: %s", arrival, detail_of(error), exc_info=surprise)
         return
     later = Now() + timedelta(seconds=min(2.0 ** (attempt - 1), LONGEST_BACKOFF_SECONDS))
     rows.update(last_error=reason, due_at=later, sweep_at=later)
-    logger.warning("%s will be taken in later: %s", arrival, detail_of(error), exc_info=surprise)
+    logger.warning("%s will be processed later: %s", arrival, detail_of(error), exc_info=surprise)

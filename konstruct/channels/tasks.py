@@ -10,23 +10,22 @@ from konstruct.channels.slack import handlers
 from konstruct.channels.slack.tasks import learn_name
 from tenants.celery import TenantTask
 
-__all__ = ["deliver", "learn_name", "take_in", "take_in_arrival"]
+__all__ = ["deliver", "learn_name", "process", "process_arrival"]
 
 # Who makes messages of what arrives.
-HANDLERS = {handlers.CHANNEL: handlers.hear}
+HANDLERS = {handlers.CHANNEL: handlers.handle}
 
 
-@shared_task(base=TenantTask)
-def take_in(tenant_id: str, channel: str, workspace: str) -> None:
-    """Take in what has arrived from a workspace. Safe to run twice, at once or later."""
-    inbox.take_in(
-        tenant_id=UUID(tenant_id), channel=channel, workspace=workspace, hear=HANDLERS[channel]
-    )
+# Both have the names under which messages wait that an older version has sent.
+@shared_task(base=TenantTask, name="konstruct.channels.tasks.take_in")
+def process(tenant_id: str, channel: str, workspace: str) -> None:
+    """Process what has arrived from a workspace. Safe to run twice, at once or later."""
+    handler = HANDLERS[channel]
+    inbox.process(tenant_id=UUID(tenant_id), channel=channel, workspace=workspace, handler=handler)
 
 
-@shared_task(base=TenantTask)
-def take_in_arrival(tenant_id: str, key: str) -> None:
-    """Take in what has arrived from where the arrival of this entry came."""
-    inbox.take_in_arrival(
-        tenant_id=UUID(tenant_id), arrival_id=UUID(key).int, hear=HANDLERS.__getitem__
-    )
+@shared_task(base=TenantTask, name="konstruct.channels.tasks.take_in_arrival")
+def process_arrival(tenant_id: str, key: str) -> None:
+    """Process what has arrived from where the arrival of this entry came."""
+    arrival_id = UUID(key).int
+    inbox.process_arrival(tenant_id=UUID(tenant_id), arrival_id=arrival_id, handlers=HANDLERS)

@@ -36,8 +36,8 @@ class Envelope:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
-    """Something that a person said where our bot hears it, as it stands in the inbox."""
+class MessageEvent:
+    """Something that a person said where our bot is told of it, as it stands in the inbox."""
 
     kind: Addressed
     workspace: str
@@ -88,7 +88,7 @@ def open_envelope(payload: Mapping[str, Any]) -> Envelope | None:
     return Envelope(workspace, bot, event_id, _time(payload.get("event_time")), event)
 
 
-def understand(envelope: Envelope, *, bot: str) -> Heard | None:
+def understand(envelope: Envelope, *, bot: str) -> MessageEvent | None:
     """Return what a person said; None for what nobody said, or said to nobody.
 
     Our own posts, those of other bots, and everything about messages that stand already (edited,
@@ -106,7 +106,7 @@ def understand(envelope: Envelope, *, bot: str) -> Heard | None:
     if user == bot or _text(event, "bot_id") or _text(event, "subtype") not in SPOKEN:
         return None
     thread_ts = native_id(event, "thread_ts") or ("" if kind is Addressed.DIRECT else ts)
-    return Heard(
+    return MessageEvent(
         kind=kind,
         workspace=envelope.workspace,
         channel=channel,

@@ -75,9 +75,9 @@ def receive(envelope: Envelope) -> Reception:
 def _receive(tenant_id: UUID, envelope: Envelope) -> Reception:
     if envelope.event.get("type") in ENDINGS:
         return Reception(Fate.ENDED if _end(envelope) else Fate.IGNORED)
-    heard = understand(envelope, bot=envelope.bot or _bot_of(envelope.workspace))
+    event = understand(envelope, bot=envelope.bot or _bot_of(envelope.workspace))
     # Of what is overheard, only what is said in a thread may be for us: the thread may be engaged.
-    if heard is None or (heard.kind is Addressed.OVERHEARD and heard.begins_a_thread):
+    if event is None or (event.kind is Addressed.OVERHEARD and event.begins_a_thread):
         return Reception(Fate.IGNORED)
     limit = take(
         tenant_id,
@@ -87,7 +87,7 @@ def _receive(tenant_id: UUID, envelope: Envelope) -> Reception:
     )
     if not limit.allowed:
         return Reception(Fate.LIMITED, limit.retry_after)
-    put = inbox.put(channel=CHANNEL, workspace=heard.workspace, key=heard.key, heard=asdict(heard))
+    put = inbox.put(channel=CHANNEL, workspace=event.workspace, key=event.key, event=asdict(event))
     return Reception(Fate.SEEN if put is Put.STANDS else Fate.ACCEPTED)
 
 

@@ -10,7 +10,7 @@ from django.test import Client
 from konstruct.channels.delivery.worker import deliver
 from konstruct.channels.models import Arrival, Delivery
 from konstruct.channels.slack.installations import connect
-from konstruct.channels.tasks import take_in
+from konstruct.channels.tasks import process
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.models import PendingReply
 from memory.models import Message
@@ -79,11 +79,11 @@ def take_in_all(program: Program) -> None:
     """Take in what has arrived."""
     with tenant_scope(program.tenant.id):
         for channel, workspace in Arrival.objects.values_list("channel", "workspace").distinct():
-            take_in(str(program.tenant.id), channel, workspace)
+            process(str(program.tenant.id), channel, workspace)
 
 
 def answer_all(program: Program) -> None:
-    """Do what workers would: take in what has arrived, answer what waits, then show it."""
+    """Do what workers would: process what has arrived, answer what waits, then show it."""
     take_in_all(program)
     with tenant_scope(program.tenant.id):
         for message_id in list(PendingReply.objects.due().values_list("pk", flat=True)):

@@ -1,4 +1,4 @@
-"""POST /channels/slack/events/: what is heard, what is not, and that nothing is heard twice."""
+"""POST /channels/slack/events/: what is answered and what is not, and nothing is answered twice."""
 
 import json
 import time
@@ -13,7 +13,7 @@ from django_redis import get_redis_connection
 from konstruct.channels import inbox, tasks
 from konstruct.channels.models import Arrival, Delivery, SlackInstallation
 from konstruct.channels.slack import handlers
-from konstruct.channels.tasks import take_in
+from konstruct.channels.tasks import process
 from memory.models import Message
 from tenants.claims import tenant_of_workspace
 from tenants.context import tenant_scope
@@ -311,7 +311,7 @@ def test_the_query_budget_of_a_mention(
     with tenant_scope(connected.tenant.id):
         assert Arrival.objects.count() == 1
     with django_assert_num_queries(27):
-        take_in(str(connected.tenant.id), "slack", "T1")
+        process(str(connected.tenant.id), "slack", "T1")
     with tenant_scope(connected.tenant.id):
         assert (Arrival.objects.count(), Message.objects.count()) == (0, 1)
 
@@ -319,14 +319,14 @@ def test_the_query_budget_of_a_mention(
 def test_what_cannot_be_taken_in_is_tried_again_and_keeps_nothing_else_waiting(
     connected: Program, post: Post, monkeypatch: pytest.MonkeyPatch, settings: Any
 ) -> None:
-    usual = handlers.hear
+    usual = handlers.handle
 
-    def hear(tenant_id: UUID, told: Any) -> None:
+    def handle(tenant_id: UUID, told: Any) -> None:
         if "broken" in told["text"]:
             raise KonstructError("It does not go in.")
         usual(tenant_id, told)
 
-    monkeypatch.setitem(tasks.HANDLERS, "slack", hear)
+    monkeypatch.setitem(tasks.HANDLERS, "slack", handle)
     settings.DELIVERY_MAX_ATTEMPTS = 2
     post(mention("T1", "broken"))
     post(mention("T1", "whole"))

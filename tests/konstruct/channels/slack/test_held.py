@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import pytest
 
 from konstruct.channels.delivery.rendering import PLACEHOLDER, TAKEN_CARE_OF, WITH_PERSON
-from konstruct.channels.slack.events import Heard
+from konstruct.channels.slack.events import MessageEvent
 from konstruct.orchestrator.handoff.escalations import NOTICE, answer_as_person, resolve
 from konstruct.orchestrator.identities.channel_identities import user_of
 from konstruct.orchestrator.models import Agent, Escalation, ToolCall
@@ -159,8 +159,8 @@ def test_what_stands_in_the_inbox_is_read_as_it_was_written() -> None:
         "kind": "direct", "workspace": "T1", "channel": "D1", "user": "U1", "ts": "1.1",
         "thread_ts": "", "text": "x", "name": "", "files": [],
     }  # fmt: skip
-    heard = Heard.of(told)
-    assert (heard.thread_id, heard.key, heard.begins_a_thread) == (
+    event = MessageEvent.of(told)
+    assert (event.thread_id, event.key, event.begins_a_thread) == (
         "T1/D1",
         "slack/T1/D1/1.1",
         False,

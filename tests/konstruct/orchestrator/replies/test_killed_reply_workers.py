@@ -70,7 +70,7 @@ WORKERS = """
             worker.deliver(tenant_id=job["tenant"], message_id=job["id"])
         else:
             tasks.HANDLERS["slack"] = ending(tasks.HANDLERS["slack"], "before", "kill")
-            tasks.take_in(job["tenant"], "slack", job["id"])
+            tasks.process(job["tenant"], "slack", job["id"])
 
     load_before_fork()
     object.__setattr__(outbox.REPLIES, "first_backoff", 600.0)  # longer than a test
@@ -138,7 +138,7 @@ def wait_until_unlocked() -> None:
     raise AssertionError("the dead worker's locks are still held")
 
 
-HEARD = {
+EVENT = {
     "kind": "mention", "workspace": "T1", "channel": "C1", "user": "U1", "ts": "1.1",
     "thread_ts": "1.1", "text": "", "name": "", "files": [],
 }  # fmt: skip
@@ -253,8 +253,8 @@ def test_what_arrives_and_kills_its_workers_is_given_up_and_holds_nothing_up(
 ) -> None:
     with tenant_scope(program_a.tenant.id):
         for key, text in (("slack/1", "DEADLY"), ("slack/2", "Hello")):
-            heard = {**HEARD, "text": text}
-            inbox.put(channel="slack", workspace="T1", key=key, heard=heard)
+            event = {**EVENT, "text": text}
+            inbox.put(channel="slack", workspace="T1", key=key, event=event)
     job = {
         "run": "arrivals", "tenant": str(program_a.tenant.id), "id": "T1",
         "module": "", "name": "", "when": "before", "how": "kill",
