@@ -122,11 +122,13 @@ def measure_messages(side: Side, kind: str) -> None:
 
 def measure(sides: list[Side], kind: str, count: int) -> None:
     """Let the versions have their turns."""
-    works = {side.version.name: over(side.port, side.key, by_http(0)[kind]) for side in sides}
+    requests = {side.version.name: by_http(0)[kind] for side in sides}
     for number in range(ROUNDS + 1):
         for side in sides:
-            work = works[side.version.name]
             within = side.ask(ask="in process", kind=kind, count=count)["milliseconds"]
+            # A connection of its own: the server closes those that are idle in others' turns.
+            work = over(side.port, side.key, requests[side.version.name])
+            work(0)
             before = side.ask(ask="cpu")
             _, alone = timed(work, count, 1, warm_up=0)
             after = side.ask(ask="cpu")

@@ -479,7 +479,7 @@ REST_FRAMEWORK = {
         "konstruct.api.auth.authentication.AdminSessionAuthentication",
     ],
     "DEFAULT_PERMISSION_CLASSES": ["konstruct.api.auth.permissions.CallerMay"],
-    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_RENDERER_CLASSES": ["konstruct.api.http.renderers.FastJSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["konstruct.api.http.parsers.StrictJSONParser"],
     "DEFAULT_SCHEMA_CLASS": "konstruct.api.http.schema.ApiSchema",
     "DEFAULT_PAGINATION_CLASS": "konstruct.api.http.pagination.NewestFirst",

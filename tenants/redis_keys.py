@@ -7,6 +7,7 @@ raises.
 """
 
 import unicodedata
+from functools import lru_cache
 from uuid import UUID
 
 from tenants.exceptions import InvalidKeyPart
@@ -14,6 +15,7 @@ from tenants.exceptions import InvalidKeyPart
 KeyPart = UUID | str | int
 
 
+@lru_cache(maxsize=4096)  # asked for by every request
 def rate_limit_key(tenant_id: KeyPart, channel: KeyPart) -> str:
     """Token bucket of a tenant's channel."""
     return _key(tenant_id, "ratelimit", channel)

@@ -73,8 +73,7 @@ def record_access(
     told = {name: abridged(value) for name, value in detail.items()}
     if before is not None or after is not None:
         told |= differences(before or NOTHING, after or NOTHING)
-    connection = tenant_connection()
-    queued = connection.queue(
+    return tenant_connection().queue(
         _INSERT,
         {
             "actor_kind": str(by.kind),
@@ -89,7 +88,5 @@ def record_access(
             "request_id": request_id,
             "detail": json.dumps(told),
         },
+        with_next=with_next,
     )
-    if not with_next and not connection.in_atomic_block:
-        connection.send_queued()
-    return queued

@@ -1,5 +1,6 @@
 """The transcript: every turn, verbatim, written before anything else happens with it."""
 
+import json
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -7,7 +8,6 @@ from uuid import UUID
 
 from django.db import IntegrityError
 from django.db.models import Q
-from django.db.models.functions import Now
 from django.utils.timezone import is_naive
 
 from memory.arguments import id_argument, role_argument, text_argument, uuid_argument
@@ -16,9 +16,14 @@ from memory.conversations.reading import Conversation, Place
 from memory.conversations.short_term import refresh_window
 from memory.exceptions import InvalidArgument
 from memory.ids import new_id_argument
-from memory.models import Message, PendingEmbedding, Role
+from memory.models import Message, Role
 from tenants import transaction
-from tenants.context import asynchronous, known_tenant
+from tenants.context import asynchronous, known_tenant, tenant_connection
+
+_LET_WAIT = """
+INSERT INTO memory_pendingembedding (message_id, due_at, recall_trace)
+VALUES (%(message_id)s, statement_timestamp() + %(grace)s, %(trace)s)
+"""
 
 __all__ = ["Conversation", "Place", "arecord_message", "record_message"]
 
@@ -81,8 +86,13 @@ def record_message(
         try:
             with transaction.atomic():
                 message.save(force_insert=True)
-                PendingEmbedding.objects.create(
-                    message=message, recall_trace=recall_trace, due_at=Now() + OUTBOX_GRACE
+                tenant_connection().queue(
+                    _LET_WAIT,
+                    {
+                        "message_id": message.pk,
+                        "grace": OUTBOX_GRACE,
+                        "trace": None if recall_trace is None else json.dumps(recall_trace),
+                    },
                 )
                 if message.role == Role.ASSISTANT and not appended:
                     transaction.on_commit(

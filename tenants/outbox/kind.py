@@ -12,7 +12,7 @@ from uuid import UUID
 from django.db.models.functions import Now
 
 from tenants import attempts, transaction
-from tenants.context import current_server, required_tenant_id
+from tenants.context import current_server, required_tenant_id, tenant_connection
 from tenants.enqueue import enqueue_by_name
 from tenants.exceptions import KonstructError, code_of, detail_of, reason_of
 from tenants.models import OutboxEntry, OutboxQuerySet
@@ -26,6 +26,10 @@ WORK = "tenants.tasks.work"
 GRACE = timedelta(seconds=5)
 # What is claimed over and over, such as while its thread is taken, is claimed more and more rarely.
 LONGEST_GRACE = timedelta(minutes=5)
+
+_PUT = """
+INSERT INTO tenants_outboxentry (tenant_id, kind, key) VALUES (%(tenant_id)s, %(kind)s, %(key)s)
+"""
 
 KINDS: Final[dict[str, "Kind"]] = {}
 
@@ -66,7 +70,8 @@ class Kind:
 
     def put(self, key: UUID) -> None:
         """Let the work wait for a worker. Call it in the transaction that makes the work."""
-        OutboxEntry.objects.create(tenant_id=required_tenant_id(), kind=self.name, key=key)
+        entry = {"tenant_id": required_tenant_id(), "kind": self.name, "key": key}
+        tenant_connection().queue(_PUT, entry)
         self.wake_on_commit()
 
     def put_if_missing(self, key: UUID) -> None:

@@ -232,12 +232,14 @@ class DatabaseWrapper(base.DatabaseWrapper):
             result = exchange.result(number)
             return result.get_value(0, 0) if result.ntuples else None
 
-    def queue(self, statement: str, values: Mapping[str, Any]) -> Queued:
+    def queue(
+        self, statement: str, values: Mapping[str, Any], *, with_next: bool = False
+    ) -> Queued:
         """Send a statement whose result nobody reads with the next message, or with the COMMIT.
 
-        If it fails, that message does. Outside of a transaction it is one with whatever else is in
-        the message, and whoever queues it looks in the end whether it `is_done`, and calls
-        `send_queued` if it still waits.
+        If it fails, that message does. Outside of a transaction it is sent at once, or,
+        ``with_next``, is one with whatever else is in the next message. Whoever wants that looks in
+        the end whether it `is_done`, and calls `send_queued` if it still waits.
         """
         self.refuse_unless_allowed(statement)
         self.ensure_connection()
@@ -249,6 +251,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
         self.queued.append(queued)
         if self.queries_logged:
             self.queries_log.append({"sql": statement, "time": "0"})
+        if not with_next and not self.in_atomic_block:
+            self.send_queued()
         return queued
 
     def send_queued(self) -> None:

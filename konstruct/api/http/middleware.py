@@ -90,16 +90,16 @@ class ApiKeyTenantMiddleware:
         here = current_tenant_id()
         if key is None or here not in (None, key.tenant_id):
             return self.get_response(request)
-        try:
-            request.admission = admit(key, agent=_agent_named(request))  # type: ignore[attr-defined]
-        except (TenantBehind, ServerDown) as error:
-            return refuse_later(error)
-        except (UnknownTenant, TenantNotServing):
-            return self.get_response(request)
-        if here is not None:
-            return self.get_response(request)
         with tenant_scope(key.tenant_id, pinned=True):
-            return streamed_inside(self.get_response(request), key.tenant_id)
+            try:
+                request.admission = admit(key, agent=_agent_named(request))  # type: ignore[attr-defined]
+            except (TenantBehind, ServerDown) as error:
+                return refuse_later(error)
+            except (UnknownTenant, TenantNotServing):
+                pass
+            else:
+                return streamed_inside(self.get_response(request), key.tenant_id)
+        return self.get_response(request)
 
 
 def _agent_named(request: HttpRequest) -> str:

@@ -92,6 +92,9 @@ class SearchResultSerializer(serializers.Serializer):
     abstained = serializers.BooleanField(help_text="Nothing was worth saying.")
 
 
+_NAMES = list(MemorySerializer().fields)  # channels come last
+
+
 class MemorySearchView(ApiView):
     """Recall, as the pipeline does it."""
 
@@ -136,8 +139,10 @@ def _policy(standing: RecallPolicy, fields: dict[str, Any]) -> RecallPolicy:
 
 
 def _document(result: RecallResult, *, explain: bool) -> dict[str, Any]:
-    memories = MemorySerializer(result.hits, many=True).data
-    if not explain:
-        for memory in memories:
-            del memory["channels"]
-    return {"results": memories, "abstained": result.abstained}
+    """What SearchResultSerializer describes, as the renderer writes it.
+
+    The serializer itself would take a sixth of the time of a search.
+    """
+    names = _NAMES if explain else _NAMES[:-1]
+    hits = [{name: getattr(hit, name) for name in names} for hit in result.hits]
+    return {"results": hits, "abstained": result.abstained}

@@ -57,19 +57,19 @@ CASES: dict[tuple[str, str], Case] = {
     ("messages", "POST"): Case(
         at("messages/"),
         foreign=422,
-        messages=5,
+        messages=3,
         body=lambda said: {"agent": ada(said), "user_id": "maria", "content": "Hello"},
     ),
     ("message", "GET"): Case(
         lambda said: f"{V1}messages/{said.sent['id']}/", foreign=404, messages=3, stranger=404
     ),
     ("message", "DELETE"): Case(
-        lambda said: f"{V1}messages/{said.sent['id']}/", foreign=404, messages=5, stranger=404
+        lambda said: f"{V1}messages/{said.sent['id']}/", foreign=404, messages=4, stranger=404
     ),
     ("transcript", "DELETE"): Case(
         at("conversations/transcript/", **OF_MARIA, thread_id=lambda said: "t1"),
         foreign=422,
-        messages=4,
+        messages=3,
     ),
     ("import", "POST"): Case(
         at("messages/import/"),
@@ -96,7 +96,7 @@ CASES: dict[tuple[str, str], Case] = {
     ("chat-completions", "POST"): Case(
         lambda said: "/v1/chat/completions",
         foreign=404,
-        messages=8,
+        messages=6,
         body=lambda said: {
             "model": ada(said),
             "user": "maria",
@@ -224,7 +224,7 @@ CASES: dict[tuple[str, str], Case] = {
     ("erasures", "POST"): Case(
         at("erasures/"),
         foreign=422,
-        messages=5,
+        messages=4,
         body=lambda said: {"user_id": "maria", "agent": ada(said)},
     ),
     ("erasure", "GET"): Case(
