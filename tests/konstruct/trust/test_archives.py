@@ -28,7 +28,8 @@ from memory.models import ConversationEmbedding, MemoryEntry, Message, PendingEm
 from memory.recall import recall
 from tenants.context import tenant_scope
 from tenants.models import Tenant
-from tests.konstruct.trust.test_erasure import helped, save_session
+from tests.konstruct.trust.conftest import save_session
+from tests.konstruct.trust.test_erasure import helped
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 

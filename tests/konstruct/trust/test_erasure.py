@@ -35,6 +35,7 @@ from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tenants.redis_keys import escape_part, idempotency_key, partial_reply_key
 from tests import database
+from tests.konstruct.trust.conftest import save_session
 from tests.konstruct.trust.test_backups import tool
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
@@ -112,18 +113,6 @@ def helped(message: Message, user: str) -> None:
         **whose, message=message, round=0, position=0, call_id="c", name="remember_fact",
         arguments={"fact": message.content}, state="denied", expires_at=Now(),
     )  # fmt: skip
-
-
-def save_session(tenant: Tenant, thread_id: str, content: str) -> None:
-    from langgraph.checkpoint.base import empty_checkpoint
-
-    saver = SessionStore(tenant.id).checkpointer
-    checkpoint = empty_checkpoint()
-    checkpoint["channel_values"] = {"messages": [content]}
-    checkpoint["channel_versions"] = {"messages": "1"}
-    config: Any = {"configurable": {"thread_id": thread_id, "checkpoint_ns": ""}}
-    config = saver.put(config, checkpoint, {}, {"messages": "1"})
-    saver.put_writes(config, [("messages", content)], "task")
 
 
 def everything(tenant: Tenant) -> str:

@@ -9,13 +9,12 @@ import pytest
 from django.core.management import CommandError, call_command
 from langchain_core.messages import HumanMessage
 
-from konstruct.trust.archives import ArchiveRefused, export_memory, import_memory
+from konstruct.trust.archives import ArchiveRefused, import_memory
 from memory.context import SessionStore
 from memory.models import Message
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests.konstruct.trust.forging import forge
-from tests.konstruct.trust.test_erasure import save_session
 from tests.memory.context.attacks import json_attacks, msgpack_attacks, packed
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
@@ -27,12 +26,11 @@ ATTACKS = [
 
 
 @pytest.fixture
-def archive(tenant_a: Tenant, talk: Callable[..., Message], tmp_path: Path) -> Path:
+def archive(exported: bytes, tmp_path: Path) -> Path:
     """An archive with a message and a session."""
-    talk("I live in Lisbon.")
-    save_session(tenant_a, "thread", "Hello")
-    export_memory(tenant_a, tmp_path / "a.db")
-    return tmp_path / "a.db"
+    path = tmp_path / "a.db"
+    path.write_bytes(exported)
+    return path
 
 
 def put(type_: str, value: bytes | None) -> Callable[[list[Any]], None]:

@@ -2,7 +2,6 @@
 
 import json
 import os
-from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +13,6 @@ import sqlite_vec
 
 from konstruct.trust.archives import (
     ArchiveRefused,
-    export_memory,
     import_memory,
     importing,
     read_manifest,
@@ -84,11 +82,11 @@ SCHEMAS = {
 
 
 @pytest.fixture
-def archive(tenant_a: Tenant, talk: Callable[..., Message], tmp_path: Path) -> Path:
-    """An archive of two messages."""
-    talk("I live in Lisbon.")
-    export_memory(tenant_a, tmp_path / "a.db")
-    return tmp_path / "a.db"
+def archive(exported: bytes, tmp_path: Path) -> Path:
+    """An archive of two messages and a session."""
+    path = tmp_path / "a.db"
+    path.write_bytes(exported)
+    return path
 
 
 def change(path: Path, sql: str) -> None:

@@ -44,7 +44,8 @@ from memory.scopes import scope_number
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests import database
-from tests.konstruct.trust.test_erasure import helped, save_session
+from tests.konstruct.trust.conftest import save_session
+from tests.konstruct.trust.test_erasure import helped
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
