@@ -3,6 +3,7 @@
 from django.urls import path
 
 from konstruct.api.resources.agents import AgentsView, AgentView
+from konstruct.api.resources.checkpoints import CheckpointsView, CheckpointWritesView
 from konstruct.api.resources.context import CompileView
 from konstruct.api.resources.conversations import ConversationsView, TranscriptView
 from konstruct.api.resources.erasures import ErasuresView, ErasureView
@@ -20,6 +21,8 @@ from konstruct.api.resources.windows import WindowView
 urlpatterns = [
     path("agents/", AgentsView.as_view(), name="agents"),
     path("agents/<uuid:agent_id>/", AgentView.as_view(), name="agent"),
+    path("checkpoints/", CheckpointsView.as_view(), name="checkpoints"),
+    path("checkpoints/writes/", CheckpointWritesView.as_view(), name="checkpoint-writes"),
     path("conversations/", ConversationsView.as_view(), name="conversations"),
     path("conversations/transcript/", TranscriptView.as_view(), name="transcript"),
     path("context/compile/", CompileView.as_view(), name="compile-context"),

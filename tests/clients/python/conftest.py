@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterator
 
 import pytest
+from django_redis import get_redis_connection
 from konstruct_client import AsyncClient
 
 from konstruct.api.auth.keys import issue_key
@@ -16,7 +17,7 @@ from tests.konstruct.conftest import (  # noqa: F401  (fixtures)
 )
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def url(
     environment_of_processes: dict[str, str], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:
@@ -24,6 +25,8 @@ def url(
     log = tmp_path_factory.mktemp("served") / "log"
     with serving(environment_of_processes, log, worker=True) as url:
         yield url
+    # Its buckets of requests; this process has no cache of its own that would be emptied.
+    get_redis_connection("default").flushdb()
 
 
 def bound_key(program: Program, user_id: str) -> str:

@@ -9,12 +9,14 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from django.conf import settings
 from konstruct_client import Client, errors
-from konstruct_client._calls import call, pages
+from konstruct_client._calls import call, pages, stream
 
 from konstruct.api.http import exceptions, problems
 from tests.clients.python import documents
 
+CHANNEL = Path(settings.BASE_DIR, "konstruct", "channels", "rest").rglob("*.py")
 SOURCE = documents.MODULE.parent
 
 
@@ -32,7 +34,7 @@ def test_every_operation_has_a_call() -> None:
             _operation(attribute, resource)
             for resource in vars(konstruct).values()
             for attribute in vars(type(resource)).values()
-            if isinstance(attribute, call | pages)
+            if isinstance(attribute, call | pages | stream)
         }
     operations = {
         (method.upper(), path.removeprefix("/api/v1/"))
@@ -42,12 +44,16 @@ def test_every_operation_has_a_call() -> None:
     assert {(method, re.sub(r"{\w+}", "x", path)) for method, path in operations} == described
 
 
-def _operation(attribute: "call | pages", resource: object) -> tuple[str, str]:
+def given(name: str) -> object:
+    return [] if name in ("messages", "values", "writes") else "x"
+
+
+def _operation(attribute: "call | pages | stream", resource: object) -> tuple[str, str]:
     parameters = list(inspect.signature(attribute.describe).parameters.values())[1:]
     needed = [each for each in parameters if each.default is each.empty]
     positional = [each.name for each in needed if each.kind is each.POSITIONAL_OR_KEYWORD]
-    args: list[object] = [[] if name == "messages" else "x" for name in positional]
-    options = {each.name: "x" for each in needed if each.kind is each.KEYWORD_ONLY}
+    args = [given(name) for name in positional]
+    options = {each.name: given(each.name) for each in needed if each.kind is each.KEYWORD_ONLY}
     described = attribute.describe(resource, *args, **options)
     return described.method, described.path
 
@@ -55,8 +61,8 @@ def _operation(attribute: "call | pages", resource: object) -> tuple[str, str]:
 def test_every_type_of_problem_has_an_error() -> None:
     kinds = {kind for kind, _ in problems._BY_STATUS.values()}
     kinds |= {kind for _, kind, _ in exceptions.OWN_ERRORS.values()}
-    for source in (exceptions, problems):
-        kinds |= set(re.findall(r'Problem\(\d+, "([a-z-]+)"', inspect.getsource(source)))
+    for source in (*Path(settings.BASE_DIR, "konstruct", "api").rglob("*.py"), *CHANNEL):
+        kinds |= set(re.findall(r'Problem\(\s*\d+,\s*"([a-z-]+)"', source.read_text()))
     assert set(errors.BY_KIND) == kinds
 
 

@@ -31,6 +31,11 @@ def test_what_a_program_does(url: str, program_a: Program) -> None:
         said = konstruct.messages.send("My sister lives in Porto.", **whose, wait=30)
         assert (said["status"], said["thread_id"]) == ("answered", "maria")
         assert said["reply"] == konstruct.messages.get(said["id"])["reply"]
+        stream = konstruct.messages.stream("Where does my sister live?", **whose)
+        assert stream.message is None
+        pieces = [*stream]
+        assert stream.message
+        assert "".join(pieces) == (stream.message["reply"] or {})["content"]
         imported = konstruct.messages.import_history(
             [
                 {"role": "user", "content": "I sold the piano."},
@@ -75,6 +80,10 @@ def test_what_a_program_does(url: str, program_a: Program) -> None:
             konstruct.agents.create(name="ada")
         with pytest.raises(errors.UnknownAgent):
             konstruct.messages.send("Hi", agent="nobody", user_id="maria")
+        erased = konstruct.messages.erase(said["id"], reason="a password")
+        assert konstruct.erasures.get(erased["id"])["reason"] == "a password"
+        talk = konstruct.conversations.erase(**whose, thread_id="2025")
+        assert talk["state"] == "requested"
         assert konstruct.erasures.request("maria")["user_ids"] == ["maria"]
         with pytest.raises(errors.AlreadyRequested):
             konstruct.erasures.request("maria")
@@ -87,10 +96,14 @@ def test_the_same_from_an_event_loop(url: str, program_a: Program) -> None:
             said = await asyncio.gather(
                 *[send(f"I am {n}.", agent="ada", user_id=n, wait=30) for n in ("alex", "bea")]
             )
+            stream = konstruct.messages.stream("And I?", agent="ada", user_id="carl")
+            assert [piece async for piece in stream]
+            assert stream.message
+            assert stream.message["status"] == "answered"
             listed = [each["content"] async for each in konstruct.messages.list(limit=1)]
             return {each["status"] for each in said}.pop(), sorted(listed)
 
-    assert asyncio.run(talk()) == ("answered", ["I am alex.", "I am bea."])
+    assert asyncio.run(talk()) == ("answered", ["And I?", "I am alex.", "I am bea."])
 
 
 def test_nothing_crosses(url: str, program_a: Program, program_b: Program) -> None:

@@ -61,13 +61,13 @@ def do(request: pytest.FixtureRequest) -> Do:
     def at_once(server: Server, use: Callable[[Client], Any], **options: Any) -> Any:
         with httpx.Client(transport=httpx.MockTransport(server)) as http:
             found = use(Client(URL, KEY, http=http, **options))
-            return [*found] if hasattr(found, "pages") else found
+            return [*found] if hasattr(found, "__iter__") and not isinstance(found, dict) else found
 
     def awaited(server: Server, use: Callable[[AsyncClient], Any], **options: Any) -> Any:
         async def run() -> Any:
             async with httpx.AsyncClient(transport=httpx.MockTransport(server)) as http:
                 found = use(AsyncClient(URL, KEY, http=http, **options))
-                if hasattr(found, "pages"):
+                if hasattr(found, "__aiter__"):
                     return [each async for each in found]
                 return await found if inspect.isawaitable(found) else found
 
@@ -202,6 +202,46 @@ def test_an_id_is_one_segment_of_the_path(do: Do) -> None:
     assert do(server, lambda konstruct: konstruct.sessions.clear("../a b/ü?")) is None
     (request,) = server.requests
     assert request.url.raw_path == b"/api/v1/sessions/..%2Fa%20b%2F%C3%BC%3F/"
+
+
+def events(*said: tuple[str, Any]) -> httpx.Response:
+    text = "".join(f"event: {name}\ndata: {json.dumps(data)}\n\n" for name, data in said)
+    return httpx.Response(200, text=": waiting\n\n" + text)
+
+
+ACCEPTED = ("accepted", {"id": "m1", "reply": None})
+ANSWERED = ("message", {"id": "m1", "reply": {"content": "Tea it is."}})
+
+
+def read(do: Do, server: Server) -> tuple[list[str], Any]:
+    streams: list[Any] = []
+
+    def ask(konstruct: Any) -> Any:
+        streams.append(konstruct.messages.stream("Tea?", agent="Ada", user_id="maria"))
+        return streams[0]
+
+    return do(server, ask), streams[0]
+
+
+def test_a_reply_is_read_piece_by_piece(do: Do, slept: list[float]) -> None:
+    said = [ACCEPTED, ("text", {"text": "Tea "}), ("text", {"text": "it is."}), ANSWERED]
+    server = Server(problem(503, "unavailable"), events(*said))
+    pieces, stream = read(do, server)
+    assert pieces == ["Tea ", "it is."]
+    assert (stream.accepted["id"], stream.message["reply"]["content"]) == ("m1", "Tea it is.")
+    assert {each.headers["Accept"] for each in server.requests} == {"text/event-stream"}
+    assert len({each.headers["Idempotency-Key"] for each in server.requests}) == 1
+    assert read(do, Server(events(ACCEPTED, ANSWERED)))[0] == ["Tea it is."]
+
+
+def test_a_stream_that_breaks_off_is_an_error(do: Do) -> None:
+    told = {"type": "urn:konstruct:problem:reply-interrupted", "status": 503, "detail": "Broken."}
+    with pytest.raises(errors.ReplyInterrupted, match=r"Broken\."):
+        read(do, Server(events(ACCEPTED, ("text", {"text": "T"}), ("error", told))))
+    with pytest.raises(ConnectionFailed, match="broke off; ask for message m1"):
+        read(do, Server(events(ACCEPTED, ("text", {"text": "T"}))))
+    with pytest.raises(errors.UnknownAgent):
+        read(do, Server(problem(422, "unknown-agent")))
 
 
 def test_address_and_key_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,6 +37,16 @@ def graph(said: Said) -> str:
     return f"graph-{ada(said)}"
 
 
+def checkpoint(said: Said) -> dict[str, Any]:
+    state = {"v": 4, "id": "1f0", "ts": "2026-03-14T09:30:00Z", "channel_versions": {"a": "1"}}
+    return {
+        "thread_id": "new",
+        "checkpoint": {**state, "versions_seen": {}},
+        "values": [{"channel": "a", "type": "json", "value": "MQ=="}],
+        "metadata": {"step": 1},
+    }
+
+
 def line(said: Said) -> dict[str, str]:
     return {
         "external_id": "e9",
@@ -193,6 +203,20 @@ CASES: dict[tuple[str, str], Case] = {
     ("session", "GET"): Case(lambda said: f"{V1}sessions/{graph(said)}/", foreign=404, messages=2),
     ("session", "DELETE"): Case(
         lambda said: f"{V1}sessions/{graph(said)}/", foreign=404, messages=2
+    ),
+    # They name a thread, which is the caller's own in whatever tenant.
+    ("checkpoints", "GET"): Case(at("checkpoints/", thread_id=graph), foreign=200, messages=2),
+    ("checkpoints", "POST"): Case(at("checkpoints/"), foreign=204, messages=2, body=checkpoint),
+    ("checkpoint-writes", "POST"): Case(
+        at("checkpoints/writes/"),
+        foreign=204,
+        messages=2,
+        body=lambda said: {
+            "thread_id": graph(said),
+            "checkpoint_id": "1f0",
+            "task_id": "t",
+            "writes": [{"channel": "a", "type": "json", "value": "MQ=="}],
+        },
     ),
     ("search-memories", "POST"): Case(
         at("memories/search/"),

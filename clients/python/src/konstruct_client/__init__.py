@@ -9,26 +9,22 @@ with Client("http://localhost:8000", "ks_…") as konstruct:
 """
 
 from konstruct_client._pages import AsyncPages, Page, Pages
+from konstruct_client._streams import AsyncStream, Stream
 from konstruct_client._version import __version__
 from konstruct_client.client import AsyncClient, Client
-from konstruct_client.errors import (
-    ConnectionFailed,
-    KonstructError,
-    Problem,
-    StreamFailed,
-    TimedOut,
-)
+from konstruct_client.errors import ConnectionFailed, KonstructError, Problem, TimedOut
 
 __all__ = [
     "AsyncClient",
     "AsyncPages",
+    "AsyncStream",
     "Client",
     "ConnectionFailed",
     "KonstructError",
     "Page",
     "Pages",
     "Problem",
-    "StreamFailed",
+    "Stream",
     "TimedOut",
     "__version__",
 ]

@@ -14,6 +14,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 from uuid import uuid4
 
 from konstruct_client._pages import AsyncPages, Page, Pages
+from konstruct_client._streams import AsyncStream, Stream
 
 if TYPE_CHECKING:
     import httpx
@@ -105,6 +106,31 @@ class pages(Generic[P, T]):  # noqa: N801  (a decorator)
             return resource._sender.pages(self.describe(resource, *args, **options))
 
         return listed
+
+
+class stream(Generic[P]):  # noqa: N801  (a decorator)
+    """Make a method of the description of a call whose reply is read while it is written."""
+
+    def __init__(self, describe: Callable[Concatenate[Any, P], Call[Any]]) -> None:
+        self.describe = describe
+        self.__doc__ = describe.__doc__
+
+    @overload
+    def __get__(self, resource: None, owner: Any) -> stream[P]: ...
+    @overload
+    def __get__(self, resource: Resource[Sender], owner: Any) -> Callable[P, Stream]: ...
+    @overload
+    def __get__(self, resource: Resource[AsyncSender], owner: Any) -> Callable[P, AsyncStream]: ...
+    def __get__(self, resource: Any, owner: Any) -> Any:
+        """Return the method."""
+        if resource is None:
+            return self
+
+        @functools.wraps(self.describe)
+        def streamed(*args: P.args, **options: P.kwargs) -> Any:
+            return resource._sender.stream(self.describe(resource, *args, **options))
+
+        return streamed
 
 
 def given(**fields: Any) -> dict[str, Any]:

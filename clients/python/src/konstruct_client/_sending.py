@@ -7,6 +7,7 @@ import json
 import platform
 import random
 import time
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
@@ -17,6 +18,7 @@ import httpx
 
 from konstruct_client._calls import Call
 from konstruct_client._pages import AsyncPages, Page, Pages
+from konstruct_client._streams import AsyncStream, Stream
 from konstruct_client._version import __version__
 from konstruct_client.errors import ConnectionFailed, KonstructError, TimedOut, problem_of
 
@@ -101,6 +103,33 @@ class Sender:
                 return answer_of(call, outcome)
             time.sleep(wait)
 
+    def lines(self, call: Call[Any]) -> Iterator[str]:
+        """Send a call; yield the lines of its answer as they come."""
+        request, attempt, has_begun = self.options.request(call), 0, False
+        while True:
+            attempt += 1
+            outcome: Outcome
+            try:
+                with self.http.stream(**request) as outcome:
+                    if outcome.is_success:
+                        has_begun = True
+                        yield from outcome.iter_lines()
+                        return
+                    outcome.read()
+            except httpx.TransportError as error:
+                if has_begun:
+                    raise no_answer(error) from error
+                outcome = error
+            wait = self.options.wait_before_next(call, attempt, outcome)
+            if wait is None:
+                answer_of(call, outcome)
+                return
+            time.sleep(wait)
+
+    def stream(self, call: Call[Any]) -> Stream:
+        """Return the reply that the call asks for, to be read while it is written."""
+        return Stream(self, call)
+
     def pages(self, first: Call[Page[T]]) -> Pages[T]:
         """Return the list that begins with this page."""
         return Pages(self, first)
@@ -126,6 +155,34 @@ class AsyncSender:
             if wait is None:
                 return answer_of(call, outcome)
             await asyncio.sleep(wait)
+
+    async def lines(self, call: Call[Any]) -> AsyncIterator[str]:
+        """Send a call; yield the lines of its answer as they come."""
+        request, attempt, has_begun = self.options.request(call), 0, False
+        while True:
+            attempt += 1
+            outcome: Outcome
+            try:
+                async with self.http.stream(**request) as outcome:
+                    if outcome.is_success:
+                        has_begun = True
+                        async for line in outcome.aiter_lines():
+                            yield line
+                        return
+                    await outcome.aread()
+            except httpx.TransportError as error:
+                if has_begun:
+                    raise no_answer(error) from error
+                outcome = error
+            wait = self.options.wait_before_next(call, attempt, outcome)
+            if wait is None:
+                answer_of(call, outcome)
+                return
+            await asyncio.sleep(wait)
+
+    def stream(self, call: Call[Any]) -> AsyncStream:
+        """Return the reply that the call asks for, to be read while it is written."""
+        return AsyncStream(self, call)
 
     def pages(self, first: Call[Page[T]]) -> AsyncPages[T]:
         """Return the list that begins with this page."""

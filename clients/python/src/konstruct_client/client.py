@@ -10,7 +10,7 @@ import httpx
 from konstruct_client._calls import S
 from konstruct_client._sending import AsyncSender, Options, Sender
 from konstruct_client.errors import KonstructError
-from konstruct_client.resources.agents import Agents, Context, Sessions
+from konstruct_client.resources.agents import Agents, Checkpoints, Context, Sessions
 from konstruct_client.resources.facts import Facts
 from konstruct_client.resources.messages import Conversations, Memories, Messages, Windows
 from konstruct_client.resources.people import Erasures, Escalations, Identities, ToolCalls, Users
@@ -21,6 +21,7 @@ class Resources(Generic[S]):
 
     def __init__(self, sender: S) -> None:
         self.agents = Agents(sender)
+        self.checkpoints = Checkpoints(sender)
         self.context = Context(sender)
         self.conversations = Conversations(sender)
         self.erasures = Erasures(sender)

@@ -135,11 +135,40 @@ class AgentOfUser(TypedDict):
     """Turns of both, as far as they are counted."""
 
 
+class ChannelValue(TypedDict):
+    """The value of a channel, as LangGraph's serializer writes it."""
+
+    channel: str
+    type: str
+    """Its encoding: msgpack, json, bytes, null …"""
+    value: str
+    """In base64."""
+
+
 class ChatMessage(TypedDict):
     """A message of a chat."""
 
     role: str
     content: str
+
+
+class Checkpoint(TypedDict):
+    """A checkpoint, with its values and what was written since."""
+
+    thread_id: str
+    checkpoint_ns: str
+    checkpoint_id: str
+    parent_checkpoint_id: str | None
+    checkpoint: dict[str, Any]
+    values: list[ChannelValue]
+    metadata: dict[str, Any]
+    pending_writes: list[PendingWrite]
+
+
+class CheckpointListResult(TypedDict):
+    """Checkpoints, the newest first. As many as the limit: there may be more `before` the last."""
+
+    results: list[Checkpoint]
 
 
 class Compiled(TypedDict):
@@ -196,6 +225,11 @@ class Erasure(TypedDict):
     linked to it. Once it is done, their digests."""
     agent_id: str | None
     """Null: all agents forget."""
+    thread_id: NotRequired[str | None]
+    """The one conversation that is erased, or of which a message is. Null: the user is
+    forgotten."""
+    message_id: NotRequired[str | None]
+    """The one message that is erased."""
     reason: str
     requested_by: str
     created_at: str
@@ -453,9 +487,12 @@ class Message(TypedDict):
     """A message that was sent, and how far it is."""
 
     id: str
-    status: Literal["queued", "answered", "failed", "with_person", "awaiting_consent"]
+    status: Literal[
+        "queued", "answered", "failed", "with_person", "awaiting_consent", "with_program"
+    ]
     """with_person: a person answers in this thread. awaiting_consent: a tool call of the
-    agent's waits for the user. Of both `waits_for` says more."""
+    agent's waits for the user. with_program: the program that asked for a completion has to
+    send results of its tools. Of these `waits_for` says more."""
     url: str
     """Where to ask again."""
     agent: str
@@ -572,6 +609,17 @@ class FactChange(TypedDict):
     """Until when it is so; null while it is."""
     expires_at: NotRequired[str | None]
     """From then on it is not found any more."""
+
+
+class PendingWrite(TypedDict):
+    """What a task has written since a checkpoint."""
+
+    channel: str
+    type: str
+    """Its encoding: msgpack, json, bytes, null …"""
+    value: str
+    """In base64."""
+    task_id: str
 
 
 class RecallEvent(TypedDict):
@@ -762,7 +810,7 @@ class ToolCall(TypedDict):
 
     id: str
     url: str
-    state: Literal["waiting", "approved", "denied", "expired", "done", "failed"]
+    state: Literal["waiting", "with_program", "approved", "denied", "expired", "done", "failed"]
     """How far it is."""
     agent: str
     """The agent's name."""
@@ -786,7 +834,7 @@ class ToolCall(TypedDict):
     created_at: str
     """When it was asked for."""
     expires_at: str
-    """Until when consent can be given."""
+    """Until when consent, or a program's result, can be given."""
     decided_at: NotRequired[str | None]
     """When it was decided."""
     decided_by: NotRequired[str]
@@ -877,9 +925,10 @@ class WaitingCall(TypedDict):
 class WaitsFor(TypedDict):
     """What a held message waits for, before it can have a reply."""
 
-    who: Literal["user", "person"]
+    who: Literal["user", "person", "program"]
     """user: the user's decision on each of `tool_calls`. person: somebody of the tenant's, who
-    answers or resolves `escalation`."""
+    answers or resolves `escalation`. program: that which asked for a chat completion, which
+    has tools of its own that were called."""
     detail: str
     """The same in a sentence, and what to do."""
     tool_calls: list[WaitingCall]

@@ -24,14 +24,6 @@ class TimedOut(ConnectionFailed):
     """There was no answer in time."""
 
 
-class StreamFailed(KonstructError):
-    """A stream ended with an error. The message was accepted: ask again at its address."""
-
-    def __init__(self, detail: str, event: dict[str, Any]) -> None:
-        super().__init__(detail)
-        self.event = event
-
-
 class Problem(KonstructError):
     """The API has refused a request. Nothing of a refused request was done."""
 
@@ -249,6 +241,12 @@ class Unavailable(Problem):
     kind = "unavailable"
 
 
+class ReplyInterrupted(Unavailable):
+    """A stream broke off in the middle of a reply, which is being given anew: ask for it again."""
+
+    kind = "reply-interrupted"
+
+
 def _all_of(base: type[Problem]) -> list[type[Problem]]:
     return [each for sub in base.__subclasses__() for each in (sub, *_all_of(sub))]
 
@@ -264,16 +262,16 @@ _BY_STATUS: dict[int, type[Problem]] = {
 def problem_of(response: httpx.Response, *, retry_after: float | None) -> Problem:
     """Return the error that a refusing response is."""
     try:
-        document = response.json()
-        kind = document["type"].removeprefix(TYPE_PREFIX)
-        document["status"], document["detail"]
+        return problem_in(response.json(), retry_after=retry_after)
     except (ValueError, KeyError, TypeError, AttributeError):  # such as a proxy's page
-        kind = ""
-        document = {
-            "type": "about:blank",
-            "status": response.status_code,
-            "detail": f"{response.reason_phrase}: {response.text[:200]}",
-        }
-    usual = Problem if response.status_code < 500 else ServerError
-    found = BY_KIND.get(kind) or _BY_STATUS.get(response.status_code, usual)
+        detail = f"{response.reason_phrase}: {response.text[:200]}"
+        document = {"type": "about:blank", "status": response.status_code, "detail": detail}
+        return problem_in(document, retry_after=retry_after)
+
+
+def problem_in(document: dict[str, Any], *, retry_after: float | None = None) -> Problem:
+    """Return the error that a problem document tells of."""
+    status, kind = document["status"], document["type"].removeprefix(TYPE_PREFIX)
+    usual = Problem if status < 500 else ServerError
+    found = BY_KIND.get(kind) or _BY_STATUS.get(status, usual)
     return found(document, retry_after=retry_after)

@@ -99,6 +99,72 @@ class Sessions(Resource[S]):
         return Call("DELETE", f"sessions/{segment(thread_id)}/")
 
 
+class Checkpoints(Resource[S]):
+    """States of LangGraph graphs, as a checkpointer saves them; see `konstruct_client.langgraph`.
+
+    Values are encoded by LangGraph's serializer, in base64.
+    """
+
+    @call
+    def save(
+        self,
+        *,
+        thread_id: str,
+        checkpoint: Mapping[str, Any],
+        values: Iterable[documents.ChannelValue],
+        metadata: Mapping[str, Any],
+        checkpoint_ns: str = "",
+        parent_checkpoint_id: str | None = None,
+    ) -> Call[None]:
+        """Save a checkpoint.
+
+        Args:
+            checkpoint: all of it but its values.
+            values: of the channels that have changed since the parent.
+        """
+        body = given(
+            thread_id=thread_id, checkpoint_ns=checkpoint_ns, checkpoint=checkpoint,
+            parent_checkpoint_id=parent_checkpoint_id, values=[*values], metadata=metadata,
+        )  # fmt: skip
+        return Call("POST", "checkpoints/", body=body)
+
+    @call
+    def save_writes(
+        self,
+        *,
+        thread_id: str,
+        checkpoint_id: str,
+        task_id: str,
+        writes: Iterable[documents.ChannelValue],
+        checkpoint_ns: str = "",
+        task_path: str = "",
+    ) -> Call[None]:
+        """Save what a task has written since a checkpoint."""
+        body = {
+            "thread_id": thread_id, "checkpoint_ns": checkpoint_ns, "checkpoint_id": checkpoint_id,
+            "task_id": task_id, "task_path": task_path, "writes": [*writes],
+        }  # fmt: skip
+        return Call("POST", "checkpoints/writes/", body=body)
+
+    @call
+    def list(
+        self,
+        *,
+        thread_id: str | None = None,
+        checkpoint_ns: str | None = None,
+        checkpoint_id: str | None = None,
+        before: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        limit: int | None = None,
+    ) -> Call[documents.CheckpointListResult]:
+        """List checkpoints, newest first; 50 at most. There may be more `before` the last."""
+        query = given(
+            thread_id=thread_id, checkpoint_ns=checkpoint_ns, checkpoint_id=checkpoint_id,
+            before=before, metadata=metadata or None, limit=limit,
+        )  # fmt: skip
+        return Call("GET", "checkpoints/", query)
+
+
 class Context(Resource[S]):
     """Prompts within a budget of tokens."""
 

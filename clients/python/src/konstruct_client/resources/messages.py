@@ -7,7 +7,18 @@ from datetime import datetime
 from typing import Any, Literal
 
 from konstruct_client import documents
-from konstruct_client._calls import Call, Resource, S, call, given, listing, once, pages, segment
+from konstruct_client._calls import (
+    Call,
+    Resource,
+    S,
+    call,
+    given,
+    listing,
+    once,
+    pages,
+    segment,
+    stream,
+)
 from konstruct_client._pages import Page
 
 Status = Literal["queued", "answered", "failed", "with_person", "awaiting_consent"]
@@ -43,6 +54,35 @@ class Messages(Resource[S]):
         body = given(agent=agent, user_id=user_id, thread_id=thread_id, name=name, content=content)
         query = {"wait": wait} if wait else {}
         return Call("POST", "messages/", query, body, once(idempotency_key), seconds=wait)
+
+    @stream
+    def stream(
+        self,
+        content: str,
+        *,
+        agent: str,
+        user_id: str,
+        thread_id: str | None = None,
+        name: str | None = None,
+        wait: float = 0,
+        idempotency_key: str | None = None,
+    ) -> Call[documents.Message]:
+        """Send a message, and read its reply while it is written: iterate over what is returned.
+
+        After the last piece, `message` is what `send` returns. The reply is kept whoever reads.
+
+        Args:
+            wait: seconds for which to read at most; 180 by default.
+        """
+        body = given(agent=agent, user_id=user_id, thread_id=thread_id, name=name, content=content)
+        query = {"wait": wait} if wait else {}
+        headers = {"Accept": "text/event-stream", **once(idempotency_key)}
+        return Call("POST", "messages/", query, body, headers)
+
+    @call
+    def erase(self, message_id: str, *, reason: str | None = None) -> Call[documents.Erasure]:
+        """Ask that a message be erased, with its reply. It needs a key with the scope `erase`."""
+        return Call("DELETE", f"messages/{segment(message_id)}/", given(reason=reason))
 
     @call
     def get(self, message_id: str, *, wait: float = 0) -> Call[documents.Message]:
@@ -135,6 +175,14 @@ class Conversations(Resource[S]):
             "conversations/transcript/", agent=agent, user_id=user_id, thread_id=thread_id,
             since=since, until=until, ordering=ordering, limit=limit,
         )  # fmt: skip
+
+    @call
+    def erase(
+        self, *, agent: str, user_id: str, thread_id: str, reason: str | None = None
+    ) -> Call[documents.Erasure]:
+        """Ask that a conversation be erased. It needs a key with the scope `erase`."""
+        query = given(agent=agent, user_id=user_id, thread_id=thread_id, reason=reason)
+        return Call("DELETE", "conversations/transcript/", query)
 
 
 class Windows(Resource[S]):

@@ -1,4 +1,4 @@
-"""LangGraph: a store whose items are facts. Needs the extra `langgraph`."""
+"""A store whose items are facts."""
 
 from __future__ import annotations
 

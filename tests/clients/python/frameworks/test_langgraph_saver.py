@@ -1,0 +1,142 @@
+"""LangGraph's checkpointer on Konstruct: LangGraph's conformance suite, graphs, and attacks."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from konstruct_client import Client, errors
+from konstruct_client.langgraph import KonstructSaver
+from langchain_core.messages import HumanMessage
+from langgraph.checkpoint.conformance import checkpointer_test, validate
+from langgraph.checkpoint.conformance.capabilities import BASE_CAPABILITIES
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.types import Command, interrupt
+
+from memory.context import SessionStore
+from tests.clients.python.conftest import bound_key
+from tests.konstruct.conftest import Program
+from tests.memory.context.attacks import msgpack_attacks
+
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+
+
+def thread(name: str) -> Any:
+    return {"configurable": {"thread_id": name}}
+
+
+def graph(saver: KonstructSaver) -> Any:
+    def answer(state: MessagesState) -> Any:
+        said = state["messages"][-1].content
+        return {"messages": [("ai", interrupt("Well?") if said == "Ask me." else f"{said}!")]}
+
+    builder = StateGraph(MessagesState)
+    builder.add_node("answer", answer)
+    builder.add_edge(START, "answer")
+    return builder.compile(checkpointer=saver)
+
+
+def say(saver: KonstructSaver, name: str, text: str) -> list[str]:
+    state = graph(saver).invoke({"messages": [HumanMessage(text)]}, thread(name))
+    return [message.content for message in state["messages"]]
+
+
+def test_it_passes_langgraphs_conformance_suite(url: str, program_a: Program) -> None:
+    with Client(url, program_a.key) as konstruct:
+
+        @checkpointer_test(name="KonstructSaver")
+        async def saver() -> AsyncGenerator[KonstructSaver, None]:
+            yield KonstructSaver(konstruct)
+
+        report = asyncio.run(validate(saver, capabilities=BASE_CAPABILITIES))
+    base = [report.results[capability.value] for capability in BASE_CAPABILITIES]
+    assert [each.failures for each in base] == [[]] * 5
+    assert [each.passed for each in base] == [True] * 5
+
+
+def test_a_graph_goes_on_and_its_session_is_one_of_the_servers(
+    url: str, program_a: Program
+) -> None:
+    with Client(url, program_a.key) as konstruct:
+        saver = KonstructSaver(konstruct)
+        assert say(saver, "monday", "Hello") == ["Hello", "Hello!"]
+        assert say(KonstructSaver(konstruct), "monday", "Again")[2:] == ["Again", "Again!"]
+        session = konstruct.sessions.get("monday")
+        assert [(each["role"], each["content"]) for each in session["messages"]] == [
+            ("user", "Hello"), ("assistant", "Hello!"), ("user", "Again"), ("assistant", "Again!"),
+        ]  # fmt: skip
+        # A graph that runs with the server goes on where this one was, and the other way round.
+        assert say(SessionStore(program_a.tenant.id).checkpointer, "monday", "And")[-1] == "And!"
+        assert len(say(saver, "monday", "Too")) == 8
+
+        say(saver, "tuesday", "Ask me.")
+        answered = asyncio.run(graph(saver).ainvoke(Command(resume="Fine."), thread("tuesday")))
+        assert [message.content for message in answered["messages"]] == ["Ask me.", "Fine."]
+        history = [each.config for each in graph(saver).get_state_history(thread("monday"))]
+        assert len(history) == konstruct.sessions.get("monday")["checkpoints"]
+        saver.delete_thread("monday")
+        saver.delete_thread("monday")
+        assert say(saver, "monday", "Anew") == ["Anew", "Anew!"]
+
+
+def test_what_would_run_code_is_refused(url: str, program_a: Program, tmp_path: Path) -> None:
+    class Forging:
+        type_, data = "msgpack", b""
+
+        def dumps_typed(self, value: Any) -> tuple[str, bytes]:
+            return self.type_, self.data
+
+        def loads_typed(self, data: tuple[str, bytes]) -> Any:
+            return data
+
+    with Client(url, program_a.key) as konstruct:
+        forging = Forging()
+        saver = KonstructSaver(konstruct, serde=forging)
+        attacks = [("msgpack", data) for _, data in msgpack_attacks(tmp_path / "made")]
+        for forging.type_, forging.data in [*attacks, ("pickle", b"cos\n"), ("empty", b"")]:
+            with pytest.raises(errors.UnreadableSession, match="a checkpoint's value"):
+                say(saver, "t", "Hello")
+        assert [*konstruct.sessions.list()] == []
+        wrong: list[tuple[dict[str, Any], str]] = [
+            ({"checkpoint": {"v": 4}}, "channel_versions"),
+            ({"checkpoint": state(ts="yesterday")}, "ts"),
+            ({"checkpoint": state(ts="2026-03-14T09:30:00")}, "time zone"),
+            ({"checkpoint": state(channel_versions={"a\\x": "1"})}, "backslashes"),
+            ({"checkpoint": state(channel_versions={"a": {}})}, "channel_versions"),
+            ({"metadata": {"a": ["\x00"]}}, "NUL"),
+            ({"metadata": {"a": "\ud800"}}, "Unicode"),
+            ({"metadata": []}, "metadata"),
+            ({"values": [{"channel": "a", "type": "null", "value": "?"}]}, "base64"),
+            ({"values": [{"channel": "b", "type": "null", "value": ""}]}, "no version: b"),
+        ]
+        right = {"thread_id": "t", "checkpoint": state(), "values": [], "metadata": {}}
+        for change, told in wrong:
+            with pytest.raises(errors.InvalidFields, match=told):
+                konstruct.checkpoints.save(**{**right, **change})  # type: ignore[arg-type]
+        assert [*konstruct.sessions.list()] == []
+    assert not (tmp_path / "made").exists()
+
+
+def state(**fields: Any) -> dict[str, Any]:
+    said = {"v": 4, "id": "1f0", "ts": "2026-03-14T09:30:00Z", "channel_versions": {"a": "1"}}
+    return {**said, "versions_seen": {}, **fields}
+
+
+def test_nothing_crosses(url: str, program_a: Program, program_b: Program) -> None:
+    with (
+        Client(url, program_a.key) as a,
+        Client(url, program_b.key) as b,
+        Client(url, bound_key(program_a, "maria")) as marias,
+    ):
+        ours, theirs = KonstructSaver(a), KonstructSaver(b)
+        for saver, text in ((ours, "Of a."), (theirs, "Of b.")):
+            assert say(saver, "shared", text) == [text, f"{text}!"]
+        (of_b, *_) = theirs.list(thread("shared"))
+        assert ours.get_tuple(of_b.config) is None
+        assert {each.config["configurable"]["thread_id"] for each in ours.list(None)} == {"shared"}
+        ours.delete_thread("shared")
+        assert len([*theirs.list(None)]) == 3
+        for use in (KonstructSaver(marias).get_tuple, KonstructSaver(marias).delete_thread):
+            with pytest.raises(errors.Forbidden):
+                use(thread("shared") if use.__name__ == "get_tuple" else "shared")
