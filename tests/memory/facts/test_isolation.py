@@ -1,0 +1,156 @@
+"""Facts of a tenant are another tenant's neither to see nor to change; deleting is for good."""
+
+import asyncio
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.db import ProgrammingError, connection, transaction
+
+from memory.context import MemoryEntry
+from memory.exceptions import FactNotFound
+from tenants.context import tenant_scope
+from tenants.exceptions import TenantPinned, UnknownTenant
+from tenants.models import Tenant
+from tests.memory.facts.keeping import MEMORY, contents, fact, rows, store
+
+
+def test_delete_removes_a_fact_with_its_versions(tenant_a: Tenant) -> None:
+    memory_id = store(tenant_a, "Ann likes tea.", metadata={"topic": "food"})
+    MEMORY.update(memory_id, tenant_a.id, content="Ann likes rye.")
+    kept = store(tenant_a, "The office opens at nine.", metadata={"topic": "hours"})
+
+    assert MEMORY.delete(memory_id, tenant_a.id) is True
+    assert MEMORY.delete(memory_id, tenant_a.id) is False
+
+    assert MEMORY.history(memory_id, tenant_a.id) == []
+    assert [entry.memory_id for entry in MEMORY.list_by_tenant(tenant_a.id)] == [kept]
+    assert rows(tenant_a) == (1, 1)
+
+
+def test_a_version_is_not_deleted_without_its_entry(tenant_a: Tenant) -> None:
+    memory_id = store(tenant_a, "Ann likes tea.")
+    MEMORY.update(memory_id, tenant_a.id, content="Ann likes rye.")
+    version = MEMORY.history(memory_id, tenant_a.id)[1].memory_id
+
+    assert MEMORY.delete(version, tenant_a.id) is False
+    assert MEMORY.history(version, tenant_a.id) == []
+    with pytest.raises(FactNotFound):
+        MEMORY.update(version, tenant_a.id, content="Ann likes ink.")
+
+    assert len(MEMORY.history(memory_id, tenant_a.id)) == 2
+
+
+def test_another_tenant_sees_nothing_and_changes_nothing(
+    tenant_a: Tenant, tenant_b: Tenant
+) -> None:
+    memory_id = store(tenant_a, "Ann likes tea.", metadata={"topic": "food"})
+    MEMORY.update(memory_id, tenant_a.id, metadata={"topic": "drink"})
+
+    assert MEMORY.search(tenant_b.id, "Ann likes tea.") == []
+    assert MEMORY.list_by_tenant(tenant_b.id) == []
+    assert MEMORY.get(memory_id, tenant_b.id) is None
+    assert MEMORY.history(memory_id, tenant_b.id) == []
+    assert MEMORY.delete(memory_id, tenant_b.id) is False
+    with pytest.raises(FactNotFound, match=str(memory_id)):
+        MEMORY.update(memory_id, tenant_b.id, content="Ann likes ink.")
+    assert MEMORY.store(fact(tenant_b, "Ann likes tea.")) != memory_id
+
+    assert len(MEMORY.history(memory_id, tenant_a.id)) == 2
+    (entry,) = MEMORY.list_by_tenant(tenant_a.id)
+    assert (entry.memory_id, entry.content) == (memory_id, "Ann likes tea.")
+
+
+def test_an_unknown_tenant_has_no_facts_and_takes_none(tenant_a: Tenant) -> None:
+    memory_id = store(tenant_a, "Ann likes tea.")
+    nobody = uuid4()
+
+    assert MEMORY.search(nobody, "tea") == []
+    assert MEMORY.list_by_tenant(nobody) == []
+    assert MEMORY.get(memory_id, nobody) is None
+    assert MEMORY.history(memory_id, nobody) == []
+    assert MEMORY.delete(memory_id, nobody) is False
+    with pytest.raises(UnknownTenant):
+        MEMORY.store(MemoryEntry(tenant_id=nobody, content="Ann likes tea."))
+    with pytest.raises(UnknownTenant):
+        MEMORY.update(memory_id, nobody, content="Ann likes ink.")
+
+    # The transaction that this test is in has survived all of it.
+    assert contents(MEMORY.list_by_tenant(tenant_a.id)) == ["Ann likes tea."]
+
+
+def test_code_that_serves_one_tenant_cannot_reach_anothers_facts(
+    tenant_a: Tenant, tenant_b: Tenant
+) -> None:
+    memory_id = store(tenant_b, "Ann likes tea.")
+
+    with tenant_scope(tenant_a.id, pinned=True):
+        for reach in (
+            lambda: MEMORY.search(tenant_b.id, "tea"),
+            lambda: MEMORY.list_by_tenant(tenant_b.id),
+            lambda: MEMORY.delete(memory_id, tenant_b.id),
+            lambda: store(tenant_b, "Ann likes ink."),
+        ):
+            with pytest.raises(TenantPinned):
+                reach()
+
+    assert contents(MEMORY.list_by_tenant(tenant_b.id)) == ["Ann likes tea."]
+
+
+@pytest.mark.parametrize("table", ["memory_memoryentry", "memory_memoryattribute"])
+def test_postgres_itself_hides_another_tenants_facts(
+    tenant_a: Tenant, tenant_b: Tenant, table: str
+) -> None:
+    memory_id = store(tenant_a, "Ann likes tea.", metadata={"topic": "food"})
+    with tenant_scope(tenant_b.id), connection.cursor() as cursor:
+        cursor.execute(f"SELECT count(*) FROM {tenant_a.schema_name}.{table}")
+        assert cursor.fetchone() == (0,)
+        cursor.execute(f"DELETE FROM {tenant_a.schema_name}.{table}")
+        assert cursor.rowcount == 0
+        with pytest.raises(ProgrammingError, match="row-level security"), transaction.atomic():
+            cursor.execute(
+                f"INSERT INTO {tenant_a.schema_name}.memory_memoryattribute"
+                " (tenant_id, memory_id, key, kind) VALUES (%s, %s, 'a', 'text')",
+                [tenant_a.id, memory_id],
+            )
+    with (
+        tenant_scope(tenant_a.id),
+        pytest.raises(ProgrammingError, match="row-level security"),
+        transaction.atomic(),
+    ):
+        MemoryEntry.objects.create(
+            tenant_id=tenant_b.id, content="x", embedding=[1.0] * 384, embedding_model="m"
+        )
+
+
+def test_a_scope_that_was_open_is_open_again(tenant_a: Tenant, tenant_b: Tenant) -> None:
+    store(tenant_b, "Theirs")
+    with tenant_scope(tenant_a.id):
+        assert contents(MEMORY.list_by_tenant(tenant_b.id)) == ["Theirs"]
+        assert MemoryEntry.objects.count() == 0
+
+
+def test_asynchronous_callers_have_the_same_methods(tenant_a: Tenant, tenant_b: Tenant) -> None:
+    async def live() -> list[Any]:
+        memory_id = await MEMORY.astore(fact(tenant_a, "Ann likes tea."))
+        await MEMORY.aupdate(memory_id, tenant_a.id, content="Ann likes rye.")
+        found = await asyncio.gather(
+            MEMORY.asearch(tenant_a.id, "rye"),
+            MEMORY.asearch(tenant_b.id, "rye"),
+            MEMORY.alist_by_tenant(tenant_a.id),
+            MEMORY.ahistory(memory_id, tenant_a.id),
+        )
+        gone = (
+            await MEMORY.adelete(memory_id, tenant_b.id),
+            await MEMORY.adelete(memory_id, tenant_a.id),
+        )
+        return [contents(entries) for entries in found] + [gone]
+
+    assert async_to_sync(live)() == [
+        ["Ann likes rye."],
+        [],
+        ["Ann likes rye."],
+        ["Ann likes rye.", "Ann likes tea."],
+        (False, True),
+    ]

@@ -1,0 +1,223 @@
+"""Facts are stored once, and what cannot be stored is refused by name."""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from memory.context import MemoryEntry
+from memory.embedding.embedder import embed, model_version
+from memory.exceptions import InvalidArgument
+from tenants.context import tenant_scope
+from tenants.models import Tenant
+from tests.memory.facts.keeping import AGENT, MEMORY, OTHER_AGENT, contents, fact, rows, store
+
+
+def test_a_stored_fact_has_what_the_contract_names(tenant_a: Tenant) -> None:
+    before = timezone.now()
+
+    memory_id = store(tenant_a, "Ann likes green tea.", metadata={"topic": "food"})
+
+    (entry,) = MEMORY.list_by_tenant(tenant_a.id)
+    assert entry.memory_id == memory_id
+    assert entry.tenant_id == tenant_a.id
+    assert entry.agent_id == AGENT
+    assert entry.content == "Ann likes green tea."
+    assert entry.metadata == {"topic": "food"}
+    assert [*entry.embedding] == pytest.approx(embed(["Ann likes green tea."])[0], abs=1e-6)
+    assert entry.embedding_model == model_version()
+    assert before <= entry.created_at <= timezone.now()
+    assert abs(entry.updated_at - entry.created_at) < timedelta(seconds=1)
+    assert (entry.user_id, entry.valid_to, entry.expires_at) == (None, None, None)
+
+
+def test_the_same_text_is_the_same_entry(tenant_a: Tenant) -> None:
+    first = MEMORY.remember(fact(tenant_a, "Ann likes tea.", metadata={"topic": "food"}))
+    again = MEMORY.remember(fact(tenant_a, "Ann likes tea.", metadata={"topic": "drink"}))
+
+    assert (first.created, again.created) == (True, False)
+    assert again.memory_id == first.memory_id
+    assert contents(MEMORY.list_by_tenant(tenant_a.id)) == ["Ann likes tea."]
+
+
+def test_metadata_that_comes_with_the_same_text_is_added_and_the_old_stays_a_version(
+    tenant_a: Tenant,
+) -> None:
+    memory_id = store(tenant_a, "Ann likes tea.", metadata={"topic": "food", "source": "crm"})
+
+    for _ in range(2):  # said once more, it changes nothing
+        assert store(tenant_a, "Ann likes tea.", metadata={"topic": "drink", "n": 1}) == memory_id
+    store(tenant_a, "Ann likes tea.")
+
+    versions = MEMORY.history(memory_id, tenant_a.id)
+    assert [version.metadata for version in versions] == [
+        {"topic": "drink", "source": "crm", "n": 1},
+        {"topic": "food", "source": "crm"},
+    ]
+    assert contents(MEMORY.search(tenant_a.id, "tea", filters={"n": 1, "source": "crm"})) == [
+        "Ann likes tea."
+    ]
+    assert MEMORY.search(tenant_a.id, "tea", filters={"topic": "food"}) == []
+
+
+def test_an_end_that_comes_with_the_same_text_is_kept(tenant_a: Tenant) -> None:
+    memory_id = store(tenant_a, "Ann likes tea.")
+    ends = timezone.now() + timedelta(days=1)
+
+    store(tenant_a, "Ann likes tea.", valid_to=ends, expires_at=ends)
+    store(tenant_a, "Ann likes tea.")
+
+    entry = MEMORY.get(memory_id, tenant_a.id)
+    assert entry is not None
+    assert (entry.valid_to, entry.expires_at) == (ends, ends)
+
+
+def test_a_beginning_that_cannot_be_taken_in_is_refused_and_not_dropped(tenant_a: Tenant) -> None:
+    memory_id = store(tenant_a, "Ann likes tea.", metadata={"topic": "food"})
+
+    with pytest.raises(InvalidArgument, match="valid_from"):
+        store(
+            tenant_a,
+            "Ann likes tea.",
+            metadata={"topic": "drink"},
+            valid_from=timezone.now() - timedelta(days=900),
+        )
+
+    assert [v.metadata for v in MEMORY.history(memory_id, tenant_a.id)] == [{"topic": "food"}]
+
+
+def test_more_metadata_than_a_fact_may_have_is_refused_together(tenant_a: Tenant) -> None:
+    store(tenant_a, "Ann likes tea.", metadata={f"a{n}": n for n in range(200)})
+
+    with pytest.raises(InvalidArgument, match="more than 256 values"):
+        store(tenant_a, "Ann likes tea.", metadata={f"b{n}": n for n in range(200)})
+
+
+@pytest.mark.django_db(transaction=True)
+def test_metadata_that_many_add_at_once_is_all_there(tenant_a: Tenant) -> None:
+    memory_id = store(tenant_a, "Ann likes tea.")
+
+    def add(number: int) -> None:
+        try:
+            store(tenant_a, "Ann likes tea.", metadata={f"n{number}": number})
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(add, range(8)))
+
+    entry = MEMORY.get(memory_id, tenant_a.id)
+    assert entry is not None
+    assert entry.metadata == {f"n{number}": number for number in range(8)}
+
+
+def test_the_same_text_of_another_agent_or_user_is_another_entry(tenant_a: Tenant) -> None:
+    scopes = [
+        {"agent_id": AGENT},
+        {"agent_id": OTHER_AGENT},
+        {"agent_id": None},
+        {"agent_id": AGENT, "user_id": "ann"},
+        {"agent_id": None, "user_id": "ann"},
+    ]
+
+    stored = [store(tenant_a, "Tea is served at five.", **scope) for scope in scopes]
+    again = [store(tenant_a, "Tea is served at five.", **scope) for scope in scopes]
+
+    assert len(set(stored)) == 5
+    assert again == stored
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_same_text_stored_by_many_at_once_is_one_entry(tenant_a: Tenant) -> None:
+    vector = embed(["Ann likes tea."])[0]
+
+    def store_once(_: int) -> UUID:
+        try:
+            return store(tenant_a, "Ann likes tea.", embedding=vector)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(4) as threads:
+        stored = set(threads.map(store_once, range(12)))
+
+    assert len(stored) == 1
+    assert rows(tenant_a)[0] == 1
+
+
+def test_near_duplicates_are_reported_and_not_merged(tenant_a: Tenant) -> None:
+    near = store(tenant_a, "Ann's favourite drink is green tea.")
+    store(tenant_a, "The office opens at nine.")
+    store(tenant_a, "Ann's favourite drink is green tea!", user_id="ann")
+
+    stored = MEMORY.remember(fact(tenant_a, "Ann's favorite drink is green tea"))
+
+    assert stored.created
+    assert [entry.memory_id for entry in stored.near_duplicates] == [near]
+    assert stored.near_duplicates[0].score > 0.9
+    assert rows(tenant_a)[0] == 4
+
+
+def test_a_given_embedding_is_taken(tenant_a: Tenant) -> None:
+    vector = embed(["something else"])[0]
+
+    store(tenant_a, "Ann likes tea.", embedding=vector)
+
+    (found,) = MEMORY.search(tenant_a.id, "something else", threshold=0.99)
+    assert found.content == "Ann likes tea."
+
+
+def test_a_fact_without_a_tenant_belongs_to_the_one_its_maker_is_in(tenant_a: Tenant) -> None:
+    with tenant_scope(tenant_a.id):
+        MEMORY.store(MemoryEntry(content="Ann likes tea."))
+
+    assert contents(MEMORY.list_by_tenant(tenant_a.id)) == ["Ann likes tea."]
+    with pytest.raises(InvalidArgument, match="has no tenant_id"):
+        MEMORY.store(MemoryEntry(content="Ann likes tea."))
+
+
+def test_ids_may_be_given_as_text(tenant_a: Tenant) -> None:
+    entry = MemoryEntry(tenant_id=str(tenant_a.id), agent_id=str(AGENT), content="Ann likes tea.")
+
+    memory_id = MEMORY.store(entry)
+
+    assert MEMORY.search(str(tenant_a.id), "tea", agent_id=str(AGENT))[0].memory_id == memory_id
+    assert MEMORY.delete(str(memory_id), str(tenant_a.id)) is True
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"content": ""}, "content='' says nothing"),
+        ({"content": " \n"}, "says nothing"),
+        ({"content": "a\x00b"}, "holds a NUL character"),
+        ({"content": None}, "content=None is not text"),
+        ({"agent_id": "ann"}, "agent_id='ann' is not a UUID"),
+        ({"user_id": ""}, "user_id='' is empty"),
+        ({"metadata": [1]}, r"metadata=\[1\] is not an object"),
+        ({"metadata": {"a": float("nan")}}, "a=nan is not a finite number"),
+        ({"embedding": [1.0, 2.0]}, "embedding has 2 dimensions, not 384"),
+        ({"expires_at": datetime(2030, 1, 1)}, "is not a time with a time zone"),  # noqa: DTZ001
+    ],
+)
+def test_a_fact_that_cannot_be_is_refused_and_leaves_nothing(
+    tenant_a: Tenant, fields: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InvalidArgument, match=message):
+        MEMORY.store(fact(tenant_a, **{"content": "Ann likes tea.", **fields}))
+
+    assert rows(tenant_a) == (0, 0)
+
+
+def test_an_entry_that_stands_is_not_stored_over(tenant_a: Tenant) -> None:
+    entry = fact(tenant_a, "Ann likes tea.")
+    MEMORY.store(entry)
+    entry.content = "Ann likes rye."
+
+    with pytest.raises(InvalidArgument, match=r"change a fact that stands with update\(\)"):
+        MEMORY.store(entry)
+
+    assert contents(MEMORY.list_by_tenant(tenant_a.id)) == ["Ann likes tea."]
