@@ -19,7 +19,13 @@ from konstruct.audit.access_log import Actor, record_access
 from konstruct.audit.erasure_requests import request_erasure
 from konstruct.audit.models import AccessEvent, Action, ActorKind, ErasureRequest
 from konstruct.orchestrator.identities import channel_identities
-from konstruct.orchestrator.models import Agent, Escalation, PendingReply, ToolCall
+from konstruct.orchestrator.models import (
+    Agent,
+    AnswerOptions,
+    Escalation,
+    PendingReply,
+    ToolCall,
+)
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from konstruct.trust import jobs
 from konstruct.trust.archives import export_memory
@@ -109,6 +115,7 @@ def helped(message: Message, user: str) -> None:
     Escalation.objects.create(
         **whose, channel="rest", opened_by="user", reason=message.content, resolved_at=Now()
     )
+    AnswerOptions.objects.create(message=message, options={"tools": [{"said": message.content}]})
     ToolCall.objects.create(
         **whose, message=message, round=0, position=0, call_id="c", name="remember_fact",
         arguments={"fact": message.content}, state="denied", expires_at=Now(),
@@ -167,7 +174,7 @@ def test_nothing_of_the_person_is_left_and_nothing_of_others_is_gone(
     tenant_a: Tenant, full: Message, agent: Agent, tmp_path: Path, capsys: Any
 ) -> None:
     bobs_window = get_recent_messages(tenant_a.id, agent.id, "bob")
-    assert len(traces_of_maria(everything(tenant_a), full)) == 35
+    assert len(traces_of_maria(everything(tenant_a), full)) == 36
     capsys.readouterr()
     with database.as_owner():
         call_command("erase_user", "--tenant", "tenant-a", "--user", MARIA, "--yes", "--json")
