@@ -13,7 +13,7 @@ from memory.context.working import MESSAGE_OVERHEAD, REPLY_OVERHEAD
 from memory.conversations.short_term import append_message
 from memory.models import MemoryEntry, Message
 from tenants.context import tenant_scope
-from tests.konstruct.api.resources.test_facts import keep
+from tests.konstruct.api.resources.facts import keep
 from tests.konstruct.api.resources.test_memories import remember
 from tests.konstruct.api.resources.test_sessions import converse
 from tests.konstruct.conftest import Program

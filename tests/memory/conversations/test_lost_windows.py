@@ -1,0 +1,240 @@
+"""Whatever happens to the cache, the window is what the transcript says."""
+
+import json
+import logging
+from datetime import UTC, datetime
+from uuid import uuid4
+
+import pytest
+from django_redis import get_redis_connection
+
+from memory.conversations.short_term import (
+    append_message,
+    append_turns,
+    clear_window,
+    get_recent_messages,
+)
+from memory.conversations.transcript import Conversation
+from memory.exceptions import WindowNotCleared
+from memory.models import Message, WindowClear
+from tenants.context import tenant_scope
+from tests.memory.conversations.window import AGENT, USER, contents, key_of
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        b"not json",
+        b"\xff\xfe",
+        b"7",
+        b"[]",
+        b"null",
+        b'{"role": "user"}',
+        b'{"role":1}',
+        b'{"role": "robot", "content": "x"}',
+    ],
+)
+def test_entries_that_are_no_turns_are_passed_over(tenant_a, entry):
+    cache = get_redis_connection("default")
+    for number in range(3):
+        append_message(tenant_a.id, AGENT, USER, "user", str(number))
+        cache.rpush(key_of(tenant_a.id), entry)
+    append_message(tenant_a.id, AGENT, USER, "user", "3")
+    assert contents(tenant_a.id) == ["0", "1", "2", "3"]
+    assert contents(tenant_a.id, n=3) == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize("message_id", ["nonsense", 7, None, ["x"]])
+def test_whoever_reads_a_message_id_can_rely_on_it(tenant_a, message_id):
+    append_message(tenant_a.id, AGENT, USER, "user", "Hello")
+    get_redis_connection("default").rpush(
+        key_of(tenant_a.id),
+        json.dumps({"message_id": message_id, "role": "user", "content": "?", "more": 1}),
+    )
+    assert get_recent_messages(tenant_a.id, AGENT, USER)[1] == {
+        "role": "user",
+        "content": "?",
+        "more": 1,
+    }
+
+
+def test_something_else_under_the_key_is_replaced_by_the_transcript(tenant_a, talk):
+    talk(tenant_a.id, "q", "a")
+    cache = get_redis_connection("default")
+    for kind in ({"set": "x"}, {"hset": {"f": "v"}}):
+        cache.delete(key_of(tenant_a.id))
+        for command, value in kind.items():
+            if command == "set":
+                cache.set(key_of(tenant_a.id), value)
+            else:
+                cache.hset(key_of(tenant_a.id), mapping=value)
+        assert contents(tenant_a.id) == ["q", "a"]
+    cache.delete(key_of(tenant_a.id))
+    cache.set(key_of(tenant_a.id), "x")
+    append_message(tenant_a.id, AGENT, USER, "user", "more")
+    assert contents(tenant_a.id) == ["q", "a", "more"]
+
+
+def test_a_lost_window_is_rebuilt_when_it_is_read(tenant_a, talk):
+    for number in range(15):
+        talk(tenant_a.id, f"q{number}", f"a{number}")
+    live = get_recent_messages(tenant_a.id, AGENT, USER)
+    assert len(live) == 20
+    get_redis_connection("default").flushdb()
+    assert get_recent_messages(tenant_a.id, AGENT, USER) == live
+    assert get_redis_connection("default").llen(key_of(tenant_a.id)) == 20
+
+
+def test_a_lost_window_is_rebuilt_when_it_is_appended_to(tenant_a, talk):
+    talk(tenant_a.id, "q1", "a1")
+    get_redis_connection("default").flushdb()
+    talk(tenant_a.id, "q2", "a2")
+    assert contents(tenant_a.id) == ["q1", "a1", "q2", "a2"]
+    get_redis_connection("default").flushdb()
+    append_message(tenant_a.id, AGENT, USER, "user", "direct")
+    assert contents(tenant_a.id) == ["q1", "a1", "q2", "a2", "direct"]
+
+
+def test_a_window_that_lost_its_newest_turns_is_rebuilt_at_the_next(tenant_a, talk, answered):
+    talk(tenant_a.id, "q1", "a1")
+    answered(tenant_a.id, "q2", "a2")  # appended while the cache was away, or to a later snapshot
+    talk(tenant_a.id, "q3", "a3")
+    assert contents(tenant_a.id) == ["q1", "a1", "q2", "a2", "q3", "a3"]
+
+
+def test_a_rebuild_takes_pairs_in_the_order_of_their_replies(tenant_a, say):
+    first, second = say(tenant_a.id, "q1"), say(tenant_a.id, "q2", thread_id="C2", channel="slack")
+    say(tenant_a.id, "a2", role="assistant", in_reply_to=second.id)
+    say(tenant_a.id, "not answered yet")
+    say(tenant_a.id, "a1", role="assistant", in_reply_to=first.id)
+    assert contents(tenant_a.id) == ["q2", "a2", "q1", "a1"]
+
+
+def test_a_rebuild_takes_imported_turns_in_their_order(tenant_a, say, talk):
+    talk(tenant_a.id, "q", "a")
+    for minute, (role, text) in enumerate([("user", "old q"), ("assistant", "old a")]):
+        say(
+            tenant_a.id,
+            text,
+            role=role,
+            channel="import",
+            external_id=f"x{minute}",
+            created_at=datetime(2024, 3, 4, 9, minute, tzinfo=UTC),
+        )
+    get_redis_connection("default").flushdb()
+    assert contents(tenant_a.id) == ["old q", "old a", "q", "a"]
+
+
+def test_a_rebuild_takes_no_other_users_agents_or_tenants_turns(tenant_a, tenant_b, talk):
+    for tenant in (tenant_a, tenant_b):
+        talk(tenant.id, "q", f"of {tenant.slug}")
+        talk(tenant.id, "q", f"bob's of {tenant.slug}", user_id="bob")
+        talk(tenant.id, "q", f"other agent's of {tenant.slug}", agent_id=uuid4())
+    get_redis_connection("default").flushdb()
+    assert contents(tenant_a.id) == ["q", "of tenant-a"]
+    assert contents(tenant_b.id) == ["q", "of tenant-b"]
+    assert contents(tenant_b.id, "bob") == ["q", "bob's of tenant-b"]
+
+
+def test_more_than_a_window_can_be_asked_of_a_lost_one(tenant_a, talk):
+    for number in range(15):
+        talk(tenant_a.id, f"q{number}", f"a{number}")
+    get_redis_connection("default").flushdb()
+    assert contents(tenant_a.id, n=26) == [f"{who}{n}" for n in range(2, 15) for who in "qa"]
+
+
+def test_a_cleared_window_stays_empty(tenant_a, talk):
+    talk(tenant_a.id, "q1", "a1")
+    clear_window(tenant_a.id, AGENT, USER)
+    assert contents(tenant_a.id) == []
+    get_redis_connection("default").flushdb()
+    assert contents(tenant_a.id) == []
+    with tenant_scope(tenant_a.id):
+        assert WindowClear.objects.count() == 1
+        assert Message.objects.count() == 2
+
+
+def test_after_a_clear_only_new_turns_are_in_the_window(tenant_a, talk):
+    old = talk(tenant_a.id, "q1", "a1")
+    clear_window(tenant_a.id, AGENT, USER)
+    talk(tenant_a.id, "q2", "a2")
+    append_turns(tenant_a.id, AGENT, USER, old)
+    assert contents(tenant_a.id) == ["q2", "a2"]
+    get_redis_connection("default").flushdb()
+    assert contents(tenant_a.id) == ["q2", "a2"]
+    clear_window(tenant_a.id, AGENT, USER)
+    talk(tenant_a.id, "q3", "a3")
+    get_redis_connection("default").flushdb()
+    assert contents(tenant_a.id) == ["q3", "a3"]
+
+
+def test_a_clear_is_of_one_user_with_one_agent_in_one_tenant(tenant_a, tenant_b, talk):
+    other = uuid4()
+    for tenant in (tenant_a, tenant_b):
+        for agent in (AGENT, other):
+            for user in (USER, "bob"):
+                talk(tenant.id, "q", "a", agent_id=agent, user_id=user)
+    clear_window(tenant_a.id, AGENT, USER)
+    get_redis_connection("default").flushdb()
+    assert contents(tenant_a.id) == []
+    assert contents(tenant_a.id, "bob") == ["q", "a"]
+    assert contents(tenant_a.id, agent=other) == ["q", "a"]
+    assert contents(tenant_b.id) == ["q", "a"]
+
+
+@pytest.mark.parametrize("reader", ["get", "append_message", "append_turns"])
+def test_who_read_the_transcript_before_a_clear_cannot_undo_it(
+    tenant_a, talk, answered, monkeypatch, reader
+):
+    talk(tenant_a.id, "q1", "a1")
+    late = answered(tenant_a.id, "q2", "a2")
+    get_redis_connection("default").flushdb()
+    read = Conversation.recent_turns
+    cleared = []
+
+    def read_and_be_overtaken(self, *args, **kwargs):
+        turns = read(self, *args, **kwargs)
+        if not cleared:
+            cleared.append(True)
+            clear_window(tenant_a.id, AGENT, USER)
+        return turns
+
+    monkeypatch.setattr(Conversation, "recent_turns", read_and_be_overtaken)
+    if reader == "get":
+        get_recent_messages(tenant_a.id, AGENT, USER)
+        expected = []
+    elif reader == "append_message":
+        append_message(tenant_a.id, AGENT, USER, "user", "new")
+        expected = ["new"]
+    else:
+        append_turns(tenant_a.id, AGENT, USER, late)
+        expected = []
+    assert cleared == [True]
+    assert [t for t in contents(tenant_a.id) if t in ("q1", "a1")] == []
+    assert [t for t in contents(tenant_a.id) if t == "new"] == [t for t in expected if t == "new"]
+
+
+def test_without_the_cache_the_transcript_is_read(tenant_a, talk, cache_away, caplog):
+    talk(tenant_a.id, "q1", "a1")
+    live = get_recent_messages(tenant_a.id, AGENT, USER)
+    with cache_away(), caplog.at_level(logging.WARNING, logger="memory"):
+        assert get_recent_messages(tenant_a.id, AGENT, USER) == live
+    assert "is read from the transcript" in caplog.text
+
+
+def test_without_the_cache_appending_is_logged_and_made_up_for(tenant_a, talk, cache_away, caplog):
+    talk(tenant_a.id, "q1", "a1")
+    with cache_away(), caplog.at_level(logging.WARNING, logger="memory"):
+        talk(tenant_a.id, "q2", "a2")
+        append_message(tenant_a.id, AGENT, USER, "user", "direct")
+    assert caplog.text.count("was not appended to") == 2
+    talk(tenant_a.id, "q3", "a3")
+    assert contents(tenant_a.id) == ["q1", "a1", "q2", "a2", "q3", "a3"]
+
+
+def test_without_the_cache_a_clear_says_that_it_must_be_done_again(tenant_a, talk, cache_away):
+    talk(tenant_a.id, "q1", "a1")
+    with cache_away(), pytest.raises(WindowNotCleared, match="clear it again"):
+        clear_window(tenant_a.id, AGENT, USER)
+    clear_window(tenant_a.id, AGENT, USER)
+    assert contents(tenant_a.id) == []

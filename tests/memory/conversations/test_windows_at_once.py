@@ -1,0 +1,126 @@
+"""Many writers and readers of one window, and any steps in any order."""
+
+from uuid import uuid4
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.db import connection, transaction
+from django_redis import get_redis_connection
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from memory.conversations import short_term
+from memory.conversations.short_term import (
+    aappend_message,
+    aget_recent_messages,
+    append_message,
+    append_turns,
+    clear_window,
+)
+from tests.memory.conversations.window import AGENT, USER, contents, key_of
+
+
+@pytest.mark.django_db(transaction=True)
+def test_concurrent_appends_lose_nothing(tenant_a, at_once):
+    def append_many(writer):
+        for number in range(25):
+            append_message(tenant_a.id, AGENT, USER, "user", f"{writer}-{number}", window=500)
+
+    at_once(append_many, list(range(8)))
+    found = contents(tenant_a.id, n=500)
+    assert sorted(found) == sorted(f"{w}-{n}" for w in range(8) for n in range(25))
+    for writer in range(8):
+        own = [text for text in found if text.startswith(f"{writer}-")]
+        assert own == [f"{writer}-{n}" for n in range(25)]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_concurrent_turns_are_in_the_window_once_each(tenant_a, answered, at_once):
+    pairs = [answered(tenant_a.id, f"q{n}", f"a{n}") for n in range(8)]
+    at_once(lambda pair: append_turns(tenant_a.id, AGENT, USER, pair), pairs * 2)
+    found = contents(tenant_a.id)
+    assert sorted(found) == sorted(f"{who}{n}" for n in range(8) for who in "qa")
+    assert [found[i : i + 2] for i in range(0, 16, 2)] == [
+        [f"q{text[1:]}", f"a{text[1:]}"] for text in found[::2]
+    ]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_concurrent_readers_of_a_lost_window_write_it_once(tenant_a, talk, at_once):
+    for number in range(3):
+        talk(tenant_a.id, f"q{number}", f"a{number}")
+    live = contents(tenant_a.id)
+    get_redis_connection("default").flushdb()
+    assert at_once(lambda _: contents(tenant_a.id), list(range(8))) == [live] * 8
+    assert get_redis_connection("default").llen(key_of(tenant_a.id)) == 6
+
+
+async def _use_twins(tenant_id):
+    await aappend_message(tenant_id, AGENT, USER, "user", "Hello")
+    return await aget_recent_messages(tenant_id, AGENT, USER)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_asynchronous_twins_do_the_same(tenant_a):
+    assert async_to_sync(_use_twins)(tenant_a.id) == [{"role": "user", "content": "Hello"}]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@given(
+    steps=st.lists(st.tuples(st.text(max_size=5), st.integers(1, 6)), max_size=15),
+    n=st.integers(0, 8),
+)
+def test_the_window_is_a_bounded_list(steps, n):
+    model: list[str] = []
+    user = str(uuid4())
+    for text, window in steps:
+        append_message("acme", "helper", user, "user", text, window=window)
+        model = [*model, text][-window:]
+    assert contents("acme", user, "helper", n) == (model[-n:] if n else [])
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@given(
+    steps=st.lists(
+        st.sampled_from(["talk", "repeat", "lose append", "flush", "read", "clear"]), max_size=14
+    )
+)
+def test_whatever_happens_the_window_is_what_the_transcript_says(tenant_a, talk, answered, steps):
+    """After each talk the window is the answered pairs since the last clear, the last twenty."""
+    user, expected, pairs = str(uuid4()), [], []
+    for number, step in enumerate(steps):
+        if step == "talk":
+            pairs.append(talk(tenant_a.id, f"q{number}", f"a{number}", user_id=user))
+            expected = [*expected, f"q{number}", f"a{number}"][-20:]
+            assert contents(tenant_a.id, user) == expected
+        elif step == "lose append":
+            pairs.append(answered(tenant_a.id, f"q{number}", f"a{number}", user_id=user))
+            expected = [*expected, f"q{number}", f"a{number}"][-20:]
+        elif step == "repeat" and pairs:
+            append_turns(tenant_a.id, AGENT, user, pairs[-1])
+            assert contents(tenant_a.id, user) == expected
+        elif step == "flush":
+            get_redis_connection("default").flushdb()
+            assert contents(tenant_a.id, user) == expected
+        elif step == "read":
+            assert set(contents(tenant_a.id, user)) <= set(expected)
+        elif step == "clear":
+            clear_window(tenant_a.id, AGENT, user)
+            expected, pairs = [], []
+            assert contents(tenant_a.id, user) == []
+
+
+def test_the_way_of_a_reply_is_one_query_and_one_round_trip(
+    tenant_a, talk, answered, monkeypatch, django_assert_num_queries
+):
+    talk(tenant_a.id, "q1", "a1")
+    turns = answered(tenant_a.id, "q2", "a2")
+    calls = []
+    run = short_term.window_store._run
+    monkeypatch.setattr(
+        short_term.window_store, "_run", lambda *args: calls.append(args) or run(*args)
+    )
+    connection.set_schema(tenant_a.schema_name)
+    with transaction.atomic(), django_assert_num_queries(1):
+        append_turns(tenant_a.id, AGENT, USER, turns)
+    assert len(calls) == 1
