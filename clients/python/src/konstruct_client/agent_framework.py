@@ -1,0 +1,81 @@
+"""Microsoft's Agent Framework: memory as a context provider. Needs the extra `agent-framework`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+from uuid import uuid4
+
+from agent_framework import AgentSession, ContextProvider, Message, SessionContext
+
+from konstruct_client._batches import import_all
+from konstruct_client.client import AsyncClient
+
+OPENING = "Relevant context from past conversations:"
+
+
+class KonstructContextProvider(ContextProvider):
+    """Before a run an agent is told what is known that fits; after it, what was said is kept.
+
+    Args:
+        agent: name or id of the agent that remembers. It must be there.
+        user_id: the user who speaks.
+        top_k: at most so many messages and so many facts are told.
+    """
+
+    def __init__(
+        self,
+        client: AsyncClient,
+        *,
+        agent: str,
+        user_id: str,
+        top_k: int = 5,
+        source_id: str = "konstruct",
+    ) -> None:
+        super().__init__(source_id)
+        self._konstruct, self._agent, self._user_id = client, agent, user_id
+        self._top_k = top_k
+
+    async def before_run(
+        self, *, agent: Any, session: AgentSession, context: SessionContext, state: dict[str, Any]
+    ) -> None:
+        """Tell the agent what is known that fits to what it is asked."""
+        query = "\n".join(line["content"] for line in _lines(context.input_messages))
+        if not query:
+            return
+        facts = await self._konstruct.facts.search(
+            query[:8_000], agent=self._agent, user_id=self._user_id, limit=self._top_k
+        )
+        said = await self._konstruct.memories.search(
+            query[:8_000], agent=self._agent, user_id=self._user_id, top_k=self._top_k
+        )
+        known = [f"- Fact: {each['content']}" for each in facts["results"]]
+        known += [
+            f"- [{each['created_at'][:10]}] {each['name'] or each['role']}: {each['content']}"
+            for each in said["results"]
+        ]
+        if known:
+            context.extend_messages(self, [Message("user", ["\n".join([OPENING, *known])])])
+
+    async def after_run(
+        self, *, agent: Any, session: AgentSession, context: SessionContext, state: dict[str, Any]
+    ) -> None:
+        """Keep what was said by the user and by the agent, under the session's id."""
+        answers = context.response.messages if context.response else []
+        lines = [*_lines(context.input_messages), *_lines(answers)]
+        if lines:
+            await import_all(
+                self._konstruct,
+                lines,
+                agent=self._agent,
+                user_id=self._user_id,
+                thread_id=context.session_id or session.session_id,
+                # The same words twice are said twice.
+                idempotency_key=str(uuid4()),
+            )
+
+
+def _lines(messages: Sequence[Message]) -> Iterator[dict[str, str]]:
+    for message in messages:
+        if message.role in ("user", "assistant") and message.text.strip():
+            yield {"role": message.role, "content": message.text}

@@ -1,0 +1,110 @@
+"""LangChain's history and Agent Framework's context on Konstruct."""
+
+import asyncio
+import json
+
+import httpx
+import pytest
+from konstruct_client import AsyncClient, Client, TimedOut, errors
+from konstruct_client.langchain import KonstructChatMessageHistory
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+
+from tests.clients.python.conftest import bound_key, indexed
+from tests.konstruct.conftest import Program
+
+
+def history(client: Client, user_id: str = "maria") -> KonstructChatMessageHistory:
+    return KonstructChatMessageHistory(client, agent="ada", user_id=user_id, session_id="monday")
+
+
+def texts(kept: KonstructChatMessageHistory) -> list[tuple[str, str]]:
+    return [(message.type, message.text) for message in kept.messages]
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_a_history_of_each_user_in_each_tenant(
+    url: str, program_a: Program, program_b: Program
+) -> None:
+    with (
+        Client(url, program_a.key) as a,
+        Client(url, program_b.key) as b,
+        Client(url, bound_key(program_a, "maria")) as marias,
+    ):
+        for client, text in ((marias, "Yes."), (b, "Of b.")):
+            history(client).add_messages([HumanMessage(text), AIMessage("Well?")])
+        history(a).add_user_message("Yes.")
+        history(a).add_user_message("Yes.")
+        assert texts(history(a)) == texts(history(marias)) == [
+            ("human", "Yes."), ("ai", "Well?"), ("human", "Yes."), ("human", "Yes."),
+        ]  # fmt: skip
+        assert texts(history(b)) == [("human", "Of b."), ("ai", "Well?")]
+        for other in (ToolMessage("4", tool_call_id="1"), HumanMessage("")):
+            with pytest.raises(ValueError, match="only texts"):
+                history(a).add_messages([HumanMessage("lost"), other])
+        assert len(texts(history(a))) == 4
+        for use in (lambda: texts(history(marias, "bea")), history(marias).clear):
+            with pytest.raises(errors.Forbidden):
+                use()
+
+
+def test_clearing_waits_until_the_conversation_is_erased(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(f"{request.method} {request.url.path}")
+        state = "done" if len(asked) > 2 else "running"
+        return httpx.Response(200, json={"id": "e", "state": state})
+
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    with httpx.Client(transport=httpx.MockTransport(answer)) as http:
+        history(Client("http://konstruct.test", "ks_", http=http)).clear()
+        erasure = "GET /api/v1/erasures/e/"
+        assert asked == ["DELETE /api/v1/conversations/transcript/", erasure, erasure]
+        asked.clear()
+        with pytest.raises(TimedOut, match="the erasure e is not done"):
+            history(Client("http://konstruct.test", "ks_", http=http)).clear(timeout=-1)
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_it_keeps_what_is_said_and_tells_what_fits(
+    url: str, program_a: Program, program_b: Program
+) -> None:
+    from agent_framework import AgentResponse, AgentSession, Message, SessionContext
+    from konstruct_client.agent_framework import KonstructContextProvider
+
+    keys = bound_key(program_a, "maria"), program_b.key
+
+    def told(context: SessionContext) -> str:
+        return json.dumps([message.text for message in context.get_messages()])
+
+    async def run() -> list[str]:
+        async with AsyncClient(url, keys[0]) as a, AsyncClient(url, keys[1]) as b:
+            found = []
+            for client, city in ((a, "Porto"), (b, "Rome")):
+                memory = KonstructContextProvider(client, agent="ada", user_id="maria")
+                session = AgentSession(session_id="s1")
+                said = [Message("user", [f"My sister lives in {city}."])]
+                context = SessionContext(session_id="s1", input_messages=said)
+                context._response = AgentResponse(messages=[Message("assistant", ["Nice."])])
+                whole = {"agent": None, "session": session, "state": {}}
+                await memory.after_run(context=context, **whole)
+                turns = client.conversations.transcript(agent="ada", user_id="maria")
+                assert [(turn["role"], turn["thread_id"]) async for turn in turns] == [
+                    ("user", "s1"), ("assistant", "s1"),
+                ]  # fmt: skip
+                await client.facts.create(f"{city} is by a river.", agent="ada", user_id="maria")
+                await indexed(client)
+                question = [Message("user", ["Where does my sister live?"])]
+                asked = SessionContext(session_id="s2", input_messages=question)
+                await memory.before_run(context=asked, **whole)
+                found.append(told(asked))
+            return found
+
+    of_a, of_b = asyncio.run(run())
+    assert "- Fact: Porto is by a river." in of_a
+    assert "user: My sister lives in Porto." in of_a
+    assert ("Rome" in of_a, "Porto" in of_b, "Rome" in of_b) == (False, False, True)
