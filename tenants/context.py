@@ -28,7 +28,8 @@ def current_server() -> str:
 
 def tenant_connection() -> DatabaseWrapper:
     """Return this thread's connection to the server that it is on."""
-    return cast(DatabaseWrapper, connections[current_server()])
+    main = _main_connection()
+    return main if main.server == MAIN else cast(DatabaseWrapper, connections[main.server])
 
 
 class _TenantConnection(ConnectionProxy):
@@ -89,30 +90,28 @@ def tenant_scope(tenant_id: UUID | str, *, pinned: bool = False) -> Iterator[UUI
         TenantPinned: an enclosing scope is pinned to another tenant.
     """
     entered = as_tenant_id(tenant_id)
-    main = _connection_of_sync_code()
-    outer_pin = main.pinned_tenant
+    main = there = _connection_of_sync_code()
+    outer_server, outer_pin = main.server, main.pinned_tenant
     if outer_pin not in (None, entered):
         raise TenantPinned(f"this code serves tenant {outer_pin} and cannot enter tenant {entered}")
-    if current_tenant_id() == entered:
-        outer_tenant, include_public = main.tenant, main.include_public_schema
-        main.pinned_tenant = entered if pinned else outer_pin
-        try:
-            yield entered
-        finally:
-            main.pinned_tenant = outer_pin
-            if main.tenant is not outer_tenant:
-                main.set_tenant(outer_tenant, include_public)
-        return
-    with _on(MAIN):
-        main.set_schema(schema_name_of(entered))
-        with _on(server_of(entered)) as there:
-            if there is not main:
+    inside_already = main.tenant_id == entered
+    outer_tenant, include_public = main.tenant, main.include_public_schema
+    try:
+        if not inside_already:
+            main.set_schema(schema_name_of(entered))
+            main.server = server_of(entered)
+            if main.server != MAIN:
+                there = tenant_connection()
+                outer_there, include_public_there = there.tenant, there.include_public_schema
                 there.set_schema(schema_name_of(entered))
-            main.pinned_tenant = entered if pinned else outer_pin
-            try:
-                yield entered
-            finally:
-                main.pinned_tenant = outer_pin
+        main.pinned_tenant = entered if pinned else outer_pin
+        yield entered
+    finally:
+        main.server, main.pinned_tenant = outer_server, outer_pin
+        if there is not main:
+            there.set_tenant(outer_there, include_public_there)
+        if not inside_already or main.tenant is not outer_tenant:
+            main.set_tenant(outer_tenant, include_public)
 
 
 @contextmanager

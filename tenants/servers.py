@@ -52,6 +52,7 @@ def server_of(tenant_id: UUID) -> str:
     with connections[MAIN].cursor() as cursor:
         cursor.execute(_SERVER, [tenant_id])
         row = cursor.fetchone()
-    server = row[0] if row else MAIN
-    note_server(tenant_id, server)
-    return server
+    if row is None:
+        return MAIN
+    note_server(tenant_id, row[0])
+    return str(row[0])

@@ -19,6 +19,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from konstruct.local import embedded
 from memory.context.checkpoints.connections import close_pools
 from tenants.postgresql import base
+from tenants.roles import APP_ROLE
 from tenants.servers import forget_servers
 from tests import database
 
@@ -87,6 +88,9 @@ def further_servers() -> Iterator[dict[str, Server]]:
             with psycopg.connect(server.url("owner", "postgres"), autocommit=True) as owner:
                 owner.execute(f"DROP DATABASE IF EXISTS {DATABASE} WITH (FORCE)")
                 owner.execute(f"CREATE DATABASE {DATABASE}")
+                # As deploy/bootstrap.sql does in a database that is not made by tests.
+                owner.execute(f"REVOKE ALL ON DATABASE {DATABASE} FROM PUBLIC")
+                owner.execute(f"GRANT CONNECT ON DATABASE {DATABASE} TO {APP_ROLE}")
         ends.enter_context(_known(servers))
         with as_owner():
             call_command("migrate", "--shared", verbosity=0)

@@ -27,6 +27,7 @@ from tenants.exceptions import KonstructError, SchemaBusy
 from tenants.locks import WAIT_SECONDS, schema_lock
 from tenants.models import SchemaState, Tenant
 from tenants.naming import tenant_id_of
+from tenants.roles import APP_ROLE
 from tenants.schemas.executor import DJANGO_OPTIONS, MigrateSchema, lock_timeout
 from tenants.schemas.migration_state import known_migrations, standing_schema, state_of
 from tenants.schemas.recording import Recording, RecordingFailed, recording
@@ -66,6 +67,22 @@ _HOLDERS = """
         AND d.classid = 'pg_class'::regclass AND l.pid <> pg_backend_pid()
         AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
 """
+
+
+# On servers other than the main one the application writes no public table but the outbox.
+_CLOSE_THE_LIST = f"""
+DO $$
+DECLARE closed text;
+BEGIN
+    FOR closed IN
+        SELECT oid::regclass::text FROM pg_class
+        WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p', 'v')
+          AND relname NOT IN ('tenants_outboxentry', 'orchestrator_pendingreply')
+    LOOP
+        EXECUTE 'REVOKE INSERT, UPDATE, DELETE ON ' || closed || ' FROM {APP_ROLE}';
+    END LOOP;
+END $$
+"""  # noqa: S608
 
 
 @dataclass(frozen=True)
@@ -175,7 +192,11 @@ def _migrate(schema_name: str, command: MigrateSchema, options: dict[str, Any]) 
     connection.set_schema_to_public()
     tenant_id = tenant_id_of(schema_name)
     if tenant_id is None or options["plan"] or options["check_unapplied"]:
-        return {"unapplied": _apply(schema_name, command, options)}
+        unapplied = _apply(schema_name, command, options)
+        if connection.alias != MAIN and not (options["plan"] or options["check_unapplied"]):
+            with connection.cursor() as cursor:
+                cursor.execute(_CLOSE_THE_LIST)
+        return {"unapplied": unapplied}
     tenant = Tenant.objects.filter(id=tenant_id).annotate(stands=standing_schema()).first()
     if tenant is None:
         raise KonstructError("the tenant was deleted")

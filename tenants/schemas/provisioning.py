@@ -14,7 +14,7 @@ from tenants.locks import refuse_a_pooled_owner, schema_lock
 from tenants.models import Domain, OutboxEntry, Tenant
 from tenants.redis_keys import all_keys_pattern
 from tenants.schemas.migrating import migrate_schema
-from tenants.servers import MAIN, open_servers
+from tenants.servers import MAIN, servers
 
 # Deleting waits this long for requests that are still inside the schema, then gives up.
 DROP_LOCK_TIMEOUT = "30s"
@@ -57,7 +57,7 @@ def create_tenant(
     with public_scope():
         tenant = Tenant.objects.filter(slug=slug).first()
         if tenant is None:
-            _refuse_closed(server)
+            _refuse_unknown(server)
             tenant = Tenant(slug=slug, name=name or slug)
             if server:
                 tenant.server = server
@@ -133,11 +133,9 @@ def forget_cache(tenant: Tenant) -> int:
     return len(keys)
 
 
-def _refuse_closed(server: str) -> None:
-    if server and server not in open_servers():
-        raise InvalidTenant(
-            f"no server {server!r} takes new tenants, but {', '.join(open_servers()) or 'none'}"
-        )
+def _refuse_unknown(server: str) -> None:
+    if server and server not in servers():
+        raise InvalidTenant(f"no server is called {server!r}, but {', '.join(servers())} are")
 
 
 def _register(tenant: Tenant, domain: str, on_register: Recorded) -> None:

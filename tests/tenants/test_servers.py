@@ -4,12 +4,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.core.management import CommandError, call_command
 from django.db import DatabaseError, close_old_connections
 from django.test import Client
 
 from konstruct.api.auth.keys import issue_key
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.models import Agent
+from konstruct.trust.isolation.proving import prove
 from tenants import outbox, transaction
 from tenants.context import (
     connection,
@@ -184,14 +186,28 @@ def test_a_new_tenant_comes_to_an_open_server_with_the_fewest(
     settings.TENANT_DATABASES_CLOSED = [MAIN, "eu1"]
     assert Tenant.objects.roomiest_server() == "eu2"
     with servers.as_owner():
-        with pytest.raises(InvalidTenant, match="no server 'eu1' takes new tenants, but eu2"):
-            provisioning.create_tenant(slug="on-nothing", server="eu1")
+        with pytest.raises(CommandError, match="the server 'eu1' takes no new tenants"):
+            call_command("create_tenant", "on-nothing", server="eu1")
+        with pytest.raises(InvalidTenant, match="no server is called 'us1'"):
+            provisioning.create_tenant(slug="on-nothing", server="us1")
         assert provisioning.create_tenant(slug="on-any").server == "eu2"
         with pytest.raises(InvalidTenant, match="exists already"):
             provisioning.create_tenant(slug="on-any", server="eu2")
     settings.TENANT_DATABASES_CLOSED = [MAIN, "eu1", "eu2"]
     with pytest.raises(InvalidTenant, match="no server takes new tenants"):
         Tenant.objects.roomiest_server()
+
+
+@pytest.mark.long
+def test_the_proof_of_isolation_holds_on_several_servers(further: dict[str, Server]) -> None:
+    found: list[str] = []
+    with servers.as_owner():
+        proof = prove(2, before=lambda made: found.extend(each.server for each in made))
+    assert found == [MAIN, MAIN, "eu1", "eu1", "eu2", "eu2"]
+    assert (proof.breaches, proof.not_tried) == ([], [])
+    assert {each.what for each in proof.attempts} >= {
+        f"the role could bypass policies{where}" for where in ("", " on eu1", " on eu2")
+    }
 
 
 def test_a_server_that_is_down_is_its_tenants_matter_alone(

@@ -17,7 +17,7 @@ from konstruct.trust.isolation.statements import (
     WRITING,
 )
 from tenants import transaction
-from tenants.context import connection, public_scope, tenant_connection, tenant_scope
+from tenants.context import connection, server_scope, tenant_connection, tenant_scope
 from tenants.exceptions import TenantPinned
 from tenants.models import TenantModel
 from tenants.roles import OWNER_ROLE
@@ -215,7 +215,7 @@ def _on_own_records() -> Iterator[Attempt]:
 
 
 def _without_a_tenant(victim: Party) -> Iterator[Attempt]:
-    with public_scope():
+    with server_scope(victim.tenant.server):
         yield _reads(
             "SELECT without any tenant",
             f"SELECT count(*) FROM {victim.tenant.schema_name}.memory_message",

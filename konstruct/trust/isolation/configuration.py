@@ -5,10 +5,11 @@ from typing import Any, Final
 
 from konstruct.trust.isolation.records import Attempt, Wall
 from tenants.checks import why_role_is_unsafe
-from tenants.context import connection, public_scope
+from tenants.context import connection, server_scope
 from tenants.naming import SCHEMA_PATTERN
 from tenants.roles import APP_ROLE
 from tenants.schemas.rls_enforcement import unsealed_relations
+from tenants.servers import MAIN, servers
 from tenants.walls import open_ways
 
 APPEND_ONLY: Final = (
@@ -70,23 +71,31 @@ _CHECKS = {
 
 
 def check_configuration() -> Iterator[Attempt]:
-    """Look at the catalogue as the application sees it."""
+    """Look at the catalogue of each server as the application sees it."""
+    for server in servers():
+        with server_scope(server):
+            yield from _check_catalogue("" if server == MAIN else f" on {server}")
+
+
+def _check_catalogue(where: str) -> Iterator[Attempt]:
     parameters: dict[str, Any] = {
         "app": APP_ROLE,
         "schemas": SCHEMA_PATTERN,
         "append_only": list(APPEND_ONLY),
     }
-    with public_scope(), connection.cursor() as cursor:
+    with connection.cursor() as cursor:
         reason = why_role_is_unsafe()
-        yield _looked(Wall.ROLE, "the role could bypass policies", [reason] if reason else [])
+        yield _looked(
+            Wall.ROLE, f"the role could bypass policies{where}", [reason] if reason else []
+        )
         for what, sql in _CHECKS.items():
             cursor.execute(sql, parameters)
-            yield _looked(Wall.ROLE, what, [name for (name,) in cursor.fetchall()])
-        yield _looked(Wall.ROLE, "SQL could enter a tenant, or harm all", open_ways(cursor))
+            yield _looked(Wall.ROLE, what + where, [name for (name,) in cursor.fetchall()])
+        yield _looked(Wall.ROLE, f"SQL could enter a tenant, or harm all{where}", open_ways(cursor))
         names = [
             f"{each.schema}.{each.name}" for each in unsealed_relations(cursor, SCHEMA_PATTERN)
         ]
-        yield _looked(Wall.POLICY, "a tenant's table has no forced policy", names)
+        yield _looked(Wall.POLICY, f"a tenant's table has no forced policy{where}", names)
 
 
 def _looked(wall: Wall, what: str, found: list[str]) -> Attempt:

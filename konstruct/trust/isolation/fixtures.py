@@ -25,6 +25,7 @@ from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tenants.redis_keys import idempotency_key
 from tenants.schemas import provisioning
+from tenants.servers import servers
 
 NAME = "Throw-away tenant of prove_isolation"
 VECTOR = [1.0] + [0.0] * (EMBEDDING_DIMENSIONS - 1)
@@ -58,9 +59,10 @@ def remove_left_over() -> None:
 
 
 def make_tenants(number: int) -> list[Tenant]:
-    """Make tenants. As the owner."""
+    """Make so many tenants on each server. As the owner."""
     return [
-        provisioning.create_tenant(slug=f"proof-{secrets.token_hex(6)}", name=NAME)
+        provisioning.create_tenant(slug=f"proof-{secrets.token_hex(6)}", name=NAME, server=server)
+        for server in servers()
         for _ in range(number)
     ]
 

@@ -1,11 +1,12 @@
 """Proving isolation: make tenants, let each attack the next by every way, and remove them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from konstruct.trust.isolation import by_http, by_sql, by_stores
 from konstruct.trust.isolation.configuration import check_configuration
 from konstruct.trust.isolation.connecting import as_application
-from konstruct.trust.isolation.fixtures import furnish, make_tenants, remove_left_over
+from konstruct.trust.isolation.fixtures import Party, furnish, make_tenants, remove_left_over
 from konstruct.trust.isolation.records import Proof
 from tenants.context import public_scope
 from tenants.models import Tenant
@@ -20,7 +21,8 @@ def prove(tenants: int = 2, *, before: Callable[[Sequence[Tenant]], None] | None
     proof which was killed has left.
 
     Args:
-        tenants: how many, at least two; each attacks the next.
+        tenants: how many on each server, at least two; each attacks the next one there. The first
+            ones of the servers attack each other by what all servers share.
         before: called with the tenants before the attacks begin; tests remove a wall there.
     """
     proof = Proof()
@@ -34,9 +36,21 @@ def prove(tenants: int = 2, *, before: Callable[[Sequence[Tenant]], None] | None
                 before(made)
             with as_application():
                 proof.attempts += check_configuration()
-                for attacker, victim in zip(furnished, furnished[1:] + furnished[:1], strict=True):
-                    for way in WAYS:
+                for attacker, victim, ways in _pairs(furnished, tenants):
+                    for way in ways:
                         proof.attempts += way.attack(attacker, victim)
         finally:
             remove_left_over()
     return proof
+
+
+def _pairs(parties: list[Party], on_each: int) -> Iterator[tuple[Party, Party, Sequence[Any]]]:
+    """Who attacks whom, and by which ways."""
+    groups = [parties[at : at + on_each] for at in range(0, len(parties), on_each)]
+    for group in groups:
+        for attacker, victim in zip(group, group[1:] + group[:1], strict=True):
+            yield attacker, victim, WAYS
+    first = [group[0] for group in groups]
+    if len(first) > 1:
+        for attacker, victim in zip(first, first[1:] + first[:1], strict=True):
+            yield attacker, victim, (by_stores, by_http)

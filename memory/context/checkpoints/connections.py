@@ -21,10 +21,10 @@ from psycopg import IsolationLevel, sql
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import ConnectionPool
 
-from tenants.context import current_server, current_tenant_id
+from tenants.context import current_server, tenant_scope
 from tenants.naming import schema_name_of
 from tenants.postgresql.base import DatabaseWrapper
-from tenants.servers import MAIN, server_of
+from tenants.servers import MAIN
 
 MAX_CONNECTIONS = 8
 # How the connections call themselves in pg_stat_activity.
@@ -133,12 +133,11 @@ def close_pools() -> None:
 
 def _server_of(tenant_id: UUID) -> str:
     """The server that the tenant is on; a thread of LangGraph's keeps no connection for asking."""
-    if current_tenant_id() == tenant_id:
-        return current_server()
     main = connections[MAIN]
     was_open = main.connection is not None
     try:
-        return server_of(tenant_id)
+        with tenant_scope(tenant_id):
+            return current_server()
     finally:
         if not was_open:
             main.close()
