@@ -75,6 +75,7 @@ def test_days_are_counted_apart(program_a: Program) -> None:
         )
 
 
+@pytest.mark.slow
 def test_days_of_a_large_table_are_estimated_from_some_of_its_blocks(
     program_a: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:

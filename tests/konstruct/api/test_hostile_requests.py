@@ -24,6 +24,7 @@ def refused(response: Any, kind: str = "invalid-fields") -> dict[str, Any]:
     return document
 
 
+@pytest.mark.slow
 def test_an_object_of_very_many_names_is_refused_by_the_first(program_a: Program) -> None:
     document = refused(program_a.post(FACTS, {f"name{i}": i for i in range(100_000)}))
     assert len(document["errors"]) == MOST_ERRORS

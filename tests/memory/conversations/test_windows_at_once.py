@@ -79,6 +79,7 @@ def test_the_window_is_a_bounded_list(steps, n):
     assert contents("acme", user, "helper", n) == (model[-n:] if n else [])
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
 @given(
     steps=st.lists(

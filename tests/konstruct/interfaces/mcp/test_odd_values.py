@@ -46,6 +46,7 @@ def said(program_a: Program, settings: Any) -> Said:
     return said_something(program_a)
 
 
+@pytest.mark.slow
 def test_no_value_is_our_fault(said: Said) -> None:
     chosen = random.Random(1)
     for name, case in sorted(ALL.items()):
