@@ -64,7 +64,8 @@ def admit(text: KeyText, *, agent: str = "") -> Admission:
             require_server_up()
             server = current_server()
             row = _row(text, agent if is_unicode(agent) and "\0" not in agent else "")
-    except ProgrammingError:  # such as for a column that its schema does not have yet
+    except (ProgrammingError, UnknownTenant):
+        # Such as for a column that its schema does not have yet, or a schema that was lost.
         require_serving(text.tenant_id)
         raise
     if row is None:

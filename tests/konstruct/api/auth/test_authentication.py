@@ -95,6 +95,17 @@ def test_a_suspended_tenants_key_is_refused(program_a: Program, as_owner: Any) -
             Tenant.objects.filter(pk=program_a.tenant.pk).update(state=Tenant.State.ACTIVE)
 
 
+def test_a_tenant_whose_schema_is_lost_is_unavailable(program_a: Program, as_owner: Any) -> None:
+    """Its keys are not wrong: when it is restored, they open it again."""
+    with as_owner():
+        lost = Tenant.objects.create(slug="lost", name="Lost", state="active")
+    try:
+        assert status(program_a, key=str(new_key(lost.id))) == 503
+    finally:
+        with as_owner():
+            lost.delete()
+
+
 def test_a_revoked_key_is_refused(program_a: Program) -> None:
     with tenant_scope(program_a.tenant.id):
         key = ApiKey.objects.get()
