@@ -10,9 +10,13 @@ that were measured side by side in this run:
 - `manage.py migrate` with nothing to do, in turns with Django's own `migrate --check` of an empty
   project, and with the public schema alone;
 - a column added to one table of every tenant, and Python run for every tenant;
-- whether a fresh process is ready, by the public schema's query.
+- whether a fresh process is ready, by the public schema's query;
+- a column added where one tenant's migration fails, one is locked by a transaction and one has lost
+  its schema: who is named, and how each tenant is answered meanwhile;
+- transactions a minute of idle processes, a message in, its reply out and a recall, and memory,
+  beside a database of ten tenants (fleet_serving.py).
 
-`--keep` leaves the database for another run, which makes only the tenants that are missing.
+`--keep` leaves the databases for another run, which makes only the tenants that are missing.
 """
 
 import argparse
@@ -25,17 +29,19 @@ import sys
 import tempfile
 import textwrap
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import psycopg
 from django.db import connection
+from fleet_serving import FEW, answers, compare_serving, environment_of, keys_of
 from throwaway import PROJECT, set_up
 
 sys.path.insert(0, str(PROJECT))
 from konstruct.local import embedded
 
 DATABASE = "konstruct_fleet"
+DATABASE_OF_FEW = "konstruct_fleet_few"
 # A migration of an app that is installed for this run alone.
 APP = "fleet_app"
 ADD_COLUMN = """
@@ -57,9 +63,12 @@ def count(apps, editor):
     apps.get_model("memory", "Message").objects.count()
 
 class Migration(migrations.Migration):
-    dependencies = [("memory", "0001_initial"), ("fleet_app", "0002_add_column")]
+    dependencies = [("memory", "0001_initial"), ("fleet_app", "0003_another_column")]
     operations = [migrations.RunPython(count, migrations.RunPython.noop)]
 """
+ANOTHER_COLUMN = ADD_COLUMN.replace("of_fleet", "of_fleet_too").replace(
+    '"fleet_app", "0001_initial"', '"fleet_app", "0002_add_column"'
+)
 FIRST = """
 from django.db import migrations
 
@@ -86,46 +95,62 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tenants", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=7, help="of what is measured in turns")
+    parser.add_argument("--requests", type=int, default=60, help="of each kind that is timed")
     parser.add_argument("--keep", action="store_true")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, fleet_database(keep=options.keep):
+    with tempfile.TemporaryDirectory() as folder, fleet_databases(keep=options.keep):
         project = Project(Path(folder))
         sys.path.insert(0, folder)
-        os.environ |= {"KONSTRUCT_DB_ROLE": "owner", "DJANGO_SETTINGS_MODULE": "fleet_settings"}
+        os.environ |= {
+            **environment_of(DATABASE),
+            "KONSTRUCT_DB_ROLE": "owner",
+            "DJANGO_SETTINGS_MODULE": "fleet_settings",
+            "PYTHONPATH": f"{folder}{os.pathsep}{PROJECT}",
+        }
         set_up()
         project.manage("migrate")
-        make_tenants(options.tenants)
-        print(f"{options.tenants} tenants")
+        tenants = make_tenants(options.tenants)
+        print(f"{tenants} tenants")
         print_size()
         compare_creation(options.rounds)
         compare_idle_migrate(project, options.rounds)
         time_readiness()
-        time_migrations(project, options.tenants)
-        connection.close()
+        time_migration(project, "0002_add_column", ADD_COLUMN, tenants, "a column added")
+        keys = keys_of(os.environ)
+        break_three(project, keys, Path(folder))
+        few = environment_of(DATABASE_OF_FEW)
+        make_few(project, few)
+        compare_serving(
+            [(DATABASE_OF_FEW, few, keys_of(few)), (DATABASE, environment_of(DATABASE), keys)],
+            Path(folder),
+            options.requests,
+        )
+        time_migration(project, "0004_run_python", RUN_PYTHON, tenants, "Python")
 
 
 @contextlib.contextmanager
-def fleet_database(*, keep: bool) -> Iterator[None]:
-    """A database of its own, which this process and those that it starts use."""
+def fleet_databases(*, keep: bool) -> Iterator[None]:
+    """Databases of their own, in the embedded Postgres."""
     embedded.ensure()
+    os.environ |= {
+        "REDIS_URL": embedded.redis_url(),
+        "CELERY_BROKER_URL": embedded.broker_url(),
+        "SECRET_KEY": "of the benchmark, which serves nobody: " + "x" * 32,
+        "DEBUG": "1",
+        "LOG_LEVEL": "WARNING",
+    }
     with psycopg.connect(embedded.database_url("owner"), autocommit=True) as owner:
-        if not keep:
-            owner.execute(f"DROP DATABASE IF EXISTS {DATABASE} WITH (FORCE)")
-        if owner.execute(f"SELECT FROM pg_database WHERE datname = '{DATABASE}'").rowcount == 0:
-            owner.execute(f"CREATE DATABASE {DATABASE}")
-            owner.execute(f"REVOKE ALL ON DATABASE {DATABASE} FROM PUBLIC")
-            owner.execute(f"GRANT CONNECT ON DATABASE {DATABASE} TO konstruct_app")
-        for role, name in (("app", "DATABASE_URL"), ("owner", "DATABASE_OWNER_URL")):
-            os.environ[name] = embedded.database_url(role, DATABASE)
-        os.environ |= {
-            "REDIS_URL": embedded.redis_url(),
-            "CELERY_BROKER_URL": embedded.broker_url(),
-            "SECRET_KEY": "of the benchmark, which serves nobody: " + "x" * 32,
-            "DEBUG": "1",
-        }
+        for name in (DATABASE, DATABASE_OF_FEW):
+            if not keep:
+                owner.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+            if owner.execute(f"SELECT FROM pg_database WHERE datname = '{name}'").rowcount == 0:
+                owner.execute(f"CREATE DATABASE {name}")
+                owner.execute(f"REVOKE ALL ON DATABASE {name} FROM PUBLIC")
+                owner.execute(f"GRANT CONNECT ON DATABASE {name} TO konstruct_app")
         yield
         if not keep:
-            owner.execute(f"DROP DATABASE {DATABASE} WITH (FORCE)")
+            for name in (DATABASE, DATABASE_OF_FEW):
+                owner.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 class Project:
@@ -144,24 +169,26 @@ class Project:
     def add(self, name: str, migration: str) -> None:
         (self._migrations / f"{name}.py").write_text(textwrap.dedent(migration))
 
-    def manage(self, *arguments: str, settings: str = "fleet_settings") -> tuple[float, str]:
-        """Run a command of manage.py; seconds, and what it printed."""
-        path = f"{self._folder}{os.pathsep}{PROJECT}"
+    def manage(
+        self, *arguments: str, status: int = 0, changes: Mapping[str, str] | None = None
+    ) -> tuple[float, str]:
+        """Run a command in a changed environment; seconds, and what it printed."""
         began = time.perf_counter()
         ran = subprocess.run(
             [sys.executable, "-m", "django", *arguments],
-            env={**os.environ, "DJANGO_SETTINGS_MODULE": settings, "PYTHONPATH": path},
+            env={**os.environ, **(changes or {})},
             cwd=PROJECT,
             capture_output=True,
             text=True,
             check=False,
         )
-        if ran.returncode not in (0, 1):
+        if ran.returncode not in (status, 1):
             sys.exit(f"{' '.join(arguments)}: {ran.stderr or ran.stdout}")
-        return time.perf_counter() - began, ran.stdout
+        return time.perf_counter() - began, ran.stdout + ran.stderr
 
 
-def make_tenants(number: int) -> None:
+def make_tenants(number: int) -> int:
+    """Make the tenants that are missing; how many there are then."""
     from tenants.models import Tenant
     from tenants.schemas import provisioning
 
@@ -171,6 +198,7 @@ def make_tenants(number: int) -> None:
         if count % 50 == 49:
             each = (time.perf_counter() - began) / (count + 1)
             print(f"  {count + 1} of {missing} made, {each * 1000:.0f} ms each", flush=True)
+    return Tenant.objects.count()
 
 
 def print_size() -> None:
@@ -255,12 +283,13 @@ def dump_of(schema_name: str) -> str:
 
 def compare_idle_migrate(project: Project, rounds: int) -> None:
     """Migrate with nothing to do beside Django's own check of an empty project."""
+    empty = {"DJANGO_SETTINGS_MODULE": "empty_settings"}
     project.manage("migrate")
     ours, shared, theirs = in_turns(
         rounds,
         lambda: project.manage("migrate"),
         lambda: project.manage("migrate", "--shared"),
-        lambda: project.manage("migrate", "--check", settings="empty_settings"),
+        lambda: project.manage("migrate", "--check", changes=empty),
     )
     print(
         f"migrate, nothing to do: {ours:.2f} s, {ours - theirs:+.2f} s beside Django's"
@@ -269,21 +298,64 @@ def compare_idle_migrate(project: Project, rounds: int) -> None:
     )
 
 
-def time_migrations(project: Project, tenants: int) -> None:
-    """A column for every tenant, and Python for every tenant, beyond a run with nothing to do."""
+def time_migration(project: Project, name: str, migration: str, tenants: int, what: str) -> None:
+    """A migration of every tenant, beyond a run with nothing to do."""
     (idle,) = in_turns(3, lambda: project.manage("migrate"))
-    for name, migration, what in (
-        ("0002_add_column", ADD_COLUMN, "a column added"),
-        ("0003_run_python", RUN_PYTHON, "Python"),
-    ):
-        project.add(name, migration)
-        seconds, said = project.manage("migrate")
-        assert said.count(" applied") == tenants + 1, said[-2000:]
-        beyond = seconds - idle
-        print(
-            f"{what} for {tenants} tenants: {seconds:.2f} s, {beyond:+.2f} s beyond nothing to do,"
-            f" {beyond / tenants * 1000:.1f} ms each"
-        )
+    project.add(name, migration)
+    seconds, said = project.manage("migrate")
+    assert said.count(" applied") == tenants + 1, said[-2000:]
+    beyond = seconds - idle
+    print(
+        f"{what} for {tenants} tenants: {seconds:.2f} s, {beyond:+.2f} s beyond nothing to do,"
+        f" {beyond / tenants * 1000:.1f} ms each",
+        flush=True,
+    )
+
+
+def break_three(project: Project, keys: dict[str, str], folder: Path) -> None:
+    """A column for all, where one fails, one is locked and one is gone: who is served meanwhile?"""
+    from tenants.models import Tenant
+
+    failing, locked, gone = Tenant.objects.order_by("created_at")[:3]
+    project.add("0003_another_column", ANOTHER_COLUMN)
+    with psycopg.connect(os.environ["DATABASE_OWNER_URL"], autocommit=True) as owner:
+        owner.execute(f"ALTER TABLE {failing.schema_name}.memory_message ADD of_fleet_too text")
+        owner.execute(f"ALTER SCHEMA {gone.schema_name} RENAME TO gone")
+        with owner.transaction():
+            owner.execute(f"LOCK TABLE {locked.schema_name}.memory_message IN ACCESS SHARE MODE")
+            seconds, said = project.manage("migrate", status=4)
+    print(f"three that cannot be migrated: the run took {seconds:.1f} s, and said")
+    for line in said.splitlines():
+        if "FAILED" in line or "not migrated" in line:
+            print(f"  {line}")
+    ready, status = answers(keys, folder / "answers.log")
+    unserved = {slug: code for slug, code in status.items() if code != 200}
+    print(
+        f"  a fresh process is ready by {ready * 1000:.0f} ms of its own, serves"
+        f" {len(status) - len(unserved)} of {len(status)} tenants, and answers"
+        f" {sorted(unserved.values())} for the others"
+    )
+    assert unserved.keys() == {failing.slug, locked.slug, gone.slug}, unserved
+    with psycopg.connect(os.environ["DATABASE_OWNER_URL"], autocommit=True) as owner:
+        owner.execute(f"ALTER TABLE {failing.schema_name}.memory_message DROP of_fleet_too")
+        owner.execute(f"ALTER SCHEMA gone RENAME TO {gone.schema_name}")
+    seconds, said = project.manage("migrate")
+    print(f"  when the causes are removed: {said.count(' applied')} migrated in {seconds:.1f} s")
+
+
+def make_few(project: Project, environment: dict[str, str]) -> None:
+    """The database of few tenants, with the same migrations."""
+    project.manage("migrate", changes=environment)
+    code = (
+        "import django; django.setup()\n"
+        "from tenants.models import Tenant\n"
+        "from tenants.schemas.provisioning import create_tenant\n"
+        f"for number in range(Tenant.objects.count(), {FEW}):\n"
+        "    create_tenant(slug=f'few-{number}')\n"
+    )
+    subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, **environment}, cwd=PROJECT, check=True
+    )
 
 
 def time_readiness() -> None:
