@@ -113,6 +113,9 @@ def test_what_waits_is_held_when_a_program_calls_a_person_and_the_channel_is_tol
         def changed(self, message: Any) -> None:
             told.append(message.content)
 
+        def written(self, message: Any) -> None:
+            pass
+
     monkeypatch.setattr(delivery_hooks, "_outlets", {"rest": Outlet()})
     waiting = say("Hello", handled=False)
     thread = Thread.of(waiting)

@@ -313,7 +313,7 @@ def test_a_worker_that_is_killed_begins_anew_and_says_all_once(
 ) -> None:
     Agent.objects.filter(name="ada").update(hand_over_on={"invoice": str(bert.id)})
 
-    def killed(*arguments: Any) -> None:
+    def killed(*arguments: Any, **options: Any) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
