@@ -498,6 +498,7 @@ SPECTACULAR_SETTINGS = {
         "konstruct.api.http.schema.describe_errors",
     ],
     "ENUM_NAME_OVERRIDES": {"RoleEnum": "memory.models.Role"},
+    "SERVERS": [{"url": "/", "description": "Any host of the deployment."}],
     "SERVE_INCLUDE_SCHEMA": False,
     "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
     "SERVE_AUTHENTICATION": [],

@@ -11,6 +11,8 @@ EMBEDDING_DIMENSIONS: Final = 384
 WINDOW: Final = 20
 # Imported turns belong to the window, though nobody answered them here.
 IMPORT_CHANNEL: Final = "import"
+# Bytes of a message's metadata as JSON: labels, not documents.
+MAX_MESSAGE_METADATA: Final = 8_192
 
 # --- Vector search (contract C; sizes and times from docs/decisions) -----------------------------
 

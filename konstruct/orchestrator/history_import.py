@@ -16,6 +16,7 @@ from konstruct.orchestrator.models import Agent
 from memory.arguments import is_unicode, role_argument, text_argument
 from memory.conversations.derived_ids import DerivedIds
 from memory.conversations.importing import MAX_EXTERNAL_ID, ImportedTurn, import_turns
+from memory.conversations.metadata import metadata_argument
 from memory.exceptions import InvalidArgument
 from memory.ids import new_id_argument
 from memory.models import Message
@@ -26,7 +27,7 @@ from tenants.enqueue import enqueue
 REQUIRED = ("role", "content")
 # Required as well, unless all lines have the same and that is said for all of them.
 OF_SOMEBODY = ("agent", "user_id")
-OPTIONAL = ("external_id", "thread_id", "created_at", "name")
+OPTIONAL = ("external_id", "thread_id", "created_at", "name", "metadata")
 KNOWN = (*REQUIRED, *OF_SOMEBODY, *OPTIONAL)
 SHAPE = (
     f"{' and '.join(REQUIRED)}; {' and '.join(OF_SOMEBODY)}, if not said for all lines; and, if"
@@ -214,6 +215,7 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "name": _text,
     "content": _content,
     "created_at": _moment,
+    "metadata": lambda name, value: metadata_argument(value),
 }
 
 

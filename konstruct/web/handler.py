@@ -50,6 +50,8 @@ BODY_SECONDS = 60
 LONGEST_QUEUE = 5000
 # What the log has as the status of a request whose client did not wait for the response.
 CLIENT_GONE = 499
+# Bytes of path and query.
+LONGEST_ADDRESS = 8190
 
 
 class Request(ASGIRequest):
@@ -123,6 +125,8 @@ class Handler(BaseHandler):
 
         Raises ClientGone if the client does not wait for it.
         """
+        if len(scope["raw_path"]) + len(scope["query_string"]) > LONGEST_ADDRESS:
+            return await _refuse(scope, send, Problem.of_status(414))
         most_bytes = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
         try:
             body = await read_body(

@@ -73,6 +73,7 @@ def messages_of(user_id: str, agent_id: UUID) -> Iterator[dict[str, Any]]:
             yield {
                 **_fields(message, "id", "number", "thread_id", "channel", "role", "name"),
                 **_fields(message, "content", "created_at", "external_id", "in_reply_to_id"),
+                **_fields(message, "metadata"),
                 "embedded": [
                     _fields(piece, "piece", "content", "embedding_model", "created_at")
                     for piece in message.embeddings.all()

@@ -10,6 +10,7 @@ from typing import Final
 from uuid import UUID, uuid5
 
 from memory.conf import IMPORT_CHANNEL
+from memory.conversations.metadata import write_attributes
 from memory.models import Message, PendingEmbedding
 from tenants import transaction
 
@@ -36,6 +37,7 @@ def copy_for_agent(message_ids: Iterable[UUID], agent_id: UUID) -> list[Message]
         )
         new = [copy for copy in copies if copy.pk not in standing]
         Message.objects.bulk_create(new)
+        write_attributes(new)
         PendingEmbedding.objects.bulk_create(PendingEmbedding(message_id=copy.pk) for copy in new)
     return new
 
@@ -53,4 +55,5 @@ def _copy(original: Message, agent_id: UUID) -> Message:
         created_at=original.created_at,
         external_id=f"{COPY_PREFIX}{original.pk}",
         answered_by_id=original.answered_by_id,
+        metadata=original.metadata,
     )

@@ -1,9 +1,10 @@
 """History from elsewhere: turns with their own ids and times, written in bulk."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
+from typing import Any
 from uuid import UUID
 
 from django.db.models.functions import Now
@@ -13,6 +14,7 @@ from django.utils.timezone import now as time_now
 from memory.arguments import role_argument, text_argument, uuid_argument
 from memory.conf import IMPORT_CHANNEL
 from memory.conversations.derived_ids import DerivedIds, Place, Said
+from memory.conversations.metadata import metadata_argument, write_attributes
 from memory.conversations.short_term import refresh_window
 from memory.exceptions import InvalidArgument
 from memory.ids import new_id_argument
@@ -40,6 +42,7 @@ class ImportedTurn:
     created_at: datetime | None
     """When it was said; None: now."""
     name: str = ""
+    metadata: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         for name in ("user_id", "thread_id"):
@@ -54,6 +57,7 @@ class ImportedTurn:
         uuid_argument("agent_id", self.agent_id)
         role_argument(self.role)
         text_argument("name", self.name)
+        metadata_argument(self.metadata)
         if not text_argument("content", self.content).strip():
             raise InvalidArgument(f"content={self.content[:80]!r} is blank")
         if self.created_at is not None and is_naive(self.created_at):
@@ -109,6 +113,7 @@ def import_turns(
             ).only("agent_id", "user_id", "thread_id", "external_id", "created_at")
         }
         new = {row.pk for row in in_order} & {row.pk for row in standing.values()}
+        write_attributes(row for row in in_order if row.pk in new)
         PendingEmbedding.objects.bulk_create(
             PendingEmbedding(message_id=row.pk, due_at=Now()) for row in in_order if row.pk in new
         )
@@ -147,6 +152,7 @@ def _message(turn: ImportedTurn, created_at: datetime) -> Message:
         channel=IMPORT_CHANNEL,
         role=turn.role,
         name=turn.name,
+        metadata=metadata_argument(turn.metadata),
         content=turn.content,
         created_at=created_at,
         external_id=turn.external_id,

@@ -1,6 +1,7 @@
 """The transcript: every turn, verbatim, written before anything else happens with it."""
 
 import json
+from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -12,6 +13,7 @@ from django.utils.timezone import is_naive
 
 from memory.arguments import id_argument, role_argument, text_argument, uuid_argument
 from memory.conf import OUTBOX_GRACE
+from memory.conversations.metadata import metadata_argument, write_attributes
 from memory.conversations.reading import Conversation, Place
 from memory.conversations.short_term import refresh_window
 from memory.exceptions import InvalidArgument
@@ -44,6 +46,7 @@ def record_message(
     answered_by: UUID | str | None = None,
     created_at: datetime | None = None,
     recall_trace: dict[str, Any] | None = None,
+    metadata: Mapping[str, Any] | None = None,
     appended: bool = False,
 ) -> tuple[Message, bool]:
     """Write a turn down, and with it, in one transaction, that it is to be embedded.
@@ -55,6 +58,7 @@ def record_message(
         answered_by: the agent that wrote this reply, whoever's thread it is in.
         created_at: when it was said, for imported turns; otherwise Postgres says now.
         recall_trace: what was recalled for this reply; becomes a RecallEvent when it is embedded.
+        metadata: what the program says of it; as small as memory.conf says.
         appended: the caller appends the turn to the window (`short_term.append_turns`). Otherwise
             the window is brought up to date, where the cache holds it and the message ends a turn.
 
@@ -77,6 +81,7 @@ def record_message(
         external_id=_key_argument("external_id", external_id),
         in_reply_to_id=None if in_reply_to is None else uuid_argument("in_reply_to", in_reply_to),
         answered_by_id=None if answered_by is None else uuid_argument("answered_by", answered_by),
+        metadata=metadata_argument(metadata),
     )
     if created_at is not None:
         if is_naive(created_at):
@@ -86,6 +91,7 @@ def record_message(
         try:
             with transaction.atomic():
                 message.save(force_insert=True)
+                write_attributes([message])
                 tenant_connection().queue(
                     _LET_WAIT,
                     {

@@ -11,6 +11,7 @@ from django.db import IntegrityError
 from memory.embedding.embedder import model_version
 from memory.exceptions import DuplicateFact, FactNotFound, InvalidArgument
 from memory.fields import digest
+from memory.models.attributes import attributes_of
 from memory.models.fact_filters import values_of
 from memory.models.fact_querysets import MemoryEntryQuerySet
 from memory.models.facts import MemoryAttribute, MemoryEntry, server_clock
@@ -167,14 +168,7 @@ def _end_before(now: datetime, entry: MemoryEntry, change: Change) -> datetime |
 def write_attributes(entry: MemoryEntry) -> None:
     """Write the values of the entry's metadata where a b-tree can find them."""
     MemoryAttribute.objects.bulk_create(
-        MemoryAttribute(
-            memory_id=entry.memory_id,
-            key=key,
-            kind=value.kind,
-            text=value.text,
-            number=value.number,
-        )
-        for key, value in values_of(entry.metadata)
+        attributes_of(MemoryAttribute, entry.metadata, memory_id=entry.memory_id)
     )
 
 

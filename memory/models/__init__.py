@@ -1,5 +1,6 @@
 """Tables of a tenant's memory, with their querysets."""
 
+from memory.models.attributes import MessageAttribute
 from memory.models.conversations import (
     AgentUserModel,
     ConversationEmbedding,
@@ -22,6 +23,7 @@ __all__ = [
     "MemoryAttribute",
     "MemoryEntry",
     "Message",
+    "MessageAttribute",
     "PendingEmbedding",
     "Posting",
     "RecallEvent",

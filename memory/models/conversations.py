@@ -85,6 +85,10 @@ class Message(AgentUserModel):
         "was handed over. Empty: a person, an import, or a reply from before this was kept.",
     )
 
+    metadata = models.JSONField(
+        null=True, blank=True, help_text="What the program says of it, to be found by."
+    )
+
     objects = MessageQuerySet.as_manager()
 
     class Meta:

@@ -10,7 +10,7 @@ from django.db import models
 from django.db.models.functions import Now
 from pgvector.django import CosineDistance
 
-from memory.models.fact_filters import Condition, parse_filters
+from memory.models.attributes import with_metadata
 
 
 class MemoryEntryQuerySet(models.QuerySet):
@@ -60,14 +60,9 @@ class MemoryEntryQuerySet(models.QuerySet):
 
     def with_metadata(self, filters: Mapping[str, Any]) -> Self:
         """Whose metadata fulfils the filters: see `memory.models.fact_filters`."""
-        found = self
-        for condition in parse_filters(filters):
-            matches = attributes_that_fulfil(condition).values("memory_id")
-            if condition.operator == "missing":
-                found = found.exclude(memory_id__in=matches)
-            else:
-                found = found.filter(memory_id__in=matches)
-        return found
+        return with_metadata(
+            self, filters, apps.get_model("memory", "MemoryAttribute"), "memory_id"
+        )
 
     def comparable(self, embedding_model: str) -> Self:
         """Only vectors of this model: those of two models point anywhere."""
@@ -87,21 +82,3 @@ class MemoryEntryQuerySet(models.QuerySet):
     def about_nearest(self, embedding: Sequence[float]) -> Self:
         """Nearly by descending cosine similarity, in an order that the HNSW index has."""
         return self.order_by(CosineDistance("embedding", embedding))
-
-
-def attributes_that_fulfil(condition: Condition) -> models.QuerySet[Any]:
-    """The attributes that fulfil a condition, found by a b-tree."""
-    attributes = apps.get_model("memory", "MemoryAttribute").objects.filter(key=condition.key)
-    if condition.operator in ("exists", "missing"):
-        return attributes
-    if condition.operator != "in":
-        (bound,) = condition.values
-        column = "number" if bound.kind == "number" else "text"
-        return attributes.filter(
-            kind=bound.kind, **{f"{column}__{condition.operator}": getattr(bound, column)}
-        )
-    wanted = models.Q(number__in=[v.number for v in condition.values if v.kind == "number"])
-    for kind in ("text", "literal"):
-        texts = [value.text for value in condition.values if value.kind == kind]
-        wanted |= models.Q(kind=kind, text__in=texts)
-    return attributes.filter(wanted)

@@ -8,6 +8,7 @@ from pgvector.django import HnswIndex, VectorField
 
 from memory.conf import EMBEDDING_DIMENSIONS
 from memory.fields import DigestField
+from memory.models.attributes import Attribute
 from memory.models.fact_querysets import MemoryEntryQuerySet
 from tenants.models import TenantModel
 
@@ -115,25 +116,12 @@ class MemoryEntry(TenantModel):
         return self.content[:60]
 
 
-class MemoryAttribute(TenantModel):
-    """One value of a fact's metadata, where a b-tree can find it.
+class MemoryAttribute(Attribute):
+    """One value of a fact's metadata, where a b-tree can find it."""
 
-    Postgres does not use a GIN index on the JSON itself under row-level security, because its
-    operators are not leakproof; those of text and double precision are.
-    """
-
-    id = models.BigAutoField(primary_key=True)
     memory = models.ForeignKey(
         MemoryEntry, on_delete=models.CASCADE, related_name="attributes", help_text="The fact."
     )
-    key = models.TextField(
-        db_collation="C", help_text="Path of the value; the keys of inner objects follow a dot."
-    )
-    kind = models.TextField(help_text="text, number, literal (true, false, null), object or list.")
-    text = models.TextField(  # noqa: DJ001  (null: a number; '' is a text)
-        db_collation="C", null=True, help_text="A text (a long one abridged), or a literal."
-    )
-    number = models.FloatField(null=True, help_text="A number.")
 
     class Meta:
         verbose_name = "fact attribute"
@@ -150,6 +138,3 @@ class MemoryAttribute(TenantModel):
                 name="fact_attribute_number",
             ),
         ]
-
-    def __str__(self) -> str:
-        return f"{self.key} = {self.text if self.number is None else self.number}"

@@ -153,7 +153,8 @@ def gather(cursor: CursorWrapper, values: Mapping[str, Any], strategy: Strategy)
         strategy: any but WHOLE reads only messages that may be the best and the turns around them.
     """
     along = not values["neighbours"]
-    cursor.execute(evidence_sql(strategy, until=values["at"] is not None, texts=along), values)
+    until, among = values["at"] is not None, values["among"] is not None
+    cursor.execute(evidence_sql(strategy, until=until, among=among, texts=along), values)
     messages, fits, few_words, cards, postings, near_and_counted = cursor.fetchone()[:_COLUMNS]
     card = np.frombuffer(cards, _CARD)
     term, number, weight = _unpacked(postings, _POSTINGS)

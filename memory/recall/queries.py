@@ -97,7 +97,7 @@ SELECT {pieces} FROM (
     OFFSET 0
 ) AS piece
 """
-# As of a moment, of which any scope may have been small: piece by piece, and none that came later.
+# As of a moment, or among some, of which any scope may be small: piece by piece, and no others.
 _NEARNESS_AS_OF = """
 SELECT {pieces} FROM (
     SELECT message_id, 1 - (embedding <=> %(vector)s::vector) AS cosine
@@ -111,7 +111,7 @@ SELECT {pieces} FROM (
 """
 _TEXTS_ALONG = """
 SELECT {columns} FROM memory_message
-WHERE {own} {until}
+WHERE {own} {text_until}
   AND (SELECT count(*) <= %(whole_scope)s AND sum(words) <= %(words_along)s
        FROM (SELECT words FROM memory_indexedmessage WHERE scope_id = %(scope)s {until}
              LIMIT %(whole_scope)s + 1) AS entry)
@@ -312,7 +312,7 @@ _SAME_THREAD = """turn.agent_id = message.agent_id AND turn.user_id = message.us
 
 
 @cache
-def evidence_sql(strategy: Strategy, *, until: bool, texts: bool) -> Statements:
+def evidence_sql(strategy: Strategy, *, until: bool, among: bool, texts: bool) -> Statements:
     """What reads all that speaks for a scope's messages, to be sent together.
 
     The turns, how near their pieces are, and their texts. Where the scope is too large for the
@@ -321,6 +321,8 @@ def evidence_sql(strategy: Strategy, *, until: bool, texts: bool) -> Statements:
     Args:
         until: as of a moment, %(at)s: nothing that was said later is seen or counted. (Of a
             large scope's words the later ones are counted, which moves all scores alike.)
+        among: as if nothing had been said but some messages: %(among)s by id, %(numbers)s by
+            number.
         texts: the texts come along.
     """
     moments = {
@@ -330,9 +332,16 @@ def evidence_sql(strategy: Strategy, *, until: bool, texts: bool) -> Statements:
         "piece_until": "AND (SELECT created_at FROM memory_message AS said"
         " WHERE said.id = piece.message_id) <= %(at)s",
     }
+    moments["text_until"] = moments["until"]
     moments = moments if until else dict.fromkeys(moments, "")
+    if among:
+        by_id = "AND {} = ANY (%(among)s::uuid[])"
+        moments["until"] += f" {by_id.format('message_id')}"
+        moments["text_until"] += f" {by_id.format('memory_message.id')}"
+        moments["piece_until"] += f" {by_id.format('piece.message_id')}"
+        moments["posting_until"] += " AND message_number = ANY (%(numbers)s::bigint[])"
     if strategy is Strategy.WHOLE:
-        each = [_TURNS, _NEARNESS_AS_OF if until else _NEARNESS, _TEXTS_ALONG]
+        each = [_TURNS, _NEARNESS_AS_OF if until or among else _NEARNESS, _TEXTS_ALONG]
     else:
         each = [_TURNS_OF_CANDIDATES, _NEARNESS_OF_CANDIDATES, _TEXTS_OF_CANDIDATES]
     if not texts:

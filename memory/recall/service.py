@@ -8,7 +8,7 @@ docs/measurements.md has the measurements.
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -20,8 +20,10 @@ from django.utils.timezone import is_naive
 from pgvector import Vector
 
 from memory.arguments import id_argument, uuid_argument, vector_argument
+from memory.conversations.metadata import narrowed_by_metadata
 from memory.embedding.embedder import embed, model_version
 from memory.exceptions import InvalidArgument
+from memory.models import Message
 from memory.recall.evidence import Evidence, Text, gather
 from memory.recall.policy import DEFAULT_POLICY, NO_WEIGHTS, RecallPolicy
 from memory.recall.queries import LIMITS, Strategy
@@ -126,6 +128,7 @@ def recall(
     policy: RecallPolicy | None = None,
     at: datetime | None = None,
     exclude: Iterable[UUID | str] = (),
+    filters: Mapping[str, Any] | None = None,
     query_embedding: Sequence[float] | np.ndarray[Any, Any] | None = None,
 ) -> RecallResult:
     """Find what was said before that answers `query`.
@@ -138,6 +141,8 @@ def recall(
         policy: how much, how sure, by which features; by default DEFAULT_POLICY.
         at: only what had been said by then.
         exclude: ids of messages that are not wanted, such as those of the window.
+        filters: what the metadata of messages must be, see `memory.models.fact_filters`. It is
+            recalled as if nothing else had been said. Another round trip.
         query_embedding: the vector of `query`, if the caller has it already.
 
     Returns:
@@ -176,6 +181,8 @@ def recall(
         "terms": question.terms,
         "prior": PRIOR_MESSAGES,
         "at": at,
+        "among": None,
+        "numbers": None,
         "neighbours": policy.neighbours,
     }
     with (
@@ -183,6 +190,10 @@ def recall(
         tenant_connection().prepared_cursor() as cursor,
     ):
         values["tenant"] = tenant
+        if filters:
+            said = narrowed_by_metadata(Message.objects.of(tenant, agent, user), filters)
+            among = dict(said.values_list("pk", "number"))
+            values |= {"among": list(among), "numbers": list(among.values())}
         evidence = _gather(cursor, values)
         turns = evidence.turns
         words = weigh_words(turns, question, weights)
@@ -210,11 +221,12 @@ arecall = asynchronous(recall)
 def _gather(cursor: CursorWrapper, values: dict[str, Any]) -> Evidence:
     """What speaks for each message; one round trip, but for an hour's first of a large scope."""
     key = (values["tenant"], values["scope"], int(time.monotonic() // LARGE_SCOPES_SECONDS))
-    # As of an earlier moment a large scope may have been small.
-    strategy = _large_scopes.get(key, Strategy.WHOLE) if values["at"] is None else Strategy.WHOLE
+    # As of an earlier moment, or among some messages, a large scope may be small.
+    whole = values["at"] is None and values["among"] is None
+    strategy = _large_scopes.get(key, Strategy.WHOLE) if whole else Strategy.WHOLE
     while not (evidence := gather(cursor, values, strategy)).fits:
         strategy = Strategy(strategy + 1)
-        if values["at"] is None:
+        if whole:
             _large_scopes[key] = strategy
             if len(_large_scopes) > MAX_LARGE_SCOPES:
                 _large_scopes.popitem(last=False)

@@ -30,6 +30,7 @@ _BY_STATUS = {
     409: ("conflict", "The request contradicts what stands."),
     412: ("changed-since", "It was changed since you read it. Read it again and decide anew."),
     413: ("body-too-large", "The request's body is too large."),
+    414: ("address-too-long", "The request's address is too long. Send what is long in the body."),
     415: ("unsupported-media-type", "Send the body as Content-Type: application/json."),
     422: ("unprocessable", "The request was understood and cannot be done."),
     429: ("too-many-requests", "Too many requests. Wait for as long as Retry-After says."),

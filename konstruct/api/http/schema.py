@@ -1,6 +1,7 @@
 """What the OpenAPI description says of every endpoint alike: errors, headers, strict bodies."""
 
 import http.client
+import json
 from typing import Any
 
 from drf_spectacular.openapi import AutoSchema
@@ -44,7 +45,7 @@ _ALWAYS = {
     ),
     405: ("MethodNotAllowed", "This address does not know the method; `Allow` says which it does."),
     406: ("NotAcceptable", "`Accept` asks for another type than application/json."),
-    414: ("AddressTooLong", "The address is longer than 8190 bytes: the web server's own answer."),
+    414: ("AddressTooLong", "The address is longer than 8190 bytes."),
     429: ("TooManyRequests", "Too many requests of this key or tenant; see `Retry-After`."),
     500: ("InternalError", "Our fault; the log has it under the request's id."),
     503: ("Unavailable", "Something that the API needs is not running right now."),
@@ -82,9 +83,23 @@ class ApiSchema(AutoSchema):
         schema = super()._postprocess_serializer_schema(schema, serializer, direction)
         if isinstance(serializer, StrictSerializer) and direction == "request":
             schema["additionalProperties"] = False
+            _tell_defaults(schema["properties"])
             if serializer.least_fields:
                 schema["minProperties"] = serializer.least_fields
         return schema
+
+
+def _tell_defaults(properties: dict[str, Any]) -> None:
+    """Tell defaults in words: generators of types take a field with a default for one that is sent.
+
+    That is so of responses, and of requests it would make required what is not.
+    """
+    for described in properties.values():
+        if "default" in described:
+            default = json.dumps(described.pop("default"))
+            told = described.get("description", "")
+            if "Default:" not in told:
+                described["description"] = f"{told} Default: {default}.".strip()
 
 
 def describe_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
@@ -161,8 +176,6 @@ def _response(status: int, words: str) -> dict[str, Any]:
         headers["WWW-Authenticate"] = _header("Says that a Bearer key is needed.")
     if status == 405:
         headers["Allow"] = _header("The methods that the address knows.")
-    if status == 414:
-        return {"description": words, "content": {"text/html": {"schema": {"type": "string"}}}}
     return {
         "description": words,
         "headers": headers,

@@ -24,6 +24,8 @@ from konstruct.api.resources.erasures import (
     ErasureSerializer,
     erase_messages,
 )
+from konstruct.api.resources.fact_serializers import FILTERS_HELP, FiltersTextField
+from memory.conversations.metadata import narrowed_by_metadata
 from memory.models import Message, Role
 
 LONGEST_PREVIEW = 200
@@ -38,6 +40,7 @@ TURN = {
     "created_at": "2026-03-14T09:30:00Z",
     "in_reply_to": None,
     "external_id": None,
+    "metadata": {"order": 1017},
 }
 CONVERSATION = {
     "url": "http://localhost:8000/api/v1/conversations/transcript/?agent=0b6ef0bd-51a8-4c92-9f1e-"
@@ -78,6 +81,12 @@ class TurnSerializer(serializers.ModelSerializer):
         source="in_reply_to_id", allow_null=True, help_text="The message that it answers."
     )
 
+    metadata = serializers.SerializerMethodField(help_text="As it was sent, or empty.")
+
+    def get_metadata(self, turn: Message) -> dict[str, Any]:
+        """An object also where there is none."""
+        return turn.metadata or {}
+
     class Meta:
         model = Message
         fields = list(TURN)
@@ -98,6 +107,7 @@ class TranscriptQuery(InTime, PageQuerySerializer):
     thread_id = ChannelIdField(
         required=False, help_text="The conversation; without it, all that the two have said."
     )
+    filters = FiltersTextField(required=False, help_text=f"{FILTERS_HELP} As JSON text.")
     ordering = serializers.ChoiceField(
         choices=["created_at", "-created_at"],
         required=False,
@@ -175,6 +185,8 @@ class TranscriptView(ApiView):
         turns = narrowed(Message.objects.all(), filters, self.caller)
         if "thread_id" in filters:
             turns = turns.filter(thread_id=filters["thread_id"])
+        if "filters" in filters:
+            turns = narrowed_by_metadata(turns, filters["filters"])
         pages = AsItWasSaid()
         page = pages.paginate_queryset(turns, request, view=self)
         return pages.get_paginated_response(TurnSerializer(page, many=True).data)

@@ -1,6 +1,6 @@
 """Facts by REST: what is known apart from any conversation, with its versions and its time."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -233,11 +233,7 @@ class FactSearchView(ApiView):
             at=fields.get("at"),
             threshold=fields["threshold"],
         )
-        results = [
-            document | {"score": fact.score}
-            for fact, document in zip(found, _documents(found, request), strict=True)
-        ]
-        return Response({"results": FoundFactSerializer(results, many=True).data})
+        return Response({"results": found_documents(found, request)})
 
 
 class FactView(ApiView):
@@ -356,6 +352,15 @@ def _page(
     page = pages.paginate_queryset(facts.defer("embedding"), request, view=view)
     documents = FactSerializer(_documents(page, request), many=True).data
     return pages.get_paginated_response(documents)
+
+
+def found_documents(found: Sequence[MemoryEntry], request: Request) -> Any:
+    """What is told of facts that a search has found."""
+    documents = _documents(found, request)
+    results = [
+        {**document, "score": fact.score} for fact, document in zip(found, documents, strict=True)
+    ]
+    return FoundFactSerializer(results, many=True).data
 
 
 def _told(fact: MemoryEntry, request: Request) -> dict[str, Any]:

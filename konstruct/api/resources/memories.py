@@ -5,11 +5,13 @@ from typing import Any
 
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework import serializers
+from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from konstruct.api.http.fields import (
     NOT_BLANK,
+    BoundedListField,
     ChannelIdField,
     MomentField,
     StrictBooleanField,
@@ -20,12 +22,25 @@ from konstruct.api.http.fields import (
 from konstruct.api.http.schema import problems
 from konstruct.api.http.views import ApiView
 from konstruct.api.models import KeyScope
+from konstruct.api.resources.fact_serializers import (
+    FILTERS_HELP,
+    CheckedObjectField,
+    FoundFactSerializer,
+)
+from konstruct.api.resources.facts import found_documents
 from konstruct.orchestrator.recall_policy import recall_policy
-from memory.recall import RecallResult, recall
+from memory.context.search import search_memory
+from memory.models import Message
+from memory.models.fact_filters import parse_filters
+from memory.recall import RecallResult
 from memory.recall.policy import MAX_TOP_K, MODES, RecallPolicy
 from tenants.context import required_tenant_id
 
 LONGEST_QUERY = 8192
+MESSAGES, FACTS = KINDS = ("messages", "facts")
+# Facts are found, unless `top_k` says how many.
+FACTS_FOUND = 10
+VIEW_FACTS = "memory.view_memoryentry"
 
 EXAMPLE = OpenApiExample(
     "a question",
@@ -61,6 +76,19 @@ class SearchSerializer(StrictSerializer):
     explain = StrictBooleanField(
         required=False, default=False, help_text="Add what each channel said of each result."
     )
+    include = BoundedListField(
+        child=serializers.ChoiceField(choices=KINDS),
+        required=False,
+        default=["messages"],
+        min_length=1,
+        max_length=len(KINDS),
+        help_text="What is searched: messages, facts, or both.",
+    )
+    filters = CheckedObjectField(
+        check=parse_filters,
+        required=False,
+        help_text=f"{FILTERS_HELP} Messages are recalled as if nothing else had been said.",
+    )
     at = MomentField(
         required=False, help_text="Only what had been said by then (ISO 8601 with a time zone)."
     )
@@ -76,6 +104,11 @@ class MemorySerializer(serializers.Serializer):
     name = serializers.CharField(help_text="The speaker's display name, or empty.")
     content = serializers.CharField()
     created_at = serializers.DateTimeField(help_text="When it was said.")
+    metadata = serializers.DictField(
+        child=serializers.JSONField(allow_null=True),
+        required=False,
+        help_text="As it was sent with the message, or empty.",
+    )
     score = serializers.FloatField(help_text="Of the ranking; comparable within this answer only.")
     probability = serializers.FloatField(help_text="That it is relevant, as the gate sees it.")
     channels = serializers.DictField(
@@ -86,13 +119,17 @@ class MemorySerializer(serializers.Serializer):
 
 
 class SearchResultSerializer(serializers.Serializer):
-    """What was found, best first, one result per message."""
+    """What was found, best first, one result per message; and facts, with scores of their own."""
 
     results = MemorySerializer(many=True)
-    abstained = serializers.BooleanField(help_text="Nothing was worth saying.")
+    abstained = serializers.BooleanField(help_text="Of the messages nothing was worth saying.")
+    facts = FoundFactSerializer(
+        many=True, required=False, help_text="What is known, if `include` names facts."
+    )
 
 
-_NAMES = list(MemorySerializer().fields)  # channels come last
+# channels come last; metadata are looked up
+_NAMES = [str(name) for name in MemorySerializer().fields if name != "metadata"]
 
 
 class MemorySearchView(ApiView):
@@ -105,6 +142,9 @@ class MemorySearchView(ApiView):
     @extend_schema(
         operation_id="search_memories",
         summary="Search an agent's memory of a user",
+        description="Messages by the recall of the pipeline, and with `include` facts by their "
+        "similarity to the query, which is embedded once for both. Each list has its own scores: "
+        "a message's `probability` that it is relevant, a fact's cosine.",
         tags=["memories"],
         request=SearchSerializer,
         examples=[EXAMPLE],
@@ -118,18 +158,28 @@ class MemorySearchView(ApiView):
         body = SearchSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         fields = body.validated_data
-        agent = self.caller.agent(fields["agent"])
-        user_id = self.caller.user(fields["user_id"])
+        caller = self.caller
+        agent = caller.agent(fields["agent"])
+        include = fields["include"]
+        if FACTS in include and not (caller.scopes or request.user.has_perm(VIEW_FACTS)):
+            raise PermissionDenied(f"You lack the permission {VIEW_FACTS}.")
+        user_id = caller.user(fields["user_id"])
         self.about_to_read()
-        result = recall(
+        found = search_memory(
             required_tenant_id(),
-            agent.id,
             user_id,
             fields["query"],
-            policy=_policy(recall_policy(agent), fields),
+            agent_id=agent.id,
+            policy=_policy(recall_policy(agent), fields) if MESSAGES in include else None,
+            facts=fields.get("top_k", FACTS_FOUND) if FACTS in include else 0,
+            shared=caller.user_id is None,
             at=fields.get("at"),
+            filters=fields.get("filters"),
         )
-        return Response(_document(result, explain=fields["explain"]))
+        document = _document(found.messages, explain=fields["explain"])
+        if found.facts is not None:
+            document["facts"] = found_documents(found.facts, request)
+        return Response(document)
 
 
 def _policy(standing: RecallPolicy, fields: dict[str, Any]) -> RecallPolicy:
@@ -138,11 +188,19 @@ def _policy(standing: RecallPolicy, fields: dict[str, Any]) -> RecallPolicy:
     return replace(standing, neighbours=0, **asked)
 
 
-def _document(result: RecallResult, *, explain: bool) -> dict[str, Any]:
+def _document(result: RecallResult | None, *, explain: bool) -> dict[str, Any]:
     """What SearchResultSerializer describes, as the renderer writes it.
 
     The serializer itself would take a sixth of the time of a search.
     """
+    if result is None:
+        return {"results": [], "abstained": False}
+    found = Message.objects.filter(pk__in=[hit.message_id for hit in result.hits])
+    metadata = dict(found.values_list("pk", "metadata"))
     names = _NAMES if explain else _NAMES[:-1]
-    hits = [{name: getattr(hit, name) for name in names} for hit in result.hits]
+    hits = [
+        {name: getattr(hit, name) for name in names}
+        | {"metadata": metadata.get(hit.message_id) or {}}
+        for hit in result.hits
+    ]
     return {"results": hits, "abstained": result.abstained}

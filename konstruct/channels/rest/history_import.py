@@ -20,6 +20,7 @@ from konstruct.api.http.idempotency import (
 )
 from konstruct.api.http.schema import problems
 from konstruct.api.http.views import ApiView
+from konstruct.channels.rest.serializers import METADATA_HELP
 from konstruct.orchestrator.history_import import (
     REQUIRED,
     ForAllLines,
@@ -121,6 +122,11 @@ MESSAGE_SCHEMA: dict[str, Any] = {
             "order of the request.",
         },
         "name": {"type": "string", "description": "The speaker's display name, if known."},
+        "metadata": {
+            "type": "object",
+            "additionalProperties": True,
+            "description": METADATA_HELP,
+        },
     },
 }
 
@@ -128,12 +134,11 @@ MESSAGE_SCHEMA: dict[str, Any] = {
 @extend_schema_field(
     {
         "type": "array",
-        "items": {
-            "anyOf": [MESSAGE_SCHEMA, {"description": "Anything else is answered as invalid."}]
-        },
+        "items": MESSAGE_SCHEMA,
         "minItems": 1,
         "maxItems": MOST_LINES,
-        "description": f"Each has {' and '.join(REQUIRED)}, and what else is known of it.",
+        "description": f"Each has {' and '.join(REQUIRED)}, and what else is known of it. "
+        "Anything else is answered as invalid.",
     }
 )
 class LinesField(BoundedListField):

@@ -7,9 +7,20 @@ from rest_framework import serializers
 from konstruct.api.http.fields import NOT_BLANK, ChannelIdField, StrictCharField, StrictSerializer
 from konstruct.api.http.filters import InTime, OfAgentAndUser
 from konstruct.api.http.pagination import NewestFirst, PageQuerySerializer, ordering_field, page_of
+from konstruct.api.resources.fact_serializers import (
+    FILTERS_HELP,
+    CheckedObjectField,
+    FiltersTextField,
+)
 from konstruct.orchestrator.replies.status import Status
+from memory.conf import MAX_MESSAGE_METADATA
+from memory.conversations.metadata import metadata_argument
 
 LONGEST_WAIT_SECONDS = 60
+METADATA_HELP = (
+    "A JSON object that lists and searches can be narrowed by, by the rules of facts' metadata; at "
+    f"most {MAX_MESSAGE_METADATA:,} bytes."
+)
 
 
 class SendSerializer(StrictSerializer):
@@ -34,6 +45,7 @@ class SendSerializer(StrictSerializer):
         validators=[NOT_BLANK],
         help_text="What the user says, verbatim.",
     )
+    metadata = CheckedObjectField(check=metadata_argument, required=False, help_text=METADATA_HELP)
 
 
 @extend_schema_field({"type": "number", "minimum": 0, "maximum": LONGEST_WAIT_SECONDS})
@@ -63,6 +75,7 @@ class ListSerializer(OfAgentAndUser, InTime, PageQuerySerializer):
         required=False,
         help_text="Only messages that are so far.",
     )
+    filters = FiltersTextField(required=False, help_text=f"{FILTERS_HELP} As JSON text.")
     ordering = ordering_field(NewestFirst)
 
 
@@ -146,6 +159,9 @@ class MessageSerializer(serializers.Serializer):
     channel = serializers.CharField(help_text="The way it came in: rest, slack …")
     name = serializers.CharField(help_text="The speaker's display name, or empty.")
     content = serializers.CharField()
+    metadata = serializers.DictField(
+        child=serializers.JSONField(allow_null=True), help_text="As it was sent, or empty."
+    )
     created_at = serializers.DateTimeField(help_text="When it was accepted.")
     reply = ReplySerializer(allow_null=True, help_text="Null until the status is `answered`.")
     waits_for = WaitsForSerializer(

@@ -42,6 +42,7 @@ from konstruct.channels.rest.serializers import (
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from konstruct.orchestrator.replies.partial_reply import watch
 from konstruct.orchestrator.replies.status import Status, progress_of, sent_messages, with_status
+from memory.conversations.metadata import narrowed_by_metadata
 from memory.models import Message
 from tenants import transaction
 from tenants.context import required_tenant_id
@@ -116,6 +117,7 @@ class MessagesView(ApiView):
             channel=CHANNEL,
             content=fields["content"],
             name=fields.get("name", ""),
+            metadata=fields.get("metadata"),
             idempotency_key=None if key is None else key_of_caller(request, key),
             unscoped_key=key,
         )
@@ -188,6 +190,8 @@ class MessagesView(ApiView):
         messages = narrowed(sent_messages(), filters, self.caller)
         if "thread_id" in filters:
             messages = messages.filter(thread_id=filters["thread_id"])
+        if "filters" in filters:
+            messages = narrowed_by_metadata(messages, filters["filters"])
         if "status" in filters:
             messages = with_status(messages, Status(filters["status"]))
         paginator = NewestFirst()
@@ -293,6 +297,7 @@ def _document(
         "channel": message.channel,
         "name": message.name,
         "content": message.content,
+        "metadata": message.metadata or {},
         "created_at": message.created_at,
         "reply": reply
         and {"id": reply.id, "content": reply.content, "created_at": reply.created_at},

@@ -20,11 +20,11 @@ from konstruct.interfaces.mcp import serializers as shapes
 from konstruct.interfaces.mcp.schemas import input_schema, output_schema
 from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.recall_policy import recall_policy
-from memory.embedding.embedder import embed
+from memory.context.search import search_memory
 from memory.exceptions import FactNotFound
 from memory.facts import LongTermMemory, Stored, selected
 from memory.models import MemoryEntry, Message
-from memory.recall import Hit, recall
+from memory.recall import Hit
 from tenants.audit.changes import RowState, row_state
 from tenants.context import required_tenant_id
 
@@ -119,23 +119,24 @@ def _remembered(stored: Stored) -> str:
 
 
 def _search(caller: Caller, fields: dict[str, Any]) -> Done:
-    tenant_id, user_id = required_tenant_id(), _user_id(caller, fields)
-    agent = _agent(caller, fields)
-    vector = embed([fields["query"]])[0]
-    facts = FACTS.search(
-        tenant_id,
-        vector,
-        fields["limit"],
-        None if agent is None else agent.id,
-        user_id=user_id,
-        shared=caller.user_id is None,
-    )
-    results = [_fact(fact) | {"score": fact.score} for fact in facts]
+    user_id, agent = _user_id(caller, fields), _agent(caller, fields)
+    policy = None
     if agent is not None:
         policy = replace(recall_policy(agent), neighbours=0, top_k=fields["limit"])
-        query = fields["query"]
-        said = recall(tenant_id, agent.id, user_id, query, policy=policy, query_embedding=vector)
-        results += [_said(hit, user_id) | {"score": hit.probability} for hit in said.hits]
+    memory = search_memory(
+        required_tenant_id(),
+        user_id,
+        fields["query"],
+        agent_id=None if agent is None else agent.id,
+        policy=policy,
+        facts=fields["limit"],
+        shared=caller.user_id is None,
+    )
+    results = [_fact(fact) | {"score": fact.score} for fact in memory.facts or ()]
+    if memory.messages is not None:
+        results += [
+            _said(hit, user_id) | {"score": hit.probability} for hit in memory.messages.hits
+        ]
     found = _lines(results) or "Nothing is remembered that answers this."
     return Done({"results": results}, found, detail={"found": len(results)})
 

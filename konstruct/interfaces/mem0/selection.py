@@ -23,8 +23,9 @@ from konstruct.interfaces.mem0.filters import (
 from konstruct.orchestrator.agents import find_agents
 from memory.exceptions import InvalidArgument
 from memory.models import MemoryAttribute, MemoryEntry
+from memory.models.attributes import attributes_that_fulfil
 from memory.models.fact_filters import parse_filters
-from memory.models.fact_querysets import MemoryEntryQuerySet, attributes_that_fulfil
+from memory.models.fact_querysets import MemoryEntryQuerySet
 from tenants.context import required_tenant_id
 
 Agents = Mapping[str, UUID]
@@ -132,9 +133,9 @@ def _of_metadata(demand: Demand) -> Q:
     path = demand.field.removeprefix("metadata.")
     (there,) = parse_filters({path: {"exists": True}})
     if demand.operator == "any":
-        return Q(memory_id__in=attributes_that_fulfil(there).values("memory_id"))
+        return Q(memory_id__in=attributes_that_fulfil(there, MemoryAttribute).values("memory_id"))
     if demand.field in IN_METADATA and demand.values == (None,):
-        return ~Q(memory_id__in=attributes_that_fulfil(there).values("memory_id"))
+        return ~Q(memory_id__in=attributes_that_fulfil(there, MemoryAttribute).values("memory_id"))
     if demand.operator in ("contains", "icontains"):
         attributes = MemoryAttribute.objects.filter(
             key=there.key, kind="text", **{f"text__{demand.operator}": demand.values[0]}
@@ -147,5 +148,5 @@ def _of_metadata(demand: Demand) -> Q:
             else {demand.operator: value}
         )
         (fulfilled,) = parse_filters({path: wanted})
-        attributes = attributes_that_fulfil(fulfilled)
+        attributes = attributes_that_fulfil(fulfilled, MemoryAttribute)
     return Q(memory_id__in=attributes.values("memory_id"))

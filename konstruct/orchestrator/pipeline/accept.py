@@ -37,6 +37,8 @@ class Incoming:
     """What the message is once in its channel; with the caller, where the channel has several."""
     unscoped_key: str | None = None
     """The key as the caller sent it, which earlier versions stored."""
+    metadata: Mapping[str, Any] | None = None
+    """What the program says of the message."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """What the program asks of the answer, as AnswerOptions has it."""
 
@@ -61,6 +63,7 @@ def accept(incoming: Incoming, *, tenant_id: UUID) -> tuple[Message, bool]:
             content=incoming.content,
             name=incoming.name,
             idempotency_key=_key_of_channel(incoming),
+            metadata=incoming.metadata,
         )
         if created:
             outbox.put(message)
@@ -101,6 +104,8 @@ def _accepted_unscoped(incoming: Incoming) -> Message | None:
 
 def _require_same(standing: Message, incoming: Incoming) -> None:
     different = [field for field in _SAID if getattr(standing, field) != getattr(incoming, field)]
+    if (standing.metadata or {}) != (incoming.metadata or {}):
+        different.append("metadata")
     if different:
         raise IdempotencyKeyReused(
             "You have sent this Idempotency-Key with another message, whose "

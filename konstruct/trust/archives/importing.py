@@ -11,8 +11,9 @@ from konstruct.trust.archives.kinds import CLEARS, INDEX, KINDS, MESSAGES, Kind
 from konstruct.trust.archives.manifest import ArchiveRefused, Manifest, opened
 from konstruct.trust.archives.rows import batches_of, refuse_unsafe_rows
 from memory.archive import UntrustedArchive
+from memory.conversations.metadata import write_attributes as write_message_attributes
 from memory.facts.versions import write_attributes
-from memory.models import MemoryEntry
+from memory.models import MemoryEntry, Message
 from tenants import transaction
 from tenants.context import connection, tenant_connection, tenant_scope
 from tenants.models import Tenant
@@ -125,6 +126,8 @@ def _import(kind: Kind, items: list[dict[str, Any]], new_messages: set[str]) -> 
         raise ArchiveRefused(f"its {kind.name} cannot be imported: {reason}") from error
     if kind is MESSAGES:
         new_messages |= {key for (key,) in new}
+        said = Message.objects.filter(pk__in=[key for (key,) in new], metadata__isnull=False)
+        write_message_attributes(said)
     if kind.name == "facts":
         for fact in MemoryEntry.objects.filter(pk__in=[key for (key,) in new]):
             write_attributes(fact)

@@ -183,6 +183,7 @@ KINDS: Final = (
 NOT_EXPORTED: Final = frozenset(
     {
         "memory_memoryattribute",  # made again from the facts
+        "memory_messageattribute",  # made again from the messages
         "memory_posting",  # with the index
         "api_apikey",
         "api_creation",

@@ -59,6 +59,7 @@ _REMOVE = (
     " WHERE scope_id = ANY(%(scopes)s) AND message_number = ANY(%(numbers)s)",
     "DELETE FROM memory_indexedmessage WHERE message_number = ANY(%(numbers)s)",
     "DELETE FROM memory_conversationembedding WHERE message_id = ANY(%(ids)s)",
+    "DELETE FROM memory_messageattribute WHERE message_id = ANY(%(ids)s)",
     "DELETE FROM memory_message WHERE id = ANY(%(ids)s)",
 )
 _REMOVE_DIRECT = (

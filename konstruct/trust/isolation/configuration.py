@@ -20,6 +20,7 @@ APPEND_ONLY: Final = (
     "memory_conversationembedding",
     "memory_indexedmessage",
     "memory_message",
+    "memory_messageattribute",
     "memory_posting",
     "memory_recallevent",
     "memory_scope",

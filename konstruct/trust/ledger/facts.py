@@ -1,10 +1,12 @@
 """What facts can be found by is what their metadata say."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from konstruct.trust.ledger.records import Finding
 from memory.facts.versions import write_attributes
 from memory.models import MemoryAttribute, MemoryEntry
+from memory.models.attributes import Attribute
 from memory.models.fact_filters import values_of
 from tenants import transaction
 
@@ -21,20 +23,24 @@ def check() -> Iterator[Finding]:
     """Recount the attributes of every fact."""
     facts = MemoryEntry.objects.only("memory_id", "metadata").prefetch_related("attributes")
     for fact in facts.iterator(chunk_size=500):
-        wanted = sorted(
-            (key, value.kind, value.text or "", value.number or 0.0)
-            for key, value in values_of(fact.metadata)
-        )
-        standing = sorted(
-            (each.key, each.kind, each.text or "", each.number or 0.0)
-            for each in fact.attributes.all()
-        )
-        if wanted != standing:
+        if differ(fact.metadata, fact.attributes.all()):
             yield Finding(DIFFERENT, str(fact.pk))
     entries = MemoryEntry.objects.entries().values("memory_id")
     versions = MemoryEntry.objects.filter(version_of__isnull=False)
     for pk in versions.exclude(version_of__in=entries).values_list("pk", flat=True):
         yield Finding(NO_ENTRY, str(pk))
+
+
+def differ(metadata: Mapping[str, Any], attributes: Iterable[Attribute]) -> bool:
+    """Whether attributes are not those of the metadata."""
+    wanted = sorted(
+        (key, value.kind, value.text or "", value.number or 0.0)
+        for key, value in values_of(metadata)
+    )
+    standing = sorted(
+        (each.key, each.kind, each.text or "", each.number or 0.0) for each in attributes
+    )
+    return wanted != standing
 
 
 def write_anew(findings: Sequence[Finding]) -> None:

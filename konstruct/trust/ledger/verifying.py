@@ -5,11 +5,11 @@ from collections.abc import Iterable
 from itertools import groupby
 from uuid import UUID
 
-from konstruct.trust.ledger import facts, indexing, outbox, replies, windows
+from konstruct.trust.ledger import facts, indexing, metadata, outbox, replies, windows
 from konstruct.trust.ledger.records import Finding, Ledger
 from tenants.context import tenant_scope
 
-BOOKS = (replies, outbox, indexing, windows, facts)
+BOOKS = (replies, outbox, indexing, windows, facts, metadata)
 # What is in work at this moment can look wrong, and does not a moment later.
 LOOK_AGAIN_SECONDS = 1.0
 REPAIRED_AT_ONCE = 1000

@@ -16,6 +16,7 @@ from memory.models import (
     IndexedMessage,
     MemoryAttribute,
     Message,
+    MessageAttribute,
     PendingEmbedding,
     Posting,
     RecallEvent,
@@ -28,7 +29,7 @@ from tests.konstruct.conftest import Program
 from tests.outbox import claimed
 
 # Parts of an index, of no use to a person.
-NOT_SHOWN = {Posting, IndexedMessage, MemoryAttribute}
+NOT_SHOWN = {Posting, IndexedMessage, MemoryAttribute, MessageAttribute}
 SHOWN = [model for model in apps.get_app_config("memory").get_models() if model not in NOT_SHOWN]
 MESSAGES = "/admin/memory/message/"
 PENDING = "/admin/memory/pendingembedding/"

@@ -221,8 +221,13 @@ CASES: dict[tuple[str, str], Case] = {
     ("search-memories", "POST"): Case(
         at("memories/search/"),
         foreign=422,
-        messages=4,
-        body=lambda said: {"agent": ada(said), "user_id": "maria", "query": "What do I drink?"},
+        messages=6,
+        body=lambda said: {
+            "agent": ada(said),
+            "user_id": "maria",
+            "query": "What do I drink?",
+            "include": ["messages", "facts"],
+        },
     ),
     ("models", "GET"): Case(lambda said: "/v1/models", foreign=200, messages=3, stranger=200),
     ("model", "GET"): Case(

@@ -43,7 +43,7 @@ def said_in(
     content: str,
     user_id: str = "maria",
     thread_id: str = "t",
-    **given: str,
+    **given: Any,
 ) -> Message:
     """Send a message through the whole pipeline."""
     agent_id = given.pop("agent_id", agent.id)

@@ -47,7 +47,7 @@ def eraser(tenant_a: Tenant, agent: Agent) -> Program:
 def said(tenant_a: Tenant, agent: Agent, talk: Callable[..., Message]) -> Message:
     """A message that everything has been made of that can be, between others."""
     talk("My sister lives in Porto.", thread_id="t")
-    said = talk(SAID, thread_id="t")
+    said = talk(SAID, thread_id="t", metadata={"label": SECRET, "about": {SECRET: 1}})
     talk("Good morning.", thread_id="t")
     talk("And what was it before?", thread_id="other")
     with tenant_scope(tenant_a.id):

@@ -13,12 +13,18 @@ from django_redis import get_redis_connection
 
 from konstruct.orchestrator.models import Agent, PendingReply
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
-from konstruct.trust.ledger import facts, indexing, replies, verify, windows
+from konstruct.trust.ledger import facts, indexing, metadata, replies, verify, windows
 from konstruct.trust.ledger import outbox as places
 from memory.conversations.short_term import append_message, clear_window
 from memory.facts import LongTermMemory
 from memory.indexing import outbox
-from memory.models import MemoryAttribute, MemoryEntry, Message, PendingEmbedding
+from memory.models import (
+    MemoryAttribute,
+    MemoryEntry,
+    Message,
+    MessageAttribute,
+    PendingEmbedding,
+)
 from tenants.context import tenant_scope
 from tenants.models import OutboxEntry, Tenant
 from tenants.redis_keys import memory_short_key
@@ -186,6 +192,19 @@ def test_attributes_of_facts_are_recounted(tenant_a: Tenant) -> None:
         assert kinds(tenant_a) == [facts.DIFFERENT]
         assert kinds(tenant_a, repair=True) == []
         assert sorted(MemoryAttribute.objects.values_list("key", flat=True)) == ["a", "c"]
+
+
+def test_attributes_of_messages_are_recounted(
+    tenant_a: Tenant,
+    talk: Callable[..., Message],
+    as_owner: Callable[[], AbstractContextManager[None]],
+) -> None:
+    talk("Where is it?", metadata={"order": 17, "tags": ["late"]})
+    with as_owner(), tenant_scope(tenant_a.id):
+        MessageAttribute.objects.filter(key="order").delete()
+        assert kinds(tenant_a) == [metadata.DIFFERENT]
+        assert kinds(tenant_a, repair=True) == []
+        assert MessageAttribute.objects.filter(key="order", number=17).exists()
 
 
 def test_the_command_says_what_is_wrong_and_exits_with_1(

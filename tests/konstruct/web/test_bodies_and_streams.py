@@ -1,6 +1,7 @@
 """Bodies of requests, which end in size and time, and bodies of responses, which hold no thread."""
 
 import asyncio
+import json
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 
 from konstruct.web import streams
 from konstruct.web.bodies import Body, BodyTooSlow, ClientGone, read_body
+from konstruct.web.handler import LONGEST_ADDRESS, Handler
 from konstruct.web.streams import CutShort, Stream, whole_body
 
 PIECE = b"x" * 1000
@@ -150,3 +152,20 @@ def test_a_stream_that_cannot_be_made_is_no_short_stream() -> None:
         stream.give_up()
 
     asyncio.run(test())
+
+
+def test_an_address_that_is_too_long_is_a_problem() -> None:
+    sent: list[dict[str, Any]] = []
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    path = "/api/v1/messages/"
+    scope = {
+        "type": "http", "method": "GET", "path": path, "raw_path": path.encode(), "headers": [],
+        "query_string": b"x" * LONGEST_ADDRESS, "root_path": "",
+    }  # fmt: skip
+    asyncio.run(Handler()(scope, receiving(), send))
+    start, body = sent
+    assert start["status"] == 414
+    assert json.loads(body["body"])["type"] == "urn:konstruct:problem:address-too-long"

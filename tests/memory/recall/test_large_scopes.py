@@ -159,7 +159,7 @@ def test_signs_are_read_from_an_index_alone(
     monkeypatch.setattr(recall_module, "gather", remembering)
     say(tenant_a, *SMALL_TALK)
     recall(tenant_a.id, AGENT, "ann", "soup for lunch")
-    turns, *_ = evidence_sql(Strategy.QUANTIZED, until=False, texts=True).each
+    turns, *_ = evidence_sql(Strategy.QUANTIZED, until=False, among=False, texts=True).each
     with tenant_scope(tenant_a.id), connection.cursor() as cursor:
         for other in ("seqscan", "bitmapscan", "sort"):
             cursor.execute(f"SET LOCAL enable_{other} = off")

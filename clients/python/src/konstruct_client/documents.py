@@ -475,6 +475,8 @@ class Memory(TypedDict):
     content: str
     created_at: str
     """When it was said."""
+    metadata: NotRequired[dict[str, Any]]
+    """As it was sent with the message, or empty."""
     score: float
     """Of the ranking; comparable within this answer only."""
     probability: float
@@ -505,6 +507,8 @@ class Message(TypedDict):
     name: str
     """The speaker's display name, or empty."""
     content: str
+    metadata: dict[str, Any]
+    """As it was sent, or empty."""
     created_at: str
     """When it was accepted."""
     reply: Reply | None
@@ -709,11 +713,13 @@ class Reply(TypedDict):
 
 
 class SearchResult(TypedDict):
-    """What was found, best first, one result per message."""
+    """What was found, best first, one result per message; and facts, with scores of their own."""
 
     results: list[Memory]
     abstained: bool
-    """Nothing was worth saying."""
+    """Of the messages nothing was worth saying."""
+    facts: NotRequired[list[FoundFact]]
+    """What is known, if `include` names facts."""
 
 
 class Session(TypedDict):
@@ -865,6 +871,8 @@ class Turn(TypedDict):
     """The message that it answers."""
     external_id: NotRequired[str | None]
     """Id in the system that it was imported from."""
+    metadata: dict[str, Any]
+    """As it was sent, or empty."""
 
 
 class Usage(TypedDict):

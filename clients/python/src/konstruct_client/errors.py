@@ -175,6 +175,12 @@ class BodyTooLarge(Problem):
     kind = "body-too-large"
 
 
+class AddressTooLong(Problem):
+    """414: parameters of an address are too long."""
+
+    kind = "address-too-long"
+
+
 class UnsupportedMediaType(Problem):
     """415: the body is not JSON."""
 
@@ -255,6 +261,7 @@ BY_KIND = {each.kind: each for each in _all_of(Problem)}
 _BY_STATUS: dict[int, type[Problem]] = {
     400: BadRequest, 401: Unauthenticated, 403: Forbidden, 404: NotFound, 405: MethodNotAllowed,
     406: NotAcceptable, 408: RequestTimeout, 409: Conflict, 412: ChangedSince, 413: BodyTooLarge,
+    414: AddressTooLong,
     415: UnsupportedMediaType, 422: Unprocessable, 429: TooManyRequests, 503: Unavailable,
 }  # fmt: skip
 

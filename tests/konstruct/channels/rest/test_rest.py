@@ -76,6 +76,7 @@ def test_a_message_is_accepted_and_written_down(program_a: Program) -> None:
         "channel": "rest",
         "name": "Maria",
         "content": "Hello",
+        "metadata": {},
         "created_at": message.created_at.isoformat().replace("+00:00", "Z"),
         "reply": None,
         "waits_for": None,

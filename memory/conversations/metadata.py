@@ -1,0 +1,41 @@
+"""Metadata of messages: what programs say of them, and what lists and recall are narrowed by."""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from django.db.models import QuerySet
+
+from memory.conf import MAX_MESSAGE_METADATA
+from memory.exceptions import InvalidArgument
+from memory.models import Message, MessageAttribute
+from memory.models.attributes import attributes_of, with_metadata
+from memory.models.fact_filters import values_of
+
+
+def metadata_argument(metadata: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """A small JSON object, by the rules of facts' metadata; None where it says nothing."""
+    if metadata is None:
+        return None
+    values_of(metadata)
+    size = len(json.dumps(metadata, ensure_ascii=False, default=list).encode())
+    if size > MAX_MESSAGE_METADATA:
+        raise InvalidArgument(
+            f"metadata has {size} bytes as JSON, more than {MAX_MESSAGE_METADATA}; leave some out"
+        )
+    return dict(metadata) or None
+
+
+def narrowed_by_metadata(messages: "QuerySet[Message]", filters: Mapping[str, Any]) -> Any:
+    """Only messages whose metadata fulfil the filters: see `memory.models.fact_filters`."""
+    return with_metadata(messages, filters, MessageAttribute, "message_id")
+
+
+def write_attributes(messages: Iterable[Message]) -> None:
+    """Write the values of new messages' metadata where a b-tree can find them."""
+    MessageAttribute.objects.bulk_create(
+        attribute
+        for message in messages
+        if message.metadata
+        for attribute in attributes_of(MessageAttribute, message.metadata, message_id=message.pk)
+    )

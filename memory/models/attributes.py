@@ -1,0 +1,106 @@
+"""Values of metadata where a b-tree can find them.
+
+Postgres does not use a GIN index on the JSON itself under row-level security, because its operators
+are not leakproof; those of text and double precision are.
+"""
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from django.db import models
+
+from memory.models.fact_filters import Condition, parse_filters, values_of
+from tenants.models import TenantModel
+
+A = TypeVar("A", bound="Attribute")
+Q = TypeVar("Q", bound="models.QuerySet[Any]")
+
+
+class Attribute(TenantModel):
+    """One value of the metadata of something."""
+
+    id = models.BigAutoField(primary_key=True)
+    key = models.TextField(
+        db_collation="C", help_text="Path of the value; the keys of inner objects follow a dot."
+    )
+    kind = models.TextField(help_text="text, number, literal (true, false, null), object or list.")
+    text = models.TextField(  # noqa: DJ001  (null: a number; '' is a text)
+        db_collation="C", null=True, help_text="A text (a long one abridged), or a literal."
+    )
+    number = models.FloatField(null=True, help_text="A number.")
+
+    class Meta:
+        abstract = True
+
+    def __str__(self) -> str:
+        return f"{self.key} = {self.text if self.number is None else self.number}"
+
+
+class MessageAttribute(Attribute):
+    """One value of a message's metadata, where a b-tree can find it. Append-only."""
+
+    message = models.ForeignKey(
+        "memory.Message",
+        on_delete=models.PROTECT,
+        related_name="attributes",
+        help_text="The message.",
+    )
+
+    class Meta:
+        verbose_name = "message attribute"
+        indexes = [
+            models.Index(
+                fields=["key", "kind", "text", "message"],
+                include=["tenant_id"],
+                name="message_attribute_text",
+            ),
+            models.Index(
+                fields=["key", "number", "message"],
+                include=["tenant_id"],
+                condition=models.Q(number__isnull=False),
+                name="message_attribute_number",
+            ),
+        ]
+
+
+def attributes_of(model: type[A], metadata: Mapping[str, Any], **whose: Any) -> list[A]:
+    """The attributes of something with this metadata, which are not written yet."""
+    return [
+        model(key=key, kind=value.kind, text=value.text, number=value.number, **whose)
+        for key, value in values_of(metadata)
+    ]
+
+
+def with_metadata(rows: Q, filters: Mapping[str, Any], attributes: type[Attribute], of: str) -> Q:
+    """Only rows whose metadata fulfil the filters: see `memory.models.fact_filters`.
+
+    Args:
+        of: the column of the attributes that names the row.
+    """
+    for condition in parse_filters(filters):
+        matches = attributes_that_fulfil(condition, attributes).values(of)
+        if condition.operator == "missing":
+            rows = rows.exclude(pk__in=matches)
+        else:
+            rows = rows.filter(pk__in=matches)
+    return rows
+
+
+def attributes_that_fulfil(
+    condition: Condition, attributes: type[Attribute]
+) -> "models.QuerySet[Any]":
+    """The attributes that fulfil a condition, found by a b-tree."""
+    found = attributes._default_manager.filter(key=condition.key)
+    if condition.operator in ("exists", "missing"):
+        return found
+    if condition.operator != "in":
+        (bound,) = condition.values
+        column = "number" if bound.kind == "number" else "text"
+        return found.filter(
+            kind=bound.kind, **{f"{column}__{condition.operator}": getattr(bound, column)}
+        )
+    wanted = models.Q(number__in=[v.number for v in condition.values if v.kind == "number"])
+    for kind in ("text", "literal"):
+        texts = [value.text for value in condition.values if value.kind == kind]
+        wanted |= models.Q(kind=kind, text__in=texts)
+    return found.filter(wanted)

@@ -1,0 +1,1 @@
+"""Types that TypeScript programs make of the API's description."""
