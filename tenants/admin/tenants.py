@@ -95,11 +95,11 @@ class TenantAdmin(OperatorAdmin):
     search_fields = ("slug", "name", "domains__domain")
     readonly_fields = (
         *("id", "condition", "schema_name", "schema", "why", "disk", "messages", "agents"),
-        *("created_at", "migrated_at"),
+        *("created_at", "migrated_at", "server"),
     )
     fields = (
         *("slug", "name", "condition", "schema", "why", "migrated_at", "disk", "messages"),
-        *("agents", "id", "schema_name", "created_at"),
+        *("agents", "id", "schema_name", "server", "created_at"),
     )
     inlines = (DomainInline,)
     actions = ("suspend", "resume", "migrate_again")

@@ -180,6 +180,15 @@ def test_work_is_claimed_from_the_outbox_of_its_server(
                 OutboxEntry.objects.all().delete()
 
 
+def test_operators_are_told_where_a_tenant_is(
+    placed: dict[str, Tenant], capsys: pytest.CaptureFixture[str]
+) -> None:
+    call_command("list_tenants")
+    told = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert told[0][-1] == "SERVER"
+    assert {row[-1] for row in told if row[0] == "on-eu1"} == {"eu1"}
+
+
 def test_a_new_tenant_comes_to_an_open_server_with_the_fewest(
     placed: dict[str, Tenant], settings: Any
 ) -> None:
