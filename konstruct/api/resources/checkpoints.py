@@ -26,6 +26,7 @@ from konstruct.api.http.fields import (
     StrictSerializer,
     checked_query,
 )
+from konstruct.api.http.problems import Problem, Refusal
 from konstruct.api.http.schema import problems
 from konstruct.api.http.views import ApiView
 from konstruct.strict_json import NotStrictJSON, read_json
@@ -43,10 +44,14 @@ class NameField(StrictCharField):
     """A name that LangGraph gives, such as a channel's."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(**{"max_length": 512, "validators": [PLAIN_NAME], **options})
+        least = {} if options.get("allow_blank") else {"min_length": 1}
+        super().__init__(**{"max_length": 512, "validators": [PLAIN_NAME], **least, **options})
 
 
-@extend_schema_field({"type": "string", "contentEncoding": "base64"})
+BASE64 = r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
+
+
+@extend_schema_field({"type": "string", "contentEncoding": "base64", "pattern": BASE64})
 class BytesField(serializers.CharField):
     """Bytes in base64."""
 
@@ -61,10 +66,6 @@ class BytesField(serializers.CharField):
             return base64.b64decode(data, validate=True)
         except (binascii.Error, ValueError) as error:
             raise ValidationError(f"Give base64: {error}.") from error
-
-    def to_representation(self, value: bytes) -> str:  # type: ignore[override]  # of its text
-        """Encode."""
-        return base64.b64encode(value).decode()
 
 
 class StorableObjectField(serializers.DictField):
@@ -86,9 +87,15 @@ class StorableObjectField(serializers.DictField):
         return dict(data)
 
 
-@extend_schema_field(
-    {"type": "object", "additionalProperties": {"type": ["string", "integer"], "maxLength": 512}}
-)
+NAME = {"type": "string", "minLength": 1, "maxLength": 512, "pattern": r"^[^\x00\\]*$"}
+VERSIONS = {
+    "type": "object",
+    "propertyNames": NAME,
+    "additionalProperties": {"anyOf": [NAME, {"type": "integer"}]},
+}
+
+
+@extend_schema_field(VERSIONS)
 class VersionsField(StorableObjectField):
     """Versions of channels: texts, or whole numbers."""
 
@@ -102,7 +109,18 @@ class VersionsField(StorableObjectField):
         return versions
 
 
-class ChannelValueSerializer(StrictSerializer):
+@extend_schema_field({"type": "object", "propertyNames": NAME, "additionalProperties": VERSIONS})
+class SeenField(StorableObjectField):
+    """Versions of channels that each node has seen."""
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        """Refuse what are no versions, and names that cannot be."""
+        seen = super().to_internal_value(data)
+        names = map(NameField().run_validation, seen)
+        return dict(zip(names, map(VersionsField().run_validation, seen.values()), strict=True))
+
+
+class NewChannelValueSerializer(StrictSerializer):
     """The value of a channel, as LangGraph's serializer writes it."""
 
     channel = NameField()
@@ -110,20 +128,28 @@ class ChannelValueSerializer(StrictSerializer):
     value = BytesField(help_text="In base64.")
 
 
+class ChannelValueSerializer(serializers.Serializer):
+    """The value of a channel, as LangGraph's serializer has written it."""
+
+    channel = serializers.CharField()
+    type = serializers.CharField(help_text="Its encoding: msgpack, json, bytes, null …")
+    value = serializers.CharField(help_text="In base64.")
+
+
 class PendingWriteSerializer(ChannelValueSerializer):
     """What a task has written since a checkpoint."""
 
-    task_id = NameField()
+    task_id = serializers.CharField()
 
 
 class CheckpointStateSerializer(StrictSerializer):
     """A checkpoint without its values."""
 
     v = StrictIntegerField(min_value=1, max_value=1000, help_text="LangGraph's format.")
-    id = NameField(min_length=1, help_text="Ids grow with time.")
+    id = NameField(help_text="Ids grow with time.")
     ts = MomentField()
     channel_versions = VersionsField()
-    versions_seen = StorableObjectField()
+    versions_seen = SeenField()
     updated_channels = BoundedListField(
         child=NameField(), max_length=MOST_VALUES, required=False, allow_null=True
     )
@@ -144,7 +170,7 @@ class NewCheckpointSerializer(PlaceSerializer):
     parent_checkpoint_id = NameField(required=False, allow_null=True)
     checkpoint = CheckpointStateSerializer()
     values = BoundedListField(
-        child=ChannelValueSerializer(),
+        child=NewChannelValueSerializer(),
         max_length=MOST_VALUES,
         help_text="Of the channels that have changed since the parent.",
     )
@@ -154,10 +180,10 @@ class NewCheckpointSerializer(PlaceSerializer):
 class NewWritesSerializer(PlaceSerializer):
     """What a task has written, to be kept with a checkpoint."""
 
-    checkpoint_id = NameField(min_length=1)
+    checkpoint_id = NameField()
     task_id = NameField()
     task_path = StrictCharField(required=False, default="", allow_blank=True, max_length=2000)
-    writes = BoundedListField(child=ChannelValueSerializer(), max_length=MOST_VALUES)
+    writes = BoundedListField(child=NewChannelValueSerializer(), max_length=MOST_VALUES)
 
 
 @extend_schema_field({"type": "string", "description": "A JSON object as text."})
@@ -180,7 +206,7 @@ class CheckpointListSerializer(StrictSerializer):
     checkpoint_ns = NameField(required=False, allow_blank=True, help_text="Only of this graph.")
     checkpoint_id = NameField(required=False, help_text="Only this one.")
     before = NameField(required=False, help_text="Only those whose id is smaller.")
-    metadata = FilterField(required=False, help_text="What the metadata must hold, as JSON text.")
+    filters = FilterField(required=False, help_text="What the metadata must hold, as JSON text.")
     limit = serializers.IntegerField(
         required=False, default=10, min_value=1, max_value=MOST_CHECKPOINTS
     )
@@ -224,11 +250,11 @@ class CheckpointsView(ApiView):
         names = ("thread_id", "checkpoint_ns", "checkpoint_id")
         place = {name: query[name] for name in names if name in query}
         if place and "thread_id" not in place:
-            raise ValidationError({"thread_id": "Name the thread, too."})
+            raise Refusal(Problem.of_status(422, "Name the thread_id of this place, too."))
         before = {"configurable": {"checkpoint_id": query["before"]}} if "before" in query else None
         found = _saver().list(
             {"configurable": place} if place else None,
-            filter=query.get("metadata"),
+            filter=query.get("filters"),
             before=before,
             limit=query["limit"],
         )
@@ -255,7 +281,8 @@ class CheckpointsView(ApiView):
         changed = {each["channel"]: _encoded(each) for each in fields["values"]}
         unknown = changed.keys() - state["channel_versions"].keys()
         if unknown:
-            raise ValidationError({"values": f"These have no version: {', '.join(unknown)}."})
+            told = f"These have no version in channel_versions: {', '.join(unknown)}."
+            raise Refusal(Problem.of_status(422, told))
         versions = {channel: str(state["channel_versions"][channel]) for channel in changed}
         place = {name: fields[name] for name in ("thread_id", "checkpoint_ns")}
         place["checkpoint_id"] = fields.get("parent_checkpoint_id")
@@ -333,7 +360,9 @@ def _document(found: Any) -> dict[str, Any]:
 def _told(value: Any) -> dict[str, Any]:
     """A value that was kept encoded; or one that a saver of ours has kept in JSON."""
     if isinstance(value, Encoded):
-        return {"type": value.type, "value": value.data}
-    if value is None:
-        return {"type": "null", "value": b""}
-    return {"type": "json", "value": json.dumps(value).encode()}
+        type_, data = value.type, value.data
+    elif value is None:
+        type_, data = "null", b""
+    else:
+        type_, data = "json", json.dumps(value).encode()
+    return {"type": type_, "value": base64.b64encode(data).decode()}

@@ -136,7 +136,7 @@ class AgentOfUser(TypedDict):
 
 
 class ChannelValue(TypedDict):
-    """The value of a channel, as LangGraph's serializer writes it."""
+    """The value of a channel, as LangGraph's serializer has written it."""
 
     channel: str
     type: str

@@ -108,12 +108,14 @@ def test_what_would_run_code_is_refused(url: str, program_a: Program, tmp_path: 
             ({"metadata": {"a": "\ud800"}}, "Unicode"),
             ({"metadata": []}, "metadata"),
             ({"values": [{"channel": "a", "type": "null", "value": "?"}]}, "base64"),
-            ({"values": [{"channel": "b", "type": "null", "value": ""}]}, "no version: b"),
         ]
         right = {"thread_id": "t", "checkpoint": state(), "values": [], "metadata": {}}
         for change, told in wrong:
             with pytest.raises(errors.InvalidFields, match=told):
                 konstruct.checkpoints.save(**{**right, **change})  # type: ignore[arg-type]
+        unknown = [{"channel": "b", "type": "null", "value": ""}]
+        with pytest.raises(errors.Unprocessable, match="no version in channel_versions: b"):
+            konstruct.checkpoints.save(**{**right, "values": unknown})  # type: ignore[arg-type]
         assert [*konstruct.sessions.list()] == []
     assert not (tmp_path / "made").exists()
 

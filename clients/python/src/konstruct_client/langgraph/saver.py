@@ -74,7 +74,7 @@ class KonstructSaver(BaseCheckpointSaver[str]):
                 checkpoint_ns=place.get("checkpoint_ns"),
                 checkpoint_id=get_checkpoint_id(config) if config else None,
                 before=last,
-                metadata=filter,
+                filters=filter,
                 limit=page,
             )["results"]
             yield from map(self._tuple, found)

@@ -154,13 +154,13 @@ class Checkpoints(Resource[S]):
         checkpoint_ns: str | None = None,
         checkpoint_id: str | None = None,
         before: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
+        filters: Mapping[str, Any] | None = None,
         limit: int | None = None,
     ) -> Call[documents.CheckpointListResult]:
         """List checkpoints, newest first; 50 at most. There may be more `before` the last."""
         query = given(
             thread_id=thread_id, checkpoint_ns=checkpoint_ns, checkpoint_id=checkpoint_id,
-            before=before, metadata=metadata or None, limit=limit,
+            before=before, filters=filters or None, limit=limit,
         )  # fmt: skip
         return Call("GET", "checkpoints/", query)
 
