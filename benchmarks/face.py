@@ -167,7 +167,8 @@ def report(sides: list[Side]) -> None:
 def line(name: str, values: list[float]) -> None:
     """Print a line, with the ratio of the last to the first."""
     figures = "".join(f"{value:10.2f}" for value in values)
-    print(f"  {name:32}{figures}{values[-1] / values[0]:10.2f}", flush=True)
+    ratio = values[-1] / values[0] if values[0] else float("nan")
+    print(f"  {name:32}{figures}{ratio:10.2f}", flush=True)
 
 
 if __name__ == "__main__":
