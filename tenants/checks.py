@@ -16,9 +16,9 @@ from django.db.backends.signals import connection_created
 
 from tenants import transaction
 from tenants.context import current_server, server_scope, tenant_connection, tenant_scope
-from tenants.exceptions import ServerDown
 from tenants.naming import SCHEMA_PATTERN
 from tenants.postgresql.base import DatabaseWrapper
+from tenants.postgresql.exceptions import ServerDown
 from tenants.roles import APP_ROLE
 from tenants.schemas.rls_enforcement import unsealed_relations
 from tenants.servers import MAIN, note_server, servers

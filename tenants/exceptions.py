@@ -2,8 +2,6 @@
 
 from typing import ClassVar
 
-from django.db import OperationalError
-
 from tenants.redaction import redact
 
 
@@ -55,20 +53,6 @@ class TenantBehind(TenantNotServing):
 
     def __init__(self, slug: str) -> None:
         super().__init__(slug, "behind: its schema is to be migrated")
-
-
-class ServerDown(KonstructError, OperationalError):
-    """The database server that a tenant is on takes no connections; others may."""
-
-    code = "server_down"
-    public = "This service is not available at the moment; try again soon."
-    retry_after: ClassVar[int] = 5
-    """Seconds after which it is worth to ask again."""
-
-    def __init__(self, server: str, detail: str = "") -> None:
-        super().__init__(f"the database server {server!r} takes no connections")
-        self.server = server
-        self.detail = detail
 
 
 class InvalidTenant(KonstructError, ValueError):

@@ -7,8 +7,8 @@ from celery.exceptions import Ignore, SoftTimeLimitExceeded
 
 from tenants import outbox
 from tenants.context import tenant_scope
-from tenants.exceptions import ServerDown
 from tenants.outbox.kind import KINDS
+from tenants.postgresql.exceptions import ServerDown
 from tenants.servers import MAIN
 
 logger = logging.getLogger(__name__)

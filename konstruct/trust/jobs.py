@@ -25,8 +25,9 @@ from konstruct.trust.erasure.erasing import ErasedElsewhere
 from konstruct.trust.erasure.retention import apply_rules
 from tenants import outbox
 from tenants.context import connection, tenant_scope
-from tenants.exceptions import ServerDown, reason_of
+from tenants.exceptions import reason_of
 from tenants.models import Tenant
+from tenants.postgresql.exceptions import ServerDown
 
 logger = logging.getLogger(__name__)
 

@@ -81,7 +81,9 @@ class Migration(migrations.Migration):
         CommentOnTables(
             {
                 "MessageAttribute": "One value of a message's metadata, where a b-tree can find it."
-                " Append-only."
+                " Append-only.",
+                "Message": "One turn of the transcript, verbatim, written before anything else"
+                " happens. Append-only.",
             }
         ),
     ]

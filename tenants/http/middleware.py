@@ -7,10 +7,11 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
 from tenants.context import leave_tenant, require_server_up, tenant_scope
-from tenants.exceptions import ServerDown, TenantBehind, TenantNotServing, UnknownTenant
+from tenants.exceptions import TenantBehind, TenantNotServing, UnknownTenant
 from tenants.hosts import host_name, is_public_host
 from tenants.http.streaming import streamed_inside
 from tenants.models import Domain, Tenant
+from tenants.postgresql.exceptions import ServerDown
 from tenants.servers import note_server
 from tenants.serving import refuse_unless_serving
 

@@ -13,9 +13,9 @@ from uuid import UUID
 from celery import current_app
 
 from tenants.context import connection, server_scope
-from tenants.exceptions import ServerDown
 from tenants.models import Tenant
 from tenants.outbox.kind import GRACE, KINDS, LONGEST_GRACE, Kind
+from tenants.postgresql.exceptions import ServerDown
 from tenants.servers import MAIN, note_server, servers
 
 logger = logging.getLogger(__name__)

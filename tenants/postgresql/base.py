@@ -25,10 +25,11 @@ from psycopg.errors import InsufficientPrivilege
 from psycopg.pq import Format, TransactionStatus
 from psycopg.pq.abc import PGresult
 
-from tenants.exceptions import ServerDown, TenantPinned
+from tenants.exceptions import TenantPinned
 from tenants.naming import tenant_id_of
 from tenants.postgresql.cursors import TenantCursor, TenantNamedCursor
 from tenants.postgresql.entering import Queued, begin_exchange
+from tenants.postgresql.exceptions import ServerDown
 from tenants.postgresql.exchange import Exchange
 from tenants.postgresql.introspection import OwnSchemaIntrospection
 from tenants.postgresql.operations import TenantOperations
@@ -242,6 +243,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         the end whether it `is_done`, and calls `send_queued` if it still waits.
         """
         self.refuse_unless_allowed(statement)
+        self.close_if_health_check_failed()
         self.ensure_connection()
         transformer: Transformer = TransformerClass(self.connection)
         sql_text, wanted = numbered(statement)
@@ -366,9 +368,27 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def prepared_cursor(self) -> CursorWrapper:
         """Return a cursor for statements that are sent often: see `TenantPreparedCursor`."""
+        self.close_if_health_check_failed()
         self.ensure_connection()
         wrapped: CursorWrapper = self._prepare_cursor(TenantPreparedCursor(self))
         return wrapped
+
+    def is_usable(self) -> bool:
+        """Whether Postgres has not ended the connection, as its socket tells: nobody is asked.
+
+        Django's own asks Postgres, which is a round trip for each request.
+        """
+        if self.connection is None or self.connection.closed:
+            return False
+        try:
+            for _ in ("what it said last", "its end"):
+                self.connection.pgconn.consume_input()
+        except psycopg.OperationalError:
+            return False
+        return self.connection.info.transaction_status in (
+            TransactionStatus.IDLE,
+            TransactionStatus.INTRANS,
+        )
 
     def close_if_unusable_or_obsolete(self) -> None:
         """Between requests and tasks: also close what is in a transaction of raw SQL's.

@@ -17,9 +17,10 @@ from django.db.models import Exists, Func, OuterRef, Q, QuerySet, TextField
 from django.db.models.lookups import IsNull
 
 from tenants.context import server_scope, tenant_connection
-from tenants.exceptions import SchemaOutdated, ServerDown, UnknownTenant
+from tenants.exceptions import SchemaOutdated, UnknownTenant
 from tenants.models import SchemaState, Tenant
 from tenants.naming import SCHEMA_PATTERN
+from tenants.postgresql.exceptions import ServerDown
 from tenants.schemas.rls_enforcement import bare_schemas
 from tenants.servers import MAIN, servers
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from django.db import ProgrammingError
 
 from tenants.context import server_scope, tenant_connection
-from tenants.exceptions import ServerDown
 from tenants.naming import tenant_id_of
+from tenants.postgresql.exceptions import ServerDown
 from tenants.schemas.recording import Recording, Step
 from tenants.schemas.replaying import lacking_steps
 from tenants.servers import MAIN, server_of

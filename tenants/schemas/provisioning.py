@@ -9,9 +9,10 @@ from django.db import IntegrityError, transaction
 from django_redis import get_redis_connection
 
 from tenants.context import public_scope, server_scope, tenant_connection, tenant_scope
-from tenants.exceptions import InvalidTenant, ProvisioningFailed, ServerDown
+from tenants.exceptions import InvalidTenant, ProvisioningFailed
 from tenants.locks import refuse_a_pooled_owner, schema_lock
 from tenants.models import Domain, OutboxEntry, Tenant
+from tenants.postgresql.exceptions import ServerDown
 from tenants.redis_keys import all_keys_pattern
 from tenants.schemas.migrating import migrate_schema
 from tenants.servers import MAIN, servers

@@ -6,8 +6,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from tenants.context import server_scope, tenant_connection
-from tenants.exceptions import ServerDown
 from tenants.models import Tenant
+from tenants.postgresql.exceptions import ServerDown
 
 # Rows are Postgres' running estimate, which is near enough and costs nothing.
 _SIZES = """

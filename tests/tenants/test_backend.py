@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from random import Random
 from typing import Any
 
+import psycopg
 import pytest
 from django.contrib.auth.models import User
 from django.db import (
@@ -94,6 +95,28 @@ def test_a_terminated_connection_comes_back_in_the_same_tenant(in_a: Tenant) -> 
             cursor.execute("SELECT 1")
     connection.close()
     assert names() == ["of-tenant-b"]
+
+
+@pytest.mark.of_a_session
+@pytest.mark.parametrize("first", ["statement", "prepared", "queued"])
+def test_what_was_terminated_between_requests_is_opened_anew_without_asking(
+    in_a: Tenant, first: str
+) -> None:
+    connection.set_tenant(in_a)
+    connection.ensure_connection()
+    gone = connection.connection.info.backend_pid
+    close_old_connections()
+    with psycopg.connect(database.url_of("superuser"), autocommit=True) as superuser:
+        superuser.execute("SELECT pg_terminate_backend(%s, 5000)", [gone])
+    if first == "statement":
+        assert names() == ["of-tenant-b"]
+    elif first == "queued":
+        connection.queue("SELECT %(one)s::int", {"one": 1})
+    else:
+        with connection.prepared_cursor() as cursor:
+            cursor.execute("SELECT current_schema()", {})
+            assert cursor.fetchone() == (in_a.schema_name,)
+    assert connection.connection.info.backend_pid != gone
 
 
 @pytest.mark.parametrize("method", ["execute", "executemany", "callproc"])

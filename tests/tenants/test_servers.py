@@ -21,8 +21,9 @@ from tenants.context import (
     tenant_connection,
     tenant_scope,
 )
-from tenants.exceptions import InvalidTenant, ServerDown, TenantPinned
+from tenants.exceptions import InvalidTenant, TenantPinned
 from tenants.models import Domain, OutboxEntry, Tenant
+from tenants.postgresql.exceptions import ServerDown
 from tenants.schemas import provisioning
 from tenants.servers import MAIN
 from tests import servers

@@ -13,9 +13,10 @@ from konstruct.api.auth.key_text import bearer_key, parse_key
 from konstruct.api.http.addresses import problem_response, takes_keys
 from konstruct.api.http.problems import FieldError, Problem
 from tenants.context import current_tenant_id, tenant_scope
-from tenants.exceptions import ServerDown, TenantBehind, TenantNotServing, UnknownTenant
+from tenants.exceptions import TenantBehind, TenantNotServing, UnknownTenant
 from tenants.http.middleware import refuse_later
 from tenants.http.streaming import streamed_inside
+from tenants.postgresql.exceptions import ServerDown
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
 

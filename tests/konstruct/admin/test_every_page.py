@@ -13,7 +13,7 @@ from django.urls import reverse
 
 from konstruct import urls, urls_public
 from konstruct.audit.access_log import Actor
-from konstruct.audit.erasure_requests import request_erasure
+from konstruct.audit.erasure_requests import request_erasure, request_message_erasure
 from konstruct.audit.models import AccessEvent, ActorKind, ErasureRequest, MessageErasure
 from konstruct.orchestrator.models import ChannelIdentity, Escalation
 from memory.models import (
@@ -225,7 +225,9 @@ def test_an_append_only_row_is_changed_by_no_address_form_action_or_inline(
 ) -> None:
     client = browser(furnished_a.tenant)
     with tenant_scope(furnished_a.tenant.id):
-        request_erasure("bob", by=Actor(ActorKind.PERSON, "1", "eva"))
+        by = Actor(ActorKind.PERSON, "1", "eva")
+        request_erasure("bob", by=by)
+        request_message_erasure(agent_id=furnished_a.agent.pk, user_id="bob", thread_id="t", by=by)
         before = list(model._default_manager.order_by("pk").values())
     assert before
     keys = [str(row[model._meta.pk.attname]) for row in before]

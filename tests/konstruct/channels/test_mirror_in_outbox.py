@@ -62,8 +62,8 @@ def test_entries_follow_their_rows(tenant_a: Tenant) -> None:
 def test_what_waits_already_is_found(make_tenant: Callable[[], Tenant], as_owner: AsOwner) -> None:
     tenant = make_tenant()
     with as_owner(), tenant_scope(tenant.id):
-        MigrationExecutor(connection).migrate(BEFORE)
         let_wait()
+        MigrationExecutor(connection).migrate(BEFORE)
         assert entries() == []
         for _ in range(2):
             MigrationExecutor(connection).migrate(AFTER)

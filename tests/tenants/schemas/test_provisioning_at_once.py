@@ -90,7 +90,7 @@ def test_several_processes_make_tenants_beside_the_owners_worker(
         assert_complete(slug)
 
 
-@pytest.mark.parametrize("statements", [15, 19, 23])
+@pytest.mark.parametrize("statements", [9, 13, 16])
 def test_a_killed_create_tenant_leaves_nothing_in_the_way_of_the_next(
     start: Callable[..., "subprocess.Popen[str]"], as_owner: AsOwner, statements: int
 ) -> None:

@@ -112,6 +112,7 @@ def test_a_transcript_is_verbatim_and_tells_what_answers_what(said: Said) -> Non
             "created_at": said.sent["created_at"],
             "in_reply_to": None,
             "external_id": None,
+            "metadata": {},
         },
         {
             "id": str(said.reply.id),
@@ -123,6 +124,7 @@ def test_a_transcript_is_verbatim_and_tells_what_answers_what(said: Said) -> Non
             "created_at": moment(said.reply.created_at),
             "in_reply_to": said.sent["id"],
             "external_id": None,
+            "metadata": {},
         },
     ]
 

@@ -1,0 +1,21 @@
+"""Errors of connections to Postgres, which Django's database errors are the base of."""
+
+from typing import ClassVar
+
+from django.db import OperationalError
+
+from tenants.exceptions import KonstructError
+
+
+class ServerDown(KonstructError, OperationalError):
+    """The database server that a tenant is on takes no connections; others may."""
+
+    code = "server_down"
+    public = "This service is not available at the moment; try again soon."
+    retry_after: ClassVar[int] = 5
+    """Seconds after which it is worth to ask again."""
+
+    def __init__(self, server: str, detail: str = "") -> None:
+        super().__init__(f"the database server {server!r} takes no connections")
+        self.server = server
+        self.detail = detail
