@@ -1,6 +1,7 @@
 """The tests' database: the owner makes, migrates and cleans it, konstruct_app uses it."""
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
@@ -64,8 +65,23 @@ def made() -> Iterator[None]:
     yield
     while _cleaners:
         _cleaners.pop().close()
+    connection.close()
+    _wait_for_others_to_leave()
     connect_as("owner")
     connection.creation.destroy_test_db(before, verbosity=0)
+
+
+def _wait_for_others_to_leave() -> None:
+    """Sessions of a process that has ended are there for a moment longer."""
+    others = (
+        "SELECT count(*) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    )
+    with psycopg.connect(url_of("owner"), autocommit=True) as owner:
+        for _ in range(50):
+            if owner.execute(others).fetchone() == (0,):
+                return
+            time.sleep(0.1)
 
 
 def _close_to_others() -> None:
