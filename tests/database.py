@@ -1,6 +1,7 @@
 """The tests' database: the owner makes, migrates and cleans it, konstruct_app uses it."""
 
 import os
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -66,22 +67,22 @@ def made() -> Iterator[None]:
     while _cleaners:
         _cleaners.pop().close()
     connection.close()
-    _wait_for_others_to_leave()
+    _end_other_sessions()
     connect_as("owner")
     connection.creation.destroy_test_db(before, verbosity=0)
 
 
-def _wait_for_others_to_leave() -> None:
-    """Sessions of a process that has ended are there for a moment longer."""
-    others = (
-        "SELECT count(*) FROM pg_stat_activity"
-        " WHERE datname = current_database() AND pid <> pg_backend_pid()"
-    )
-    with psycopg.connect(url_of("owner"), autocommit=True) as owner:
+def _end_other_sessions() -> None:
+    """Let sessions of processes that have ended leave; end what is left, and say what it was."""
+    others = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    with psycopg.connect(url_of("superuser"), autocommit=True) as superuser:
         for _ in range(50):
-            if owner.execute(others).fetchone() == (0,):
+            left = superuser.execute(f"SELECT usename, state, query {others}").fetchall()
+            if not left:
                 return
             time.sleep(0.1)
+        superuser.execute(f"SELECT pg_terminate_backend(pid, 5000) {others}")
+        print("Tests have left sessions:", *left, sep="\n", file=sys.stderr)
 
 
 def _close_to_others() -> None:
