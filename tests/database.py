@@ -82,7 +82,7 @@ def _end_other_sessions() -> None:
                 return
             time.sleep(0.1)
         superuser.execute(f"SELECT pg_terminate_backend(pid, 5000) {others}")
-        print("Tests have left sessions:", *left, sep="\n", file=sys.stderr)
+        sys.stderr.write(f"Tests have left sessions: {left}\n")
 
 
 def _close_to_others() -> None:
