@@ -95,7 +95,7 @@ class ApiView(RateLimited):
         noted.detail |= detail
 
     def record(self) -> None:
-        """Write the request down now, in the transaction that we are in."""
+        """Write the request down: in the transaction that we are in, else at once."""
         record_request(self.request, self.caller, self._noted)
         self._is_recorded = True
 

@@ -30,8 +30,7 @@ from konstruct.api.http.problems import Problem, Refusal
 from konstruct.api.http.schema import problems
 from konstruct.api.http.views import ApiView
 from konstruct.strict_json import NotStrictJSON, read_json
-from memory.context.checkpoints.encoded import Encoded
-from tenants import transaction
+from memory.context.checkpoints.encoded import Encoded, checked
 from tenants.context import required_tenant_id
 
 MOST_VALUES = 1_000
@@ -287,10 +286,8 @@ class CheckpointsView(ApiView):
         place = {name: fields[name] for name in ("thread_id", "checkpoint_ns")}
         place["checkpoint_id"] = fields.get("parent_checkpoint_id")
         checkpoint = {**state, "ts": state["ts"].isoformat(), "channel_values": changed}
-        with transaction.atomic():
-            # First, for LangGraph's connection is another one, and does not wait for this commit.
-            self.record()
-            _saver().put({"configurable": place}, checkpoint, fields["metadata"], versions)
+        self.record()  # LangGraph's connection is another one, whose transaction this is no part of
+        _saver().put({"configurable": place}, checkpoint, fields["metadata"], versions)
         return Response(status=204)
 
 
@@ -316,14 +313,13 @@ class CheckpointWritesView(ApiView):
         fields = body.validated_data
         names = ("thread_id", "checkpoint_ns", "checkpoint_id")
         writes = [(each["channel"], _encoded(each)) for each in fields["writes"]]
-        with transaction.atomic():
-            self.record()
-            _saver().put_writes(
-                {"configurable": {name: fields[name] for name in names}},
-                writes,
-                fields["task_id"],
-                fields["task_path"],
-            )
+        self.record()
+        _saver().put_writes(
+            {"configurable": {name: fields[name] for name in names}},
+            writes,
+            fields["task_id"],
+            fields["task_path"],
+        )
         return Response(status=204)
 
 
@@ -336,7 +332,7 @@ def _saver() -> Any:
 
 
 def _encoded(value: Mapping[str, Any]) -> Encoded:
-    return Encoded(value["type"], value["value"])
+    return checked(value["type"], value["value"])
 
 
 def _document(found: Any) -> dict[str, Any]:

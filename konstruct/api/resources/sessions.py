@@ -30,7 +30,6 @@ from konstruct.api.models import KeyScope
 from memory.context import SessionStore
 from memory.context.session import Session
 from memory.exceptions import InvalidArgument
-from tenants import transaction
 from tenants.context import required_tenant_id
 
 MOST_MESSAGES = 1000
@@ -167,10 +166,8 @@ class SessionView(ApiView):
         """Clear."""
         checked_query(request, NoParametersSerializer)
         _session(thread_id)
-        with transaction.atomic():
-            # First, for LangGraph's connection is another one, and does not wait for this commit.
-            self.record()
-            _store().clear_session(thread_id)
+        self.record()  # LangGraph's connection is another one, whose transaction this is no part of
+        _store().clear_session(thread_id)
         return Response(status=204)
 
 

@@ -10,6 +10,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.graph import START, MessagesState, StateGraph
 
 from konstruct.api.auth.keys import issue_key
+from konstruct.audit import access_log
 from memory.context import SessionStore
 from memory.context.checkpoints.connections import connection_in
 from tests.konstruct.conftest import Program
@@ -136,6 +137,17 @@ def test_a_cleared_session_is_gone_and_no_other(program_a: Program) -> None:
     ):
         assert response.status_code == 404
     assert listed(program_a) == ["other"]
+
+
+def test_a_session_whose_clearing_cannot_be_recorded_stays(
+    program_a: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    converse(program_a, "thread", HumanMessage("Hello"))
+    refused = access_log._INSERT.replace("%(action)s", "1 / 0")
+    with monkeypatch.context() as patch:
+        patch.setattr(access_log, "_INSERT", refused)
+        assert program_a.request("DELETE", path_of("thread")).status_code == 500
+    assert listed(program_a) == ["thread"]
 
 
 def test_two_tenants_with_the_same_thread_never_meet(
