@@ -23,6 +23,7 @@ from langgraph.graph import END, START, MessagesState, StateGraph  # noqa: E402
 from konstruct.orchestrator.agents import find_agent  # noqa: E402
 from konstruct.orchestrator.builder import build_system_prompt  # noqa: E402
 from konstruct.orchestrator.llm.pool import language_model  # noqa: E402
+from konstruct.orchestrator.llm.wire import CompletionRequest  # noqa: E402
 from konstruct.orchestrator.models import Agent  # noqa: E402
 from memory.context import (  # noqa: E402
     ContextManager,
@@ -62,10 +63,10 @@ def build_graph(tenant: Tenant, agent: Agent, user_id: str) -> Any:
             user_id=user_id,
             session_messages=earlier,
         )
-        reply = language_model().complete(
+        request = CompletionRequest(
             chat_messages(compiled), model=agent.model, tier=agent.model_tier
         )
-        return {"messages": [AIMessage(reply)]}
+        return {"messages": [AIMessage(language_model().complete(request).text)]}
 
     def record(state: MessagesState, config: RunnableConfig) -> dict[str, Any]:
         """Write both turns down, so that they are recalled in every thread. Safe to run twice."""

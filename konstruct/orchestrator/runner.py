@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 from konstruct.orchestrator.builder import Persona, build_messages_with_memory
 from konstruct.orchestrator.llm.pool import Tell, language_model
+from konstruct.orchestrator.llm.wire import CompletionRequest
 
 
 class Runnable(Persona, Protocol):
@@ -48,6 +49,7 @@ def ask(
     `options` are what is asked of the answer besides, in the words of OpenAI's API. Raises an
     LLMError if the language model gives no usable answer.
     """
-    return language_model().complete(
-        messages, model=agent.model, tier=agent.model_tier, tell=tell, options=options or {}
+    request = CompletionRequest(
+        messages, model=agent.model, tier=agent.model_tier, options=options or {}
     )
+    return language_model().complete(request, tell).text

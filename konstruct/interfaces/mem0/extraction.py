@@ -11,6 +11,7 @@ from django.conf import settings
 from konstruct.interfaces.mem0.adding import Text, texts_of
 from konstruct.orchestrator.exceptions import LLMError
 from konstruct.orchestrator.llm.pool import HttpLanguageModel, language_model
+from konstruct.orchestrator.llm.wire import CompletionRequest
 from konstruct.strict_json import NotStrictJSON, read_json
 from memory.arguments import text_argument
 from memory.exceptions import InvalidArgument
@@ -65,7 +66,8 @@ def extract(messages: Sequence[dict[str, str]]) -> Extracted:
         return Extracted(said, BUSY)
     try:
         quick = replace(model, timeout=min(model.timeout, SECONDS))
-        answer = quick.complete(_asked(messages), model="", tier="fast")
+        request = CompletionRequest(_asked(messages), model="", tier="fast")
+        answer = quick.complete(request).text
     except LLMError as error:
         logger.warning("No facts were extracted: %s", error)
         return Extracted(said, NO_ANSWER)

@@ -7,10 +7,9 @@ import logging
 import os
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import Any, Final, NoReturn, Protocol
+from typing import Any, NoReturn, Protocol
 
 import httpx
 from django.conf import settings
@@ -25,6 +24,7 @@ from konstruct.orchestrator.llm import deadline, responder
 from konstruct.orchestrator.llm.event_stream import MEDIA_TYPE, Text, read_stream
 from konstruct.orchestrator.llm.wire import (
     Completion,
+    CompletionRequest,
     Endpoint,
     endpoints,
     part_credentials,
@@ -35,11 +35,7 @@ from tenants.redaction import redact
 
 logger = logging.getLogger(__name__)
 
-Messages = Sequence[Mapping[str, Any]]
-Tools = Sequence[Mapping[str, Any]]
 Tell = Callable[[str], None]
-Options = Mapping[str, Any]
-NO_OPTIONS: Final[Options] = MappingProxyType({})
 
 TRIES = 3
 FIRST_PAUSE = 0.5
@@ -65,40 +61,14 @@ class PoolResponse:
 class LanguageModel(Protocol):
     """Whatever turns messages into one answer."""
 
-    def complete(
-        self,
-        messages: Messages,
-        *,
-        model: str,
-        tier: str,
-        tell: Tell | None = None,
-        options: Options = NO_OPTIONS,
-    ) -> str:
-        """Return the answer's text; raise an LLMError if there is none.
-
-        Args:
-            tell: is called with each piece of the text as it comes, where it does.
-            options: what else is asked of the answer, in OpenAI's words.
-        """
-        ...
-
-    def converse(
-        self,
-        messages: Messages,
-        *,
-        model: str,
-        tier: str,
-        tools: Tools,
-        may_call: bool = True,
-        tell: Tell | None = None,
-        options: Options = NO_OPTIONS,
-    ) -> Completion:
+    def complete(self, request: CompletionRequest, tell: Tell | None = None) -> Completion:
         """Return the answer, in words or in calls of the tools that are offered.
 
+        Raises an LLMError if there is none.
+
         Args:
-            tools: in OpenAI's words; with none, this is `complete`.
-            may_call: False for an answer in words: there were calls enough.
-            tell, options: as of `complete`. What is told may come before calls.
+            tell: is called with each piece of the text as it comes, where it does. What is told may
+                come before calls.
         """
         ...
 
@@ -107,36 +77,16 @@ class LanguageModel(Protocol):
 class BuiltInResponder:
     """Answers without a language model, by quoting; see responder.py."""
 
-    def complete(
-        self,
-        messages: Messages,
-        *,
-        model: str,
-        tier: str,
-        tell: Tell | None = None,
-        options: Options = NO_OPTIONS,
-    ) -> str:
-        """Quote what fits the last user message; the rest means nothing here."""
-        return responder.respond(messages)
-
-    def converse(
-        self,
-        messages: Messages,
-        *,
-        model: str,
-        tier: str,
-        tools: Tools,
-        may_call: bool = True,
-        tell: Tell | None = None,
-        options: Options = NO_OPTIONS,
-    ) -> Completion:
-        """As `complete`, but what is to be remembered explicitly is asked for by the tool."""
-        if messages[-1]["role"] == "tool":
-            return Completion(responder.after_tool(messages[-1]["content"]))
-        requested = responder.tool_wanted(messages, tools) if may_call else None
+    def complete(self, request: CompletionRequest, tell: Tell | None = None) -> Completion:
+        """Quote what fits the last user message; what is to be remembered goes to the tool."""
+        last = request.messages[-1]
+        if last["role"] == "tool":
+            return Completion(responder.after_tool(last["content"]))
+        offered = request.tools if request.takes_calls else ()
+        requested = responder.tool_wanted(request.messages, offered)
         if requested is not None:
             return Completion("", (requested,))
-        return Completion(responder.respond(messages))
+        return Completion(responder.respond(request.messages))
 
 
 @dataclass(frozen=True)
@@ -155,61 +105,23 @@ class HttpLanguageModel:
     """Characters; a longer answer is an error, and no more of it is read than is needed."""
     sleep: Callable[[float], None] = time.sleep
 
-    def complete(
-        self,
-        messages: Messages,
-        *,
-        model: str,
-        tier: str,
-        tell: Tell | None = None,
-        options: Options = NO_OPTIONS,
-    ) -> str:
-        """Return the answer's text. As `converse`, without tools."""
-        with deadline.within(self.timeout):
-            return self._converse(messages, model, tier, (), True, tell, options).text
-
-    def converse(
-        self,
-        messages: Messages,
-        *,
-        model: str,
-        tier: str,
-        tools: Tools,
-        may_call: bool = True,
-        tell: Tell | None = None,
-        options: Options = NO_OPTIONS,
-    ) -> Completion:
+    def complete(self, request: CompletionRequest, tell: Tell | None = None) -> Completion:
         """Return the answer.
 
         Raises LLMUnavailable where a later try may succeed, LLMRefused where it cannot, and
         LLMReplyInvalid for an answer without text, or calls where they are wanted.
         """
         with deadline.within(self.timeout):
-            return self._converse(messages, model, tier, tools, may_call, tell, options)
+            return self._complete(request, tell)
 
-    def _converse(
-        self,
-        messages: Messages,
-        model: str,
-        tier: str,
-        tools: Tools,
-        may_call: bool,
-        tell: Tell | None,
-        options: Options,
-    ) -> Completion:
+    def _complete(self, request: CompletionRequest, tell: Tell | None) -> Completion:
         text = None if tell is None else Text(tell)
         # Without the credentials, an error can say which address was asked.
         url, _ = part_credentials(self.url)
         candidates = endpoints(url, self.api, known=_spoken.get(url))
         for number, endpoint in enumerate(candidates, start=1):
             payload = endpoint.payload(
-                messages,
-                model=model or self.default_model,
-                tier=tier,
-                tools=tools,
-                may_call=may_call,
-                stream=text is not None,
-                options=options,
+                request, default_model=self.default_model, stream=text is not None
             )
             answer = self._post_with_retries(endpoint, payload, text)
             if answer.status in UNKNOWN_PATH_STATUSES and number < len(candidates):
@@ -219,7 +131,7 @@ class HttpLanguageModel:
             if self.api == "auto":
                 _spoken[url] = endpoint.api
             data = _parsed(endpoint.url, answer)
-            return self._within_limit(read_completion(data, with_calls=bool(tools) and may_call))
+            return self._within_limit(read_completion(data, with_calls=request.takes_calls))
         raise AssertionError("endpoints() names at least one endpoint")
 
     def _within_limit(self, completion: Completion) -> Completion:

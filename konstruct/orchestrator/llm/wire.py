@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal
@@ -34,6 +34,26 @@ class Completion:
     requested: tuple[Requested, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class CompletionRequest:
+    """What a language model is asked, in the words of OpenAI's API."""
+
+    messages: Sequence[Mapping[str, Any]]
+    model: str
+    """Its name; empty: the deployment's choice, by the tier."""
+    tier: str
+    tools: Sequence[Mapping[str, Any]] = ()
+    may_call: bool = True
+    """False for an answer in words: there were calls enough."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """What else is asked of the answer, such as `response_format`."""
+
+    @property
+    def takes_calls(self) -> bool:
+        """Whether the answer may be calls of tools."""
+        return bool(self.tools) and self.may_call
+
+
 @dataclass(frozen=True)
 class Endpoint:
     """One address and the API that is spoken there."""
@@ -42,15 +62,7 @@ class Endpoint:
     api: Literal["pool", "openai"]
 
     def payload(
-        self,
-        messages: Sequence[Mapping[str, Any]],
-        *,
-        model: str,
-        tier: str,
-        tools: Sequence[Mapping[str, Any]] = (),
-        may_call: bool = True,
-        stream: bool = False,
-        options: Mapping[str, Any] | None = None,
+        self, request: CompletionRequest, *, default_model: str = "", stream: bool = False
     ) -> dict[str, Any]:
         """Return the request's JSON.
 
@@ -59,16 +71,17 @@ class Endpoint:
         options are said in the same words to both, and nothing is said of tools where there are
         none. A pool of our own words has no streams.
         """
-        offered: dict[str, Any] = dict(options or {})
-        if tools:
-            offered["tools"] = list(tools)
-        if tools and not may_call:
+        model, messages = request.model or default_model, list(request.messages)
+        offered = dict(request.options)
+        if request.tools:
+            offered["tools"] = list(request.tools)
+        if request.tools and not request.may_call:
             offered["tool_choice"] = "none"
         if self.api == "openai":
             streamed = {"stream": True} if stream else {}
-            return {"model": model or tier, "messages": list(messages), **offered, **streamed}
+            return {"model": model or request.tier, "messages": messages, **offered, **streamed}
         chosen = {"model": model} if model else {}
-        return {**chosen, "model_tier": tier, "messages": list(messages), **offered}
+        return {**chosen, "model_tier": request.tier, "messages": messages, **offered}
 
 
 def part_credentials(url: str) -> tuple[str, tuple[str, str] | None]:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from konstruct.orchestrator.handoff import handover_tools
 from konstruct.orchestrator.llm.pool import Tell, language_model
+from konstruct.orchestrator.llm.wire import CompletionRequest
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import Agent, ToolCall
 from konstruct.orchestrator.pipeline import write
@@ -59,15 +60,15 @@ def ask_with_tools(
         round_number = of_all[-1].round + 1 if of_all else 0
         rounds = {call.round for call in calls}
         own_rounds = {call.round for call in calls if call.name not in program_names}
-        said = model.converse(
+        request = CompletionRequest(
             [*prompt, *exchanges(calls, most_tokens)],
             model=agent.model,
             tier=agent.model_tier,
             tools=[*own, *of_program],
             may_call=len(own_rounds) < MOST_ROUNDS and len(rounds) < MOST_PROGRAM_ROUNDS,
-            tell=tell,
             options=options,
         )
+        said = model.complete(request, tell)
         if not said.requested:
             return said.text
         outcome = write.carry_out_request(

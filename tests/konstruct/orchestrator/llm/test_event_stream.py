@@ -11,7 +11,7 @@ from konstruct.orchestrator.exceptions import LLMReplyInvalid, LLMUnavailable
 from konstruct.orchestrator.llm import pool
 from konstruct.orchestrator.llm.event_stream import Text, read_stream
 from konstruct.orchestrator.llm.pool import HttpLanguageModel
-from konstruct.orchestrator.llm.wire import read_completion, read_reply
+from konstruct.orchestrator.llm.wire import CompletionRequest, read_completion, read_reply
 from tests.llm_server import Answer, LLMServer, streamed
 
 
@@ -87,13 +87,13 @@ def test_an_answer_has_an_end() -> None:
         read(streamed(*calls).content)
 
 
-MESSAGES = [{"role": "user", "content": "Hello"}]
+REQUEST = CompletionRequest([{"role": "user", "content": "Hello"}], model="", tier="fast")
 
 
 def ask(server: LLMServer, api: str = "openai") -> tuple[str, list[str]]:
     told: list[str] = []
     model = HttpLanguageModel(server.url, api=api, timeout=5, sleep=lambda seconds: None)
-    return model.complete(MESSAGES, model="", tier="fast", tell=told.append), told
+    return model.complete(REQUEST, told.append).text, told
 
 
 def test_a_stream_is_asked_for_where_somebody_listens(llm_server: LLMServer) -> None:
@@ -107,7 +107,7 @@ def test_a_server_without_streams_answers_as_ever(llm_server: LLMServer) -> None
     assert ask(llm_server, api="pool") == ("Noted.", [])
     assert "stream" not in llm_server.requests[-1].body
     model = HttpLanguageModel(llm_server.url, api="openai", timeout=5)
-    model.complete(MESSAGES, model="", tier="fast")
+    model.complete(REQUEST)
     assert "stream" not in llm_server.requests[-1].body
 
 

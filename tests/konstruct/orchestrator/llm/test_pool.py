@@ -22,10 +22,12 @@ from konstruct.orchestrator.llm.pool import (
     HttpLanguageModel,
     language_model,
 )
+from konstruct.orchestrator.llm.wire import CompletionRequest
 from tenants.exceptions import detail_of
 from tests.llm_server import Answer, LLMServer
 
 MESSAGES = [{"role": "user", "content": "Hi"}]
+REQUEST = CompletionRequest(MESSAGES, model="", tier="fast")
 
 
 @pytest.fixture
@@ -35,7 +37,7 @@ def pauses() -> list[float]:
 
 def ask(server: LLMServer, pauses: list[float], **options: object) -> str:
     model = HttpLanguageModel(server.url, sleep=pauses.append, **{"api": "pool", **options})
-    return model.complete(MESSAGES, model="", tier="fast")
+    return model.complete(REQUEST).text
 
 
 @contextlib.contextmanager
@@ -167,7 +169,7 @@ def test_user_and_password_of_the_address_are_sent_and_never_shown(
         llm_server.default = answer
     model = HttpLanguageModel(url, sleep=pauses.append)
     with pytest.raises(LLMError) as caught:
-        model.complete(MESSAGES, model="", tier="fast")
+        model.complete(REQUEST)
     shown = f"{caught.value} {caught.value.detail} {caught.value!r} {caplog.text}"
     assert "ss-word" not in shown
     for request in llm_server.requests:
@@ -181,7 +183,7 @@ def test_a_password_that_is_no_part_of_a_url_is_not_shown_either(
     settings.LLM_POOL_URL = f"http://user:{password}@127.0.0.1:1"
     model = HttpLanguageModel(settings.LLM_POOL_URL, sleep=pauses.append)
     with pytest.raises(LLMError) as caught:
-        model.complete(MESSAGES, model="", tier="fast")
+        model.complete(REQUEST)
     assert "ss" not in detail_of(caught.value).replace("address", "").replace("password", "")
 
 
@@ -243,9 +245,7 @@ def test_a_server_that_drips_its_headers_is_given_up_after_the_time_out(
     """Every read is answered in time, and there would be a thousand of them."""
     answer = b"HTTP/1.1 200 OK\r\n" + b"X-Filler: 1\r\n" * 1000
     with dripping(answer) as (url, sent), pytest.raises(LLMTimeout, match="within 1 seconds"):
-        HttpLanguageModel(url, timeout=1, sleep=pauses.append).complete(
-            MESSAGES, model="", tier="fast"
-        )
+        HttpLanguageModel(url, timeout=1, sleep=pauses.append).complete(REQUEST)
     assert 0 < len(sent) < 1000
 
 
@@ -272,7 +272,7 @@ def test_a_server_that_is_not_there_is_reported(pauses: list[float]) -> None:
 def test_a_url_that_is_none_is_reported(url: str) -> None:
     model = HttpLanguageModel(url, sleep=lambda seconds: None)
     with pytest.raises((LLMRefused, LLMUnavailable)) as caught:
-        model.complete(MESSAGES, model="", tier="fast")
+        model.complete(REQUEST)
     assert "LLM_POOL_URL" in caught.value.detail
 
 

@@ -1,5 +1,6 @@
 """What goes to a language model's server and comes back."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from konstruct.orchestrator.exceptions import LLMReplyInvalid
 from konstruct.orchestrator.llm.wire import (
     Completion,
+    CompletionRequest,
     Endpoint,
     Requested,
     endpoints,
@@ -41,11 +43,11 @@ def test_where_a_language_model_is_asked(
 
 def test_a_pool_is_told_the_tier_and_a_model_only_if_there_is_one() -> None:
     messages = [{"role": "user", "content": "Hi"}]
-    assert POOL.payload(messages, model="", tier="fast") == {
+    assert POOL.payload(CompletionRequest(messages, model="", tier="fast")) == {
         "model_tier": "fast",
         "messages": messages,
     }
-    assert POOL.payload(messages, model="m", tier="fast") == {
+    assert POOL.payload(CompletionRequest(messages, model="m", tier="fast")) == {
         "model": "m",
         "model_tier": "fast",
         "messages": messages,
@@ -57,12 +59,13 @@ def test_tools_are_said_in_the_same_words_to_both_and_only_if_there_are_any(
     endpoint: Endpoint,
 ) -> None:
     tools = [{"type": "function", "function": {"name": "f"}}]
-    offered = endpoint.payload([], model="m", tier="fast", tools=tools)
+    asked = CompletionRequest([], model="m", tier="fast", tools=tools)
+    offered = endpoint.payload(asked)
     assert offered["tools"] == tools
     assert "tool_choice" not in offered
-    last = endpoint.payload([], model="m", tier="fast", tools=tools, may_call=False)
+    last = endpoint.payload(replace(asked, may_call=False))
     assert last["tool_choice"] == "none"
-    assert "tool_choice" not in endpoint.payload([], model="m", tier="fast", may_call=False)
+    assert "tool_choice" not in endpoint.payload(replace(asked, tools=(), may_call=False))
 
 
 def test_calls_are_read_in_every_shape_and_as_postgres_can_keep_them() -> None:
@@ -100,7 +103,7 @@ def test_arguments_that_cannot_be_read_show_why(arguments: object, read: object)
 
 def test_openai_always_gets_a_model() -> None:
     messages = [{"role": "user", "content": "Hi"}]
-    assert OPENAI.payload(messages, model="", tier="reasoning") == {
+    assert OPENAI.payload(CompletionRequest(messages, model="", tier="reasoning")) == {
         "model": "reasoning",
         "messages": messages,
     }
