@@ -1,5 +1,7 @@
 """Django's name for the package that holds the others."""
 
+import gc
+
 from django.apps import AppConfig
 
 
@@ -15,3 +17,7 @@ class KonstructConfig(AppConfig):
         embedded services, processes that die with their parent) would start in twice the time.
         """
         import konstruct.celery  # noqa: F401
+
+        # What is loaded stays: the collector never looks through it, and forks share it.
+        gc.freeze()
+        gc.enable()  # settings have disabled it

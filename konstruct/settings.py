@@ -1,5 +1,6 @@
 """All settings, each read once from the environment. Every one is described in docs/settings.md."""
 
+import gc
 import os
 import re
 import sys
@@ -15,6 +16,9 @@ from django.urls import reverse_lazy
 from konstruct import production
 from konstruct.local import embedded
 from konstruct.local.cache import EmbeddedConnection
+
+# Nothing that an application loads is garbage: konstruct.apps enables it when all are loaded.
+gc.disable()
 
 
 def _flag(name: str, default: bool) -> bool:

@@ -13,7 +13,6 @@ from functools import lru_cache
 from hashlib import blake2b
 
 import regex
-import snowballstemmer
 
 from memory.text.english import IRREGULAR, MONTHS, STOP_WORDS, TIME_WORDS
 from memory.text.normal_forms import decomposed
@@ -54,6 +53,8 @@ def stem(word: str) -> str:
     # A Snowball stemmer keeps the word it works on in itself: one for each thread.
     stemmer = getattr(_local, "stemmer", None)
     if stemmer is None:
+        import snowballstemmer  # all its languages, which most commands do without
+
         stemmer = _local.stemmer = snowballstemmer.stemmer("english")
     stemmed: str = stemmer.stemWord(IRREGULAR.get(word, word))
     return stemmed
