@@ -67,9 +67,7 @@ def readings() -> dict[str, Reading]:
         ),
         "lexical.lexemes": lexical.lexemes,
         "lexical.holds_time": lexical.holds_time,
-        "lexical.term_weights": lambda text: lexical.term_weights(
-            lexical.lexemes(text), [lexical.lexemes(text)]
-        ),
+        "lexical.term_weights": lambda text: lexical.term_weights(lexical.lexemes(text)),
         "questions.Question.of": query_analysis.Question.of,
         "tokens.count": tokens._count,
         "tokens.cut": lambda text: tokens.cut(text, 100),

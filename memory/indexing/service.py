@@ -1,7 +1,8 @@
 """What is written for a message when it is indexed: the vectors of its sentences, the weights of
-its words in their context, and what recall weighs beside them."""
+its words, and what recall weighs beside them."""
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from itertools import chain, islice
 from typing import Any
 
@@ -21,20 +22,6 @@ Piece = tuple[Message, int, str]
 # The names of speakers who gave none.
 UNNAMED = {"user": "User", "assistant": "Assistant"}
 
-_EARLIER_TURNS = """
-    SELECT message.number, turn.name, turn.role, turn.content
-    FROM unnest(%s::bigint[]) AS asked (number)
-    JOIN memory_message AS message USING (number),
-    LATERAL (
-        SELECT name, role, content, created_at, number FROM memory_message AS earlier
-        WHERE earlier.agent_id = message.agent_id AND earlier.user_id = message.user_id
-          AND earlier.thread_id = message.thread_id
-          AND (earlier.created_at, earlier.number) < (message.created_at, message.number)
-        ORDER BY earlier.created_at DESC, earlier.number DESC LIMIT %s
-    ) AS turn
-    ORDER BY message.number, turn.created_at DESC, turn.number DESC
-"""
-
 
 def subject_of(name: str, role: str) -> str:
     """Who is taken to be speaking."""
@@ -46,9 +33,13 @@ def subject_word(subject: str) -> str:
     return next(iter(lexical.words(subject)), "")
 
 
-def own_lexemes(name: str, role: str, content: str) -> list[str]:
-    """The lexemes of a turn by itself: what was said, and by whom."""
-    return lexical.lexemes(f"{subject_of(name, role)} {content}")
+def lexemes_of(name: str, role: str, content: str, created_at: datetime) -> list[str]:
+    """The lexemes of a message: what was said, by whom, and when. Repeats included."""
+    return [
+        *lexical.lexemes(f"{subject_of(name, role)} {content}"),
+        lexical.SPOKEN_BY[role],
+        *lexical.date_lexemes(created_at),
+    ]
 
 
 def index_messages(messages: Sequence[Message]) -> None:
@@ -64,9 +55,13 @@ def index_messages(messages: Sequence[Message]) -> None:
     batches = embedder.encode_batches([piece for _, _, piece in pieces])
     # Once the first batch is asked for, all are being computed: meanwhile the words are written.
     first = list(islice(batches, 1))
+    lexemes = [
+        lexemes_of(message.name, message.role, message.content, message.created_at)
+        for message in messages
+    ]
     _write_scopes(messages)
-    _write_features(messages)
-    _write_postings(messages)
+    _write_features(messages, lexemes)
+    _write_postings(messages, lexemes)
     _write_vectors(pieces, chain(first, batches), embedder.version)
 
 
@@ -82,12 +77,12 @@ def _write_scopes(messages: Iterable[Message]) -> None:
     )
 
 
-def _write_features(messages: Iterable[Message]) -> None:
+def _write_features(messages: Iterable[Message], lexemes: Iterable[Sequence[str]]) -> None:
     _insert(
         "INSERT INTO memory_indexedmessage (message_number, scope_id, message_id, session,"
-        " created_at, subject, by_user, words, has_time, asks) SELECT * FROM unnest(%s::bigint[],"
-        " %s::bigint[], %s::uuid[], %s::bigint[], %s::timestamptz[], %s::bigint[], %s::bool[],"
-        " %s::int[], %s::bool[], %s::bool[])"
+        " created_at, subject, by_user, words, has_time, asks, lexemes) SELECT * FROM"
+        " unnest(%s::bigint[], %s::bigint[], %s::uuid[], %s::bigint[], %s::timestamptz[],"
+        " %s::bigint[], %s::bool[], %s::int[], %s::bool[], %s::bool[], %s::int[])"
         " ON CONFLICT DO NOTHING",
         _columns(
             (
@@ -101,32 +96,27 @@ def _write_features(messages: Iterable[Message]) -> None:
                 count_words(message.content),
                 lexical.holds_time(message.content),
                 is_question(message.content),
+                len(own),
             )
-            for message in messages
+            for message, own in zip(messages, lexemes, strict=True)
         ),
     )
 
 
-def _write_postings(messages: Sequence[Message]) -> None:
-    earlier: dict[int, list[list[str]]] = {message.number: [] for message in messages}
-    with connection.cursor() as cursor:
-        cursor.execute(_EARLIER_TURNS, [list(earlier), len(lexical.CONTEXT_WEIGHTS)])
-        for number, name, role, content in cursor.fetchall():
-            earlier[number].append(own_lexemes(name, role, content))
-    rows = []
-    for message in messages:
-        scope = scope_number(message.agent_id, message.user_id)
-        own = own_lexemes(message.name, message.role, message.content)
-        own += [lexical.SPOKEN_BY[message.role], *lexical.date_lexemes(message.created_at)]
-        said = set(own)
-        rows += [
-            (scope, lexical.lexeme_hash(lexeme), message.number, weight, lexeme in said)
-            for lexeme, weight in lexical.term_weights(own, earlier[message.number]).items()
-        ]
-    rows.sort()
+def _write_postings(messages: Iterable[Message], lexemes: Iterable[Sequence[str]]) -> None:
+    rows = sorted(
+        (
+            scope_number(message.agent_id, message.user_id),
+            lexical.lexeme_hash(lexeme),
+            message.number,
+            weight,
+        )
+        for message, own in zip(messages, lexemes, strict=True)
+        for lexeme, weight in lexical.term_weights(own).items()
+    )
     _insert(
-        "INSERT INTO memory_posting (scope_id, h, message_number, w, own) SELECT * FROM"
-        " unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::real[], %s::bool[])"
+        "INSERT INTO memory_posting (scope_id, h, message_number, w, own) SELECT *, true FROM"
+        " unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::real[])"
         " ON CONFLICT DO NOTHING",
         [array_literal(column) for column in zip(*rows, strict=True)],
     )

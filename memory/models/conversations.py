@@ -272,7 +272,10 @@ class Scope(AgentUserModel):
 class Posting(TenantModel):
     """The weight of one lexeme in one message: the lexical index. Append-only.
 
-    No foreign keys: forty rows a message would each pay for their check. The primary key carries
+    Messages that were indexed before IndexedMessage.lexemes was there have rows for the words of
+    the three turns before them too, and weights in that context.
+
+    No foreign keys: twenty rows a message would each pay for their check. The primary key carries
     the other columns too (see the migration), so that a search reads nothing but the index.
     """
 
@@ -280,7 +283,7 @@ class Posting(TenantModel):
     scope_id = models.BigIntegerField(help_text="Scope.id")
     h = models.BigIntegerField(help_text="64-bit hash of the lexeme.")
     message_number = models.BigIntegerField(help_text="Message.number")
-    w = RealField(help_text="Saturated weight of the lexeme in the message's context.")
+    w = RealField(help_text="Saturated weight of the lexeme in the message.")
     own = models.BooleanField(help_text="Said in the message itself, not only around it.")
 
     class Meta:
@@ -306,6 +309,10 @@ class IndexedMessage(TenantModel):
     words = models.IntegerField(help_text="Number of its words.")
     has_time = models.BooleanField(help_text="Holds a word of time.")
     asks = models.BooleanField(db_default=False, help_text="Only asks, and says nothing.")
+    lexemes = models.IntegerField(
+        db_default=0,
+        help_text="Number of its lexemes; 0 where its postings hold the turns before it too.",
+    )
     card = models.GeneratedField(
         expression=packed(
             message_number="int8send",
@@ -329,8 +336,8 @@ class IndexedMessage(TenantModel):
             # A whole scope, turn after turn, from the index alone.
             models.Index(
                 fields=["scope_id", "session", "created_at", "message_number"],
-                include=["card", "words", "tenant_id"],
-                name="indexed_message_scope",
+                include=["card", "words", "lexemes", "tenant_id"],
+                name="indexed_message_turns",
             )
         ]
 

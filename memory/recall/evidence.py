@@ -7,7 +7,7 @@ Postgres is at the next.
 A scope of up to WHOLE_SCOPE messages is read as a whole. Each statement counts first, no further
 than it must, and reads nothing where there are more. A larger scope is known to be large from then
 on, and is asked for candidates: the best by words, of those that hold the question's rarest, the
-nearest by vector, and the turns around both.
+nearest by vector, and the turns around both. With them come the words of the turns before.
 
 Columns come as arrays in Postgres' binary format, and what is known of a message before it is asked
 for as one column; handing hundreds of rows from step to step, and each to Python, took longer than
@@ -52,8 +52,12 @@ class Turns:
     has_time: Flags
     asks: Flags
     by_user: Flags
+    lexemes: NDArray[np.int32]
+    """How many; 0 where its postings hold the turns before it too."""
     near: Flags
     """Of a large scope: a candidate, and not only a turn beside one."""
+    aside: Flags
+    """Of a large scope: there for its words alone, which count for the turns after it."""
 
     posting_term: NDArray[np.int64]
     """Of each posting."""
@@ -95,15 +99,16 @@ def _items(*kinds: str) -> tuple[np.dtype[Any], ...]:
 
 # Of the first statement; what it says to the others follows.
 _COLUMNS = 6
-# IndexedMessage.card
+# IndexedMessage.card and .lexemes
 _CARD = np.dtype(
     [
         ("number", ">i8"), ("ids", ">u8", 2), ("session", ">i8"), ("created_at", ">i8"),
         ("subject", ">i8"), ("words", ">i4"), ("has_time", "?"), ("asks", "?"), ("by_user", "?"),
+        ("lexemes", ">i4"),
     ]
 )  # fmt: skip
 _POSTINGS = _items(">i8", ">i8", ">f4")
-_NEAR_AND_COUNTED = _items("?", ">i8", ">f8")
+_NEAR_AND_COUNTED = _items(">i2", ">i8", ">f8")
 _PIECES = _items("2>u8", ">f8")
 
 
@@ -158,7 +163,7 @@ def gather(cursor: CursorWrapper, values: Mapping[str, Any], strategy: Strategy)
     messages, fits, few_words, cards, postings, near_and_counted = cursor.fetchone()[:_COLUMNS]
     card = np.frombuffer(cards, _CARD)
     term, number, weight = _unpacked(postings, _POSTINGS)
-    near, counted_term, counted = np.zeros(len(card), bool), np.empty(0, np.int64), np.empty(0)
+    near, counted_term, counted = np.ones(len(card)), np.empty(0, np.int64), np.empty(0)
     large = strategy is not Strategy.WHOLE
     if large:
         near, counted_term, counted = _unpacked(near_and_counted, _NEAR_AND_COUNTED)
@@ -166,7 +171,8 @@ def gather(cursor: CursorWrapper, values: Mapping[str, Any], strategy: Strategy)
         large=large,
         messages=messages,
         **{name: _native(card[name]) for name in _CARD.names or ()},
-        near=near,
+        near=near > 1,
+        aside=near < 1,
         posting_term=term,
         posting_number=number,
         posting_weight=abs(weight),

@@ -15,6 +15,7 @@ from enum import IntEnum
 from functools import cache
 from typing import Final
 
+from memory.text.bm25 import CONTEXT_WEIGHTS
 from tenants.postgresql.prepared import Statements
 
 
@@ -66,6 +67,7 @@ LIMITS: Final = {
     "compared": COMPARED,
     "most_counted": MOST_COUNTED,
     "large_scope": LARGE_SCOPE,
+    "context": len(CONTEXT_WEIGHTS),
 }
 
 # A whole scope. Where there are too many, each statement knows so before it reads anything else.
@@ -74,7 +76,7 @@ WITH entries AS MATERIALIZED (
     SELECT count(*) AS messages, count(*) <= %(whole_scope)s AS fits,
            sum(words) <= %(words_along)s AS few_words, {cards} AS cards
     FROM (
-        SELECT card, words FROM memory_indexedmessage
+        SELECT card, words, lexemes FROM memory_indexedmessage
         WHERE scope_id = %(scope)s {until}
         ORDER BY session, created_at, message_number
         LIMIT %(whole_scope)s + 1
@@ -161,7 +163,8 @@ _SIZE_OF_HNSW = """
     SELECT %(large_scope)s::bigint AS messages, true AS fits"""
 
 # A large scope. The first statement finds the candidates, and tells the others in settings, which
-# end with the transaction that all of them are.
+# end with the transaction that all of them are. Each turn is one of the candidates (2), beside one
+# (1), or there for its words alone (0), which are weighed with those of the turns after it.
 _TURNS_OF_CANDIDATES = """
 WITH size AS MATERIALIZED (
 {size}
@@ -212,16 +215,19 @@ WITH size AS MATERIALIZED (
     WHERE message_id = ANY (ARRAY(SELECT message_id FROM by_vector))
 ), turn AS (
     SELECT DISTINCT ON (message_number) * FROM (
-        SELECT *, true AS near FROM candidate
+        SELECT *, 2::smallint AS near FROM candidate
         UNION ALL
-        SELECT turn.*, false FROM candidate, LATERAL (
-            (SELECT {turn} FROM memory_indexedmessage AS before
+        SELECT turn.* FROM candidate, LATERAL (
+            (SELECT {turn}, (row_number() OVER last_first = 1)::int::smallint
+             FROM memory_indexedmessage AS before
              WHERE scope_id = %(scope)s AND before.session = candidate.session
                AND (before.created_at, before.message_number)
                    < (candidate.created_at, candidate.message_number)
-             ORDER BY before.created_at DESC, before.message_number DESC LIMIT 1)
+             WINDOW last_first AS (ORDER BY before.created_at DESC, before.message_number DESC)
+             ORDER BY before.created_at DESC, before.message_number DESC
+             LIMIT %(context)s)
             UNION ALL
-            (SELECT {turn} FROM memory_indexedmessage AS after
+            (SELECT {turn}, 1::smallint FROM memory_indexedmessage AS after
              WHERE scope_id = %(scope)s AND after.session = candidate.session
                AND (after.created_at, after.message_number)
                    > (candidate.created_at, candidate.message_number)
@@ -234,8 +240,9 @@ WITH size AS MATERIALIZED (
     SELECT * FROM turn ORDER BY session, created_at, message_number
 ), entries AS MATERIALIZED (
     SELECT (SELECT messages FROM size) AS messages, (SELECT fits FROM size) AS fits,
-           sum(words) <= %(words_along)s AS few_words, {cards} AS cards, {near} AS near,
-           coalesce(string_agg(message_id::text, ','), '') AS ids
+           sum(words) FILTER (WHERE near > 0) <= %(words_along)s AS few_words,
+           {cards} AS cards, {near} AS near,
+           coalesce(string_agg(message_id::text, ',') FILTER (WHERE near > 0), '') AS ids
     FROM entry
 ), posting AS (
     SELECT h, message_number, w, own FROM memory_posting
@@ -269,8 +276,8 @@ def _sent(*columns: str) -> str:
 
 
 _COLUMNS = {
-    "turn": "message_number, message_id, session, created_at, words, card",
-    "cards": "coalesce(string_agg(card, ''), '')",
+    "turn": "message_number, message_id, session, created_at, words, lexemes, card",
+    "cards": "coalesce(string_agg(card || int4send(lexemes), ''), '')",
     "near": _sent("near"),
     "counted": _sent("h", "df"),
     # No weight is 0: that it was said in the message itself is told by its sign.

@@ -7,6 +7,7 @@ a turn has from the echo before it do not count.
 import math
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -16,6 +17,8 @@ from numpy.typing import NDArray
 from memory.recall.evidence import Flags, Pieces, Turns
 from memory.recall.policy import RecallWeights
 from memory.recall.query_analysis import Question
+from memory.text.bm25 import AVERAGE_LENGTH, CONTEXT_WEIGHTS, frequency_of, saturated
+from memory.text.lexical import BESIDE_TEXT, date_lexemes, lexeme_hash
 
 # Words are as rare as if so many other messages, without any of them, had been said before: in the
 # first days of a conversation every word would be common, and nothing could be told from anything.
@@ -28,6 +31,7 @@ SESSION_BEST = 3
 
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 """Postgres'."""
+_DAY = 24 * 60 * 60 * 10**6
 
 Floats = NDArray[np.float64]
 Positions = NDArray[np.intp]
@@ -91,22 +95,19 @@ class WordWeights:
 def weigh_words(turns: Turns, question: Question, weights: RecallWeights) -> WordWeights:
     """All that can be said of the messages before the vectors are known."""
     terms = _weigh_terms(turns, question)
-    number, length = turns.number, turns.words
-
-    at = _Places(number).of(turns.posting_number)
-    echo = _echoes(question, at[terms.said & turns.posting_own], turns)
+    echo = _echoes(question, terms, turns)
     echoed, _ = _of_the_turn_before(np.ones(len(echo)), turns.session, echo)
-    idf = terms.idf * (turns.posting_own | ~echoed[at])
+    counts = (terms.weight > 0) & (terms.own | ~echoed)
     rarity = max(terms.known + terms.unknown, 1e-9)
     by_name = (turns.subject == np.array(question.names, np.int64)[:, None]).any(axis=0)
     addressed = np.where(turns.by_user, question.names_user, question.names_agent)
     return WordWeights(
-        shared=np.bincount(at, turns.posting_weight * idf, len(number)) / terms.norm,
-        coverage=np.bincount(at, idf, len(number)) / rarity,
+        shared=terms.idf @ (terms.weight * counts) / terms.norm,
+        coverage=terms.idf @ counts / rarity,
         echo=echo,
         by_name=by_name,
         addressed=addressed,
-        prior=weights.length * np.log1p(length)
+        prior=weights.length * np.log1p(turns.words)
         + 2 * weights.subject * (by_name | addressed)
         + weights.time * (turns.has_time & question.asks_when),
         by_id=_Places(_mixed(turns.ids)),
@@ -128,7 +129,7 @@ def rank(
     nearest = _best_cosines(turns, words.by_id, pieces)
     # A message without words or a vector of this model has nothing to be weighed by.
     is_near = nearest > -np.inf
-    weighed = is_near | (turns.words > 0)
+    weighed = (is_near | (turns.words > 0)) & ~turns.aside
     if not weighed.any():
         return Ranking([], turns.messages, words.unknown, words.unknown_name, 0.0)
     # All of them, as a rule; then nothing is copied.
@@ -181,12 +182,16 @@ def _found(turns: Turns, at: Positions, columns: list[list[Any]]) -> list[Found]
 
 @dataclass(frozen=True, slots=True)
 class _Terms:
-    """What the question's words are worth in a scope, and in each posting."""
+    """What the question's words are worth in a scope, and in each message."""
 
     idf: Floats
-    """Of each posting."""
+    """Of each word."""
     said: Flags
-    """Of each posting: its word is one of the question's own."""
+    """Of each word: it is one of the question's own."""
+    own: Flags
+    """Of each word and message: it is said there, and not only in the turns before."""
+    weight: Floats
+    """Of each word and message, 0 where it is not said."""
     known: float
     """Of the words that were said, together."""
     unknown: float
@@ -201,24 +206,71 @@ def _weigh_terms(turns: Turns, question: Question) -> _Terms:
     messages = turns.messages + PRIOR_MESSAGES
     asked = sorted(set(question.terms))
     terms = np.array(asked, np.int64)
+    said = np.array([term in question.said_terms for term in asked], bool)
     term_of = np.searchsorted(terms, turns.posting_term)
+    at = _Places(turns.number).of(turns.posting_number)
+    own = np.zeros((len(terms), len(turns.number)), bool)
+    own[term_of, at] = turns.posting_own
+    weight = _weights_in_context(turns, terms, said, term_of, at)
     counted: NDArray[Any]
     if turns.large:
         counted = np.zeros(len(terms))
         counted[np.searchsorted(terms, turns.counted_term)] = turns.counted
         held = counted > 0
     else:
-        counted = np.bincount(term_of[turns.posting_own], minlength=len(terms))
-        held = np.bincount(term_of, minlength=len(terms)) > 0
+        counted = own.sum(axis=1)
+        held = weight.max(axis=1, initial=0) > 0
     idf = _idf(messages, counted)
     return _Terms(
-        idf=idf[term_of],
-        said=np.array([term in question.said_terms for term in asked], bool)[term_of],
+        idf=idf,
+        said=said,
+        own=own,
+        weight=weight,
         known=float(idf[held].sum()),
         unknown=(len(terms) - int(held.sum())) * float(_idf(messages, 0)),
         unknown_name=not set(terms[held].tolist()).issuperset(question.proper_names),
         norm=math.log1p(messages),
     )
+
+
+def _weights_in_context(
+    turns: Turns, terms: NDArray[np.int64], said: Flags, term_of: Positions, at: Positions
+) -> Floats:
+    """What each word is worth in each message, with what was said in the turns before it (BM25F).
+
+    What was written by an earlier version holds the turns before already.
+    """
+    whole = turns.lexemes == 0
+    length = np.where(whole, float(AVERAGE_LENGTH), turns.lexemes)
+    frequency = np.zeros((len(said), len(length)))
+    own, weight = turns.posting_own, turns.posting_weight.astype(float)
+    frequency[term_of[own], at[own]] = np.maximum(
+        1, np.rint(frequency_of(weight[own], length[at[own]]))
+    )
+    around, spoken = frequency.copy(), length - BESIDE_TEXT
+    spoken_words = said[:, None] * np.maximum(0, frequency - _in_date(terms, turns.created_at))
+    for back, share in enumerate(CONTEXT_WEIGHTS, 1):
+        same = share * (turns.session[back:] == turns.session[:-back])
+        around[:, back:] += same * spoken_words[:, :-back]
+        length[back:] += same * spoken[:-back]
+    weights = saturated(around, length)
+    weights[:, whole] = 0
+    kept = whole[at]
+    weights[term_of[kept], at[kept]] = weight[kept]
+    return weights
+
+
+def _in_date(terms: NDArray[np.int64], created_at: NDArray[np.int64]) -> Flags:
+    """Whether each word stands in the date of each message."""
+    days, day_of = np.unique(created_at // _DAY, return_inverse=True)
+    dates = np.array([_date_terms(day) for day in days.tolist()], np.int64).reshape(-1, 3)
+    found: Flags = np.any(terms[:, None, None] == dates, axis=2)
+    return found[:, day_of]
+
+
+@lru_cache(maxsize=65536)
+def _date_terms(day: int) -> list[int]:
+    return [lexeme_hash(lexeme) for lexeme in date_lexemes(EPOCH + timedelta(days=day))]
 
 
 def _idf(messages: int, counted: Any) -> Any:
@@ -238,13 +290,12 @@ class _Places:
         return self._order[np.minimum(found, len(self._sorted) - 1)]
 
 
-def _echoes(question: Question, said_at: Positions, turns: Turns) -> Flags:
+def _echoes(question: Question, terms: _Terms, turns: Turns) -> Flags:
     """Which messages only ask, and ask the same: all of the question's words, and few others."""
-    count = len(turns.number)
     if not (question.is_question and question.said_terms):
-        return np.zeros(count, bool)
+        return np.zeros(len(turns.number), bool)
     few_others = turns.words <= ECHO_WORDS[0] * question.words + ECHO_WORDS[1]
-    says_all = np.bincount(said_at, minlength=count) == len(question.said_terms)
+    says_all: Flags = np.all(terms.own[terms.said], axis=0)
     return turns.asks & few_others & says_all
 
 

@@ -7,6 +7,7 @@ version or dictionaries are, and a recall needs no round trip to learn its own w
 import re
 import threading
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -14,19 +15,15 @@ from hashlib import blake2b
 
 import regex
 
+from memory.text.bm25 import saturated
 from memory.text.english import IRREGULAR, MONTHS, STOP_WORDS, TIME_WORDS
 from memory.text.normal_forms import decomposed
-
-# BM25F with a constant average length, and the share with which the words of earlier turns count:
-# the one before, then the two before that. Measured in docs/measurements.md.
-K1 = 0.6
-B = 0.3
-AVERAGE_LENGTH = 32
-CONTEXT_WEIGHTS = (0.5, 0.25, 0.25)
 
 # What every turn of the user or the agent holds, so that "my" and "your" find whose it was as a
 # name would. No word can be spelt so.
 SPOKEN_BY = {"user": "@user", "assistant": "@agent"}
+# Of each message so many lexemes stand beside what is said: that one, and its date.
+BESIDE_TEXT = 4
 
 # A longer run of letters is no word that anybody would ask for again.
 MAX_WORD = 64
@@ -101,20 +98,10 @@ def holds_time(text: str) -> bool:
     return any(word in TIME_WORDS or _YEAR.fullmatch(word) for word in words(text))
 
 
-def term_weights(own: Iterable[str], context: Sequence[Iterable[str]]) -> dict[str, float]:
-    """The weight of every lexeme of a message: its own, and those of the turns before it.
-
-    `context` holds the lexemes of earlier turns, the nearest first. BM25F: frequencies are added up
-    over the fields with the fields' weights, then saturated and set against the length.
-    """
-    frequency: dict[str, float] = {}
-    for lexeme in own:
-        frequency[lexeme] = frequency.get(lexeme, 0) + 1
-    for weight, turn in zip(CONTEXT_WEIGHTS, context, strict=False):
-        for lexeme in turn:
-            frequency[lexeme] = frequency.get(lexeme, 0) + weight
-    damping = K1 * (1 - B + B * sum(frequency.values()) / AVERAGE_LENGTH)
-    return {lexeme: tf * (1 + K1) / (tf + damping) for lexeme, tf in frequency.items()}
+def term_weights(own: Sequence[str]) -> dict[str, float]:
+    """The weight of every lexeme of a message, apart from the turns around it."""
+    length = float(len(own))
+    return {lexeme: saturated(float(tf), length) for lexeme, tf in Counter(own).items()}
 
 
 @lru_cache(maxsize=65536)

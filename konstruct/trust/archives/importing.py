@@ -36,11 +36,11 @@ CHANGING = frozenset({"agents", "tool_calls", "escalations", "identities"})
 _INDEX = """
     INSERT INTO memory_indexedmessage (
         message_number, scope_id, message_id, session, created_at, subject, by_user, words,
-        has_time, asks
+        has_time, asks, lexemes
     )
     SELECT message.number, indexed.scope_id, indexed.message_id, indexed.session,
            indexed.created_at, indexed.subject, indexed.by_user, indexed.words, indexed.has_time,
-           coalesce(indexed.asks, false)
+           coalesce(indexed.asks, false), coalesce(indexed.lexemes, 0)
     FROM jsonb_populate_recordset(NULL::memory_indexedmessage, %(rows)s::jsonb) AS indexed
     JOIN memory_message AS message ON message.id = indexed.message_id
     ON CONFLICT DO NOTHING

@@ -49,7 +49,7 @@ MESSAGES: Final = Kind(
     _rows("memory_message", OF_USER, "number", "number"),
     ("id",),
 )
-# The index of words is put back as it was: a reply's context then, not what is around it now.
+# The index of words is put back as it was.
 INDEX: Final = Kind(
     "index",
     "memory_indexedmessage",

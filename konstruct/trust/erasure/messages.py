@@ -1,9 +1,9 @@
 """Erasing messages: one, or a conversation's. Everything else of the user stays.
 
 With a message go its reply, the copies that other agents have of both, and what was made of them:
-vectors, words, facts that name it, traces of what was recalled. The turns after it are indexed
-anew, since their words are weighed with those before them. It may be killed at any point and run
-again.
+vectors, words, facts that name it, traces of what was recalled. Turns after it whose index holds
+its words too, as an earlier version wrote it, are indexed anew. It may be killed at any point and
+run again.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,7 +32,7 @@ from memory.conversations import thread_window
 from memory.conversations.copies import copy_id
 from memory.models import MemoryAttribute, MemoryEntry, Message, PendingEmbedding
 from memory.scopes import scope_number
-from memory.text.lexical import CONTEXT_WEIGHTS
+from memory.text.bm25 import CONTEXT_WEIGHTS
 from tenants import transaction
 from tenants.context import connection, required_tenant_id
 from tenants.redis_keys import idempotency_key, partial_reply_key
@@ -42,7 +42,8 @@ BATCH: Final = 500
 IN_CACHE: Final = "in_cache"
 REPLY_ERASED: Final = "Its reply was erased."
 MESSAGES: Final = Message._meta.db_table
-# The turns of the same threads after these, whose words are weighed with theirs.
+# The turns of the same threads after these whose index may hold their words: it was written by an
+# earlier version, or is being written.
 _FOLLOWING: Final = """
     SELECT DISTINCT turn.id, turn.number FROM memory_message AS message, LATERAL (
         SELECT id, number FROM memory_message AS later
@@ -52,7 +53,10 @@ _FOLLOWING: Final = """
           AND later.id <> ALL(%(ids)s)
         ORDER BY later.created_at, later.number LIMIT %(most)s
     ) AS turn
-    WHERE message.id = ANY(%(ids)s)
+    WHERE message.id = ANY(%(ids)s) AND NOT EXISTS (
+        SELECT FROM memory_indexedmessage AS indexed
+        WHERE indexed.message_number = turn.number AND indexed.lexemes > 0
+    )
 """
 Tables = dict[str, dict[str, Any]]
 

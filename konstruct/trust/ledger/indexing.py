@@ -8,7 +8,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from konstruct.trust.ledger.records import Finding
-from memory.indexing.service import own_lexemes
+from memory.indexing.service import lexemes_of
 from memory.models import Message, PendingEmbedding
 from memory.scopes import scope_number
 from memory.text import lexical
@@ -108,8 +108,7 @@ def _compare(row: _Row) -> Iterator[Finding]:
         return
     if row.content.strip() and not row.embedded:
         yield Finding(NO_VECTOR, str(row.id))
-    own = own_lexemes(row.name, row.role, row.content)
-    own += [lexical.SPOKEN_BY[row.role], *lexical.date_lexemes(row.created_at)]
+    own = lexemes_of(row.name, row.role, row.content, row.created_at)
     hashes = {lexical.lexeme_hash(lexeme) for lexeme in own}
     if (row.words, row.fingerprint) != (len(hashes), reduce(xor, hashes, 0)):
         yield Finding(WORDS_DIFFER, str(row.id), f"{row.words} instead of {len(hashes)}")

@@ -65,6 +65,29 @@ def test_a_large_scope_is_weighed_by_candidates(
     assert cosines == pytest.approx([hit.channels["cosine"] for hit in whole.hits])
 
 
+def test_what_was_said_before_a_candidate_counts_in_a_large_scope_too(
+    tenant_a: Tenant, large_from: Callable[[int, int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for limit in ("candidates", "candidate_pieces"):
+        monkeypatch.setitem(LIMITS, limit, 1)
+    said = [*SMALL_TALK[:3], "About my cello.", *SMALL_TALK[3:5], "Lisbon! Sold in Lisbon."]
+    say(tenant_a, *said, *SMALL_TALK[5:])
+    (vector,) = embed([said[-1]])
+    found = []
+    for whole in (5000, 0):
+        large_from(whole, 5000)
+        result = recall(
+            tenant_a.id, AGENT, "ann", "cello Lisbon", policy=UNGATED, query_embedding=vector
+        )
+        found.append(next(hit for hit in result.hits if hit.content == said[-1]))
+    of_all, of_candidates = (hit.channels for hit in found)
+    assert of_candidates["lexical"] == pytest.approx(of_all["lexical"])
+    # Both words, of which it says one: "cello" was said three turns before.
+    assert of_candidates["coverage"] == of_all["coverage"] == 1
+    # Turns that are there for their words alone are not found.
+    assert set(contents(result)) == {said[-1], SMALL_TALK[4], SMALL_TALK[5]}
+
+
 @pytest.mark.parametrize(
     ("whole", "scanned", "trips"), [(11, 0, [1, 1]), (10, 11, [2, 1]), (10, 10, [3, 1])]
 )

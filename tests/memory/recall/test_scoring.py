@@ -11,22 +11,36 @@ import pytest
 from memory.recall.evidence import Pieces, Turns
 from memory.recall.policy import RecallWeights
 from memory.recall.query_analysis import Question
-from memory.recall.scoring import ECHO_WORDS, PRIOR_MESSAGES, Ranking, rank, weigh_words
+from memory.recall.scoring import (
+    ECHO_WORDS,
+    EPOCH,
+    PRIOR_MESSAGES,
+    Ranking,
+    rank,
+    weigh_words,
+)
+from memory.text.bm25 import saturated
+from memory.text.lexical import date_lexemes, lexeme_hash, term_weights
 
 QUESTION = Question.of("When did my sister move to Lisbon?")
 WEIGHTS = RecallWeights()
 
 
-def evidence_of(seed: int) -> tuple[Turns, Pieces]:
-    """Return 40 messages in a few conversations, some of which ask the same as the question."""
+def evidence_of(seed: int, *, old: float = 0.5) -> tuple[Turns, Pieces]:
+    """Return 40 messages in a few conversations, some of which ask the same as the question.
+
+    Args:
+        old: so large a share was indexed with the words of the turns before it.
+    """
     random = np.random.default_rng(seed)
     count = 40
     number = random.permutation(1000)[:count]
     asks = random.random(count) < 0.3
+    lexemes = np.where(random.random(count) < old, 0, random.integers(8, 40, count))
     postings = [
-        (term, at, random.random(), bool(asks[at] or random.random() < 0.5))
+        (term, at, weight_of(random, lexemes[at]), bool(asks[at] or lexemes[at] or chance < 0.5))
         for at in range(count)
-        for term in QUESTION.terms
+        for term, chance in zip(QUESTION.terms, random.random(len(QUESTION.terms)), strict=True)
         if asks[at] or random.random() < 0.3
     ]
     pieces = random.choice(count, 60)
@@ -43,7 +57,9 @@ def evidence_of(seed: int) -> tuple[Turns, Pieces]:
         has_time=random.random(count) < 0.4,
         asks=asks,
         by_user=random.random(count) < 0.4,
+        lexemes=lexemes,
         near=np.zeros(count, bool),
+        aside=np.zeros(count, bool),
         posting_term=np.array([term for term, *_ in postings]),
         posting_number=number[[at for _, at, *_ in postings]],
         posting_weight=np.array([weight for *_, weight, _ in postings]),
@@ -54,6 +70,11 @@ def evidence_of(seed: int) -> tuple[Turns, Pieces]:
     return turns, Pieces(ids=ids[pieces], cosine=random.random(60))
 
 
+def weight_of(random: np.random.Generator, lexemes: int) -> float:
+    """What is written for a word: of a message of so many lexemes, or of one that is old."""
+    return term_weights(["it"] * random.integers(1, 4) + ["other"] * (lexemes - 3))["it"]
+
+
 def ranking_of(turns: Turns, pieces: Pieces, *, echoes_last: bool, limit: int) -> Ranking:
     words = weigh_words(turns, QUESTION, WEIGHTS)
     return rank(turns, words, pieces, WEIGHTS, echoes_last=echoes_last, limit=limit)
@@ -61,12 +82,7 @@ def ranking_of(turns: Turns, pieces: Pieces, *, echoes_last: bool, limit: int) -
 
 def by_hand(turns: Turns, pieces: Pieces) -> list[dict[str, Any]]:
     """Weigh one message after the other, as docs/recall.md says it."""
-    postings = list(
-        zip(
-            turns.posting_term.tolist(), turns.posting_number.tolist(),
-            turns.posting_weight.tolist(), turns.posting_own.tolist(), strict=True,
-        )
-    )  # fmt: skip
+    postings = in_context(turns)
     messages = turns.messages + PRIOR_MESSAGES
     idf = {}
     for term in {term for term, *_ in postings}:
@@ -118,13 +134,53 @@ def by_hand(turns: Turns, pieces: Pieces) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (row["echo"], -row["score"]))
 
 
+def in_context(turns: Turns) -> list[tuple[int, int, float, bool]]:
+    """What each word is worth in each message, with the turns before it: (word, number, …)."""
+    written = {
+        (term, number): (weight, own)
+        for term, number, weight, own in zip(
+            turns.posting_term.tolist(), turns.posting_number.tolist(),
+            turns.posting_weight.tolist(), turns.posting_own.tolist(), strict=True,
+        )
+    }  # fmt: skip
+    lengths = [lexemes or 32 for lexemes in turns.lexemes.tolist()]
+
+    def said(term: int, at: int) -> float:
+        weight, own = written.get((term, int(turns.number[at])), (0.0, False))
+        damping = 0.6 * (0.7 + 0.3 * lengths[at] / 32)
+        return max(1, round(weight * damping / (1.6 - weight))) if own else 0
+
+    found = []
+    for at, number in enumerate(turns.number.tolist()):
+        before = [
+            (share, at - back)
+            for back, share in ((1, 0.5), (2, 0.25), (3, 0.25))
+            if at >= back and turns.session[at - back] == turns.session[at]
+        ]
+        # Without who spoke and the date, which are four of its lexemes.
+        length = lengths[at] + sum(share * (lengths[other] - 4) for share, other in before)
+        for term in QUESTION.terms:
+            if not turns.lexemes[at]:
+                if (term, number) in written:
+                    found.append((term, number, *written[term, number]))
+                continue
+            own = said(term, at)
+            around = sum(share * said(term, other) for share, other in before)
+            frequency = own + (around if term in QUESTION.said_terms else 0)
+            if frequency:
+                weight = 1.6 * frequency / (frequency + 0.6 * (0.7 + 0.3 * length / 32))
+                found.append((term, number, weight, own > 0))
+    return found
+
+
 def _speaks(other: dict[str, Any] | None, row: dict[str, Any]) -> bool:
     return other is not None and other["session"] == row["session"] and not other["echo"]
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_weighs_as_by_hand(seed: int) -> None:
-    evidence = evidence_of(seed)
+@pytest.mark.parametrize("old", [0, 0.5, 1])
+def test_weighs_as_by_hand(seed: int, old: float) -> None:
+    evidence = evidence_of(seed, old=old)
     expected = by_hand(*evidence)
     ranking = ranking_of(*evidence, echoes_last=True, limit=100)
     assert any(found.echo for found in ranking.found)
@@ -142,6 +198,28 @@ def test_words_of_time_count_where_it_is_asked_when() -> None:
     timeless = weigh_words(turns, elsewhere, WEIGHTS).prior
     assert prior - timeless == pytest.approx(WEIGHTS.time * turns.has_time)
     assert turns.has_time.any()
+
+
+def test_the_date_of_a_turn_before_is_not_among_the_words_said_before() -> None:
+    turns, _ = evidence_of(0, old=0)
+    (day, *_) = (lexeme_hash(lexeme) for lexeme in date_lexemes(EPOCH))
+    dated = replace(
+        turns,
+        lexemes=np.full(40, 10),
+        session=np.zeros(40),
+        posting_term=np.full(40, day),
+        posting_number=turns.number,
+        posting_weight=np.full(40, term_weights(["1"] + 9 * ["other"])["1"]),
+        posting_own=np.ones(40, bool),
+    )
+    question = Question.of("What was said on the 1?")
+    alone = replace(dated, session=np.arange(40), lexemes=np.full(40, 16))
+    shared = weigh_words(dated, question, WEIGHTS).shared
+    # Said once, in its own ten lexemes and six of each turn before.
+    expected = weigh_words(
+        replace(alone, posting_weight=np.full(40, saturated(1.0, 16.0))), question, WEIGHTS
+    ).shared
+    assert shared[3:] == pytest.approx(expected[3:])
 
 
 @pytest.mark.parametrize("echoes_last", [False, True])

@@ -3,10 +3,12 @@
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta, timezone
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memory.text.bm25 import frequency_of, saturated
 from memory.text.chunking import count_words
 from memory.text.lexical import (
     date_lexemes,
@@ -94,19 +96,20 @@ def test_words_of_time_are_seen(text: str, expected: bool) -> None:
     assert holds_time(text) is expected
 
 
-def test_context_counts_less_the_further_back_it_is() -> None:
-    weights = term_weights(["own"], [["before"], ["two"], ["three"], ["four"]])
-    assert weights["own"] > weights["before"] > weights["two"] == weights["three"] > 0
-    assert "four" not in weights
-
-
 def test_weights_are_bm25f() -> None:
-    # tf * (1 + k1) / (tf + k1 * (1 - b + b * length / 32)), length = 2 + 1 * .5
-    weights = term_weights(["a", "a"], [["b"]])
-    damping = 0.6 * (0.7 + 0.3 * 2.5 / 32)
-    assert weights == pytest.approx(
-        {"a": 2 * 1.6 / (2 + damping), "b": 0.5 * 1.6 / (0.5 + damping)}
+    # tf * (1 + k1) / (tf + k1 * (1 - b + b * length / 32))
+    damping = 0.6 * (0.7 + 0.3 * 3 / 32)
+    assert term_weights(["a", "a", "b"]) == pytest.approx(
+        {"a": 2 * 1.6 / (2 + damping), "b": 1.6 / (1 + damping)}
     )
+
+
+@given(st.integers(1, 3000), st.integers(0, 3000))
+def test_how_often_a_word_is_said_is_known_from_its_weight(frequency: int, others: int) -> None:
+    """As Postgres keeps the weight: as a real."""
+    length = float(frequency + others)
+    weight = float(np.float32(saturated(float(frequency), length)))
+    assert round(frequency_of(weight, length)) == frequency
 
 
 def test_hashes_never_change() -> None:
