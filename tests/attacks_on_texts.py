@@ -278,6 +278,8 @@ def _reading(reading: Reading, begin: str, pump: str, end: str) -> Attack:
 
 if __name__ == "__main__":
     django.setup()
-    for name, attack in bodies():
+    every = int(sys.argv[1])
+    for name, attack in itertools.islice(bodies(), 0, None, every):
         run_long(name, attack, BODY)
-    sys.exit(0 if attack_all(attacks()) > 5_000 else "there are too few attacks")
+    attacked = attack_all(itertools.islice(attacks(), 0, None, every))
+    assert attacked * every > 5_000, attacked

@@ -42,15 +42,14 @@ POOL_SIZE = int(os.environ.get("KONSTRUCT_POOL_SIZE") or 0)
 # files. What mostly waits for processes stands between what computes, to keep all cores busy.
 FIRST = (
     "end_to_end",
+    "browser",
     "test_every_page",
-    "test_pages",
     "test_code_blocks",
     "test_fuzz",
     "survival",
     "test_prompt_of_a_reply",
     "test_isolation_proof",
     "test_gate_in_use",
-    "test_tenant_admin",
     "test_serve",
     "test_killed_outbox_workers",
     "test_embedded",
@@ -63,8 +62,8 @@ SLOW_FIXTURES = frozenset(
 )
 # A file whose tests are all slow.
 ALL_SLOW = re.compile(r"^pytestmark = .*\bmark\.slow\b", re.MULTILINE)
-# The tests of all files of such a package share one deployment, so one worker has them all.
-TOGETHER = ("tests/end_to_end/", "tests/clients/python/")
+# The tests of all files of such a package share processes, so one worker has them all.
+TOGETHER = ("tests/end_to_end/", "tests/browser/", "tests/clients/python/")
 
 # The test that runs.
 _current: list[pytest.Item] = []

@@ -26,10 +26,15 @@ BODY = 500_000
 Attack = Callable[[int], object]
 
 
-def run_child(module: str) -> None:
-    """Run a module's `attacks()` in a child; fail with the name of the one that took too long."""
+def run_child(module: str, every: int) -> None:
+    """Run attacks of a module in a child; fail with the name of the one that took too long.
+
+    Args:
+        module: run with `every` as its argument.
+        every: run each so many-th of the attacks; 1 for all of them.
+    """
     done = subprocess.run(
-        [sys.executable, "-m", module],
+        [sys.executable, "-m", module, str(every)],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,

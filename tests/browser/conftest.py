@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connections
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from konstruct.api.auth.keys import issue_key
@@ -56,9 +57,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=ours)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:
-    """A browser, once for all tests of a module."""
+    """A browser, once for all of these tests."""
     with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
         # Playwright runs an event loop in this thread; the tests are no coroutines for that.
         patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
@@ -67,6 +68,7 @@ def chromium() -> Iterator[Browser]:
         )
         yield browser
         browser.close()
+        connections.close_all()  # beside that loop this thread has others
 
 
 @dataclass
@@ -146,21 +148,16 @@ class Aurora:
         return f"{self.tenant.slug}.localhost"
 
 
-@pytest.fixture
-def aurora(transactional_db: None) -> Aurora:
-    """A tenant that was talked to for a month, for one test to do with as it likes."""
-    return _talked_to_for_a_month()
-
-
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def standing_aurora(django_db_setup: None, django_db_blocker: Any) -> Iterator[Aurora]:
-    """The same, for all tests of a module, none of which changes what others look at.
+    """A tenant that was talked to for a month, and the operator olga, once for all of these tests.
 
-    Nothing is removed before the last of them is done.
+    Nothing is removed before the last of them is done. Whoever changes something comes last.
     """
     with pytest.MonkeyPatch.context() as patch:
         with django_db_blocker.unblock():
             aurora = _talked_to_for_a_month()
+            User.objects.create_superuser("olga", password=PASSWORD)
         patch.setattr(database, "remove_committed_rows", lambda: None)
         yield aurora
     with django_db_blocker.unblock():

@@ -2,18 +2,16 @@
 
 from collections.abc import Callable
 
-from django.contrib.auth.models import User
 from django.core.management import call_command
 from playwright.sync_api import expect
 
 from tests import database
-from tests.browser.conftest import PASSWORD, Visitor
+from tests.browser.conftest import PASSWORD, Aurora, Visitor
 
 
 def test_an_operator_creates_a_tenant_and_it_becomes_usable(
-    transactional_db: None, visit: Callable[..., Visitor]
+    standing_aurora: Aurora, visit: Callable[..., Visitor]
 ) -> None:
-    User.objects.create_superuser("olga", password=PASSWORD)
     operator = visit("localhost")
     operator.log_in("olga")
     page = operator.open("/admin/tenants/tenant/add/")

@@ -15,8 +15,9 @@ WINDOW = "The window is empty. Long-term memory stays."
 
 
 def test_an_admin_audits_what_an_agent_remembers(
-    aurora: Aurora, visit: Callable[..., Visitor]
+    standing_aurora: Aurora, visit: Callable[..., Visitor]
 ) -> None:
+    aurora = standing_aurora
     admin = visit(aurora.host)
     admin.log_in("admin")
     page = admin.page

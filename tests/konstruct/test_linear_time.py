@@ -8,6 +8,11 @@ import pytest
 from tests.attacks_on_patterns import calls_in, sources
 from tests.growing import run_child
 
+# No divisor of how many texts there are of a kind, so that each kind has its turn.
+EVERY = pytest.mark.parametrize(
+    "every", [7, pytest.param(1, marks=pytest.mark.long)], ids=["some", "all"]
+)
+
 
 def test_every_pattern_stands_where_the_attacks_find_it() -> None:
     hidden = [
@@ -24,13 +29,15 @@ def test_every_pattern_stands_where_the_attacks_find_it() -> None:
 
 
 @pytest.mark.slow
-def test_no_pattern_takes_the_square_of_a_text() -> None:
-    run_child("tests.attacks_on_patterns")
+@EVERY
+def test_no_pattern_takes_the_square_of_a_text(every: int) -> None:
+    run_child("tests.attacks_on_patterns", every)
 
 
 @pytest.mark.slow
-def test_no_reading_of_a_text_takes_its_square() -> None:
-    run_child("tests.attacks_on_texts")
+@EVERY
+def test_no_reading_of_a_text_takes_its_square(every: int) -> None:
+    run_child("tests.attacks_on_texts", every)
 
 
 @pytest.mark.slow

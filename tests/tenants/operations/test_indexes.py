@@ -69,24 +69,20 @@ def indexes(tenant: Tenant) -> dict[str, bool]:
     )
 
 
-@pytest.mark.parametrize("nth", [1, 2, 5, 8, 9, 11])
-def test_wherever_it_is_cut_off_the_next_run_ends_it(
-    behind: Tenant, tenant_a: Tenant, nth: int
-) -> None:
-    """Seven builds, a removal and three tables to vacuum: cut off before the nth of them."""
-    left = nth
+def test_wherever_it_is_cut_off_the_next_run_goes_on(behind: Tenant, tenant_a: Tenant) -> None:
+    """Cut off before each build, removal and vacuum: each run comes as far as one more of them."""
+    cut_off: list[str] = []
 
     def cut(execute, sql, *arguments):  # type: ignore[no-untyped-def]
-        nonlocal left
-        left -= any(word in str(sql) for word in ("CONCURRENTLY", "VACUUM"))
-        if not left:
+        if str(sql) not in cut_off and any(word in str(sql) for word in ("CONCURRENTLY", "VACUUM")):
+            cut_off.append(str(sql))
             raise DatabaseError("cut off")
         return execute(sql, *arguments)
 
     with connection.execute_wrapper(cut):
-        assert "cut off" in migrate_schema(behind.schema_name).error
-    assert indexes(behind) != indexes(tenant_a) or nth > 8
-    assert migrate_schema(behind.schema_name).error == ""
+        while error := migrate_schema(behind.schema_name).error:
+            assert "cut off" in error
+    assert len(cut_off) == 11
     assert indexes(behind) == indexes(tenant_a)
 
 
