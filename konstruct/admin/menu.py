@@ -89,6 +89,12 @@ TENANT_MENU = (
                 "orchestrator.view_channelidentity",
             ),
             (
+                "Conversation items",
+                "data_object",
+                "memory_conversationitem_changelist",
+                "memory.view_conversationitem",
+            ),
+            (
                 "Cleared windows",
                 "backspace",
                 "memory_windowclear_changelist",

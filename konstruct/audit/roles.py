@@ -15,6 +15,7 @@ _READ: Final = frozenset(
     {
         "memory.view_message",
         "memory.view_conversationembedding",
+        "memory.view_conversationitem",
         "memory.view_pendingembedding",
         "memory.view_recallevent",
         "memory.view_scope",

@@ -11,6 +11,7 @@ from django.db.models import Max, Min, Q
 from memory.browse.users import MOST_COUNTED
 from memory.models import (
     ConversationEmbedding,
+    ConversationItem,
     MemoryEntry,
     Message,
     RecallEvent,
@@ -101,6 +102,14 @@ def direct_embeddings_of(user_id: str, agent_id: UUID) -> Iterator[dict[str, Any
     )
     for piece in rows.defer("embedding", "quantized").order_by("created_at", "pk"):
         yield _fields(piece, "id", "role", "content", "embedding_model", "created_at")
+
+
+def items_of(user_id: str, agent_id: UUID) -> Iterator[dict[str, Any]]:
+    """What frameworks keep of their runs."""
+    rows = ConversationItem.objects.filter(agent_id=agent_id, user_id=user_id)
+    for pk in rows.order_by("created_at", "number").values_list("pk", flat=True):
+        for item in ConversationItem.objects.filter(pk=pk):
+            yield _fields(item, "id", "thread_id", "item", "message_id", "created_at")
 
 
 def facts_of(user_id: str) -> Iterator[dict[str, Any]]:

@@ -15,10 +15,12 @@ from memory.models.conversations import (
     server_now,
 )
 from memory.models.facts import MemoryAttribute, MemoryEntry
+from memory.models.items import ConversationItem
 
 __all__ = [
     "AgentUserModel",
     "ConversationEmbedding",
+    "ConversationItem",
     "IndexedMessage",
     "MemoryAttribute",
     "MemoryEntry",

@@ -27,6 +27,7 @@ def person_as_json(user_id: str, agents: Sequence[Agent]) -> Iterator[str]:
             ("stored_directly", person.direct_embeddings_of(user_id, agent.pk)),
             ("recalls", person.recalls_of(user_id, agent.pk)),
             ("window", get_recent_messages(required_tenant_id(), agent.pk, user_id)),
+            ("items", person.items_of(user_id, agent.pk)),
             ("cleared_windows", person.cleared_windows_of(user_id, agent.pk)),
         ):
             yield f', "{name}": '

@@ -22,6 +22,7 @@ from memory.exceptions import WindowNotCleared
 from memory.indexing import outbox
 from memory.models import (
     ConversationEmbedding,
+    ConversationItem,
     Message,
     PendingEmbedding,
     RecallEvent,
@@ -289,3 +290,17 @@ class WindowClearAdmin(MemoryAdmin):
     list_filter = (AgentFilter, UserFilter, "created_at")
     ordering = ("-id",)
     fields = ("agent", "user_id", "last_number", "created_at", "agent_id")
+
+
+@admin.register(ConversationItem, site=tenant_site)
+class ConversationItemAdmin(MemoryAdmin):
+    """What frameworks keep of their runs."""
+
+    list_display = ("created_at", "agent", "user_id", "thread_id", "__str__")
+    list_filter = (AgentFilter, UserFilter)
+    ordering = ("-number",)
+    raw_id_fields = ("message",)
+    fields = (
+        *("item", "agent", "user_id", "thread_id", "created_at", "message"),
+        *("id", "number", "agent_id"),
+    )

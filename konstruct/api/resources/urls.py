@@ -10,6 +10,7 @@ from konstruct.api.resources.erasures import ErasuresView, ErasureView
 from konstruct.api.resources.escalations import EscalationsView, EscalationView, ResolutionView
 from konstruct.api.resources.facts import FactHistoryView, FactSearchView, FactsView, FactView
 from konstruct.api.resources.identities import IdentitiesView, IdentityView, LinkView
+from konstruct.api.resources.items import ItemsView, ItemView
 from konstruct.api.resources.memories import MemorySearchView
 from konstruct.api.resources.recall_events import RecallEventsView, RecallEventView
 from konstruct.api.resources.sessions import SessionsView, SessionView
@@ -25,6 +26,8 @@ urlpatterns = [
     path("checkpoints/writes/", CheckpointWritesView.as_view(), name="checkpoint-writes"),
     path("conversations/", ConversationsView.as_view(), name="conversations"),
     path("conversations/transcript/", TranscriptView.as_view(), name="transcript"),
+    path("conversations/items/", ItemsView.as_view(), name="conversation-items"),
+    path("conversations/items/<uuid:item_id>/", ItemView.as_view(), name="conversation-item"),
     path("context/compile/", CompileView.as_view(), name="compile-context"),
     path("erasures/", ErasuresView.as_view(), name="erasures"),
     path("erasures/<uuid:erasure_id>/", ErasureView.as_view(), name="erasure"),

@@ -23,6 +23,7 @@ _KNOWN_BY = (
     ("memory_conversationembedding", "user_id"),
     ("memory_recallevent", "user_id"),
     ("memory_windowclear", "user_id"),
+    ("memory_conversationitem", "user_id"),
     ("orchestrator_channelidentity", "user_id"),
     ("orchestrator_channelidentity", "own_id"),
     ("orchestrator_moveofpast", "user_id"),

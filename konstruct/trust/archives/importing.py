@@ -159,11 +159,11 @@ def _refuse_others(cursor: Any, kind: Kind, table: str, items: list[dict[str, An
         compared = ", ".join(f"'{name}'" for name in items[0])
     keys = " AND ".join(f"standing.{key} = wanted.{key}" for key in kind.key)
     cursor.execute(
-        "SELECT item FROM jsonb_array_elements(%s::jsonb) AS item,"
-        f" jsonb_populate_record(NULL::{table}, item) AS wanted"
+        "SELECT told FROM jsonb_array_elements(%s::jsonb) AS told,"
+        f" jsonb_populate_record(NULL::{table}, told) AS wanted"
         f" WHERE NOT EXISTS (SELECT FROM {table} AS standing WHERE {keys} AND NOT EXISTS ("
         f"  SELECT FROM unnest(ARRAY[{compared}]) AS name"
-        "   WHERE to_jsonb(standing) -> name IS DISTINCT FROM item -> name)) LIMIT 1",
+        "   WHERE to_jsonb(standing) -> name IS DISTINCT FROM told -> name)) LIMIT 1",
         [json.dumps(items)],
     )
     if found := cursor.fetchone():

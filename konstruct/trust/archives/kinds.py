@@ -152,6 +152,13 @@ KINDS: Final = (
     ),
     CLEARS,
     Kind(
+        "conversation_items",
+        "memory_conversationitem",
+        _rows("memory_conversationitem", OF_USER, "number", "number"),
+        ("id",),
+        since=3,
+    ),
+    Kind(
         "facts",
         "memory_memoryentry",
         _rows("memory_memoryentry", OF_USER, "memory_id"),

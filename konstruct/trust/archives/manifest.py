@@ -15,8 +15,8 @@ from memory.archive import IncompleteArchive, SQLiteManager, UntrustedArchive
 from memory.archive.plain_vectors import stored_vectors
 from tenants.exceptions import KonstructError
 
-# 2: tool calls, escalations and identities.
-FORMAT = 2
+# 2: tool calls, escalations and identities. 3: items of conversations.
+FORMAT = 3
 TABLES = """
 CREATE TABLE manifest (document TEXT NOT NULL) STRICT;
 CREATE TABLE exported (

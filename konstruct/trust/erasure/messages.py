@@ -30,7 +30,7 @@ from konstruct.trust.erasure.traces import forget_in_traces, quotes_of
 from konstruct.trust.ledger.indexing import forget_words, index_again
 from memory.conversations import thread_window
 from memory.conversations.copies import copy_id
-from memory.models import MemoryAttribute, MemoryEntry, Message, PendingEmbedding
+from memory.models import ConversationItem, MemoryAttribute, MemoryEntry, Message, PendingEmbedding
 from memory.scopes import scope_number
 from memory.text.bm25 import CONTEXT_WEIGHTS
 from tenants import transaction
@@ -106,6 +106,8 @@ def carry_out(request: MessageErasure) -> MessageErasure:
             request.receipt = receipt | {IN_CACHE: batch.in_cache()}
             request.save(update_fields=["receipt"])
         _forget_in_cache(batch.in_cache())
+    if request.message_id is None:
+        _remove_items(request, receipt["tables"])
     request.receipt = receipt | {"found": bool(receipt["tables"]), "ended_at": now()}
     request.last_error, request.done_at = "", Now()
     request.save(update_fields=["receipt", "last_error", "done_at"])
@@ -175,6 +177,15 @@ def _remove(batch: Batch, request: MessageErasure, tables: Tables) -> None:
     for message in unanswered:
         outbox.put(message)
         outbox.close(message.pk, REPLY_ERASED)
+
+
+def _remove_items(request: MessageErasure, tables: Tables) -> None:
+    """Remove what frameworks keep of the conversation beside its messages, such as tools' calls."""
+    items = ConversationItem.objects.filter(
+        agent_id=request.agent_id, user_id=request.user_id, thread_id=request.thread_id
+    )
+    if count := items._raw_delete(items.db):
+        add_rows(tables, ConversationItem._meta.db_table, None, count, "removed")
 
 
 def _facts_of(batch: Batch) -> list[str]:

@@ -28,6 +28,7 @@ IDS: Final = " UNION ALL ".join(
         ("memory_conversationembedding", "id", OF_PERSON),
         ("memory_recallevent", "id", OF_PERSON),
         ("memory_memoryentry", "memory_id", OF_PERSON),
+        ("memory_conversationitem", "id", OF_PERSON),
         ("orchestrator_toolcall", "id", OF_PERSON),
         ("orchestrator_escalation", "id", OF_PERSON),
         ("orchestrator_channelidentity", "id", OF_EVERY_AGENT),

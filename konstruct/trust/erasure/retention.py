@@ -60,12 +60,14 @@ _REMOVE = (
     "DELETE FROM memory_indexedmessage WHERE message_number = ANY(%(numbers)s)",
     "DELETE FROM memory_conversationembedding WHERE message_id = ANY(%(ids)s)",
     "DELETE FROM memory_messageattribute WHERE message_id = ANY(%(ids)s)",
+    "DELETE FROM memory_conversationitem WHERE message_id = ANY(%(ids)s)",
     "DELETE FROM memory_message WHERE id = ANY(%(ids)s)",
 )
 _REMOVE_DIRECT = (
     "DELETE FROM orchestrator_escalation WHERE agent_id = %(agent)s AND resolved_at < %(before)s",
     "DELETE FROM memory_conversationembedding"
     " WHERE agent_id = %(agent)s AND message_id IS NULL AND created_at < %(before)s",
+    "DELETE FROM memory_conversationitem WHERE agent_id = %(agent)s AND created_at < %(before)s",
     "DELETE FROM memory_recallevent"
     " WHERE agent_id = %(agent)s AND reply_id IS NULL AND created_at < %(before)s",
 )

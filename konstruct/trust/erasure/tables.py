@@ -59,6 +59,7 @@ RULES: Final = (
     Rule("memory_recallevent", "id", of_message="reply_id", where=OF_PERSON),
     Rule("memory_conversationembedding", "id", of_message="message_id", where=OF_PERSON),
     Rule("memory_messageattribute", of_message="message_id"),
+    Rule("memory_conversationitem", "id", of_message="message_id", where=OF_PERSON),
     Rule("memory_message", "id", of_message="id"),
     Rule("memory_posting", where=OF_SCOPE),
     Rule("memory_indexedmessage", "message_id", where=OF_SCOPE),

@@ -143,6 +143,10 @@ OF_USER: Final = (
         " WHERE metadata ->> 'user_id' = %(from)s",
     ),
     Move(
+        "memory_conversationitem",
+        "UPDATE memory_conversationitem SET user_id = %(to)s WHERE user_id = %(from)s",
+    ),
+    Move(
         "channels_slackuser",
         "UPDATE channels_slackuser SET user_id = %(to)s WHERE user_id = %(from)s",
     ),

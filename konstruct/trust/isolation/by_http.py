@@ -12,12 +12,22 @@ from django.test import Client
 
 from konstruct.trust.isolation.fixtures import THREAD, USER, Party, public_host
 from konstruct.trust.isolation.records import NOT_TRIED, Attempt, Wall
+from memory.context import SessionStore
 from tenants.context import public_scope
 
 API = "/api/v1"
 NO_LOGIN = f"{NOT_TRIED}we cannot log in there (is the host in ALLOWED_HOSTS?)"
 NO_ANSWER = f"{NOT_TRIED}our own key is refused there (is the host in ALLOWED_HOSTS?)"
-LISTS = ("agents", "conversations", "facts", "sessions", "recall-events", "usage", "users")
+LISTS = (
+    "agents",
+    "checkpoints",
+    "conversations",
+    "facts",
+    "sessions",
+    "recall-events",
+    "usage",
+    "users",
+)
 
 # Of the admin's index, the addresses of its lists.
 _LIST_LINK = re.compile(r'href="(/admin/[a-z_]+/[a-z_]+/)"')
@@ -52,6 +62,9 @@ def _by_key(attacker: Party, victim: Party) -> Iterator[Attempt]:
             f"agents/{victim.agent_id}/",
             f"sessions/{quote(THREAD)}/",
             f"conversations/transcript/?agent={victim.agent_id}&user_id={USER}&thread_id={THREAD}",
+            f"conversations/items/?agent={victim.agent_id}&user_id={USER}&thread_id={THREAD}",
+            f"conversations/items/?agent=ada&user_id={USER}&thread_id={THREAD}",
+            f"checkpoints/?thread_id={quote(THREAD)}",
             f"windows/?agent={victim.agent_id}&user_id={USER}",
         ):
             yield browser.get(f"{API}/{path}", victim, f"read {path.split('/')[0]} at {where}")
@@ -70,11 +83,21 @@ def _by_key(attacker: Party, victim: Party) -> Iterator[Attempt]:
         "DELETE", f"{API}/facts/{victim.fact_id}/", victim, "delete the victim's fact", None
     )
     yield neutral.change(
+        "DELETE", f"{API}/conversations/items/{victim.item_id}/", victim,
+        "take the victim's item back", None,
+    )  # fmt: skip
+    yield neutral.change(
+        "POST", f"{API}/conversations/items/", victim, "add to the victim's items",
+        {"agent": str(victim.agent_id), "user_id": USER, "thread_id": THREAD,
+         "items": [{"item": {}}]},
+    )  # fmt: skip
+    yield neutral.change(
         "POST", "/channels/slack/events/", victim, "speak in the victim's Slack in Slack's name",
         {"type": "event_callback", "event_id": "Ev1", "team_id": victim.workspace, "event": {
             "type": "app_mention", "user": USER, "channel": "C1", "ts": "1.1", "text": "x",
         }},
     )  # fmt: skip
+    yield from _session_of_the_same_name(neutral, victim)
     for tool, arguments in (
         ("search", {"user_id": USER, "query": "What was said?", "agent": str(victim.agent_id)}),
         ("list", {"user_id": USER}),
@@ -89,6 +112,29 @@ def _by_key(attacker: Party, victim: Party) -> Iterator[Attempt]:
     yield _Browser(attacker, public_host(), key=forged).get(
         f"{API}/facts/", victim, "a key with the victim's tenant put in"
     )
+
+
+def _session_of_the_same_name(browser: "_Browser", victim: Party) -> Iterator[Attempt]:
+    """Write and clear a thread that is called as the victim's: it is our own that is changed."""
+    theirs = SessionStore(victim.tenant.id)
+    state = {"v": 4, "id": "0", "ts": "2026-03-14T09:30:00Z", "channel_versions": {"messages": "1"}}
+    value = {"channel": "messages", "type": "null", "value": ""}
+    for method, path, body in (
+        ("POST", "checkpoints/", {
+            "thread_id": THREAD, "checkpoint": {**state, "versions_seen": {}}, "values": [value],
+            "metadata": {},
+        }),
+        ("POST", "checkpoints/writes/", {
+            "thread_id": THREAD, "checkpoint_id": "0", "task_id": "t", "writes": [value],
+        }),
+        ("DELETE", f"sessions/{quote(THREAD)}/", None),
+    ):  # fmt: skip
+        before = theirs.get_session(THREAD), theirs.get_session_messages(THREAD)
+        response = browser.send(method, f"{API}/{path}", body)
+        after = theirs.get_session(THREAD), theirs.get_session_messages(THREAD)
+        what = f"{method} {path.split('/')[0]} of the victim's thread"
+        outcome = f"HTTP {response.status_code}"
+        yield Attempt(Wall.DOOR, "REST", what, before != after, outcome)
 
 
 def _by_cookie(attacker: Party, victim: Party) -> Iterator[Attempt]:
@@ -137,10 +183,14 @@ class _Browser:
         through = victim.secret in response.text_of_body
         return Attempt(Wall.DOOR, self._via, what, through, f"HTTP {response.status_code}")
 
+    def send(self, method: str, address: str, body: Any) -> Any:
+        """Send a request with a body, if there is one."""
+        options = {"data": json.dumps(body), "content_type": "application/json"} if body else {}
+        return self.fetch(address, method, **options)
+
     def change(self, method: str, address: str, victim: Party, what: str, body: Any) -> Attempt:
         """It gets through if it is done."""
-        options = {"data": json.dumps(body), "content_type": "application/json"} if body else {}
-        response = self.fetch(address, method, **options)
+        response = self.send(method, address, body)
         through = response.status_code < 300 or victim.secret in response.text_of_body
         return Attempt(Wall.DOOR, self._via, what, through, f"HTTP {response.status_code}")
 

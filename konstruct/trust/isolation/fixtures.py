@@ -14,12 +14,13 @@ from konstruct.api.auth.keys import issue_key
 from konstruct.orchestrator.agents import create_agent
 from memory.conf import EMBEDDING_DIMENSIONS
 from memory.context import SessionStore
+from memory.conversations.items import add_items
 from memory.conversations.short_term import append_turns
 from memory.conversations.transcript import record_message
 from memory.conversations.turns import Turn
 from memory.facts import LongTermMemory
 from memory.long_term import store_embedding
-from memory.models import MemoryEntry
+from memory.models import ConversationItem, MemoryEntry
 from tenants.claims import claim_workspace
 from tenants.context import tenant_scope
 from tenants.models import Tenant
@@ -44,6 +45,7 @@ class Party:
     key: str
     message_id: UUID
     fact_id: UUID
+    item_id: UUID
     workspace: str
 
     @property
@@ -92,8 +94,12 @@ def furnish(tenant: Tenant) -> Party:
     with tenant_scope(tenant.id):
         get_user_model().objects.create_superuser("eva", password=password)
         claim_workspace("slack", workspace := f"T{secrets.token_hex(6).upper()}")
+        add_items(agent.id, USER, THREAD, [({"said": secret}, asked.id)])
+        item_id = ConversationItem.objects.get().pk
     get_redis_connection("default").set(idempotency_key(tenant.id, asked.id), secret)
-    return Party(tenant, secret, password, agent.id, str(key), asked.id, fact_id, workspace)
+    return Party(
+        tenant, secret, password, agent.id, str(key), asked.id, fact_id, item_id, workspace
+    )
 
 
 def public_host() -> str:
@@ -108,6 +114,6 @@ def _save_session(tenant_id: UUID, secret: str) -> None:
     SessionStore(tenant_id).checkpointer.put(
         {"configurable": {"thread_id": THREAD, "checkpoint_ns": ""}},
         checkpoint,
-        {},
+        {"run_id": secret},  # what is told of it as it is: values are told in base64
         {"messages": "1"},
     )

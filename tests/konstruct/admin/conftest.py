@@ -15,6 +15,7 @@ from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from konstruct.orchestrator.replies import outbox
+from memory.conversations.items import add_items
 from memory.conversations.short_term import clear_window
 from memory.facts import LongTermMemory
 from memory.indexing.outbox import drain
@@ -111,6 +112,8 @@ def furnish(
             drain(tenant_id)
         clear_window(tenant_id, agent_id, "maria")
         store_embedding(tenant_id, agent_id, "maria", "Stored directly.", "user", [1.0] * 384)
+        with tenant_scope(tenant_id):
+            add_items(agent_id, "maria", "t", [({"of": program.tenant.slug}, None)])
         facts = LongTermMemory()
         fact = facts.store(
             MemoryEntry(

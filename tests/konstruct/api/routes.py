@@ -60,6 +60,8 @@ def line(said: Said) -> dict[str, str]:
 
 
 OF_MARIA = {"agent": ada, "user_id": maria}
+T1 = {"thread_id": lambda said: "t1"}
+ITEMS = "conversations/items/"
 
 # By the name of the route and the method.
 CASES: dict[tuple[str, str], Case] = {
@@ -102,6 +104,22 @@ CASES: dict[tuple[str, str], Case] = {
     ("conversations", "GET"): Case(at("conversations/", **OF_MARIA), foreign=422, messages=3),
     ("transcript", "GET"): Case(
         at("conversations/transcript/", **OF_MARIA), foreign=422, messages=2
+    ),
+    ("conversation-items", "GET"): Case(at(ITEMS, **OF_MARIA, **T1), foreign=422, messages=2),
+    ("conversation-items", "POST"): Case(
+        at(ITEMS),
+        foreign=422,
+        messages=8,
+        body=lambda said: {
+            "agent": ada(said),
+            "user_id": "maria",
+            "thread_id": "t1",
+            "items": [{"item": {}, "role": "user", "content": "Hello"}],
+        },
+    ),
+    ("conversation-items", "DELETE"): Case(at(ITEMS, **OF_MARIA, **T1), foreign=422, messages=4),
+    ("conversation-item", "DELETE"): Case(
+        lambda said: f"{V1}{ITEMS}{said.item}/", foreign=404, messages=4, stranger=404
     ),
     ("chat-completions", "POST"): Case(
         lambda said: "/v1/chat/completions",
@@ -270,6 +288,7 @@ LONG: dict[str, Callable[[Said], str]] = {
     "messages": at("messages/"),
     "agents": at("agents/"),
     "conversations": at("conversations/"),
+    "conversation-items": at(ITEMS, **OF_MARIA, **T1),
     "transcript": at("conversations/transcript/", agent=ada, user_id=lambda said: "theo"),
     "escalations": at("escalations/"),
     "facts": at("facts/"),

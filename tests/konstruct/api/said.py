@@ -16,10 +16,11 @@ from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.models import Agent, Escalation, ToolCall
 from konstruct.orchestrator.replies import outbox as replies
 from memory.context import SessionStore
+from memory.conversations.items import add_items
 from memory.conversations.transcript import record_message
 from memory.facts import LongTermMemory
 from memory.indexing import outbox as embeddings
-from memory.models import MemoryEntry, Message, RecallEvent
+from memory.models import ConversationItem, MemoryEntry, Message, RecallEvent
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
 
@@ -68,6 +69,7 @@ class Said:
     escalation: UUID
     call: UUID
     identity: UUID
+    item: UUID
 
 
 def said_something(program: Program, *, secret: str = "") -> Said:
@@ -113,8 +115,14 @@ def said_something(program: Program, *, secret: str = "") -> Said:
             channel_identities.identity_of("slack", "T1", f"U{number}{secret}") for number in (1, 2)
         ]
         channel_identities.link(identity, "maria", by="tests")
+        # Of maria, whom the erasure that is open is not of.
+        for number in (1, 2):
+            add_items(
+                program.agent.id, "maria", "t1", [({"n": number, "said": f"Tea.{secret}"}, None)]
+            )
+        item = ConversationItem.objects.values_list("pk", flat=True)[0]
     return Said(
-        program, other, sent, reply, event, fact, erasure, escalation.pk, call.pk, identity.pk
+        program, other, sent, reply, event, fact, erasure, escalation.pk, call.pk, identity.pk, item
     )
 
 

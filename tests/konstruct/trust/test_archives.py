@@ -206,7 +206,7 @@ def change(path: Path, sql: str) -> None:
         ("DELETE FROM exported WHERE kind = 'scopes'", "changed since it was exported: its scopes"),
         ("UPDATE messages SET content = 'x' WHERE position = 1", "its offline_messages"),
         ("UPDATE manifest SET document = json_set(document, '$.format', 99)",
-         "has format 99; this program knows up to 2"),
+         "has format 99; this program knows up to 3"),
         ("UPDATE manifest SET document = '{}'", "manifest that cannot be read"),
         ("DROP TABLE manifest", "no export of a tenant's memory"),
         ("PRAGMA user_version = 99", "schema version 99"),

@@ -17,6 +17,7 @@ from konstruct.trust import jobs
 from konstruct.trust.erasure import carry_out
 from konstruct.trust.ledger import verify
 from memory.conversations.copies import copy_for_agent
+from memory.conversations.items import add_items
 from memory.conversations.short_term import get_recent_messages
 from memory.indexing import outbox as embeddings
 from memory.models import IndexedMessage, MemoryEntry, Message, Posting, RecallEvent
@@ -59,6 +60,8 @@ def said(tenant_a: Tenant, agent: Agent, talk: Callable[..., Message]) -> Messag
             opened_by="user", reason=SAID, resolved_at=Now(),
         )  # fmt: skip
         Delivery.objects.create(message=said, channel="slack", address={})
+        items = [({"said": SAID}, said.pk), ({"call": "Of the thread."}, None)]
+        add_items(agent.id, "maria", "t", items)
         bo = Agent.objects.create(name="bo")
         copy_for_agent([said.pk], bo.id)
         get_redis_connection("default").xadd(

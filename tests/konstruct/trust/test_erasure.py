@@ -33,6 +33,7 @@ from konstruct.trust.erasure import carry_out, rows
 from konstruct.trust.erasure.tables import EXEMPT, RULES
 from konstruct.trust.ledger import verify
 from memory.context import SessionStore
+from memory.conversations.items import add_items
 from memory.conversations.short_term import append_message, clear_window, get_recent_messages
 from memory.facts import LongTermMemory
 from memory.long_term import store_embedding
@@ -115,6 +116,10 @@ def helped(message: Message, user: str) -> None:
     Escalation.objects.create(
         **whose, channel="rest", opened_by="user", reason=message.content, resolved_at=Now()
     )
+    add_items(
+        message.agent_id, user, message.thread_id,
+        [({"said": message.content}, message.pk), ({"call": message.content}, None)],
+    )  # fmt: skip
     AnswerOptions.objects.create(message=message, options={"tools": [{"said": message.content}]})
     ToolCall.objects.create(
         **whose, message=message, round=0, position=0, call_id="c", name="remember_fact",
@@ -174,7 +179,7 @@ def test_nothing_of_the_person_is_left_and_nothing_of_others_is_gone(
     tenant_a: Tenant, full: Message, agent: Agent, tmp_path: Path, capsys: Any
 ) -> None:
     bobs_window = get_recent_messages(tenant_a.id, agent.id, "bob")
-    assert len(traces_of_maria(everything(tenant_a), full)) == 36
+    assert len(traces_of_maria(everything(tenant_a), full)) == 38
     capsys.readouterr()
     with database.as_owner():
         call_command("erase_user", "--tenant", "tenant-a", "--user", MARIA, "--yes", "--json")

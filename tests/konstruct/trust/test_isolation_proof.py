@@ -51,6 +51,8 @@ def test_nothing_gets_through(capsys: Any) -> None:
     # The attacks were real: what they asked for was there to be had.
     outcomes = {attempt["outcome"] for attempt in report["each"]}
     assert {"HTTP 200", "HTTP 401", "HTTP 404", "HTTP 302"} <= outcomes
+    written = [each for each in report["each"] if each["what"].endswith("of the victim's thread")]
+    assert {each["outcome"] for each in written} == {"HTTP 204"}
     assert report["not_tried"] == 0
 
 

@@ -33,6 +33,7 @@ from memory.indexing import outbox
 from memory.long_term import store_embedding
 from memory.models import (
     ConversationEmbedding,
+    ConversationItem,
     MemoryEntry,
     Message,
     Posting,
@@ -96,7 +97,8 @@ def said(tenant_a: Tenant, agent: Agent, talk: Callable[..., Message]) -> Iterat
 
 def counts() -> dict[str, int]:
     models: tuple[Any, ...] = (
-        Message, ConversationEmbedding, Posting, RecallEvent, MemoryEntry, ToolCall, Escalation,
+        Message, ConversationItem, ConversationEmbedding, Posting, RecallEvent, MemoryEntry,
+        ToolCall, Escalation,
     )  # fmt: skip
     return {model.__name__: model.objects.count() for model in models}
 

@@ -15,9 +15,10 @@ from konstruct.trust.erasure import retention
 from konstruct.trust.erasure.retention import Removed, apply_rules
 from konstruct.trust.ledger import verify
 from memory.conversations.importing import ImportedTurn, import_turns
+from memory.conversations.items import add_items
 from memory.conversations.short_term import get_recent_messages
 from memory.indexing import outbox
-from memory.models import Message, Scope
+from memory.models import ConversationItem, Message, Scope
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests import database
@@ -42,6 +43,9 @@ def history(tenant_a: Tenant, agent: Agent) -> Callable[..., None]:
             ],
         )  # fmt: skip
         outbox.drain(tenant_a.id)
+        with tenant_scope(tenant_a.id):
+            said = Message.objects.filter(user_id=user_id).values_list("pk", flat=True)
+            add_items(agent.id, user_id, "t", [({}, pk) for pk in said])
 
     return history
 
@@ -76,6 +80,7 @@ def test_what_is_older_goes_with_its_index_and_its_place_in_the_window(
     assert verify(tenant_a.id, "a").findings == []
     with tenant_scope(tenant_a.id):
         assert list(Scope.objects.values_list("user_id", flat=True)) == ["maria"]
+        assert ConversationItem.objects.get().message.content == "Turn of day 3."
         ruled, event = AccessEvent.objects.order_by("id")
     assert (ruled.action, ruled.detail["after"]["days"]) == ("create", 30)
     assert (event.actor, event.agent_id, event.detail["messages"]) == ("retention", agent.id, 3)

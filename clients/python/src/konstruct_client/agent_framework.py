@@ -1,4 +1,7 @@
-"""Microsoft's Agent Framework: memory as a context provider. Needs the extra `agent-framework`."""
+"""Microsoft's Agent Framework: memory as a context provider, and a history of each session.
+
+Needs the extra `agent-framework`.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,16 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from uuid import uuid4
 
-from agent_framework import AgentSession, ContextProvider, Message, SessionContext
+from agent_framework import (
+    AgentSession,
+    ContextProvider,
+    HistoryProvider,
+    Message,
+    SessionContext,
+)
 
 from konstruct_client._batches import import_all
+from konstruct_client._items import Items, NewItem
 from konstruct_client.client import AsyncClient
 
 OPENING = "Relevant context from past conversations:"
@@ -21,6 +31,7 @@ class KonstructContextProvider(ContextProvider):
         agent: name or id of the agent that remembers. It must be there.
         user_id: the user who speaks.
         top_k: at most so many messages and so many facts are told.
+        keep: whether what is said is kept; False beside a `KonstructHistoryProvider`, which does.
     """
 
     def __init__(
@@ -30,11 +41,12 @@ class KonstructContextProvider(ContextProvider):
         agent: str,
         user_id: str,
         top_k: int = 5,
+        keep: bool = True,
         source_id: str = "konstruct",
     ) -> None:
         super().__init__(source_id)
         self._konstruct, self._agent, self._user_id = client, agent, user_id
-        self._top_k = top_k
+        self._top_k, self._keep = top_k, keep
 
     async def before_run(
         self, *, agent: Any, session: AgentSession, context: SessionContext, state: dict[str, Any]
@@ -63,7 +75,7 @@ class KonstructContextProvider(ContextProvider):
         """Keep what was said by the user and by the agent, under the session's id."""
         answers = context.response.messages if context.response else []
         lines = [*_lines(context.input_messages), *_lines(answers)]
-        if lines:
+        if lines and self._keep:
             await import_all(
                 self._konstruct,
                 lines,
@@ -73,6 +85,59 @@ class KonstructContextProvider(ContextProvider):
                 # The same words twice are said twice.
                 idempotency_key=str(uuid4()),
             )
+
+
+class KonstructHistoryProvider(HistoryProvider):
+    """The history of each session, whole: messages come back as they were saved.
+
+    The texts of users and agents are remembered as well: they stand in the transcript of the
+    conversation that is named as the session.
+
+    Args:
+        agent: name or id of the agent that remembers. It must be there.
+        user_id: the user who speaks.
+        options: those of `HistoryProvider`, such as `store_context_messages`.
+    """
+
+    def __init__(
+        self,
+        client: AsyncClient,
+        *,
+        agent: str,
+        user_id: str,
+        source_id: str = "konstruct_history",
+        **options: Any,
+    ) -> None:
+        super().__init__(source_id, **options)
+        self._konstruct, self._agent, self._user_id = client, agent, user_id
+
+    async def get_messages(
+        self, session_id: str | None, *, state: dict[str, Any] | None = None, **kwargs: Any
+    ) -> list[Message]:
+        """Get all messages of a session, oldest first."""
+        return [Message.from_dict(each) for each in await self._items(session_id).newest()]
+
+    async def save_messages(
+        self,
+        session_id: str | None,
+        messages: Sequence[Message],
+        *,
+        state: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Add messages to a session's."""
+        await self._items(session_id).add(
+            [NewItem(each.to_dict(), str(each.role), each.text) for each in messages]
+        )
+
+    def _items(self, session_id: str | None) -> Items:
+        if not session_id:
+            raise ValueError(
+                "a history belongs to a session: run with session=agent.create_session()"
+            )
+        return Items(
+            self._konstruct, agent=self._agent, user_id=self._user_id, thread_id=session_id
+        )
 
 
 def _lines(messages: Sequence[Message]) -> Iterator[dict[str, str]]:

@@ -416,6 +416,17 @@ class ImportResult(TypedDict):
     results: list[LineResult]
 
 
+class Item(TypedDict):
+    """An item, as it was added."""
+
+    id: str
+    item: dict[str, Any]
+    message_id: str | None
+    """What it says, in the transcript. Null: it is not remembered."""
+    created_at: str
+    """When it was added."""
+
+
 class LeftOut(TypedDict):
     """What found no room."""
 

@@ -184,6 +184,54 @@ class Conversations(Resource[S]):
         query = given(agent=agent, user_id=user_id, thread_id=thread_id, reason=reason)
         return Call("DELETE", "conversations/transcript/", query)
 
+    @pages
+    def items(
+        self,
+        *,
+        agent: str,
+        user_id: str,
+        thread_id: str,
+        ordering: ByTime | None = None,
+        limit: int | None = None,
+    ) -> Call[Page[documents.Item]]:
+        """List what a framework keeps of its runs, newest first. A page has 50 at most."""
+        return listing(
+            "conversations/items/", agent=agent, user_id=user_id, thread_id=thread_id,
+            ordering=ordering, limit=limit,
+        )  # fmt: skip
+
+    @call
+    def add_items(
+        self,
+        items: Iterable[Mapping[str, Any]],
+        *,
+        agent: str,
+        user_id: str,
+        thread_id: str,
+        idempotency_key: str | None = None,
+    ) -> Call[None]:
+        """Add up to 1,000 items, to be kept as they are.
+
+        Each is an object with `item`; and with `role` and `content` if that is to be remembered.
+        """
+        body = {
+            "agent": agent, "user_id": user_id, "thread_id": thread_id,
+            "items": [dict(each) for each in items],
+        }  # fmt: skip
+        return Call("POST", "conversations/items/", body=body, headers=once(idempotency_key))
+
+    @call
+    def remove_item(self, item_id: str, *, idempotency_key: str | None = None) -> Call[None]:
+        """Remove an item. What it says stays in the transcript."""
+        path = f"conversations/items/{segment(item_id)}/"
+        return Call("DELETE", path, headers=once(idempotency_key))
+
+    @call
+    def clear_items(self, *, agent: str, user_id: str, thread_id: str) -> Call[None]:
+        """Remove all items of a conversation. What they say stays in the transcript."""
+        query = given(agent=agent, user_id=user_id, thread_id=thread_id)
+        return Call("DELETE", "conversations/items/", query)
+
 
 class Windows(Resource[S]):
     """The last turns, which an agent is shown with each message."""

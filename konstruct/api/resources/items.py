@@ -1,0 +1,273 @@
+"""Items of conversations by REST: what frameworks keep of their runs."""
+
+import json
+from typing import Any
+from uuid import UUID, uuid4
+
+from django.http import Http404
+from drf_spectacular.utils import (
+    OpenApiExample,
+    OpenApiResponse,
+    extend_schema,
+    extend_schema_field,
+)
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from konstruct.api.http.fields import (
+    BoundedListField,
+    ChannelIdField,
+    NoParametersSerializer,
+    StrictSerializer,
+    checked_query,
+)
+from konstruct.api.http.filters import narrowed
+from konstruct.api.http.idempotency import IDEMPOTENCY_KEY, create_once
+from konstruct.api.http.pagination import NewestFirst, PageQuerySerializer, ordering_field, page_of
+from konstruct.api.http.schema import problems
+from konstruct.api.http.views import ApiView
+from konstruct.api.models import KeyScope
+from konstruct.orchestrator.history_import import ForAllLines, import_history
+from memory.conversations.items import add_items
+from memory.models import ConversationItem, Role
+from tenants.context import required_tenant_id
+
+MOST_ADDED = 1_000
+# An item may be as large as a request.
+LARGEST_PAGE = 50
+
+ADDED = OpenApiExample(
+    "what was said, and a tool's call",
+    request_only=True,
+    value={
+        "agent": "ada",
+        "user_id": "U024BE7LH",
+        "thread_id": "monday",
+        "items": [
+            {
+                "item": {"role": "user", "content": "How warm is it in Porto?"},
+                "role": "user",
+                "content": "How warm is it in Porto?",
+            },
+            {
+                "item": {
+                    "type": "function_call",
+                    "call_id": "c1",
+                    "name": "weather",
+                    "arguments": '{"place": "Porto"}',
+                }
+            },
+        ],
+    },
+)
+ITEM = {
+    "id": "5b3f9a52-6a0d-4f5f-9f0e-0f6f1c8c2d11",
+    "item": {"role": "user", "content": "How warm is it in Porto?"},
+    "message_id": "7c1c34a5-5a0c-4c8e-bb7f-1f6f2f3a9d10",
+    "created_at": "2026-03-14T09:30:00Z",
+}
+
+
+@extend_schema_field({"type": "object", "additionalProperties": True})
+class ItemField(serializers.DictField):
+    """Any JSON object: it is kept as it is."""
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        """Refuse what is no object."""
+        if not isinstance(data, dict):
+            self.fail("not_a_dict", input_type=type(data).__name__)
+        return data
+
+
+@extend_schema_field({"type": "string"})
+class SpokenField(serializers.Field):
+    """Text of any kind: whether it can be remembered is for the transcript to say."""
+
+    def to_internal_value(self, data: Any) -> str:
+        """Refuse what is no text."""
+        if not isinstance(data, str):
+            raise serializers.ValidationError("Give text.")
+        return data
+
+
+class NewItemSerializer(StrictSerializer):
+    """An item, and what of it is to be remembered."""
+
+    item = ItemField(help_text="Any JSON object. It comes back as it is.")
+    role = serializers.ChoiceField(
+        choices=Role.choices, required=False, help_text="Who said `content`."
+    )
+    content = SpokenField(
+        required=False,
+        help_text="What the item says, for the transcript. Without it the item is not remembered, "
+        "and neither is a text that the transcript cannot hold, such as one that is too long.",
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """Refuse words of nobody."""
+        if ("role" in attrs) != ("content" in attrs):
+            raise serializers.ValidationError("Give role and content, or neither.")
+        return attrs
+
+
+class ConversationSerializer(StrictSerializer):
+    """Query parameters that name a conversation."""
+
+    agent = ChannelIdField(help_text="Name or id of the agent.")
+    user_id = ChannelIdField(help_text="The user.")
+    thread_id = ChannelIdField(help_text="The conversation.")
+
+
+class NewItemsSerializer(ConversationSerializer):
+    """Items that are added to a conversation, in their order."""
+
+    items = BoundedListField(child=NewItemSerializer(), max_length=MOST_ADDED, allow_empty=False)
+
+
+class ItemsQuery(ConversationSerializer, PageQuerySerializer):
+    """Query parameters of a conversation's items."""
+
+    limit = serializers.IntegerField(
+        required=False, min_value=1, max_value=LARGEST_PAGE, help_text="Items per page."
+    )
+    ordering = ordering_field(NewestFirst)
+
+
+class ItemSerializer(serializers.ModelSerializer):
+    """An item, as it was added."""
+
+    item = serializers.SerializerMethodField()
+    message_id = serializers.UUIDField(
+        allow_null=True, help_text="What it says, in the transcript. Null: it is not remembered."
+    )
+
+    @extend_schema_field({"type": "object", "additionalProperties": True})
+    def get_item(self, row: ConversationItem) -> Any:
+        """What was kept as text."""
+        return json.loads(row.item)
+
+    class Meta:
+        model = ConversationItem
+        fields = list(ITEM)
+
+
+class ItemsView(ApiView):
+    """The items of a conversation."""
+
+    permissions = {
+        "GET": ("memory.view_conversationitem",),
+        "POST": ("memory.add_message",),
+        "DELETE": ("memory.delete_message",),
+    }
+    # Who may add may take back: what was said stays in the transcript.
+    scopes = {"DELETE": KeyScope.WRITE}
+    keeps_to_binding = True
+
+    @extend_schema(
+        operation_id="list_conversation_items",
+        summary="List the items of a conversation",
+        description="What a framework has kept of its runs, the newest first.",
+        tags=["conversations"],
+        parameters=[ItemsQuery],
+        examples=[OpenApiExample("one", response_only=True, value=ITEM)],
+        responses={200: page_of(ItemSerializer, "A page of items."), **problems(422)},
+    )
+    def get(self, request: Request) -> Response:
+        """List items."""
+        query = checked_query(request, ItemsQuery)
+        pages = NewestFirst()
+        page = pages.paginate_queryset(self._items(query), request, view=self)
+        return pages.get_paginated_response(ItemSerializer(page, many=True).data)
+
+    @extend_schema(
+        operation_id="add_conversation_items",
+        summary="Add items to a conversation",
+        description="Items are for the framework that adds them: nothing is answered. Those that "
+        "have `content` are written into the transcript as well, like imported messages.",
+        tags=["conversations"],
+        request=NewItemsSerializer,
+        parameters=[IDEMPOTENCY_KEY],
+        examples=[ADDED],
+        responses={204: OpenApiResponse(description="They are added."), **problems(409, 422)},
+    )
+    def post(self, request: Request) -> Response:
+        """Add items, and what they say."""
+        checked_query(request, NoParametersSerializer)
+        body = NewItemsSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        fields = body.validated_data
+        agent_id = self.caller.agent(fields["agent"]).id
+        user_id, thread_id = self.caller.user(fields["user_id"]), fields["thread_id"]
+        items = fields["items"]
+
+        def add() -> UUID:
+            lines = [
+                {"role": each["role"], "content": each["content"]}
+                for each in items
+                if "content" in each
+            ]
+            of_all = ForAllLines(agent=str(agent_id), user_id=user_id, thread_id=thread_id)
+            results = import_history(lines, tenant_id=required_tenant_id(), of_all=of_all)
+            ids = iter([each.message.pk if each.message else None for each in results])
+            kept = [(each["item"], next(ids) if "content" in each else None) for each in items]
+            add_items(agent_id, user_id, thread_id, kept)
+            return uuid4()
+
+        create_once(request, add)
+        self.note(items=len(items))
+        return Response(status=204)
+
+    @extend_schema(
+        operation_id="clear_conversation_items",
+        summary="Remove all items of a conversation",
+        description="At once, and for good. What they say stays in the transcript, until the "
+        "conversation is erased.",
+        tags=["conversations"],
+        parameters=[ConversationSerializer],
+        request=None,
+        responses={204: OpenApiResponse(description="There are none."), **problems(422)},
+    )
+    def delete(self, request: Request) -> Response:
+        """Remove all."""
+        query = checked_query(request, ConversationSerializer)
+        removed, _ = self._items(query).delete()
+        self.note(items=removed)
+        return Response(status=204)
+
+    def _items(self, query: dict[str, Any]) -> Any:
+        items = narrowed(ConversationItem.objects.all(), query, self.caller)
+        return items.filter(thread_id=query["thread_id"])
+
+
+class ItemView(ApiView):
+    """One item."""
+
+    permissions = {"DELETE": ("memory.delete_message",)}
+    scopes = {"DELETE": KeyScope.WRITE}
+    keeps_to_binding = True
+
+    @extend_schema(
+        operation_id="remove_conversation_item",
+        summary="Remove an item",
+        description="At once. What it says stays in the transcript. Of two who remove the same "
+        "item one is told that there is none.",
+        tags=["conversations"],
+        parameters=[IDEMPOTENCY_KEY],
+        request=None,
+        responses={204: OpenApiResponse(description="It is gone."), **problems(409)},
+    )
+    def delete(self, request: Request, item_id: UUID) -> Response:
+        """Remove it."""
+        checked_query(request, NoParametersSerializer)
+
+        def remove() -> UUID:
+            item = self.caller.rows(ConversationItem.objects.filter(pk=item_id)).first()
+            if item is None or not item.delete()[0]:
+                raise Http404
+            item.pk = item_id  # which Django has taken from what it deleted
+            self.note(item)
+            return item_id
+
+        create_once(request, remove)
+        return Response(status=204)

@@ -1,0 +1,40 @@
+"""Items of conversations: what an agent's framework keeps of a run, as it gave it."""
+
+import uuid
+
+from django.db import models
+
+from memory.fields import IdentityField
+from memory.models.conversations import AgentUserModel, Message, server_now
+
+
+class ConversationItem(AgentUserModel):
+    """What a framework keeps of a run: a message, a tool's call, its result. Never changed."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    number = IdentityField(unique=True, help_text="Order of insertion.")
+    thread_id = models.TextField("thread", help_text="The conversation.")
+    item = models.TextField(help_text="JSON, as text: what jsonb cannot hold is kept, too.")
+    message = models.ForeignKey(
+        Message,
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="items",
+        help_text="What it says, in the transcript. Empty: it is not remembered.",
+    )
+    created_at = models.DateTimeField(db_default=server_now(), help_text="When it was added.")
+
+    class Meta:
+        verbose_name = "conversation item"
+        indexes = [
+            # Of one request all have one moment, so that none of another comes between them.
+            models.Index(
+                fields=["agent_id", "user_id", "thread_id", "created_at", "number"],
+                name="conversation_item_thread",
+            ),
+            models.Index(fields=["user_id"], name="conversation_item_user"),
+        ]
+
+    def __str__(self) -> str:
+        return self.item[:60]

@@ -1,0 +1,149 @@
+"""Sessions of OpenAI's Agents SDK and of Microsoft's Agent Framework on Konstruct, by HTTP."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from konstruct_client import AsyncClient, errors
+
+from tests.clients.python.conftest import bound_key
+from tests.konstruct.conftest import Program
+
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+
+CALL = {
+    "type": "function_call",
+    "call_id": "c1",
+    "name": "warmth",
+    "arguments": '{"place":"Porto"}',
+}
+
+
+def scripted(seen: list[Any]) -> Any:
+    """Return a model that calls a tool, and then says what it was told."""
+    from agents import Model, ModelResponse, Usage
+    from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage
+
+    class Scripted(Model):
+        async def get_response(
+            self, system_instructions: Any, input: Any, *rest: Any, **more: Any
+        ) -> ModelResponse:
+            seen.append(input)
+            last = input[-1]
+            if last.get("type") == "function_call_output":
+                text = {"type": "output_text", "text": last["output"], "annotations": []}
+                said = ResponseOutputMessage(
+                    id="m", role="assistant", status="completed", type="message",
+                    content=[text],  # type: ignore[list-item]
+                )  # fmt: skip
+                return ModelResponse([said], Usage(), None)
+            call = ResponseFunctionToolCall(**{**CALL, "call_id": f"c{len(seen)}"})
+            return ModelResponse([call], Usage(), None)
+
+        def stream_response(self, *args: Any, **more: Any) -> Any:
+            raise NotImplementedError
+
+    return Scripted()
+
+
+def test_an_agents_run_goes_on_where_its_session_was(
+    url: str, program_a: Program, program_b: Program
+) -> None:
+    from agents import Agent, Runner, Session, function_tool, set_tracing_disabled
+    from konstruct_client.openai_agents import KonstructSession
+
+    set_tracing_disabled(True)
+    keys = bound_key(program_a, "maria"), program_b.key
+
+    @function_tool
+    def warmth(place: str) -> str:
+        """How warm it is."""
+        return f"22 degrees in {place}, NUL \x00"
+
+    async def run() -> None:
+        async with AsyncClient(url, keys[0]) as a, AsyncClient(url, keys[1]) as b:
+            for client in (a, b):
+                seen: list[Any] = []
+                agent = Agent("Ada", model=scripted(seen), tools=[warmth])
+                session = KonstructSession("s1", client, agent="ada", user_id="maria")
+                assert isinstance(session, Session)
+                for question in ("How warm is it?", "And now?"):
+                    result = await Runner.run(agent, question, session=session)
+                    assert result.final_output == "22 degrees in Porto, NUL \x00"
+                items = await session.get_items()
+                assert [each.get("type") or each["role"] for each in items] == [
+                    "user", "function_call", "function_call_output", "message",
+                ] * 2  # fmt: skip
+                # What the model was shown last is what is kept, whole.
+                assert seen[-1] == items[:-1]
+                assert await session.get_items(3) == items[-3:]
+                assert await session.get_items(0) == []
+                turns = client.conversations.transcript(agent="ada", user_id="maria")
+                assert [turn["content"] async for turn in turns] == ["How warm is it?", "And now?"]
+            other = KonstructSession("s1", a, agent="ada", user_id="bea")
+            with pytest.raises(errors.OutsideOfKey):
+                await other.get_items()
+            await session.clear_session()
+            assert await session.get_items() == []
+            assert await session.pop_item() is None
+            mine = KonstructSession("s1", a, agent="ada", user_id="maria")
+            assert len(await mine.get_items()) == 8
+
+    asyncio.run(run())
+
+
+def test_who_adds_and_takes_back_at_once_gets_each_item_once(url: str, program_a: Program) -> None:
+    from konstruct_client.openai_agents import KonstructSession
+
+    async def run() -> None:
+        async with AsyncClient(url, program_a.key) as konstruct:
+            session = KonstructSession("s1", konstruct, agent="ada", user_id="maria")
+            added: list[Any] = [{"n": [writer, n]} for writer in range(6) for n in range(20)]
+            await asyncio.gather(*(session.add_items(added[n : n + 20]) for n in range(0, 120, 20)))
+            kept = await session.get_items()
+            assert sorted(map(json.dumps, kept)) == sorted(map(json.dumps, added))
+            popped = await asyncio.gather(*(session.pop_item() for _ in range(8)))
+            assert sorted(map(json.dumps, popped)) == sorted(map(json.dumps, kept[-8:]))
+            assert await session.get_items() == kept[:-8]
+
+    asyncio.run(run())
+
+
+def test_an_agents_history_is_whole_in_the_next_process(
+    url: str, program_a: Program, program_b: Program
+) -> None:
+    from agent_framework import AgentResponse, AgentSession, Content, Message, SessionContext
+    from konstruct_client.agent_framework import KonstructHistoryProvider
+
+    keys = bound_key(program_a, "maria"), program_b.key
+    call = Content.from_function_call("c1", "warmth", arguments={"place": "Porto"})
+    result = Content.from_function_result("c1", result={"degrees": 22})
+    answers = [
+        Message("assistant", [call]), Message("tool", [result]), Message("assistant", ["22."]),
+    ]  # fmt: skip
+
+    async def run() -> None:
+        async with AsyncClient(url, keys[0]) as a, AsyncClient(url, keys[1]) as b:
+            for client in (a, b):
+                history = KonstructHistoryProvider(client, agent="ada", user_id="maria")
+                session = AgentSession(session_id="s1")
+                asked = Message("user", ["How warm is it?"], author_name="Maria")
+                context = SessionContext(session_id="s1", input_messages=[asked])
+                context._response = AgentResponse(messages=answers)
+                whole: Any = {"agent": None, "session": session, "state": {}}
+                await history.after_run(context=context, **whole)
+                again = KonstructHistoryProvider(client, agent="ada", user_id="maria")
+                context = SessionContext(session_id="s1", input_messages=[])
+                await again.before_run(context=context, **whole)
+                told = [message.to_dict() for message in context.get_messages()]
+                kept = [message.to_dict() for message in (asked, *answers)]
+                assert [each | {"additional_properties": {}} for each in told] == [
+                    each | {"additional_properties": {}} for each in kept
+                ]
+                turns = client.conversations.transcript(agent="ada", user_id="maria")
+                assert [turn["content"] async for turn in turns] == ["How warm is it?", "22."]
+            with pytest.raises(ValueError, match="belongs to a session"):
+                await history.get_messages(None)
+
+    asyncio.run(run())
