@@ -45,7 +45,7 @@ def test_every_operation_has_a_call() -> None:
 
 
 def given(name: str) -> object:
-    return [] if name in ("messages", "values", "writes") else "x"
+    return [] if name in ("items", "messages", "values", "writes") else "x"
 
 
 def _operation(attribute: "call | pages | stream", resource: object) -> tuple[str, str]:
