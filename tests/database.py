@@ -48,6 +48,8 @@ _cleaners: list[psycopg.Connection] = []
 # What of a Django connection says who connects, and where to.
 CREDENTIALS = ("USER", "PASSWORD", "HOST", "PORT", "OPTIONS")
 
+# As the Makefile has it.
+HOME_OF_TESTS = ".konstruct/test"
 # Which of the processes of pytest-xdist this is; "main" is the only one.
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "main")
 # Of the lock that a process holds while it makes the database of which all have copies.
@@ -59,6 +61,7 @@ def made() -> Iterator[None]:
     """Have a database with the standing tenants, used as konstruct_app, until the block ends."""
     connection = connections["default"]
     before = connection.settings_dict["NAME"]
+    _wait_for_no_disk()
     connect_as("owner")
     _copy()
     connect_as("app")
@@ -70,6 +73,16 @@ def made() -> Iterator[None]:
     _end_other_sessions()
     connect_as("owner")
     connection.creation.destroy_test_db(before, verbosity=0)
+
+
+def _wait_for_no_disk() -> None:
+    """Let commits not wait for the disk, in the cluster of `make test`, which holds tests alone."""
+    if not settings.EMBEDDED_DATABASE or embedded.home() != settings.BASE_DIR / HOME_OF_TESTS:
+        return
+    with psycopg.connect(url_of("superuser"), autocommit=True) as superuser:
+        for name in ("fsync", "full_page_writes", "synchronous_commit"):
+            superuser.execute(f"ALTER SYSTEM SET {name} = off")
+        superuser.execute("SELECT pg_reload_conf()")
 
 
 def _end_other_sessions() -> None:
