@@ -6,8 +6,9 @@ from typing import Any
 from celery import Task
 from celery.exceptions import Ignore, SoftTimeLimitExceeded
 
-from tenants.context import tenant_scope
+from tenants.context import public_scope, tenant_scope
 from tenants.exceptions import InvalidTenantId, TenantNotServing, UnknownTenant
+from tenants.naming import as_tenant_id
 from tenants.serving import require_serving
 
 logger = logging.getLogger(__name__)
@@ -26,14 +27,16 @@ class TenantTask(Task):
         tenant_id = kwargs.get("tenant_id", args[0] if args else None)
         if tenant_id is None:
             raise InvalidTenantId(f"task {self.name} was called without a tenant_id")
-        with tenant_scope(tenant_id, pinned=True) as entered:
-            try:
-                require_serving(entered)
-            except (TenantNotServing, UnknownTenant) as refusal:
-                if self.request.called_directly:
-                    raise
-                logger.warning("task %s dropped: %s", self.name, refusal)
-                raise Ignore from refusal
+        try:
+            with public_scope():
+                # First, for it says on which server the tenant is entered.
+                require_serving(as_tenant_id(tenant_id))
+        except (TenantNotServing, UnknownTenant) as refusal:
+            if self.request.called_directly:
+                raise
+            logger.warning("task %s dropped: %s", self.name, refusal)
+            raise Ignore from refusal
+        with tenant_scope(tenant_id, pinned=True):
             try:
                 return super().__call__(*args, **kwargs)
             except SoftTimeLimitExceeded as late:

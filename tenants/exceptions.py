@@ -44,15 +44,31 @@ class TenantNotServing(KonstructError):
         self.state = state
 
 
-class TenantBehind(TenantNotServing):
+class TenantPaused(TenantNotServing):
+    """The tenant is not served at the moment, and will be again without anybody's doing."""
+
+    retry_after: ClassVar[int]
+    """Seconds after which it is worth to ask again."""
+
+
+class TenantBehind(TenantPaused):
     """The tenant's schema lacks migrations of the code that runs; it is served when it has them."""
 
     public = "This service is being updated; try again in a moment."
-    retry_after: ClassVar[int] = 30
-    """Seconds after which it is worth to ask again."""
+    retry_after = 30
 
     def __init__(self, slug: str) -> None:
         super().__init__(slug, "behind: its schema is to be migrated")
+
+
+class TenantMoving(TenantPaused):
+    """The tenant is being moved to another database server, or just was, under who raises this."""
+
+    public = "This service is being moved; try again in a moment."
+    retry_after = 3
+
+    def __init__(self, slug: str) -> None:
+        super().__init__(slug, "being moved to another database server")
 
 
 class InvalidTenant(KonstructError, ValueError):

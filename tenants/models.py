@@ -38,7 +38,7 @@ class TenantQuerySet(models.QuerySet["Tenant"]):
 
     def serving(self) -> "TenantQuerySet":
         """Tenants whose requests and tasks are done."""
-        return self.filter(state=Tenant.State.ACTIVE)
+        return self.filter(state=Tenant.State.ACTIVE, moving_to="")
 
     def provisioned(self) -> "TenantQuerySet":
         """Tenants that have a schema: those that serve or are suspended."""
@@ -94,6 +94,13 @@ class Tenant(TenantMixin):
         db_default="default",
         editable=False,
         help_text="Database server that has its schema.",
+    )
+    moving_to = models.CharField(
+        max_length=32,
+        default="",
+        db_default="",
+        editable=False,
+        help_text="Database server to which it is being moved; it is not served meanwhile.",
     )
     created_at = models.DateTimeField(db_default=Now(), editable=False)
     migrated_to = models.CharField(

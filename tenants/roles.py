@@ -14,6 +14,7 @@ OWNER_COMMANDS = frozenset(
         "erase_user",
         "migrate",
         "migrate_schemas",
+        "move_tenant",
         "owner_worker",
         "prove_isolation",
         "retention",

@@ -63,7 +63,12 @@ SLOW_FIXTURES = frozenset(
 # A file whose tests are all slow.
 ALL_SLOW = re.compile(r"^pytestmark = .*\bmark\.slow\b", re.MULTILINE)
 # The tests of all files of such a package share processes, so one worker has them all.
-TOGETHER = ("tests/end_to_end/", "tests/browser/", "tests/clients/python/")
+TOGETHER = (
+    "tests/end_to_end/",
+    "tests/browser/",
+    "tests/clients/python/",
+    "tests/tenants/servers/",
+)
 
 # The test that runs.
 _current: list[pytest.Item] = []

@@ -76,6 +76,11 @@ class Server:
         with psycopg.connect(self.url("superuser"), autocommit=True) as connection:
             return connection.execute(statement).fetchall()  # type: ignore[arg-type]
 
+    def do(self, statements: str) -> None:
+        """Run statements as a superuser."""
+        with psycopg.connect(self.url("superuser"), autocommit=True) as connection:
+            connection.execute(statements.encode())
+
 
 @contextmanager
 def further_servers() -> Iterator[dict[str, Server]]:

@@ -23,6 +23,7 @@ from tenants.exceptions import InvalidTenant
 from tenants.models import Domain, OperatorEvent, Tenant
 from tenants.schemas import provisioning
 from tenants.schemas.migration_state import is_fitting, number_of_tenant_tables
+from tenants.schemas.old_copies import KEPT, old_copies
 from tenants.schemas.provisioner import ask_to_migrate
 from tenants.schemas.sizes import Size, sizes_of
 
@@ -95,11 +96,11 @@ class TenantAdmin(OperatorAdmin):
     search_fields = ("slug", "name", "domains__domain")
     readonly_fields = (
         *("id", "condition", "schema_name", "schema", "why", "disk", "messages", "agents"),
-        *("created_at", "migrated_at", "server"),
+        *("created_at", "migrated_at", "server", "copies"),
     )
     fields = (
         *("slug", "name", "condition", "schema", "why", "migrated_at", "disk", "messages"),
-        *("agents", "id", "schema_name", "server", "created_at"),
+        *("agents", "id", "schema_name", "server", "copies", "created_at"),
     )
     inlines = (DomainInline,)
     actions = ("suspend", "resume", "migrate_again")
@@ -157,11 +158,14 @@ class TenantAdmin(OperatorAdmin):
             "active": "success",
             "suspended": "warning",
             "being set up": "info",
+            "being moved": "info",
             "could not be set up": "danger",
         },
     )
     def condition(self, obj: Any) -> str:
         """The state; of one that has no schema yet, whether it can be made."""
+        if obj.moving_to:
+            return "being moved"
         if obj.state != Tenant.State.PROVISIONING:
             return str(obj.state)
         return "could not be set up" if obj.provisioning_error else "being set up"
@@ -192,6 +196,14 @@ class TenantAdmin(OperatorAdmin):
         is_made = obj.state == Tenant.State.PROVISIONING and obj.size.tables
         made = f"{obj.size.tables} of about {number_of_tenant_tables()} tables" if is_made else ""
         return obj.provisioning_error or made
+
+    @display(description="Old copies", empty_value="none")
+    def copies(self, obj: Tenant) -> str:
+        """Where it was until it was moved, and until when that is kept."""
+        return ", ".join(
+            f"{copy.schema_name} on {copy.server}, until {copy.left_at + KEPT:%Y-%m-%d %H:%M} UTC"
+            for copy in old_copies(obj.pk)
+        )
 
     @display(description="On disk")
     def disk(self, obj: Any) -> str:

@@ -7,13 +7,13 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
 from tenants.context import leave_tenant, require_server_up, tenant_scope
-from tenants.exceptions import TenantBehind, TenantNotServing, UnknownTenant
+from tenants.exceptions import TenantNotServing, TenantPaused, UnknownTenant
 from tenants.hosts import host_name, is_public_host
 from tenants.http.streaming import streamed_inside
 from tenants.models import Domain, Tenant
 from tenants.postgresql.exceptions import ServerDown
 from tenants.servers import note_server
-from tenants.serving import refuse_unless_serving
+from tenants.serving import moved_meanwhile, refuse_unless_serving
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
 
@@ -46,7 +46,7 @@ class TenantMiddleware:
         except UnknownTenant:
             # Which hosts have a tenant is nobody's business.
             return _refuse(HTTPStatus.NOT_FOUND, "No service has this address.")
-        except TenantBehind as error:
+        except TenantPaused as error:
             return refuse_later(error)
         except TenantNotServing as error:
             return _refuse(*_REFUSALS[Tenant.State(error.state)])
@@ -60,7 +60,10 @@ class TenantMiddleware:
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
         """Answer for a view that has found its tenant by itself, as an event of Slack's does."""
-        return refuse_later(error) if isinstance(error, TenantBehind | ServerDown) else None
+        if isinstance(error, TenantPaused | ServerDown):
+            return refuse_later(error)
+        moved = moved_meanwhile(error)
+        return refuse_later(moved) if moved else None
 
     def _serve(self, request: HttpRequest, tenant: Tenant | None, urlconf: str) -> HttpResponseBase:
         request.tenant = tenant  # type: ignore[attr-defined]  # HttpRequest is open for this
@@ -74,7 +77,7 @@ def _tenant_at(host: str) -> Tenant:
     Raises:
         UnknownTenant: none is served there.
         TenantNotServing: it is suspended, or not provisioned yet.
-        TenantBehind: its schema and this code do not fit.
+        TenantPaused: its schema and this code do not fit, or it is being moved.
     """
     domain = Domain.objects.select_related("tenant").filter(domain=host).first()
     if domain is None:
@@ -85,7 +88,7 @@ def _tenant_at(host: str) -> Tenant:
     return tenant
 
 
-def refuse_later(error: TenantBehind | ServerDown) -> HttpResponse:
+def refuse_later(error: TenantPaused | ServerDown) -> HttpResponse:
     """Answer a request for a tenant that cannot be served now, and soon can."""
     response = _refuse(HTTPStatus.SERVICE_UNAVAILABLE, error.public)
     response.headers["Retry-After"] = str(error.retry_after)

@@ -7,11 +7,11 @@ from typing import Any, Final
 
 from django.core.management.base import OutputWrapper
 
+from tenants.management.progress import Progress
 from tenants.schemas.migrating import MigrationResult
 
 # On a terminal more tenants than these are a bar.
 MOST_LINES: Final = 20
-BAR_WIDTH: Final = 30
 
 
 class Report:
@@ -34,6 +34,7 @@ class Report:
         self._as_json = as_json
         self._says = says
         self._began = time.monotonic()
+        self._progress = Progress(stdout, len(slugs))
         self._has_bar = (
             verbosity == 1 and not as_json and len(slugs) > MOST_LINES and stdout.isatty()
         )
@@ -46,10 +47,9 @@ class Report:
             self._stdout.write(json.dumps(self._document(outcome)))
         elif self._has_bar:
             if outcome.error:
-                self._stdout.write("\r\033[K", ending="")
-                self._stdout.flush()
+                self._progress.clear()
                 self._line(outcome)
-            self._bar()
+            self._progress.show(len(self.outcomes))
         else:
             self._line(outcome)
 
@@ -88,7 +88,7 @@ class Report:
         width = max(map(len, self._slugs.values()), default=0)
         done, total = len(self.outcomes), len(self._slugs)
         progress = f"[{done:>{len(str(total))}}/{total}] "
-        left = self._left()
+        left = self._progress.left(done)
         self.schema(
             outcome,
             f"{progress}{self._slugs[outcome.schema_name]:<{width}}",
@@ -113,23 +113,6 @@ class Report:
             self._stdout.write(f"{name}  {what}  {seconds}{remark}")
         if outcome.details and (self._verbosity > 1 or self._says.get("plan")):
             self._stdout.write(outcome.details)
-
-    def _bar(self) -> None:
-        done, total = len(self.outcomes), len(self._slugs)
-        filled = BAR_WIDTH * done // total
-        bar = "█" * filled + "░" * (BAR_WIDTH - filled)
-        self._stdout.write(f"\r\033[K{bar} {done}/{total}  {self._left()}", ending="")
-        self._stdout.flush()
-
-    def _left(self) -> str:
-        """How long the rest will take, if it takes as long each; nothing below a second."""
-        done, total = len(self.outcomes), len(self._slugs)
-        seconds = (time.monotonic() - self._began) / max(done, 1) * (total - done)
-        if seconds < 1:
-            return ""
-        return (
-            f"about {seconds:.0f} s left" if seconds < 120 else f"about {seconds / 60:.0f} min left"
-        )
 
 
 def _word(outcome: MigrationResult) -> str:

@@ -29,9 +29,11 @@ PARKED = timedelta(hours=1)
 SERVED = [Tenant.State.ACTIVE]
 SERVED_OR_SUSPENDED = [Tenant.State.ACTIVE, Tenant.State.SUSPENDED]
 
+# Whether work of a tenant is done, and from the outbox of this server.
+_SERVED = "tenant.state = ANY (%(states)s) AND tenant.moving_to = '' AND tenant.server = %(server)s"
 # From the tenant after the one that had its turn last, and around: one entry, in one statement,
 # by the index on kind, tenant and time. What others have just claimed is passed over.
-_CLAIM = """
+_CLAIM = f"""
 WITH next AS (
     SELECT * FROM (
         SELECT tenant_id, kind, key FROM tenants_outboxentry
@@ -50,14 +52,14 @@ WITH next AS (
 )
 UPDATE tenants_outboxentry AS entry
 SET sweep_at = statement_timestamp() + CASE
-    WHEN tenant.state = ANY (%(states)s) OR NOT %(has_list)s
+    WHEN {_SERVED} OR NOT %(has_list)s
     THEN greatest(%(grace)s, least(statement_timestamp() - due_at, %(longest)s))
     ELSE %(parked)s
 END
 FROM next LEFT JOIN tenants_tenant AS tenant ON tenant.id = next.tenant_id
 WHERE entry.tenant_id = next.tenant_id AND entry.kind = next.kind AND entry.key = next.key
-RETURNING entry.tenant_id, entry.key, coalesce(tenant.state = ANY (%(states)s), false)
-"""
+RETURNING entry.tenant_id, entry.key, coalesce({_SERVED}, false)
+"""  # noqa: S608
 # Puts aside what was claimed of a tenant that is not served.
 _PARK = """
 UPDATE tenants_outboxentry SET sweep_at = statement_timestamp() + %(parked)s
@@ -104,6 +106,7 @@ def claim(kind: Kind, server: str = MAIN) -> Claim | None:
                 "parked": PARKED,
                 "states": states,
                 "has_list": server == MAIN,
+                "server": server,
             }
             cursor.execute(_CLAIM, values)
             row = cursor.fetchone()
@@ -116,6 +119,7 @@ def claim(kind: Kind, server: str = MAIN) -> Claim | None:
                 if not is_served:
                     cursor.execute(_PARK, {**values, "tenant_id": tenant_id, "key": key})
             if is_served:
+                note_server(tenant_id, server)
                 return Claim(tenant_id, key)
 
 
@@ -131,10 +135,8 @@ def claim_of_all_servers(kind: Kind) -> Iterator[Claim]:
 
 def _is_served(tenant_id: UUID, server: str, states: list[Tenant.State]) -> bool:
     """Whether work of a tenant is done, as the list says, and from this server's outbox."""
-    found = Tenant.objects.filter(id=tenant_id, server=server, state__in=states).exists()
-    if found:
-        note_server(tenant_id, server)
-    return found
+    of_here = Tenant.objects.filter(id=tenant_id, server=server, moving_to="")
+    return of_here.filter(state__in=states).exists()
 
 
 def sweep() -> int:

@@ -200,6 +200,11 @@ def _migrate(schema_name: str, command: MigrateSchema, options: dict[str, Any]) 
     tenant = Tenant.objects.filter(id=tenant_id).annotate(stands=standing_schema()).first()
     if tenant is None:
         raise KonstructError("the tenant was deleted")
+    if tenant.moving_to or tenant.server != connection.alias:
+        raise KonstructError(
+            f"the tenant is being moved, or was: wait for move_tenant {tenant.slug}, or run it"
+            " again; then run migrate again"
+        )
     command.applied = 0
     made = recording_for(options)
     if tenant.state == Tenant.State.PROVISIONING:

@@ -15,6 +15,7 @@ from tenants.models import Domain, OutboxEntry, Tenant
 from tenants.postgresql.exceptions import ServerDown
 from tenants.redis_keys import all_keys_pattern
 from tenants.schemas.migrating import migrate_schema
+from tenants.schemas.old_copies import drop_old_copies
 from tenants.servers import MAIN, servers
 
 # Deleting waits this long for requests that are still inside the schema, then gives up.
@@ -104,9 +105,15 @@ def delete_tenant(tenant: Tenant, *, on_delete: Recorded = _unrecorded) -> None:
     this. It may be called again if it fails half-way.
 
     Raises:
-        SchemaBusy: another process makes or migrates the schema.
+        SchemaBusy: another process makes, migrates or moves the schema.
+        InvalidTenant: it was moved to another server meanwhile.
     """
     with server_scope(tenant.server), schema_lock(tenant.schema_name):
+        if Tenant.objects.filter(id=tenant.id).exclude(server=tenant.server, moving_to="").exists():
+            raise InvalidTenant(
+                f"tenant {tenant.slug!r} was moved meanwhile, or a move of it was cut off: run"
+                f" move_tenant {tenant.slug} if it is not served, then delete it"
+            )
         Tenant.objects.filter(id=tenant.id).update(state=Tenant.State.SUSPENDED)
         # Before the rows: with the cache down nothing is lost yet, and one can try again.
         forget_cache(tenant)
@@ -123,6 +130,7 @@ def delete_tenant(tenant: Tenant, *, on_delete: Recorded = _unrecorded) -> None:
             Tenant.objects.filter(id=tenant.id).delete()
         # What a request that was still running wrote meanwhile.
         forget_cache(tenant)
+    drop_old_copies(tenant.id)
 
 
 def forget_cache(tenant: Tenant) -> int:

@@ -31,7 +31,13 @@ RECORDED = {
     "export_memory", "import_memory", "import_transcript", "reembed", "reseal_channel_tokens",
     "retention", "verify_memory",
 }  # fmt: skip
-OF_OPERATORS = {"changepassword", "create_tenant", "createsuperuser", "delete_tenant"}
+OF_OPERATORS = {
+    "changepassword",
+    "create_tenant",
+    "createsuperuser",
+    "delete_tenant",
+    "move_tenant",
+}
 CHANGE_NOTHING_OF_A_TENANT = {
     "demo": "made of the others, on a machine of one's own",
     "list_tenants": "names and states",

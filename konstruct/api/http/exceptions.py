@@ -41,6 +41,7 @@ from konstruct.orchestrator.identities.erasure_requests import ThreadOfOthers
 from memory.context.exceptions import CheckpointRefused, UnreadableSession
 from memory.exceptions import DuplicateFact, FactNotFound, InvalidArgument, WindowNotCleared
 from tenants.exceptions import KonstructError
+from tenants.serving import moved_meanwhile
 
 logger = logging.getLogger(__name__)
 
@@ -116,6 +117,8 @@ def problem_of(error: Exception, *, data: Any = None) -> Problem:
         return Problem.of_status(404, str(error), errors=(FieldError("cursor", str(error)),))
     if isinstance(error, drf.APIException):
         return _framework_problem(error)
+    if moved := moved_meanwhile(error):
+        return Problem.of_status(503, moved.public, headers={"Retry-After": str(moved.retry_after)})
     return Problem.of_status(500)
 
 

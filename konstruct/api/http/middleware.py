@@ -13,7 +13,7 @@ from konstruct.api.auth.key_text import bearer_key, parse_key
 from konstruct.api.http.addresses import problem_response, takes_keys
 from konstruct.api.http.problems import FieldError, Problem
 from tenants.context import current_tenant_id, tenant_scope
-from tenants.exceptions import TenantBehind, TenantNotServing, UnknownTenant
+from tenants.exceptions import TenantNotServing, TenantPaused, UnknownTenant
 from tenants.http.middleware import refuse_later
 from tenants.http.streaming import streamed_inside
 from tenants.postgresql.exceptions import ServerDown
@@ -94,7 +94,7 @@ class ApiKeyTenantMiddleware:
         with tenant_scope(key.tenant_id, pinned=True):
             try:
                 request.admission = admit(key, agent=_agent_named(request))  # type: ignore[attr-defined]
-            except (TenantBehind, ServerDown) as error:
+            except (TenantPaused, ServerDown) as error:
                 return refuse_later(error)
             except (UnknownTenant, TenantNotServing):
                 pass

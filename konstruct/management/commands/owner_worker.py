@@ -14,6 +14,7 @@ from django.db import OperationalError
 from konstruct.trust import jobs
 from tenants.context import connection
 from tenants.management.base import KonstructCommand
+from tenants.moving.moving import settle_moves
 from tenants.schemas.provisioner import migrate_asked, provision_registered
 
 logger = logging.getLogger(__name__)
@@ -30,6 +31,7 @@ LOOPS: Final[tuple[Callable[[], int], ...]] = (
     jobs.ERASE.do_all,
     jobs.ERASE_MESSAGES.do_all,
     jobs.RETAIN.do_all,
+    settle_moves,
 )
 
 

@@ -26,8 +26,10 @@ from konstruct.trust.erasure.progress import ErasureProgress, Report, now
 from konstruct.trust.erasure.residue import left_of, mentions_of
 from konstruct.trust.erasure.tables import RULES
 from memory.models import Message
+from tenants.context import required_tenant_id
 from tenants.exceptions import KonstructError
 from tenants.held_locks import held_lock
+from tenants.schemas.old_copies import drop_old_copies
 
 logger = logging.getLogger(__name__)
 
@@ -59,6 +61,7 @@ def carry_out(
         NotErased: they go on talking, or another process is at it.
         UnknownTable: there is a table of which nobody has said what to do with it.
     """
+    drop_old_copies(required_tenant_id())
     with _only_one(request.pk):
         request.refresh_from_db()
         if request.done_at is not None:

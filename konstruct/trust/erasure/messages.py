@@ -36,6 +36,7 @@ from memory.text.bm25 import CONTEXT_WEIGHTS
 from tenants import transaction
 from tenants.context import connection, required_tenant_id
 from tenants.redis_keys import idempotency_key, partial_reply_key
+from tenants.schemas.old_copies import drop_old_copies
 
 # Messages that are removed in one transaction, about: a message and its reply go together.
 BATCH: Final = 500
@@ -95,6 +96,7 @@ def carry_out(request: MessageErasure) -> MessageErasure:
     """Erase what the request names, in the tenant that we are in; the request, with its receipt."""
     if request.done_at is not None:
         return request
+    drop_old_copies(required_tenant_id())
     receipt = request.receipt or {"began_at": now(), "tables": {}, "quoted_in": []}
     # Whoever was killed has left copies in the cache of what is not in the transcript any more.
     _forget_in_cache(receipt.pop(IN_CACHE, None))

@@ -126,6 +126,7 @@ def test_a_claim_reads_no_more_of_a_tenant_that_has_much(
         values = {"kind": "note", "after": UUID(int=0), "grace": SECOND, "longest": SECOND}
         for after in (UUID(int=0), tenants[0].id, tenants[1].id):
             values |= {"after": after, "parked": SECOND, "states": turns.SERVED, "has_list": True}
+            values["server"] = "default"
             cursor.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {turns._CLAIM}", values)
             (plan,) = cursor.fetchone()
             assert _rows_read(plan[0]["Plan"]) < 20

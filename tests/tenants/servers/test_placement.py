@@ -33,13 +33,6 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def further(django_db_setup: None, django_db_blocker: Any) -> Iterator[dict[str, Server]]:
-    """Two servers more, during the tests of this module, which commit."""
-    with django_db_blocker.unblock(), servers.further_servers() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
 def placed(further: dict[str, Server]) -> Iterator[dict[str, Tenant]]:
     """A tenant on each server, called after it, with an agent called after it."""
     made = {}

@@ -1,0 +1,102 @@
+"""manage.py move_tenant: a tenant from one database server to another, while the rest is served."""
+
+from typing import Any, Final
+
+from django.core.management.base import CommandParser, OutputWrapper
+from django.template.defaultfilters import filesizeformat
+
+from tenants.management.base import KonstructCommand, UsageError, tenant_of
+from tenants.management.progress import Progress
+from tenants.moving.moving import Reckoning, Watch, move_tenant, reckon
+from tenants.schemas.old_copies import KEPT
+
+# Bytes and rows a second, as benchmarks/moving.py found them on two cores.
+COPIED_A_SECOND: Final = 5_000_000
+COMPARED_A_SECOND: Final = 100_000
+
+
+class Command(KonstructCommand):
+    """Moves a tenant; run again, it finishes what was cut off."""
+
+    help = (
+        "Moves a tenant to another database server. It is copied while it is served. Then it is"
+        " held for what has changed meanwhile, compared row by row, and served from there. The copy"
+        " that is left serves nobody, and is dropped after a day."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("slug", help="The tenant to move.")
+        parser.add_argument(
+            "--to",
+            required=True,
+            metavar="SERVER",
+            help="Server to move it to: default, or one of TENANT_DATABASES.",
+        )
+        parser.add_argument(
+            "--patience",
+            type=float,
+            default=10,
+            metavar="SECONDS",
+            help="How long what a worker has begun may go on while the tenant is held; what takes"
+            " longer is cut off, and done again (default: %(default)s).",
+        )
+        parser.add_argument(
+            "--dry-run", action="store_true", help="Say what there is to copy; change nothing."
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if options["patience"] < 0:
+            raise UsageError("--patience must not be negative")
+        tenant, to = tenant_of(options["slug"]), options["to"]
+        left = tenant.server
+        if not tenant.moving_to:
+            reckoned = reckon(tenant, to)
+            self.stdout.write(
+                f"{tenant.slug}: {reckoned.tables} tables, {reckoned.rows:,} rows,"
+                f" {filesizeformat(reckoned.bytes)}, from {left} to {to}: {_reckoned(reckoned)}"
+            )
+        elif options["dry_run"]:
+            self.stdout.write(
+                f"{tenant.slug}: a move to {tenant.moving_to} was cut off, and is ended first"
+            )
+        if options["dry_run"]:
+            return
+        moved = move_tenant(tenant, to, patience=options["patience"], watch=_Shown(self.stdout))
+        if moved is None:
+            self.stdout.write(f"{tenant.slug} is on {to}: the move that was cut off is done")
+            return
+        self.stdout.write(
+            f"{tenant.slug} is on {to}: {moved.rows:,} rows, all compared, of which"
+            f" {moved.changed_meanwhile:,} came in the pause. It was held for"
+            f" {moved.held_for:.1f} s. The copy on {left} is dropped after {KEPT.days} day"
+        )
+
+
+def _reckoned(found: Reckoning) -> str:
+    """How long it will take, at the speed of the machine that benchmarks/moving.py ran on."""
+    copied, held = found.bytes / COPIED_A_SECOND, 1 + found.rows / COMPARED_A_SECOND
+    return (
+        f"about {copied:.0f} s to copy while it is served, about {held:.0f} s in which it is held,"
+        " and what workers have begun"
+    )
+
+
+class _Shown(Watch):
+    """Writes how a move goes on."""
+
+    def __init__(self, stdout: OutputWrapper) -> None:
+        self._stdout = stdout
+        self._bar: Progress | None = None
+
+    def copying(self, rows: int, of: int) -> None:
+        if self._stdout.isatty():
+            self._bar = self._bar or Progress(self._stdout, of)
+            self._bar.show(rows)
+
+    def building(self, indexes: int) -> None:
+        if self._bar is not None:
+            self._bar.clear()
+        self._stdout.write(f"copied; building {indexes} indexes")
+
+    def holding(self, seconds: float) -> None:
+        self._stdout.write(f"holding it from now on, for about {seconds:.1f} s")

@@ -1,0 +1,67 @@
+"""Copies that tenants leave when they are moved to another server, where they stay for a day.
+
+A copy's schema has a name of its own, so that nobody serves from it: `moved_`, the tenant's id, and
+when it was left, in seconds since 1970.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from tenants.context import server_scope, tenant_connection
+from tenants.postgresql.exceptions import ServerDown
+from tenants.servers import servers
+
+KEPT: Final = timedelta(days=1)
+
+_NAME = re.compile(r"moved_([0-9a-f]{32})_(\d+)")
+_COPIES = r"""
+SELECT nspname FROM pg_namespace WHERE nspname ~ '^moved_[0-9a-f]{32}_\d+$' ORDER BY nspname
+"""
+
+
+@dataclass(frozen=True)
+class OldCopy:
+    """A copy of a tenant that serves nobody."""
+
+    server: str
+    schema_name: str
+    tenant_id: UUID
+    left_at: datetime
+
+
+def name_of_copy(tenant_id: UUID, left_at: datetime) -> str:
+    """The name of the schema that a tenant leaves."""
+    return f"moved_{tenant_id.hex}_{int(left_at.timestamp())}"
+
+
+def old_copies(tenant_id: UUID | None = None) -> Iterator[OldCopy]:
+    """The copies of a tenant, or of all, on the servers that are up: one query for each."""
+    for server in servers() if len(servers()) > 1 else ():
+        try:
+            with server_scope(server), tenant_connection().cursor() as cursor:
+                cursor.execute(_COPIES)
+                names = [_NAME.fullmatch(name) for (name,) in cursor.fetchall()]
+        except ServerDown:
+            continue
+        for name in names:
+            if name and tenant_id in (None, UUID(name[1])):
+                left_at = datetime.fromtimestamp(int(name[2]), UTC)
+                yield OldCopy(server, name[0], UUID(name[1]), left_at)
+
+
+def drop_old_copies(tenant_id: UUID | None = None) -> int:
+    """Drop all copies of a tenant, or those of any that are a day old; how many that were.
+
+    A process with the owner's role does this.
+    """
+    dropped = 0
+    for copy in list(old_copies(tenant_id)):
+        if tenant_id is not None or datetime.now(UTC) - copy.left_at >= KEPT:
+            with server_scope(copy.server), tenant_connection().cursor() as cursor:
+                cursor.execute(f"DROP SCHEMA IF EXISTS {copy.schema_name} CASCADE")
+            dropped += 1
+    return dropped

@@ -1,0 +1,16 @@
+"""Three servers for the tests of this package, which commit."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests import servers
+from tests.servers import Server
+
+
+@pytest.fixture(scope="package")
+def further(django_db_setup: None, django_db_blocker: Any) -> Iterator[dict[str, Server]]:
+    """Two servers beside the tests' own."""
+    with django_db_blocker.unblock(), servers.further_servers() as found:
+        yield found

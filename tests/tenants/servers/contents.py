@@ -1,0 +1,40 @@
+"""What a tenant has on a server, as a superuser sees it, from whom no policy hides a row."""
+
+import psycopg
+from django.conf import settings
+
+from tenants.models import Tenant
+from tenants.moving.copying import lines_of
+from tenants.moving.sessions import quoted, run
+from tenants.moving.tables import sequences_of, tables_of
+from tenants.servers import MAIN
+from tests import database
+from tests.servers import Server
+
+
+def contents(tenant: Tenant, server: str, schema: str = "") -> dict[str, object]:
+    """All rows by table, the state of each sequence, and the outbox; empty if nothing is there."""
+    url = database.url_of("superuser") if server == MAIN else Server(server).url("superuser")
+    schema = schema or tenant.schema_name
+    with psycopg.connect(url, options="-c timezone=UTC") as session:
+        if run(session, "SELECT to_regnamespace(%s) IS NULL", schema) == [(True,)]:
+            return {}
+        found: dict[str, object] = {
+            table.name.split(".")[1]: frozenset(lines_of(session, table))
+            for table in tables_of(session, schema)
+        }
+        for name in sequences_of(session, schema):
+            found[name] = run(session, f"SELECT last_value, is_called FROM {quoted(schema, name)}")
+        found["outbox"] = run(
+            session,
+            "SELECT kind, key, attempts, due_at, failed_at FROM tenants_outboxentry"
+            " WHERE tenant_id = %s ORDER BY kind, key",
+            tenant.id,
+        )
+        return found
+
+
+def where(tenant: Tenant) -> dict[str, dict[str, object]]:
+    """What it has on each server that has a schema of its name."""
+    names = [MAIN, *settings.TENANT_DATABASES]
+    return {name: found for name in names if (found := contents(tenant, name))}

@@ -1,0 +1,263 @@
+"""Moving a tenant: nothing is lost, and nobody writes what is left behind."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import ProgrammingError, close_old_connections, connections
+from django.db.models import Count
+from django.test import Client
+
+from konstruct.api.auth.keys import issue_key
+from konstruct.audit.models import AccessEvent
+from konstruct.orchestrator.agents import create_agent
+from konstruct.orchestrator.models import Agent
+from memory.models import Message
+from tenants import outbox
+from tenants.context import connection, current_server, tenant_scope
+from tenants.exceptions import TenantMoving
+from tenants.models import OperatorEvent, OutboxEntry, Tenant
+from tenants.moving import moving
+from tenants.moving.moving import CopyDiffers, Watch, move_tenant
+from tenants.outbox import kind
+from tenants.schemas import old_copies, provisioning
+from tenants.schemas.old_copies import drop_old_copies
+from tenants.servers import MAIN, note_server
+from tenants.serving import moved_meanwhile, require_serving
+from tests import servers
+from tests.memory.said import say
+from tests.servers import Server
+from tests.tenants.servers.contents import contents, where
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def tenant(further: dict[str, Server]) -> Iterator[Tenant]:
+    """A tenant on the main server, with an agent, messages, and work that waits."""
+    with servers.as_owner():
+        made = provisioning.create_tenant(slug="mover", server=MAIN)
+    with tenant_scope(made.id):
+        agent = create_agent(tenant_id=made.id, name="Ada")
+        say(made, *(f"message {number}" for number in range(30)), agent=agent.id, index=False)
+        OutboxEntry.objects.create(kind="reply", key=uuid4(), attempts=2)
+    yield made
+    with servers.as_owner():
+        provisioning.delete_tenant(Tenant.objects.get(slug="mover"))
+
+
+def _move(tenant: Tenant, to: str, **options: Any) -> Any:
+    with servers.as_owner():
+        moved = move_tenant(Tenant.objects.get(pk=tenant.pk), to, **options)
+        tenant.refresh_from_db()
+        return moved
+
+
+def _agents(tenant: Tenant) -> list[str]:
+    with tenant_scope(tenant.id):
+        return sorted(Agent.objects.values_list("name", flat=True))
+
+
+def _waiting(tenant: Tenant) -> dict[str, int]:
+    with tenant_scope(tenant.id):
+        return dict(OutboxEntry.objects.values_list("kind").annotate(Count("key")).order_by("kind"))
+
+
+def test_all_of_a_tenant_moves_and_is_served_from_there(
+    tenant: Tenant, further: dict[str, Server]
+) -> None:
+    with tenant_scope(tenant.id):
+        _, key = issue_key(tenant_id=tenant.id, name="test")
+        messages = set(Message.objects.values_list("id", "content"))
+    assert _waiting(tenant) == {"embedding": 30, "reply": 1}
+    for to in ("eu1", "eu2", MAIN):
+        before = contents(tenant, tenant.server)
+        _move(tenant, to)
+        assert where(tenant) == {to: before}
+        # In the process that has just served it from elsewhere.
+        close_old_connections()
+        client = Client(headers={"host": "mover.localhost", "authorization": f"Bearer {key}"})
+        assert [each["name"] for each in client.get("/api/v1/agents/").json()["results"]] == ["Ada"]
+        with tenant_scope(tenant.id):
+            assert current_server() == to
+            assert set(Message.objects.values_list("id", "content")) == messages
+    assert _waiting(tenant) == {"embedding": 30, "reply": 1}
+    with tenant_scope(tenant.id):
+        say(tenant, "after", index=False)
+        # Numbers go on where they were.
+        assert AccessEvent.objects.count() == AccessEvent.objects.latest("id").id
+    event = OperatorEvent.objects.filter(action="edit", name="mover").latest("id")
+    assert event.detail["command"] == "move_tenant"
+    assert (event.detail["before"]["server"], event.detail["after"]["server"]) == ("eu2", MAIN)
+
+
+def test_the_copy_that_is_left_serves_nobody_and_goes_after_a_day(
+    tenant: Tenant, further: dict[str, Server], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = contents(tenant, MAIN)
+    _move(tenant, "eu1")
+    (copy,) = old_copies.old_copies(tenant.id)
+    left = contents(tenant, MAIN, copy.schema_name)
+    assert (copy.server, left.pop("outbox")) == (MAIN, [])
+    assert left == {name: rows for name, rows in before.items() if name != "outbox"}
+    with (
+        tenant_scope(tenant.id),
+        connections[MAIN].cursor() as cursor,
+        pytest.raises(ProgrammingError, match="permission denied for schema"),
+    ):
+        cursor.execute(f"SELECT FROM {copy.schema_name}.orchestrator_agent")
+    with servers.as_owner():
+        assert drop_old_copies() == 0
+        monkeypatch.setattr(old_copies, "KEPT", timedelta(0))
+        assert drop_old_copies() == 1
+    assert list(old_copies.old_copies()) == []
+    assert _agents(tenant) == ["Ada"]
+
+
+class _Meanwhile(Watch):
+    """Changes rows of every kind while the tenant is copied, and looks whether it is served."""
+
+    def __init__(self, tenant: Tenant) -> None:
+        self.tenant = tenant
+
+    def building(self, indexes: int) -> None:
+        with tenant_scope(self.tenant.id):
+            create_agent(tenant_id=self.tenant.id, name="Bea")
+            Agent.objects.filter(name="Ada").update(name="Ada Lovelace")
+            say(self.tenant, "while it was copied", user="bob", index=False)
+            OutboxEntry.objects.filter(kind="reply").delete()
+
+
+def test_what_is_said_changed_and_removed_while_it_is_copied_comes_along(
+    tenant: Tenant, further: dict[str, Server]
+) -> None:
+    moved = _move(tenant, "eu1", watch=_Meanwhile(tenant))
+    assert moved.changed_meanwhile >= 4
+    assert list(where(tenant)) == ["eu1"]
+    assert _agents(tenant) == ["Ada Lovelace", "Bea"]
+    with tenant_scope(tenant.id):
+        assert Message.objects.count() == 31
+        assert not OutboxEntry.objects.filter(kind="reply").exists()
+
+
+def test_a_tenant_that_is_moved_is_refused_for_a_moment(
+    tenant: Tenant, further: dict[str, Server]
+) -> None:
+    with servers.as_owner():
+        Tenant.objects.filter(pk=tenant.pk).update(moving_to="eu1")
+    page = Client(headers={"host": "mover.localhost"}).get("/admin/")
+    assert (page.status_code, page["Retry-After"]) == (503, "3")
+    assert page.content.decode().startswith("This service is being moved")
+    with tenant_scope(tenant.id):
+        _, key = issue_key(tenant_id=tenant.id, name="test")
+    client = Client(headers={"host": "localhost", "authorization": f"Bearer {key}"})
+    assert client.get("/api/v1/agents/")["Retry-After"] == "3"
+    with pytest.raises(TenantMoving):
+        require_serving(tenant.id)
+    assert outbox.claim(kind.KINDS["reply"]) is None
+    with servers.as_owner():
+        assert moving.settle_moves() == 1
+    assert require_serving(tenant.id).server == MAIN
+    assert outbox.claim(kind.KINDS["reply"]) is not None
+
+
+def test_who_believes_a_tenant_where_it_was_writes_nothing(
+    tenant: Tenant, further: dict[str, Server]
+) -> None:
+    _move(tenant, "eu1")
+    note_server(tenant.id, MAIN)
+    with tenant_scope(tenant.id):
+        with pytest.raises(ProgrammingError) as refused:
+            create_agent(tenant_id=tenant.id, name="late")
+        assert isinstance(moved_meanwhile(refused.value), TenantMoving)
+    assert _agents(tenant) == ["Ada"]  # and knows by now
+
+
+def test_a_policy_that_hides_rows_loses_none(tenant: Tenant, further: dict[str, Server]) -> None:
+    before = contents(tenant, MAIN)
+    with servers.as_owner(), connections[MAIN].cursor() as cursor:
+        table = f"{tenant.schema_name}.orchestrator_agent"
+        cursor.execute(f"ALTER POLICY tenant_isolation ON {table} USING (false)")
+    moved = _move(tenant, "eu1")
+    assert moved.changed_meanwhile == 1
+    assert where(tenant) == {"eu1": before}
+
+
+def test_a_copy_that_differs_changes_nothing(
+    tenant: Tenant, further: dict[str, Server], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = where(tenant)
+
+    def lose_a_row(source: Any, target: Any, table: Any, there: Any) -> Any:
+        lines = catch_up(source, target, table, there)
+        if table.name.endswith('"orchestrator_agent"'):
+            moving.run(target, f"DELETE FROM {table.name}")
+        return lines
+
+    catch_up = moving.catch_up
+    monkeypatch.setattr(moving, "catch_up", lose_a_row)
+    with pytest.raises(CopyDiffers, match="1 rows here, 0 there"):
+        _move(tenant, "eu1")
+    assert where(tenant) == before
+    assert require_serving(tenant.id).server == MAIN
+
+
+def test_what_cannot_be_moved_is_refused_before_anything_is_done(
+    tenant: Tenant, further: dict[str, Server], settings: Any
+) -> None:
+    before = where(tenant)
+
+    def refusal(to: str) -> str:
+        with servers.as_owner(), pytest.raises(CommandError) as refused:
+            call_command("move_tenant", "mover", to=to)
+        return str(refused.value)
+
+    assert "no server is called 'us1', but default, eu1, eu2 are" in refusal("us1")
+    assert "tenant 'mover' is on default already" in refusal(MAIN)
+    settings.TENANT_DATABASES_CLOSED = ["eu1"]
+    assert "the server 'eu1' takes no new tenants (TENANT_DATABASES_CLOSED)" in refusal("eu1")
+    further["eu2"].do(f"CREATE SCHEMA {tenant.schema_name}")
+    assert f"a schema {tenant.schema_name} stands on eu2 already" in refusal("eu2")
+    further["eu2"].do(f"DROP SCHEMA {tenant.schema_name}")
+    further["eu2"].do(
+        "CREATE TABLE lost AS SELECT * FROM django_migrations;"
+        "DELETE FROM django_migrations WHERE app = 'tenants'"
+    )
+    assert "the public schema of eu2 lacks 15 migrations" in refusal("eu2")
+    further["eu2"].do(
+        "INSERT INTO django_migrations OVERRIDING SYSTEM VALUE"
+        " SELECT * FROM lost WHERE app = 'tenants'; DROP TABLE lost"
+    )
+    with servers.as_owner():
+        Tenant.objects.filter(pk=tenant.pk).update(migrated_to="0.0")
+        assert "run `manage.py migrate --schema mover`" in refusal("eu2")
+        Tenant.objects.filter(pk=tenant.pk).update(migrated_to=tenant.migrated_to)
+    assert where(tenant) == before
+
+
+def test_a_dry_run_says_what_there_is_and_changes_nothing(
+    tenant: Tenant, further: dict[str, Server], capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = where(tenant)
+    with servers.as_owner():
+        call_command("move_tenant", "mover", to="eu1", dry_run=True)
+        assert where(tenant) == before
+        call_command("move_tenant", "mover", to="eu1")
+    reckoned, *_, done = capsys.readouterr().out.splitlines()[1:]
+    assert reckoned.startswith("mover: ")
+    assert "from default to eu1: about " in reckoned
+    assert "mover is on eu1: " in done
+
+
+def test_no_foreign_key_of_a_tenants_tables_stands_in_the_way(tenant: Tenant) -> None:
+    """Tables are copied in any order, and rows taken away and put back, in one transaction."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT conrelid::regclass, conname FROM pg_constraint WHERE contype = 'f'"
+            " AND connamespace = %s::regnamespace AND NOT (condeferrable AND confdeltype = 'a')",
+            [tenant.schema_name],
+        )
+        assert cursor.fetchall() == []
