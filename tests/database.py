@@ -79,6 +79,7 @@ def _wait_for_no_disk() -> None:
     """Let commits not wait for the disk, in the cluster of `make test`, which holds tests alone."""
     if not settings.EMBEDDED_DATABASE or embedded.home() != settings.BASE_DIR / HOME_OF_TESTS:
         return
+    embedded.ensure_postgres()  # psycopg starts nothing
     with psycopg.connect(url_of("superuser"), autocommit=True) as superuser:
         for name in ("fsync", "full_page_writes", "synchronous_commit"):
             superuser.execute(f"ALTER SYSTEM SET {name} = off")
