@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 from konstruct.orchestrator.builder import Persona, build_messages_with_memory
 from konstruct.orchestrator.llm.pool import Tell, language_model
-from konstruct.orchestrator.llm.wire import CompletionRequest
+from konstruct.orchestrator.llm.wire import Completion, CompletionRequest
 
 
 class Runnable(Persona, Protocol):
@@ -35,7 +35,7 @@ def run_agent(
     """
     if messages is None:
         messages = build_messages_with_memory(agent, msg.content, [], [])
-    return ask(agent, messages)
+    return ask(agent, messages).text
 
 
 def ask(
@@ -43,7 +43,7 @@ def ask(
     messages: Sequence[Mapping[str, str]],
     tell: Tell | None = None,
     options: Mapping[str, Any] | None = None,
-) -> str:
+) -> Completion:
     """Return the agent's answer to a prompt; `tell` is told each piece of it as it comes.
 
     `options` are what is asked of the answer besides, in the words of OpenAI's API. Raises an
@@ -52,4 +52,4 @@ def ask(
     request = CompletionRequest(
         messages, model=agent.model, tier=agent.model_tier, options=options or {}
     )
-    return language_model().complete(request, tell).text
+    return language_model().complete(request, tell)

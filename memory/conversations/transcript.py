@@ -47,6 +47,7 @@ def record_message(
     created_at: datetime | None = None,
     recall_trace: dict[str, Any] | None = None,
     metadata: Mapping[str, Any] | None = None,
+    usage: Mapping[str, int] | None = None,
     appended: bool = False,
 ) -> tuple[Message, bool]:
     """Write a turn down, and with it, in one transaction, that it is to be embedded.
@@ -59,6 +60,7 @@ def record_message(
         created_at: when it was said, for imported turns; otherwise Postgres says now.
         recall_trace: what was recalled for this reply; becomes a RecallEvent when it is embedded.
         metadata: what the program says of it; as small as memory.conf says.
+        usage: tokens that the language model reports of this reply.
         appended: the caller appends the turn to the window (`short_term.append_turns`). Otherwise
             the window is brought up to date, where the cache holds it and the message ends a turn.
 
@@ -82,6 +84,7 @@ def record_message(
         in_reply_to_id=None if in_reply_to is None else uuid_argument("in_reply_to", in_reply_to),
         answered_by_id=None if answered_by is None else uuid_argument("answered_by", answered_by),
         metadata=metadata_argument(metadata),
+        usage=None if usage is None else dict(usage),
     )
     if created_at is not None:
         if is_naive(created_at):

@@ -88,6 +88,9 @@ class Message(AgentUserModel):
     metadata = models.JSONField(
         null=True, blank=True, help_text="What the program says of it, to be found by."
     )
+    usage = models.JSONField(
+        null=True, blank=True, help_text="Tokens that the language model has reported of a reply."
+    )
 
     objects = MessageQuerySet.as_manager()
 

@@ -82,7 +82,7 @@ class MessageAdmin(MemoryAdmin):
     readonly_fields = ("conversation",)
     fields = (
         *("content", "role", "name", "agent", "user_id", "thread_id", "channel", "created_at"),
-        "metadata",
+        *("metadata", "usage"),
         *("conversation", "in_reply_to", "idempotency_key", "external_id", "id", "number"),
         "agent_id",
     )

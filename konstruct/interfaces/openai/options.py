@@ -18,6 +18,9 @@ _FORMATS: Final = ("text", "json_object", "json_schema")
 def read_options(body: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a request asks of the answer, in the same words. Raises Refusal."""
     options = _form(body.get("response_format"))
+    if wants_usage(body):
+        # The language model is to report it at the end of its own stream.
+        options["stream_options"] = {"include_usage": True}
     tools = _tools(body.get("tools"))
     choice = body.get("tool_choice")
     parallel = body.get("parallel_tool_calls")
@@ -34,6 +37,16 @@ def read_options(body: Mapping[str, Any]) -> dict[str, Any]:
             options["parallel_tool_calls"] = parallel
     stored: dict[str, Any] = storable_value(options)
     return stored
+
+
+def wants_usage(body: Mapping[str, Any]) -> bool:
+    """Tell whether a stream is to end with the tokens that it took."""
+    asked = body.get("stream_options")
+    return (
+        bool(body.get("stream"))
+        and isinstance(asked, Mapping)
+        and asked.get("include_usage") is True
+    )
 
 
 def _tools(tools: Any) -> list[Any]:

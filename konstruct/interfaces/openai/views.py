@@ -21,8 +21,9 @@ from konstruct.channels.rest.events import event
 from konstruct.channels.rest.held import DETAILS
 from konstruct.channels.rest.reply_wait import live, when_settled
 from konstruct.channels.rest.serializers import SendSerializer
-from konstruct.interfaces.openai.completions import DONE, CompletionOf, Said
+from konstruct.interfaces.openai.completions import DONE, CompletionOf, Said, Usage
 from konstruct.interfaces.openai.errors import error_document, refused
+from konstruct.interfaces.openai.options import wants_usage
 from konstruct.interfaces.openai.recognition import (
     RETRY_COUNT,
     Recognised,
@@ -110,7 +111,9 @@ class ChatCompletionsView(ApiView):
             self.record()
         if not is_new:
             _try_again(message)
-        completion = CompletionOf(message.id, message.created_at, agent.name, rounds)
+        completion = CompletionOf(
+            message.id, message.created_at, agent.name, rounds, wants_usage(chat.body)
+        )
         if chat.stream:
             return live(
                 self,
@@ -168,46 +171,47 @@ class ChatCompletionsView(ApiView):
 
     def _whole(self, completion: CompletionOf) -> Response | HttpResponse:
         """Return the completion, or why there is none; 202 while it is to come."""
-        said = self._said(completion.message_id)
+        said, usage = self._said(completion.message_id)
         if said is None:
             return HttpResponse(status=202)
         if isinstance(said, Problem):
             return problem_response(self.request._request, said)
-        return Response(completion.whole(said))
+        return Response(completion.whole(said, usage))
 
     def _end(self, completion: CompletionOf, sent: str) -> bytes:
         """Return the last events of a stream, of whose text so much was sent."""
-        said = self._said(completion.message_id) or (INTERRUPTED if sent else LATE)
+        said, usage = self._said(completion.message_id)
+        said = said or (INTERRUPTED if sent else LATE)
         # What is said before a call may be anything.
         if isinstance(said, str) and not said.startswith(sent):
             said = INTERRUPTED
-        return _broken(said) if isinstance(said, Problem) else completion.rest(said, sent)
+        return _broken(said) if isinstance(said, Problem) else completion.rest(said, sent, usage)
 
-    def _said(self, message_id: UUID) -> Said | Problem | None:
+    def _said(self, message_id: UUID) -> tuple[Said | Problem | None, Usage]:
         """Return what the user is told, or which of the client's tools are called, or why nothing.
 
-        None while there is an answer to come.
+        None while there is an answer to come. And what a reply took, if that is known.
         """
         message = self.caller.rows(sent_messages()).filter(pk=message_id).first()
         if message is None:
             raise Http404
         progress = progress_of(message)
         if progress.status is Status.QUEUED:
-            return None
+            return None, None
         if progress.status is Status.FAILED:
-            return _failure(progress)
+            return _failure(progress), None
         if progress.status is Status.AWAITING_CONSENT:
             waiting = ToolCall.objects.waiting().filter(message_id=message_id)
             asked = waiting.order_by("round", "position").values_list("question", flat=True)
-            return "\n".join(asked) or DETAILS[Status.AWAITING_CONSENT]
+            return "\n".join(asked) or DETAILS[Status.AWAITING_CONSENT], None
         if progress.status is Status.WITH_PROGRAM:
             calls = program_calls.out_of(message_id)
-            return [document(call) for call in calls] or DETAILS[Status.WITH_PROGRAM]
+            return [document(call) for call in calls] or DETAILS[Status.WITH_PROGRAM], None
         if progress.status is Status.WITH_PERSON:
-            return DETAILS[Status.WITH_PERSON]
+            return DETAILS[Status.WITH_PERSON], None
         if progress.reply is None:
             raise Http404
-        return progress.reply.content
+        return progress.reply.content, progress.reply.usage
 
 
 def _broken(problem: Problem) -> bytes:

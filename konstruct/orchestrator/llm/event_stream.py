@@ -48,11 +48,14 @@ def read_stream(pieces: Iterable[bytes], text: Text, *, most_bytes: int, longest
     said: list[str] = []
     calls: dict[int, dict[str, Any]] = {}
     length, is_whole = 0, False
+    usage: Any = None
     for data in _events(pieces, most_bytes):
         if data == _DONE:
             is_whole = True
             break
-        choice = _choice(data)
+        event = _event(data)
+        usage = event.get("usage") or usage
+        choice = _choice(event)
         delta = choice.get("delta")
         if isinstance(delta, Mapping):
             content = delta.get("content")
@@ -71,7 +74,7 @@ def read_stream(pieces: Iterable[bytes], text: Text, *, most_bytes: int, longest
     if not is_whole:
         raise LLMUnavailable("The language model's answer broke off.")
     message = {"content": "".join(said), "tool_calls": [calls[place] for place in sorted(calls)]}
-    return {"choices": [{"message": message}]}
+    return {"choices": [{"message": message}], "usage": usage}
 
 
 def _events(pieces: Iterable[bytes], most_bytes: int) -> Iterator[str]:
@@ -93,8 +96,8 @@ def _events(pieces: Iterable[bytes], most_bytes: int) -> Iterator[str]:
         yield line[5:].decode("utf-8", "replace").strip()
 
 
-def _choice(data: str) -> Mapping[str, Any]:
-    """The first choice of an event, {} for an event without one."""
+def _event(data: str) -> Mapping[str, Any]:
+    """An event; {} for one that is no object."""
     try:
         event = json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -106,7 +109,12 @@ def _choice(data: str) -> Mapping[str, Any]:
         raise LLMUnavailable(
             "The language model's answer broke off.", detail=f"It said {data[:300]!r}."
         )
-    choices = event.get("choices") if isinstance(event, Mapping) else None
+    return event if isinstance(event, Mapping) else {}
+
+
+def _choice(event: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The first choice of an event, {} for an event without one."""
+    choices = event.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
     return first if isinstance(first, Mapping) else {}
 

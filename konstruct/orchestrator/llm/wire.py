@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 from urllib.parse import unquote
 
 from konstruct.orchestrator.exceptions import LLMReplyInvalid
@@ -14,6 +14,8 @@ from konstruct.orchestrator.exceptions import LLMReplyInvalid
 # Of one answer, so many calls are taken, each with so many characters of arguments.
 MOST_CALLS = 8
 LONGEST_ARGUMENTS = 65_536
+# A report of more is none.
+MOST_TOKENS = 2**31
 TEXT_KEYS = ("content", "text", "response", "message", "output", "reply", "completion")
 
 
@@ -32,6 +34,8 @@ class Completion:
 
     text: str
     requested: tuple[Requested, ...] = ()
+    usage: Mapping[str, int] | None = None
+    """Tokens as the language model reports them, by OpenAI's names; None if it does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,8 @@ class Endpoint:
         """
         model, messages = request.model or default_model, list(request.messages)
         offered = dict(request.options)
+        if not (stream and self.api == "openai"):
+            offered.pop("stream_options", None)
         if request.tools:
             offered["tools"] = list(request.tools)
         if request.tools and not request.may_call:
@@ -125,9 +131,32 @@ def read_completion(data: Any, *, with_calls: bool) -> Completion:
     """
     try:
         requested = tuple(_calls(data)) if with_calls else ()
-        return Completion("", requested) if requested else Completion(read_reply(data))
+        return Completion("" if requested else read_reply(data), requested, read_usage(data))
     except RecursionError:
         raise LLMReplyInvalid("The language model's answer is nested too deeply.") from None
+
+
+def read_usage(data: Any) -> dict[str, int] | None:
+    """Return the tokens of prompt, answer and both, if the answer reports them as counts."""
+    reported = data.get("usage") if isinstance(data, Mapping) else None
+    if not isinstance(reported, Mapping):
+        return None
+    prompt, answer = reported.get("prompt_tokens"), reported.get("completion_tokens")
+    if not (_is_count(prompt) and _is_count(answer)):
+        return None
+    return {"prompt_tokens": prompt, "completion_tokens": answer, "total_tokens": prompt + answer}
+
+
+def total(usages: Sequence[Mapping[str, int] | None]) -> dict[str, int] | None:
+    """Return the usage of several answers together; None if that of one of them is not known."""
+    known = [usage for usage in usages if usage is not None]
+    if not known or len(known) < len(usages):
+        return None
+    return {name: sum(usage[name] for usage in known) for name in known[0]}
+
+
+def _is_count(value: Any) -> TypeGuard[int]:
+    return type(value) is int and 0 <= value < MOST_TOKENS
 
 
 def _calls(data: Any) -> list[Requested]:

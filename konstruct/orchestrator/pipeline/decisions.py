@@ -1,11 +1,14 @@
 """What can be decided about a message: values that `write` knows how to write."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import Self
 from uuid import UUID
 
 from konstruct.orchestrator.handoff import escalations
 from konstruct.orchestrator.handoff.escalations import OpenedBy
+from konstruct.orchestrator.llm.wire import Completion
 from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.pipeline.snapshot import Consent, Snapshot
 from memory.context.prompt import Prompt
@@ -21,6 +24,13 @@ class Draft:
     agent: Agent
     content: str
     prompt: Prompt | None = None
+    usage: Mapping[str, int] | None = None
+    """Tokens, if the language model has reported them."""
+
+    @classmethod
+    def of(cls, completion: Completion, agent: Agent, prompt: Prompt) -> Self:
+        """What a language model has answered to the prompt."""
+        return cls(agent, completion.text, prompt, completion.usage)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from konstruct.orchestrator.handoff.detection import phrase_in
 from konstruct.orchestrator.handoff.escalations import OpenedBy
 from konstruct.orchestrator.handoff.thread_turns import PromptTurns
 from konstruct.orchestrator.llm.pool import Tell
+from konstruct.orchestrator.llm.wire import Completion
 from konstruct.orchestrator.messages import KonstructMessage
 from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.pipeline import write
@@ -101,7 +102,7 @@ def ask_language_model(snapshot: Snapshot, agent: Agent) -> Draft | Held | Snaps
             said = ask_with_tools(snapshot, agent, prompt.messages, calls, tell)
         else:
             said = ask(agent, prompt.messages, tell, snapshot.options)
-    return Draft(agent, said, prompt) if isinstance(said, str) else said
+    return Draft.of(said, agent, prompt) if isinstance(said, Completion) else said
 
 
 def _telling(message: KonstructMessage, agent: Agent) -> AbstractContextManager[Tell | None]:
@@ -117,7 +118,7 @@ def _telling(message: KonstructMessage, agent: Agent) -> AbstractContextManager[
 def draft_reply(message: KonstructMessage, agent: Agent) -> Draft:
     """Remember, and ask the language model, which is offered no tools: for trials."""
     prompt = build_prompt(agent, gather_context(message, agent))
-    return Draft(agent, ask(agent, prompt.messages), prompt)
+    return Draft.of(ask(agent, prompt.messages), agent, prompt)
 
 
 def gather_context(

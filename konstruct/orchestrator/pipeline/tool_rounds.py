@@ -6,12 +6,13 @@ consent, or for a program, goes on where it was, in whichever worker.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Any, Final
 
 from konstruct.orchestrator.handoff import handover_tools
 from konstruct.orchestrator.llm.pool import Tell, language_model
-from konstruct.orchestrator.llm.wire import CompletionRequest
+from konstruct.orchestrator.llm.wire import Completion, CompletionRequest, total
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import Agent, ToolCall
 from konstruct.orchestrator.pipeline import write
@@ -33,8 +34,8 @@ def ask_with_tools(
     prompt: Sequence[Mapping[str, Any]],
     of_all: Sequence[ToolCall],
     tell: Tell | None = None,
-) -> str | Held | Snapshot:
-    """Return the agent's answer, or what came of its calls instead of one.
+) -> Completion | Held | Snapshot:
+    """Return the agent's answer, with what all rounds took, or what came of its calls instead.
 
     That is: the message is held; or its thread was handed over, and it is to be decided on anew.
     Raises an LLMError if there is no usable answer.
@@ -54,6 +55,7 @@ def ask_with_tools(
     of_program = [tool for tool in options.pop("tools", ()) if _name(tool) not in names]
     program_names = {_name(tool) for tool in of_program}
     most_tokens = WorkingContextCompiler.TOKEN_BUDGETS[agent.model_tier]
+    usages: list[Mapping[str, int] | None] = []
     while True:
         # What another agent asked for, before it handed the message over, is not this one's.
         calls = [call for call in of_all if (call.asked_by_id or call.agent_id) == agent.id]
@@ -69,8 +71,9 @@ def ask_with_tools(
             options=options,
         )
         said = model.complete(request, tell)
+        usages.append(said.usage)
         if not said.requested:
-            return said.text
+            return replace(said, usage=total(usages))
         outcome = write.carry_out_request(
             snapshot, agent, said.requested, round_number=round_number, of_program=program_names
         )

@@ -191,6 +191,7 @@ def record_reply(message: KonstructMessage, draft: Draft) -> Message:
         in_reply_to=message.id,
         answered_by=draft.agent.id,
         recall_trace=None if draft.prompt is None else draft.prompt.trace(),
+        usage=draft.usage,
         appended=True,
     )
     thread_turns.note(reply)

@@ -217,13 +217,19 @@ def test_a_client_that_goes_away_loses_nothing(
 def test_the_first_token_comes_as_soon_as_the_model_has_it(
     client_of: ClientOf, program: Program, llm: LLMServer
 ) -> None:
-    llm.answers = [streamed("At", " last.", wait=True)]
-    with ask(client_of(program), "Hi", stream=True) as stream:
-        said = (chunk.choices[0].delta.content for chunk in stream)
+    reported = {"prompt_tokens": 9, "completion_tokens": 2}
+    llm.answers = [streamed("At", " last.", wait=True, usage=reported)]
+    asked = {"stream_options": {"include_usage": True}}
+    with ask(client_of(program), "Hi", stream=True, **asked) as stream:
+        chunks = iter(stream)
+        said = (chunk.choices[0].delta.content for chunk in chunks if chunk.choices)
         assert next(filter(None, said)) == "At"
         assert transcript(program) == [("user", "Hi")]
         llm.release()
-        assert "".join(filter(None, said)) == " last."
+        *rest, last = chunks
+        assert "".join(chunk.choices[0].delta.content or "" for chunk in rest) == " last."
+        assert (last.choices, last.usage.total_tokens) == ([], 11)
+    assert llm.requests[-1].body["stream_options"] == asked["stream_options"]
     assert transcript(program) == [("user", "Hi"), ("assistant", "At last.")]
 
 

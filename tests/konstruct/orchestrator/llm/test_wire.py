@@ -16,6 +16,7 @@ from konstruct.orchestrator.llm.wire import (
     read_completion,
     read_reply,
     retry_after_seconds,
+    total,
 )
 
 POOL = Endpoint("http://llm/complete", "pool")
@@ -157,3 +158,37 @@ def test_an_answer_without_text_is_refused_and_shown(data: Any) -> None:
 )
 def test_retry_after_is_a_number_or_a_date(value: str | None, seconds: float | None) -> None:
     assert retry_after_seconds(value, now=datetime(2025, 1, 1, tzinfo=UTC)) == seconds
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        None,
+        {},
+        [1, 2],
+        {"prompt_tokens": 1},
+        {"prompt_tokens": "1", "completion_tokens": 2},
+        {"prompt_tokens": True, "completion_tokens": 2},
+        {"prompt_tokens": -1, "completion_tokens": 2},
+        {"prompt_tokens": 1.5, "completion_tokens": 2},
+        {"prompt_tokens": 10**30, "completion_tokens": 2},
+    ],
+)
+def test_usage_that_is_no_count_is_not_known(usage: object) -> None:
+    assert read_completion({"content": "Hi", "usage": usage}, with_calls=False).usage is None
+
+
+def test_usage_of_several_answers_is_known_if_that_of_each_is() -> None:
+    reported = {"prompt_tokens": 3, "completion_tokens": 0, "total_tokens": 9}
+    one = read_completion({"content": "Hi", "usage": reported}, with_calls=True).usage
+    assert one == {"prompt_tokens": 3, "completion_tokens": 0, "total_tokens": 3}
+    assert total([one, one]) == {"prompt_tokens": 6, "completion_tokens": 0, "total_tokens": 6}
+    assert (total([]), total([one, None])) == (None, None)
+
+
+def test_a_stream_is_asked_for_its_usage_where_there_is_one() -> None:
+    options = {"stream_options": {"include_usage": True}}
+    request = CompletionRequest([], "m", "fast", options=options)
+    ways = [(OPENAI, True), (OPENAI, False), (POOL, True), (POOL, False)]
+    asked = [endpoint.payload(request, stream=stream) for endpoint, stream in ways]
+    assert ["stream_options" in each for each in asked] == [True, False, False, False]

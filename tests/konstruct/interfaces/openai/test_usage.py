@@ -1,0 +1,65 @@
+"""Tokens of a completion: what the language model reports, and nothing that it does not."""
+
+from typing import Any
+
+from konstruct.orchestrator.agents import update_agent
+from tenants.context import tenant_scope
+from tests.konstruct.interfaces.openai.conftest import CHAT
+from tests.konstruct.interfaces.openai.test_chat_completions import events_of
+from tests.konstruct.interfaces.openai.test_description import errors
+from tests.konstruct.interfaces.openai.test_tools import QUESTION, Client, calling, client, saying
+from tests.llm_server import Answer
+
+__all__ = ["client"]
+
+REPORTED = {"prompt_tokens": 120, "completion_tokens": 7}
+USAGE = {**REPORTED, "total_tokens": 127}
+
+
+def with_usage(answer: Answer) -> Answer:
+    return Answer({**answer.body, "usage": {**REPORTED, "prompt_tokens_details": {"cached": 1}}})
+
+
+def usage_of(client: Client, **parameters: Any) -> Any:
+    document = client.post(QUESTION, tools=(), **parameters).json()
+    assert errors(document, "Completion") == []
+    return document.get("usage")
+
+
+def test_a_completion_has_what_the_language_model_reports_also_when_it_is_told_again(
+    client: Client,
+) -> None:
+    client.llm.answers = [with_usage(saying("Sunny."))]
+    body = {"model": "ada", "user": "maria", "messages": [QUESTION]}
+    for _ in range(2):
+        response = client.program.post(CHAT, body, headers={"Idempotency-Key": "k"})
+        assert (response.json()["usage"], errors(response.json(), "Completion")) == (USAGE, [])
+    assert len(client.llm.requests) == 1
+
+
+def test_a_stream_ends_with_it_if_it_is_asked_for(client: Client) -> None:
+    # What a language model's own stream reports: test_unmodified_client.py
+    asked = {"stream": True, "stream_options": {"include_usage": True}}
+    client.llm.default = with_usage(saying("Sunny."))
+    events = events_of(client.post(QUESTION, tools=(), **asked))
+    assert (events[-1]["choices"], events[-1]["usage"]) == ([], USAGE)
+    assert [errors(each, "Chunk") for each in events] == [[]] * len(events)
+    events = events_of(client.post({**QUESTION, "content": "And now?"}, tools=(), stream=True))
+    assert all("usage" not in each and each["choices"] for each in events)
+
+
+def test_what_is_not_known_is_not_told(client: Client) -> None:
+    client.llm.answers = [saying("Sunny."), saying("Rain.")]
+    assert usage_of(client) is None
+    asked = {"stream": True, "stream_options": {"include_usage": True}}
+    events = events_of(client.post({**QUESTION, "content": "And now?"}, tools=(), **asked))
+    assert all("usage" not in each for each in events)
+
+
+def test_all_rounds_of_an_agents_own_tools_count(client: Client) -> None:
+    with tenant_scope(client.program.tenant.id):
+        update_agent(client.program.agent, tools=["remember_fact"])
+    calls = [with_usage(calling("no_such_tool")), with_usage(saying("Done."))]
+    client.llm.answers = list(calls)
+    twice = {name: 2 * count for name, count in USAGE.items()}
+    assert usage_of(client) == twice
