@@ -63,6 +63,7 @@ RECORDED: Final[dict[tuple[str, str], tuple[Action, str]]] = {
     ("mem0-batch", "PUT"): (Action.EDIT, "facts"),
     ("mem0-entities", "GET"): (Action.LIST, "people"),
     ("mem0-entity", "DELETE"): (Action.DELETE, "facts"),
+    ("mem0-feedback", "POST"): (Action.EDIT, "fact"),
     ("mem0-history", "GET"): (Action.VIEW, "fact"),
     ("mem0-list", "POST"): (Action.LIST, "facts"),
     ("mem0-memories", "DELETE"): (Action.DELETE, "facts"),

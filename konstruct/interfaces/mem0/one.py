@@ -16,6 +16,7 @@ from konstruct.interfaces.mem0.selection import memories_of
 from konstruct.interfaces.mem0.serializers import (
     ChangeSerializer,
     DeleteBatchSerializer,
+    FeedbackSerializer,
     LenientSerializer,
     UpdateBatchSerializer,
 )
@@ -27,6 +28,7 @@ from tenants.context import required_tenant_id
 
 FACTS = LongTermMemory()
 MOST_VERSIONS = 1_000
+FEEDBACK = ("feedback", "feedback_reason")
 
 
 class MemoryView(Mem0View):
@@ -74,6 +76,23 @@ class HistoryView(Mem0View):
         newest = [*versions.defer("embedding")[:MOST_VERSIONS]]
         self.note(newest[0])
         return Response(history(newest))
+
+
+class FeedbackView(Mem0View):
+    """What somebody thinks of a memory: a value of its metadata, by which it is found."""
+
+    def post(self, request: Request) -> Response:
+        """Keep it, in the place of what was thought before."""
+        body = FeedbackSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        told = {name: body.validated_data.get(name) for name in FEEDBACK}
+        standing = _locked(self.caller, [body.validated_data["memory_id"]])[0]
+        was = row_state(standing)
+        rest = {name: each for name, each in standing.metadata.items() if name not in FEEDBACK}
+        kept = {name: each for name, each in told.items() if each}
+        fact = FACTS.update(standing.memory_id, required_tenant_id(), metadata={**rest, **kept})
+        self.note(fact, before=was, after=row_state(fact))
+        return Response({"id": fact.memory_id, **told})
 
 
 class BatchView(Mem0View):

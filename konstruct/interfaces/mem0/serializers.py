@@ -32,6 +32,7 @@ LAST_PAGE: Final = 1_000_000
 MOST_DELETED: Final = 1_000
 # Each text is embedded while the client waits.
 MOST_UPDATED: Final = 100
+LONGEST_REASON: Final = 2_000
 MOST_FIELDS: Final = 32
 
 # What clients send that has no meaning here, and what to say of it; "" is not worth a word.
@@ -301,6 +302,18 @@ class ChangeSerializer(LenientSerializer):
     timestamp = MomentField(required=False)
     expiration_date = LastDayField(required=False, allow_null=True)
     least_fields = 1
+
+
+class FeedbackSerializer(LenientSerializer):
+    """What somebody thinks of a memory; null takes back what was thought before."""
+
+    memory_id = serializers.UUIDField()
+    feedback = serializers.ChoiceField(
+        choices=("POSITIVE", "NEGATIVE", "VERY_NEGATIVE"), required=False, allow_null=True
+    )
+    feedback_reason = StrictCharField(
+        required=False, allow_null=True, allow_blank=True, max_length=LONGEST_REASON
+    )
 
 
 class NamedMemorySerializer(StrictSerializer):

@@ -11,7 +11,7 @@ from konstruct.interfaces.mem0.memories import (
     PingView,
     SearchView,
 )
-from konstruct.interfaces.mem0.one import BatchView, HistoryView, MemoryView
+from konstruct.interfaces.mem0.one import BatchView, FeedbackView, HistoryView, MemoryView
 
 # A name may hold slashes, which clients encode, and Django decodes.
 ENTITY = r"^v2/entities/(?P<kind>user|agent|app|run)/(?P<name>.+)/$"
@@ -25,6 +25,7 @@ urlpatterns = [
     path("v1/memories/<uuid:memory_id>/", MemoryView.as_view(), name="mem0-memory"),
     path("v1/memories/<uuid:memory_id>/history/", HistoryView.as_view(), name="mem0-history"),
     path("v1/batch/", BatchView.as_view(), name="mem0-batch"),
+    path("v1/feedback/", FeedbackView.as_view(), name="mem0-feedback"),
     path("v1/entities/", EntitiesView.as_view(), name="mem0-entities"),
     re_path(
         r"^v2/entities/user/.+/profile/$",
@@ -35,17 +36,16 @@ urlpatterns = [
     re_path(
         r"^v1/(?:exports|summary)/",
         not_offered(
-            "exports in a schema of yours, and summaries. List memories in pages, or let an"
-            " operator make an archive."
+            "exports in a schema of yours, and summaries. List memories in pages: get_all has them"
+            " whole. An operator can make an archive."
         ),
-    ),
-    path(
-        "v1/feedback/",
-        not_offered("feedback. Correct a memory by updating it, or delete it."),
     ),
     re_path(
         r"^api/v1/webhooks/",
-        not_offered("webhooks. Memories are there when the answer to a request is."),
+        not_offered(
+            "webhooks. Memories are there when the answer to a request is, and the access log has"
+            " who changed what."
+        ),
     ),
     re_path(
         r"^api/v1/orgs/",

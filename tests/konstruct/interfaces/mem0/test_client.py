@@ -2,13 +2,17 @@
 
 import asyncio
 import contextlib
+import inspect
 import logging
+import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from django.conf import settings
 
 from konstruct.api.auth.keys import issue_key
 from tests.konstruct.api.live import serving
@@ -41,6 +45,45 @@ def client_of(mem0: Any, host: str, key: str) -> Iterator[Any]:
         yield client
     finally:
         client.client.close()
+
+
+def refused(client: Any) -> Iterator[tuple[str, partial[Any]]]:
+    """Yield how what is refused is called, and a call of each method that asks for it."""
+    whose = {"filters": {"user_id": "alex"}}
+    yield "exports", partial(client.create_memory_export, schema="{}", **whose)
+    yield "exports", partial(client.get_memory_export, **whose)
+    yield "exports", partial(client.get_summary, **whose)
+    yield "profiles", partial(client.get_profile, "alex")
+    yield "profiles", partial(client.generate_profile, ["alex"])
+    yield "profiles", partial(client.sample_profiles)
+    yield "profiles", partial(client.get_profile_job, "j")
+    yield "profiles", partial(client.get_profile_settings)
+    yield "profiles", partial(client.update_profile_settings, enabled=True)
+    yield "webhooks", partial(client.get_webhooks, "p")
+    yield "webhooks", partial(client.create_webhook, "http://a.test", "n", "p", ["memory_add"])
+    yield "webhooks", partial(client.update_webhook, 1, name="n")
+    yield "webhooks", partial(client.delete_webhook, 1)
+    yield "organizations", partial(client.get_project)
+    yield "organizations", partial(client.update_project, custom_instructions="x")
+    yield "organizations", partial(client.project.get)
+
+
+def documented() -> dict[str, bool]:
+    """Return each method that docs/mem0.md names, and whether it is refused."""
+    page = Path(settings.BASE_DIR, "docs", "mem0.md").read_text()
+    table = page.partition("## Every method of the client")[2]
+    rows = (row.split("|")[1:3] for row in table.splitlines() if row.startswith("| `"))
+    return {
+        name: what.strip().startswith("refused")
+        for methods, what in rows
+        for name in re.findall(r"`(\w+)`", methods)
+    }
+
+
+def test_every_method_of_both_clients_is_documented(mem0: Any) -> None:
+    for client in (mem0.MemoryClient, mem0.AsyncMemoryClient):
+        methods = inspect.getmembers(client, inspect.isfunction)
+        assert {name for name, _ in methods if not name.startswith("_")} == documented().keys()
 
 
 def texts(answer: dict[str, Any]) -> list[str]:
@@ -76,9 +119,15 @@ def test_everything_that_the_client_does(
         assert (texts(page), page["count"]) == (["I am allergic to walnuts."], 2)
         assert client.get(walnuts)["memory"] == "I am allergic to walnuts."
 
+        assert client.feedback(walnuts, "negative")["feedback"] == "NEGATIVE"
+        disliked = {"AND": [{"user_id": "alex"}, {"metadata": {"feedback": "NEGATIVE"}}]}
+        assert texts(client.get_all(filters=disliked)) == ["I am allergic to walnuts."]
+        client.feedback(walnuts)
+        assert client.get(walnuts)["metadata"] == {"topic": "health"}
+
         client.update(walnuts, text="I may eat walnuts.")
         assert [each["new_memory"] for each in client.history(walnuts)] == [
-            "I am allergic to walnuts.", "I may eat walnuts.",
+            *["I am allergic to walnuts."] * 3, "I may eat walnuts.",
         ]  # fmt: skip
         client.batch_update([{"memory_id": walnuts, "text": "I love walnuts."}])
         assert client.get(walnuts)["memory"] == "I love walnuts."
@@ -98,12 +147,11 @@ def test_everything_that_the_client_does(
         assert texts(client.get_all(filters={"user_id": "alex"})) == []
         (guide,) = client.get_all(filters={"agent_id": "guide"})["results"]
         assert "1" in client.batch_delete([{"memory_id": guide["id"]}])["message"]
-        with pytest.raises(MemoryError, match="Konstruct does not offer this: feedback"):
-            client.feedback(guide["id"], "POSITIVE")
-        with pytest.raises(MemoryError, match="Konstruct does not offer this: webhooks"):
-            client.get_webhooks("p")
-        with pytest.raises(MemoryError, match="Konstruct does not offer this: organizations"):
-            client.project.get()
+        called = {call.func.__name__ for _, call in refused(client)} - {"get"}
+        assert called == {name for name, is_refused in documented().items() if is_refused}
+        for what, call in refused(client):
+            with pytest.raises(MemoryError, match=f"Konstruct does not offer this: {what}"):
+                call()
 
         client.add("I ski.", user_id="bea", infer=False)
         client.add("I ski, too.", user_id="carl", infer=False)

@@ -2,6 +2,7 @@
 
 import json
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.db import connection
@@ -282,6 +283,30 @@ def test_a_change_keeps_app_and_run_and_is_in_the_history(program: Program) -> N
     assert refusal(twice, 409)
 
 
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({"feedback": "POSITIVE", "feedback_reason": "True."}, 200),
+        ({"feedback": None}, 200),
+        ({"feedback": "GOOD"}, 400),
+        ({"feedback_reason": "x" * 2_001}, 400),
+        ({"feedback_reason": "\x00"}, 400),
+        ({"memory_id": str(uuid4()), "feedback": "POSITIVE"}, 404),
+    ],
+)
+def test_feedback_is_metadata(program: Program, body: dict[str, Any], status: int) -> None:
+    made = add(program, "I row.", user_id="carl", run_id="r9", metadata={"feedback": "NEGATIVE"})
+    answer = program.post("/mem0/v1/feedback/", {"memory_id": made["id"], **body})
+    assert answer.status_code == status, answer.content
+    kept = {name: told for name, told in body.items() if told}
+    shown = program.get(f"{MEMORIES}{made['id']}/").json()
+    assert shown["metadata"] == (kept if status == 200 else {"feedback": "NEGATIVE"})
+    assert (shown["run_id"], shown["memory"]) == ("r9", "I row.")
+    others = bound(program, user_id="alex")
+    theirs = {"memory_id": made["id"], "feedback": "POSITIVE"}
+    assert others.post("/mem0/v1/feedback/", theirs).status_code == 404
+
+
 def test_a_batch_is_done_as_a_whole_or_not(program: Program) -> None:
     ids = [add(program, text, user_id="carl")["id"] for text in ("I run.", "I swim.")]
     unknown = str(program.tenant.id)
@@ -322,7 +347,7 @@ def test_the_same_request_with_a_key_is_done_once(program: Program) -> None:
 @pytest.mark.parametrize(
     ("method", "path", "told"),
     [
-        ("POST", "v1/feedback/", "feedback"),
+        ("POST", "v1/exports/get/", "exports"),
         ("GET", "api/v1/webhooks/projects/x/", "webhooks"),
         ("POST", "v1/summary/", "summaries"),
         ("GET", "v2/entities/user/alex/profile/", "profiles"),
