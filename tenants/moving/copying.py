@@ -1,31 +1,66 @@
-"""Copying a schema's rows between two sessions, and comparing them row by row.
+"""Copying a schema's rows between two sessions, and comparing them.
 
 Postgres refuses a statement here rather than let a policy hide rows from it (`row_security`): a
 copy through a policy that shows nothing copies nothing, and reports success.
+
+What has changed since a snapshot are rows of transactions that had not ended then, by their `xmin`,
+and rows that are gone, which the number of rows tells.
 """
 
+import json
 from collections.abc import Callable, Sequence
 from typing import Final
 
 from tenants.moving.sessions import Session, quoted, run
 from tenants.moving.tables import Table
 
-# The first 16 bytes of a digest of the row, and its key. No character of it is escaped by COPY.
-_LINES: Final = (
-    "COPY (SELECT encode(substr(sha256(record_send(ROW({0.digested}))), 1, 16), 'hex') || ' ' ||"
-    " encode(convert_to({0.key}, 'UTF8'), 'hex') FROM {0.name}) TO STDOUT"
+# Of all rows of a table in any order: how many, and two sums of the first 8 bytes of each digest.
+_SUMS: Final = (
+    "SELECT count(*), bit_xor(digest), sum(digest) FROM (SELECT ('x' || encode(substr("
+    "sha256(record_send(ROW({0.digested}))), 1, 8), 'hex'))::bit(64)::bigint AS digest"
+    " FROM {0.name}) AS digests"
 )
+_SINCE: Final = (
+    "SELECT count(*), coalesce(jsonb_agg({0.key}) FILTER (WHERE age(xmin) <= age('{1}'::xid)),"
+    " '[]')::text FROM {0.name}"
+)
+_LINES: Final = "SELECT {0.key}::text, sha256(record_send(ROW({0.digested}))) FROM {0.name}"
 
-# What of a table a session reads: a line for each row, which says which row it is, and its values.
-Lines = set[bytes]
+# Keys of rows with digests of what they hold.
+Lines = dict[str, bytes]
 # Called with the number of rows that have been copied.
 Copied = Callable[[int], object]
 
 
-def lines_of(session: Session, table: Table) -> Lines:
-    """A line for each row of a table: what two tables are compared by."""
-    with session.cursor() as cursor, cursor.copy(_LINES.format(table).encode()) as lines:
-        return set(b"".join(lines).splitlines())
+def snapshot_of(session: Session) -> str:
+    """Begin to read what is there at this moment; the first transaction that had not ended."""
+    run(session, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    return str(run(session, "SELECT pg_snapshot_xmin(pg_current_snapshot())::xid::text")[0][0])
+
+
+def sums_of(session: Session, table: Table) -> tuple[int, int, int]:
+    """What two tables are compared by as a whole: equal if all rows are."""
+    ((count, xor, total),) = run(session, _SUMS.format(table))
+    return count, xor, total
+
+
+def count_of(session: Session, table: Table) -> int:
+    """How many rows a table has."""
+    return int(run(session, f"SELECT count(*) FROM {table.name}")[0][0])  # noqa: S608
+
+
+def changed_since(session: Session, table: Table, snapshot: str) -> tuple[int, list[str]]:
+    """How many rows a table has, and the keys of those that were written since a snapshot."""
+    ((count, keys),) = run(session, _SINCE.format(table, snapshot))
+    return count, [json.dumps(key) for key in json.loads(keys)]
+
+
+def lines_of(session: Session, table: Table, keys: Sequence[str] | None = None) -> Lines:
+    """The rows of a table with these keys, or all of them."""
+    statement = _LINES.format(table)
+    if keys is None:
+        return dict(run(session, statement))
+    return dict(run(session, f"{statement} WHERE {table.chosen}", _list_of(keys)))
 
 
 def copy_rows(
@@ -42,25 +77,28 @@ def copy_rows(
     if keys is None:
         options += ", FREEZE"
     else:
-        rows += f" WHERE {table.key} = ANY (%s)"
+        rows += f" WHERE {table.chosen}"
     read = f"COPY ({rows}) TO STDOUT (FORMAT binary)".encode()
     write = f"COPY {table.name} ({table.columns}) FROM STDIN ({options})".encode()
     with source.cursor() as reading, target.cursor() as writing:
-        values = None if keys is None else [list(keys)]
+        values = None if keys is None else [_list_of(keys)]
         with reading.copy(read, values) as out, writing.copy(write) as into:
             for block in out:
                 into.write(block)
                 copied(1)
 
 
-def catch_up(source: Session, target: Session, table: Table, there: Lines) -> Lines:
-    """Bring a copy up to date, which has the rows ``there``; the lines that it has to have now."""
-    here = lines_of(source, table)
-    if stale := _keys(there - here):
-        run(target, f"DELETE FROM {table.name} WHERE {table.key} = ANY (%s)", stale)  # noqa: S608
-    if fresh := _keys(here - there):
-        copy_rows(source, target, table, keys=fresh)
-    return here
+def replace_rows(source: Session, target: Session, table: Table, keys: Sequence[str]) -> None:
+    """Let the copy have the rows with these keys as the source has them, or not at all."""
+    if keys:
+        run(target, f"DELETE FROM {table.name} WHERE {table.chosen}", _list_of(keys))  # noqa: S608
+        copy_rows(source, target, table, keys=keys)
+
+
+def differing_keys(source: Session, target: Session, table: Table) -> list[str]:
+    """The keys of all rows that only one of the two has, or that are not equal."""
+    here, there = lines_of(source, table), lines_of(target, table)
+    return [key for key in here.keys() | there.keys() if here.get(key) != there.get(key)]
 
 
 def copy_sequences(source: Session, target: Session, schema: str, names: Sequence[str]) -> None:
@@ -71,5 +109,5 @@ def copy_sequences(source: Session, target: Session, schema: str, names: Sequenc
         run(target, "SELECT setval(%s::regclass, %s, %s)", sequence, *state)
 
 
-def _keys(lines: Lines) -> list[str]:
-    return [bytes.fromhex(line.split(b" ")[1].decode()).decode() for line in lines]
+def _list_of(keys: Sequence[str]) -> str:
+    return f"[{', '.join(keys)}]"

@@ -28,7 +28,17 @@ from tenants.context import public_scope, server_scope, tenant_connection, tenan
 from tenants.exceptions import InvalidTenant, KonstructError, SchemaBusy, SchemaOutdated
 from tenants.locks import refuse_a_pooled_owner, schema_lock
 from tenants.models import OutboxEntry, Tenant
-from tenants.moving.copying import Lines, catch_up, copy_rows, copy_sequences, lines_of
+from tenants.moving.copying import (
+    changed_since,
+    copy_rows,
+    copy_sequences,
+    count_of,
+    differing_keys,
+    lines_of,
+    replace_rows,
+    snapshot_of,
+    sums_of,
+)
 from tenants.moving.sessions import Session, literal, run, session_on
 from tenants.moving.tables import (
     Table,
@@ -54,6 +64,8 @@ SETTLE_SECONDS: Final = 0.25
 ASK_EVERY_SECONDS: Final = 0.1
 # For locks on all tables, while nothing new begins.
 LOCK_SECONDS: Final = 10
+
+UNCHANGED: Final = "Nothing was changed"
 
 _OUTBOX: Final = "public.tenants_outboxentry"
 _TAKE_OUTBOX: Final = f"""
@@ -101,7 +113,7 @@ class Moved:
 
     rows: int
     changed_meanwhile: int
-    """Rows that were copied in the pause."""
+    """Rows that were copied, or removed, in the pause."""
     copied_in: float
     held_for: float
     """Seconds in which the tenant was not served."""
@@ -116,7 +128,7 @@ def reckon(tenant: Tenant, to: str) -> Reckoning:
         SchemaOutdated: it, or the other server, lacks migrations.
     """
     _refuse(tenant, to)
-    with session_on(tenant.server) as source:
+    with session_on(tenant.server) as source, source.transaction():
         tables = _entered(source, tenant)
         (size,) = run(
             source,
@@ -124,7 +136,8 @@ def reckon(tenant: Tenant, to: str) -> Reckoning:
             " WHERE relnamespace = %s::regnamespace AND relkind IN ('r', 'p')",
             tenant.schema_name,
         )
-        return Reckoning(len(tables), sum(_counts(source, tables)), size[0])
+        rows = sum(count_of(source, table) for table in tables)
+        return Reckoning(len(tables), rows, size[0])
 
 
 def move_tenant(
@@ -215,7 +228,7 @@ class _Move:
         self._patience = patience
         self._watch = watch
         self._schema = tenant.schema_name
-        self._to_compare = 0.0
+        self._to_look = 0.0
         self.rows = self.changed = 0
         self.copied_in = self.held_at = 0.0
 
@@ -231,10 +244,10 @@ class _Move:
                 target = self._new_schema(made)
                 tables = tables_of(target, self._schema)
                 self._refuse_other_layout(source, target)
-                there = self._fill(source, target, tables)
+                snapshot = self._fill(source, target, tables)
                 self.copied_in = time.monotonic() - began
                 self._hold(source, tables)
-                self._take_over(source, target, tables, there)
+                self._take_over(source, target, tables, snapshot)
             # From here on there are two, until the next is committed.
             self._leave(source)
 
@@ -267,15 +280,14 @@ class _Move:
         if here != there:
             raise CopyDiffers(
                 f"the schema of tenant {self._tenant.slug!r} is not what migrations make:"
-                f" {', '.join(sorted(here ^ there)[:5])} is in one of the two only. Nothing was"
-                " changed"
+                f" {', '.join(sorted(here ^ there)[:5])} is in one of the two only. {UNCHANGED}"
             )
 
-    def _fill(self, source: Session, target: Session, tables: list[Table]) -> list[Lines]:
-        """Copy what there is while the tenant is served; the lines of all tables of the copy."""
-        run(source, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    def _fill(self, source: Session, target: Session, tables: list[Table]) -> str:
+        """Copy what there is while the tenant is served, and compare; the snapshot of it."""
+        snapshot = snapshot_of(source)
         _entered(source, self._tenant)
-        total, done = sum(_counts(source, tables)), 0
+        total, done = sum(count_of(source, table) for table in tables), 0
 
         def copied(number: int) -> None:
             nonlocal done
@@ -288,21 +300,26 @@ class _Move:
             run(target, f"DROP INDEX {name}")
         for table in tables:
             copy_rows(source, target, table, copied=copied)
-        run(source, "COMMIT")
         run(target, "SET CONSTRAINTS ALL IMMEDIATE")
         self._watch.building(len(indexes))
         for _, made_by in indexes:
             run(target, made_by)
         for table in tables:
             run(target, f"ANALYZE {table.name}")
+        for table in tables:
+            if sums_of(source, table) != sums_of(target, table):
+                raise CopyDiffers(f"the copy of {table.name} is not equal to it. {UNCHANGED}")
         began = time.monotonic()
-        lines = [lines_of(target, table) for table in tables]
-        self._to_compare = time.monotonic() - began
-        return lines
+        for table in tables:
+            changed_since(source, table, snapshot)
+            count_of(target, table)
+        self._to_look = time.monotonic() - began
+        run(source, "COMMIT")
+        return snapshot
 
     def _hold(self, source: Session, tables: list[Table]) -> None:
         """Let nothing of the tenant begin any more, and wait for what has."""
-        self._watch.holding(2 * self._to_compare + SETTLE_SECONDS)
+        self._watch.holding(self._to_look + SETTLE_SECONDS)
         self.held_at = time.monotonic()
         with session_on(MAIN) as the_list:
             run(
@@ -324,7 +341,7 @@ class _Move:
             time.sleep(ASK_EVERY_SECONDS)
 
     def _take_over(
-        self, source: Session, target: Session, tables: list[Table], there: list[Lines]
+        self, source: Session, target: Session, tables: list[Table], snapshot: str
     ) -> None:
         """Lock the source, bring the copy up to date, compare the two, and close the copy again."""
         _lock(source, self._tenant, tables)
@@ -334,23 +351,29 @@ class _Move:
             f"{alter_each(tables, 'NO FORCE ROW LEVEL SECURITY')}; SET LOCAL row_security = off",
         )
         run(target, "SET LOCAL row_security = off; SET CONSTRAINTS ALL DEFERRED")
-        wanted = []
-        for table, lines in zip(tables, there, strict=True):
-            wanted.append(catch_up(source, target, table, lines))
-            self.changed += len(wanted[-1] - lines)
+        for table in tables:
+            self._catch_up(source, target, table, snapshot)
         copy_sequences(source, target, self._schema, sequences_of(source, self._schema))
         run(target, "SET CONSTRAINTS ALL IMMEDIATE")
-        for table, lines in zip(tables, wanted, strict=True):
-            counts = [run(each, f"SELECT count(*) FROM {table.name}") for each in (source, target)]  # noqa: S608
-            if lines_of(target, table) != lines or counts != [[(len(lines),)]] * 2:
-                raise CopyDiffers(
-                    f"the copy of {table.name} is not equal to it: {counts[0][0][0]} rows here,"
-                    f" {counts[1][0][0]} there. Nothing was changed"
-                )
-            self.rows += len(lines)
         closed = "FORCE ROW LEVEL SECURITY"
         run(target, alter_each(tables, f"{closed}, ENABLE TRIGGER USER"))
         run(source, alter_each(tables, closed))
+
+    def _catch_up(self, source: Session, target: Session, table: Table, snapshot: str) -> None:
+        """Bring the copy of a table up to date, and see that it is equal."""
+        count, keys = changed_since(source, table, snapshot)
+        replace_rows(source, target, table, keys)
+        if count_of(target, table) != count:  # rows are gone
+            keys += differing_keys(source, target, table)
+            replace_rows(source, target, table, keys)
+        there = count_of(target, table)
+        if there != count or lines_of(source, table, keys) != lines_of(target, table, keys):
+            raise CopyDiffers(
+                f"the copy of {table.name} is not equal to it: {count} rows here, {there} there."
+                f" {UNCHANGED}"
+            )
+        self.rows += count
+        self.changed += len(keys)
 
     def _take_outbox(self, source: Session, target: Session) -> None:
         """Move the tenant's part of the outbox, which is seen by policy in its name alone."""
@@ -361,7 +384,7 @@ class _Move:
         run(target, _PUT_OUTBOX, taken)
         left, come = (run(each, _SEE_OUTBOX, self._tenant.id)[0][0] for each in (source, target))
         if (left, come) != ("[]", taken):
-            raise CopyDiffers("the copy of the outbox is not equal to it. Nothing was changed")
+            raise CopyDiffers(f"the copy of the outbox is not equal to it. {UNCHANGED}")
 
     def _leave(self, source: Session) -> None:
         """Let the schema that is left serve nobody."""
@@ -463,10 +486,6 @@ def _entered(session: Session, tenant: Tenant) -> list[Table]:
     return tables_of(session, tenant.schema_name)
 
 
-def _counts(session: Session, tables: list[Table]) -> list[int]:
-    return [run(session, f"SELECT count(*) FROM {table.name}")[0][0] for table in tables]  # noqa: S608
-
-
 def _lock(session: Session, tenant: Tenant, tables: list[Table]) -> None:
     """Begin a transaction that keeps everybody else from the tenant's tables."""
     for attempts_left in (2, 1, 0):
@@ -478,8 +497,7 @@ def _lock(session: Session, tenant: Tenant, tables: list[Table]) -> None:
             if not attempts_left:
                 raise KonstructError(
                     f"tables of tenant {tenant.slug!r} are in use and were not free within"
-                    f" {LOCK_SECONDS} s: {error}. Nothing was changed; end what uses them, or try"
-                    " again"
+                    f" {LOCK_SECONDS} s: {error}. {UNCHANGED}; end what uses them, or try again"
                 ) from error
         else:
             return

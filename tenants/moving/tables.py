@@ -16,7 +16,9 @@ SELECT c.relname,
                  END ORDER BY a.attname),
        array_agg(format('%%s.%%s %%s(%%s)', c.relname, a.attname, t.typname, a.atttypmod)),
        coalesce((
-           SELECT array_agg(quote_ident(k.attname) ORDER BY k.attnum)
+           SELECT array_agg(
+               ARRAY[quote_ident(k.attname), format_type(k.atttypid, k.atttypmod)] ORDER BY k.attnum
+           )
            FROM pg_index AS i JOIN pg_attribute AS k
                ON k.attrelid = i.indrelid AND k.attnum = ANY (i.indkey)
            WHERE i.indrelid = c.oid AND i.indisprimary
@@ -53,7 +55,8 @@ class Table:
     columns: str
     digested: str
     types: tuple[str, ...]
-    key: str
+    key: str  # a list of JSON
+    chosen: str  # a condition: the key is in the list of such lists that is given
     has_begun: bool  # rows of it are work, which says when a worker began with it
 
 
@@ -69,8 +72,14 @@ def tables_of(session: Session, schema: str) -> list[Table]:
             raise KonstructError(f"the table {schema}.{name} has no key to tell its rows apart by")
         table = quoted(schema, name)
         expressions = ", ".join(columns), ", ".join(digested)
-        key_text = f"ROW({', '.join(key)})::text"
-        found.append(Table(table, *expressions, tuple(types), key_text, begun))
+        texts = ", ".join(f"{column}::text" for column, _ in key)
+        given = ", ".join(f"(given->>{place})::{kind}" for place, (_, kind) in enumerate(key))
+        chosen = (
+            f"({', '.join(column for column, _ in key)}) IN"  # noqa: S608
+            f" (SELECT {given} FROM jsonb_array_elements(%s::jsonb) AS given)"
+        )
+        key_list = f"jsonb_build_array({texts})"
+        found.append(Table(table, *expressions, tuple(types), key_list, chosen, begun))
     return found
 
 

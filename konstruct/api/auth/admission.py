@@ -10,7 +10,6 @@ from functools import cache
 from typing import Any, TypeVar
 from uuid import UUID
 
-from django.conf import settings
 from django.db import ProgrammingError
 from django.db.models import Model
 
@@ -49,7 +48,7 @@ class Admission:
 def admit(text: KeyText, *, agent: str = "") -> Admission:
     """Look what a key opens, and for the agent of that name or id, in one message to Postgres.
 
-    Where there are several servers, the list of tenants is asked first, by another.
+    Where there are several servers, the caller has asked the list of tenants first.
 
     Raises:
         UnknownTenant: the key names none.
@@ -57,8 +56,6 @@ def admit(text: KeyText, *, agent: str = "") -> Admission:
         TenantBehind: its schema and this code do not fit.
         ServerDown: so is the server that it is on.
     """
-    if settings.TENANT_DATABASES:
-        require_serving(text.tenant_id)
     try:
         with known_tenant(text.tenant_id):
             require_server_up()

@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
+from django.conf import settings
 from django.core.exceptions import SuspiciousOperation
 from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
 from django.middleware.common import CommonMiddleware
@@ -17,6 +18,7 @@ from tenants.exceptions import TenantNotServing, TenantPaused, UnknownTenant
 from tenants.http.middleware import refuse_later
 from tenants.http.streaming import streamed_inside
 from tenants.postgresql.exceptions import ServerDown
+from tenants.serving import require_serving
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
 
@@ -91,16 +93,18 @@ class ApiKeyTenantMiddleware:
         here = current_tenant_id()
         if key is None or here not in (None, key.tenant_id):
             return self.get_response(request)
-        with tenant_scope(key.tenant_id, pinned=True):
+        with ExitStack() as scope:
             try:
+                if settings.TENANT_DATABASES:
+                    require_serving(key.tenant_id)  # which says on which server it is entered
+                scope.enter_context(tenant_scope(key.tenant_id, pinned=True))
                 request.admission = admit(key, agent=_agent_named(request))  # type: ignore[attr-defined]
             except (TenantPaused, ServerDown) as error:
                 return refuse_later(error)
             except (UnknownTenant, TenantNotServing):
-                pass
-            else:
-                return streamed_inside(self.get_response(request), key.tenant_id)
-        return self.get_response(request)
+                scope.close()
+                return self.get_response(request)
+            return streamed_inside(self.get_response(request), key.tenant_id)
 
 
 def _agent_named(request: HttpRequest) -> str:

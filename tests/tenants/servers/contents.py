@@ -20,7 +20,7 @@ def contents(tenant: Tenant, server: str, schema: str = "") -> dict[str, object]
         if run(session, "SELECT to_regnamespace(%s) IS NULL", schema) == [(True,)]:
             return {}
         found: dict[str, object] = {
-            table.name.split(".")[1]: frozenset(lines_of(session, table))
+            table.name.split(".")[1]: lines_of(session, table)
             for table in tables_of(session, schema)
         }
         for name in sequences_of(session, schema):
