@@ -22,7 +22,7 @@ class Mem0View(ApiView):
 
     authentication_classes = [ApiKeyAuthentication]
     keeps_to_binding = True
-    # mem0's own documentation describes them.
+    # docs/mem0.yaml describes them.
     schema = None
 
 

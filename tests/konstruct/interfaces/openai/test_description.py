@@ -1,14 +1,12 @@
 """docs/openai.yaml describes what is really read and answered."""
 
-from functools import cache
+from functools import partial
 from typing import Any
 
 import pytest
-import yaml
-from django.conf import settings
-from jsonschema import Draft202012Validator
 
 from konstruct.interfaces.openai import options, requests, urls
+from tests.described import described, errors_in
 from tests.konstruct.interfaces.openai.test_chat_completions import events_of
 from tests.konstruct.interfaces.openai.test_tools import (
     QUESTION,
@@ -22,23 +20,15 @@ from tests.konstruct.interfaces.openai.test_tools import (
 __all__ = ["client"]
 
 
-@cache
-def described() -> Any:
-    return yaml.safe_load((settings.BASE_DIR / "docs" / "openai.yaml").read_text())
-
-
-def errors(document: Any, name: str) -> list[str]:
-    """Return what of the document is not as it is described under this name."""
-    schema = {**described(), "$ref": f"#/components/schemas/{name}"}
-    return [each.message for each in Draft202012Validator(schema).iter_errors(document)]
+errors = partial(errors_in, "openai")
 
 
 def test_every_route_is_described() -> None:
     routes = {str(each.pattern).replace("<path:model>", "{model}") for each in urls.urlpatterns}
-    assert {f"v1{path}" for path in described()["paths"]} == routes
-    read = described()["components"]["schemas"]["Message"]["properties"]["role"]["enum"]
+    assert {f"v1{path}" for path in described("openai")["paths"]} == routes
+    read = described("openai")["components"]["schemas"]["Message"]["properties"]["role"]["enum"]
     assert set(read) == requests.ROLES
-    tools = described()["components"]["schemas"]["Request"]["properties"]["tools"]
+    tools = described("openai")["components"]["schemas"]["Request"]["properties"]["tools"]
     assert tools["maxItems"] == options.MOST_TOOLS
 
 

@@ -1,0 +1,30 @@
+"""Descriptions of other products' interfaces: OpenAPI documents that are written by hand."""
+
+from functools import cache
+from typing import Any
+
+import yaml
+from django.conf import settings
+from jsonschema import Draft202012Validator
+
+
+@cache
+def described(name: str) -> Any:
+    """Return docs/NAME.yaml."""
+    return yaml.safe_load((settings.BASE_DIR / "docs" / f"{name}.yaml").read_text())
+
+
+def errors_in(description: str, document: Any, schema: str | dict[str, Any]) -> list[str]:
+    """Return what of the document is not as it is described: under a name, or by a schema."""
+    place = {"$ref": f"#/components/schemas/{schema}"} if isinstance(schema, str) else schema
+    whole = {**described(description), **place}
+    return [each.message for each in Draft202012Validator(whole).iter_errors(document)]
+
+
+def schema_of_answer(description: str, path: str, method: str, status: int) -> Any:
+    """Return the schema of a JSON answer of an operation; that of `default` for another status."""
+    responses = described(description)["paths"][path][method.lower()]["responses"]
+    found = responses.get(str(status), responses["default"])
+    if "$ref" in found:
+        found = described(description)["components"]["responses"][found["$ref"].split("/")[-1]]
+    return found["content"]["application/json"]["schema"]

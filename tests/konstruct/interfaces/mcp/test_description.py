@@ -1,0 +1,60 @@
+"""docs/mcp.yaml describes what is really read and answered."""
+
+from functools import partial
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from konstruct.interfaces.mcp import urls
+from konstruct.interfaces.mcp.methods import _METHODS
+from tests.described import described, errors_in, schema_of_answer
+from tests.konstruct.conftest import Program
+from tests.konstruct.interfaces.mcp.speaking import ENDPOINT, NEW, OLD, body_of, headers_of
+
+errors = partial(errors_in, "mcp")
+pytestmark = pytest.mark.django_db
+
+
+def test_every_route_and_method_is_described() -> None:
+    named = {f"/{each.pattern}" for each in urls.urlpatterns if each.name}
+    assert set(described("mcp")["paths"]) == named
+    message = described("mcp")["components"]["schemas"]["Message"]
+    assert message["then"]["properties"]["method"]["enum"] == list(_METHODS)
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "version", "status"),
+    [
+        ("tools/list", {}, OLD, 200),
+        ("tools/list", {}, NEW, 200),
+        ("tools/call", {"name": "search", "arguments": {"query": "?", "user_id": "m"}}, OLD, 200),
+        ("tools/call", {"name": "forget", "arguments": {}}, OLD, 200),
+        ("no/such", {}, OLD, 200),
+        ("no/such", {}, NEW, 404),
+    ],
+)
+def test_answers_are_as_they_are_described(
+    program_a: Program, method: str, params: dict[str, Any], version: str, status: int
+) -> None:
+    body = body_of(method, params, version)
+    assert (errors(body, "Message") == []) is (method != "no/such")
+    answer = program_a.post(ENDPOINT, body, headers=headers_of(method, params, version))
+    assert answer.status_code == status
+    told = schema_of_answer("mcp", ENDPOINT, "POST", status)
+    assert errors(answer.json(), told) == []
+
+
+@pytest.mark.parametrize("body", [[], {"jsonrpc": "1.0", "id": 1, "method": "ping"}, {"id": 1}])
+def test_what_is_not_described_is_refused(program_a: Program, body: Any) -> None:
+    assert errors(body, "Message")
+    refused = program_a.post(ENDPOINT, body)
+    assert (refused.status_code, errors(refused.json(), "Refusal")) == (400, [])
+
+
+def test_metadata_and_a_missing_key_are_as_they_are_described() -> None:
+    path = "/.well-known/oauth-protected-resource"
+    told = Client().get(path, headers={"Host": "localhost"})
+    assert errors(told.json(), "Metadata") == []
+    refused = Client().post(ENDPOINT, {}, "application/json", headers={"Host": "localhost"})
+    assert (refused.status_code, errors(refused.json(), "Refusal")) == (401, [])

@@ -1,0 +1,132 @@
+"""docs/mem0.yaml describes what is really read and answered."""
+
+import json
+import re
+from functools import partial
+from typing import Any
+
+import pytest
+
+from konstruct.interfaces.mem0 import serializers, urls
+from konstruct.interfaces.mem0.base import Mem0View
+from tests.described import described, errors_in, schema_of_answer
+from tests.konstruct.conftest import Program
+from tests.konstruct.interfaces.mem0.calls import add
+
+pytestmark = pytest.mark.django_db
+
+errors = partial(errors_in, "mem0")
+OF_ALEX = {"filters": {"user_id": "alex"}}
+READ = {
+    "Add": serializers.AddSerializer,
+    "List": serializers.ListSerializer,
+    "Search": serializers.SearchSerializer,
+    "Change": serializers.ChangeSerializer,
+    "Feedback": serializers.FeedbackSerializer,
+    "Entities": serializers.EntitiesSerializer,
+    "UpdateBatch": serializers.UpdateBatchSerializer,
+    "DeleteBatch": serializers.DeleteBatchSerializer,
+}
+
+
+def operations() -> dict[tuple[str, str], Any]:
+    """Return what is described of each operation, by path and method."""
+    return {
+        (path, method.upper()): operation
+        for path, methods in described("mem0")["paths"].items()
+        for method, operation in methods.items()
+        if method != "parameters"
+    }
+
+
+def test_every_route_is_described() -> None:
+    served = set()
+    for pattern in urls.urlpatterns:
+        view = getattr(pattern.callback, "view_class", None)
+        if view is not None and issubclass(view, Mem0View):
+            path = re.sub(r"<uuid:(\w+)>|\(\?P<(\w+)>[^)]*\)", r"{\1\2}", str(pattern.pattern))
+            served |= {(f"/{path.strip('^$')}", name.upper()) for name in view.http_method_names
+                       if hasattr(view, name) and name != "options"}  # fmt: skip
+    assert operations().keys() == served
+
+
+@pytest.mark.parametrize("name", READ)
+def test_what_can_be_sent_is_described(name: str) -> None:
+    schema = described("mem0")["components"]["schemas"][name]
+    read = READ[name]()
+    assert set(schema["properties"]) == set(read.fields)
+    assert {each for each, field in read.fields.items() if field.required} == set(
+        schema.get("required", ())
+    )
+    for field, said in schema["properties"].items():
+        longest = getattr(read.fields[field], "max_length", None) or getattr(
+            read.fields[field], "most", None
+        )
+        told = {**said, **described("mem0")["components"]["schemas"].get(
+            said.get("$ref", "").split("/")[-1], {})}  # fmt: skip
+        if longest is not None:
+            assert longest in (told.get("maxLength"), told.get("maxItems")), field
+
+
+def test_requests_and_answers_are_as_they_are_described(program: Program) -> None:
+    made = add(program, "I row.", user_id="carl", run_id="r9", metadata={"a": 1})
+    memory = f"/v1/memories/{made['id']}/"
+    others = [add(program, text, user_id="carl")["id"] for text in ("I ski.", "I swim.")]
+    calls: list[tuple[str, str, str, Any]] = [
+        ("GET", "/v1/ping/", "", None),
+        ("POST", "/v3/memories/add/", "", {
+            "messages": [{"role": "user", "content": "I surf."}], "user_id": "carl",
+            "infer": False, "timestamp": "2026-03-01", "expiration_date": "2999-01-01",
+            "metadata": {"topic": "sea"},
+        }),
+        ("POST", "/v3/memories/", "?page_size=1", OF_ALEX),
+        ("POST", "/v3/memories/", "", {**OF_ALEX, "fields": ["memory"], "start_date": 0}),
+        ("POST", "/v3/memories/search/", "", {**OF_ALEX, "query": "tea?", "rerank": True}),
+        ("GET", "/v1/memories/{memory_id}/", memory, None),
+        ("PUT", "/v1/memories/{memory_id}/", memory, {"text": "I row daily."}),
+        ("POST", "/v1/feedback/", "", {"memory_id": made["id"], "feedback": "POSITIVE"}),
+        ("GET", "/v1/memories/{memory_id}/history/", f"{memory}history/", None),
+        ("PUT", "/v1/batch/", "", {"memories": [{"memory_id": others[0], "text": "I dive."}]}),
+        ("DELETE", "/v1/batch/", "", {"memories": [{"memory_id": others[1]}]}),
+        ("GET", "/v1/entities/", "?page_size=2", None),
+        ("DELETE", "/v1/memories/{memory_id}/", memory, None),
+        ("DELETE", "/v1/memories/", "?user_id=alex", None),
+        ("DELETE", "/v2/entities/{kind}/{name}/", "/v2/entities/user/bea/", None),
+    ]  # fmt: skip
+    assert {(path, method) for method, path, *_ in calls} == operations().keys()
+    for method, path, where, body in calls:
+        address = where if where.startswith("/") else path + where
+        for sent, status in ((body, 200), ({"nonsense": 1}, 400)):
+            if body is None and status == 400:
+                continue
+            options = {"data": json.dumps(sent), "content_type": "application/json"} if sent else {}
+            answer = program.request(method, f"/mem0{address}", **options)
+            assert answer.status_code == status, (method, path, answer.content)
+            told = schema_of_answer("mem0", path, method, status)
+            assert errors(answer.json(), told) == [], (method, path)
+        if body is not None:
+            content = operations()[path, method]["requestBody"]["content"]
+            assert errors(body, content["application/json"]["schema"]) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "sent"),
+    [
+        ("/v3/memories/add/", {"user_id": "carl"}),
+        ("/v3/memories/add/", {"user_id": "carl", "text": "a", "messages": "b"}),
+        ("/v3/memories/add/", {"user_id": "carl", "messages": []}),
+        ("/v3/memories/add/", {"user_id": "carl", "messages": [{"role": "king", "content": "a"}]}),
+        ("/v3/memories/add/", {"user_id": 5, "text": "a"}),
+        ("/v3/memories/add/", {"user_id": "carl", "text": "a", "infer": "no"}),
+        ("/v3/memories/search/", OF_ALEX),
+        ("/v3/memories/search/", {**OF_ALEX, "query": "a", "top_k": 0}),
+        ("/v3/memories/search/", {**OF_ALEX, "query": "a", "threshold": 2}),
+        ("/v3/memories/", {**OF_ALEX, "show_expired": "no"}),
+        ("/v1/feedback/", {"feedback": "POSITIVE"}),
+    ],
+)
+def test_what_is_not_described_is_refused(program: Program, path: str, sent: Any) -> None:
+    content = operations()[path, "POST"]["requestBody"]["content"]
+    assert errors(sent, content["application/json"]["schema"])
+    refused = program.post(f"/mem0{path}", sent)
+    assert (refused.status_code, errors(refused.json(), "Error")) == (400, [])
