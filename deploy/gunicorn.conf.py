@@ -11,7 +11,7 @@ from typing import Any
 
 import django
 
-from konstruct.processes import bind_to_parent
+from konstruct.processes import bind_to_parent, wait_for_migrations
 
 wsgi_app = "konstruct.asgi:application"
 bind = f"{os.environ.get('KONSTRUCT_HOST', '127.0.0.1')}:{os.environ.get('PORT', '8000')}"
@@ -34,6 +34,7 @@ def on_starting(arbiter: Any) -> None:
 
     load_before_fork()
     gc.freeze()
+    wait_for_migrations()  # the port is opened after this
 
 
 def post_fork(arbiter: Any, worker: Any) -> None:

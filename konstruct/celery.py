@@ -16,7 +16,7 @@ from celery.signals import (
 from django.utils.module_loading import import_string
 from kombu import Connection
 
-from konstruct.processes import bind_to_parent
+from konstruct.processes import bind_to_parent, wait_for_migrations
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "konstruct.settings")
 
@@ -64,22 +64,23 @@ def _answer_to_old_names(**kwargs: Any) -> None:
 
 
 @worker_init.connect
+def _load_for_all_children(**kwargs: Any) -> None:
+    """Load the embedding model before the children are forked, which share it."""
+    from memory.embedding.embedder import load_before_fork  # only workers need it
+
+    load_before_fork()
+
+
+@worker_init.connect
 def _refuse_unsafe_role(**kwargs: Any) -> None:
     """A worker that could bypass row-level security does not work."""
     from django.db import connections
 
     from tenants.checks import refuse_unsafe_role  # both need the settings, which import this
 
+    wait_for_migrations()
     refuse_unsafe_role()
     connections.close_all()  # a connection cannot be shared with the children
-
-
-@worker_init.connect
-def _load_for_all_children(**kwargs: Any) -> None:
-    """Load the embedding model before the children are forked, which share it."""
-    from memory.embedding.embedder import load_before_fork  # only workers need it
-
-    load_before_fork()
 
 
 @worker_process_init.connect

@@ -1,6 +1,7 @@
 """Processes that must not outlive what they belong to, and ending those that did."""
 
 import ctypes
+import fcntl
 import os
 import sys
 import time
@@ -29,6 +30,16 @@ def bound_to_us(signal: Signals) -> Callable[[], None]:
     """A `preexec_fn` that binds the child to this process."""
     parent = os.getpid()
     return lambda: bind_to_parent(signal, parent)
+
+
+def wait_for_migrations() -> None:
+    """Wait while `manage.py serve`, which starts its processes first, migrates.
+
+    It holds a lock on the file that it names to them. Anywhere else there is nothing to wait for.
+    """
+    if path := os.environ.get("KONSTRUCT_MIGRATING"):
+        with open(path) as file:
+            fcntl.flock(file, fcntl.LOCK_SH)
 
 
 def is_alive(process: psutil.Process) -> bool:

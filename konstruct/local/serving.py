@@ -6,6 +6,7 @@ konstruct/local/die_with_parent.py), so that nothing goes on as nobody's child.
 """
 
 import contextlib
+import fcntl
 import os
 import signal
 import socket
@@ -25,7 +26,7 @@ from django.conf import settings
 from konstruct.celery import app
 from konstruct.local import embedded
 from konstruct.local.embedded.locks import try_lock
-from konstruct.local.embedded.paths import make_home, serve_lock
+from konstruct.local.embedded.paths import make_home, migrating_lock, serve_lock
 from konstruct.local.log_tail import LogTail
 from konstruct.processes import bound_to_us, end
 from tenants.checks import refuse_unsafe_role
@@ -36,6 +37,7 @@ from tenants.management.statuses import SOME_BEHIND
 READY_SECONDS = 120
 STOP_SECONDS = 30
 LOOK_SECONDS = 0.2
+PING_SECONDS = 0.3
 HEAL_SECONDS = 2.0
 ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -55,14 +57,17 @@ def serving(*, host: str, port: int, say: Callable[[str], None]) -> Iterator["Pr
         with _only_server_of_this_home():
             _refuse_taken_port(host, port)
             try:
-                _ensure_embedded()
-                _migrate(say)
-                _refuse_unsafe_role()
-                processes = Processes(host, port, say)
-                try:
+                if not settings.EMBEDDED_DATABASE:
+                    _refuse_unsafe_role()
+                with contextlib.ExitStack() as stack:
+                    with _processes_wait():
+                        processes = Processes(host, port, say)
+                        stack.callback(processes.stop)
+                        migrate = _start_migrate()
+                        _ensure_embedded()
+                        _finish(migrate, say)
+                        _refuse_unsafe_role()
                     yield processes
-                finally:
-                    processes.stop()
             finally:
                 if not embedded.wait_stopped():
                     say("Postgres or Valkey go on, for another process uses them.")
@@ -95,6 +100,7 @@ class Processes:
             "PORT": str(port),
             "KONSTRUCT_DB_ROLE": "app",
             "KONSTRUCT_LOGS": str(self._logs),
+            "KONSTRUCT_MIGRATING": str(migrating_lock()),
             "KONSTRUCT_PYTHON": sys.executable,
             "PYTHONUNBUFFERED": "1",
             # Celery's warning to root, who chose to be root.
@@ -173,7 +179,8 @@ class Processes:
 
     def _worker_answers(self) -> bool:
         try:
-            return bool(app.control.ping(timeout=1, limit=1))  # the first answer is enough
+            # The first answer is enough; who does not listen yet has not heard it, and never will.
+            return bool(app.control.ping(timeout=PING_SECONDS, limit=1))
         except kombu.exceptions.OperationalError:
             return False
 
@@ -222,21 +229,33 @@ def _ensure_embedded() -> None:
         embedded.ensure_valkey()
 
 
-def _migrate(say: Callable[[str], None]) -> None:
-    """Bring all schemas up to date, in a process that is the owner."""
+@contextlib.contextmanager
+def _processes_wait() -> Iterator[None]:
+    """Let the processes load and not serve yet: see `wait_for_migrations`."""
+    with migrating_lock().open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _start_migrate() -> "subprocess.Popen[str]":
+    """Begin to bring all schemas up to date, in a process that is the owner."""
     environment: dict[str, Any] = {**os.environ}
     environment.pop("KONSTRUCT_DB_ROLE", None)
-    ran = subprocess.run(
+    return subprocess.Popen(
         [sys.executable, Path(settings.BASE_DIR, "manage.py"), "migrate"],
         env=environment,
         stdout=subprocess.PIPE,
         text=True,
-        check=False,
         start_new_session=True,
         preexec_fn=bound_to_us(signal.SIGTERM),
     )
-    for line in ran.stdout.splitlines():
+
+
+def _finish(migrate: "subprocess.Popen[str]", say: Callable[[str], None]) -> None:
+    """Wait for the migrations."""
+    output, _ = migrate.communicate()
+    for line in output.splitlines():
         say(f"migrate | {line}")
     # A tenant that is behind is not served, and keeps nobody else from being.
-    if ran.returncode not in (0, SOME_BEHIND):
+    if migrate.returncode not in (0, SOME_BEHIND):
         raise ServingError("migrate failed, see above")

@@ -1,13 +1,16 @@
 """Processes that die with their parent, and the ending of those that will not."""
 
+import fcntl
 import signal
 import subprocess
 import sys
+import threading
+from pathlib import Path
 
 import psutil
 import pytest
 
-from konstruct.processes import end, is_alive
+from konstruct.processes import end, is_alive, wait_for_migrations
 from tests.konstruct.running import PROJECT, eventually, kill
 
 pytestmark = pytest.mark.slow
@@ -85,3 +88,17 @@ def test_a_zombie_is_not_alive() -> None:
     eventually(lambda: zombie.status() == psutil.STATUS_ZOMBIE)
     assert not is_alive(zombie)
     process.wait()
+
+
+def test_a_process_waits_for_the_migrations_of_whoever_serves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wait_for_migrations()  # where nobody serves
+    monkeypatch.setenv("KONSTRUCT_MIGRATING", str(tmp_path / "lock"))
+    with (tmp_path / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        waiting = threading.Thread(target=wait_for_migrations)
+        waiting.start()
+        waiting.join(0.05)
+        assert waiting.is_alive()
+    waiting.join()

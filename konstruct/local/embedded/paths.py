@@ -76,6 +76,11 @@ def serve_lock() -> Path:
     return home() / "serve.lock"
 
 
+def migrating_lock() -> Path:
+    """Locked by the server of this home while it migrates: its processes wait for it."""
+    return home() / "migrating.lock"
+
+
 def make_home() -> Path:
     """Create the home, closed to other users of the machine, and return it."""
     path = home()

@@ -54,12 +54,12 @@ class Command(KonstructCommand):
         try:
             with serving(host="127.0.0.1", port=port, say=lambda line: None) as processes:
                 # While the processes start: this needs the migrated database alone.
-                _prepare_operator()
                 tenants = [_prepare(tenant) for tenant in conversations.TENANTS]
                 processes.wait_ready()
                 right = self._converse(tenants, f"http://localhost:{port}")
                 if not right:
                     raise CommandError("an answer was not what it should be, see above.")
+                _make_admins()
                 self._say_where(port)
                 if not options["exit"]:
                     processes.wait()
@@ -146,15 +146,29 @@ class _Prepared:
         )
 
 
-def _prepare_operator() -> None:
-    """Make the operators' user of the public host, if missing."""
+def _make_admins() -> None:
+    """Make the operators' user of the public host and each tenant's admin, if missing.
+
+    After the conversation: hashing a password takes as long as several replies.
+    """
     users = get_user_model()
     if not users.objects.filter(username=ADMIN).exists():
         users.objects.create_superuser(ADMIN, password=ADMIN_PASSWORD)
+    for script in conversations.TENANTS:
+        with tenant_scope(Tenant.objects.get(slug=script.slug).id):
+            has_admin = users.objects.filter(username=ADMIN).exists()
+        if not has_admin:
+            call_command(
+                "create_tenant_admin",
+                tenant=script.slug,
+                username=ADMIN,
+                password=ADMIN_PASSWORD,
+                stdout=io.StringIO(),
+            )
 
 
 def _prepare(script: conversations.Company) -> _Prepared:
-    """Make what a tenant lacks, its admin, its agent and its key, by the public commands."""
+    """Make what a tenant lacks, its agent and its key, by the public commands."""
     if not Tenant.objects.serving().filter(slug=script.slug).exists():
         call_command("create_tenant", script.slug, name=script.name, stdout=io.StringIO())
     tenant = Tenant.objects.get(slug=script.slug)
@@ -177,17 +191,10 @@ def _keys_file() -> Path:
 
 
 def _key(slug: str) -> str:
-    """Return the tenant's demo key; made, with the tenant's admin, at the first run."""
+    """Return the tenant's demo key; made at the first run."""
     file = _keys_file()
     keys: dict[str, str] = json.loads(file.read_text()) if file.exists() else {}
     if slug not in keys:
-        call_command(
-            "create_tenant_admin",
-            tenant=slug,
-            username=ADMIN,
-            password=ADMIN_PASSWORD,
-            stdout=io.StringIO(),
-        )
         printed = io.StringIO()
         call_command("create_api_key", tenant=slug, name="demo", stdout=printed)
         keys[slug] = printed.getvalue().strip()
