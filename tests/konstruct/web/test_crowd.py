@@ -30,10 +30,15 @@ UNLIMITED = {
     for what in ("BURST", "PER_SECOND")
 }
 
+pytestmark = pytest.mark.django_db(transaction=True)
 
-@pytest.fixture
-def url(program_a: Program, process_environment: dict[str, str], tmp_path: Path) -> Iterator[str]:
-    with serving({**process_environment, **UNLIMITED}, tmp_path / "log") as address:
+
+@pytest.fixture(scope="module")
+def url(
+    environment_of_processes: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    log = tmp_path_factory.mktemp("served") / "log"
+    with serving({**environment_of_processes, **UNLIMITED}, log) as address:
         yield address
 
 

@@ -6,7 +6,6 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -28,9 +27,11 @@ pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 ERAS = ["legacy", "auto"]
 
 
-@pytest.fixture
-def url(process_environment: dict[str, str], tmp_path: Path) -> Iterator[str]:
-    with serving(process_environment, tmp_path / "log") as address:
+@pytest.fixture(scope="module")
+def url(
+    environment_of_processes: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    with serving(environment_of_processes, tmp_path_factory.mktemp("served") / "log") as address:
         yield address
 
 

@@ -18,7 +18,7 @@ from konstruct.api.auth.keys import issue_key
 from tests.konstruct.api.live import serving
 from tests.konstruct.conftest import Program
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
 
 @pytest.fixture(scope="module")
@@ -32,9 +32,11 @@ def mem0(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         yield mem0
 
 
-@pytest.fixture
-def host(process_environment: dict[str, str], tmp_path: Path) -> Iterator[str]:
-    with serving(process_environment, tmp_path / "log") as url:
+@pytest.fixture(scope="module")
+def host(
+    environment_of_processes: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    with serving(environment_of_processes, tmp_path_factory.mktemp("served") / "log") as url:
         yield f"{url}/mem0"
 
 
