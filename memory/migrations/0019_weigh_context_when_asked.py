@@ -1,18 +1,15 @@
 """Postings of a message's own words alone: those of the turns before it are weighed when asked for.
 
-How many lexemes a message has comes along with its turn, from the index alone. What stands has 0,
-and is read as it was written.
+How many lexemes a message has comes along with its turn. What stands has 0, and is read as it was
+written.
 """
 
 from django.db import migrations, models
 
 import memory.fields
-from tenants.operations.indexes import AddIndexConcurrently, RemoveIndexConcurrently
 
 
 class Migration(migrations.Migration):
-    atomic = False  # indexes are built concurrently
-
     dependencies = [("memory", "0018_keep_metadata_of_messages")]
 
     operations = [
@@ -25,16 +22,6 @@ class Migration(migrations.Migration):
                 " too.",
             ),
         ),
-        # Serves processes of the version before too.
-        AddIndexConcurrently(
-            "IndexedMessage",
-            models.Index(
-                fields=["scope_id", "session", "created_at", "message_number"],
-                include=["card", "words", "lexemes", "tenant_id"],
-                name="indexed_message_turns",
-            ),
-        ),
-        RemoveIndexConcurrently("IndexedMessage", "indexed_message_scope"),
         migrations.AlterField(
             "Posting",
             "w",

@@ -2,6 +2,8 @@
 
 from django.db import migrations, models
 
+from tenants.operations.comments import CommentOnTables
+
 
 class Migration(migrations.Migration):
     dependencies = [("tenants", "0014_place_tenants_on_servers")]
@@ -17,5 +19,11 @@ class Migration(migrations.Migration):
                 help_text="Database server to which it is being moved; it is not served meanwhile.",
                 max_length=32,
             ),
+        ),
+        CommentOnTables(
+            {
+                "Tenant": "A customer: one schema, one set of users, agents and memories, unseen by"
+                " all others.",
+            }
         ),
     ]

@@ -82,7 +82,7 @@ def test_wherever_it_is_cut_off_the_next_run_goes_on(behind: Tenant, tenant_a: T
     with connection.execute_wrapper(cut):
         while error := migrate_schema(behind.schema_name).error:
             assert "cut off" in error
-    assert len(cut_off) == 11
+    assert len(cut_off) > 10
     assert indexes(behind) == indexes(tenant_a)
 
 
