@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from memory.arguments import is_unicode
+from memory.exceptions import InvalidArgument
 from memory.models import ConversationItem
 
 
@@ -23,6 +24,9 @@ def add_items(
 
     Args:
         items: each with the id of the message in the transcript that it says, if there is one.
+
+    Raises:
+        InvalidArgument: an item is no JSON.
     """
     ConversationItem.objects.bulk_create(
         ConversationItem(
@@ -38,5 +42,10 @@ def add_items(
 
 def _text(item: Mapping[str, Any]) -> str:
     """JSON without raw NUL characters, which is in UTF-8 unless there are halves of pairs."""
-    text = json.dumps(item, ensure_ascii=False)
+    try:
+        text = json.dumps(item, ensure_ascii=False, allow_nan=False)
+    except ValueError as error:
+        raise InvalidArgument(
+            "an item holds a number that no float can hold, such as 1e400: send it as text"
+        ) from error
     return text if is_unicode(text) else json.dumps(item)

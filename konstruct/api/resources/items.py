@@ -47,8 +47,7 @@ ADDED = OpenApiExample(
         "items": [
             {
                 "item": {"role": "user", "content": "How warm is it in Porto?"},
-                "role": "user",
-                "content": "How warm is it in Porto?",
+                "said": {"role": "user", "content": "How warm is it in Porto?"},
             },
             {
                 "item": {
@@ -91,24 +90,22 @@ class SpokenField(serializers.Field):
         return data
 
 
+class SpokenSerializer(StrictSerializer):
+    """Who said what."""
+
+    role = serializers.ChoiceField(choices=Role.choices)
+    content = SpokenField()
+
+
 class NewItemSerializer(StrictSerializer):
     """An item, and what of it is to be remembered."""
 
     item = ItemField(help_text="Any JSON object. It comes back as it is.")
-    role = serializers.ChoiceField(
-        choices=Role.choices, required=False, help_text="Who said `content`."
-    )
-    content = SpokenField(
+    said = SpokenSerializer(
         required=False,
         help_text="What the item says, for the transcript. Without it the item is not remembered, "
         "and neither is a text that the transcript cannot hold, such as one that is too long.",
     )
-
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """Refuse words of nobody."""
-        if ("role" in attrs) != ("content" in attrs):
-            raise serializers.ValidationError("Give role and content, or neither.")
-        return attrs
 
 
 class ConversationSerializer(StrictSerializer):
@@ -122,7 +119,7 @@ class ConversationSerializer(StrictSerializer):
 class NewItemsSerializer(ConversationSerializer):
     """Items that are added to a conversation, in their order."""
 
-    items = BoundedListField(child=NewItemSerializer(), max_length=MOST_ADDED, allow_empty=False)
+    items = BoundedListField(child=NewItemSerializer(), max_length=MOST_ADDED, min_length=1)
 
 
 class ItemsQuery(ConversationSerializer, PageQuerySerializer):
@@ -184,7 +181,7 @@ class ItemsView(ApiView):
         operation_id="add_conversation_items",
         summary="Add items to a conversation",
         description="Items are for the framework that adds them: nothing is answered. Those that "
-        "have `content` are written into the transcript as well, like imported messages.",
+        "have `said` are written into the transcript as well, like imported messages.",
         tags=["conversations"],
         request=NewItemsSerializer,
         parameters=[IDEMPOTENCY_KEY],
@@ -202,15 +199,11 @@ class ItemsView(ApiView):
         items = fields["items"]
 
         def add() -> UUID:
-            lines = [
-                {"role": each["role"], "content": each["content"]}
-                for each in items
-                if "content" in each
-            ]
+            lines = [dict(each["said"]) for each in items if "said" in each]
             of_all = ForAllLines(agent=str(agent_id), user_id=user_id, thread_id=thread_id)
             results = import_history(lines, tenant_id=required_tenant_id(), of_all=of_all)
             ids = iter([each.message.pk if each.message else None for each in results])
-            kept = [(each["item"], next(ids) if "content" in each else None) for each in items]
+            kept = [(each["item"], next(ids) if "said" in each else None) for each in items]
             add_items(agent_id, user_id, thread_id, kept)
             return uuid4()
 

@@ -114,7 +114,7 @@ CASES: dict[tuple[str, str], Case] = {
             "agent": ada(said),
             "user_id": "maria",
             "thread_id": "t1",
-            "items": [{"item": {}, "role": "user", "content": "Hello"}],
+            "items": [{"item": {}, "said": {"role": "user", "content": "Hello"}}],
         },
     ),
     ("conversation-items", "DELETE"): Case(at(ITEMS, **OF_MARIA, **T1), foreign=422, messages=4),

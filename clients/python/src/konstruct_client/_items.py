@@ -34,7 +34,7 @@ class Items:
     async def add(self, items: Sequence[NewItem]) -> None:
         """Add items, in their order."""
         told = [
-            {"item": each.item, "role": each.role, "content": each.text}
+            {"item": each.item, "said": {"role": each.role, "content": each.text}}
             if each.role in ("user", "assistant") and each.text.strip()
             else {"item": each.item}
             for each in items

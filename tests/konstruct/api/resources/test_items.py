@@ -1,5 +1,6 @@
 """Items of conversations by REST: kept as they are, in order, taken back at once, remembered."""
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import urlencode
@@ -15,7 +16,7 @@ from tests.konstruct.conftest import Program
 ITEMS = "/api/v1/conversations/items/"
 # What a page of JSON, a column of jsonb or UTF-8 would not bring back.
 ODD: list[dict[str, Any]] = [
-    {"z": 1, "a": {"": [None, True, 1.0, 12345678901234567890, "é😀"]}},
+    {"z": 1, "a": {"": [None, True, 1.0, 10**30, "é😀"]}},
     {"type": "function_call_output", "output": "NUL \x00 and half \ud83d of a pair, \\u0000"},
     {"text": "x" * 1_000_000},
     {},
@@ -65,7 +66,9 @@ def test_any_json_comes_back_as_it_was_in_its_order(program_a: Program) -> None:
 
 def test_what_is_said_is_remembered_if_the_transcript_can_hold_it(program_a: Program) -> None:
     words = ["Porto it is.", "\x00", "x" * 40_000, "\ud83d", " "]
-    spoken = [{"item": {"n": n}, "role": "user", "content": w} for n, w in enumerate(words)]
+    spoken = [
+        {"item": {"n": n}, "said": {"role": "user", "content": w}} for n, w in enumerate(words)
+    ]
     assert add(program_a, *spoken, {"item": {"n": 5}}).status_code == 204
     found = rows(program_a)
     assert [each["item"]["n"] for each in found] == [5, 4, 3, 2, 1, 0]
@@ -77,7 +80,7 @@ def test_what_is_said_is_remembered_if_the_transcript_can_hold_it(program_a: Pro
 
 def test_a_request_sent_again_adds_nothing_and_removes_nothing(program_a: Program) -> None:
     for number in (1, 1, 2):
-        words = {"role": "user", "content": "Yes."}
+        words = {"said": {"role": "user", "content": "Yes."}}
         assert add(program_a, {"item": {}, **words}, key=f"k{number}").status_code == 204
     newest, oldest = rows(program_a)
     for key, status in (("p", 204), ("p", 204), ("q", 404)):
@@ -91,7 +94,7 @@ def test_a_request_sent_again_adds_nothing_and_removes_nothing(program_a: Progra
 
 def test_a_cleared_conversation_is_empty_and_still_said(program_a: Program) -> None:
     for thread_id in ("monday", "other"):
-        words = {"role": "assistant", "content": f"Of {thread_id}."}
+        words = {"said": {"role": "assistant", "content": f"Of {thread_id}."}}
         add(program_a, {"item": {"of": thread_id}, **words}, thread_id=thread_id)
     address = f"{ITEMS}?{urlencode(place(program_a))}"
     assert program_a.request("DELETE", address).status_code == 204
@@ -123,11 +126,11 @@ def test_a_bound_key_and_another_tenant_have_their_own(
     [
         {"item": []},
         {"item": "text"},
-        {"item": {}, "role": "user"},
-        {"item": {}, "content": "words"},
-        {"item": {}, "role": "system", "content": "words"},
-        {"item": {}, "role": "user", "content": 1},
-        {"role": "user", "content": "words"},
+        {"item": {}, "said": {"role": "user"}},
+        {"item": {}, "said": {"content": "words"}},
+        {"item": {}, "said": {"role": "system", "content": "words"}},
+        {"item": {}, "said": {"role": "user", "content": 1}},
+        {"said": {"role": "user", "content": "words"}},
         {"item": {}, "more": 1},
     ],
 )
@@ -137,6 +140,14 @@ def test_what_is_no_item_is_refused_and_nothing_is_kept(
     response = add(program_a, {"item": {}}, item)
     assert (response.status_code, response.json()["type"][-14:]) == (400, "invalid-fields")
     assert rows(program_a) == []
+
+
+def test_a_number_that_would_not_come_back_is_refused(program_a: Program) -> None:
+    body = {**place(program_a), "items": [{"item": {"n": [1e300]}}]}
+    data = json.dumps(body).replace("1e+300", "1e400").encode()
+    response = program_a.request("POST", ITEMS, data=data, content_type="application/json")
+    assert (response.status_code, rows(program_a)) == (400, [])
+    assert "1e400" in response.json()["detail"]
 
 
 @pytest.mark.django_db(transaction=True)

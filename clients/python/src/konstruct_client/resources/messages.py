@@ -212,7 +212,8 @@ class Conversations(Resource[S]):
     ) -> Call[None]:
         """Add up to 1,000 items, to be kept as they are.
 
-        Each is an object with `item`; and with `role` and `content` if that is to be remembered.
+        Each is an object with `item`; and, if that is to be remembered, with `said`, which has
+        `role` and `content`.
         """
         body = {
             "agent": agent, "user_id": user_id, "thread_id": thread_id,
