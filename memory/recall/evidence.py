@@ -89,6 +89,8 @@ class Text(NamedTuple):
     role: str
     name: str
     content: str
+    metadata: dict[str, Any] | None
+    """None where they are too large to come along."""
     neighbours: list[list[Any]] | None = None
 
 

@@ -42,6 +42,8 @@ SCANNED_AT_LEAST: Final = 5_000
 RESCORED_PIECES: Final = 200
 # Texts come with the evidence while they hold no more words than this: some 600 kB.
 WORDS_ALONG: Final = 100_000
+# So do metadata of a message that take no more bytes than this; others are asked for by themselves.
+METADATA_ALONG: Final = 256
 # In a larger scope, candidates by words, and pieces by vector, of which a message has two or three.
 CANDIDATES: Final = 25
 CANDIDATE_PIECES: Final = 16
@@ -61,6 +63,7 @@ LIMITS: Final = {
     "scanned_at_least": SCANNED_AT_LEAST,
     "rescored_pieces": RESCORED_PIECES,
     "words_along": WORDS_ALONG,
+    "metadata_along": METADATA_ALONG,
     "candidates": CANDIDATES,
     "candidate_pieces": CANDIDATE_PIECES,
     "candidate_postings": CANDIDATE_POSTINGS,
@@ -283,7 +286,9 @@ _COLUMNS = {
     # No weight is 0: that it was said in the message itself is told by its sign.
     "postings": _sent("h", "message_number", "CASE WHEN own THEN w ELSE -w END"),
     "pieces": _sent("message_id", "cosine"),
-    "columns": "number, external_id, thread_id, role, name, content",
+    "columns": """number, external_id, thread_id, role, name, content, CASE
+        WHEN metadata IS NULL THEN '{}'
+        WHEN pg_column_size(metadata) <= %(metadata_along)s THEN metadata::json END AS metadata""",
     "embedded": """LATERAL (
         SELECT message_id, embedding FROM memory_conversationembedding
         WHERE message_id = turn.id AND embedding_model = %(model)s

@@ -71,6 +71,8 @@ class Hit:
     """That it is relevant, as the gate sees it."""
     channels: dict[str, float]
     """What each sign said, before its weight."""
+    metadata: dict[str, Any] | None
+    """Of the message; None where they are too large to come along, and have to be asked for."""
     neighbours: tuple[AdjacentTurn, ...] = ()
     """The turns around it, oldest first, if the policy asks for them."""
 
@@ -110,7 +112,14 @@ class RecallResult:
         """
         return {
             "query": self.query,
-            "hits": [_jsonable(asdict(hit)) for hit in self.hits],
+            "hits": [
+                {
+                    name: value
+                    for name, value in _jsonable(asdict(hit)).items()
+                    if name != "metadata"
+                }
+                for hit in self.hits
+            ],
             "cut": [_jsonable(asdict(cut)) for cut in self.cut],
             "injected": list(injected) if injected is not None else [h.content for h in self.hits],
             "abstained": self.abstained,
@@ -328,6 +337,7 @@ def _hit(one: Found, probability: float, channels: dict[str, float], text: Text)
         score=one.score,
         probability=probability,
         channels=channels,
+        metadata=text.metadata,
         neighbours=tuple(
             AdjacentTurn(UUID(message_id), role, name, content, datetime.fromisoformat(created_at))
             for message_id, role, name, content, created_at in text.neighbours or ()

@@ -128,8 +128,7 @@ class SearchResultSerializer(serializers.Serializer):
     )
 
 
-# channels come last; metadata are looked up
-_NAMES = [str(name) for name in MemorySerializer().fields if name != "metadata"]
+_NAMES = [str(name) for name in MemorySerializer().fields]
 
 
 class MemorySearchView(ApiView):
@@ -195,12 +194,10 @@ def _document(result: RecallResult | None, *, explain: bool) -> dict[str, Any]:
     """
     if result is None:
         return {"results": [], "abstained": False}
-    found = Message.objects.filter(pk__in=[hit.message_id for hit in result.hits])
-    metadata = dict(found.values_list("pk", "metadata"))
-    names = _NAMES if explain else _NAMES[:-1]
-    hits = [
-        {name: getattr(hit, name) for name in names}
-        | {"metadata": metadata.get(hit.message_id) or {}}
-        for hit in result.hits
-    ]
+    names = _NAMES if explain else [name for name in _NAMES if name != "channels"]
+    hits = [{name: getattr(hit, name) for name in names} for hit in result.hits]
+    if late := {hit["message_id"]: hit for hit in hits if hit["metadata"] is None}:
+        found = dict(Message.objects.filter(pk__in=list(late)).values_list("pk", "metadata"))
+        for message_id, hit in late.items():
+            hit["metadata"] = found.get(message_id) or {}
     return {"results": hits, "abstained": result.abstained}

@@ -63,12 +63,17 @@ def test_the_same_key_with_other_metadata_is_another_message(program_a: Program)
 def test_a_search_finds_only_what_the_filters_say_as_if_nothing_else_was_said(
     program_a: Program,
 ) -> None:
-    assert said(program_a, ORDER, {"order": 18}, None)["created"] == 3
+    long = {"order": 19, "note": "".join(map(str, range(500)))}  # too long to come with its text
+    assert said(program_a, ORDER, {"order": 18}, None, long)["created"] == 4
     everything = search(program_a).json()["results"]
-    assert len(everything) == 3
+    metadata = {each["content"]: each["metadata"] for each in everything}
+    assert metadata == {
+        f"Walnuts of parcel {number}.": each
+        for number, each in enumerate([ORDER, {"order": 18}, {}, long])
+    }
     (found,) = search(program_a, filters={"order": 18}).json()["results"]
     assert (found["content"], found["metadata"]) == ("Walnuts of parcel 1.", {"order": 18})
-    assert len(search(program_a, filters={"order": {"exists": True}}).json()["results"]) == 2
+    assert len(search(program_a, filters={"order": {"exists": True}}).json()["results"]) == 3
     assert search(program_a, filters={"order": 99}).json() == {"results": [], "abstained": True}
     address = {"agent": "ada", "user_id": "maria", "filters": json.dumps({"order": 17})}
     (turn,) = program_a.get(f"{TRANSCRIPT}?{urlencode(address)}").json()["results"]
