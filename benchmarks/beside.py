@@ -76,27 +76,19 @@ def timed(work: Any, count: int) -> dict[str, Any]:
 def cpu_seconds(port: int) -> dict[str, float]:
     """CPU seconds so far of the web processes of that port, and of this home's Postgres."""
     web = postgres = 0.0
-    home = os.environ["KONSTRUCT_HOME"]
+    home = Path(os.environ["KONSTRUCT_HOME"]).resolve()
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
             times = process.cpu_times()
             used = times.user + times.system
             ours = process.environ()
-            if process.name() == "postgres" and is_of(process, home):
-                postgres += used
+            # Each of its processes works in the directory of the data; sessions that have ended are
+            # counted as the first one's children.
+            if process.name() == "postgres" and Path(process.cwd()).is_relative_to(home):
+                postgres += used + times.children_user + times.children_system
             elif ours.get("PORT") == str(port):
                 web += used
     return {"web": web, "postgres": postgres}
-
-
-def is_of(process: psutil.Process, home: str) -> bool:
-    """Whether a Postgres process is of the home: the first of them names it."""
-    server = process.parent()
-    while server is not None:
-        if any(home in each for each in process.cmdline()):
-            return True
-        process, server = server, server.parent()
-    return False
 
 
 def say(answer: dict[str, Any]) -> None:
