@@ -91,6 +91,8 @@ def test_it_keeps_what_is_said_and_tells_what_fits(
                 context = SessionContext(session_id="s1", input_messages=said)
                 context._response = AgentResponse(messages=[Message("assistant", ["Nice."])])
                 whole = {"agent": None, "session": session, "state": {}}
+                telling = KonstructContextProvider(client, agent="ada", user_id="maria", keep=False)
+                await telling.after_run(context=context, **whole)
                 await memory.after_run(context=context, **whole)
                 turns = client.conversations.transcript(agent="ada", user_id="maria")
                 assert [(turn["role"], turn["thread_id"]) async for turn in turns] == [
