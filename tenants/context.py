@@ -102,6 +102,7 @@ def tenant_scope(tenant_id: UUID | str, *, pinned: bool = False) -> Iterator[UUI
             main.server = server_of(entered)
             if main.server != MAIN:
                 there = tenant_connection()
+                there.close_if_broken()
                 outer_there, include_public_there = there.tenant, there.include_public_schema
                 there.set_schema(schema_name_of(entered))
         main.pinned_tenant = entered if pinned else outer_pin
@@ -174,6 +175,8 @@ def _on(server: str) -> Iterator[DatabaseWrapper]:
     """Be on a server during the block; afterwards on the one before, this one as it was."""
     main = _main_connection()
     there = cast(DatabaseWrapper, connections[server])
+    if server != MAIN:
+        there.close_if_broken()
     outer_server, outer_tenant = main.server, there.tenant
     include_public = there.include_public_schema
     main.server = server

@@ -3,14 +3,14 @@
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache, lru_cache
 from typing import Any, cast
 from uuid import UUID
 
 import psycopg
 from django.conf import settings
-from django.db import DEFAULT_DB_ALIAS, connections
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections
 from django.db.backends.postgresql.base import TIMESTAMPTZ_OID
 from django.db.backends.postgresql.features import DatabaseFeatures
 from django.db.backends.postgresql.psycopg_any import register_tzloader
@@ -389,6 +389,18 @@ class DatabaseWrapper(base.DatabaseWrapper):
             TransactionStatus.IDLE,
             TransactionStatus.INTRANS,
         )
+
+    def close_if_broken(self) -> None:
+        """Forget a connection that has ended, so that the next statement makes a new one.
+
+        For threads that are no request's: what they wait for may have been away for a while.
+        """
+        if self.connection is None or self.in_atomic_block:
+            return
+        with suppress(DatabaseError, psycopg.Error):
+            self.finish_exchange()
+        if not self.is_usable():
+            self.close()
 
     def close_if_unusable_or_obsolete(self) -> None:
         """Between requests and tasks: also close what is in a transaction of raw SQL's.

@@ -22,7 +22,10 @@ from tenants.context import (
     tenant_scope,
 )
 from tenants.exceptions import InvalidTenant, TenantPinned
+from tenants.management.statuses import SOME_BEHIND
 from tenants.models import Domain, OutboxEntry, Tenant
+from tenants.outbox import Claim
+from tenants.outbox.kind import KINDS
 from tenants.postgresql.exceptions import ServerDown
 from tenants.schemas import provisioning
 from tenants.servers import MAIN
@@ -214,14 +217,33 @@ def test_the_proof_of_isolation_holds_on_several_servers(further: dict[str, Serv
 
 
 def test_a_server_that_is_down_is_its_tenants_matter_alone(
-    placed: dict[str, Tenant], further: dict[str, Server]
+    placed: dict[str, Tenant], further: dict[str, Server], capsys: pytest.CaptureFixture[str]
 ) -> None:
     keys = {}
     for server, tenant in placed.items():
         with tenant_scope(tenant.id):
             _, keys[server] = issue_key(tenant_id=tenant.id, name="test")
+    asleep = placed["eu2"]
+    with servers.as_owner():
+        Tenant.objects.filter(pk=asleep.pk).update(migrated_to="")
+    with tenant_scope(asleep.id):
+        OutboxEntry.objects.create(kind="reply", key=asleep.id)
     further["eu2"].stop()
     try:
+        checks = Client(headers={"host": "localhost"}).get("/health/ready").json()["checks"]
+        assert (checks["database"], checks["migrations"]) == ("ok", "ok")
+        with servers.as_owner(), pytest.raises(CommandError) as not_reached:
+            call_command("migrate", parallel=1)
+        assert not_reached.value.returncode == SOME_BEHIND
+        there = sorted(Tenant.objects.filter(server="eu2").values_list("slug", flat=True))
+        assert f"tenants not migrated: {', '.join(there)}. Remove" in str(not_reached.value)
+        said = capsys.readouterr().err
+        assert said.count("its server's public schema was not migrated") == len(there)
+        # What waits there is swept by nobody, and keeps no worker from what waits elsewhere.
+        assert list(outbox.claim_of_all_servers(KINDS["reply"])) == []
+        outbox.sweep()
+        with servers.as_owner():
+            Tenant.objects.filter(pk=asleep.pk).update(migrated_to=asleep.migrated_to)
         for host in ("on-eu2.localhost", "localhost"):
             refused = _agents(host, keys["eu2"])
             assert (refused.status_code, refused["Retry-After"]) == (503, "5")
@@ -235,3 +257,9 @@ def test_a_server_that_is_down_is_its_tenants_matter_alone(
     finally:
         further["eu2"].start()
     assert _agents("localhost", keys["eu2"]).status_code == 200
+    assert list(outbox.claim_of_all_servers(KINDS["reply"])) == [Claim(asleep.id, asleep.id)]
+    with servers.as_owner():
+        Tenant.objects.filter(pk=asleep.pk).update(migrated_to="")
+        call_command("migrate", parallel=1)
+        asleep.refresh_from_db()
+    assert asleep.migrated_to == placed["eu1"].migrated_to
