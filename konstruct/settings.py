@@ -70,16 +70,19 @@ def _names(name: str, default: str) -> list[str]:
     return [part.strip() for part in _text(name, default).split(",") if part.strip()]
 
 
-def _named_urls(name: str) -> dict[str, str]:
-    """Read a comma-separated list of NAME=URL from the environment."""
+def _named_urls(name: str, *known: str) -> dict[str, str]:
+    """Read a comma-separated list of NAME=URL from the environment; of ``known`` names if given."""
     urls: dict[str, str] = {}
     for pair in _names(name, ""):
         server, is_pair, url = pair.partition("=")
-        if not is_pair or not _SERVER_NAME.fullmatch(server) or server in (*urls, "default"):
+        is_free = server in known or server != "default"
+        if not is_pair or not _SERVER_NAME.fullmatch(server) or server in urls or not is_free:
             sys.exit(
                 f"konstruct: {name} is not like eu1=postgresql://…,eu2=postgresql://…, each server"
                 " once, by lower-case letters and digits; a comma within a URL is %2C."
             )
+        if known and server not in known:
+            sys.exit(f"konstruct: {name} names {server}, which is none of {', '.join(known)}.")
         urls[server] = _checked_url(name, url)
     return urls
 
@@ -122,6 +125,8 @@ DATABASE_OWNER_URL = _url("DATABASE_OWNER_URL")
 # Further servers that have tenants, by name, as the application and as the owner.
 TENANT_DATABASES = _named_urls("TENANT_DATABASES")
 TENANT_DATABASES_OWNER = _named_urls("TENANT_DATABASES_OWNER")
+# A standby of a server, for what may be a moment old; as the application.
+TENANT_DATABASES_REPLICAS = _named_urls("TENANT_DATABASES_REPLICAS", "default", *TENANT_DATABASES)
 # Servers that take no new tenants; "default" is that of DATABASE_URL.
 TENANT_DATABASES_CLOSED = _names("TENANT_DATABASES_CLOSED", "")
 REDIS_URL = _url("REDIS_URL")
@@ -166,6 +171,10 @@ if PRODUCTION:
         _refuse(
             production.same_role(*_pair.values(), names=" and ".join(_pair))
             or production.weak_passwords(_pair)
+        )
+    for _server, _url_of_replica in TENANT_DATABASES_REPLICAS.items():
+        _refuse(
+            production.weak_passwords({f"TENANT_DATABASES_REPLICAS ({_server})": _url_of_replica})
         )
 
 # Fernet keys for the tokens of workspaces: the first one encrypts, all of them decrypt.
@@ -307,6 +316,7 @@ if DB_ROLE == "owner" and DATABASE_URL and not DATABASE_OWNER_URL:
 APPLICATION_DATABASE_URL = DATABASE_URL or embedded.database_url("app")
 if DB_ROLE == "app":
     _databases = {"default": APPLICATION_DATABASE_URL, **TENANT_DATABASES}
+    _databases |= {f"{name}_replica": url for name, url in TENANT_DATABASES_REPLICAS.items()}
 else:
     _databases = {
         "default": embedded.database_url("owner") if EMBEDDED_DATABASE else DATABASE_OWNER_URL,
@@ -335,7 +345,7 @@ DATABASES: dict[str, dict[str, Any]] = {
     }
     for _server, _server_url in _databases.items()
 }
-for _server in TENANT_DATABASES:
+for _server in DATABASES.keys() - {"default"}:
     # One that does not answer must not keep a thread that serves all tenants.
     DATABASES[_server].setdefault("OPTIONS", {}).setdefault("connect_timeout", "5")
 # Called before a connection is opened; starts the embedded Postgres where there is no URL.

@@ -21,7 +21,7 @@ from tenants.postgresql.base import DatabaseWrapper
 from tenants.postgresql.exceptions import ServerDown
 from tenants.roles import APP_ROLE
 from tenants.schemas.rls_enforcement import unsealed_relations
-from tenants.servers import MAIN, note_server, servers
+from tenants.servers import MAIN, note_server, replicas, servers
 from tenants.walls import open_ways
 
 logger = logging.getLogger(__name__)
@@ -116,7 +116,7 @@ def refuse_unsafe_role() -> None:
 
     A server that is down is looked at as soon as a connection is made to it.
     """
-    for server in servers():
+    for server in [*servers(), *replicas()]:
         try:
             with server_scope(server):
                 _refuse_if_unsafe()

@@ -1,13 +1,14 @@
 """Entering a tenant, leaving it again, and never another by accident."""
 
 import functools
+import logging
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import ParamSpec, TypeVar, cast
 from uuid import UUID
 
 from asgiref.sync import sync_to_async
-from django.db import ProgrammingError, connections, transaction  # noqa: TID251 (this is where it is chosen)
+from django.db import OperationalError, ProgrammingError, connections, transaction  # noqa: TID251 (this is where it is chosen)
 from django.utils.asyncio import async_unsafe
 from django.utils.connection import ConnectionProxy
 from psycopg.errors import UndefinedTable
@@ -15,7 +16,11 @@ from psycopg.errors import UndefinedTable
 from tenants.exceptions import NotInTenant, TenantPinned, UnknownTenant
 from tenants.naming import as_tenant_id, schema_name_of
 from tenants.postgresql.base import DatabaseWrapper
-from tenants.servers import MAIN, server_of
+from tenants.servers import MAIN, replica_of, server_of
+
+logger = logging.getLogger(__name__)
+
+_IS_STANDBY_WITH = "SELECT pg_is_in_recovery() AND to_regnamespace(%s) IS NOT NULL"
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -185,6 +190,37 @@ def _on(server: str) -> Iterator[DatabaseWrapper]:
     finally:
         main.server = outer_server
         there.set_tenant(outer_tenant, include_public)
+
+
+@contextmanager
+def reading_replica() -> Iterator[None]:
+    """Read on the standby of the server that we are in, if it has one; Django writes on the server.
+
+    For what may be a moment old. In a transaction, and where the standby is down, is none any more,
+    or has not got the tenant yet, the server itself is read.
+    """
+    server, schema_name = current_server(), tenant_connection().schema_name
+    alias = replica_of(server)
+    if alias is None or tenant_connection().in_atomic_block or not _has(alias, schema_name):
+        yield
+        return
+    with _on(alias) as there:
+        there.set_schema(schema_name)
+        yield
+
+
+def _has(alias: str, schema_name: str) -> bool:
+    try:
+        with _on(alias) as there, there.cursor() as cursor:
+            there.set_schema_to_public()
+            cursor.execute(_IS_STANDBY_WITH, [schema_name])
+            found: bool = cursor.fetchone()[0]
+    except OperationalError as error:
+        logger.warning("The server is read, not its standby %s: %s", alias, error)
+        return False
+    if not found:
+        logger.warning("The server is read: %s is no standby, or lags behind", alias)
+    return found
 
 
 def require_server_up() -> None:

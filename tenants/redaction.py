@@ -14,7 +14,7 @@ URLS = (
     "SLACK_API_URL",
 )  # fmt: skip
 # Those that have a URL for each server.
-NAMED_URLS = ("TENANT_DATABASES", "TENANT_DATABASES_OWNER")
+NAMED_URLS = ("TENANT_DATABASES", "TENANT_DATABASES_OWNER", "TENANT_DATABASES_REPLICAS")
 SECRETS = ("SECRET_KEY", "LLM_API_KEY", "SLACK_CLIENT_SECRET", "SLACK_SIGNING_SECRET")
 # Shorter ones are ordinary words, which would be hidden wherever they stand.
 SHORTEST_SECRET = 12

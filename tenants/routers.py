@@ -9,7 +9,7 @@ from django_tenants.routers import TenantSyncRouter
 
 from tenants.context import current_server
 from tenants.postgresql.base import DatabaseWrapper
-from tenants.servers import MAIN, servers
+from tenants.servers import MAIN, main_of, servers
 
 
 class ServerRouter(TenantSyncRouter):
@@ -18,7 +18,8 @@ class ServerRouter(TenantSyncRouter):
     def db_for_read(self, model: type[Model], **hints: Any) -> str:
         return MAIN if _is_of_the_list(model) else current_server()
 
-    db_for_write = db_for_read
+    def db_for_write(self, model: type[Model], **hints: Any) -> str:
+        return main_of(self.db_for_read(model, **hints))
 
     def allow_migrate(
         self, db: str, app_label: str, model_name: str | None = None, **hints: Any

@@ -13,6 +13,7 @@ MAIN: Final = DEFAULT_DB_ALIAS
 # what it says.
 TRUSTED_SECONDS: Final = 5.0
 
+_REPLICA: Final = "_replica"
 _SERVER = "SELECT server FROM public.tenants_tenant WHERE id = %s"
 
 _noted: dict[UUID, tuple[str, float]] = {}
@@ -26,6 +27,22 @@ def servers() -> list[str]:
 def open_servers() -> list[str]:
     """Those that take new tenants."""
     return [name for name in servers() if name not in settings.TENANT_DATABASES_CLOSED]
+
+
+def replica_of(server: str) -> str | None:
+    """Django's alias of a server's standby; None if this process knows of none."""
+    alias = f"{server}{_REPLICA}"
+    return alias if alias in connections.settings else None
+
+
+def main_of(alias: str) -> str:
+    """The server that an alias of it, or of its standby, means."""
+    return alias.removesuffix(_REPLICA)
+
+
+def replicas() -> list[str]:
+    """Django's aliases of all standbys."""
+    return [alias for alias in map(replica_of, servers()) if alias is not None]
 
 
 def note_server(tenant_id: UUID, server: str) -> None:

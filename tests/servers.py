@@ -1,6 +1,7 @@
 """Further Postgres servers for tests: embedded ones, each with a home of its own."""
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -70,6 +71,30 @@ class Server:
         )
         while self.users:
             self.users.pop().communicate("")
+
+    @contextmanager
+    def standby(self) -> Iterator["Server"]:
+        """Have a standby that knows what there is now, and nothing of what comes, under Django."""
+        copy = Server(f"{self.name}replica")
+        self.stop()
+        shutil.rmtree(copy.home, ignore_errors=True)
+        # With owners and modes, as Postgres wants them.
+        subprocess.run(["cp", "-a", str(self.home), str(copy.home)], check=True)  # noqa: S607
+        (copy.home / "postgres" / "standby.signal").touch()
+        self.start()
+        copy.start()
+        alias = f"{self.name}_replica"
+        configured = connections.configure_settings(
+            {"default": {}, alias: _settings(copy.url("app"))}
+        )
+        connections.settings[alias] = configured[alias]
+        try:
+            yield copy
+        finally:
+            connections[alias].close()
+            del connections[alias], connections.settings[alias]
+            copy.stop()
+            shutil.rmtree(copy.home)
 
     def ask(self, statement: str) -> list[tuple[object, ...]]:
         """Ask it as a superuser."""

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.contrib.admin.views.main import ChangeList
 from django.contrib.auth.admin import UserAdmin
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -9,6 +10,16 @@ from unfold.admin import ModelAdmin
 
 from tenants import transaction
 from tenants.audit.changes import NOTHING, RowState, row_state
+from tenants.context import reading_replica
+
+
+class PossiblyOldChangeList(ChangeList):
+    """A page of rows, which may be read from a standby."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        with reading_replica():
+            super().get_results(request)
+            self.result_list = list(self.result_list)
 
 
 class RecordedAdmin(ModelAdmin):
@@ -27,6 +38,9 @@ class RecordedAdmin(ModelAdmin):
     def state_of(self, row: Model) -> RowState:
         """Return what the record has of a row."""
         return row_state(row, many=True)
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return PossiblyOldChangeList
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None

@@ -330,7 +330,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         self._exchange = self._is_pooled = None
         self.queued.clear()
         self.prepared = PreparedStatements()
-        if self.alias in settings.TENANT_DATABASES:
+        if self.alias != DEFAULT_DB_ALIAS:
             return self._connect_unless_down(conn_params)
         hook = getattr(settings, "DATABASE_BEFORE_CONNECT", None)
         if hook:

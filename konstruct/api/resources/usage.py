@@ -14,6 +14,7 @@ from konstruct.api.http.views import ApiView
 from konstruct.orchestrator.models import PendingReply
 from memory.browse.statistics import amount_of
 from memory.models import ConversationEmbedding, Message, PendingEmbedding, Scope
+from tenants.context import reading_replica
 
 M = TypeVar("M", bound=Model)
 
@@ -63,6 +64,10 @@ class UsageView(ApiView):
     def get(self, request: Request) -> Response:
         """Count."""
         checked_query(request, NoParametersSerializer)
+        with reading_replica():
+            return Response(self._counts())
+
+    def _counts(self) -> dict[str, Any]:
         of_caller = self.caller.rows
         pending_embeddings = _of_messages(self.caller, PendingEmbedding.objects.all())
         pending_replies = _of_messages(self.caller, PendingReply.objects.all())
@@ -84,7 +89,8 @@ class UsageView(ApiView):
             for name in {*more} & ESTIMATED.keys():
                 counts[name] = max(amount_of(ESTIMATED[name]).rows, COUNTED_UP_TO)
         not_exact = {"not_exact": more} if more else {}
-        return Response(UsageSerializer({**counts, **not_exact}).data)
+        counted_so_far: dict[str, Any] = UsageSerializer({**counts, **not_exact}).data
+        return counted_so_far
 
 
 def _counted(rows: QuerySet[Any]) -> int:

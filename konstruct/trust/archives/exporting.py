@@ -24,7 +24,7 @@ from konstruct.trust.archives.manifest import (
 from memory.archive import SQLiteManager, VectorStore
 from memory.embedding.embedder import model_version
 from tenants import transaction
-from tenants.context import connection, tenant_scope
+from tenants.context import connection, reading_replica, tenant_scope
 from tenants.exceptions import KonstructError
 from tenants.models import Tenant
 
@@ -63,7 +63,12 @@ def export_memory(
     draft = path.with_name(f"{path.name}.part")
     _remove(draft)
     try:
-        with SQLiteManager(draft) as file, tenant_scope(tenant.id), _one_moment():
+        with (
+            SQLiteManager(draft) as file,
+            tenant_scope(tenant.id),
+            reading_replica(),
+            _one_moment(),
+        ):
             manifest = _write(file, tenant, user_id, say)
         draft.rename(path)
     except BaseException:

@@ -1,0 +1,97 @@
+"""A standby of a server: what may be a moment old is read there, and nothing else."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.db import DatabaseError, close_old_connections, connections
+from django.test import Client
+
+from konstruct.api.auth.keys import issue_key
+from konstruct.orchestrator.agents import create_agent
+from konstruct.orchestrator.models import Agent
+from konstruct.trust.archives.exporting import export_memory
+from memory.archive import SQLiteManager
+from tenants import transaction
+from tenants.checks import refuse_unsafe_role
+from tenants.context import connection, current_server, reading_replica, tenant_scope
+from tenants.models import Tenant
+from tenants.schemas import provisioning
+from tests import servers
+from tests.memory.said import say
+from tests.servers import Server
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def tenant(further: dict[str, Server]) -> Iterator[Tenant]:
+    """A tenant of which the standby has one agent and one message, and the server two of each."""
+    with servers.as_owner():
+        made = provisioning.create_tenant(slug="read", server="eu1")
+    with tenant_scope(made.id):
+        create_agent(tenant_id=made.id, name="early")
+        say(made, "said before", index=False)
+    with further["eu1"].standby():
+        close_old_connections()
+        with tenant_scope(made.id):
+            create_agent(tenant_id=made.id, name="late")
+            say(made, "said after", index=False)
+        yield made
+    with servers.as_owner():
+        provisioning.delete_tenant(made)
+
+
+def _agents() -> list[str]:
+    return sorted(Agent.objects.values_list("name", flat=True))
+
+
+def test_what_may_be_old_is_read_on_the_standby_and_written_on_the_server(tenant: Tenant) -> None:
+    with tenant_scope(tenant.id):
+        with reading_replica():
+            assert current_server() == "eu1_replica"
+            assert _agents() == ["early"]
+            assert Agent.objects.filter(name="late").update(persona="written") == 1
+            with (
+                connection.cursor() as cursor,
+                pytest.raises(DatabaseError, match="read-only transaction"),
+            ):
+                cursor.execute("UPDATE orchestrator_agent SET persona = 'raw'")
+        assert current_server() == "eu1"
+        assert _agents() == ["early", "late"]
+        with transaction.atomic(), reading_replica():
+            assert _agents() == ["early", "late"]  # its own writes may be among them
+
+
+def test_statistics_lists_and_exports_are_read_there_and_conversations_are_not(
+    tenant: Tenant, tmp_path: Path
+) -> None:
+    with tenant_scope(tenant.id):
+        _, key = issue_key(tenant_id=tenant.id, name="test")
+    close_old_connections()
+    client = Client(headers={"host": "read.localhost", "authorization": f"Bearer {key}"})
+    assert client.get("/api/v1/usage/").json()["messages"] == 1
+    assert len(client.get("/api/v1/agents/").json()["results"]) == 2
+    export_memory(tenant, tmp_path / "one.sqlite")
+    with SQLiteManager(tmp_path / "one.sqlite") as file:
+        said = [row[0] for row in file.rows("SELECT content FROM messages")]
+    assert said == ["said before"]
+
+
+def test_the_walls_stand_on_the_standby_too(tenant: Tenant, further: dict[str, Server]) -> None:
+    refuse_unsafe_role()
+    with tenant_scope(tenant.id), reading_replica(), connections["eu1_replica"].cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM tenants_outboxentry")
+        assert cursor.fetchone() == (1,)
+        with pytest.raises(DatabaseError, match="permission denied"):
+            cursor.execute("SELECT set_config('app.current_tenant', 'x', false)")
+
+
+def test_without_the_standby_the_server_is_read(
+    tenant: Tenant, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setitem(connections["eu1_replica"].settings_dict, "PORT", "1")
+    connections["eu1_replica"].close()
+    with tenant_scope(tenant.id), reading_replica():
+        assert (current_server(), _agents()) == ("eu1", ["early", "late"])
+    assert "The server is read, not its standby eu1_replica" in caplog.text
