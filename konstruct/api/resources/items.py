@@ -1,9 +1,11 @@
 """Items of conversations by REST: what frameworks keep of their runs."""
 
 import json
+from itertools import accumulate, takewhile
 from typing import Any
 from uuid import UUID, uuid4
 
+from django.db.models import Func, IntegerField
 from django.http import Http404
 from drf_spectacular.utils import (
     OpenApiExample,
@@ -24,7 +26,13 @@ from konstruct.api.http.fields import (
 )
 from konstruct.api.http.filters import narrowed
 from konstruct.api.http.idempotency import IDEMPOTENCY_KEY, create_once
-from konstruct.api.http.pagination import NewestFirst, PageQuerySerializer, ordering_field, page_of
+from konstruct.api.http.pagination import (
+    NewestFirst,
+    PageQuerySerializer,
+    Position,
+    ordering_field,
+    page_of,
+)
 from konstruct.api.http.schema import problems
 from konstruct.api.http.views import ApiView
 from konstruct.api.models import KeyScope
@@ -34,8 +42,9 @@ from memory.models import ConversationItem, Role
 from tenants.context import required_tenant_id
 
 MOST_ADDED = 1_000
-# An item may be as large as a request.
 LARGEST_PAGE = 50
+# Of JSON in a page: an item may be as large as a request.
+MOST_BYTES = 4_000_000
 
 ADDED = OpenApiExample(
     "what was said, and a tool's call",
@@ -126,7 +135,10 @@ class ItemsQuery(ConversationSerializer, PageQuerySerializer):
     """Query parameters of a conversation's items."""
 
     limit = serializers.IntegerField(
-        required=False, min_value=1, max_value=LARGEST_PAGE, help_text="Items per page."
+        required=False,
+        min_value=1,
+        max_value=LARGEST_PAGE,
+        help_text=f"Items per page, {LARGEST_PAGE} without it; fewer where they are large.",
     )
     ordering = ordering_field(NewestFirst)
 
@@ -149,6 +161,19 @@ class ItemSerializer(serializers.ModelSerializer):
         fields = list(ITEM)
 
 
+class ItemPages(NewestFirst):
+    """Pages that hold at most MOST_BYTES, and one item at least."""
+
+    def rows_after(self, queryset: Any, position: Position | None, *, backwards: bool) -> list[Any]:
+        """Return one row more than fits into the page."""
+        size = Func("item", function="octet_length", output_field=IntegerField())
+        sizes = super().rows_after(queryset.values_list(size), position, backwards=backwards)
+        together = accumulate(size for (size,) in sizes)
+        fitting = sum(1 for _ in takewhile(lambda so_far: so_far <= MOST_BYTES, together))
+        self.limit = max(1, min(self.limit, fitting))
+        return super().rows_after(queryset, position, backwards=backwards)
+
+
 class ItemsView(ApiView):
     """The items of a conversation."""
 
@@ -164,7 +189,8 @@ class ItemsView(ApiView):
     @extend_schema(
         operation_id="list_conversation_items",
         summary="List the items of a conversation",
-        description="What a framework has kept of its runs, the newest first.",
+        description="What a framework has kept of its runs, the newest first. A page has at most "
+        f"{MOST_BYTES:,} bytes of JSON, unless a single item is larger.",
         tags=["conversations"],
         parameters=[ItemsQuery],
         examples=[OpenApiExample("one", response_only=True, value=ITEM)],
@@ -173,7 +199,7 @@ class ItemsView(ApiView):
     def get(self, request: Request) -> Response:
         """List items."""
         query = checked_query(request, ItemsQuery)
-        pages = NewestFirst()
+        pages = ItemPages()
         page = pages.paginate_queryset(self._items(query), request, view=self)
         return pages.get_paginated_response(ItemSerializer(page, many=True).data)
 

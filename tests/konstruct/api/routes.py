@@ -105,7 +105,7 @@ CASES: dict[tuple[str, str], Case] = {
     ("transcript", "GET"): Case(
         at("conversations/transcript/", **OF_MARIA), foreign=422, messages=2
     ),
-    ("conversation-items", "GET"): Case(at(ITEMS, **OF_MARIA, **T1), foreign=422, messages=2),
+    ("conversation-items", "GET"): Case(at(ITEMS, **OF_MARIA, **T1), foreign=422, messages=3),
     ("conversation-items", "POST"): Case(
         at(ITEMS),
         foreign=422,

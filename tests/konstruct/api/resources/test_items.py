@@ -9,6 +9,7 @@ import pytest
 from django.db import connections
 
 from konstruct.api.auth.keys import issue_key
+from konstruct.api.resources import items
 from memory.models import Message
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
@@ -62,6 +63,22 @@ def test_any_json_comes_back_as_it_was_in_its_order(program_a: Program) -> None:
     assert found == [*ODD, {"last": 2}]
     assert list(found[0]) == ["z", "a"]
     assert said(program_a) == []
+
+
+def test_a_page_holds_so_many_bytes_and_one_item_at_least(
+    program_a: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(items, "MOST_BYTES", 1_000)
+    sizes = (300, 2_000, 400, 400, 10, 10, 10)
+    add(program_a, *({"item": {"text": "x" * size}} for size in sizes))
+    address = f"{ITEMS}?{urlencode({**place(program_a), 'limit': '3'})}"
+    found = []
+    while address:
+        page = program_a.get(address).json()
+        found.append([len(each["item"]["text"]) for each in page["results"]])
+        back, address = page["previous"], page["next"]
+    assert found == [[10, 10, 10], [400, 400], [2_000], [300]]
+    assert len(program_a.get(back).json()["results"]) == 1
 
 
 def test_what_is_said_is_remembered_if_the_transcript_can_hold_it(program_a: Program) -> None:
@@ -154,8 +171,8 @@ def test_a_number_that_would_not_come_back_is_refused(program_a: Program) -> Non
 def test_of_writers_at_once_none_loses_an_item_or_comes_between(program_a: Program) -> None:
     def write(writer: int) -> None:
         for turn in range(3):
-            items = ({"item": {"by": writer, "n": [turn, n]}} for n in range(4))
-            assert add(program_a, *items).status_code == 204
+            added = ({"item": {"by": writer, "n": [turn, n]}} for n in range(4))
+            assert add(program_a, *added).status_code == 204
         connections.close_all()
 
     with ThreadPoolExecutor(4) as pool:
