@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 from importlib.util import find_spec
 from pathlib import Path
 from signal import Signals
@@ -37,6 +38,7 @@ INITDB = (
     "--locale=C",
     "--text-search-config=english",
     "--no-instructions",
+    "--no-sync",  # see _write_to_disk
 )
 # Only the socket is listened at, and every role has a password there.
 HBA = "local all all scram-sha-256\n"
@@ -142,6 +144,12 @@ class Postgres(Service):
                 admin.execute(f"CREATE DATABASE {paths.DATABASE} OWNER konstruct_owner")
         _run_bootstrap(paths.DATABASE)
         done.write_text(digest)
+        # The files of a new cluster, of which nobody has to wait for the disk.
+        threading.Thread(target=self._write_to_disk, daemon=True).start()
+
+    def _write_to_disk(self) -> None:
+        command = [binaries() / "initdb", "--sync-only", "-D", _seen_from_inside(self.data)]
+        _run_inside(self.data, command)
 
     def _initialise(self) -> None:
         """Make the cluster beside its place and move it there: a killed initdb leaves no half."""
