@@ -148,8 +148,9 @@ class Postgres(Service):
         threading.Thread(target=self._write_to_disk, daemon=True).start()
 
     def _write_to_disk(self) -> None:
-        command = [binaries() / "initdb", "--sync-only", "-D", _seen_from_inside(self.data)]
-        _run_inside(self.data, command)
+        _run_inside(
+            self.data, [binaries() / "initdb", "--sync-only", "-D", _seen_from_inside(self.data)]
+        )
 
     def _initialise(self) -> None:
         """Make the cluster beside its place and move it there: a killed initdb leaves no half."""
