@@ -67,7 +67,7 @@ quick: setup ## the tests of every commit: no processes, no browser; at most 90 
 	$(PYTEST) $(SHARED_OUT) -m "$(BESIDE_OTHERS) and not slow"
 
 test: lint ## all checks and all tests that a release needs; at most eight minutes on two cores
-	$(PYTEST) -m alone
+	$(PYTEST) -m alone $$(grep -rl --include=*.py 'pytest.mark.alone' tests)
 	$(PYTEST) $(SHARED_OUT) -m "$(BESIDE_OTHERS)"
 
 pooled: setup ## the tests of every commit and the attacks on isolation, through PgBouncer, which pools transactions

@@ -54,7 +54,7 @@ FIRST = (
     "test_killed_outbox_workers",
     "test_embedded",
     "test_tasks",
-    "test_embeddings",
+    "embedding",
 )
 # What starts processes or makes tenants. A test that has one of these is slow, without saying so.
 SLOW_FIXTURES = frozenset(
@@ -62,11 +62,13 @@ SLOW_FIXTURES = frozenset(
 )
 # A file whose tests are all slow.
 ALL_SLOW = re.compile(r"^pytestmark = .*\bmark\.slow\b", re.MULTILINE)
-# The tests of all files of such a package share processes, so one worker has them all.
+# The tests of all files of such a package share processes, or what takes seconds to import, so one
+# worker has them all.
 TOGETHER = (
     "tests/end_to_end/",
     "tests/browser/",
     "tests/clients/python/",
+    "tests/memory/embedding/",
     "tests/tenants/servers/",
 )
 

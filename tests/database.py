@@ -77,10 +77,14 @@ def made() -> Iterator[None]:
 
 def _wait_for_no_disk() -> None:
     """Let commits not wait for the disk, in the cluster of `make test`, which holds tests alone."""
-    if not settings.EMBEDDED_DATABASE or embedded.home() != settings.BASE_DIR / HOME_OF_TESTS:
-        return
-    embedded.ensure_postgres()  # psycopg starts nothing
-    with psycopg.connect(url_of("superuser"), autocommit=True) as superuser:
+    if settings.EMBEDDED_DATABASE and embedded.home() == settings.BASE_DIR / HOME_OF_TESTS:
+        embedded.ensure_postgres()  # psycopg starts nothing
+        let_commits_not_wait(url_of("superuser"))
+
+
+def let_commits_not_wait(url: str) -> None:
+    """Tell the cluster at this URL of a superuser's to leave what it writes to the system."""
+    with psycopg.connect(url, autocommit=True) as superuser:
         for name in ("fsync", "full_page_writes", "synchronous_commit"):
             superuser.execute(f"ALTER SYSTEM SET {name} = off")
         superuser.execute("SELECT pg_reload_conf()")

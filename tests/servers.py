@@ -115,6 +115,7 @@ def further_servers() -> Iterator[dict[str, Server]]:
         for server in servers.values():
             server.start()
             ends.callback(server.stop)
+            database.let_commits_not_wait(server.url("superuser", "postgres"))
             with psycopg.connect(server.url("owner", "postgres"), autocommit=True) as owner:
                 owner.execute(f"DROP DATABASE IF EXISTS {DATABASE} WITH (FORCE)")
                 owner.execute(f"CREATE DATABASE {DATABASE}")

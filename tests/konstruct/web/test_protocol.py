@@ -26,7 +26,13 @@ class Serving:
 
     async def __aenter__(self) -> "Serving":
         config = uvicorn.Config(
-            application, http=Protocol, port=0, lifespan="off", log_config=None, ws="none"
+            application,
+            http=Protocol,
+            port=0,
+            lifespan="off",
+            log_config=None,
+            ws="none",
+            timeout_keep_alive=1,
         )
         self.server = uvicorn.Server(config)
         self.server.capture_signals = lambda: _nothing()  # type: ignore[method-assign]

@@ -151,6 +151,7 @@ def test_a_folder_without_weights_is_named(tmp_path):
         model_files._model_files(str(tmp_path))
 
 
+@pytest.mark.slow  # imports torch
 def test_weights_that_are_no_model_are_named(tmp_path):
     (tmp_path / "model.safetensors").write_bytes(b"nonsense")
     with pytest.raises(EmbeddingModelError, match=f"the embedding model in {tmp_path} cannot be"):
