@@ -20,7 +20,7 @@ from tenants.naming import SCHEMA_PATTERN
 from tenants.postgresql.base import DatabaseWrapper
 from tenants.postgresql.exceptions import ServerDown
 from tenants.roles import APP_ROLE
-from tenants.schemas.rls_enforcement import unsealed_relations
+from tenants.schemas.rls_enforcement import unprotected_relations
 from tenants.servers import MAIN, note_server, replicas, servers
 from tenants.walls import open_ways
 
@@ -220,12 +220,12 @@ def _check_server() -> list[checks.CheckMessage]:
             )
         )
     with tenant_connection().cursor() as cursor:
-        unsealed = unsealed_relations(cursor, SCHEMA_PATTERN)
-    if unsealed:
-        names = ", ".join(f"{relation.schema}.{relation.name}" for relation in unsealed[:10])
+        unprotected = unprotected_relations(cursor, SCHEMA_PATTERN)
+    if unprotected:
+        names = ", ".join(f"{relation.schema}.{relation.name}" for relation in unprotected[:10])
         found.append(
             checks.Error(
-                f"{len(unsealed)} relations of tenants are not protected, among them {names}.",
+                f"{len(unprotected)} relations of tenants are not protected, among them {names}.",
                 hint="Run manage.py migrate.",
                 id="tenants.E004",
             )

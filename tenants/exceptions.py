@@ -95,7 +95,7 @@ class PooledOwner(KonstructError):
     """What needs a session of Postgres' own would go through a connection pooler."""
 
 
-class UnsealedSchema(KonstructError):
+class UnprotectedSchema(KonstructError):
     """A tenant's schema holds a relation that row-level security cannot protect."""
 
 

@@ -20,5 +20,5 @@ class ChannelsConfig(AppConfig):
         for adapter in (SlackAdapter(),):
             registry.register(adapter)
             delivery_hooks.register(
-                adapter.channel, publisher.OUTLET, shares_threads=adapter.shares_threads
+                adapter.channel, publisher.HOOK, shares_threads=adapter.shares_threads
             )

@@ -32,7 +32,7 @@ class InstallationInvalid(ChannelError):
 
 
 class TokenUnreadable(ChannelError):
-    """A token was sealed with a key that CHANNEL_TOKEN_KEYS has no more, or for another place."""
+    """A token is for another place, or of a key that CHANNEL_TOKEN_KEYS has no more."""
 
 
 class NothingToRedeliver(ChannelError):

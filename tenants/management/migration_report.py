@@ -108,8 +108,8 @@ class Report:
                 what = "plan"
             elif self._says.get("check_unapplied"):
                 what = "not up to date" if outcome.unapplied else "up to date"
-            if outcome.sealed:
-                what += f", protected {', '.join(outcome.sealed)}"
+            if outcome.protected:
+                what += f", protected {', '.join(outcome.protected)}"
             self._stdout.write(f"{name}  {what}  {seconds}{remark}")
         if outcome.details and (self._verbosity > 1 or self._says.get("plan")):
             self._stdout.write(outcome.details)

@@ -32,7 +32,7 @@ from tenants.schemas.executor import DJANGO_OPTIONS, MigrateSchema, lock_timeout
 from tenants.schemas.migration_state import known_migrations, standing_schema, state_of
 from tenants.schemas.recording import Recording, RecordingFailed, recording
 from tenants.schemas.replaying import Replay
-from tenants.schemas.rls_enforcement import bare_schemas, seal_schema
+from tenants.schemas.rls_enforcement import bare_schemas, enforce_rls
 from tenants.servers import MAIN, server_of
 
 logger = logging.getLogger(__name__)
@@ -92,7 +92,7 @@ class MigrationResult:
     schema_name: str
     seconds: float = 0.0
     applied: int = 0
-    sealed: tuple[str, ...] = ()
+    protected: tuple[str, ...] = ()
     unapplied: bool = False  # with --check: there is something to do
     error: str = ""  # one line; empty: all went well
     busy: bool = False  # another process is at it; an error too
@@ -223,9 +223,9 @@ def _migrate(schema_name: str, command: MigrateSchema, options: dict[str, Any]) 
     if options["app_label"]:
         _note_success(tenant_id, _reached(tenant))
         return {}
-    sealed = seal_schema(connection)
+    protected = enforce_rls(connection)
     _note_success(tenant_id, made.state if made else _reached(tenant))
-    return {"sealed": tuple(sealed)}
+    return {"protected": tuple(protected)}
 
 
 def _apply(schema_name: str, command: MigrateSchema, options: dict[str, Any]) -> bool:
@@ -257,14 +257,14 @@ def _upgrade(tenant: Tenant, command: MigrateSchema, made: Recording) -> dict[st
         return None
     if is_noted:
         return {}
-    sealed: list[str] = []
+    protected: list[str] = []
     if not is_kept:
         with transaction.atomic(using=connection.alias):
             emit_post_migrate_signal(0, False, connection.alias)
     if not is_kept or _is_bare(tenant.schema_name):
-        sealed = seal_schema(connection)
+        protected = enforce_rls(connection)
     _note_success(tenant.id, made.state)
-    return {"sealed": tuple(sealed)}
+    return {"protected": tuple(protected)}
 
 
 def _is_bare(schema_name: str) -> bool:
@@ -293,7 +293,7 @@ def _provision(
     if options["app_label"]:
         raise KonstructError("it is not provisioned yet, and gets all migrations or none")
     connection = tenant_connection()
-    sealed: list[str] = []
+    protected: list[str] = []
     with transaction.atomic(using=connection.alias, durable=True):
         with connection.cursor() as cursor:
             # Else rows whose foreign keys are not checked yet keep their table from being altered.
@@ -311,13 +311,13 @@ def _provision(
             with connection.cursor() as cursor:
                 cursor.execute(f"CREATE SCHEMA IF NOT EXISTS {tenant.schema_name}")
             command.run(**options)
-            sealed = seal_schema(connection)
+            protected = enforce_rls(connection)
         state = made.state if made else _reached(tenant)
         if connection.alias == MAIN:
             _note_success(tenant.id, state, state=Tenant.State.ACTIVE)
     if connection.alias != MAIN:  # killed here, the next run finds a schema that is all there
         _note_success(tenant.id, state, state=Tenant.State.ACTIVE)
-    return {"sealed": tuple(sealed)}
+    return {"protected": tuple(protected)}
 
 
 def _reached(tenant: Tenant) -> str:

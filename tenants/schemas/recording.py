@@ -38,7 +38,7 @@ from tenants.schemas.migration_state import (
     migration_folders,
     state_of,
 )
-from tenants.schemas.rls_enforcement import seal_statements
+from tenants.schemas.rls_enforcement import rls_statements
 
 # Of the schema that is migrated for the recording. No tenant is ever called so.
 RECORDED_ID: Final = UUID("5e5f3c1a-7d0b-4c57-9a1e-2f7d3b8c6e40")
@@ -93,7 +93,9 @@ class Recording:
     head: list[str] = field(default_factory=list)  # before the first migration
     steps: list[Step] = field(default_factory=list)
     tail: list[str] = field(default_factory=list)  # rows of post_migrate, into an empty schema
-    seal: list[str] = field(default_factory=list)  # what protects tables that nothing else did
+    protection: list[str] = field(
+        default_factory=list
+    )  # what protects tables that nothing else did
 
     @classmethod
     def from_json(cls, kept: dict[str, Any]) -> "Recording":
@@ -102,7 +104,7 @@ class Recording:
     @property
     def upkeep(self) -> str:
         """Digest of what every migrate sets right: permissions, roles, policies."""
-        return digest_of([*self.tail, *self.seal, *protect_sql(f"{RECORDED_SCHEMA}.any")])
+        return digest_of([*self.tail, *self.protection, *protect_sql(f"{RECORDED_SCHEMA}.any")])
 
     @property
     def state(self) -> str:
@@ -197,7 +199,7 @@ def record() -> Recording:
             connection.connection.add_notice_handler(recorder.notice)
             with connection.execute_wrapper(recorder):
                 command.run()
-            recorder.made.seal = seal_statements(connection)
+            recorder.made.protection = rls_statements(connection)
             transaction.set_rollback(True, using=connection.alias)
     except Exception as error:
         where = f"{command.current}: " if command.current else ""

@@ -43,7 +43,7 @@ class Replay:
                 self._send(first)
                 self._apply_by_django(steps)
             first = []
-        self._send([*recording.tail, *recording.seal])
+        self._send([*recording.tail, *recording.protection])
 
     def upgrade(self, *, last: Callable[[], object]) -> int:
         """Apply what the schema lacks; return how many migrations that were.

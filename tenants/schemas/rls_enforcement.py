@@ -15,7 +15,7 @@ from typing import Any
 
 from django.db import transaction
 
-from tenants.exceptions import UnsealedSchema
+from tenants.exceptions import UnprotectedSchema
 from tenants.operations.policies import (
     CHECK,
     POLICY,
@@ -117,21 +117,21 @@ class Relation:
         return bool(self.has_tenant and self.forced and self.has_policy) and not self.other_policies
 
     @property
-    def is_sealed(self) -> bool:
+    def is_enforced(self) -> bool:
         """Whether it is protected, and takes no other tenant's rows."""
         return self.is_protected and self.names_tenant and self.has_check
 
     @property
-    def can_be_sealed(self) -> bool:
+    def can_be_protected(self) -> bool:
         """Whether it can have row-level security, and nothing undermines it."""
         return self.kind in ("r", "p") and self.has_tenant is not False and not self.other_policies
 
 
-def unsealed_relations(cursor: Any, schemas: str) -> list[Relation]:
+def unprotected_relations(cursor: Any, schemas: str) -> list[Relation]:
     """Return what is not protected in the schemas whose names match the regular expression."""
     cursor.execute(_RELATIONS, {"policy": POLICY, "check": CHECK, "schemas": schemas})
     relations = [Relation(*row) for row in cursor.fetchall()]
-    return [relation for relation in relations if not relation.is_sealed]
+    return [relation for relation in relations if not relation.is_enforced]
 
 
 def bare_schemas(cursor: Any, schemas: str) -> set[str]:
@@ -140,16 +140,16 @@ def bare_schemas(cursor: Any, schemas: str) -> set[str]:
     return {name for (name,) in cursor.fetchall()}
 
 
-def seal_schema(connection: Any) -> list[str]:
+def enforce_rls(connection: Any) -> list[str]:
     """Protect every table of the connection's schema; return the names of those without a policy.
 
     Raises:
-        UnsealedSchema: something there cannot be protected.
+        UnprotectedSchema: something there cannot be protected.
     """
     with connection.cursor() as cursor:
-        unsealed = _can_be_sealed(unsealed_relations(cursor, f"^{connection.schema_name}$"))
-        for relation in unsealed:
-            for statements in _sealing(relation):
+        unprotected = _protectable(unprotected_relations(cursor, f"^{connection.schema_name}$"))
+        for relation in unprotected:
+            for statements in _statements_for(relation):
                 # At once, so that no moment is without a policy, and not waiting behind a long
                 # query while everybody else waits behind us.
                 with transaction.atomic(using=connection.alias):
@@ -158,38 +158,38 @@ def seal_schema(connection: Any) -> list[str]:
                         cursor.execute(statement)
         for statement in _close_sequences(cursor, connection.schema_name):
             cursor.execute(statement)
-    return [relation.name for relation in unsealed if not relation.is_protected]
+    return [relation.name for relation in unprotected if not relation.is_protected]
 
 
-def seal_statements(connection: Any) -> list[str]:
-    """What `seal_schema` would do, for a schema without rows.
+def rls_statements(connection: Any) -> list[str]:
+    """What `enforce_rls` would do, for a schema without rows.
 
     Raises:
-        UnsealedSchema: something there cannot be protected.
+        UnprotectedSchema: something there cannot be protected.
     """
     with connection.cursor() as cursor:
-        unsealed = _can_be_sealed(unsealed_relations(cursor, f"^{connection.schema_name}$"))
-        sealing = [
+        unprotected = _protectable(unprotected_relations(cursor, f"^{connection.schema_name}$"))
+        statements = [
             each
-            for relation in unsealed
-            for group in _sealing(relation, empty=True)
+            for relation in unprotected
+            for group in _statements_for(relation, empty=True)
             for each in group
         ]
-        return sealing + _close_sequences(cursor, connection.schema_name)
+        return statements + _close_sequences(cursor, connection.schema_name)
 
 
-def _can_be_sealed(unsealed: list[Relation]) -> list[Relation]:
-    hopeless = [relation.name for relation in unsealed if not relation.can_be_sealed]
+def _protectable(unprotected: list[Relation]) -> list[Relation]:
+    hopeless = [relation.name for relation in unprotected if not relation.can_be_protected]
     if hopeless:
-        raise UnsealedSchema(
+        raise UnprotectedSchema(
             f"row-level security cannot protect {', '.join(hopeless)}: materialized views,"
             " foreign tables, further permissive policies and a tenant_id that may be null"
             " have no place in a tenant's schema"
         )
-    return unsealed
+    return unprotected
 
 
-def _sealing(relation: Relation, *, empty: bool = False) -> Iterator[list[str]]:
+def _statements_for(relation: Relation, *, empty: bool = False) -> Iterator[list[str]]:
     """The statements that protect a relation, divided into transactions."""
     table = f'"{relation.schema}"."{relation.name}"'
     if relation.has_tenant is None:

@@ -29,7 +29,7 @@ def put(message: Message, *, channel: str, address: Mapping[str, str]) -> None:
     queue.DELIVERIES.wake_on_commit()
 
 
-class DeliveryOutlet:
+class DeliveryHook:
     """Is told of every change of a message that came by a channel."""
 
     def changed(self, message: KonstructMessage) -> None:
@@ -55,7 +55,7 @@ class DeliveryOutlet:
             put(turn, channel=shown.channel, address=shown.address)
 
 
-OUTLET = DeliveryOutlet()
+HOOK = DeliveryHook()
 
 
 def redeliver(message_id: UUID, *, tenant_id: UUID) -> None:

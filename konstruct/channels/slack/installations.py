@@ -9,7 +9,7 @@ from django.db.models.functions import Now
 
 from konstruct.channels.exceptions import ChannelError, InstallationInvalid
 from konstruct.channels.models import SlackInstallation
-from konstruct.channels.slack.tokens import reseal, seal, unseal
+from konstruct.channels.slack.tokens import decrypt, encrypt, encrypt_again
 from konstruct.channels.slack.web_api import ask
 from tenants import transaction
 from tenants.audit.changes import RowState, row_state
@@ -62,7 +62,9 @@ def connect(
                 "name": name,
                 "agent_id": agent_id,
                 "bot_user_id": bot_user_id,
-                "sealed_token": seal(token.strip(), tenant_id=tenant_id, place=_place(workspace)),
+                "sealed_token": encrypt(
+                    token.strip(), tenant_id=tenant_id, place=_place(workspace)
+                ),
                 "scopes": sorted(scopes),
                 "state": SlackInstallation.State.CONNECTED,
                 "installed_by": by,
@@ -98,7 +100,7 @@ def token_of(installation: SlackInstallation) -> str:
 
     Raises TokenUnreadable.
     """
-    return unseal(
+    return decrypt(
         installation.sealed_token,
         tenant_id=required_tenant_id(),
         place=_place(installation.workspace),
@@ -153,7 +155,7 @@ def end(workspace: str, *, because: str, before: datetime | None = None) -> bool
     return bool(ended)
 
 
-def reseal_all() -> int:
+def encrypt_all_again() -> int:
     """Encrypt every token of the tenant that we are in with the first key; return how many.
 
     Raises TokenUnreadable, with nothing changed.
@@ -162,7 +164,7 @@ def reseal_all() -> int:
         installations = list(SlackInstallation.objects.connected().select_for_update())
         for installation in installations:
             place = _place(installation.workspace)
-            installation.sealed_token = reseal(installation.sealed_token, place=place)
+            installation.sealed_token = encrypt_again(installation.sealed_token, place=place)
             installation.save(update_fields=["sealed_token"])
     return len(installations)
 

@@ -1,6 +1,6 @@
 """Tokens of workspaces at rest: encrypted under keys that can be changed. Pure but for settings.
 
-CHANNEL_TOKEN_KEYS names the keys: the first one encrypts, all of them decrypt. What is sealed says
+CHANNEL_TOKEN_KEYS names the keys: the first one encrypts, all of them decrypt. The content says
 whose it is, so that a row copied to another tenant or workspace is of no use there.
 """
 
@@ -18,38 +18,38 @@ HOW_TO_MAKE = (
 )
 
 
-def seal(token: str, *, tenant_id: UUID, place: str) -> str:
+def encrypt(token: str, *, tenant_id: UUID, place: str) -> str:
     """Encrypt a token, for this tenant and place (`slack T024BE7LD`) alone."""
     content = json.dumps({"tenant": str(tenant_id), "place": place, "token": token})
     return _keys().encrypt(content.encode()).decode()
 
 
-def unseal(sealed: str, *, tenant_id: UUID, place: str) -> str:
+def decrypt(encrypted: str, *, tenant_id: UUID, place: str) -> str:
     """Decrypt a token.
 
     Raises TokenUnreadable.
     """
-    content = json.loads(_decrypted(sealed, place))
+    content = json.loads(_decrypted(encrypted, place))
     if (content["tenant"], content["place"]) != (str(tenant_id), place):
-        raise TokenUnreadable(f"The token of {place} was sealed for another place.")
+        raise TokenUnreadable(f"The token of {place} was encrypted for another place.")
     return str(content["token"])
 
 
-def reseal(sealed: str, *, place: str) -> str:
+def encrypt_again(encrypted: str, *, place: str) -> str:
     """Encrypt again, with the first key.
 
     Raises TokenUnreadable.
     """
-    return _keys().encrypt(_decrypted(sealed, place)).decode()
+    return _keys().encrypt(_decrypted(encrypted, place)).decode()
 
 
-def _decrypted(sealed: str, place: str) -> bytes:
+def _decrypted(encrypted: str, place: str) -> bytes:
     try:
-        return _keys().decrypt(sealed)
+        return _keys().decrypt(encrypted)
     except InvalidToken:
         raise TokenUnreadable(
             f"The token of {place} cannot be read with any of CHANNEL_TOKEN_KEYS: add the key that "
-            "sealed it, or connect the workspace again."
+            "encrypted it, or connect the workspace again."
         ) from None
 
 

@@ -1,6 +1,6 @@
 """Where replies go out: a channel that pushes them registers here, and is told of each change.
 
-A program that sends by REST fetches its reply, so that channel has no outlet. Slack has one.
+A program that sends by REST fetches its reply, so that channel has no hook. Slack has one.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from memory.conversations import thread_window
 from memory.models import Message
 
 
-class Outlet(Protocol):
+class Hook(Protocol):
     """A channel's way out."""
 
     def changed(self, message: KonstructMessage) -> None:
@@ -36,40 +36,40 @@ class Outlet(Protocol):
         ...
 
 
-_outlets: dict[str, Outlet] = {}
+_hooks: dict[str, Hook] = {}
 
 
-def register(channel: str, outlet: Outlet, *, shares_threads: bool = False) -> None:
-    """Let the outlet be told of messages that came by this channel. Call it when the app is ready.
+def register(channel: str, hook: Hook, *, shares_threads: bool = False) -> None:
+    """Let the hook be told of messages that came by this channel. Call it when the app is ready.
 
     Args:
         shares_threads: whoever speaks in a thread of the channel reads what the others say there,
             so that the agent may know it too.
 
-    Raises ValueError if the channel has another outlet already.
+    Raises ValueError if the channel has another hook already.
     """
-    standing = _outlets.setdefault(channel, outlet)
-    if standing is not outlet:
-        raise ValueError(f"channel {channel!r} has an outlet already: {standing!r}")
+    standing = _hooks.setdefault(channel, hook)
+    if standing is not hook:
+        raise ValueError(f"channel {channel!r} has a hook already: {standing!r}")
     if shares_threads:
         thread_window.share(channel)
 
 
 def changed(message: KonstructMessage) -> None:
-    """Tell the channel that the message came by, if that one has an outlet."""
-    outlet = _outlets.get(message.channel)
-    if outlet is not None:
-        outlet.changed(message)
+    """Tell the channel that the message came by, if that one has a hook."""
+    hook = _hooks.get(message.channel)
+    if hook is not None:
+        hook.changed(message)
 
 
 def follower(message: KonstructMessage) -> Callable[[], None] | None:
-    """What to call while the message's reply is written; None if its channel has no outlet."""
-    outlet = _outlets.get(message.channel)
-    return None if outlet is None else partial(outlet.written, message)
+    """What to call while the message's reply is written; None if its channel has no hook."""
+    hook = _hooks.get(message.channel)
+    return None if hook is None else partial(hook.written, message)
 
 
 def said(turn: Message, *, after: KonstructMessage) -> None:
     """Tell the channel of the thread that a person said something of their own accord."""
-    outlet = _outlets.get(after.channel)
-    if outlet is not None:
-        outlet.said(turn, after=after)
+    hook = _hooks.get(after.channel)
+    if hook is not None:
+        hook.said(turn, after=after)

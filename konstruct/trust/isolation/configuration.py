@@ -8,7 +8,7 @@ from tenants.checks import why_role_is_unsafe
 from tenants.context import connection, server_scope
 from tenants.naming import SCHEMA_PATTERN
 from tenants.roles import APP_ROLE
-from tenants.schemas.rls_enforcement import unsealed_relations
+from tenants.schemas.rls_enforcement import unprotected_relations
 from tenants.servers import MAIN, servers
 from tenants.walls import open_ways
 
@@ -94,7 +94,7 @@ def _check_catalogue(where: str) -> Iterator[Attempt]:
             yield _looked(Wall.ROLE, what + where, [name for (name,) in cursor.fetchall()])
         yield _looked(Wall.ROLE, f"SQL could enter a tenant, or harm all{where}", open_ways(cursor))
         names = [
-            f"{each.schema}.{each.name}" for each in unsealed_relations(cursor, SCHEMA_PATTERN)
+            f"{each.schema}.{each.name}" for each in unprotected_relations(cursor, SCHEMA_PATTERN)
         ]
         yield _looked(Wall.POLICY, f"a tenant's table has no forced policy{where}", names)
 

@@ -69,7 +69,7 @@ def make_tenants(number: int) -> list[Tenant]:
     ]
 
 
-def furnish(tenant: Tenant) -> Party:
+def populate(tenant: Tenant) -> Party:
     """Fill a tenant, as the application does."""
     secret, password = f"secret{secrets.token_hex(8)}", secrets.token_urlsafe()
     agent = create_agent(tenant_id=tenant.id, name="ada", system_prompt=secret)

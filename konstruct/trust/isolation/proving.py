@@ -6,7 +6,7 @@ from typing import Any
 from konstruct.trust.isolation import by_http, by_sql, by_stores
 from konstruct.trust.isolation.configuration import check_configuration
 from konstruct.trust.isolation.connecting import as_application
-from konstruct.trust.isolation.fixtures import Party, furnish, make_tenants, remove_left_over
+from konstruct.trust.isolation.fixtures import Party, make_tenants, populate, remove_left_over
 from konstruct.trust.isolation.records import Proof
 from tenants.context import public_scope
 from tenants.models import Tenant
@@ -31,12 +31,12 @@ def prove(tenants: int = 2, *, before: Callable[[Sequence[Tenant]], None] | None
         try:
             made = make_tenants(tenants)
             with as_application():
-                furnished = [furnish(tenant) for tenant in made]
+                populated = [populate(tenant) for tenant in made]
             if before is not None:
                 before(made)
             with as_application():
                 proof.attempts += check_configuration()
-                for attacker, victim, ways in _pairs(furnished, tenants):
+                for attacker, victim, ways in _pairs(populated, tenants):
                     for way in ways:
                         proof.attempts += way.attack(attacker, victim)
         finally:

@@ -100,7 +100,7 @@ def fail() -> Callable[[Program, UUID], None]:
 
 
 @pytest.fixture(scope="session")
-def furnish(
+def populate(
     say: Callable[..., Message], fail: Callable[[Program, UUID], None]
 ) -> Callable[[Program], Program]:
     """Put something of everything into a program's tenant, by the services that make it."""
@@ -133,20 +133,20 @@ def furnish(
 
 
 @pytest.fixture
-def furnished_a(program_a: Program, furnish: Callable[[Program], Program]) -> Program:
+def populated_a(program_a: Program, populate: Callable[[Program], Program]) -> Program:
     """Tenant A with something of everything."""
-    return furnish(program_a)
+    return populate(program_a)
 
 
 @pytest.fixture
-def furnished_b(program_b: Program, furnish: Callable[[Program], Program]) -> Program:
+def populated_b(program_b: Program, populate: Callable[[Program], Program]) -> Program:
     """Tenant B with the same."""
-    return furnish(program_b)
+    return populate(program_b)
 
 
 @pytest.fixture(scope="session")
 def involve(say: Callable[..., Message]) -> Callable[[Program], Program]:
-    """Let a furnished tenant's people have something to answer, to consent to, and to link."""
+    """Let a populated tenant's people have something to answer, to consent to, and to link."""
 
     def involved(program: Program) -> Program:
         with tenant_scope(program.tenant.id):
@@ -163,23 +163,23 @@ def involve(say: Callable[..., Message]) -> Callable[[Program], Program]:
 
 
 @pytest.fixture(scope="module")
-def standing_furnished(
+def standing_populated(
     module_transaction: Callable[[], AbstractContextManager[None]],
     standing_program: Program,
-    furnish: Callable[[Program], Program],
+    populate: Callable[[Program], Program],
 ) -> Program:
     """Tenant A with something of everything, once for a module whose tests do not commit."""
     with module_transaction():
-        return furnish(standing_program)
+        return populate(standing_program)
 
 
 @pytest.fixture
-def involved_a(furnished_a: Program, involve: Callable[[Program], Program]) -> Program:
+def involved_a(populated_a: Program, involve: Callable[[Program], Program]) -> Program:
     """Tenant A with something of everything, and people who are involved."""
-    return involve(furnished_a)
+    return involve(populated_a)
 
 
 @pytest.fixture
-def involved_b(furnished_b: Program, involve: Callable[[Program], Program]) -> Program:
+def involved_b(populated_b: Program, involve: Callable[[Program], Program]) -> Program:
     """Tenant B with the same."""
-    return involve(furnished_b)
+    return involve(populated_b)

@@ -22,18 +22,18 @@ def logged(program: Program) -> list[tuple[str, str, str | None]]:
 
 
 def test_looking_and_searching_are_written_down(
-    furnished_a: Program, browser: Callable[..., Client]
+    populated_a: Program, browser: Callable[..., Client]
 ) -> None:
-    with tenant_scope(furnished_a.tenant.id):
+    with tenant_scope(populated_a.tenant.id):
         message = Message.objects.get(content="Answer me!")
-    client = browser(furnished_a.tenant)
+    client = browser(populated_a.tenant)
     client.get("/admin/memory/message/")
     client.get("/admin/memory/message/", {"q": "sister"})
     client.get(f"/admin/memory/message/{message.pk}/change/")
     client.get("/admin/conversations/")
     client.get(f"/admin/conversations/{message.pk}/")
     client.get("/admin/people/person/", {"user": "maria"})
-    assert logged(furnished_a) == [
+    assert logged(populated_a) == [
         ("list", "message", None),
         ("search", "message", None),
         ("view", "message", "maria"),
@@ -41,7 +41,7 @@ def test_looking_and_searching_are_written_down(
         ("view", "conversation", "maria"),
         ("view", "person", "maria"),
     ]
-    with tenant_scope(furnished_a.tenant.id):
+    with tenant_scope(populated_a.tenant.id):
         event = AccessEvent.objects.filter(action="search").get()
     assert event.actor.startswith("u")
     assert (event.actor_kind, event.detail) == ("person", {"asked": {"q": "sister"}})
@@ -49,18 +49,18 @@ def test_looking_and_searching_are_written_down(
 
 
 def test_the_log_is_read_and_narrowed(
-    furnished_a: Program, furnished_b: Program, browser: Callable[..., Client]
+    populated_a: Program, populated_b: Program, browser: Callable[..., Client]
 ) -> None:
     somebody = Actor(ActorKind.PROGRAM, "1", "billing")
-    for program, user in ((furnished_a, "maria"), (furnished_a, "bob"), (furnished_b, "carla")):
+    for program, user in ((populated_a, "maria"), (populated_a, "bob"), (populated_b, "carla")):
         with tenant_scope(program.tenant.id):
             record_access(Action.VIEW, "fact", by=somebody, user_id=user, query="why")
-    client = browser(furnished_a.tenant)
+    client = browser(populated_a.tenant)
     page = client.get(LOG, {"actor_kind__exact": "program"}).text
     assert ("maria" in page, "bob" in page, "carla" in page) == (True, True, False)
     page = client.get(LOG, {"user": "bob", "actor_kind__exact": "program"})
     assert [event.user_id for event in page.context["cl"].result_list] == ["bob"]
-    assert browser(furnished_a.tenant, "view_message").get(LOG).status_code == 403
+    assert browser(populated_a.tenant, "view_message").get(LOG).status_code == 403
 
 
 @pytest.mark.parametrize("model", [AccessEvent, ErasureRequest])

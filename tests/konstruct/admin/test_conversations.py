@@ -29,19 +29,19 @@ def conversation(client: Client, message: Message, **query: str) -> str:
 
 
 @pytest.fixture
-def program_a(db: None, standing_furnished: Program) -> Program:
-    return standing_furnished
+def program_a(db: None, standing_populated: Program) -> Program:
+    return standing_populated
 
 
 @pytest.fixture
-def furnished_a(program_a: Program) -> Program:
+def populated_a(program_a: Program) -> Program:
     return program_a
 
 
 def test_threads_are_listed_by_their_latest_message(
-    furnished_a: Program, furnished_b: Program, browser: Callable[..., Client]
+    populated_a: Program, populated_b: Program, browser: Callable[..., Client]
 ) -> None:
-    page = browser(furnished_a.tenant).get(LIST)
+    page = browser(populated_a.tenant).get(LIST)
     rows = [(row.thread.user_id, row.waiting, row.failed) for row in page.context["rows"]]
     assert rows == [("bob", 1, 0), ("maria", 0, 1)]
     assert "I wait in tenant-a." in page.text
@@ -66,13 +66,13 @@ def test_threads_are_paged_and_each_comes_once(
 
 
 def test_threads_are_narrowed_to_an_agent_and_a_user(
-    furnished_a: Program, browser: Callable[..., Client]
+    populated_a: Program, browser: Callable[..., Client]
 ) -> None:
-    client = browser(furnished_a.tenant)
+    client = browser(populated_a.tenant)
     for query, users in (
         ({"user": "bob"}, ["bob"]),
-        ({"agent": str(furnished_a.agent.pk), "user": "maria"}, ["maria"]),
-        ({"agent": str(furnished_a.agent.pk)}, ["bob", "maria"]),
+        ({"agent": str(populated_a.agent.pk), "user": "maria"}, ["maria"]),
+        ({"agent": str(populated_a.agent.pk)}, ["bob", "maria"]),
         ({"user": "nobody"}, []),
     ):
         rows = client.get(LIST, query).context["rows"]
@@ -80,10 +80,10 @@ def test_threads_are_narrowed_to_an_agent_and_a_user(
 
 
 def test_a_conversation_is_read_in_order_with_what_became_of_each_message(
-    furnished_a: Program, browser: Callable[..., Client]
+    populated_a: Program, browser: Callable[..., Client]
 ) -> None:
-    message = message_of(furnished_a, content="Answer me!")
-    answer = browser(furnished_a.tenant).get(f"{LIST}{message.pk}/")
+    message = message_of(populated_a, content="Answer me!")
+    answer = browser(populated_a.tenant).get(f"{LIST}{message.pk}/")
     turns = [(turn.message.role, turn.status) for turn in answer.context["turns"]]
     assert turns == [*(("user", "answered"), ("assistant", "")) * 3, ("user", "failed")]
     assert "No such model: gpt-0." in answer.text
@@ -93,18 +93,18 @@ def test_a_conversation_is_read_in_order_with_what_became_of_each_message(
 
 
 def test_what_users_said_is_shown_harmlessly(
-    furnished_a: Program, browser: Callable[..., Client]
+    populated_a: Program, browser: Callable[..., Client]
 ) -> None:
-    message = message_of(furnished_a, content="Answer me!")
-    page = conversation(browser(furnished_a.tenant), message)
+    message = message_of(populated_a, content="Answer me!")
+    page = conversation(browser(populated_a.tenant), message)
     assert MARKUP not in page
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
 
 
-def test_a_reply_says_why_it_was_said(furnished_a: Program, browser: Callable[..., Client]) -> None:
-    question = message_of(furnished_a, content="Where does my sister live?")
-    reply = message_of(furnished_a, in_reply_to_id=question.pk)
-    answer = browser(furnished_a.tenant).get(f"{LIST}{question.pk}/", {"why": str(reply.pk)})
+def test_a_reply_says_why_it_was_said(populated_a: Program, browser: Callable[..., Client]) -> None:
+    question = message_of(populated_a, content="Where does my sister live?")
+    reply = message_of(populated_a, in_reply_to_id=question.pk)
+    answer = browser(populated_a.tenant).get(f"{LIST}{question.pk}/", {"why": str(reply.pk)})
     why = answer.context["why"]
     assert why.query == "Where does my sister live?"
     assert [section.name for section in why.sections] == ["system", "memory", "session", "task"]
@@ -127,26 +127,26 @@ def test_why_is_told_before_the_reply_is_embedded(
 
 
 def test_why_is_for_those_who_may_see_recalls(
-    furnished_a: Program, browser: Callable[..., Client]
+    populated_a: Program, browser: Callable[..., Client]
 ) -> None:
-    question = message_of(furnished_a, content="Where does my sister live?")
-    reader = browser(furnished_a.tenant, "view_message")
+    question = message_of(populated_a, content="Where does my sister live?")
+    reader = browser(populated_a.tenant, "view_message")
     answer = reader.get(f"{LIST}{question.pk}/")
     assert (answer.status_code, answer.context["why"]) == (200, None)
     assert "Try again to answer" not in answer.text
 
 
 def test_a_failed_message_is_retried_once_and_that_is_written_down(
-    furnished_a: Program, browser: Callable[..., Client]
+    populated_a: Program, browser: Callable[..., Client]
 ) -> None:
-    message = message_of(furnished_a, content="Answer me!")
-    client, address = browser(furnished_a.tenant), f"{LIST}{message.pk}/retry/"
+    message = message_of(populated_a, content="Answer me!")
+    client, address = browser(populated_a.tenant), f"{LIST}{message.pk}/retry/"
     assert client.get(address).status_code == 403
-    assert browser(furnished_a.tenant, "view_message").post(address).status_code == 403
+    assert browser(populated_a.tenant, "view_message").post(address).status_code == 403
     answer = client.post(address, follow=True)
     assert "The message will be answered in a moment." in answer.text
     assert "was not given up" in client.post(address, follow=True).text
-    with tenant_scope(furnished_a.tenant.id):
+    with tenant_scope(populated_a.tenant.id):
         assert not PendingReply.objects.failed().exists()
         event = AccessEvent.objects.filter(action="retry").latest("id")
         assert (event.subject, event.subject_id) == ("reply", str(message.pk))
@@ -184,9 +184,9 @@ def test_a_long_conversation_is_read_page_by_page(
 
 
 def test_another_tenants_conversation_is_not_there(
-    furnished_a: Program, furnished_b: Program, browser: Callable[..., Client]
+    populated_a: Program, populated_b: Program, browser: Callable[..., Client]
 ) -> None:
-    foreign = message_of(furnished_b, content="Answer me!")
-    client = browser(furnished_a.tenant)
+    foreign = message_of(populated_b, content="Answer me!")
+    client = browser(populated_a.tenant)
     assert client.get(f"{LIST}{foreign.pk}/").status_code == 404
     assert client.post(f"{LIST}{foreign.pk}/retry/").status_code == 404

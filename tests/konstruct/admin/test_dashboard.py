@@ -18,8 +18,8 @@ from tests.konstruct.conftest import Program
 DASHBOARD = "/admin/"
 
 
-def test_the_numbers_are_the_tenants(furnished_a: Program, browser: Callable[..., Client]) -> None:
-    page = browser(furnished_a.tenant).get(DASHBOARD)
+def test_the_numbers_are_the_tenants(populated_a: Program, browser: Callable[..., Client]) -> None:
+    page = browser(populated_a.tenant).get(DASHBOARD)
     figures = {figure.label: figure.value for figure in page.context["figures"]}
     size = figures.pop("Memory on disk")
     assert re.fullmatch(r"[\d.]+\xa0[KM]B", size)
@@ -38,9 +38,9 @@ def test_the_numbers_are_the_tenants(furnished_a: Program, browser: Callable[...
 
 
 def test_every_number_and_every_bar_leads_to_its_rows(
-    furnished_a: Program, browser: Callable[..., Client]
+    populated_a: Program, browser: Callable[..., Client]
 ) -> None:
-    client = browser(furnished_a.tenant)
+    client = browser(populated_a.tenant)
     page = client.get(DASHBOARD)
     links = {figure.link for figure in page.context["figures"]}
     links |= {bar.link for chart in page.context["charts"] for bar in chart.bars}
@@ -121,9 +121,9 @@ def test_recalls_are_told_apart_by_whether_they_found_something(program_a: Progr
 
 
 def test_who_may_not_read_messages_has_no_numbers(
-    furnished_a: Program, browser: Callable[..., Client]
+    populated_a: Program, browser: Callable[..., Client]
 ) -> None:
-    page = browser(furnished_a.tenant, "view_agent").get(DASHBOARD)
+    page = browser(populated_a.tenant, "view_agent").get(DASHBOARD)
     assert page.status_code == 200
     assert "figures" not in page.context
 

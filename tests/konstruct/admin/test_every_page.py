@@ -33,8 +33,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 
 
 @pytest.fixture(scope="module")
-def furnished_a(standing_furnished: Program) -> Program:
-    return standing_furnished
+def populated_a(standing_populated: Program) -> Program:
+    return standing_populated
 
 
 # Tables that konstruct_app may only add to.
@@ -205,7 +205,7 @@ def test_every_page_of_the_operators_site_opens(
     assert set(seen.values()) <= {200, 302, 403, 404}
 
 
-def test_nobody_who_is_not_logged_in_sees_a_page(furnished_a: Program, db: None) -> None:
+def test_nobody_who_is_not_logged_in_sees_a_page(populated_a: Program, db: None) -> None:
     for host, site in (("tenant-a.localhost", tenant_site), ("localhost", operator_site)):
         stranger = Client(headers={"Host": host})
         models = [page(model, "changelist") for model in site._registry]
@@ -223,13 +223,13 @@ def test_everything_append_only_is_on_the_site() -> None:
 
 @pytest.mark.parametrize("model", sorted(APPEND_ONLY, key=lambda model: model.__name__))
 def test_an_append_only_row_is_changed_by_no_address_form_action_or_inline(
-    furnished_a: Program, browser: Callable[..., Client], model: type[Model]
+    populated_a: Program, browser: Callable[..., Client], model: type[Model]
 ) -> None:
-    client = browser(furnished_a.tenant)
-    with tenant_scope(furnished_a.tenant.id):
+    client = browser(populated_a.tenant)
+    with tenant_scope(populated_a.tenant.id):
         by = Actor(ActorKind.PERSON, "1", "eva")
         request_erasure("bob", by=by)
-        request_message_erasure(agent_id=furnished_a.agent.pk, user_id="bob", thread_id="t", by=by)
+        request_message_erasure(agent_id=populated_a.agent.pk, user_id="bob", thread_id="t", by=by)
         before = list(model._default_manager.order_by("pk").values())
     assert before
     keys = [str(row[model._meta.pk.attname]) for row in before]
@@ -254,7 +254,7 @@ def test_an_append_only_row_is_changed_by_no_address_form_action_or_inline(
         assert answer.status_code in (200, 302, 403)
     editable = {"form-TOTAL_FORMS": "1", "form-INITIAL_FORMS": "1", "form-0-content": "forged"}
     client.post(page(model, "changelist"), {**editable, "form-0-id": keys[0], "_save": "Save"})
-    with tenant_scope(furnished_a.tenant.id):
+    with tenant_scope(populated_a.tenant.id):
         rows = {row[model._meta.pk.attname]: row for row in model._default_manager.values()}
     # An action may add rows, as clearing a window does; what stood stands unchanged.
     assert [rows[row[model._meta.pk.attname]] for row in before] == before

@@ -17,9 +17,9 @@ Browser = Callable[..., Client]
 
 
 def test_a_person_hands_a_conversation_over_and_sees_who_answers(
-    furnished_a: Program, furnished_b: Program, browser: Browser
+    populated_a: Program, populated_b: Program, browser: Browser
 ) -> None:
-    client, tenant = browser(furnished_a.tenant), furnished_a.tenant
+    client, tenant = browser(populated_a.tenant), populated_a.tenant
     bert = create_agent(tenant_id=tenant.id, name="bert")
     create_agent(tenant_id=tenant.id, name="gone", is_active=False)
     with tenant_scope(tenant.id):
@@ -31,7 +31,7 @@ def test_a_person_hands_a_conversation_over_and_sees_who_answers(
     hand = f"{conversation}hand-over/"
     assert client.post(hand, {"agent": str(uuid4())}, follow=True).status_code == 200
     assert client.post(hand, {"agent": "bert"}).status_code == 404
-    other = {"agent": str(furnished_b.agent.pk)}
+    other = {"agent": str(populated_b.agent.pk)}
     assert "No active agent" in client.post(hand, other, follow=True).text
     with tenant_scope(tenant.id):
         assert not Escalation.objects.exists()
@@ -49,7 +49,7 @@ def test_a_person_hands_a_conversation_over_and_sees_who_answers(
     shown = client.get(conversation).text
     assert "This is bert." in shown
     assert "another agent" in shown
-    assert browser(furnished_b.tenant).get(f"/admin/escalations/{case.pk}/").status_code == 404
+    assert browser(populated_b.tenant).get(f"/admin/escalations/{case.pk}/").status_code == 404
     resolved = client.post(
         f"/admin/escalations/{case.pk}/resolve/", {"outcome": "agent", "note": ""}, follow=True
     )
@@ -57,10 +57,10 @@ def test_a_person_hands_a_conversation_over_and_sees_who_answers(
     assert client.get(hand).status_code == 403
 
 
-def test_an_agents_rules_are_written_with_names(furnished_a: Program, browser: Browser) -> None:
-    client, tenant = browser(furnished_a.tenant), furnished_a.tenant
+def test_an_agents_rules_are_written_with_names(populated_a: Program, browser: Browser) -> None:
+    client, tenant = browser(populated_a.tenant), populated_a.tenant
     bert = create_agent(tenant_id=tenant.id, name="bert")
-    page = f"/admin/orchestrator/agent/{furnished_a.agent.pk}/change/"
+    page = f"/admin/orchestrator/agent/{populated_a.agent.pk}/change/"
     form = {
         "name": "ada", "is_active": "on", "model_tier": "fast", "recall_mode": "hybrid",
         "recall_gate": "on", "recall_weights": "{}", "escalate_on": "", "hands_to": [str(bert.pk)],

@@ -15,35 +15,35 @@ MEMORIES = "/admin/memories/"
 
 
 @pytest.fixture
-def program_a(db: None, standing_furnished: Program) -> Program:
-    return standing_furnished
+def program_a(db: None, standing_populated: Program) -> Program:
+    return standing_populated
 
 
 @pytest.fixture
-def furnished_a(program_a: Program) -> Program:
+def populated_a(program_a: Program) -> Program:
     return program_a
 
 
 def test_a_memory_is_found_by_meaning_with_what_speaks_for_it(
-    furnished_a: Program, browser: Callable[..., Client]
+    populated_a: Program, browser: Callable[..., Client]
 ) -> None:
-    query = {"agent": str(furnished_a.agent.pk), "user": "maria", "q": "When will she visit?"}
-    answer = browser(furnished_a.tenant).get(MEMORIES, query)
+    query = {"agent": str(populated_a.agent.pk), "user": "maria", "q": "When will she visit?"}
+    answer = browser(populated_a.tenant).get(MEMORIES, query)
     best = answer.context["hits"][0]
     assert best["content"] == "My sister lives in Lisbon and visits in May."
     assert {"cosine", "lexical"} <= {feature.name for feature in best["features"]}
     assert "<mark>visits</mark>" in answer.text
-    with tenant_scope(furnished_a.tenant.id):
+    with tenant_scope(populated_a.tenant.id):
         event = AccessEvent.objects.get(action="search", subject="memories")
     assert (event.user_id, event.detail) == ("maria", {"query": "When will she visit?"})
 
 
 def test_only_what_the_agent_knows_of_this_user_is_found(
-    furnished_a: Program, furnished_b: Program, browser: Callable[..., Client]
+    populated_a: Program, populated_b: Program, browser: Callable[..., Client]
 ) -> None:
-    client = browser(furnished_a.tenant)
+    client = browser(populated_a.tenant)
     for user in ("bob", "nobody", "maria"):
-        query = {"agent": str(furnished_b.agent.pk), "user": user, "q": "Lisbon"}
+        query = {"agent": str(populated_b.agent.pk), "user": user, "q": "Lisbon"}
         page = client.get(MEMORIES, query)
         assert (user, page.context["hits"]) == (user, [])
         assert "Choose an agent and a user" in page.text
@@ -58,11 +58,11 @@ def test_the_page_opens_before_anything_is_asked(
 
 
 def test_the_nearest_memories_of_one_are_shown(
-    furnished_a: Program, browser: Callable[..., Client]
+    populated_a: Program, browser: Callable[..., Client]
 ) -> None:
-    with tenant_scope(furnished_a.tenant.id):
+    with tenant_scope(populated_a.tenant.id):
         message = Message.objects.get(content="Where does my sister live?")
-    page = browser(furnished_a.tenant).get(f"{MEMORIES}{message.pk}/")
+    page = browser(populated_a.tenant).get(f"{MEMORIES}{message.pk}/")
     nearest = page.context["neighbours"]
     assert "My sister lives in Lisbon" in nearest[0].content
     assert nearest == sorted(nearest, key=lambda near: -near.similarity)

@@ -40,12 +40,12 @@ def changelist(model: type[Model]) -> str:
 
 
 @pytest.fixture
-def program_a(db: None, standing_furnished: Program) -> Program:
-    return standing_furnished
+def program_a(db: None, standing_populated: Program) -> Program:
+    return standing_populated
 
 
 @pytest.fixture
-def furnished_a(program_a: Program) -> Program:
+def populated_a(program_a: Program) -> Program:
     return program_a
 
 
@@ -55,16 +55,16 @@ def test_every_model_is_shown_to_tenants_and_none_to_operators() -> None:
 
 
 def test_lists_and_pages_show_this_tenant_and_no_other(
-    furnished_a: Program, furnished_b: Program, browser: Callable[..., Client]
+    populated_a: Program, populated_b: Program, browser: Callable[..., Client]
 ) -> None:
-    client = browser(furnished_a.tenant)
+    client = browser(populated_a.tenant)
     for model in SHOWN:
         page = client.get(changelist(model))
         assert (model, page.status_code) == (model, 200)
         assert "tenant-b" not in page.text
-        with tenant_scope(furnished_a.tenant.id):
+        with tenant_scope(populated_a.tenant.id):
             keys = list(model._default_manager.values_list("pk", flat=True))
-        with tenant_scope(furnished_b.tenant.id):
+        with tenant_scope(populated_b.tenant.id):
             foreign = list(model._default_manager.values_list("pk", flat=True))
         assert client.get(f"{changelist(model)}{keys[0]}/change/").status_code == 200
         for key in set(foreign) - set(keys):
@@ -80,12 +80,12 @@ def test_who_may_not_look_sees_nothing(tenant_a: Tenant, browser: Callable[..., 
 
 
 def test_agents_have_names_where_they_are_known(
-    furnished_a: Program, browser: Callable[..., Client]
+    populated_a: Program, browser: Callable[..., Client]
 ) -> None:
     unknown = uuid4()
-    record(furnished_a.tenant, agent_id=unknown, content="Hello")
-    page = browser(furnished_a.tenant).get(MESSAGES).text
-    assert f">{furnished_a.agent.name}<" in page
+    record(populated_a.tenant, agent_id=unknown, content="Hello")
+    page = browser(populated_a.tenant).get(MESSAGES).text
+    assert f">{populated_a.agent.name}<" in page
     assert str(unknown) in page
 
 
@@ -96,9 +96,9 @@ def record(tenant: Tenant, **fields: Any) -> Message:
 
 
 def test_messages_are_found_by_their_words_or_user_embedded_or_not(
-    furnished_a: Program, furnished_b: Program, browser: Callable[..., Client]
+    populated_a: Program, populated_b: Program, browser: Callable[..., Client]
 ) -> None:
-    client = browser(furnished_a.tenant)
+    client = browser(populated_a.tenant)
 
     def found(asked: str) -> list[str]:
         rows = client.get(MESSAGES, {"q": asked}).context["cl"].result_list
@@ -111,30 +111,30 @@ def test_messages_are_found_by_their_words_or_user_embedded_or_not(
     assert found("Lisbon shellfish") == []
 
 
-def test_a_message_is_found_by_its_id(furnished_a: Program, browser: Callable[..., Client]) -> None:
-    with tenant_scope(furnished_a.tenant.id):
+def test_a_message_is_found_by_its_id(populated_a: Program, browser: Callable[..., Client]) -> None:
+    with tenant_scope(populated_a.tenant.id):
         message = Message.objects.get(content="Answer me!")
-    page = browser(furnished_a.tenant).get(MESSAGES, {"q": str(message.pk)})
+    page = browser(populated_a.tenant).get(MESSAGES, {"q": str(message.pk)})
     assert list(page.context["cl"].result_list) == [message]
 
 
 def test_who_may_not_search_among_all_users_has_no_box_for_it(
-    furnished_a: Program, browser: Callable[..., Client]
+    populated_a: Program, browser: Callable[..., Client]
 ) -> None:
-    client = browser(furnished_a.tenant, "view_message")
+    client = browser(populated_a.tenant, "view_message")
     page = client.get(MESSAGES, {"q": "bob"})
     assert 'name="q"' not in page.text
     assert len(page.context["cl"].result_list) > 1
-    allowed = browser(furnished_a.tenant, "view_message", "search_everyone")
+    allowed = browser(populated_a.tenant, "view_message", "search_everyone")
     assert len(allowed.get(MESSAGES, {"q": "bob"}).context["cl"].result_list) == 1
 
 
 def test_messages_are_narrowed_to_an_agent_or_a_user(
-    furnished_a: Program, browser: Callable[..., Client]
+    populated_a: Program, browser: Callable[..., Client]
 ) -> None:
-    record(furnished_a.tenant, content="Said to nobody.")
-    client = browser(furnished_a.tenant)
-    narrowed = client.get(MESSAGES, {"agent": str(furnished_a.agent.pk)})
+    record(populated_a.tenant, content="Said to nobody.")
+    client = browser(populated_a.tenant)
+    narrowed = client.get(MESSAGES, {"agent": str(populated_a.agent.pk)})
     assert "Answer me!" in narrowed.text
     assert "Said to nobody." not in narrowed.text
     of_bob = client.get(MESSAGES, {"user": "bob"})
@@ -142,23 +142,23 @@ def test_messages_are_narrowed_to_an_agent_or_a_user(
 
 
 def test_a_message_shows_its_pieces_and_the_way_to_its_conversation(
-    furnished_a: Program, browser: Callable[..., Client]
+    populated_a: Program, browser: Callable[..., Client]
 ) -> None:
-    with tenant_scope(furnished_a.tenant.id):
+    with tenant_scope(populated_a.tenant.id):
         message = Message.objects.get(content__startswith="My sister", role="user")
-    page = browser(furnished_a.tenant).get(f"{MESSAGES}{message.pk}/change/").text
+    page = browser(populated_a.tenant).get(f"{MESSAGES}{message.pk}/change/").text
     assert "embedded pieces" in page.lower()
     assert "all-MiniLM-L6-v2@" in page
     assert f'href="/admin/conversations/{message.pk}/"' in page
 
 
 def test_a_recall_event_leads_to_the_reply(
-    furnished_a: Program, browser: Callable[..., Client]
+    populated_a: Program, browser: Callable[..., Client]
 ) -> None:
-    with tenant_scope(furnished_a.tenant.id):
+    with tenant_scope(populated_a.tenant.id):
         event = RecallEvent.objects.first()
     assert event is not None
-    page = browser(furnished_a.tenant).get(f"/admin/memory/recallevent/{event.pk}/change/").text
+    page = browser(populated_a.tenant).get(f"/admin/memory/recallevent/{event.pk}/change/").text
     assert f"/admin/conversations/{event.reply_id}/?why={event.reply_id}" in page
 
 
@@ -196,9 +196,9 @@ def test_what_failed_to_be_embedded_is_tried_again(
 
 
 def test_a_cookie_of_one_tenant_opens_nothing_of_another(
-    furnished_a: Program, tenant_b: Tenant, browser: Callable[..., Client]
+    populated_a: Program, tenant_b: Tenant, browser: Callable[..., Client]
 ) -> None:
-    client = browser(furnished_a.tenant)
+    client = browser(populated_a.tenant)
     pages = [changelist(model) for model in SHOWN]
     for address in [*pages, "/admin/conversations/", "/admin/people/", "/admin/memories/"]:
         answer = client.get(address, headers={"host": "tenant-b.localhost"})

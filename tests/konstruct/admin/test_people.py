@@ -21,9 +21,9 @@ EXPORT, ERASE = f"{PERSON}export/?user=maria", f"{PERSON}erase/?user=maria"
 
 
 def test_people_are_listed_and_found(
-    furnished_a: Program, furnished_b: Program, browser: Callable[..., Client]
+    populated_a: Program, populated_b: Program, browser: Callable[..., Client]
 ) -> None:
-    client = browser(furnished_a.tenant)
+    client = browser(populated_a.tenant)
     listed = [person.user_id for person, _ in client.get(PEOPLE).context["people"]]
     # Of bob nothing is embedded yet.
     assert listed == ["bob", "maria"]
@@ -33,12 +33,12 @@ def test_people_are_listed_and_found(
 
 
 def test_a_person_is_shown_across_agents_with_the_ways_on(
-    furnished_a: Program, browser: Callable[..., Client]
+    populated_a: Program, browser: Callable[..., Client]
 ) -> None:
-    client = browser(furnished_a.tenant)
+    client = browser(populated_a.tenant)
     page = client.get(PERSON, {"user": "maria"})
     ((agent, known, _),) = page.context["known"]
-    assert (agent, known.messages, known.recalls, known.facts) == (furnished_a.agent, 7, 3, 1)
+    assert (agent, known.messages, known.recalls, known.facts) == (populated_a.agent, 7, 3, 1)
     assert "likes green tea" in page.text
     # Not embedded yet, and known all the same.
     assert client.get(PERSON, {"user": "bob"}).status_code == 200
@@ -46,12 +46,12 @@ def test_a_person_is_shown_across_agents_with_the_ways_on(
 
 
 def test_the_export_holds_everything_of_this_person_and_of_nobody_else(
-    furnished_a: Program,
-    furnished_b: Program,
+    populated_a: Program,
+    populated_b: Program,
     browser: Callable[..., Client],
     say: Callable[..., Message],
 ) -> None:
-    answer = browser(furnished_a.tenant).post(EXPORT)
+    answer = browser(populated_a.tenant).post(EXPORT)
     assert answer.streaming
     assert answer["Content-Disposition"] == 'attachment; filename="maria.json"'
     text = b"".join(answer.streaming_content).decode()  # type: ignore[arg-type]  # not async
@@ -74,16 +74,16 @@ def test_the_export_holds_everything_of_this_person_and_of_nobody_else(
 
 
 def test_an_erasure_is_asked_for_once_the_id_was_typed(
-    furnished_a: Program, browser: Callable[..., Client]
+    populated_a: Program, browser: Callable[..., Client]
 ) -> None:
-    client = browser(furnished_a.tenant)
+    client = browser(populated_a.tenant)
     assert "This is not the id" in client.post(ERASE, {"typed": "mario"}).text
-    with tenant_scope(furnished_a.tenant.id):
+    with tenant_scope(populated_a.tenant.id):
         assert not ErasureRequest.objects.exists()
     done = client.post(ERASE, {"typed": "maria", "reason": "Her own wish."}, follow=True)
     assert "The erasure is requested." in done.text
     assert "asked for already" in client.post(ERASE, {"typed": "maria"}, follow=True).text
-    with tenant_scope(furnished_a.tenant.id):
+    with tenant_scope(populated_a.tenant.id):
         request = ErasureRequest.objects.get()
         event = AccessEvent.objects.get(action="erase")
         # Until the owner's process has done it, everything is there.
@@ -97,47 +97,47 @@ def test_an_erasure_is_asked_for_once_the_id_was_typed(
     ("address", "permission"), [(EXPORT, "export_person"), (ERASE, "add_erasurerequest")]
 )
 def test_exporting_and_erasing_are_for_those_who_may(
-    furnished_a: Program, browser: Callable[..., Client], address: str, permission: str
+    populated_a: Program, browser: Callable[..., Client], address: str, permission: str
 ) -> None:
-    looker = browser(furnished_a.tenant, "view_scope", "view_message")
+    looker = browser(populated_a.tenant, "view_scope", "view_message")
     assert looker.post(address, {"typed": "maria"}).status_code == 403
     page = looker.get(PERSON, {"user": "maria"}).text
     assert ("Export as JSON" in page, "Request erasure" in page) == (False, False)
-    allowed = browser(furnished_a.tenant, "view_scope", permission)
+    allowed = browser(populated_a.tenant, "view_scope", permission)
     assert allowed.post(address, {"typed": "maria"}).status_code in (200, 302)
 
 
 @pytest.mark.parametrize("other", ["maria ", " maria", "Maria", "maria%"])
 def test_the_id_is_taken_as_it_is_in_every_address(
-    furnished_a: Program,
+    populated_a: Program,
     browser: Callable[..., Client],
     say: Callable[..., Message],
     other: str,
 ) -> None:
-    client = browser(furnished_a.tenant)
+    client = browser(populated_a.tenant)
     for page in (PERSON, f"{PERSON}erase/"):
         told = client.get(page, {"user": other}, follow=True).text
         assert "Nothing is known" in told
-    say(furnished_a, "I am another one.", answered=False, user_id=other)
+    say(populated_a, "I am another one.", answered=False, user_id=other)
     shown = client.get(PERSON, {"user": other})
     assert (shown.context["user_id"], shown.context["facts"].count()) == (other, 0)
     address = f"{PERSON}erase/?{urlencode({'user': other})}"
     assert "This is not the id" in client.post(address, {"typed": "maria"}).text
     assert "This is not the id" in client.post(ERASE, {"typed": other}).text
     client.post(address, {"typed": other})
-    with tenant_scope(furnished_a.tenant.id):
+    with tenant_scope(populated_a.tenant.id):
         assert ErasureRequest.objects.get().user_id == other
 
 
-def test_forms_take_an_id_as_it_is(furnished_a: Program, browser: Callable[..., Client]) -> None:
-    client, agent_id = browser(furnished_a.tenant), str(furnished_a.agent.pk)
-    with tenant_scope(furnished_a.tenant.id):
+def test_forms_take_an_id_as_it_is(populated_a: Program, browser: Callable[..., Client]) -> None:
+    client, agent_id = browser(populated_a.tenant), str(populated_a.agent.pk)
+    with tenant_scope(populated_a.tenant.id):
         identity = channel_identities.identity_of("slack", "T1", "U1")
     client.post(f"/admin/identities/{identity.pk}/link/", {"user_id": "zoe "})
     client.post(f"/admin/agents/{agent_id}/try/", {"user_id": " zoe", "content": "Hello"})
     fact = {"content": "Zoe sings.", "metadata": "{}", "agent_id": agent_id, "user_id": "zoe  "}
     client.post("/admin/memory/memoryentry/add/", fact)
-    with tenant_scope(furnished_a.tenant.id):
+    with tenant_scope(populated_a.tenant.id):
         identity.refresh_from_db()
         assert identity.user_id == "zoe "
         assert AccessEvent.objects.get(action="try").user_id == " zoe"
@@ -145,11 +145,11 @@ def test_forms_take_an_id_as_it_is(furnished_a: Program, browser: Callable[..., 
 
 
 def test_who_is_linked_is_named_before_they_are_erased(
-    furnished_a: Program, browser: Callable[..., Client], say: Callable[..., Message]
+    populated_a: Program, browser: Callable[..., Client], say: Callable[..., Message]
 ) -> None:
-    client = browser(furnished_a.tenant)
-    say(furnished_a, "From Slack.", answered=False, user_id="U024")
-    with tenant_scope(furnished_a.tenant.id):
+    client = browser(populated_a.tenant)
+    say(populated_a, "From Slack.", answered=False, user_id="U024")
+    with tenant_scope(populated_a.tenant.id):
         channel_identities.link(
             channel_identities.identity_of("slack", "T1", "U024"), "maria", by="eva"
         )
@@ -162,9 +162,9 @@ def test_who_is_linked_is_named_before_they_are_erased(
 
 @pytest.mark.django_db(transaction=True)
 def test_the_page_of_who_was_erased_has_the_receipt(
-    furnished_a: Program, browser: Callable[..., Client], say: Callable[..., Message]
+    populated_a: Program, browser: Callable[..., Client], say: Callable[..., Message]
 ) -> None:
-    client = browser(furnished_a.tenant)
+    client = browser(populated_a.tenant)
     client.post(ERASE, {"typed": "maria", "reason": "Her own wish."})
     assert "erasure requested" in client.get(PERSON, {"user": "maria"}).text
     with database.as_owner():
@@ -173,16 +173,16 @@ def test_the_page_of_who_was_erased_has_the_receipt(
     assert "Her own wish." in page.text
     assert "memory_message" in page.text
     assert "Request erasure" not in page.text
-    looker = browser(furnished_a.tenant, "view_scope")
+    looker = browser(populated_a.tenant, "view_scope")
     assert "memory_message" not in looker.get(PERSON, {"user": "maria"}).text
-    with tenant_scope(furnished_a.tenant.id):
+    with tenant_scope(populated_a.tenant.id):
         name = pseudonym("maria")
         # Looking has not written the id down again, and who looked before is still told.
         assert not AccessEvent.objects.filter(user_id="maria").exists()
         assert AccessEvent.objects.filter(user_id=name, action="view").count() >= 3
     listed = client.get("/admin/audit/erasurerequest/").text
     assert name in listed
-    say(furnished_a, "I am back.", answered=False)
+    say(populated_a, "I am back.", answered=False)
     page = client.get(PERSON, {"user": "maria"})
     assert "What is shown below came since" in page.text
     assert "Request erasure" in page.text

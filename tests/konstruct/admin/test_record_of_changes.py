@@ -22,8 +22,8 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(scope="module")
-def furnished_a(standing_furnished: Program) -> Program:
-    return standing_furnished
+def populated_a(standing_populated: Program) -> Program:
+    return standing_populated
 
 
 AGENTS = "/admin/orchestrator/agent/"
@@ -36,8 +36,8 @@ READS = ("list", "search", "view")
 
 
 @pytest.fixture
-def client(furnished_a: Program, browser: Callable[..., Client]) -> Client:
-    return browser(furnished_a.tenant)
+def client(populated_a: Program, browser: Callable[..., Client]) -> Client:
+    return browser(populated_a.tenant)
 
 
 def events(program: Program, **wanted: Any) -> list[AccessEvent]:
@@ -49,12 +49,12 @@ def changes(program: Program) -> list[AccessEvent]:
     return [event for event in events(program) if event.action not in READS]
 
 
-def test_an_agent_is_recorded_with_what_changed(furnished_a: Program, client: Client) -> None:
+def test_an_agent_is_recorded_with_what_changed(populated_a: Program, client: Client) -> None:
     client.post(f"{AGENTS}add/", AGENT_FORM, REMOTE_ADDR="198.51.100.7")
-    with tenant_scope(furnished_a.tenant.id):
+    with tenant_scope(populated_a.tenant.id):
         agent = Agent.objects.get(name="bob")
     client.post(f"{AGENTS}{agent.pk}/change/", {**AGENT_FORM, "persona": "Kind."})
-    created, edited = changes(furnished_a)
+    created, edited = changes(populated_a)
     assert (created.action, edited.action) == ("create", "edit")
     assert created.subject == edited.subject == "agent"
     assert created.subject_id == edited.subject_id == str(agent.pk)
@@ -66,16 +66,16 @@ def test_an_agent_is_recorded_with_what_changed(furnished_a: Program, client: Cl
 
 
 def test_a_fact_is_recorded_with_the_person_it_is_about(
-    furnished_a: Program, client: Client
+    populated_a: Program, client: Client
 ) -> None:
     new = {"content": "Eve is tall.", "metadata": "{}", "user_id": "eve"}
     client.post(f"{FACTS}add/", new)
-    with tenant_scope(furnished_a.tenant.id):
+    with tenant_scope(populated_a.tenant.id):
         fact = MemoryEntry.objects.get(content="Eve is tall.")
     client.post(f"{FACTS}{fact.pk}/change/", {"content": "Eve is small.", "metadata": "{}"})
     client.post(FACTS, {"action": "end_now", "_selected_action": str(fact.pk)})
     client.post(f"{FACTS}{fact.pk}/delete/", {"post": "yes"})
-    created, edited, ended, deleted = changes(furnished_a)
+    created, edited, ended, deleted = changes(populated_a)
     assert [event.user_id for event in (created, edited, ended, deleted)] == ["eve"] * 4
     assert created.detail["after"]["content"] == "Eve is tall."
     assert edited.detail["before"]["content"] == "Eve is tall."
@@ -86,29 +86,29 @@ def test_a_fact_is_recorded_with_the_person_it_is_about(
 
 
 def test_facts_that_are_deleted_together_are_recorded_one_by_one(
-    furnished_a: Program, client: Client
+    populated_a: Program, client: Client
 ) -> None:
     for content in ("One.", "Two."):
         client.post(f"{FACTS}add/", {"content": content, "metadata": "{}", "user_id": "eve"})
-    with tenant_scope(furnished_a.tenant.id):
+    with tenant_scope(populated_a.tenant.id):
         chosen = [
             str(pk) for pk in MemoryEntry.objects.filter(user_id="eve").values_list("pk", flat=True)
         ]
     act = {"action": "delete_selected", "_selected_action": chosen, "post": "yes"}
     assert client.post(FACTS, act).status_code == 302
-    deleted = events(furnished_a, action="delete")
+    deleted = events(populated_a, action="delete")
     assert sorted(event.detail["before"]["content"] for event in deleted) == ["One.", "Two."]
     assert {event.user_id for event in deleted} == {"eve"}
 
 
-def test_a_key_is_recorded_without_its_secret(furnished_a: Program, client: Client) -> None:
+def test_a_key_is_recorded_without_its_secret(populated_a: Program, client: Client) -> None:
     made = client.post(
         f"{KEYS}add/", {"name": "billing", "scopes": ["read"], "user_id": "eve"}, follow=True
     )
-    with tenant_scope(furnished_a.tenant.id):
+    with tenant_scope(populated_a.tenant.id):
         key = ApiKey.objects.get(name="billing")
     client.post(KEYS, {"action": "revoke", "_selected_action": [str(key.pk)]})
-    created, revoked = changes(furnished_a)
+    created, revoked = changes(populated_a)
     assert (created.action, created.subject, created.user_id) == ("create", "API key", "eve")
     assert created.detail["after"]["scopes"] == ["read"]
     assert revoked.detail["before"] == {"revoked_at": None}
@@ -119,11 +119,11 @@ def test_a_key_is_recorded_without_its_secret(furnished_a: Program, client: Clie
         assert secret not in str(event.detail)
 
 
-def test_a_person_is_recorded_without_passwords(furnished_a: Program, client: Client) -> None:
+def test_a_person_is_recorded_without_passwords(populated_a: Program, client: Client) -> None:
     password = "correct horse battery"
     form = {"username": "zoe", "password1": password, "password2": password}
     client.post(f"{PEOPLE}add/", {**form, "usable_password": "true"})
-    with tenant_scope(furnished_a.tenant.id):
+    with tenant_scope(populated_a.tenant.id):
         zoe = User.objects.get(username="zoe")
         auditor = Group.objects.get(name="auditor")
         first_hash = zoe.password
@@ -141,29 +141,29 @@ def test_a_person_is_recorded_without_passwords(furnished_a: Program, client: Cl
             "set-password": "1",
         },
     )
-    created, edited, renewed = changes(furnished_a)
+    created, edited, renewed = changes(populated_a)
     assert created.detail["after"]["username"] == "zoe"
     assert edited.detail["before"]["is_staff"] is False
     assert edited.detail["after"]["is_staff"] is True
     assert edited.detail["before"]["groups"] == []
     assert edited.detail["after"]["groups"] == ["auditor"]
     assert renewed.detail == {"withheld": ["password"]}
-    with tenant_scope(furnished_a.tenant.id):
+    with tenant_scope(populated_a.tenant.id):
         zoe.refresh_from_db()
     for event in (created, edited, renewed):
         for hidden in (first_hash, zoe.password, password, "another horse"):
             assert hidden not in str(event.detail)
 
 
-def test_a_role_is_recorded_with_its_permissions(furnished_a: Program, client: Client) -> None:
-    with tenant_scope(furnished_a.tenant.id):
+def test_a_role_is_recorded_with_its_permissions(populated_a: Program, client: Client) -> None:
+    with tenant_scope(populated_a.tenant.id):
         view = Permission.objects.get(codename="view_message")
     client.post(f"{ROLES}add/", {"name": "readers", "permissions": [view.pk]})
-    with tenant_scope(furnished_a.tenant.id):
+    with tenant_scope(populated_a.tenant.id):
         readers = Group.objects.get(name="readers")
     client.post(f"{ROLES}{readers.pk}/change/", {"name": "readers", "permissions": []})
     client.post(f"{ROLES}{readers.pk}/delete/", {"post": "yes"})
-    created, edited, deleted = changes(furnished_a)
+    created, edited, deleted = changes(populated_a)
     assert created.detail["after"]["permissions"] == [str(view)]
     assert edited.detail == {
         "before": {"permissions": [str(view)]},
@@ -172,13 +172,13 @@ def test_a_role_is_recorded_with_its_permissions(furnished_a: Program, client: C
     assert deleted.detail["before"]["name"] == "readers"
 
 
-def test_a_retention_rule_is_recorded(furnished_a: Program, client: Client) -> None:
+def test_a_retention_rule_is_recorded(populated_a: Program, client: Client) -> None:
     client.post(f"{RULES}add/", {"agent_id": "", "days": "365"})
-    with tenant_scope(furnished_a.tenant.id):
+    with tenant_scope(populated_a.tenant.id):
         rule = RetentionRule.objects.get()
     client.post(f"{RULES}{rule.pk}/change/", {"agent_id": "", "days": "3"})
     client.post(f"{RULES}{rule.pk}/delete/", {"post": "yes"})
-    created, edited, deleted = changes(furnished_a)
+    created, edited, deleted = changes(populated_a)
     assert created.detail["after"]["days"] == 365
     assert edited.detail == {"before": {"days": 365}, "after": {"days": 3}}
     assert deleted.detail["before"]["days"] == 3
@@ -205,7 +205,7 @@ def test_what_fails_is_not_recorded_as_done(
 
 
 def test_what_cannot_be_recorded_is_not_changed(
-    furnished_a: Program, client: Client, monkeypatch: pytest.MonkeyPatch
+    populated_a: Program, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def is_full(*_: Any, **__: Any) -> None:
         raise DatabaseError("no room")
@@ -213,20 +213,20 @@ def test_what_cannot_be_recorded_is_not_changed(
     client.raise_request_exception = False
     monkeypatch.setattr("konstruct.admin.access.record_access", is_full)
     assert client.post(f"{AGENTS}add/", AGENT_FORM).status_code == 500
-    with tenant_scope(furnished_a.tenant.id):
+    with tenant_scope(populated_a.tenant.id):
         fact = MemoryEntry.objects.entries().get()
         assert not Agent.objects.filter(name="bob").exists()
     assert client.post(f"{FACTS}{fact.pk}/delete/", {"post": "yes"}).status_code == 500
     assert client.get(FACTS).status_code == 500
-    with tenant_scope(furnished_a.tenant.id):
+    with tenant_scope(populated_a.tenant.id):
         assert MemoryEntry.objects.filter(pk=fact.pk).exists()
 
 
 def test_a_refused_page_is_recorded_as_refused_and_not_as_looked_at(
-    furnished_a: Program, browser: Callable[..., Client]
+    populated_a: Program, browser: Callable[..., Client]
 ) -> None:
-    client = browser(furnished_a.tenant, "view_message")
-    with tenant_scope(furnished_a.tenant.id):
+    client = browser(populated_a.tenant, "view_message")
+    with tenant_scope(populated_a.tenant.id):
         fact = MemoryEntry.objects.entries().get()
     refused = {
         FACTS: 403,
@@ -240,7 +240,7 @@ def test_a_refused_page_is_recorded_as_refused_and_not_as_looked_at(
     for address, status in refused.items():
         assert (address, client.get(address).status_code) == (address, status)
     assert client.post(f"{FACTS}{fact.pk}/delete/", {"post": "yes"}).status_code == 403
-    recorded = events(furnished_a)
+    recorded = events(populated_a)
     assert {event.action for event in recorded} == {"refuse"}
     assert [event.detail["status"] for event in recorded] == [*refused.values(), 403]
     person = recorded[4]
@@ -249,15 +249,15 @@ def test_a_refused_page_is_recorded_as_refused_and_not_as_looked_at(
 
 
 def test_what_is_shown_in_answer_to_a_post_is_recorded_as_shown(
-    furnished_a: Program, client: Client
+    populated_a: Program, client: Client
 ) -> None:
-    with tenant_scope(furnished_a.tenant.id):
+    with tenant_scope(populated_a.tenant.id):
         fact = MemoryEntry.objects.entries().get()
     assert client.post(f"{FACTS}{fact.pk}/change/", {"content": ""}).status_code == 200
     assert client.post(FACTS, {}).status_code == 200
     assert client.get(f"{FACTS}{fact.pk}/history/").status_code == 200
     assert client.get(f"{FACTS}{fact.pk}/delete/").status_code == 200
-    assert [(event.action, event.user_id) for event in events(furnished_a)] == [
+    assert [(event.action, event.user_id) for event in events(populated_a)] == [
         ("view", "maria"),
         ("list", None),
         ("view", "maria"),
@@ -265,10 +265,10 @@ def test_what_is_shown_in_answer_to_a_post_is_recorded_as_shown(
     ]
 
 
-def test_no_model_can_be_searched_past_its_pages(furnished_a: Program, client: Client) -> None:
+def test_no_model_can_be_searched_past_its_pages(populated_a: Program, client: Client) -> None:
     address = "/admin/autocomplete/?app_label=memory&model_name=message&field_name=in_reply_to"
     assert client.get(f"{address}&term=sister").status_code == 404
-    assert [event.action for event in events(furnished_a)] == ["refuse"]
+    assert [event.action for event in events(populated_a)] == ["refuse"]
 
 
 def test_every_model_of_the_site_is_recorded() -> None:
@@ -277,13 +277,13 @@ def test_every_model_of_the_site_is_recorded() -> None:
     assert all(isinstance(page, AuditedAdmin) for page in tenant_site._registry.values())
 
 
-def test_the_log_shows_before_and_after(furnished_a: Program, client: Client) -> None:
-    _, _ = issue_key(tenant_id=furnished_a.tenant.id, name="x")
+def test_the_log_shows_before_and_after(populated_a: Program, client: Client) -> None:
+    _, _ = issue_key(tenant_id=populated_a.tenant.id, name="x")
     client.post(f"{RULES}add/", {"agent_id": "", "days": "365"}, REMOTE_ADDR="198.51.100.7")
-    with tenant_scope(furnished_a.tenant.id):
+    with tenant_scope(populated_a.tenant.id):
         rule = RetentionRule.objects.get()
     client.post(f"{RULES}{rule.pk}/change/", {"agent_id": "", "days": "3"})
-    (edited,) = events(furnished_a, action="edit")
+    (edited,) = events(populated_a, action="edit")
     listed = client.get("/admin/audit/accessevent/").text
     assert "days: 365 → 3" in listed
     assert "198.51.100.7" in listed

@@ -20,8 +20,8 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(scope="module")
-def furnished_a(standing_furnished: Program) -> Program:
-    return standing_furnished
+def populated_a(standing_populated: Program) -> Program:
+    return standing_populated
 
 
 Person = Callable[[str], Client]
@@ -29,12 +29,12 @@ NOBODY = uuid4()
 
 
 @pytest.fixture
-def person(furnished_a: Program) -> Person:
+def person(populated_a: Program) -> Person:
     """Log in somebody who has one role."""
 
     def log_in(role: str) -> Client:
         client = Client(headers={"Host": "tenant-a.localhost"})
-        with tenant_scope(furnished_a.tenant.id):
+        with tenant_scope(populated_a.tenant.id):
             user = User.objects.create_user(f"{role}{uuid4()}", is_staff=True)
             user.groups.set(Group.objects.filter(name=role))
             client.force_login(user)
@@ -172,9 +172,9 @@ def test_the_sidebar_offers_what_may_be_opened(person: Person) -> None:
 
 
 def test_who_has_no_role_opens_nothing(
-    furnished_a: Program, browser: Callable[..., Client]
+    populated_a: Program, browser: Callable[..., Client]
 ) -> None:
-    client = browser(furnished_a.tenant, "no such permission")
+    client = browser(populated_a.tenant, "no such permission")
     for name, permission in tenant_site.pages.items():
         assert permission
         address = {
@@ -206,9 +206,9 @@ def test_who_has_no_role_opens_nothing(
         assert (name, client.post(f"/admin/{address}").status_code) == (name, 403)
 
 
-def test_an_admin_makes_no_superuser_and_changes_none(furnished_a: Program, person: Person) -> None:
+def test_an_admin_makes_no_superuser_and_changes_none(populated_a: Program, person: Person) -> None:
     client = person("admin")
-    with tenant_scope(furnished_a.tenant.id):
+    with tenant_scope(populated_a.tenant.id):
         boss = User.objects.create_superuser("boss", password="pw")
         auditor = User.objects.create_user("auditor", is_staff=True)
     form = {
@@ -225,7 +225,7 @@ def test_an_admin_makes_no_superuser_and_changes_none(furnished_a: Program, pers
     bosses = f"/admin/auth/user/{boss.pk}/"
     assert client.post(f"{bosses}change/", {**form, "username": "boss"}).status_code == 403
     assert client.post(f"{bosses}password/", {}).status_code == 403
-    with tenant_scope(furnished_a.tenant.id):
+    with tenant_scope(populated_a.tenant.id):
         auditor.refresh_from_db()
         assert not auditor.is_superuser
         assert not auditor.user_permissions.exists()

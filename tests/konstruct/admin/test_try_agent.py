@@ -24,57 +24,57 @@ def counts(program: Program) -> list[int]:
 
 
 @pytest.fixture
-def program_a(db: None, standing_furnished: Program) -> Program:
-    return standing_furnished
+def program_a(db: None, standing_populated: Program) -> Program:
+    return standing_populated
 
 
 @pytest.fixture
-def furnished_a(program_a: Program) -> Program:
+def populated_a(program_a: Program) -> Program:
     return program_a
 
 
 def test_a_trial_is_answered_with_memories_and_not_stored(
-    furnished_a: Program, browser: Callable[..., Client]
+    populated_a: Program, browser: Callable[..., Client]
 ) -> None:
-    clear_window(furnished_a.tenant.id, furnished_a.agent.pk, "maria")
-    before = counts(furnished_a)
-    answer = browser(furnished_a.tenant).post(
-        f"/admin/agents/{furnished_a.agent.pk}/try/",
+    clear_window(populated_a.tenant.id, populated_a.agent.pk, "maria")
+    before = counts(populated_a)
+    answer = browser(populated_a.tenant).post(
+        f"/admin/agents/{populated_a.agent.pk}/try/",
         {"user_id": "maria", "content": "Where does my sister live?"},
     )
     assert "Lisbon" in answer.context["reply"]
     assert any("Lisbon" in hit.content for hit in answer.context["why"].hits)
-    assert counts(furnished_a) == before
-    with tenant_scope(furnished_a.tenant.id):
+    assert counts(populated_a) == before
+    with tenant_scope(populated_a.tenant.id):
         event = AccessEvent.objects.get(action="try")
     assert (event.user_id, event.detail["query"]) == ("maria", "Where does my sister live?")
 
 
 def test_somebody_unknown_gets_no_memories(
-    furnished_a: Program, browser: Callable[..., Client]
+    populated_a: Program, browser: Callable[..., Client]
 ) -> None:
-    answer = browser(furnished_a.tenant).post(
-        f"/admin/agents/{furnished_a.agent.pk}/try/", {"content": "Where does my sister live?"}
+    answer = browser(populated_a.tenant).post(
+        f"/admin/agents/{populated_a.agent.pk}/try/", {"content": "Where does my sister live?"}
     )
     assert answer.context["why"].hits == []
     assert "Lisbon" not in answer.context["reply"]
 
 
 def test_a_language_model_that_refuses_says_why(
-    furnished_a: Program, browser: Callable[..., Client], llm_server: LLMServer, settings: Any
+    populated_a: Program, browser: Callable[..., Client], llm_server: LLMServer, settings: Any
 ) -> None:
     pool._spoken.clear()
     settings.LLM_POOL_URL = llm_server.url
     llm_server.default = Answer({"error": "no such model"}, status=400)
-    answer = browser(furnished_a.tenant).post(
-        f"/admin/agents/{furnished_a.agent.pk}/try/", {"content": "Hello"}
+    answer = browser(populated_a.tenant).post(
+        f"/admin/agents/{populated_a.agent.pk}/try/", {"content": "Hello"}
     )
     assert "No reply:" in answer.text
     assert "The language model refused the request (HTTP 400)." in answer.text
     assert "no such model" not in answer.text
 
 
-def test_trying_is_for_those_who_may(furnished_a: Program, browser: Callable[..., Client]) -> None:
-    address = f"/admin/agents/{furnished_a.agent.pk}/try/"
-    assert browser(furnished_a.tenant, "change_agent").get(address).status_code == 403
-    assert browser(furnished_a.tenant, "try_agent").get(address).status_code == 200
+def test_trying_is_for_those_who_may(populated_a: Program, browser: Callable[..., Client]) -> None:
+    address = f"/admin/agents/{populated_a.agent.pk}/try/"
+    assert browser(populated_a.tenant, "change_agent").get(address).status_code == 403
+    assert browser(populated_a.tenant, "try_agent").get(address).status_code == 200

@@ -147,7 +147,7 @@ def test_a_killed_process_is_reported_and_does_not_hang_the_run(
         return []
 
     monkeypatch.setattr(fleet, "WORTH_A_POOL", 0)
-    monkeypatch.setattr(migrating, "seal_schema", die_in_b)
+    monkeypatch.setattr(migrating, "enforce_rls", die_in_b)
     forget_migration(tenant_b)
     _, err, failure = migrate(parallel=2)
     assert any("was killed" in line for line in err)

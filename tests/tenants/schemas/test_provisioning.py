@@ -18,7 +18,7 @@ from tenants.models import Domain, Tenant
 from tenants.naming import schema_name_of, tenant_id_of
 from tenants.redis_keys import rate_limit_key, session_key
 from tenants.schemas import provisioning
-from tenants.schemas.rls_enforcement import unsealed_relations
+from tenants.schemas.rls_enforcement import unprotected_relations
 from tenants.serving import require_serving
 
 pytestmark = pytest.mark.slow
@@ -40,7 +40,7 @@ def test_a_new_tenant_serves_from_its_own_schema(make_tenant: Callable[..., Tena
     assert [domain.domain for domain in tenant.domains.all()] == ["brand.example"]
     assert require_serving(tenant.id) == tenant
     with tenant_scope(tenant.id), connection.cursor() as cursor:
-        assert unsealed_relations(cursor, f"^{tenant.schema_name}$") == []
+        assert unprotected_relations(cursor, f"^{tenant.schema_name}$") == []
 
 
 def test_name_and_domain_have_defaults(make_tenant: Callable[..., Tenant]) -> None:

@@ -19,7 +19,7 @@ from tenants.schemas import provisioning
 from tenants.schemas.migrating import migrate_schema
 from tenants.schemas.provisioner import provision_registered
 from tenants.schemas.recording import recording
-from tenants.schemas.rls_enforcement import unsealed_relations
+from tenants.schemas.rls_enforcement import unprotected_relations
 from tests import database
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
@@ -71,7 +71,7 @@ def assert_complete(slug: str) -> None:
             [tenant.schema_name],
         )
         indexes, invalid = cursor.fetchone()
-        assert unsealed_relations(cursor, f"^{tenant.schema_name}$") == []
+        assert unprotected_relations(cursor, f"^{tenant.schema_name}$") == []
     assert (indexes > 100, invalid) == (True, 0)
 
 

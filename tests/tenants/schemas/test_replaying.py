@@ -20,7 +20,7 @@ from tenants.schemas import migrating, provisioning
 from tenants.schemas.executor import AtomicExecutor, MigrateSchema
 from tenants.schemas.migrating import migrate_schema
 from tenants.schemas.recording import record, recording
-from tenants.schemas.rls_enforcement import seal_schema
+from tenants.schemas.rls_enforcement import enforce_rls
 from tests.tenants.schemas.catalogs import catalog, rows
 from tests.tenants.schemas.histories import since, undo
 
@@ -81,7 +81,7 @@ def test_an_upgrade_from_an_earlier_state_equals_djangos(by_django: Make, every:
             state = executor.migrate([], plan=[(migration, False)], state=state)
             if number % every == 0:
                 earlier = transaction.savepoint()
-                seal_schema(connection)  # as every migrate ended
+                enforce_rls(connection)  # as every migrate ended
                 assert upgrade(tenant) == len(plan) - number - 1
                 assert (catalog(tenant), rows(tenant, numbered=False)) == expected, (
                     f"from {migration}"
@@ -105,7 +105,7 @@ def test_backwards_and_forwards_again(by_django: Make, migrations: int) -> None:
         assert upgrade(tenant) == migrations
         connection.set_schema(expected.schema_name)
         MigrateSchema(stdout=StringIO()).run()
-        seal_schema(connection)
+        enforce_rls(connection)
         assert catalog(tenant) == catalog(expected)
         transaction.set_rollback(True)
 

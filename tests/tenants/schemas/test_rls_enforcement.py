@@ -7,9 +7,9 @@ import pytest
 from django.db import DatabaseError, connection, transaction
 
 from tenants.context import tenant_scope
-from tenants.exceptions import UnsealedSchema
+from tenants.exceptions import UnprotectedSchema
 from tenants.models import Tenant
-from tenants.schemas.rls_enforcement import seal_schema, unsealed_relations
+from tenants.schemas.rls_enforcement import enforce_rls, unprotected_relations
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -22,13 +22,13 @@ def run(sql: str) -> list[tuple[object, ...]]:
         return cursor.fetchall() if cursor.description else []
 
 
-def unsealed(tenant: Tenant) -> list[str]:
+def unprotected(tenant: Tenant) -> list[str]:
     with connection.cursor() as cursor:
-        return [found.name for found in unsealed_relations(cursor, f"^{tenant.schema_name}$")]
+        return [found.name for found in unprotected_relations(cursor, f"^{tenant.schema_name}$")]
 
 
 def test_a_migrated_schema_has_nothing_to_protect(tenant_a: Tenant) -> None:
-    assert unsealed(tenant_a) == []
+    assert unprotected(tenant_a) == []
 
 
 @pytest.mark.parametrize(
@@ -54,10 +54,10 @@ def test_a_table_that_lacks_something_is_noticed_and_protected(
     with as_owner(), tenant_scope(tenant.id):
         for statement in statements:
             run(statement)
-        assert unsealed(tenant) == ["extra"]
-        assert seal_schema(connection) == ["extra"]
-        assert unsealed(tenant) == []
-        assert seal_schema(connection) == []
+        assert unprotected(tenant) == ["extra"]
+        assert enforce_rls(connection) == ["extra"]
+        assert unprotected(tenant) == []
+        assert enforce_rls(connection) == []
 
 
 def test_a_protected_table_shows_its_rows_to_its_tenant_alone(
@@ -67,7 +67,7 @@ def test_a_protected_table_shows_its_rows_to_its_tenant_alone(
     with as_owner(), tenant_scope(tenant.id):
         run("CREATE TABLE extra (id int)")
         run("INSERT INTO extra VALUES (1)")
-        seal_schema(connection)
+        enforce_rls(connection)
     select = f"SELECT id, tenant_id FROM {tenant.schema_name}.extra"
     with tenant_scope(tenant.id):
         assert run(select) == [(1, tenant.id)]
@@ -93,9 +93,9 @@ def test_what_cannot_be_protected_is_refused_by_name(
     tenant = make_tenant()
     with as_owner(), tenant_scope(tenant.id):
         run(statement)
-        (name,) = unsealed(tenant)
-        with pytest.raises(UnsealedSchema, match=f"row-level security cannot protect {name}"):
-            seal_schema(connection)
+        (name,) = unprotected(tenant)
+        with pytest.raises(UnprotectedSchema, match=f"row-level security cannot protect {name}"):
+            enforce_rls(connection)
 
 
 @pytest.mark.parametrize(
@@ -112,6 +112,6 @@ def test_a_table_that_takes_other_tenants_rows_is_noticed_and_mended(
     tenant = make_tenant()
     with as_owner(), tenant_scope(tenant.id):
         run(statement)
-        assert unsealed(tenant) == ["memory_message"]
-        assert seal_schema(connection) == []
-        assert unsealed(tenant) == []
+        assert unprotected(tenant) == ["memory_message"]
+        assert enforce_rls(connection) == []
+        assert unprotected(tenant) == []

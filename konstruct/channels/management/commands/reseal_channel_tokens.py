@@ -7,7 +7,7 @@ from django.core.management import CommandError
 from konstruct.audit.commands import record_command
 from konstruct.audit.models import Action
 from konstruct.channels.exceptions import TokenUnreadable
-from konstruct.channels.slack.installations import reseal_all
+from konstruct.channels.slack.installations import encrypt_all_again
 from tenants import transaction
 from tenants.context import tenant_scope
 from tenants.management.base import KonstructCommand
@@ -27,7 +27,7 @@ class Command(KonstructCommand):
         for tenant in Tenant.objects.provisioned():
             try:
                 with tenant_scope(tenant.id), transaction.atomic():
-                    done = reseal_all()
+                    done = encrypt_all_again()
                     if done:
                         record_command(
                             self.name, Action.EDIT, "Slack workspaces", resealed_tokens=done

@@ -176,7 +176,7 @@ def written(asked: Program, llm_server: LLMServer, settings: Any) -> Iterator[Pr
     settings.LLM_POOL_URL = f"{llm_server.url}/v1"
     llm_server.default = streamed("At ", "*last*, ", "done.")
     show_all(asked)
-    mark = publisher.OUTLET.written
+    mark = publisher.HOOK.written
 
     def written(message: KonstructMessage) -> None:
         mark(message)
@@ -185,7 +185,7 @@ def written(asked: Program, llm_server: LLMServer, settings: Any) -> Iterator[Pr
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(partial_reply, "FOLLOW_SECONDS", 0)
         patch.setattr(partial_reply, "PAUSE_SECONDS", 0)
-        patch.setattr(publisher.OUTLET, "written", written, raising=False)
+        patch.setattr(publisher.HOOK, "written", written, raising=False)
         yield asked
 
 

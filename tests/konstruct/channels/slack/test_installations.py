@@ -1,4 +1,4 @@
-"""Workspaces and their tokens: sealed, under keys that change, for one place; the commands."""
+"""Workspaces and their tokens: encrypted, under keys that change, for one place; the commands."""
 
 import io
 import sys
@@ -15,7 +15,7 @@ import konstruct.settings
 from konstruct.channels.exceptions import InstallationInvalid, TokenUnreadable
 from konstruct.channels.models import SlackInstallation, SlackUser
 from konstruct.channels.slack.installations import connect, token_of
-from konstruct.channels.slack.tokens import seal, unseal
+from konstruct.channels.slack.tokens import decrypt, encrypt
 from konstruct.channels.slack.users import learn_name
 from tenants.context import tenant_scope
 from tenants.models import Tenant
@@ -35,14 +35,14 @@ def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
     return run
 
 
-def test_a_token_is_sealed_for_one_place(tenant_a: Tenant, tenant_b: Tenant) -> None:
-    sealed = seal("xoxb-1", tenant_id=tenant_a.id, place="slack T1")
-    assert "xoxb" not in sealed
-    assert unseal(sealed, tenant_id=tenant_a.id, place="slack T1") == "xoxb-1"
-    with pytest.raises(TokenUnreadable, match="sealed for another place"):
-        unseal(sealed, tenant_id=tenant_b.id, place="slack T1")
-    with pytest.raises(TokenUnreadable, match="sealed for another place"):
-        unseal(sealed, tenant_id=tenant_a.id, place="slack T2")
+def test_a_token_is_encrypted_for_one_place(tenant_a: Tenant, tenant_b: Tenant) -> None:
+    encrypted = encrypt("xoxb-1", tenant_id=tenant_a.id, place="slack T1")
+    assert "xoxb" not in encrypted
+    assert decrypt(encrypted, tenant_id=tenant_a.id, place="slack T1") == "xoxb-1"
+    with pytest.raises(TokenUnreadable, match="encrypted for another place"):
+        decrypt(encrypted, tenant_id=tenant_b.id, place="slack T1")
+    with pytest.raises(TokenUnreadable, match="encrypted for another place"):
+        decrypt(encrypted, tenant_id=tenant_a.id, place="slack T2")
 
 
 def test_keys_are_changed_without_a_word_lost(
@@ -66,7 +66,7 @@ def test_keys_that_are_none_are_named(
 ) -> None:
     settings.CHANNEL_TOKEN_KEYS = keys
     with pytest.raises(ImproperlyConfigured, match=words):
-        seal("x", tenant_id=tenant_a.id, place="slack T1")
+        encrypt("x", tenant_id=tenant_a.id, place="slack T1")
 
 
 def test_a_key_that_is_none_stops_the_process_at_its_start(

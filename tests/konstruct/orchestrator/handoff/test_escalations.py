@@ -109,14 +109,14 @@ def test_what_waits_is_held_when_a_program_calls_a_person_and_the_channel_is_tol
 ) -> None:
     told = []
 
-    class Outlet:
+    class Hook:
         def changed(self, message: Any) -> None:
             told.append(message.content)
 
         def written(self, message: Any) -> None:
             pass
 
-    monkeypatch.setattr(delivery_hooks, "_outlets", {"rest": Outlet()})
+    monkeypatch.setattr(delivery_hooks, "_hooks", {"rest": Hook()})
     waiting = say("Hello", handled=False)
     thread = Thread.of(waiting)
     escalation, is_new = escalations.open_escalation(

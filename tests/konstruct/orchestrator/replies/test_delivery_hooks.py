@@ -1,4 +1,4 @@
-"""Outlets: a channel that pushes its replies is told of every change, in the same transaction."""
+"""Hooks: a channel that pushes its replies is told of every change, in the same transaction."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -19,7 +19,7 @@ CHANNEL = "recorded"
 
 
 class Recorder:
-    """An outlet that notes how the message stood when it was told of it."""
+    """A hook that notes how the message stood when it was told of it."""
 
     def __init__(self) -> None:
         self.told: list[str] = []
@@ -27,7 +27,7 @@ class Recorder:
 
     def changed(self, message: KonstructMessage) -> None:
         if self.breaks:
-            raise RuntimeError("the outlet broke")
+            raise RuntimeError("the hook broke")
         pending = PendingReply.objects.filter(pk=message.id).first()
         failed = pending is not None and pending.failed_at is not None
         self.told.append("answered" if pending is None else "failed" if failed else "waiting")
@@ -37,9 +37,9 @@ class Recorder:
 
 
 @pytest.fixture
-def outlet(monkeypatch: pytest.MonkeyPatch) -> Recorder:
+def hook(monkeypatch: pytest.MonkeyPatch) -> Recorder:
     recorder = Recorder()
-    monkeypatch.setattr(delivery_hooks, "_outlets", {})
+    monkeypatch.setattr(delivery_hooks, "_hooks", {})
     delivery_hooks.register(CHANNEL, recorder)
     return recorder
 
@@ -63,37 +63,37 @@ def handle(message: Message) -> None:
     pipeline.handle(tenant_id=message.tenant_id, message_id=message.id)
 
 
-def test_the_outlet_of_a_channel_is_told_when_the_reply_is_there(
-    message: Message, outlet: Recorder
+def test_the_hook_of_a_channel_is_told_when_the_reply_is_there(
+    message: Message, hook: Recorder
 ) -> None:
     handle(message)
-    assert outlet.told == ["answered"]
+    assert hook.told == ["answered"]
 
 
-def test_an_outlet_is_told_when_a_reply_is_given_up_and_tried_again(
-    message: Message, outlet: Recorder, llm_server: LLMServer
+def test_a_hook_is_told_when_a_reply_is_given_up_and_tried_again(
+    message: Message, hook: Recorder, llm_server: LLMServer
 ) -> None:
     llm_server.answers = [Answer({}, status=401)]
     handle(message)
     retry_reply(message.id, tenant_id=message.tenant_id)
     handle(message)
-    assert outlet.told == ["failed", "waiting", "answered"]
+    assert hook.told == ["failed", "waiting", "answered"]
 
 
-def test_a_reply_does_not_count_as_delivered_if_its_outlet_could_not_note_it(
-    message: Message, outlet: Recorder
+def test_a_reply_does_not_count_as_delivered_if_its_hook_could_not_note_it(
+    message: Message, hook: Recorder
 ) -> None:
-    outlet.breaks = True
-    with pytest.raises(RuntimeError, match="the outlet broke"):
+    hook.breaks = True
+    with pytest.raises(RuntimeError, match="the hook broke"):
         handle(message)
     assert PendingReply.objects.filter(pk=message.id).exists()
-    outlet.breaks = False
+    hook.breaks = False
     PendingReply.objects.update(due_at="2000-01-01T00:00:00Z")
     handle(message)
-    assert outlet.told == ["answered"]
+    assert hook.told == ["answered"]
     assert Message.objects.filter(in_reply_to=message).count() == 1
 
 
-def test_a_channel_has_one_outlet(outlet: Recorder) -> None:
-    with pytest.raises(ValueError, match="'recorded' has an outlet already"):
+def test_a_channel_has_one_hook(hook: Recorder) -> None:
+    with pytest.raises(ValueError, match="'recorded' has a hook already"):
         delivery_hooks.register(CHANNEL, Recorder())
