@@ -129,7 +129,7 @@ def _process(arrival: Arrival, tenant_id: UUID, handler: Handler) -> None:
         if not attempts.begin(rows, most=settings.DELIVERY_MAX_ATTEMPTS, sweep_at=Now() + GRACE):
             return
         with transaction.atomic():
-            handler(tenant_id, arrival.heard)
+            handler(tenant_id, arrival.event)
             arrival.delete()
     except Exception as error:  # whatever it is, a human must find it on the row
         _record_failure(arrival, attempts.failure_of(error))

@@ -50,7 +50,8 @@ class SlackInstallation(TenantModel):
     bot_user_id = models.CharField(
         max_length=255, help_text="Slack's id of our bot there, by which it is mentioned."
     )
-    sealed_token = models.TextField(
+    encrypted_token = models.TextField(
+        db_column="sealed_token",
         blank=True,
         default="",
         db_default="",
@@ -86,8 +87,8 @@ class SlackInstallation(TenantModel):
             models.UniqueConstraint(fields=["workspace"], name="slack_workspace"),
             models.CheckConstraint(
                 condition=models.Q(state="connected", ended_at__isnull=True)
-                & ~models.Q(sealed_token="")
-                | models.Q(state="disconnected", ended_at__isnull=False, sealed_token=""),
+                & ~models.Q(encrypted_token="")
+                | models.Q(state="disconnected", ended_at__isnull=False, encrypted_token=""),
                 name="slack_token_while_connected",
             ),
         ]
@@ -144,7 +145,7 @@ class Arrival(TenantModel):
     channel = models.TextField(help_text="slack …")
     workspace = models.TextField(help_text="Where in the channel. One after the other is taken in.")
     key = models.CharField(max_length=255, help_text="What it is once, however often it is told.")
-    heard = models.JSONField(help_text="What was said, by whom, and where.")
+    event = models.JSONField(db_column="heard", help_text="What was said, by whom, and where.")
     attempts = models.PositiveIntegerField(
         default=0, db_default=0, help_text="How often it was begun."
     )

@@ -316,7 +316,8 @@ class IndexedMessage(TenantModel):
         db_default=0,
         help_text="Number of its lexemes; 0 where its postings hold the turns before it too.",
     )
-    card = models.GeneratedField(
+    packed_row = models.GeneratedField(
+        db_column="card",
         expression=packed(
             message_number="int8send",
             message_id="uuid_send",
@@ -339,7 +340,7 @@ class IndexedMessage(TenantModel):
             # A whole scope, turn after turn, from the index alone.
             models.Index(
                 fields=["scope_id", "session", "created_at", "message_number"],
-                include=["card", "words", "lexemes", "tenant_id"],
+                include=["packed_row", "words", "lexemes", "tenant_id"],
                 name="indexed_message_turns",
             )
         ]

@@ -101,8 +101,8 @@ def _items(*kinds: str) -> tuple[np.dtype[Any], ...]:
 
 # Of the first statement; what it says to the others follows.
 _COLUMNS = 6
-# IndexedMessage.card and .lexemes
-_CARD = np.dtype(
+# IndexedMessage.packed_row and .lexemes
+_PACKED_ROW = np.dtype(
     [
         ("number", ">i8"), ("ids", ">u8", 2), ("session", ">i8"), ("created_at", ">i8"),
         ("subject", ">i8"), ("words", ">i4"), ("has_time", "?"), ("asks", "?"), ("by_user", "?"),
@@ -162,17 +162,19 @@ def gather(cursor: CursorWrapper, values: Mapping[str, Any], strategy: Strategy)
     along = not values["neighbours"]
     until, among = values["at"] is not None, values["among"] is not None
     cursor.execute(evidence_sql(strategy, until=until, among=among, texts=along), values)
-    messages, fits, few_words, cards, postings, near_and_counted = cursor.fetchone()[:_COLUMNS]
-    card = np.frombuffer(cards, _CARD)
+    messages, fits, few_words, packed_rows, postings, near_and_counted = cursor.fetchone()[
+        :_COLUMNS
+    ]
+    rows = np.frombuffer(packed_rows, _PACKED_ROW)
     term, number, weight = _unpacked(postings, _POSTINGS)
-    near, counted_term, counted = np.ones(len(card)), np.empty(0, np.int64), np.empty(0)
+    near, counted_term, counted = np.ones(len(rows)), np.empty(0, np.int64), np.empty(0)
     large = strategy is not Strategy.WHOLE
     if large:
         near, counted_term, counted = _unpacked(near_and_counted, _NEAR_AND_COUNTED)
     turns = Turns(
         large=large,
         messages=messages,
-        **{name: _native(card[name]) for name in _CARD.names or ()},
+        **{name: _native(rows[name]) for name in _PACKED_ROW.names or ()},
         near=near > 1,
         aside=near < 1,
         posting_term=term,

@@ -77,7 +77,7 @@ LIMITS: Final = {
 _TURNS = """
 WITH entries AS MATERIALIZED (
     SELECT count(*) AS messages, count(*) <= %(whole_scope)s AS fits,
-           sum(words) <= %(words_along)s AS few_words, {cards} AS cards
+           sum(words) <= %(words_along)s AS few_words, {packed_rows} AS packed_rows
     FROM (
         SELECT card, words, lexemes FROM memory_indexedmessage
         WHERE scope_id = %(scope)s {until}
@@ -89,7 +89,7 @@ WITH entries AS MATERIALIZED (
     WHERE scope_id = %(scope)s AND h = ANY (%(terms)s::bigint[]) AND (SELECT fits FROM entries)
       {posting_until}
 )
-SELECT messages, fits, few_words, cards, (SELECT {postings} FROM posting), NULL::bytea
+SELECT messages, fits, few_words, packed_rows, (SELECT {postings} FROM posting), NULL::bytea
 FROM entries
 """
 _NEARNESS = """
@@ -244,7 +244,7 @@ WITH size AS MATERIALIZED (
 ), entries AS MATERIALIZED (
     SELECT (SELECT messages FROM size) AS messages, (SELECT fits FROM size) AS fits,
            sum(words) FILTER (WHERE near > 0) <= %(words_along)s AS few_words,
-           {cards} AS cards, {near} AS near,
+           {packed_rows} AS packed_rows, {near} AS near,
            coalesce(string_agg(message_id::text, ',') FILTER (WHERE near > 0), '') AS ids
     FROM entry
 ), posting AS (
@@ -252,7 +252,7 @@ WITH size AS MATERIALIZED (
     WHERE scope_id = %(scope)s AND h = ANY (ARRAY(SELECT h FROM counted))
       AND message_number = ANY (ARRAY(SELECT message_number FROM entry))
 )
-SELECT messages, fits, few_words, cards, (SELECT {postings} FROM posting),
+SELECT messages, fits, few_words, packed_rows, (SELECT {postings} FROM posting),
        near || (SELECT {counted} FROM counted),
        public.note_recalled(ids, CASE WHEN few_words THEN ids ELSE '' END)
 FROM entries
@@ -280,7 +280,7 @@ def _sent(*columns: str) -> str:
 
 _COLUMNS = {
     "turn": "message_number, message_id, session, created_at, words, lexemes, card",
-    "cards": "coalesce(string_agg(card || int4send(lexemes), ''), '')",
+    "packed_rows": "coalesce(string_agg(card || int4send(lexemes), ''), '')",
     "near": _sent("near"),
     "counted": _sent("h", "df"),
     # No weight is 0: that it was said in the message itself is told by its sign.

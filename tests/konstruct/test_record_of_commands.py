@@ -154,7 +154,7 @@ def test_a_workspace(tenant_a: Tenant, settings: Any, monkeypatch: pytest.Monkey
     call_command("reseal_channel_tokens", verbosity=0)
     created, edited, resealed = events(tenant_a)
     assert (created.action, created.detail["after"]["workspace"]) == ("create", "T1")
-    assert (edited.action, edited.detail["withheld"]) == ("edit", ["sealed_token"])
+    assert (edited.action, edited.detail["withheld"]) == ("edit", ["encrypted_token"])
     assert resealed.detail == {"command": "reseal_channel_tokens", "resealed_tokens": 1}
     for event in (created, edited, resealed):
         assert "xoxb" not in str(event.detail)

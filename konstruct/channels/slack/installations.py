@@ -62,7 +62,7 @@ def connect(
                 "name": name,
                 "agent_id": agent_id,
                 "bot_user_id": bot_user_id,
-                "sealed_token": encrypt(
+                "encrypted_token": encrypt(
                     token.strip(), tenant_id=tenant_id, place=_place(workspace)
                 ),
                 "scopes": sorted(scopes),
@@ -101,7 +101,7 @@ def token_of(installation: SlackInstallation) -> str:
     Raises TokenUnreadable.
     """
     return decrypt(
-        installation.sealed_token,
+        installation.encrypted_token,
         tenant_id=required_tenant_id(),
         place=_place(installation.workspace),
     )
@@ -145,7 +145,7 @@ def end(workspace: str, *, because: str, before: datetime | None = None) -> bool
     with transaction.atomic():
         ended = rows.update(
             state=SlackInstallation.State.DISCONNECTED,
-            sealed_token="",
+            encrypted_token="",
             ended_at=Now(),
             ended_because=because,
         )
@@ -164,8 +164,8 @@ def encrypt_all_again() -> int:
         installations = list(SlackInstallation.objects.connected().select_for_update())
         for installation in installations:
             place = _place(installation.workspace)
-            installation.sealed_token = encrypt_again(installation.sealed_token, place=place)
-            installation.save(update_fields=["sealed_token"])
+            installation.encrypted_token = encrypt_again(installation.encrypted_token, place=place)
+            installation.save(update_fields=["encrypted_token"])
     return len(installations)
 
 

@@ -35,7 +35,7 @@ def let_wait() -> None:
     )  # fmt: skip
     PendingEmbedding.objects.create(message=message)
     Delivery.objects.create(message=message, channel="slack", address={})
-    Arrival.objects.create(channel="slack", workspace="T1", key="one", heard={})
+    Arrival.objects.create(channel="slack", workspace="T1", key="one", event={})
 
 
 def test_entries_follow_their_rows(tenant_a: Tenant) -> None:

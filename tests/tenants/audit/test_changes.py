@@ -66,7 +66,7 @@ def test_every_field_that_holds_a_secret_is_known_by_its_name() -> None:
         "api.ApiKey.secret_digest",
         "api.IdempotencyRecord.digest",
         "auth.User.password",
-        "channels.SlackInstallation.sealed_token",
+        "channels.SlackInstallation.encrypted_token",
         "memory.MemoryEntry.content_digest",
     }
 

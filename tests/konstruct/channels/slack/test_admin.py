@@ -183,7 +183,7 @@ def test_a_token_is_on_no_page_and_in_no_repr(
     for address in (INSTALLATIONS, f"{INSTALLATIONS}{row.pk}/change/"):
         page = admin.get(address).text
         assert token not in page
-        assert row.sealed_token not in page
+        assert row.encrypted_token not in page
     cached = [get_redis_connection("default").dump(key) for key in
               get_redis_connection("default").scan_iter()]  # fmt: skip
     assert token.encode() not in b"".join(filter(None, cached))

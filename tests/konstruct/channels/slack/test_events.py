@@ -297,7 +297,7 @@ def test_a_workspace_ends_when_slack_says_so(
     assert tenant_of_workspace("slack", "T1") is None
     with tenant_scope(connected.tenant.id):
         ended = SlackInstallation.objects.get()
-    assert (ended.state, ended.sealed_token) == ("disconnected", "")
+    assert (ended.state, ended.encrypted_token) == ("disconnected", "")
     assert ended.ended_because == f"Slack says: {ends['type']}"
     assert post(mention("T1", "Hello")).status_code == 200
     assert messages(connected) == []

@@ -96,7 +96,7 @@ def test_postgres_keeps_no_token_of_what_is_disconnected(connected: Program) -> 
         with pytest.raises(IntegrityError, match="slack_token_while"), transaction.atomic():
             rows.update(state="disconnected")
         with pytest.raises(IntegrityError, match="slack_token_while"), transaction.atomic():
-            rows.update(sealed_token="")
+            rows.update(encrypted_token="")
 
 
 def test_connect_slack_asks_slack_whose_the_token_is(
