@@ -25,7 +25,7 @@ SEED ?= 1
 POOL_SIZE ?= 3
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo run stop migrate quick pooled test long fuzz survival coverage pictures lint format wheel
+.PHONY: help setup demo run stop migrate quick pooled test servers long fuzz survival coverage pictures lint format wheel
 
 help: ## what there is
 	@sed -n 's/^\([a-z]*\):.*## /\1|/p' Makefile | while IFS='|' read -r name text; do \
@@ -73,6 +73,9 @@ test: lint ## all checks and all tests that a release needs; at most eight minut
 pooled: setup ## the tests of every commit and the attacks on isolation, through PgBouncer, which pools transactions
 	KONSTRUCT_POOL_SIZE=$(POOL_SIZE) $(PYTEST) $(SHARED_OUT) -m "not slow and not long"
 	KONSTRUCT_POOL_SIZE=$(POOL_SIZE) $(PYTEST) tests/konstruct/trust/test_isolation_proof.py
+
+servers: setup ## placement, moves, standbys and the attacks on three servers, the long runs too
+	$(PYTEST) -m "long or not long" tests/tenants/servers
 
 long: setup ## the long runs of what `make test` has a small instance of
 	$(PYTEST) -m long

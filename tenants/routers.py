@@ -16,10 +16,12 @@ class ServerRouter(TenantSyncRouter):
     """Sends the list of tenants to the main server, all else to that of the current tenant."""
 
     def db_for_read(self, model: type[Model], **hints: Any) -> str:
-        return MAIN if _is_of_the_list(model) else current_server()
+        server = current_server()
+        return MAIN if server != MAIN and _is_of_the_list(model) else server
 
     def db_for_write(self, model: type[Model], **hints: Any) -> str:
-        return main_of(self.db_for_read(model, **hints))
+        server = self.db_for_read(model)
+        return server if server == MAIN else main_of(server)
 
     def allow_migrate(
         self, db: str, app_label: str, model_name: str | None = None, **hints: Any

@@ -135,3 +135,43 @@ def test_the_image_takes_what_exists_and_what_the_build_may_see() -> None:
     copied = re.findall(r"^COPY (?!--from)(\S+) ", (PROJECT / "Dockerfile").read_text(), re.M)
     assert set(copied) == seen
     assert [name for name in copied if not Path(PROJECT, name).exists()] == []
+
+
+SERVERS = yaml.safe_load((PROJECT / "deploy" / "compose.servers.yml").read_text())
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_of_three_servers_the_application_sees_poolers_and_the_owner_postgres(name: str) -> None:
+    environment = SERVERS["services"][name]["environment"]
+    urls = [
+        environment["DATABASE_URL"],
+        *(url.partition("=")[2] for url in environment["TENANT_DATABASES"].split(",")),
+    ]
+    assert [re.search(r"konstruct_app:.*@(.*?):6432/", url)[1] for url in urls] == [  # type: ignore[index]
+        *("pooler-default", "pooler-eu1", "pooler-eu2")
+    ]
+    owners = environment.get("TENANT_DATABASES_OWNER", "")
+    assert bool(owners) == (name in ("migrate", "owner"))
+    assert re.findall(r"konstruct_owner:.*?@(.*?):5432/", owners) == [
+        *(("postgres-eu1", "postgres-eu2") if owners else ())
+    ]
+
+
+def test_each_pooler_of_three_servers_pools_transactions_of_its_own_postgres() -> None:
+    configs = {name: each["content"] for name, each in SERVERS["configs"].items()}
+    assert "pool_mode = transaction" in configs["pooler"]
+    for server, host in {
+        "default": "postgres",
+        "eu1": "postgres-eu1",
+        "eu2": "postgres-eu2",
+    }.items():
+        assert f"host={host} port=5432\n" in configs[f"pooler-{server}"]
+        used = {
+            each["source"]: each["target"]
+            for each in SERVERS["services"][f"pooler-{server}"]["configs"]
+        }
+        assert used == {
+            "pooler": "/etc/pgbouncer/pooler.ini",
+            "pooler-users": "/etc/pgbouncer/users",
+            f"pooler-{server}": "/etc/pgbouncer/server.ini",
+        }
