@@ -11,6 +11,7 @@ from uuid import UUID
 import psycopg
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections
+from django.db.backends.base.base import NO_DB_ALIAS
 from django.db.backends.postgresql.base import TIMESTAMPTZ_OID
 from django.db.backends.postgresql.features import DatabaseFeatures
 from django.db.backends.postgresql.psycopg_any import register_tzloader
@@ -330,7 +331,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         self._exchange = self._is_pooled = None
         self.queued.clear()
         self.prepared = PreparedStatements()
-        if self.alias != DEFAULT_DB_ALIAS:
+        if self.alias not in (DEFAULT_DB_ALIAS, NO_DB_ALIAS):
             return self._connect_unless_down(conn_params)
         hook = getattr(settings, "DATABASE_BEFORE_CONNECT", None)
         if hook:

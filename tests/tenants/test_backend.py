@@ -250,3 +250,21 @@ def test_introspection_sees_the_tenants_tables_and_not_publics(in_a: Tenant) -> 
         assert "auth_user" in tables
         assert "tenants_tenant" not in tables
         assert names() == ["of-tenant-b"]
+
+
+_hooked: list[str] = []
+
+
+def note_hook() -> None:
+    """Called before the main server is connected to."""
+    _hooked.append("connected")
+
+
+@override_settings(DATABASE_BEFORE_CONNECT=f"{__name__}.note_hook")
+def test_a_connection_that_is_of_no_database_waits_for_the_main_server_too() -> None:
+    """As Django has it to make a database in, such as the tests'."""
+    _hooked.clear()
+    with connection.creation._nodb_cursor() as cursor:
+        cursor.execute("SELECT current_database()")
+        assert cursor.fetchone() == ("postgres",)
+    assert _hooked == ["connected"]
