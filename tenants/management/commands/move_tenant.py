@@ -7,7 +7,8 @@ from django.template.defaultfilters import filesizeformat
 
 from tenants.management.base import KonstructCommand, UsageError, tenant_of
 from tenants.management.progress import Progress
-from tenants.moving.moving import Reckoning, Watch, move_tenant, reckon
+from tenants.moving.moving import Reckoning, move_tenant, reckon
+from tenants.moving.transfer import Watch
 from tenants.schemas.old_copies import KEPT
 
 # Bytes and rows a second, as benchmarks/moving.py found them on two cores.

@@ -20,8 +20,9 @@ from tenants import outbox
 from tenants.context import connection, current_server, tenant_scope
 from tenants.exceptions import TenantMoving
 from tenants.models import OperatorEvent, OutboxEntry, Tenant
-from tenants.moving import moving
-from tenants.moving.moving import CopyDiffers, Watch, move_tenant
+from tenants.moving import moving, transfer
+from tenants.moving.moving import move_tenant
+from tenants.moving.transfer import CopyDiffers, Watch
 from tenants.outbox import kind
 from tenants.schemas import old_copies, provisioning
 from tenants.schemas.old_copies import drop_old_copies
@@ -193,9 +194,9 @@ def test_a_copy_that_differs_changes_nothing(
 
     def lose_a_row(source: Any, target: Any, table: Any, keys: Any) -> None:
         if table.name.endswith('"orchestrator_agent"'):
-            moving.run(target, f"DELETE FROM {table.name}")
+            transfer.run(target, f"DELETE FROM {table.name}")
 
-    monkeypatch.setattr(moving, "replace_rows", lose_a_row)
+    monkeypatch.setattr(transfer, "replace_rows", lose_a_row)
     with pytest.raises(CopyDiffers, match="1 rows here, 0 there"):
         _move(tenant, "eu1")
     assert where(tenant) == before
