@@ -43,19 +43,28 @@ POOL_SIZE = int(os.environ.get("KONSTRUCT_POOL_SIZE") or 0)
 FIRST = (
     "end_to_end",
     "browser",
+    "test_serve",
     "test_every_page",
+    "test_embedded",
     "test_code_blocks",
+    "servers",
     "test_fuzz",
     "survival",
-    "test_prompt_of_a_reply",
+    "frameworks",
     "test_isolation_proof",
-    "test_gate_in_use",
-    "test_serve",
-    "test_killed_outbox_workers",
-    "test_embedded",
-    "test_tasks",
+    "test_unmodified_client",
+    "test_indexes",
     "embedding",
+    "test_killed_migrations",
+    "test_prompt_of_a_reply",
+    "test_replaying",
+    "test_crowd",
+    "test_gate_in_use",
+    "test_killed_outbox_workers",
+    "test_tasks",
 )
+# Of these, what has a home of its own, or leaves nothing in the tests' database.
+OWN_DATABASE = {"end_to_end", "browser", "test_serve", "test_embedded", "survival"}
 # What starts processes or makes tenants. A test that has one of these is slow, without saying so.
 SLOW_FIXTURES = frozenset(
     {"environment_of_processes", "standing_deployment", "chromium", "make_tenant"}
@@ -138,8 +147,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return bool(ALL_SLOW.search(collection_path.read_text())) or None
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     """Mark what has a slow fixture, and begin with what takes longest."""
     no_session = pytest.mark.skip(reason="a pooler gives no session")
     for item in items:
@@ -149,10 +158,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
     rank = {name: number for number, name in enumerate(FIRST)}
 
+    def names_of(item: pytest.Item) -> set[str]:
+        return {item.path.parent.name, item.path.stem}
+
     def place(item: pytest.Item) -> int:
-        return rank.get(item.path.parent.name, rank.get(item.path.stem, len(FIRST)))
+        return min(rank.get(name, len(FIRST)) for name in names_of(item))
 
     items.sort(key=place)
+    result = yield
+    # pytest-django has put first whose transaction is taken back, then who commits, then who uses
+    # no database of Django's. But what has databases of its own mostly waits.
+    items.sort(key=lambda item: place(item) if names_of(item) & OWN_DATABASE else len(FIRST))
+    return result
 
 
 def pytest_collection_finish() -> None:
