@@ -12,9 +12,10 @@ from django.db.models import Count
 from django.test import Client
 
 from konstruct.api.auth.keys import issue_key
-from konstruct.audit.models import AccessEvent
+from konstruct.audit.models import AccessEvent, MessageErasure
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.models import Agent
+from konstruct.trust.erasure import messages
 from memory.models import Message
 from tenants import outbox
 from tenants.context import connection, current_server, tenant_scope
@@ -72,7 +73,7 @@ def test_all_of_a_tenant_moves_and_is_served_from_there(
 ) -> None:
     with tenant_scope(tenant.id):
         _, key = issue_key(tenant_id=tenant.id, name="test")
-        messages = set(Message.objects.values_list("id", "content"))
+        said = set(Message.objects.values_list("id", "content"))
     assert _waiting(tenant) == {"embedding": 30, "reply": 1}
     for to in ("eu1", "eu2", MAIN):
         before = contents(tenant, tenant.server)
@@ -84,7 +85,7 @@ def test_all_of_a_tenant_moves_and_is_served_from_there(
         assert [each["name"] for each in client.get("/api/v1/agents/").json()["results"]] == ["Ada"]
         with tenant_scope(tenant.id):
             assert current_server() == to
-            assert set(Message.objects.values_list("id", "content")) == messages
+            assert set(Message.objects.values_list("id", "content")) == said
     assert _waiting(tenant) == {"embedding": 30, "reply": 1}
     with tenant_scope(tenant.id):
         say(tenant, "after", index=False)
@@ -116,6 +117,25 @@ def test_the_copy_that_is_left_serves_nobody_and_goes_after_a_day(
         assert drop_old_copies() == 1
     assert list(old_copies.old_copies()) == []
     assert _agents(tenant) == ["Ada"]
+
+
+def test_the_copy_that_is_left_goes_when_something_in_the_tenant_is_erased(
+    tenant: Tenant, further: dict[str, Server]
+) -> None:
+    _move(tenant, "eu1")
+    assert len(list(old_copies.old_copies(tenant.id))) == 1
+    with servers.as_owner(), tenant_scope(tenant.id):
+        said = Message.objects.earliest("number")
+        request = MessageErasure.objects.create(
+            agent_id=said.agent_id,
+            user_id=said.user_id,
+            thread_id=said.thread_id,
+            message_id=said.pk,
+            requested_by="somebody",
+        )
+        messages.carry_out(request)
+        assert Message.objects.count() == 29
+    assert list(old_copies.old_copies(tenant.id)) == []
 
 
 class _Meanwhile(Watch):
