@@ -63,10 +63,10 @@ stop: ## stop what runs of this checkout: server, Postgres, Valkey
 migrate: $(SERVING) ## bring all schemas up to date
 	@exec $(BIN)/python manage.py migrate
 
-quick: setup ## the tests of every commit: no processes, no browser; at most 90 s on two cores
+quick: setup ## the tests of every commit: no processes, no browser; two minutes on two cores
 	$(PYTEST) $(SHARED_OUT) -m "$(BESIDE_OTHERS) and not slow"
 
-test: lint ## all checks and all tests that a release needs; at most eight minutes on two cores
+test: lint ## all checks and all tests that a release needs; nine minutes on two cores
 	$(PYTEST) -m alone $$(grep -rl --include=*.py 'pytest.mark.alone' tests)
 	$(PYTEST) $(SHARED_OUT) -m "$(BESIDE_OTHERS)"
 
