@@ -33,7 +33,7 @@ def readings() -> dict[str, Reading]:
         StrictCharField,
         VisibleAsciiField,
     )
-    from konstruct.api.resources.fact_serializers import FiltersTextField
+    from konstruct.api.resources.facts.serializers import FiltersTextField
     from konstruct.channels.slack import mrkdwn, parsing
     from konstruct.interfaces.mem0 import filters as mem0_filters
     from konstruct.interfaces.mem0.extraction import _facts
@@ -154,9 +154,9 @@ def bodies() -> Iterator[tuple[str, Attack]]:
     """Every serializer and reader of JSON against every document."""
     from konstruct.api.http.exceptions import problem_of
     from konstruct.api.resources.agents import AgentFields
-    from konstruct.api.resources.context import CompileSerializer
+    from konstruct.api.resources.context.compiling import CompileSerializer
     from konstruct.api.resources.erasures import NewErasureSerializer
-    from konstruct.api.resources.fact_serializers import FactSearchSerializer, NewFactSerializer
+    from konstruct.api.resources.facts.serializers import FactSearchSerializer, NewFactSerializer
     from konstruct.channels.rest.history_import import ImportSerializer
     from konstruct.channels.rest.serializers import SendSerializer
     from konstruct.interfaces.mem0 import filters as mem0_filters

@@ -24,7 +24,7 @@ from konstruct.api.resources.erasures import (
     ErasureSerializer,
     erase_messages,
 )
-from konstruct.api.resources.fact_serializers import FILTERS_HELP, FiltersTextField
+from konstruct.api.resources.facts.serializers import FILTERS_HELP, FiltersTextField
 from memory.conversations.metadata import narrowed_by_metadata
 from memory.models import Message, Role
 

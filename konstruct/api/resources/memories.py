@@ -22,12 +22,12 @@ from konstruct.api.http.fields import (
 from konstruct.api.http.schema import problems
 from konstruct.api.http.views import ApiView
 from konstruct.api.models import KeyScope
-from konstruct.api.resources.fact_serializers import (
+from konstruct.api.resources.facts.serializers import (
     FILTERS_HELP,
     CheckedObjectField,
     FoundFactSerializer,
 )
-from konstruct.api.resources.facts import found_documents
+from konstruct.api.resources.facts.views import found_documents
 from konstruct.orchestrator.recall_policy import recall_policy
 from memory.context.search import search_memory
 from memory.models import Message

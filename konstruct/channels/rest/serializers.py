@@ -7,7 +7,7 @@ from rest_framework import serializers
 from konstruct.api.http.fields import NOT_BLANK, ChannelIdField, StrictCharField, StrictSerializer
 from konstruct.api.http.filters import InTime, OfAgentAndUser
 from konstruct.api.http.pagination import NewestFirst, PageQuerySerializer, ordering_field, page_of
-from konstruct.api.resources.fact_serializers import (
+from konstruct.api.resources.facts.serializers import (
     FILTERS_HELP,
     CheckedObjectField,
     FiltersTextField,

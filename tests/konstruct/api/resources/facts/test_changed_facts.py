@@ -12,7 +12,7 @@ from konstruct.api.auth.keys import issue_key
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.models import Agent
 from tenants.context import tenant_scope
-from tests.konstruct.api.resources.facts import (
+from tests.konstruct.api.resources.facts.keeping import (
     FACTS,
     SEARCH,
     bad_fields,

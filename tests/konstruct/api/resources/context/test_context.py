@@ -13,9 +13,9 @@ from memory.context.working import MESSAGE_OVERHEAD, REPLY_OVERHEAD
 from memory.conversations.short_term import append_message
 from memory.models import MemoryEntry, Message
 from tenants.context import tenant_scope
-from tests.konstruct.api.resources.facts import keep
+from tests.konstruct.api.resources.context.test_sessions import converse
+from tests.konstruct.api.resources.facts.keeping import keep
 from tests.konstruct.api.resources.test_memories import remember
-from tests.konstruct.api.resources.test_sessions import converse
 from tests.konstruct.conftest import Program
 
 COMPILE = "/api/v1/context/compile/"

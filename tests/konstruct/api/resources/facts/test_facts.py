@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from konstruct.orchestrator.models import Agent
 from tenants.context import tenant_connection
-from tests.konstruct.api.resources.facts import (
+from tests.konstruct.api.resources.facts.keeping import (
     FACTS,
     SEARCH,
     bad_fields,

@@ -19,8 +19,8 @@ from konstruct.api.http.schema import problems, response_header
 from konstruct.api.http.views import ApiView
 from konstruct.api.models import KeyScope
 from konstruct.api.resources.agent_names import agent_names
-from konstruct.api.resources.fact_rows import facts_here, locked_fact, visible_facts
-from konstruct.api.resources.fact_serializers import (
+from konstruct.api.resources.facts.rows import facts_here, locked_fact, visible_facts
+from konstruct.api.resources.facts.serializers import (
     AtSerializer,
     FactChangeSerializer,
     FactListSerializer,

@@ -1,0 +1,1 @@
+"""Facts: kept, listed, found and changed."""

@@ -1,0 +1,1 @@
+"""End users: their ids, and what waits for a person: escalations and consent."""
