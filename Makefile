@@ -25,7 +25,8 @@ SEED ?= 1
 POOL_SIZE ?= 3
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo run stop migrate quick pooled test servers long fuzz survival coverage pictures lint format wheel
+.PHONY: help setup demo run stop migrate quick pooled test alone servers long fuzz survival coverage \
+	pictures lint style types types-of-client migrations format wheel
 
 help: ## what there is
 	@sed -n 's/^\([a-z]*\):.*## /\1|/p' Makefile | while IFS='|' read -r name text; do \
@@ -66,9 +67,13 @@ migrate: $(SERVING) ## bring all schemas up to date
 quick: setup ## the tests of every commit: no processes, no browser; two minutes on two cores
 	$(PYTEST) $(SHARED_OUT) -m "$(BESIDE_OTHERS) and not slow"
 
-test: lint ## all checks and all tests that a release needs; nine minutes on two cores
-	$(PYTEST) -m alone $$(grep -rl --include=*.py 'pytest.mark.alone' tests)
+test: setup ## all checks and all tests that a release needs; nine minutes on two cores
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint alone
 	$(PYTEST) $(SHARED_OUT) -m "$(BESIDE_OTHERS)"
+
+# Beside the checks, which open no transaction.
+alone: setup
+	$(PYTEST) -m alone $$(grep -rl --include=*.py 'pytest.mark.alone' tests)
 
 pooled: setup ## the tests of every commit and the attacks on isolation, through PgBouncer, which pools transactions
 	KONSTRUCT_POOL_SIZE=$(POOL_SIZE) $(PYTEST) $(SHARED_OUT) -m "not slow and not long"
@@ -96,13 +101,21 @@ pictures: setup ## every page of the admin in a browser, into docs/images
 wheel: setup ## the Python client, into clients/python/dist
 	cd clients/python && "$(CURDIR)/$(BIN)/python" -m hatchling build -t wheel
 
-lint: setup ## formatting, style, types, layers, migrations, system checks
+lint: style types types-of-client migrations ## formatting, style, types, layers, migrations, system checks
+
+style: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	@# In a cache that is older than a change to the models, django-stubs does not find the managers.
-	$(IN_TEST_HOME) $(BIN)/python -m mypy || { rm -rf .mypy_cache && $(IN_TEST_HOME) $(BIN)/python -m mypy; }
-	$(BIN)/python -m mypy --config-file clients/python/pyproject.toml
 	$(BIN)/lint-imports
+
+types: setup
+	@# In a cache that is older than a change to the models, django-stubs does not find the managers.
+	$(IN_TEST_HOME) $(BIN)/python -m mypy || { rm -rf .mypy_cache/3.11 && $(IN_TEST_HOME) $(BIN)/python -m mypy; }
+
+types-of-client: setup
+	$(BIN)/python -m mypy --config-file clients/python/pyproject.toml
+
+migrations: setup
 	$(IN_TEST_HOME) $(BIN)/python manage.py makemigrations --check --dry-run
 	$(IN_TEST_HOME) $(BIN)/python manage.py check
 
