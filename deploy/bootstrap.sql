@@ -68,7 +68,7 @@ ALTER DEFAULT PRIVILEGES FOR ROLE konstruct_owner IN SCHEMA public
 -- What SQL that is data of a request must not do: enter a tenant (set_config), run text, end or lock
 -- others, write large objects, read what others send. Postgres lets everybody call these functions.
 -- Of those that do more than compute, the application keeps the ones listed here, which
--- tenants/walls.py lists too. Everybody else has a grant of their own, or is a superuser.
+-- tenants/checks/walls.py lists too. Everybody else has a grant of their own, or is a superuser.
 --
 -- Processes of a version before this one call set_config: while they run beside newer ones, add
 -- -v keep_old_code=1, and run the script again without it when they are gone.

@@ -76,7 +76,9 @@ def _refuse_unsafe_role(**kwargs: Any) -> None:
     """A worker that could bypass row-level security does not work."""
     from django.db import connections
 
-    from tenants.checks import refuse_unsafe_role  # both need the settings, which import this
+    from tenants.checks.at_start import (
+        refuse_unsafe_role,  # both need the settings, which import this
+    )
 
     wait_for_migrations()
     refuse_unsafe_role()

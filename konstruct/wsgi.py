@@ -7,6 +7,6 @@ from django.core.wsgi import get_wsgi_application
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "konstruct.settings")
 application = get_wsgi_application()
 
-from tenants.checks import refuse_unsafe_role  # noqa: E402  (needs the apps to be loaded)
+from tenants.checks.at_start import refuse_unsafe_role  # noqa: E402  (needs the apps to be loaded)
 
 refuse_unsafe_role()

@@ -10,8 +10,8 @@ class TenantsConfig(AppConfig):
     verbose_name = "Tenants"
 
     def ready(self) -> None:
-        from tenants import checks
+        from tenants.checks import system
         from tenants.schemas import content_types  # both need the app registry
 
-        checks.register_all()
+        system.register_all()
         content_types.cache_per_connection()

@@ -3,6 +3,7 @@
 import uuid
 from typing import Any, Self
 
+from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
 from django.db import models
@@ -11,7 +12,6 @@ from django.db.models.functions import Cast, Concat, Now, Replace
 from django_tenants.models import DomainMixin, TenantMixin
 
 from tenants.exceptions import InvalidTenant
-from tenants.hosts import is_public_host
 from tenants.naming import schema_name_of
 from tenants.postgresql.expressions import CurrentTenant
 from tenants.servers import MAIN, open_servers
@@ -216,7 +216,7 @@ class Domain(DomainMixin):
 
     def clean(self) -> None:
         """Refuse the hosts that serve the operators."""
-        if is_public_host(self.domain):
+        if self.domain in settings.PUBLIC_HOSTS:
             raise ValidationError(
                 {"domain": f"{self.domain} is a public host of this deployment (PUBLIC_HOSTS)."}
             )

@@ -15,10 +15,10 @@ from psycopg.types.json import Jsonb
 
 from konstruct.channels.locks import arrivals_lock
 from konstruct.channels.models import Arrival
-from tenants import attempts, transaction
+from tenants import transaction
 from tenants.context import connection, tenant_scope
 from tenants.exceptions import KonstructError, detail_of, reason_of
-from tenants.outbox import GRACE, Kind
+from tenants.outbox import GRACE, Kind, attempts
 
 logger = logging.getLogger(__name__)
 

@@ -3,7 +3,7 @@
 from contextlib import AbstractContextManager
 from uuid import UUID
 
-from tenants.held_locks import held_lock
+from tenants.locking.tenant_locks import held_lock
 
 
 def delivery_lock(tenant_id: UUID, message_id: UUID) -> AbstractContextManager[bool]:

@@ -8,7 +8,7 @@ from konstruct.channels import inbox
 from konstruct.channels.delivery.tasks import deliver
 from konstruct.channels.slack import handlers
 from konstruct.channels.slack.tasks import learn_name
-from tenants.celery import TenantTask
+from tenants.serving.tenant_task import TenantTask
 
 __all__ = ["deliver", "learn_name", "process", "process_arrival"]
 

@@ -29,7 +29,7 @@ from konstruct.local.embedded.locks import try_lock
 from konstruct.local.embedded.paths import make_home, migrating_lock, serve_lock
 from konstruct.local.log_tail import LogTail
 from konstruct.processes import bound_to_us, end
-from tenants.checks import refuse_unsafe_role
+from tenants.checks.at_start import refuse_unsafe_role
 from tenants.context import connection
 from tenants.exceptions import KonstructError
 from tenants.management.statuses import SOME_BEHIND

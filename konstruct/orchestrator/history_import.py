@@ -22,7 +22,7 @@ from memory.ids import new_id_argument
 from memory.models import Message
 from memory.tasks import embed_and_store
 from tenants import transaction
-from tenants.enqueue import enqueue
+from tenants.outbox.enqueue import enqueue
 
 REQUIRED = ("role", "content")
 # Required as well, unless all lines have the same and that is said for all of them.

@@ -9,8 +9,8 @@ from django.conf import settings
 from konstruct.orchestrator.exceptions import Busy
 from konstruct.orchestrator.messages import Thread
 from tenants.context import required_tenant_id
-from tenants.held_locks import held_lock, held_of
-from tenants.polling import poll
+from tenants.locking.polling import poll
+from tenants.locking.tenant_locks import held_lock, held_of
 
 # An erasure or a move of a long conversation holds the window for seconds.
 WINDOW_SECONDS = 60.0

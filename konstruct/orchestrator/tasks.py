@@ -7,7 +7,7 @@ from celery import shared_task
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.exceptions import MessageNotFound
 from konstruct.orchestrator.replies import outbox
-from tenants.celery import TenantTask
+from tenants.serving.tenant_task import TenantTask
 
 
 @shared_task(base=TenantTask)

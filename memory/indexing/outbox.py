@@ -30,10 +30,10 @@ from memory.indexing.service import index_messages
 from memory.models import Message, PendingEmbedding, RecallEvent
 from memory.models.querysets import PendingEmbeddingQuerySet
 from tenants import transaction
-from tenants.attempts import failure_of
 from tenants.context import asynchronous, connection, known_tenant, tenant_scope
 from tenants.exceptions import reason_of
 from tenants.outbox import Kind
+from tenants.outbox.attempts import failure_of
 
 logger = logging.getLogger(__name__)
 

@@ -17,6 +17,7 @@ from tenants import transaction
 from tenants.admin.record_columns import asked, changed, changes, exact_time, what
 from tenants.admin.recorded import RecordedAdmin, RecordedPeopleAdmin
 from tenants.admin.sites import ReadOnlyModelAdmin, operator_site
+from tenants.admin.sizes import Size, sizes_of
 from tenants.audit.changes import RowState
 from tenants.audit.operator_log import record_by_person, record_of_site, state_of_tenant
 from tenants.exceptions import InvalidTenant
@@ -25,7 +26,6 @@ from tenants.schemas import provisioning
 from tenants.schemas.migration_state import is_fitting, number_of_tenant_tables
 from tenants.schemas.old_copies import KEPT, old_copies
 from tenants.schemas.provisioner import ask_to_migrate
-from tenants.schemas.sizes import Size, sizes_of
 
 
 class DomainInline(TabularInline):

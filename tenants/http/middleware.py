@@ -5,15 +5,15 @@ from http import HTTPStatus
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http.request import split_domain_port
 
 from tenants.context import leave_tenant, require_server_up, tenant_scope
 from tenants.exceptions import TenantNotServing, TenantPaused, UnknownTenant
-from tenants.hosts import host_name, is_public_host
 from tenants.http.streaming import streamed_inside
 from tenants.models import Domain, Tenant
 from tenants.postgresql.exceptions import ServerDown
 from tenants.servers import note_server
-from tenants.serving import moved_meanwhile, refuse_unless_serving
+from tenants.serving.rule import moved_meanwhile, refuse_unless_serving
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
 
@@ -39,7 +39,7 @@ class TenantMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         leave_tenant()
         host = host_name(request.get_host())
-        if is_public_host(host):
+        if host in settings.PUBLIC_HOSTS:
             return self._serve(request, None, settings.PUBLIC_SCHEMA_URLCONF)
         try:
             tenant = _tenant_at(host)
@@ -69,6 +69,11 @@ class TenantMiddleware:
         request.tenant = tenant  # type: ignore[attr-defined]  # HttpRequest is open for this
         request.urlconf = urlconf
         return self.get_response(request)
+
+
+def host_name(host: str) -> str:
+    """Return the host of a Host header: lower case, no port, no trailing dot."""
+    return split_domain_port(host)[0]
 
 
 def _tenant_at(host: str) -> Tenant:

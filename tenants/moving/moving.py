@@ -24,7 +24,7 @@ from django.db import DatabaseError, transaction  # noqa: TID251 (several server
 from tenants.audit.operator_log import record_command, state_of_tenant
 from tenants.context import public_scope, server_scope, tenant_connection, tenant_scope
 from tenants.exceptions import InvalidTenant, KonstructError, SchemaBusy, SchemaOutdated
-from tenants.locks import refuse_a_pooled_owner, schema_lock
+from tenants.locking.schema_locks import refuse_a_pooled_owner, schema_lock
 from tenants.models import OutboxEntry, Tenant
 from tenants.moving.copying import count_of
 from tenants.moving.sessions import run, session_on

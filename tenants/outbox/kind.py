@@ -11,11 +11,12 @@ from uuid import UUID
 
 from django.db.models.functions import Now
 
-from tenants import attempts, transaction
+from tenants import transaction
 from tenants.context import current_server, required_tenant_id, tenant_connection
-from tenants.enqueue import enqueue_by_name
 from tenants.exceptions import KonstructError, code_of, detail_of, reason_of
 from tenants.models import OutboxEntry, OutboxQuerySet
+from tenants.outbox import attempts
+from tenants.outbox.enqueue import enqueue_by_name
 from tenants.servers import MAIN
 
 logger = logging.getLogger(__name__)
@@ -89,7 +90,7 @@ class Kind:
     def begin(self, key: UUID) -> bool:
         """Count an attempt, before the work; False if there is nothing to do any more.
 
-        Raises WorkerLost if workers keep dying over it; see tenants/attempts.py.
+        Raises WorkerLost if workers keep dying over it; see tenants/outbox/attempts.py.
         """
         rows = self._rows(key)
         return attempts.begin(rows, most=self.most_attempts(), sweep_at=Now() + GRACE)

@@ -29,7 +29,7 @@ from tenants.context import (
 from tenants.exceptions import UnknownTenant
 from tenants.models import Tenant
 from tenants.servers import MAIN
-from tenants.serving import refuse_unless_serving, require_serving
+from tenants.serving.rule import refuse_unless_serving, require_serving
 
 M = TypeVar("M", bound=Model)
 

@@ -41,7 +41,7 @@ from konstruct.orchestrator.identities.erasure_requests import ThreadOfOthers
 from memory.context.exceptions import CheckpointRefused, UnreadableSession
 from memory.exceptions import DuplicateFact, FactNotFound, InvalidArgument, WindowNotCleared
 from tenants.exceptions import KonstructError
-from tenants.serving import moved_meanwhile
+from tenants.serving.rule import moved_meanwhile
 
 logger = logging.getLogger(__name__)
 

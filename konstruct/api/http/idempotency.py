@@ -21,7 +21,7 @@ from konstruct.api.models import IdempotencyRecord
 from konstruct.orchestrator.exceptions import IdempotencyKeyInUse, IdempotencyKeyReused
 from tenants import transaction
 from tenants.context import connection
-from tenants.polling import poll
+from tenants.locking.polling import poll
 
 HEADER = "Idempotency-Key"
 IDEMPOTENCY_KEY = header(

@@ -18,7 +18,7 @@ from tenants.exceptions import TenantNotServing, TenantPaused, UnknownTenant
 from tenants.http.middleware import refuse_later
 from tenants.http.streaming import streamed_inside
 from tenants.postgresql.exceptions import ServerDown
-from tenants.serving import require_serving
+from tenants.serving.rule import require_serving
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
 

@@ -11,9 +11,8 @@ from django.db.models.functions import Now
 
 from konstruct.channels.exceptions import ChannelBusy, ChannelRefused
 from konstruct.channels.models import Delivery
-from tenants import attempts
 from tenants.exceptions import KonstructError, detail_of, reason_of
-from tenants.outbox import GRACE, Kind
+from tenants.outbox import GRACE, Kind, attempts
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +30,7 @@ def begin(delivery: Delivery) -> bool:
     """Count an attempt, before the work; False if there is nothing to show any more.
 
     The sweeper looks again in a moment: by then it is done, or its worker was killed. Raises
-    WorkerLost if workers keep dying over it; see tenants/attempts.py.
+    WorkerLost if workers keep dying over it; see tenants/outbox/attempts.py.
     """
     rows = Delivery.objects.filter(pk=delivery.pk)
     most = settings.DELIVERY_MAX_ATTEMPTS

@@ -5,7 +5,7 @@ from uuid import UUID
 from celery import shared_task
 
 from konstruct.channels.delivery import worker
-from tenants.celery import TenantTask
+from tenants.serving.tenant_task import TenantTask
 
 
 @shared_task(base=TenantTask)

@@ -10,11 +10,11 @@ from konstruct.channels.slack.events import native_id
 from konstruct.channels.slack.installations import CHANNEL
 from konstruct.orchestrator.identities.channel_identities import user_of
 from konstruct.orchestrator.tools.tool_calls import decide
-from tenants.claims import find_claim
 from tenants.context import tenant_scope
 from tenants.exceptions import KonstructError
 from tenants.models import Tenant
-from tenants.serving import refuse_unless_serving
+from tenants.serving.claims import find_claim
+from tenants.serving.rule import refuse_unless_serving
 
 logger = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from konstruct.orchestrator.exceptions import IdempotencyKeyReused
 from konstruct.orchestrator.identities.channel_identities import user_of
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from tenants import transaction
-from tenants.enqueue import enqueue
+from tenants.outbox.enqueue import enqueue
 
 logger = logging.getLogger(__name__)
 

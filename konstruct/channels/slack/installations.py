@@ -13,8 +13,8 @@ from konstruct.channels.slack.tokens import decrypt, encrypt, encrypt_again
 from konstruct.channels.slack.web_api import ask
 from tenants import transaction
 from tenants.audit.changes import RowState, row_state
-from tenants.claims import claim_workspace, release_workspace
 from tenants.context import required_tenant_id, tenant_scope
+from tenants.serving.claims import claim_workspace, release_workspace
 
 logger = logging.getLogger(__name__)
 

@@ -18,12 +18,12 @@ from konstruct.channels.inbox import Put
 from konstruct.channels.models import SlackInstallation
 from konstruct.channels.slack.events import Addressed, Envelope, understand
 from konstruct.channels.slack.installations import CHANNEL, end
-from tenants.claims import find_claim
 from tenants.context import tenant_scope
 from tenants.limits.rate_limit import take
 from tenants.models import Tenant
 from tenants.redis_keys import idempotency_key
-from tenants.serving import refuse_unless_serving
+from tenants.serving.claims import find_claim
+from tenants.serving.rule import refuse_unless_serving
 
 logger = logging.getLogger(__name__)
 

@@ -3,7 +3,7 @@
 from celery import shared_task
 
 from konstruct.channels.slack import users
-from tenants.celery import TenantTask
+from tenants.serving.tenant_task import TenantTask
 
 
 @shared_task(base=TenantTask)

@@ -35,9 +35,9 @@ from memory.conversations.turns import Turn
 from memory.models import Message, Role
 from memory.tasks import embed_and_store
 from tenants import transaction
-from tenants.attempts import failure_of
-from tenants.enqueue import enqueue
 from tenants.exceptions import reason_of
+from tenants.outbox.attempts import failure_of
+from tenants.outbox.enqueue import enqueue
 
 # What opens the first reply of an agent to which a thread was handed.
 INTRODUCTION = "This is {name}. This conversation was handed to me."

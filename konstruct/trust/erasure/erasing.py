@@ -28,7 +28,7 @@ from konstruct.trust.erasure.tables import RULES
 from memory.models import Message
 from tenants.context import required_tenant_id
 from tenants.exceptions import KonstructError
-from tenants.held_locks import held_lock
+from tenants.locking.tenant_locks import held_lock
 from tenants.schemas.old_copies import drop_old_copies
 
 logger = logging.getLogger(__name__)

@@ -35,7 +35,7 @@ from memory.models import Message
 from memory.scopes import scope_number
 from tenants import transaction
 from tenants.context import connection, required_tenant_id
-from tenants.held_locks import held_lock
+from tenants.locking.tenant_locks import held_lock
 from tenants.redis_keys import (
     escalation_status_key,
     memory_short_key,

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from konstruct.trust.isolation.records import Attempt, Wall
-from tenants.checks import why_role_is_unsafe
+from tenants.checks.connections import why_role_is_unsafe
+from tenants.checks.walls import open_ways
 from tenants.context import connection, server_scope
 from tenants.naming import SCHEMA_PATTERN
 from tenants.roles import APP_ROLE
 from tenants.schemas.rls_enforcement import unprotected_relations
 from tenants.servers import MAIN, servers
-from tenants.walls import open_ways
 
 APPEND_ONLY: Final = (
     "api_creation",

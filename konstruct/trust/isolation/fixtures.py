@@ -21,12 +21,12 @@ from memory.conversations.turns import Turn
 from memory.facts import LongTermMemory
 from memory.long_term import store_embedding
 from memory.models import ConversationItem, MemoryEntry
-from tenants.claims import claim_workspace
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tenants.redis_keys import idempotency_key
 from tenants.schemas import provisioning
 from tenants.servers import servers
+from tenants.serving.claims import claim_workspace
 
 NAME = "Throw-away tenant of prove_isolation"
 VECTOR = [1.0] + [0.0] * (EMBEDDING_DIMENSIONS - 1)

@@ -11,8 +11,8 @@ from konstruct.trust.ledger.records import Finding
 from memory.conf import IMPORT_CHANNEL
 from memory.models import Message, Role
 from tenants import transaction
-from tenants.attempts import INTERRUPTED
 from tenants.context import connection
+from tenants.outbox.attempts import INTERRUPTED
 
 LOST = "accepted message with neither reply nor place in the outbox"
 ANSWERED_AND_FAILED = "answered message that is kept as given up"

@@ -31,7 +31,7 @@ from memory.context.checkpoints.pruning import CheckpointRow, superfluous
 from memory.context.checkpoints.serializer import strict
 from memory.context.exceptions import SessionTablesOutdated, ThreadExists
 from memory.exceptions import InvalidArgument
-from tenants.locks import schema_lock
+from tenants.locking.schema_locks import schema_lock
 from tenants.naming import as_tenant_id, schema_name_of
 
 P = ParamSpec("P")

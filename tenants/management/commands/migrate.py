@@ -13,9 +13,10 @@ from django.db import connections
 from django.db.migrations.loader import AmbiguityError, MigrationLoader
 
 from tenants.context import tenant_connection
-from tenants.locks import only_one_migrate
+from tenants.locking.schema_locks import only_one_migrate
 from tenants.management.base import KonstructCommand, UsageError
 from tenants.management.migration_report import Report
+from tenants.management.planning import plans_of
 from tenants.management.statuses import NOTHING_DONE, SOME_BEHIND
 from tenants.models import SchemaState, Tenant
 from tenants.roles import OWNER_ROLE
@@ -23,7 +24,6 @@ from tenants.schemas.executor import DJANGO_OPTIONS
 from tenants.schemas.fleet import WAVE, Fleet, default_parallel
 from tenants.schemas.migrating import MigrationResult, migrate_schema, recording_for
 from tenants.schemas.migration_state import is_fitting, schemas_to_visit
-from tenants.schemas.planning import plans_of
 from tenants.schemas.recording import recording
 from tenants.servers import MAIN, servers
 

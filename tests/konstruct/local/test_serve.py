@@ -16,7 +16,7 @@ from django.core.management import load_command_class
 
 from konstruct.local import embedded
 from konstruct.processes import is_alive
-from tenants.checks import CANNOT_BOOT
+from tenants.checks.at_start import CANNOT_BOOT
 from tests.konstruct.running import PROJECT, eventually, kill, processes_in
 
 pytestmark = pytest.mark.slow

@@ -15,7 +15,7 @@ from psycopg import Connection, sql
 from konstruct.local import embedded
 from konstruct.local.embedded.postgres import SETTINGS, Postgres
 from konstruct.logs import RedactingFormatter
-from tenants import checks
+from tenants.checks import system
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests.konstruct.running import PROJECT
@@ -159,7 +159,7 @@ def test_compose_sets_what_the_embedded_server_sets() -> None:
 
 
 def test_the_check_finds_nothing_here(tenant_a: Tenant) -> None:
-    assert checks._check_server_log() == []
+    assert system._check_server_log() == []
 
 
 @pytest.mark.of_a_session  # which begins with the role's settings
@@ -185,7 +185,7 @@ def test_a_server_that_would_log_content_is_warned_of(
     superuser.execute(role)
     try:
         connection.close()
-        (warning,) = checks._check_server_log()
+        (warning,) = system._check_server_log()
     finally:
         superuser.execute(reset)
         connection.close()

@@ -10,11 +10,11 @@ from django.contrib.auth.models import User
 from django.db.models.functions import Now
 from django.test import Client
 
+from tenants.admin.sizes import sizes_of
 from tenants.context import public_scope
 from tenants.models import Domain, Tenant
 from tenants.schemas.migration_state import number_of_tenant_tables
 from tenants.schemas.provisioner import migrate_asked, provision_registered
-from tenants.schemas.sizes import sizes_of
 from tenants.servers import MAIN
 from tests import database
 

@@ -12,8 +12,7 @@ from django.test import Client, RequestFactory
 
 from tenants.context import current_tenant_id, tenant_scope
 from tenants.exceptions import TenantPinned
-from tenants.hosts import host_name
-from tenants.http.middleware import TenantMiddleware
+from tenants.http.middleware import TenantMiddleware, host_name
 from tenants.models import Domain, Tenant
 from tenants.schemas import provisioning
 

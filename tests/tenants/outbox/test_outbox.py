@@ -13,13 +13,13 @@ from django.test.utils import CaptureQueriesContext
 
 from konstruct.celery import app
 from tenants import outbox, tasks
-from tenants.celery import TenantTask
 from tenants.context import current_tenant_id, public_scope, tenant_scope
 from tenants.exceptions import KonstructError
 from tenants.models import OutboxEntry, Tenant
 from tenants.outbox import kind as kinds
 from tenants.outbox import turns
 from tenants.schemas.provisioning import resume_tenant, suspend_tenant
+from tenants.serving.tenant_task import TenantTask
 from tests import database
 from tests.outbox import claimed
 

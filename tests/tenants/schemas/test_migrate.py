@@ -11,7 +11,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 
 from tenants.context import tenant_scope
-from tenants.locks import MIGRATE_ALL
+from tenants.locking.schema_locks import MIGRATE_ALL
 from tenants.models import Tenant
 from tenants.schemas import fleet, migrating, provisioning
 from tests import database

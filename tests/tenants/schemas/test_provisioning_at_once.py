@@ -11,9 +11,9 @@ import psycopg
 import pytest
 from django.db import connection
 
-from tenants import locks
 from tenants.exceptions import ProvisioningFailed, SchemaBusy
-from tenants.locks import schema_lock
+from tenants.locking import schema_locks
+from tenants.locking.schema_locks import schema_lock
 from tenants.models import Tenant
 from tenants.schemas import provisioning
 from tenants.schemas.migrating import migrate_schema
@@ -132,7 +132,7 @@ def test_create_tenant_waits_for_the_worker_and_takes_its_tenant(
             if len(asked) == 3:
                 worker.close()
 
-        monkeypatch.setattr(locks.time, "sleep", sleep)
+        monkeypatch.setattr(schema_locks.time, "sleep", sleep)
         assert provisioning.create_tenant(slug="begun").state == "active"
     assert len(asked) == 3
 
@@ -191,7 +191,7 @@ def test_waiting_for_a_lock_keeps_no_snapshot(as_owner: AsOwner, tenant_a: Tenan
         raise Seen
 
     with as_owner(), pytest.MonkeyPatch.context() as patch, another_holds(tenant_a):
-        patch.setattr(locks.time, "sleep", look)
+        patch.setattr(schema_locks.time, "sleep", look)
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_backend_pid()")
             (waiting,) = cursor.fetchone()

@@ -13,7 +13,7 @@ from konstruct.orchestrator.models import Agent
 from konstruct.trust.archives.exporting import export_memory
 from memory.archive import SQLiteManager
 from tenants import transaction
-from tenants.checks import refuse_unsafe_role
+from tenants.checks.at_start import refuse_unsafe_role
 from tenants.context import connection, current_server, reading_replica, tenant_scope
 from tenants.models import Tenant
 from tenants.schemas import provisioning

@@ -13,8 +13,8 @@ from django_redis import get_redis_connection
 from konstruct.audit.models import AccessEvent
 from konstruct.channels.models import Arrival, Delivery, SlackInstallation
 from konstruct.channels.slack.installations import token_of
-from tenants.claims import tenant_of_workspace
 from tenants.context import tenant_scope
+from tenants.serving.claims import tenant_of_workspace
 from tests.konstruct.admin.conftest import browser  # noqa: F401  (a fixture)
 from tests.konstruct.channels.conftest import answer_all, install, messages, show_all
 from tests.konstruct.conftest import Program

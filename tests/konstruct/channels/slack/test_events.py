@@ -15,11 +15,11 @@ from konstruct.channels.models import Arrival, Delivery, SlackInstallation
 from konstruct.channels.slack import handlers
 from konstruct.channels.tasks import process
 from memory.models import Message
-from tenants.claims import tenant_of_workspace
 from tenants.context import tenant_scope
 from tenants.exceptions import KonstructError
 from tenants.models import Tenant
 from tenants.outbox import Kind
+from tenants.serving.claims import tenant_of_workspace
 from tenants.tasks import work
 from tests.konstruct.channels.conftest import install, messages
 from tests.konstruct.conftest import Program

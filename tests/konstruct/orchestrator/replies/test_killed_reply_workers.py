@@ -25,8 +25,8 @@ from konstruct.orchestrator.models import PendingReply
 from konstruct.orchestrator.replies import outbox
 from memory.conversations import short_term
 from memory.models import Message, PendingEmbedding
-from tenants.attempts import WorkerLost
 from tenants.context import tenant_scope
+from tenants.outbox.attempts import WorkerLost
 from tests import database
 from tests.konstruct.conftest import MESSAGES, Program
 from tests.konstruct.running import PROJECT

@@ -22,8 +22,8 @@ from konstruct.orchestrator.pipeline import respond
 from konstruct.orchestrator.replies import outbox
 from konstruct.orchestrator.tasks import handle_message
 from memory.models import Message
-from tenants import attempts
 from tenants.context import tenant_scope
+from tenants.outbox import attempts
 from tests.konstruct.conftest import MESSAGES, Program
 from tests.outbox import claimed
 

@@ -21,7 +21,7 @@ from konstruct.orchestrator.replies import outbox
 from konstruct.orchestrator.tasks import handle_message
 from memory.models import Message
 from tenants.context import tenant_scope
-from tenants.enqueue import enqueue
+from tenants.outbox.enqueue import enqueue
 from tests.konstruct.conftest import Program
 
 SECOND = timedelta(seconds=1)

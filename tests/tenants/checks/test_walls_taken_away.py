@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth.models import Group, User
 from django.db import DatabaseError, connection, transaction
 
-from tenants import checks
+from tenants.checks import system
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tenants.postgresql.base import DatabaseWrapper
@@ -107,7 +107,7 @@ def test_without_policies_schema_check_and_role_answer_no(users: tuple[Tenant, T
         refused(f"UPDATE {b.schema_name}.memory_message SET content = ''", "permission denied")
         refused(f"DELETE FROM {b.schema_name}.memory_message", "permission denied")
         refused(f"TRUNCATE {b.schema_name}.auth_user", "permission denied")
-    found = checks.check_database(None, databases=["default"])
+    found = system.check_database(None, databases=["default"])
     assert [each.id for each in found] == ["tenants.E004"]
 
 
@@ -168,6 +168,6 @@ def test_with_open_grants_policies_and_cursors_answer_no(users: tuple[Tenant, Te
         refused(f"DO $$ BEGIN PERFORM {set_b}; END $$", "permission denied")
         refused(f"SET app.current_tenant = '{b.id}'", "permission denied")
     # Inside of one SELECT nothing is left that would stop it, and the check says so.
-    (found,) = checks.check_database(None, databases=["default"])
+    (found,) = system.check_database(None, databases=["default"])
     assert found.id == "tenants.W002"
     assert "set_config" in found.msg

@@ -19,7 +19,7 @@ from tenants.management.base import KonstructCommand
 from tenants.models import Domain, Tenant
 from tenants.roles import OWNER_COMMANDS
 
-PROJECT = Path(__file__).resolve().parents[2]
+PROJECT = Path(__file__).resolve().parents[3]
 # Commands of these packages are ours.
 OURS = {"tenants", "memory", "konstruct", "konstruct.orchestrator", "konstruct.api"}
 

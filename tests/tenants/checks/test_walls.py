@@ -17,15 +17,15 @@ from konstruct.trust.isolation.statements import (
     UNSENT,
     WRITING,
 )
+from tenants.checks.walls import ALLOWED_FUNCTIONS, open_ways
 from tenants.context import tenant_scope
 from tenants.models import Tenant
-from tenants.walls import ALLOWED_FUNCTIONS, open_ways
 from tests import database
 from tests.tenants.accidents import names
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-BOOTSTRAP = Path(__file__).resolve().parents[2] / "deploy" / "bootstrap.sql"
+BOOTSTRAP = Path(__file__).resolve().parents[3] / "deploy" / "bootstrap.sql"
 
 
 @contextmanager

@@ -6,11 +6,11 @@ from contextlib import AbstractContextManager
 import pytest
 from django.db import DatabaseError, connection, transaction
 
-from tenants.claims import claim_workspace, release_workspace, tenant_of_workspace
 from tenants.context import public_scope, tenant_scope
 from tenants.exceptions import NotInTenant, WorkspaceTaken
 from tenants.models import Tenant, WorkspaceClaim
 from tenants.schemas import provisioning
+from tenants.serving.claims import claim_workspace, release_workspace, tenant_of_workspace
 
 
 def test_a_workspace_is_claimed_by_one_tenant_until_it_is_released(

@@ -9,7 +9,7 @@ from celery.exceptions import Ignore, SoftTimeLimitExceeded
 from tenants.context import public_scope, tenant_scope
 from tenants.exceptions import InvalidTenantId, TenantNotServing, UnknownTenant
 from tenants.naming import as_tenant_id
-from tenants.serving import require_serving
+from tenants.serving.rule import require_serving
 
 logger = logging.getLogger(__name__)
 

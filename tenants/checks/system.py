@@ -1,56 +1,21 @@
-"""Refusing to serve where one tenant could see another: system checks, and a last look at start."""
+"""Django's system checks of tenancy: settings, roles, policies, walls, and what Postgres logs."""
 
-import logging
-import os
-import sys
 from collections.abc import Sequence
-from typing import Any, NoReturn
-from uuid import uuid4
+from typing import Any
 
 from django.conf import settings
 from django.contrib import admin
 from django.contrib.admin.checks import check_admin_app
 from django.core import checks
-from django.db import DatabaseError
-from django.db.backends.signals import connection_created
 
-from tenants import transaction
-from tenants.context import current_server, server_scope, tenant_connection, tenant_scope
+from tenants.checks.connections import why_pooler_is_unsafe, why_role_is_unsafe
+from tenants.checks.walls import open_ways
+from tenants.context import server_scope, tenant_connection
 from tenants.naming import SCHEMA_PATTERN
 from tenants.postgresql.base import DatabaseWrapper
-from tenants.postgresql.exceptions import ServerDown
 from tenants.roles import APP_ROLE
 from tenants.schemas.rls_enforcement import unprotected_relations
-from tenants.servers import MAIN, note_server, replicas, servers
-from tenants.walls import open_ways
-
-logger = logging.getLogger(__name__)
-
-# gunicorn ends at this status, instead of starting the worker again and again.
-CANNOT_BOOT = 3
-
-# What the connection's role could do to get round row-level security; no row: nothing.
-# A member of an owning role can become it. Login roles are looked at too: SET ROLE can be undone.
-_UNSAFE = """
-    SELECT reason FROM (
-        SELECT 1, r.rolname || ' is a superuser'
-        FROM pg_roles AS r WHERE r.rolsuper AND r.rolname IN (current_user, session_user)
-        UNION
-        SELECT 2, r.rolname || ' has BYPASSRLS'
-        FROM pg_roles AS r WHERE r.rolbypassrls AND r.rolname IN (current_user, session_user)
-        UNION
-        SELECT 3, session_user || ' owns, or is a member of the role that owns, tenants'' tables'
-        WHERE EXISTS (
-            SELECT FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-            WHERE c.relkind IN ('r', 'p')
-              AND (n.nspname ~ %s OR n.nspname = 'public' AND c.relname = 'tenants_tenant')
-              AND (pg_has_role(session_user, c.relowner, 'MEMBER')
-                   OR pg_has_role(current_user, c.relowner, 'MEMBER'))
-        )
-    ) AS found (severity, reason)
-    ORDER BY severity LIMIT 1
-"""
-
+from tenants.servers import servers
 
 # What would write statements, or values of them, into the server's log, for this role. Django puts
 # values into the statement, so that settings about parameters alone do not help.
@@ -65,100 +30,6 @@ _LOGS_CONTENT = """
        OR name = 'log_transaction_sample_rate' AND setting <> '0'
     ORDER BY name
 """
-
-
-def why_role_is_unsafe() -> str:
-    """Say why the connection's role could bypass the policies; empty if it could not."""
-    connection = tenant_connection()
-    # Superusers have every role; that reason is found before.
-    with connection.cursor() as cursor:
-        cursor.execute(_UNSAFE, [SCHEMA_PATTERN])
-        found = cursor.fetchone()
-    return found[0] if found else ""
-
-
-def why_pooler_is_unsafe() -> str:
-    """Say why tenants could meet behind a connection pooler; empty if not, or if there is none.
-
-    Tried with the id of no tenant: every statement must find it, whatever session it comes to, and
-    the next one outside must not.
-    """
-    connection = tenant_connection()
-    if not connection.is_pooled:
-        return ""
-    nobody = uuid4()
-    note_server(nobody, connection.alias)
-    try:
-        with tenant_scope(nobody):
-            with transaction.atomic():
-                found = [_session_and_tenant() for _ in range(3)]
-            found.append((found[0][0], _session_and_tenant()[1]))
-        _, left = _session_and_tenant()
-    except DatabaseError as error:
-        connection.close()
-        return f"transactions fail ({str(error).splitlines()[0].strip()})"
-    if set(found) != {(found[0][0], str(nobody))}:
-        return "the statements of a transaction come to several sessions"
-    return "a tenant outlives its transaction" if left else ""
-
-
-def _session_and_tenant() -> tuple[int, str]:
-    with tenant_connection().cursor() as cursor:
-        cursor.execute(
-            "SELECT pg_backend_pid(), coalesce(current_setting('app.current_tenant', true), '')"
-        )
-        found: tuple[int, str] = cursor.fetchone()
-        return found
-
-
-def refuse_unsafe_role() -> None:
-    """End a web or worker process that could mix tenants on any server, with one clear line.
-
-    A server that is down is looked at as soon as a connection is made to it.
-    """
-    for server in [*servers(), *replicas()]:
-        try:
-            with server_scope(server):
-                _refuse_if_unsafe()
-        except ServerDown as error:
-            logger.warning("Its tenants wait: %s", error)
-            _unseen.add(server)
-            connection_created.connect(_look_at_last)
-
-
-_unseen: set[str] = set()
-
-
-def _look_at_last(connection: DatabaseWrapper, **_: Any) -> None:
-    """Look at a server that was down when this process began, before anybody uses it."""
-    if connection.alias in _unseen:
-        try:
-            with server_scope(connection.alias):
-                _refuse_if_unsafe()
-        except SystemExit:  # in a thread of many, which it would end alone
-            os._exit(CANNOT_BOOT)
-        _unseen.discard(connection.alias)
-
-
-def _refuse_if_unsafe() -> None:
-    setting = (
-        "DATABASE_URL" if current_server() == MAIN else f"TENANT_DATABASES ({current_server()})"
-    )
-    if reason := why_role_is_unsafe():
-        _refuse_to_serve(
-            f"the database role {reason}, so row-level security does not bind it. Connect as"
-            f" {APP_ROLE} ({setting})"
-        )
-    if reason := why_pooler_is_unsafe():
-        _refuse_to_serve(
-            f"behind the connection pooler of {setting} {reason}. Let it pool by transaction"
-            " (PgBouncer: pool_mode = transaction), or name Postgres itself"
-        )
-
-
-def _refuse_to_serve(why: str) -> NoReturn:
-    sys.stderr.write(f"konstruct: refusing to serve: {why}.\n")
-    raise SystemExit(CANNOT_BOOT)
 
 
 def check_settings(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]:

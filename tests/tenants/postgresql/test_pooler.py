@@ -20,9 +20,10 @@ from memory.context import SessionStore
 from memory.context.checkpoints.connections import close_pools
 from memory.conversations.transcript import record_message
 from memory.recall import recall
-from tenants import held_locks
-from tenants.checks import CANNOT_BOOT, refuse_unsafe_role, why_pooler_is_unsafe
+from tenants.checks.at_start import CANNOT_BOOT, refuse_unsafe_role
+from tenants.checks.connections import why_pooler_is_unsafe
 from tenants.context import public_scope, tenant_scope
+from tenants.locking.tenant_locks import held_lock
 from tenants.models import Tenant
 from tests import database, pooler
 from tests.tenants.accidents import SETTINGS, names
@@ -190,13 +191,13 @@ def test_a_lock_is_held_across_sessions(pooled: tuple[Tenant, Tenant]) -> None:
 
     def take(of: Tenant) -> bool:
         try:
-            with tenant_scope(of.id), held_locks.held_lock("thread") as ours:
+            with tenant_scope(of.id), held_lock("thread") as ours:
                 return ours
         finally:
             connections["default"].close()
 
     with ThreadPoolExecutor(1) as thread, tenant_scope(tenant.id):
-        with held_locks.held_lock("thread") as ours:
+        with held_lock("thread") as ours:
             assert ours
             assert names() == ["of-tenant-a"]
             assert not thread.submit(take, tenant).result()

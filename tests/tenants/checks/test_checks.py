@@ -12,11 +12,13 @@ from django.db import connection, connections
 from django.test import override_settings
 from django_tenants.postgresql_backend.base import DatabaseWrapper as StockWrapper
 
-from tenants import checks
+from tenants.checks import system
+from tenants.checks.at_start import CANNOT_BOOT, refuse_unsafe_role
+from tenants.checks.connections import why_role_is_unsafe
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 
-PROJECT = Path(__file__).resolve().parents[2]
+PROJECT = Path(__file__).resolve().parents[3]
 AsOwner = Callable[[], AbstractContextManager[None]]
 
 
@@ -25,16 +27,16 @@ def ids(found: list[django_checks.CheckMessage]) -> list[str | None]:
 
 
 def test_the_application_may_serve(tenant_a: Tenant) -> None:
-    assert checks.why_role_is_unsafe() == ""
-    checks.refuse_unsafe_role()
+    assert why_role_is_unsafe() == ""
+    refuse_unsafe_role()
 
 
 def test_the_owner_may_not(
     tenant_a: Tenant, as_owner: AsOwner, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with as_owner(), pytest.raises(SystemExit) as refusal:
-        checks.refuse_unsafe_role()
-    assert refusal.value.code == checks.CANNOT_BOOT
+        refuse_unsafe_role()
+    assert refusal.value.code == CANNOT_BOOT
     assert capsys.readouterr().err == (
         "konstruct: refusing to serve: the database role konstruct_owner owns, or is a member of"
         " the role that owns, tenants' tables, so row-level security does not bind it."
@@ -54,29 +56,29 @@ def test_a_web_process_with_the_owners_role_ends_with_one_line(
         text=True,
         check=False,
     )
-    assert (ran.returncode, ran.stdout) == (checks.CANNOT_BOOT, "")
+    assert (ran.returncode, ran.stdout) == (CANNOT_BOOT, "")
     assert ran.stderr.startswith("konstruct: refusing to serve: the database role konstruct_owner")
     assert ran.stderr.count("\n") == 1
 
 
 def test_our_settings_pass() -> None:
-    assert checks.check_settings(None) == []
+    assert system.check_settings(None) == []
 
 
 def test_the_stock_engine_and_its_cache_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     stock = StockWrapper({**connections["default"].settings_dict}, alias="default")
-    monkeypatch.setattr(checks, "tenant_connection", lambda: stock)
+    monkeypatch.setattr(system, "tenant_connection", lambda: stock)
     with override_settings(TENANT_LIMIT_SET_CALLS=True):
-        assert ids(checks.check_settings(None)) == ["tenants.E001", "tenants.E002"]
+        assert ids(system.check_settings(None)) == ["tenants.E001", "tenants.E002"]
 
 
 def test_the_database_passes(tenant_a: Tenant) -> None:
-    assert checks.check_database(None, databases=["default"]) == []
+    assert system.check_database(None, databases=["default"]) == []
 
 
 def test_without_a_database_nothing_is_asked() -> None:
     """The test has no database: a query would fail it."""
-    assert checks.check_database(None) == []
+    assert system.check_database(None) == []
 
 
 @pytest.mark.django_db(transaction=True)
@@ -86,21 +88,21 @@ def test_an_unprotected_table_and_an_unsafe_role_are_errors(
     tenant = make_tenant()
     with as_owner(), tenant_scope(tenant.id), connection.cursor() as cursor:
         cursor.execute("CREATE TABLE bare (id int)")
-    (found,) = checks.check_database(None, databases=["default"])
+    (found,) = system.check_database(None, databases=["default"])
     assert found.id == "tenants.E004"
     assert found.msg == (
         f"1 relations of tenants are not protected, among them {tenant.schema_name}.bare."
     )
     with as_owner():
-        assert ids(checks.check_database(None, databases=["default"])) == [
+        assert ids(system.check_database(None, databases=["default"])) == [
             "tenants.E003",
             "tenants.E004",
         ]
         with override_settings(DB_ROLE="owner"):
-            assert checks.check_database(None, databases=["default"]) == []
+            assert system.check_database(None, databases=["default"]) == []
 
 
 def test_the_checks_are_registered() -> None:
     registered = django_checks.registry.registry.get_checks()
-    assert checks.check_settings in registered
-    assert checks.check_database in registered
+    assert system.check_settings in registered
+    assert system.check_database in registered

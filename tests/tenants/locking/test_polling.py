@@ -1,6 +1,6 @@
 """Polling for a lock: until it is there, or for so long."""
 
-from tenants.polling import LONGEST_PAUSE, poll
+from tenants.locking.polling import LONGEST_PAUSE, poll
 
 
 class Clock:

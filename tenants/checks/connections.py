@@ -1,0 +1,76 @@
+"""Why a connection could show one tenant's rows to another: its role, or the pooler before it."""
+
+from uuid import uuid4
+
+from django.db import DatabaseError
+
+from tenants import transaction
+from tenants.context import tenant_connection, tenant_scope
+from tenants.naming import SCHEMA_PATTERN
+from tenants.servers import note_server
+
+# What the connection's role could do to get round row-level security; no row: nothing.
+# A member of an owning role can become it. Login roles are looked at too: SET ROLE can be undone.
+_UNSAFE = """
+    SELECT reason FROM (
+        SELECT 1, r.rolname || ' is a superuser'
+        FROM pg_roles AS r WHERE r.rolsuper AND r.rolname IN (current_user, session_user)
+        UNION
+        SELECT 2, r.rolname || ' has BYPASSRLS'
+        FROM pg_roles AS r WHERE r.rolbypassrls AND r.rolname IN (current_user, session_user)
+        UNION
+        SELECT 3, session_user || ' owns, or is a member of the role that owns, tenants'' tables'
+        WHERE EXISTS (
+            SELECT FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+            WHERE c.relkind IN ('r', 'p')
+              AND (n.nspname ~ %s OR n.nspname = 'public' AND c.relname = 'tenants_tenant')
+              AND (pg_has_role(session_user, c.relowner, 'MEMBER')
+                   OR pg_has_role(current_user, c.relowner, 'MEMBER'))
+        )
+    ) AS found (severity, reason)
+    ORDER BY severity LIMIT 1
+"""
+
+
+def why_role_is_unsafe() -> str:
+    """Say why the connection's role could bypass the policies; empty if it could not."""
+    connection = tenant_connection()
+    # Superusers have every role; that reason is found before.
+    with connection.cursor() as cursor:
+        cursor.execute(_UNSAFE, [SCHEMA_PATTERN])
+        found = cursor.fetchone()
+    return found[0] if found else ""
+
+
+def why_pooler_is_unsafe() -> str:
+    """Say why tenants could meet behind a connection pooler; empty if not, or if there is none.
+
+    Tried with the id of no tenant: every statement must find it, whatever session it comes to, and
+    the next one outside must not.
+    """
+    connection = tenant_connection()
+    if not connection.is_pooled:
+        return ""
+    nobody = uuid4()
+    note_server(nobody, connection.alias)
+    try:
+        with tenant_scope(nobody):
+            with transaction.atomic():
+                found = [_session_and_tenant() for _ in range(3)]
+            found.append((found[0][0], _session_and_tenant()[1]))
+        _, left = _session_and_tenant()
+    except DatabaseError as error:
+        connection.close()
+        return f"transactions fail ({str(error).splitlines()[0].strip()})"
+    if set(found) != {(found[0][0], str(nobody))}:
+        return "the statements of a transaction come to several sessions"
+    return "a tenant outlives its transaction" if left else ""
+
+
+def _session_and_tenant() -> tuple[int, str]:
+    with tenant_connection().cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_backend_pid(), coalesce(current_setting('app.current_tenant', true), '')"
+        )
+        found: tuple[int, str] = cursor.fetchone()
+        return found
