@@ -45,7 +45,7 @@ FIRST = (
     "browser",
     "test_serve",
     "test_every_page",
-    "test_embedded",
+    "embedded",
     "test_code_blocks",
     "servers",
     "test_fuzz",
@@ -64,7 +64,7 @@ FIRST = (
     "test_tasks",
 )
 # Of these, what has a home of its own, or leaves nothing in the tests' database.
-OWN_DATABASE = {"end_to_end", "browser", "test_serve", "test_embedded", "survival"}
+OWN_DATABASE = {"end_to_end", "browser", "test_serve", "embedded", "survival"}
 # What starts processes or makes tenants. A test that has one of these is slow, without saying so.
 SLOW_FIXTURES = frozenset(
     {"environment_of_processes", "standing_deployment", "chromium", "make_tenant"}

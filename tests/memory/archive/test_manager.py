@@ -48,11 +48,6 @@ class Letters:
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "archive.db"
-
-
-@pytest.fixture
 def manager(path: Path) -> Iterator[MemoryManager]:
     with MemoryManager(path) as manager:
         yield manager

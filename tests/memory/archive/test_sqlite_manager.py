@@ -17,11 +17,6 @@ MAY = datetime(2023, 5, 8, 13, 56, 0, 123456, tzinfo=UTC)
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "memory.db"
-
-
-@pytest.fixture
 def store(path: Path) -> Iterator[SQLiteManager]:
     with SQLiteManager(path) as manager:
         yield manager

@@ -26,11 +26,6 @@ from memory.exceptions import InvalidArgument
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "vectors.db"
-
-
-@pytest.fixture
 def store(path: Path) -> Iterator[VectorStore]:
     with VectorStore(path, dimensions=3) as store:
         yield store

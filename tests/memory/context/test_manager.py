@@ -10,7 +10,6 @@ from asgiref.sync import async_to_sync
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langgraph.graph import START, MessagesState, StateGraph
 
-from memory.conf import FACT_FLOOR, NEAR_FACT_FLOOR, NEAR_FACTS
 from memory.context import (
     ContextManager,
     LongTermMemory,
@@ -27,6 +26,8 @@ from tenants.models import Tenant
 from tests.memory.conftest import AGENT, USER
 
 MANAGER = ContextManager(SessionStore(), LongTermMemory(), WorkingContextCompiler())
+
+
 OTHER_AGENT = UUID(int=2)
 
 
@@ -129,136 +130,6 @@ def test_a_manager_without_graphs_needs_no_session_store(tenant_a: Tenant) -> No
 
     assert manager.session is None
     assert [message["content"] for message in compiled["messages"]] == ["From the window"]
-
-
-def test_facts_stand_beside_recalled_turns_labelled_and_dated(
-    tenant_a: Tenant, say: Callable[..., Any]
-) -> None:
-    said = say(tenant_a.id, "My sister Zoe moved to Lisbon last spring.", name="Ann")
-    say(tenant_a.id, "I had soup for lunch today.", name="Ann")
-    current = say(tenant_a.id, "Where does my sister Zoe live now?", name="Ann")
-    drain(tenant_a.id)
-    MANAGER.store_memory(tenant_a.id, "Zoe is Ann's sister.", agent_id=AGENT, user_id=USER)
-
-    found = ContextManager().gather(
-        tenant_a.id,
-        "chat",
-        "Where does my sister Zoe live now?",
-        agent_id=AGENT,
-        user_id=USER,
-        exclude=[current.id],
-    )
-
-    assert found.lines[:2] == [
-        "- Fact: Zoe is Ann's sister.",
-        f"- [{said.created_at:%A, %Y-%m-%d %H:%M}] Ann: My sister Zoe moved to Lisbon last spring.",
-    ]
-    assert found.recalled is not None
-    assert found.recalled.hits[0].message_id == said.id
-    assert current.id not in {hit.message_id for hit in found.recalled.hits}
-    assert [fact.content for fact in found.facts] == ["Zoe is Ann's sister."]
-
-
-def test_what_the_window_shows_is_not_recalled_again(
-    tenant_a: Tenant, talk: Callable[..., Any]
-) -> None:
-    talk(tenant_a.id, "My sister Zoe moved to Lisbon.", "How nice for your sister Zoe!")
-    drain(tenant_a.id)
-
-    found = ContextManager().gather(
-        tenant_a.id, "chat", "Where does my sister Zoe live?", agent_id=AGENT, user_id=USER
-    )
-
-    assert [turn["content"] for turn in found.session_messages] == [
-        "My sister Zoe moved to Lisbon.",
-        "How nice for your sister Zoe!",
-    ]
-    assert found.lines == []
-
-
-def test_a_prompt_tells_nobody_elses_facts(tenant_a: Tenant) -> None:
-    for content, scope in {
-        "Tea for everybody.": {},
-        "Tea for this agent.": {"agent_id": AGENT},
-        "Tea for another agent.": {"agent_id": OTHER_AGENT},
-        "Tea for this user.": {"user_id": USER},
-        "Tea for another user.": {"user_id": "somebody else"},
-    }.items():
-        MANAGER.store_memory(tenant_a.id, content, **scope)
-    manager = ContextManager()
-
-    def told(**scope: Any) -> set[str]:
-        context = manager.compile_working_context(tenant_a.id, "t", "tea", "", **scope)["context"]
-        return {line.removeprefix("- Fact: Tea for ") for line in context.splitlines()}
-
-    assert told() == {"everybody.", "this agent.", "another agent."}
-    assert told(agent_id=AGENT) == {"everybody.", "this agent."}
-    assert told(user_id=USER) == {"everybody.", "this agent.", "another agent.", "this user."}
-    assert told(agent_id=AGENT, user_id=USER) == {"everybody.", "this agent.", "this user."}
-
-
-def test_at_most_ten_facts_are_searched_for(tenant_a: Tenant) -> None:
-    for number in range(12):
-        MANAGER.store_memory(tenant_a.id, f"Tea number {number} is good.")
-
-    compiled = ContextManager().compile_working_context(tenant_a.id, "t", "tea", "")
-
-    assert len(compiled["context"].splitlines()) == 10
-
-
-def test_facts_below_the_floor_are_found_and_not_told(tenant_a: Tenant) -> None:
-    for content in ("Ann likes green tea.", "The car is red."):
-        MANAGER.store_memory(tenant_a.id, content)
-    asked = (tenant_a.id, "t", "What does Ann drink?")
-
-    found = ContextManager(fact_floor=FACT_FLOOR).gather(*asked)
-
-    assert [fact.content for fact in found.facts] == ["Ann likes green tea."]
-    assert [fact.content for fact in found.unlike] == ["The car is red."]
-    assert found.facts[0].score > FACT_FLOOR > found.unlike[0].score
-    assert found.lines == ["- Fact: Ann likes green tea."]
-    assert len(ContextManager().gather(*asked).lines) == 2
-    with pytest.raises(InvalidArgument, match="fact_floor=2 is not a number from -1 to 1"):
-        ContextManager(fact_floor=2)
-
-
-def test_the_nearest_facts_need_less_than_the_others(tenant_a: Tenant) -> None:
-    for content in ("Maria is allergic to walnuts.", *(f"Invoice {n} is due." for n in range(5))):
-        MANAGER.store_memory(tenant_a.id, content)
-    asked = (tenant_a.id, "t", "Bake her a cake.")
-
-    strict = ContextManager(fact_floor=FACT_FLOOR).gather(*asked)
-    found = ContextManager(fact_floor=FACT_FLOOR, near_fact_floor=NEAR_FACT_FLOOR).gather(*asked)
-    every = ContextManager(fact_floor=0.9, near_fact_floor=-1).gather(*asked)
-
-    assert strict.facts == []
-    assert found.lines == ["- Fact: Maria is allergic to walnuts."]
-    assert NEAR_FACT_FLOOR < found.facts[0].score < FACT_FLOOR
-    assert len(found.unlike) == 5
-    assert (len(every.facts), len(every.unlike)) == (NEAR_FACTS, 6 - NEAR_FACTS)
-    with pytest.raises(InvalidArgument, match="near_fact_floor=2 is not a number"):
-        ContextManager(near_fact_floor=2)
-
-
-def test_turns_that_fit_are_not_recalled_and_those_that_do_not_are(
-    tenant_a: Tenant, talk: Callable[..., Any]
-) -> None:
-    talk(tenant_a.id, "My sister Zoe moved to Lisbon.", "How nice for your sister Zoe!")
-    talk(tenant_a.id, "It rains in Porto. " * 500, "Take an umbrella. " * 500)
-    drain(tenant_a.id)
-    whose = {"agent_id": AGENT, "user_id": USER}
-    asked = (tenant_a.id, "chat", "Where does my sister Zoe live?")
-    manager = ContextManager()
-
-    large = manager.gather(*asked, "reasoning", **whose)
-    assert len(large.session_messages) == 4
-    assert not any("Lisbon" in line for line in large.lines)
-    small = manager.gather(*asked, "fast", **whose)
-    assert len(small.session_messages) == 4
-    assert small.lines[0].endswith("user: My sister Zoe moved to Lisbon.")
-    prompt = manager.fit(small, "You are kind.", "fast")
-    assert not any("Lisbon" in turn["content"] for turn in prompt.fitted.messages)
-    assert "Zoe moved to Lisbon" in prompt.messages[1]["content"]
 
 
 def test_a_prompt_knows_what_it_tells_and_what_it_left_out(

@@ -17,7 +17,7 @@ from langgraph.types import Command, interrupt
 from memory.context import SessionStore
 from tests.clients.python.conftest import bound_key
 from tests.konstruct.conftest import Program
-from tests.memory.context.attacks import msgpack_attacks
+from tests.memory.context.checkpoints.attacks import msgpack_attacks
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 

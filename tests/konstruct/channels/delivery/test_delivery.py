@@ -1,6 +1,6 @@
 """Deliveries: what is shown in Slack follows the message, each post once, whatever happens."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -9,34 +9,19 @@ from django.utils import timezone
 
 from konstruct.channels.delivery import publisher, queue, worker
 from konstruct.channels.delivery.adapter import Button, View
-from konstruct.channels.delivery.publisher import redeliver
 from konstruct.channels.delivery.rendering import APOLOGY, PLACEHOLDER
-from konstruct.channels.exceptions import NothingToRedeliver
 from konstruct.channels.locks import delivery_lock
 from konstruct.channels.models import Delivery
-from konstruct.channels.slack import web_api
-from konstruct.channels.slack.installations import disconnect
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.messages import KonstructMessage
 from konstruct.orchestrator.models import PendingReply
 from konstruct.orchestrator.replies import partial_reply
-from tenants.context import tenant_scope
-from tests.konstruct.channels.conftest import answer_all, make_due, show_all, take_in_all
+from tests.konstruct.channels.conftest import answer_all, make_due, show_all
+from tests.konstruct.channels.delivery.conftest import Post
 from tests.konstruct.conftest import Program
 from tests.llm_server import Answer, LLMServer, streamed
 from tests.outbox import claimed
-from tests.slack_server import SlackServer, Trouble, mention, said
-
-Post = Callable[..., Any]
-
-
-@pytest.fixture
-def asked(connected: Program, post: Post) -> Iterator[Program]:
-    """Somebody has asked something in a channel; the block is in the tenant."""
-    assert post(mention("T1", "Hello", ts="17.1")).status_code == 200
-    take_in_all(connected)
-    with tenant_scope(connected.tenant.id):
-        yield connected
+from tests.slack_server import SlackServer, Trouble, said
 
 
 def test_a_placeholder_is_posted_and_becomes_the_reply(asked: Program, slack: SlackServer) -> None:
@@ -235,78 +220,6 @@ def test_what_has_broken_off_is_not_shown_any_more(
     assert posted["shown"] == [PLACEHOLDER.text, "At …", "At last …", PLACEHOLDER.text]
 
 
-@pytest.mark.parametrize("trouble", [Trouble(500), Trouble(503), Trouble(error="internal_error")])
-def test_what_passes_is_tried_again_later_and_later(
-    asked: Program, slack: SlackServer, trouble: Trouble
-) -> None:
-    slack.trouble("chat.postMessage", *[trouble] * 3)
-    pauses = []
-    for _ in range(3):
-        show_all(asked)
-        delivery = Delivery.objects.get()
-        assert delivery.due_at is not None
-        pauses.append(round((delivery.due_at - timezone.now()).total_seconds() + 0.4))
-        make_due(asked)
-    assert (delivery.attempts, pauses) == (3, [1, 2, 4])
-    answer_all(asked)
-    assert slack.posts("T1") == ["Noted."]
-
-
-def test_slack_that_cannot_be_reached_loses_nothing(asked: Program, slack: SlackServer) -> None:
-    slack.down = True
-    answer_all(asked)
-    assert "Slack could not be reached" in Delivery.objects.get().last_error
-    slack.down = False
-    make_due(asked)
-    show_all(asked)
-    assert slack.posts("T1") == ["Noted."]
-
-
-def test_after_so_many_failures_it_is_given_up_until_somebody_retries(
-    asked: Program, slack: SlackServer, settings: Any
-) -> None:
-    settings.DELIVERY_MAX_ATTEMPTS = 2
-    slack.trouble("chat.postMessage", *[Trouble(500)] * 2)
-    for _ in range(3):
-        show_all(asked)
-        make_due(asked)
-    delivery = Delivery.objects.failed().get()
-    assert (delivery.attempts, delivery.last_error) == (
-        2, "Slack answered chat.postMessage with 500 internal_error.",
-    )  # fmt: skip
-    redeliver(delivery.pk, tenant_id=asked.tenant.id)
-    answer_all(asked)
-    assert slack.posts("T1") == ["Noted."]
-    with pytest.raises(NothingToRedeliver, match="was not given up"):
-        redeliver(delivery.pk, tenant_id=asked.tenant.id)
-
-
-def test_what_slack_refuses_is_undelivered_with_the_reason(
-    asked: Program, slack: SlackServer
-) -> None:
-    slack.workspaces["T1"].archived.add("C1")
-    show_all(asked)
-    assert Delivery.objects.failed().get().last_error == (
-        "Slack refused chat.postMessage: is_archived. The conversation is archived."
-    )
-    slack.workspaces["T1"].archived.clear()
-    answer_all(asked)  # the reply is a change, and reason enough to try
-    assert slack.posts("T1") == ["Noted."]
-
-
-def test_a_workspace_that_was_disconnected_is_not_written_to(
-    asked: Program, slack: SlackServer
-) -> None:
-    from konstruct.channels.models import SlackInstallation
-
-    assert disconnect(SlackInstallation.objects.get(), by="eva") == ""
-    assert slack.workspaces["T1"].revoked
-    answer_all(asked)
-    assert Delivery.objects.failed().get().last_error == (
-        "The Slack workspace T1 is not connected any more."
-    )
-
-
 def test_a_placeholder_that_somebody_removed_is_posted_anew(
     asked: Program, slack: SlackServer
 ) -> None:
@@ -377,25 +290,3 @@ def test_a_worker_claims_what_is_to_be_shown(asked: Program, slack: SlackServer)
     answer_all(asked)
     Delivery.objects.update(sweep_at="2000-01-01T00:00:00Z")
     assert claimed(queue.DELIVERIES) == []
-
-
-def test_the_token_and_what_it_seals_are_in_no_error(
-    asked: Program, slack: SlackServer, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level("DEBUG")
-    token = slack.workspaces["T1"].token
-    slack.workspaces["T1"].revoked = True
-    answer_all(asked)
-    assert "connect the workspace again" in Delivery.objects.get().last_error
-    assert token not in caplog.text + Delivery.objects.get().last_error
-
-
-def test_what_is_no_json_is_an_outage(asked: Program, slack: SlackServer, settings: Any) -> None:
-    assert web_api._seconds("nan") == web_api.USUAL_PAUSE
-    assert web_api._seconds("soon") == web_api.USUAL_PAUSE
-    assert web_api._seconds("0") == 1.0
-    settings.SLACK_API_URL = settings.SLACK_API_URL.replace("/api/", "/elsewhere/")
-    show_all(asked)
-    assert Delivery.objects.failed().get().last_error == (
-        "Slack refused chat.postMessage: unknown_method."
-    )

@@ -14,7 +14,7 @@ from konstruct.audit import access_log
 from memory.context import SessionStore
 from memory.context.checkpoints.connections import connection_in
 from tests.konstruct.conftest import Program
-from tests.memory.context.attacks import msgpack_attacks
+from tests.memory.context.checkpoints.attacks import msgpack_attacks
 
 # LangGraph saves on connections of its own, which do not see what a test has not committed.
 pytestmark = pytest.mark.django_db(transaction=True)

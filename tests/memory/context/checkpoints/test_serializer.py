@@ -37,7 +37,7 @@ from memory.context.checkpoints.connections import connection_in
 from memory.context.checkpoints.serializer import MAX_DEPTH, StrictSerializer, strict
 from memory.context.exceptions import CheckpointRefused
 from tenants.models import Tenant
-from tests.memory.context.attacks import json_attacks, msgpack_attacks, packed
+from tests.memory.context.checkpoints.attacks import json_attacks, msgpack_attacks, packed
 
 ANYWHERE = Path("/nowhere")
 THREAD: Any = {"configurable": {"thread_id": "thread"}}

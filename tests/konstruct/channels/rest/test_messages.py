@@ -1,0 +1,269 @@
+"""The REST channel: sending messages and asking for replies."""
+
+import uuid
+from urllib.parse import urlsplit
+
+import pytest
+
+from konstruct.channels.rest.held import DETAILS
+from konstruct.channels.rest.serializers import MessageSerializer
+from konstruct.orchestrator.exceptions import LLMRefused, LLMUnavailable
+from konstruct.orchestrator.llm.wire import Requested
+from konstruct.orchestrator.messages import konstruct_message
+from konstruct.orchestrator.models import Agent, HeldFor, PendingReply, ToolCall
+from konstruct.orchestrator.replies import outbox
+from konstruct.orchestrator.replies.status import Status
+from konstruct.orchestrator.tools import tool_calls
+from memory.conversations.transcript import record_message
+from memory.models import Message
+from tenants.context import tenant_scope
+from tests.konstruct.channels.rest.sent import answer, refused_fields, rows
+from tests.konstruct.conftest import MESSAGES, Program
+
+
+def test_a_message_is_accepted_and_written_down(program_a: Program) -> None:
+    response = program_a.send("Hello", name="Maria", thread_id="t1")
+    document = response.json()
+    with tenant_scope(program_a.tenant.id):
+        message = Message.objects.get()
+    assert response.status_code == 202
+    assert document == {
+        "id": str(message.id),
+        "status": "queued",
+        "url": f"http://localhost/api/v1/messages/{message.id}/",
+        "agent": "ada",
+        "agent_id": str(program_a.agent.id),
+        "user_id": "maria",
+        "thread_id": "t1",
+        "channel": "rest",
+        "name": "Maria",
+        "content": "Hello",
+        "metadata": {},
+        "created_at": message.created_at.isoformat().replace("+00:00", "Z"),
+        "reply": None,
+        "waits_for": None,
+        "answered_by": "",
+        "answered_by_id": None,
+        "error": None,
+    }
+    assert response.headers["Location"] == document["url"]
+    assert (message.role, message.content, message.name) == ("user", "Hello", "Maria")
+    assert rows(program_a) == (1, 1, 1)
+
+
+def test_without_a_thread_a_user_has_one_of_their_own(program_a: Program) -> None:
+    assert program_a.send().json()["thread_id"] == "maria"
+
+
+def test_content_is_kept_verbatim(program_a: Program) -> None:
+    content = "  Grüße 👋\n\ttab \u202e rtl\r\n "
+    assert program_a.send(content).json()["content"] == content
+    with tenant_scope(program_a.tenant.id):
+        assert Message.objects.get().content == content
+
+
+def test_an_agent_is_found_by_its_id_too(program_a: Program) -> None:
+    response = program_a.send(agent=str(program_a.agent.id))
+    assert (response.status_code, response.json()["agent"]) == (202, "ada")
+
+
+def test_an_answered_message_shows_its_reply(program_a: Program) -> None:
+    sent = program_a.send().json()
+    reply = answer(program_a, sent["id"])
+    document = program_a.get(f"{MESSAGES}{sent['id']}/").json()
+    assert (document["status"], document["error"]) == ("answered", None)
+    assert document["reply"] == {
+        "id": str(reply.id),
+        "content": "Hi there",
+        "created_at": reply.created_at.isoformat().replace("+00:00", "Z"),
+    }
+
+
+def test_a_reply_that_is_not_delivered_yet_is_not_shown(program_a: Program) -> None:
+    sent = program_a.send().json()
+    with tenant_scope(program_a.tenant.id):
+        message = Message.objects.get()
+        record_message(
+            tenant_id=program_a.tenant.id,
+            agent_id=message.agent_id,
+            user_id=message.user_id,
+            thread_id=message.thread_id,
+            channel="rest",
+            role="assistant",
+            content="Hi",
+            in_reply_to=message.id,
+        )
+    document = program_a.get(f"{MESSAGES}{sent['id']}/").json()
+    assert (document["status"], document["reply"]) == ("queued", None)
+
+
+def test_a_reply_that_is_tried_again_says_why_and_when(program_a: Program) -> None:
+    sent = program_a.send().json()
+    with tenant_scope(program_a.tenant.id):
+        outbox.record_failure(uuid.UUID(sent["id"]), LLMUnavailable("It is busy."))
+        due_at = PendingReply.objects.get().due_at
+    document = program_a.get(f"{MESSAGES}{sent['id']}/").json()
+    assert document["status"] == "queued"
+    assert document["error"] == {
+        "code": "llm_unavailable",
+        "detail": "It is busy.",
+        "attempts": 1,
+        "next_attempt_at": due_at.isoformat().replace("+00:00", "Z"),
+    }
+
+
+def test_a_reply_that_was_given_up_says_why(program_a: Program) -> None:
+    sent = program_a.send().json()
+    with tenant_scope(program_a.tenant.id):
+        outbox.record_failure(uuid.UUID(sent["id"]), LLMRefused("No such model."))
+    response = program_a.get(f"{MESSAGES}{sent['id']}/?wait=60")
+    document = response.json()
+    assert (response.status_code, document["status"]) == (200, "failed")
+    assert document["error"] == {
+        "code": "llm_refused",
+        "detail": "No such model.",
+        "attempts": 1,
+        "next_attempt_at": None,
+    }
+
+
+def test_the_same_key_again_is_the_same_message(program_a: Program) -> None:
+    first, second = (program_a.send(headers={"Idempotency-Key": "k1"}) for _ in range(2))
+    assert (first.status_code, second.status_code) == (202, 202)
+    assert first.json() == second.json()
+    assert rows(program_a) == (1, 1, 1)
+
+
+def test_the_same_key_after_the_reply_does_not_ask_for_another(program_a: Program) -> None:
+    headers = {"Idempotency-Key": "k1"}
+    sent = program_a.send(headers=headers).json()
+    answer(program_a, sent["id"])
+    again = program_a.send(headers=headers, query="?wait=5")
+    assert (again.status_code, again.json()["id"]) == (200, sent["id"])
+    assert again.json()["reply"]["content"] == "Hi there"
+    assert rows(program_a) == (2, 0, 2)
+
+
+@pytest.mark.parametrize(
+    "different", [{"content": "Other"}, {"user_id": "eve"}, {"thread_id": "t2"}, {"name": "Eve"}]
+)
+def test_a_reused_key_with_another_body_is_refused(
+    program_a: Program, different: dict[str, str]
+) -> None:
+    headers = {"Idempotency-Key": "k1"}
+    program_a.send(headers=headers)
+    response = program_a.send(**{"headers": headers, "content": "Hello", **different})
+    assert response.status_code == 422
+    assert response.json()["type"] == "urn:konstruct:problem:idempotency-key-reused"
+    assert next(iter(different)) in response.json()["detail"]
+    assert refused_fields(response) == ["Idempotency-Key"]
+    assert rows(program_a) == (1, 1, 1)
+
+
+def test_two_tenants_may_use_the_same_key(program_a: Program, program_b: Program) -> None:
+    headers = {"Idempotency-Key": "k1"}
+    first = program_a.send("of A", headers=headers).json()
+    second = program_b.send("of B", headers=headers).json()
+    assert first["id"] != second["id"]
+    assert (rows(program_a), rows(program_b)) == ((1, 1, 1), (1, 1, 1))
+
+
+def hold_for_consent(program: Program, message_id: str, *facts: str) -> list[ToolCall]:
+    """Let the agent ask for tools, as a worker does."""
+    with tenant_scope(program.tenant.id):
+        Agent.objects.update(tools=["remember_fact"])
+        requested = [Requested(f"call_{fact}", "remember_fact", {"fact": fact}) for fact in facts]
+        message = konstruct_message(Message.objects.get(pk=message_id))
+        agent = Agent.objects.get(pk=message.agent_id)
+        assert tool_calls.record(message, agent, requested, round_number=0)
+        return tool_calls.waiting_for(message.id)
+
+
+def test_a_message_that_awaits_consent_says_which_calls_to_decide_on(program_a: Program) -> None:
+    sent = program_a.send(headers={"Idempotency-Key": "k"}).json()
+    calls = hold_for_consent(program_a, sent["id"], "Maria likes tea.", "Maria has a cat.")
+    url = "http://localhost/api/v1/tool-calls"
+    expected = {
+        "who": "user",
+        "detail": DETAILS[Status.AWAITING_CONSENT],
+        "tool_calls": [
+            {
+                "id": str(call.id),
+                "name": "remember_fact",
+                "question": call.question,
+                "expires_at": call.expires_at.isoformat().replace("+00:00", "Z"),
+                "url": f"{url}/{call.id}/",
+                "decision_url": f"{url}/{call.id}/decision/",
+            }
+            for call in calls
+        ],
+        "escalation": None,
+    }
+    responses = [
+        program_a.get(f"{MESSAGES}{sent['id']}/?wait=60"),
+        program_a.send(headers={"Idempotency-Key": "k"}, query="?wait=60"),
+    ]
+    documents = [response.json() for response in responses]
+    documents += program_a.get(MESSAGES).json()["results"]
+    assert [response.status_code for response in responses] == [200, 200]
+    for document in documents:
+        assert (document["status"], document["reply"]) == ("awaiting_consent", None)
+        assert document["waits_for"] == expected
+    MessageSerializer(documents[0]).data  # noqa: B018 (it has every field that is described)
+    first, second = expected["tool_calls"]
+    program_a.post(urlsplit(first["decision_url"]).path, {"approve": True})
+    left = program_a.get(f"{MESSAGES}{sent['id']}/").json()["waits_for"]
+    assert left["tool_calls"] == [second]
+    program_a.post(urlsplit(second["decision_url"]).path, {"approve": False})
+    done = program_a.get(f"{MESSAGES}{sent['id']}/").json()
+    assert (done["status"], done["waits_for"]) == ("queued", None)
+
+
+def test_a_message_that_waits_for_a_person_says_under_which_escalation(
+    program_a: Program,
+) -> None:
+    sent = program_a.send().json()
+    body = {"agent": "ada", "user_id": "maria", "thread_id": "maria", "reason": "She is angry."}
+    escalation = program_a.post("/api/v1/escalations/", body).json()
+    with tenant_scope(program_a.tenant.id):
+        outbox.hold(uuid.UUID(sent["id"]), HeldFor.PERSON)
+    document = program_a.get(f"{MESSAGES}{sent['id']}/?wait=60").json()
+    assert document["status"] == "with_person"
+    assert document["waits_for"] == {
+        "who": "person",
+        "detail": DETAILS[Status.WITH_PERSON],
+        "tool_calls": [],
+        "escalation": {name: escalation[name] for name in ("id", "reason", "opened_at", "url")},
+    }
+
+
+def test_waiting_ends_with_the_time(program_a: Program) -> None:
+    response = program_a.send(query="?wait=0.1")
+    assert (response.status_code, response.json()["status"]) == (202, "queued")
+
+
+def test_an_unknown_message_is_not_found(program_a: Program) -> None:
+    for path in (f"{MESSAGES}{uuid.uuid4()}/", f"{MESSAGES}nonsense/"):
+        response = program_a.get(path)
+        assert response.status_code == 404
+        assert response.headers["Content-Type"] == "application/problem+json"
+
+
+def test_another_tenants_message_is_not_found(program_a: Program, program_b: Program) -> None:
+    sent = program_a.send("secret of A").json()
+    response = program_b.get(f"{MESSAGES}{sent['id']}/?wait=1")
+    assert response.status_code == 404
+    assert "secret" not in response.content.decode()
+
+
+def test_messages_are_written_as_they_are_described(program_a: Program) -> None:
+    answered, failed = (program_a.send(text).json() for text in ("Hello", "Hello again"))
+    answer(program_a, answered["id"])
+    with tenant_scope(program_a.tenant.id):
+        PendingReply.objects.filter(pk=answered["id"]).delete()
+        outbox.record_failure(uuid.UUID(failed["id"]), LLMRefused("no"))
+    listed = program_a.get(MESSAGES).json()["results"]
+    assert [document["status"] for document in listed] == ["failed", "answered"]
+    assert listed == [dict(MessageSerializer(document).data) for document in listed]
+    assert all(program_a.get(f"{MESSAGES}{each['id']}/").json() == each for each in listed)
+    assert list(listed[0]) == list(MessageSerializer().fields)

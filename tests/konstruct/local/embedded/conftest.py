@@ -1,0 +1,56 @@
+"""A home of the embedded services, and other processes that use it."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from konstruct.local import embedded
+from tests.konstruct.local.embedded.services import USER, wait_ready
+from tests.konstruct.running import PROJECT, eventually, processes_in
+
+
+@pytest.fixture(scope="session")
+def cluster_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("embedded") / "home"
+
+
+@pytest.fixture
+def home(cluster_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A home whose cluster exists, with nobody using it."""
+    monkeypatch.setenv("KONSTRUCT_HOME", str(cluster_home))
+    held = dict(embedded.users._held)
+    embedded.users._held.clear()  # the suite's own services are those of another home
+    yield cluster_home
+    embedded.stop()
+    embedded.users._held.update(held)
+    # A supervisor that came too late for a service that was killed ends by itself.
+    eventually(lambda: processes_in(cluster_home) == [])
+
+
+@pytest.fixture
+def new_user() -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Start another process that uses the services until its standard input is closed."""
+    started = []
+
+    def start(home: Path, *, wait: bool = True) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-c", USER],
+            cwd=PROJECT,
+            env={**os.environ, "KONSTRUCT_HOME": str(home)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        started.append(process)
+        if wait:
+            wait_ready(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()

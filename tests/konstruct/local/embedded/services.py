@@ -1,0 +1,75 @@
+"""What tests ask of the embedded services: their processes, SQL, and the module as a command."""
+
+import subprocess
+import sys
+
+import psycopg
+import redis
+
+from konstruct.local import embedded
+from konstruct.local.embedded import paths
+from konstruct.local.embedded.users import SERVICES
+from tests.konstruct.running import PROJECT
+
+USER = """
+import sys
+from konstruct.local import embedded
+embedded.ensure()
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+def wait_ready(process: subprocess.Popen[str]) -> None:
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+
+
+def leave(process: subprocess.Popen[str]) -> None:
+    process.communicate("")
+    assert process.returncode == 0
+
+
+def supervisor_of(name: str) -> int:
+    return embedded.users._status(SERVICES[name]).pid
+
+
+def postmaster() -> int:
+    return int((SERVICES["postgres"].data / "postmaster.pid").read_text().split()[0])
+
+
+def valkey_server() -> int:
+    with redis.Redis.from_url(embedded.redis_url()) as client:
+        return client.info("server")["process_id"]
+
+
+def sql(query: str, role: str = "owner", database: str = "konstruct") -> list[tuple]:
+    with psycopg.connect(embedded.database_url(role, database), autocommit=True) as connection:
+        cursor = connection.execute(query)
+        return cursor.fetchall() if cursor.description else []
+
+
+def may_connect(user: str, password: str | None) -> bool:
+    try:
+        psycopg.connect(
+            host=str(paths.socket_directory()),
+            user=user,
+            dbname="konstruct",
+            password=password,
+            passfile=str(paths.socket_directory() / "none"),
+        ).close()
+    except psycopg.OperationalError as error:
+        if "password" not in str(error):
+            raise
+        return False
+    return True
+
+
+def embedded_command(*arguments: str) -> tuple[int, str, str]:
+    ran = subprocess.run(
+        [sys.executable, "-m", "konstruct.local.embedded", *arguments],
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+    )
+    return ran.returncode, ran.stdout, ran.stderr

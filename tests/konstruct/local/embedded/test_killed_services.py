@@ -1,0 +1,141 @@
+"""What is killed of the embedded services starts again with its data, or says why it cannot."""
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import psycopg
+import pytest
+import redis
+
+from konstruct.local import embedded
+from konstruct.local.cache import EmbeddedConnection
+from konstruct.local.embedded import paths
+from konstruct.local.embedded.users import SERVICES
+from konstruct.processes import is_alive
+from tests.konstruct.local.embedded.services import postmaster, sql, supervisor_of, valkey_server
+from tests.konstruct.running import eventually, kill, processes_in
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("busy", [False, True], ids=["idle", "in a long query"])
+def test_a_killed_postmaster_is_replaced_and_its_orphans_are_gone(home: Path, busy: bool) -> None:
+    embedded.ensure_postgres()
+    before = postmaster()
+    connection = psycopg.connect(embedded.database_url("owner"), autocommit=True)
+    orphan = psutil.Process(connection.info.backend_pid)
+    if busy:
+        connection.pgconn.send_query(
+            b"SELECT sum(length(md5(n::text))) FROM generate_series(1, 10000000000) n"
+        )
+    kill(psutil.Process(before))
+    eventually(lambda: SERVICES["postgres"].answers())
+    assert postmaster() != before
+    assert not is_alive(orphan)
+    connection.close()
+
+
+def test_a_killed_valkey_is_replaced_with_its_data(home: Path) -> None:
+    embedded.ensure_valkey()
+    with redis.Redis.from_url(embedded.redis_url()) as client:
+        client.set("before", "the kill")
+    before = valkey_server()
+    kill(psutil.Process(before))
+    embedded.ensure_valkey()
+    assert valkey_server() != before
+    with redis.Redis.from_url(embedded.redis_url()) as client:
+        assert client.get("before") == b"the kill"
+
+
+def test_a_cache_connection_starts_what_was_killed_when_it_connects_again(home: Path) -> None:
+    url = embedded.redis_url()
+    pool = redis.ConnectionPool.from_url(url, connection_class=EmbeddedConnection)
+    with redis.Redis(connection_pool=pool) as client:
+        client.set("before", "the kill")
+        kill(psutil.Process(supervisor_of("valkey")))
+        eventually(lambda: processes_in(home) == [])
+        assert client.get("before") == b"the kill"
+    pool.disconnect()
+
+
+@pytest.mark.parametrize("name", ["postgres", "valkey"])
+def test_a_killed_supervisor_is_replaced_by_the_next_user(home: Path, name: str) -> None:
+    embedded.ensure()
+    before = supervisor_of(name)
+    kill(psutil.Process(before))
+    embedded.ensure()
+    assert supervisor_of(name) != before
+    assert sql("SELECT 1") == [(1,)]
+    assert embedded.wait_stopped() is True
+    assert processes_in(home) == []
+
+
+def test_a_killed_supervisor_leaves_no_server_behind(
+    home: Path, new_user: Callable[..., subprocess.Popen[str]]
+) -> None:
+    user = new_user(home)
+    for name in SERVICES:
+        kill(psutil.Process(supervisor_of(name)))
+    user.kill()
+    eventually(lambda: processes_in(home) == [])
+
+
+def test_everything_killed_and_the_process_ids_given_to_others(home: Path) -> None:
+    embedded.ensure()
+    sql("CREATE TABLE IF NOT EXISTS killed (n int)")
+    running = postmaster()
+    pid_file = SERVICES["postgres"].data / "postmaster.pid"
+    written = pid_file.read_text()
+    for pid in (supervisor_of("postgres"), supervisor_of("valkey"), running, valkey_server()):
+        kill(psutil.Process(pid))
+    eventually(lambda: processes_in(home) == [])
+    pid_file.write_text(written.replace(str(running), str(os.getpid()), 1))
+    socket_lock = paths.socket_directory() / ".s.PGSQL.5432.lock"
+    socket_lock.write_text(f"{os.getpid()}\n")
+    embedded.ensure()
+    assert sql("SELECT count(*) FROM killed") == [(0,)]
+
+
+def test_an_initdb_that_was_killed_is_done_again(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / "home"
+    monkeypatch.setenv("KONSTRUCT_HOME", str(other))
+    (other / "postgres.new").mkdir(parents=True)
+    (other / "postgres.new" / "PG_VERSION").write_text("18\n")
+    SERVICES["postgres"].prepare()
+    assert (other / "postgres" / "global" / "pg_control").exists()
+    assert not (other / "postgres.new").exists()
+
+
+def test_a_service_that_cannot_start_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    monkeypatch.setenv("KONSTRUCT_HOME", str(home))
+    (home / "postgres").mkdir(parents=True)
+    (home / "postgres" / "PG_VERSION").write_text("15\n")
+    with pytest.raises(embedded.EmbeddedError) as raised:
+        embedded.ensure_postgres()
+    assert "is of PostgreSQL 15, this is 18: dump it" in str(raised.value)
+    embedded.release()
+
+
+def test_a_server_that_dies_at_once_ends_in_an_error_with_its_log(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    embedded.ensure_postgres()
+    embedded.wait_stopped()
+    configuration = SERVICES["postgres"].data / "postgresql.conf"
+    original = configuration.read_text()
+    configuration.write_text("no_such_parameter = 1\n")
+    try:
+        with pytest.raises(embedded.EmbeddedError, match="no_such_parameter"):
+            embedded.ensure_postgres()
+    finally:
+        configuration.write_text(original)
+    embedded.ensure_postgres()
+    assert sql("SELECT 1") == [(1,)]

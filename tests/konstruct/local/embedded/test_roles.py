@@ -1,0 +1,199 @@
+"""Who may do what in the embedded Postgres, and what asks for a password."""
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import psycopg
+import pytest
+
+from konstruct.local import embedded
+from konstruct.local.embedded import paths, postgres
+from konstruct.local.embedded.users import SERVICES
+from tests.konstruct.local.embedded.services import may_connect, sql
+from tests.konstruct.running import PROJECT
+
+pytestmark = pytest.mark.slow
+
+
+def test_other_users_of_the_machine_cannot_reach_the_sockets_or_the_data(home: Path) -> None:
+    embedded.ensure()
+    for directory in (paths.socket_directory(), home, SERVICES["postgres"].data):
+        assert directory.stat().st_mode & 0o077 == 0
+    for name in (".s.PGSQL.5432", "valkey.sock"):
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(paths.socket_directory() / name))
+
+
+def test_a_socket_directory_prepared_by_another_user_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    another = os.geteuid() + 54321
+    monkeypatch.setattr(os, "geteuid", lambda: another)
+    trap = paths.socket_directory().parent
+    trap.mkdir()
+    try:
+        with pytest.raises(embedded.EmbeddedError, match="is not a directory of this user"):
+            paths.make_socket_directory()
+    finally:
+        trap.rmdir()
+
+
+def test_the_roles_can_do_their_work_and_nothing_more(home: Path) -> None:
+    embedded.ensure_postgres()
+    assert sql(
+        "SELECT rolname, rolsuper, rolbypassrls, rolcreaterole FROM pg_roles"
+        " WHERE rolname LIKE 'konstruct%' ORDER BY 1"
+    ) == [("konstruct_app", False, False, False), ("konstruct_owner", False, False, False)]
+    sql("CREATE TABLE IF NOT EXISTS public.shared (n int)")
+    sql("CREATE SCHEMA IF NOT EXISTS t_one")
+    sql("CREATE TABLE IF NOT EXISTS t_one.private (n int, v extensions.vector(3))")
+    assert sql("SELECT * FROM public.shared", role="app") == []
+    assert sql("SELECT * FROM t_one.private", role="app") == []
+    for refused in (
+        "INSERT INTO t_one.private VALUES (1)",
+        "INSERT INTO public.shared VALUES (1)",
+        "CREATE TABLE public.mine (n int)",
+        "CREATE SCHEMA mine",
+        "CREATE TEMPORARY TABLE mine (n int)",
+    ):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            sql(refused, role="app")
+
+
+def test_databases_made_for_tests_begin_with_extension_and_grants(home: Path) -> None:
+    embedded.ensure_postgres()
+    sql("CREATE DATABASE made_for_a_test")
+    try:
+        sql("CREATE TABLE public.shared (v extensions.vector(3))", database="made_for_a_test")
+        sql("INSERT INTO shared VALUES ('[1,2,3]')", database="made_for_a_test")
+        read = sql("SELECT v::text FROM shared", role="app", database="made_for_a_test")
+        assert read == [("[1,2,3]",)]
+    finally:
+        sql("DROP DATABASE made_for_a_test")
+
+
+def test_the_bootstrap_works_for_an_administrator_who_is_no_superuser_and_twice(
+    home: Path,
+) -> None:
+    embedded.ensure_postgres()
+    sql("DROP ROLE IF EXISTS manager", role="superuser")
+    sql("CREATE ROLE manager LOGIN CREATEROLE CREATEDB PASSWORD 'managing'", role="superuser")
+    # As on a managed service, where the roles do not exist before and were made by the manager.
+    sql("GRANT konstruct_owner, konstruct_app TO manager WITH ADMIN OPTION", role="superuser")
+    url = f"host={paths.socket_directory()} user=manager dbname=managed"
+    sql("CREATE DATABASE managed OWNER manager", role="superuser")
+    try:
+        for _ in range(2):
+            ran = subprocess.run(
+                [postgres.binaries() / "psql", "-X", "-q", "-d", url, "-f", postgres.BOOTSTRAP],
+                env={
+                    "PGPASSWORD": "managing",
+                    "KONSTRUCT_OWNER_PASSWORD": "o'wner",
+                    "KONSTRUCT_APP_PASSWORD": "a pp",
+                },
+                capture_output=True,
+                text=True,
+            )
+            warned = "konstruct: only a superuser can keep SQL from entering a tenant"
+            assert (ran.stderr.partition(":")[0], ran.returncode) == ("konstruct", 0)
+            assert ran.stderr.startswith(warned)
+            assert len(ran.stderr.splitlines()) == 1
+        assert may_connect("konstruct_owner", "o'wner")
+        assert may_connect("konstruct_app", "a pp")
+        give_kept_passwords()
+        sql("CREATE SCHEMA t_two", database="managed")
+        sql("CREATE TABLE t_two.rows (v extensions.vector(3))", database="managed")
+        assert sql("SELECT * FROM t_two.rows", role="app", database="managed") == []
+    finally:
+        sql("DROP DATABASE managed", role="superuser")
+        give_kept_passwords()
+        sql("DROP ROLE manager", role="superuser")
+
+
+def give_kept_passwords() -> None:
+    for role in ("owner", "app"):
+        password = paths.password_of(role)
+        sql(f"ALTER ROLE {paths.ROLES[role]} PASSWORD '{password}'", role="superuser")
+
+
+def texts_of_processes_and_files(home: Path) -> str:
+    """What every process of this machine was started with, and every log below the home."""
+    processes = "".join(str(each.info["cmdline"]) for each in psutil.process_iter(["cmdline"]))
+    return processes + "".join(path.read_text() for path in home.glob("*.log*"))
+
+
+def test_every_role_is_asked_for_its_own_password_which_is_seen_nowhere(home: Path) -> None:
+    embedded.ensure_postgres()
+    passwords = {role: paths.password_of(role) for role in paths.ROLES}
+    assert len(set(passwords.values())) == 3
+    for role, password in passwords.items():
+        assert paths.password_file(role).stat().st_mode & 0o777 == 0o600
+        assert password not in embedded.database_url(role)
+        for other, user in paths.ROLES.items():
+            assert may_connect(user, password) is (other == role)
+        assert not may_connect(paths.ROLES[role], None)
+    seen = texts_of_processes_and_files(home)
+    assert "postgres" in seen
+    assert not [password for password in passwords.values() if password in seen]
+
+
+def test_what_an_application_holds_has_no_password_of_the_embedded_postgres(home: Path) -> None:
+    said = """
+import os
+import django
+django.setup()
+from django.conf import settings
+from django.db import connection
+from konstruct.local.embedded import paths
+from konstruct.logs import UrlHidingFilter
+connection.ensure_connection()
+every = {name: getattr(settings, name) for name in dir(settings)}
+held = repr(every) + repr(os.environ) + repr(UrlHidingFilter().get_safe_settings())
+held += repr(connection.get_connection_params()) + connection.connection.info.dsn
+print([role for role in paths.ROLES if paths.password_of(role) in held], connection.vendor)
+"""
+    ours = ("DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL", "KONSTRUCT_DB_ROLE")
+    environment = {name: value for name, value in os.environ.items() if name not in ours}
+    ran = subprocess.run(
+        [sys.executable, "-c", said],
+        cwd=PROJECT,
+        env={**environment, "DJANGO_SETTINGS_MODULE": "konstruct.settings"},
+        capture_output=True,
+        text=True,
+    )
+    assert (ran.stdout, ran.stderr) == ("[] postgresql\n", "")
+
+
+def test_a_cluster_that_asked_for_no_password_asks_from_the_next_start_on(home: Path) -> None:
+    embedded.ensure_postgres()
+    sql("CREATE TABLE IF NOT EXISTS before (n int)")
+    for role in paths.ROLES.values():
+        sql(f"ALTER ROLE {role} PASSWORD NULL", role="superuser")
+    cluster = SERVICES["postgres"].data
+    assert embedded.wait_stopped()
+    # As older versions have left it.
+    (cluster / "pg_hba.conf").write_text("local all all trust\n")
+    (cluster / "konstruct.bootstrap").write_text("of another version")
+    for role in paths.ROLES:
+        paths.password_file(role).unlink()
+    embedded.ensure_postgres()
+    for role, user in paths.ROLES.items():
+        assert not may_connect(user, None)
+        assert may_connect(user, paths.password_of(role))
+    assert sql("SELECT * FROM before") == []
+
+
+def test_a_password_whose_file_was_removed_is_made_anew(home: Path) -> None:
+    embedded.ensure_postgres()
+    before = {role: paths.password_of(role) for role in paths.ROLES}
+    assert embedded.wait_stopped()
+    for role in paths.ROLES:
+        paths.password_file(role).unlink()
+    embedded.ensure_postgres()
+    for role, user in paths.ROLES.items():
+        assert not may_connect(user, before[role])
+        assert sql("SELECT current_user::text", role=role) == [(user,)]

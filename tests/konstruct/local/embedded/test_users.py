@@ -1,0 +1,234 @@
+"""The embedded services are shared, and stop with the last process that uses them."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+import redis
+
+from konstruct.local import embedded
+from konstruct.local.embedded import paths
+from tests.konstruct.local.embedded.services import (
+    embedded_command,
+    leave,
+    postmaster,
+    sql,
+    valkey_server,
+    wait_ready,
+)
+from tests.konstruct.running import PROJECT, eventually, kill, processes_in
+
+pytestmark = pytest.mark.slow
+
+
+def test_names_are_computed_and_nothing_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "none"
+    monkeypatch.setenv("KONSTRUCT_HOME", str(home))
+    sockets = paths.socket_directory()
+    quoted = str(sockets).replace("/", "%2F")
+    passwords = str(home.resolve()).replace("/", "%2F")
+    assert embedded.database_url("app") == (
+        f"postgresql://konstruct_app@{quoted}:5432/konstruct"
+        f"?passfile={passwords}%2Fkonstruct_app.pgpass"
+    )
+    assert embedded.database_url("owner", "other") == (
+        f"postgresql://konstruct_owner@{quoted}:5432/other"
+        f"?passfile={passwords}%2Fkonstruct_owner.pgpass"
+    )
+    assert embedded.redis_url(3) == f"unix://{sockets}/valkey.sock?db=3"
+    assert embedded.broker_url() == f"redis+socket://{sockets}/valkey.sock?virtual_host=1"
+    assert not home.exists()
+    assert not sockets.exists()
+
+
+def test_an_unknown_role_is_refused() -> None:
+    with pytest.raises(ValueError, match="role 'root' is none of app, owner, superuser"):
+        embedded.database_url("root")
+
+
+def test_homes_of_different_names_have_different_sockets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directories = set()
+    for name in ("one", "two"):
+        monkeypatch.setenv("KONSTRUCT_HOME", str(tmp_path / name))
+        directories.add(paths.socket_directory())
+    assert len(directories) == 2
+
+
+def test_the_secret_key_is_made_once_and_closed_to_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KONSTRUCT_HOME", str(tmp_path / "home"))
+    key = embedded.local_secret_key()
+    assert len(key) >= 50
+    assert embedded.local_secret_key() == key
+    assert [path.name for path in (tmp_path / "home").iterdir()] == ["secret_key"]
+    assert (tmp_path / "home" / "secret_key").stat().st_mode & 0o077 == 0
+
+
+def test_processes_that_start_together_share_one_instance_until_the_last_one_leaves(
+    home: Path, new_user: Callable[..., subprocess.Popen[str]]
+) -> None:
+    users = [new_user(home, wait=False) for _ in range(3)]
+    for user in users:
+        wait_ready(user)
+    names = processes_in(home)
+    assert names.count("valkey-server") == 1
+    assert names.count("postgres") >= 2  # the cluster's own background processes
+    first = (postmaster(), valkey_server())
+    leave(users[0])
+    users[1].kill()
+    users[1].wait()
+    assert (postmaster(), valkey_server()) == first
+    leave(users[2])
+    eventually(lambda: processes_in(home) == [])
+
+
+def test_data_survives_a_restart(home: Path) -> None:
+    embedded.ensure()
+    sql("CREATE TABLE kept (word text)")
+    sql("INSERT INTO kept VALUES ('lighthouse')")
+    with redis.Redis.from_url(embedded.redis_url()) as client:
+        client.rpush("kept", "lighthouse")
+    assert embedded.wait_stopped() is True
+    assert processes_in(home) == []
+    assert not paths.socket_directory().exists()
+    embedded.ensure()
+    assert sql("SELECT word FROM kept") == [("lighthouse",)]
+    with redis.Redis.from_url(embedded.redis_url(), decode_responses=True) as client:
+        assert client.lrange("kept", 0, -1) == ["lighthouse"]
+
+
+def test_waiting_for_the_stop_says_that_somebody_else_is_still_there(
+    home: Path, new_user: Callable[..., subprocess.Popen[str]]
+) -> None:
+    new_user(home)
+    embedded.ensure()
+    assert embedded.wait_stopped() is False
+    assert sql("SELECT 1") == [(1,)]
+
+
+def test_a_killed_user_is_no_user(
+    home: Path, new_user: Callable[..., subprocess.Popen[str]]
+) -> None:
+    new_user(home).kill()
+    eventually(lambda: processes_in(home) == [])
+
+
+def test_a_forked_child_is_a_user_after_its_parent(home: Path) -> None:
+    code = (
+        "import os, sys, time\n"
+        "from konstruct.local import embedded\n"
+        "embedded.ensure_valkey()\n"
+        "child = os.fork()\n"
+        "if child: print(child, flush=True); os._exit(0)\n"
+        "time.sleep(600)\n"
+    )
+    parent = subprocess.Popen(
+        [sys.executable, "-c", code], cwd=PROJECT, stdout=subprocess.PIPE, text=True
+    )
+    assert parent.stdout is not None
+    child = int(parent.stdout.readline())
+    assert parent.wait() == 0
+    parent.stdout.close()
+    embedded.ensure_valkey()
+    assert embedded.wait_stopped() is False
+    kill(psutil.Process(child))
+    eventually(lambda: processes_in(home) == [])
+
+
+def test_a_process_that_lost_its_open_files_registers_again(home: Path) -> None:
+    embedded.ensure_valkey()
+    (descriptor,) = embedded.users._held.values()
+    os.close(descriptor)  # as a program that becomes a daemon does
+    embedded.ensure_valkey()
+    before = valkey_server()
+    time.sleep(1)  # several looks of the supervisor
+    assert valkey_server() == before
+
+
+def test_stop_stops_whoever_uses_it_and_the_next_use_starts_again(
+    home: Path, new_user: Callable[..., subprocess.Popen[str]]
+) -> None:
+    new_user(home)
+    assert embedded.stop() is True
+    assert processes_in(home) == []
+    assert embedded.stop() is False
+    embedded.ensure()
+    assert sql("SELECT 1") == [(1,)]
+
+
+def test_stop_ends_a_server_of_this_home_too(home: Path) -> None:
+    code = (
+        "import os, time\n"
+        "from konstruct.local.embedded import locks, paths\n"
+        "paths.make_home()\n"
+        "lock = locks.try_lock(paths.serve_lock(), shared=False)\n"
+        "os.pwrite(lock, str(os.getpid()).encode(), 0)\n"
+        "print('serving', flush=True)\n"
+        "time.sleep(600)\n"
+    )
+    server = subprocess.Popen(
+        [sys.executable, "-c", code], cwd=PROJECT, stdout=subprocess.PIPE, text=True
+    )
+    assert server.stdout is not None
+    assert server.stdout.readline() == "serving\n"
+    assert embedded_command("stop") == (0, "", "")
+    server.communicate()
+    assert server.returncode == -signal.SIGTERM
+
+
+def test_one_service_starts_without_the_other(home: Path) -> None:
+    embedded.ensure_valkey()
+    assert sorted(processes_in(home)) == ["valkey", "valkey-server"]
+
+
+def test_two_homes_run_side_by_side(
+    home: Path,
+    tmp_path: Path,
+    new_user: Callable[..., subprocess.Popen[str]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    embedded.ensure()
+    sql("CREATE TABLE IF NOT EXISTS of_the_first (n int)")
+    with redis.Redis.from_url(embedded.redis_url()) as client:
+        client.set("of", "the first")
+    # Deeper than a socket's path may be, and below a directory that only its owner may enter.
+    other = tmp_path / ("d" * 100) / ("e" * 100) / "home"
+    other.parent.mkdir(parents=True)
+    other.parent.chmod(0o700)
+    user = new_user(other)
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setenv("KONSTRUCT_HOME", str(other))
+        assert sql("SELECT to_regclass('of_the_first')") == [(None,)]
+        with redis.Redis.from_url(embedded.redis_url()) as client:
+            assert client.get("of") is None
+    assert sql("SELECT to_regclass('of_the_first')::text") == [("of_the_first",)]
+    leave(user)
+    eventually(lambda: processes_in(other) == [])
+
+
+def test_a_home_moved_away_and_made_anew_under_the_same_name_starts_afresh(
+    tmp_path: Path,
+    new_user: Callable[..., subprocess.Popen[str]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    home = tmp_path / "home"
+    monkeypatch.setenv("KONSTRUCT_HOME", str(home))
+    first = new_user(home)
+    sql("CREATE TABLE of_the_first (n int)")
+    home.rename(tmp_path / "gone")
+    second = new_user(home)
+    assert sql("SELECT to_regclass('of_the_first')") == [(None,)]
+    leave(first)
+    leave(second)
+    eventually(lambda: processes_in(home) == [])

@@ -1,0 +1,19 @@
+"""Other agents that a thread can be handed to."""
+
+import pytest
+
+from konstruct.orchestrator.agents import create_agent
+from konstruct.orchestrator.models import Agent
+from tests.konstruct.conftest import Program
+
+
+@pytest.fixture
+def bert(program: Program) -> Agent:
+    """Another agent of the same tenant."""
+    return create_agent(tenant_id=program.tenant.id, name="bert", system_prompt="You are Bert.")
+
+
+@pytest.fixture
+def carl(program: Program) -> Agent:
+    """A third one."""
+    return create_agent(tenant_id=program.tenant.id, name="carl", system_prompt="You are Carl.")

@@ -1,0 +1,49 @@
+"""Handing threads over, and what was said in them."""
+
+from collections.abc import Callable
+from typing import Any
+
+from konstruct.orchestrator import pipeline
+from konstruct.orchestrator.handoff import handovers
+from konstruct.orchestrator.handoff.escalations import OpenedBy, Thread
+from konstruct.orchestrator.models import Agent, Escalation
+from memory.models import Message
+from tests.llm_server import Answer
+
+Say = Callable[..., Message]
+FIRST = "This is bert. This conversation was handed to me."
+
+
+def reply(message: Message) -> Message | None:
+    return Message.objects.filter(in_reply_to=message).first()
+
+
+def said(message: Message) -> tuple[str, str] | None:
+    """Who answered, and what."""
+    found = reply(message)
+    return None if found is None else (found.name, found.content)
+
+
+def work(message: Message) -> None:
+    pipeline.handle(tenant_id=message.tenant_id, message_id=message.id)
+
+
+def hand(message: Message, agent: Agent, by: OpenedBy = OpenedBy.PROGRAM) -> Escalation:
+    handover, _ = handovers.hand_over(
+        Thread.of(message), agent.id, opened_by=by, name="crm", reason="Invoices are Bert's."
+    )
+    return handover
+
+
+def call(name: str, **arguments: Any) -> Answer:
+    """A language model's wish to use a tool."""
+    function = {"name": name, "arguments": arguments}
+    return Answer({"tool_calls": [{"id": "c", "function": function}]})
+
+
+def offered(request: Any) -> set[str]:
+    return {tool["function"]["name"] for tool in request.body.get("tools", ())}
+
+
+def words(request: Any) -> str:
+    return "\n".join(str(message["content"]) for message in request.body["messages"])

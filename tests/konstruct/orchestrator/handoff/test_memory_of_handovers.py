@@ -1,0 +1,93 @@
+"""What each agent remembers of a thread that was handed over, and what stands in its prompts."""
+
+from konstruct.orchestrator.models import Agent, HeldFor, PendingReply
+from konstruct.trust.ledger import verify
+from memory.conversations.short_term import get_recent_messages
+from memory.facts import LongTermMemory
+from memory.indexing.outbox import drain
+from memory.models import MemoryEntry, Message, RecallEvent
+from memory.recall import recall
+from tests.konstruct.conftest import Program
+from tests.konstruct.orchestrator.handoff.handing import FIRST, Say, call, hand, said, words, work
+from tests.llm_server import LLMServer
+
+
+def test_each_agent_remembers_what_it_was_part_of(
+    say: Say, bert: Agent, program: Program, llm_server: LLMServer
+) -> None:
+    say("My boat is called Argo.")
+    hand(Message.objects.filter(role="user").get(), bert)
+    say("My invoice number is 4711.")
+    drain(program.tenant.id)
+    tenant, ada = program.tenant.id, program.agent.id
+    told = [
+        hit.content for hit in recall(tenant, bert.id, "maria", "What is my invoice number?").hits
+    ]
+    assert "My invoice number is 4711." in told
+    assert all("Argo" not in content for content in told)
+    told = [hit.content for hit in recall(tenant, ada, "maria", "What is my invoice number?").hits]
+    assert "My invoice number is 4711." in told
+    window = get_recent_messages(tenant, bert.id, "maria")
+    assert window[0]["content"] == "My invoice number is 4711."
+    ledger = verify(program.tenant.id, "a")
+    assert ledger.findings == []
+    assert ledger.counts["accepted"] == 2
+
+
+def test_no_turn_stands_twice_in_the_prompt_of_a_thread_that_was_handed_over(
+    say: Say, bert: Agent, program: Program, llm_server: LLMServer
+) -> None:
+    hand(say("My boat is called Argo."), bert)
+    say("My invoice number is 4711.")
+    drain(program.tenant.id)
+    say("What is my invoice number, and what my boat's name?")
+    asked = words(llm_server.requests[-1])
+    assert asked.count("4711") == asked.count("Argo") == 1
+    event = RecallEvent.objects.order_by("-created_at").first()
+    assert event is None or event.agent_id in (bert.id, program.agent.id)
+
+
+def test_facts_are_those_of_the_agent_that_answers_and_the_trace_is_its(
+    say: Say, bert: Agent, program: Program, llm_server: LLMServer
+) -> None:
+    memory, tenant = LongTermMemory(), program.tenant.id
+    for agent_id, content in (
+        (program.agent.id, "The invoice of maria: Ada alone knows it."),
+        (bert.id, "The invoice of maria: Bert knows it."),
+        (None, "The invoice of maria: all agents know it."),
+    ):
+        memory.store(MemoryEntry(tenant_id=tenant, agent_id=agent_id, content=content))
+    message = say("Hello")
+    hand(message, bert)
+    asked = say("Where is the invoice of maria?")
+    prompt = words(llm_server.requests[-1])
+    assert "Bert knows it" in prompt
+    assert "all agents know it" in prompt
+    assert "Ada alone" not in prompt
+    drain(tenant)
+    event = RecallEvent.objects.get(reply__in_reply_to=asked)
+    assert event.agent_id == bert.id
+    assert "Ada alone" not in str(event.facts) + str(event.prompt)
+
+
+def test_a_consent_that_was_asked_for_is_the_first_agents_and_the_other_one_answers(
+    say: Say, bert: Agent, program: Program, llm_server: LLMServer
+) -> None:
+    Agent.objects.filter(name="ada").update(tools=["remember_fact"])
+    llm_server.answers = [call("remember_fact", fact="Maria likes tea.")]
+    asked = say("Remember that I like tea.")
+    assert PendingReply.objects.get(pk=asked.pk).held_for == HeldFor.CONSENT
+    hand(asked, bert)
+    yes = say("yes")
+    assert said(yes) == ("bert", f"{FIRST}\n\nThank you: I will.")
+    work(asked)
+    assert said(asked) == ("bert", "Noted.")
+    assert MemoryEntry.objects.get().agent_id == program.agent.id
+    assert "tea" not in str(llm_server.requests[-1].body.get("tools", ""))
+    # What the other one asks for is done for that one.
+    Agent.objects.filter(name="bert").update(tools=["remember_fact"])
+    llm_server.answers = [call("remember_fact", fact="Maria pays late.")]
+    say("Remember that I pay late.")
+    say("yes")
+    work(Message.objects.get(content="Remember that I pay late.", agent_id=program.agent.id))
+    assert MemoryEntry.objects.get(content="Maria pays late.").agent_id == bert.id

@@ -1,0 +1,133 @@
+"""Processes killed at work on an archive: what was told is written, and nothing is half there."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import apsw
+import pytest
+
+from memory.archive import SQLiteManager, VectorStore
+from tests.memory.archive.processes import PREAMBLE, REPOSITORY, opened, process
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_process_killed_at_any_moment_leaves_what_it_was_told_is_written(path: Path) -> None:
+    code = """
+manager = MemoryManager(path, Letters(), dimensions=10)
+number = int(sys.argv[2])
+while True:
+    conversation = manager.create_conversation(id=f"c{number}")
+    ids = manager.add_messages(
+        conversation, [{"role": "user", "content": f"{number} {m}"} for m in range(50)]
+    )
+    if number % 3 == 0 and number > int(sys.argv[2]):
+        manager.delete_conversation(f"c{number - 1}")
+    print(number, flush=True)
+    number += 1
+"""
+    told = -1
+    for round_ in range(12):
+        worker = subprocess.Popen(
+            [sys.executable, "-c", PREAMBLE + code, str(path), str(1000 * round_)],
+            cwd=REPOSITORY,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert worker.stdout is not None
+        for _ in range(1 + round_):
+            told = int(worker.stdout.readline())
+        worker.kill()
+        rest = worker.communicate()[0].split()
+        assert worker.returncode == -signal.SIGKILL
+        # The last line may have been cut off by the kill.
+        written = range(1000 * round_, max([told, *map(int, rest[:-1])]) + 1)
+
+        with opened(path) as manager:
+            manager.verify()
+            counts = {c.id: manager.count_messages(c.id) for c in manager.list_conversations()}
+            assert set(counts.values()) <= {0, 50}
+            # A number that leaves 2 is deleted by the next one, if that got so far.
+            for number in written:
+                if number % 3 != 2:
+                    assert counts[f"c{number}"] == 50
+                elif number != written[-1]:
+                    assert f"c{number}" not in counts
+            assert sum(counts.values()) == manager.model_versions()["letters@1"]
+            for hit in manager.search(f"{written[0]}", 20):
+                assert manager.get_message(hit.message.id) == hit.message
+
+
+@pytest.mark.parametrize(
+    "death",
+    [
+        "VectorStore.store_batch = lambda self, *a, **k: die()",
+        "SQLiteManager.insert_messages = lambda self, *a, **k: die()",
+        "before = SQLiteManager.insert_messages\n"
+        "SQLiteManager.insert_messages = lambda self, *a, **k: (before(self, *a, **k), die())",
+    ],
+)
+def test_killed_between_a_vector_and_its_message_neither_is_there(path: Path, death: str) -> None:
+    with opened(path) as manager:
+        manager.add_message(manager.create_conversation(id="c"), "user", "stands")
+    code = f"""
+manager = MemoryManager(path, Letters(), dimensions=10)
+{death}
+manager.add_messages("c", [{{"role": "user", "content": str(n)}} for n in range(2000)])
+"""
+    killed = process(code, path)
+    killed.communicate()
+    assert killed.returncode == -signal.SIGKILL
+    with opened(path) as manager:
+        manager.verify()
+        assert [m.content for m in manager.list_messages("c")] == ["stands"]
+        assert manager.model_versions() == {"letters@1": 1}
+        assert len(manager.add_messages("c", [{"role": "user", "content": "goes on"}])) == 1
+
+
+def test_killed_in_a_migration_the_file_stays_at_the_version_before(path: Path) -> None:
+    with opened(path) as manager:
+        manager.create_conversation("kept")
+    code = """
+import apsw
+apsw.connection_hooks.append(lambda c: c.create_scalar_function("die", die))
+good = "CREATE TABLE good (x)"
+deadly = "CREATE TABLE deadly (x); INSERT INTO deadly VALUES (1); SELECT die()"
+schema.MIGRATIONS = (*schema.MIGRATIONS, good, deadly)
+SQLiteManager(path)
+"""
+    killed = process(code, path)
+    killed.communicate()
+    assert killed.returncode == -signal.SIGKILL
+    connection = apsw.Connection(str(path))
+    names = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
+    assert (connection.pragma("user_version"), "good" in names, "deadly" in names) == (
+        4,
+        True,
+        False,
+    )
+    assert connection.execute("SELECT title FROM conversations").get == "kept"
+    connection.close()
+
+
+def test_killed_while_it_makes_the_table_of_vectors_the_next_one_makes_it(path: Path) -> None:
+    code = """
+recorded = schema.recorded_dimensions
+def die_when_made(connection):
+    if connection.in_transaction and recorded(connection) is None:
+        connection.execute(schema._VECTORS.format(dimensions=10))
+        die()
+    return recorded(connection)
+SQLiteManager(path).create_conversation("kept")
+with SQLiteManager(path) as file, file.transaction() as connection:
+    die_when_made(connection)
+"""
+    killed = process(code, path)
+    killed.communicate()
+    assert killed.returncode == -signal.SIGKILL
+    with SQLiteManager(path) as file, VectorStore(file, dimensions=4) as vectors:
+        vectors.store([1, 2, 3, 4])
+        assert file.count_conversations() == 1
+        file.verify()

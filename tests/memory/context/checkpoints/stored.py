@@ -1,0 +1,42 @@
+"""Storing checkpoints, and what is stored of a thread."""
+
+from typing import Any
+
+from langgraph.checkpoint.base import empty_checkpoint
+from langgraph.checkpoint.conformance.test_utils import (
+    generate_config,
+    generate_metadata,
+)
+from langgraph.checkpoint.postgres import PostgresSaver
+
+from memory.context.checkpoints.connections import (
+    connection_in,
+)
+from tenants.models import Tenant
+
+
+def put(saver: PostgresSaver, thread: str, parent: Any = None, **metadata: Any) -> Any:
+    """A checkpoint with one large value and one small, after `parent`."""
+    checkpoint = empty_checkpoint()
+    version = saver.get_next_version(None, None)
+    checkpoint["channel_values"] = {"large": [thread], "small": 1}
+    checkpoint["channel_versions"] = {"large": version, "small": version}
+    config = generate_config(thread)
+    if parent is not None:
+        config["configurable"]["checkpoint_id"] = parent["configurable"]["checkpoint_id"]
+    return saver.put(
+        config, checkpoint, generate_metadata(**metadata), checkpoint["channel_versions"]
+    )
+
+
+def count(tenant: Tenant, table: str, thread: str) -> int:
+    with connection_in(tenant.id) as lent:
+        row = lent.execute(
+            f"SELECT count(*) AS n FROM {table} WHERE thread_id = %s", (thread,)
+        ).fetchone()
+    assert row is not None
+    return row["n"]
+
+
+def ids(saver: PostgresSaver, thread: str) -> list[str]:
+    return [found.checkpoint["id"] for found in saver.list(generate_config(thread))]

@@ -1,0 +1,131 @@
+"""LangGraph's saver inside a tenant: its whole conformance suite, and what its tests leave out."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from importlib import import_module
+from typing import Any
+
+import psycopg
+import pytest
+from langgraph.checkpoint.conformance import checkpointer_test, validate
+from langgraph.checkpoint.conformance.capabilities import Capability
+
+from memory.context.checkpoints.checkpointer import TenantPostgresSaver
+from memory.context.checkpoints.connections import (
+    close_pools,
+    connection_in,
+)
+from tenants.models import Tenant
+from tests.memory.context.checkpoints.stored import count, ids, put
+
+# The saver has connections of its own, which do not see what a test has not committed.
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def conformance_tests(capability: str) -> list[Any]:
+    """All that LangGraph's suite has for a capability."""
+    spec = import_module(f"langgraph.checkpoint.conformance.spec.test_{capability}")
+    tests: list[Any] = getattr(spec, f"ALL_{capability.upper()}_TESTS")
+    assert len(tests) >= 5
+    return tests
+
+
+def test_the_saver_passes_langgraphs_conformance_suite_with_no_capability_left_out(
+    tenant_a: Tenant,
+) -> None:
+    @checkpointer_test(name="Konstruct")
+    async def konstruct() -> AsyncGenerator[TenantPostgresSaver, None]:
+        yield TenantPostgresSaver(tenant_a.id)
+
+    report = asyncio.run(validate(konstruct))
+
+    assert {name: result.failures for name, result in report.results.items()} == {
+        capability.value: [] for capability in Capability
+    }
+    assert {name: result.tests_passed for name, result in report.results.items()} == {
+        capability.value: len(conformance_tests(capability.value)) for capability in Capability
+    }
+    assert all(result.detected and result.passed for result in report.results.values())
+    assert sum(result.tests_skipped for result in report.results.values()) == 0
+    assert report.conformance_level() == "FULL"
+
+
+def test_the_same_thread_in_two_tenants_never_meets(tenant_a: Tenant, tenant_b: Tenant) -> None:
+    ours, theirs = TenantPostgresSaver(tenant_a.id), TenantPostgresSaver(tenant_b.id)
+    stored = put(ours, "thread", run_id="run")
+
+    assert theirs.get_tuple(stored) is None
+    assert list(theirs.list(None)) == []
+    theirs.delete_thread("thread")
+    theirs.delete_for_runs(["run"])
+    theirs.prune(["thread"], strategy="delete")
+    theirs.copy_thread("thread", "copy")
+    assert ids(theirs, "copy") == []
+
+    assert ids(ours, "thread") == [stored["configurable"]["checkpoint_id"]]
+    put(theirs, "thread")
+    assert len(ids(ours, "thread")) == len(ids(theirs, "thread")) == 1
+    assert ids(ours, "thread") != ids(theirs, "thread")
+
+
+@pytest.mark.parametrize("table", ["checkpoints", "checkpoint_blobs", "checkpoint_writes"])
+def test_the_policy_holds_where_another_tenants_table_is_named(
+    tenant_a: Tenant, tenant_b: Tenant, table: str
+) -> None:
+    saver = TenantPostgresSaver(tenant_a.id)
+    saver.put_writes(put(saver, "thread"), [("channel", "value")], "task")
+
+    with connection_in(tenant_b.id) as lent:
+        rows = lent.execute(f"SELECT * FROM {tenant_a.schema_name}.{table}").fetchall()
+        deleted = lent.execute(f"DELETE FROM {tenant_a.schema_name}.{table}").rowcount
+    assert rows == []
+    assert deleted == 0
+    assert count(tenant_a, table, "thread") == 1
+
+    with (
+        connection_in(tenant_b.id) as lent,
+        pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"),
+    ):
+        lent.execute(
+            "INSERT INTO checkpoints (tenant_id, thread_id, checkpoint_id, checkpoint)"
+            " VALUES (%s, 't', 'c', '{}')",
+            (tenant_a.id,),
+        )
+
+
+def test_a_connection_of_the_application_role_serves_one_tenant_after_another(
+    tenant_a: Tenant, tenant_b: Tenant
+) -> None:
+    close_pools()
+    with connection_in(tenant_a.id) as lent:
+        seen = lent.execute(
+            "SELECT current_user AS who, current_schema() AS schema,"
+            " current_setting('app.current_tenant') AS tenant"
+        ).fetchone()
+        ours = lent.info.backend_pid
+    with connection_in(tenant_b.id) as lent:
+        assert lent.info.backend_pid == ours
+        again = lent.execute("SELECT current_schema() AS schema").fetchone()
+
+    assert seen == {
+        "who": "konstruct_app",
+        "schema": tenant_a.schema_name,
+        "tenant": str(tenant_a.id),
+    }
+    assert again == {"schema": tenant_b.schema_name}
+
+
+def test_a_rollback_does_not_bring_back_the_connections_last_tenant(
+    tenant_a: Tenant, tenant_b: Tenant
+) -> None:
+    with connection_in(tenant_a.id) as lent:
+        lent.execute("SELECT 1")
+    with connection_in(tenant_b.id) as lent:
+        lent.execute("BEGIN")
+        with pytest.raises(psycopg.errors.DivisionByZero):
+            lent.execute("SELECT 1/0")
+        lent.execute("ROLLBACK")
+        seen = lent.execute("SELECT current_schema() AS schema").fetchone()
+
+    # Nobody's: the tenant ended with the transaction.
+    assert seen == {"schema": "public"}

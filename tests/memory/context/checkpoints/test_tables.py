@@ -1,0 +1,91 @@
+"""Tables of the saver: as the installed LangGraph wants them, made by the owner alone."""
+
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+from langgraph.checkpoint.postgres import PostgresSaver
+
+from memory.context.checkpoints.checkpointer import TenantPostgresSaver
+from memory.context.checkpoints.connections import (
+    close_pools,
+    connection_in,
+)
+from memory.context.exceptions import SessionTablesOutdated
+from tenants.models import Tenant
+from tests.database import url_of
+
+# The saver has connections of its own, which do not see what a test has not committed.
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_our_migration_makes_what_the_installed_langgraph_wants(tenant_a: Tenant) -> None:
+    with connection_in(tenant_a.id) as lent:
+        rows = lent.execute("SELECT v FROM checkpoint_migrations ORDER BY v").fetchall()
+
+    assert [row["v"] for row in rows] == list(range(len(PostgresSaver.MIGRATIONS)))
+
+
+def test_setup_is_allowed_to_the_application_and_changes_nothing(tenant_a: Tenant) -> None:
+    TenantPostgresSaver(tenant_a.id).setup()
+    TenantPostgresSaver(tenant_a.id).setup()
+
+
+def test_setup_says_what_to_do_where_the_tables_are_missing() -> None:
+    with pytest.raises(
+        SessionTablesOutdated, match=r"version -1 and needs 9: run `manage.py migrate`"
+    ):
+        TenantPostgresSaver(uuid4()).setup()
+
+
+class NewerSaver(TenantPostgresSaver):
+    """A release of LangGraph that wants more than our migrations know."""
+
+    MIGRATIONS = [*PostgresSaver.MIGRATIONS, "ALTER TABLE checkpoints ADD COLUMN newer text"]
+
+
+def test_the_owner_brings_older_tables_up_to_date(make_tenant: Any, as_owner: Any) -> None:
+    tenant = make_tenant()
+    with pytest.raises(SessionTablesOutdated, match="version 9 and needs 10"):
+        NewerSaver(tenant.id).setup()
+
+    with as_owner():
+        NewerSaver(tenant.id).setup()
+    close_pools()
+
+    NewerSaver(tenant.id).setup()
+    with connection_in(tenant.id) as lent:
+        assert lent.execute("SELECT newer FROM checkpoints").fetchall() == []
+
+
+class IndexingSaver(TenantPostgresSaver):
+    """A release of LangGraph that builds another index, as its releases do."""
+
+    MIGRATIONS = [
+        *PostgresSaver.MIGRATIONS,
+        "CREATE INDEX CONCURRENTLY IF NOT EXISTS checkpoints_newer_idx ON checkpoints (type)",
+    ]
+
+
+def test_an_index_of_langgraph_whose_build_was_cut_off_is_built_anew(
+    make_tenant: Any, as_owner: Any
+) -> None:
+    tenant = make_tenant()
+    table = f"{tenant.schema_name}.checkpoints"
+    with psycopg.connect(url_of("owner"), autocommit=True) as owner:
+        with psycopg.connect(url_of("owner")) as reader:
+            reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            reader.execute(f"SELECT FROM {table}")
+            owner.execute("SET statement_timeout = '500ms'")
+            with pytest.raises(psycopg.errors.QueryCanceled):
+                owner.execute(f"CREATE INDEX CONCURRENTLY checkpoints_newer_idx ON {table} (type)")
+        owner.execute("SET statement_timeout = 0")
+        with as_owner():
+            IndexingSaver(tenant.id).setup()
+        close_pools()
+        name = f"{tenant.schema_name}.checkpoints_newer_idx"
+        rows = owner.execute(
+            "SELECT indisvalid FROM pg_index WHERE indexrelid = %s::regclass", [name]
+        ).fetchall()
+    assert rows == [(True,)]

@@ -1,0 +1,23 @@
+"""What is compiled in tests, and what it costs."""
+
+from typing import Any
+
+from memory.context import tokens
+from memory.context.working import (
+    MESSAGE_OVERHEAD,
+    REPLY_OVERHEAD,
+    chat_messages,
+)
+
+
+def turns(count: int, text: str = "turn {}") -> list[dict[str, Any]]:
+    return [
+        {"role": ("user", "assistant")[number % 2], "content": text.format(number)}
+        for number in range(count)
+    ]
+
+
+def prompt_tokens(compiled: Any) -> int:
+    """What the whole prompt costs in a chat format."""
+    texts = [message["content"] for message in chat_messages(compiled)]
+    return sum(tokens.count(text) + MESSAGE_OVERHEAD for text in texts) + REPLY_OVERHEAD

@@ -1,0 +1,21 @@
+"""Indexing that fails."""
+
+import pytest
+
+from memory.indexing import outbox
+from memory.indexing.service import index_messages
+
+
+@pytest.fixture
+def failing(monkeypatch):
+    """Let the indexing of texts that hold a word fail: ``failing("poison")``."""
+
+    def fail(word, error=ValueError):
+        def index(messages):
+            index_messages(messages)
+            if any(word in message.content for message in messages):
+                raise error(f"cannot index {word}")
+
+        monkeypatch.setattr(outbox, "index_messages", index)
+
+    return fail

@@ -1,0 +1,216 @@
+"""Messages that could not be embedded: tried again, ever later, and alone."""
+
+import logging
+from datetime import timedelta
+from itertools import pairwise
+
+import pytest
+from celery.exceptions import SoftTimeLimitExceeded
+from django.db import OperationalError
+from django.db.models import F
+from django.utils import timezone
+
+from memory.conf import OUTBOX_SUSPECT
+from memory.exceptions import EmbeddingModelError
+from memory.indexing import outbox
+from memory.indexing.outbox import UNFINISHED, Drained, drain, retry_now
+from memory.indexing.service import index_messages
+from memory.models import (
+    ConversationEmbedding,
+    IndexedMessage,
+    PendingEmbedding,
+    Posting,
+)
+from tenants.context import tenant_scope
+from tests.memory.pending import make_due, sentence, stored, waiting
+from tests.outbox import claimed
+
+
+def pending(tenant_id, content):
+    with tenant_scope(tenant_id):
+        return PendingEmbedding.objects.get(message__content=content)
+
+
+def test_alone_what_is_overdue_is_noted_before_it_is_begun_too(tenant_a, say, monkeypatch):
+    """A task may have died over what it took besides its own."""
+    say(tenant_a.id, "This is poison.")
+    make_due(tenant_a.id)
+    own = say(tenant_a.id, sentence(1))
+
+    def index(messages):
+        if any("poison" in message.content for message in messages):
+            raise SystemExit  # as good as killed
+        index_messages(messages)
+
+    monkeypatch.setattr(outbox, "index_messages", index)
+    with pytest.raises(SystemExit):
+        drain(tenant_a.id, [own.id])
+    with pytest.raises(SystemExit):
+        drain(tenant_a.id, [own.id], alone=True)
+    row = pending(tenant_a.id, "This is poison.")
+    assert (row.attempts, row.last_error) == (1, UNFINISHED)
+    assert drain(tenant_a.id, [own.id]) == Drained(stored=0, more=False)
+
+
+def test_what_a_batch_was_begun_with_and_still_stands_is_tried_by_itself(
+    tenant_a, say, monkeypatch
+):
+    """A worker that was killed lately may have been killed for anything: once, nothing is noted."""
+    for number in range(3):
+        say(tenant_a.id, sentence(number))
+    seen = []
+
+    def index(messages):
+        seen.append(len(messages))
+        raise SystemExit  # as good as killed
+
+    monkeypatch.setattr(outbox, "index_messages", index)
+    for age in (timedelta(0), timedelta(0), OUTBOX_SUSPECT):
+        with tenant_scope(tenant_a.id):
+            PendingEmbedding.objects.update(begun_at=F("begun_at") - age)
+        with pytest.raises(SystemExit):
+            drain(tenant_a.id)
+    assert seen == [3, 3, 1]
+    with tenant_scope(tenant_a.id):
+        assert sorted(PendingEmbedding.objects.values_list("attempts", flat=True)) == [0, 0, 1]
+
+
+def test_a_time_limit_ends_a_batch_and_what_was_in_it_is_tried_by_itself(
+    tenant_a, say, monkeypatch
+):
+    for number in range(4):
+        say(tenant_a.id, sentence(number))
+
+    def index(messages):
+        if any(message.content == sentence(2) for message in messages):
+            raise SoftTimeLimitExceeded
+        index_messages(messages)
+
+    monkeypatch.setattr(outbox, "index_messages", index)
+    with pytest.raises(SoftTimeLimitExceeded):
+        drain(tenant_a.id)
+    with pytest.raises(SoftTimeLimitExceeded):
+        drain(tenant_a.id, alone=True)
+    row = pending(tenant_a.id, sentence(2))
+    assert (row.attempts, row.last_error) == (
+        1,
+        "It took longer than a worker may take, and was stopped.",
+    )
+    drain(tenant_a.id)
+    assert [sentence(2)] == waiting(tenant_a.id)
+
+
+def test_one_that_fails_takes_no_other_with_it(tenant_a, say, failing, caplog):
+    for number in range(5):
+        say(tenant_a.id, sentence(number))
+    say(tenant_a.id, "This is poison.")
+    for number in range(5, 8):
+        say(tenant_a.id, sentence(number))
+    failing("poison")
+    with caplog.at_level(logging.WARNING, logger="memory"):
+        assert drain(tenant_a.id) == Drained(stored=8, more=False)
+    assert stored(tenant_a.id) == {sentence(number): 1 for number in range(8)}
+    row = pending(tenant_a.id, "This is poison.")
+    assert (row.attempts, row.last_error) == (
+        1,
+        "An error inside Konstruct (ValueError). The operators' log says more.",
+    )
+    assert row.due_at > timezone.now()
+    assert "could not be embedded: cannot index poison" in caplog.text
+
+
+def test_what_failed_waits_ever_longer_and_is_stored_when_it_can_be(
+    tenant_a, say, failing, monkeypatch
+):
+    say(tenant_a.id, "This is poison.")
+    failing("poison")
+    waits = []
+    for attempt in range(1, 14):
+        assert drain(tenant_a.id).stored == 0
+        assert drain(tenant_a.id).stored == 0  # not due: not tried
+        row = pending(tenant_a.id, "This is poison.")
+        assert row.attempts == attempt
+        waits.append((row.due_at - timezone.now()).total_seconds())
+        make_due(tenant_a.id)
+    assert all(a < b for a, b in pairwise(waits[:9]))
+    assert 3500 < waits[-1] <= 3600
+    monkeypatch.undo()
+    assert drain(tenant_a.id).stored == 1
+    assert (stored(tenant_a.id), waiting(tenant_a.id)) == ({"This is poison.": 1}, [])
+
+
+def test_a_failure_leaves_no_half(tenant_a, say, failing):
+    say(tenant_a.id, "This is poison.")
+    failing("poison")
+    drain(tenant_a.id)
+    with tenant_scope(tenant_a.id):
+        assert ConversationEmbedding.objects.count() == 0
+        assert Posting.objects.count() == IndexedMessage.objects.count() == 0
+
+
+def test_an_error_of_the_database_is_isolated_too(tenant_a, say, failing):
+    say(tenant_a.id, sentence(1))
+    say(tenant_a.id, "This is poison.")
+    failing("poison", OperationalError)
+    assert drain(tenant_a.id).stored == 1
+    assert pending(tenant_a.id, "This is poison.").last_error == (
+        "An error inside Konstruct (OperationalError). The operators' log says more."
+    )
+
+
+def test_a_bad_trace_is_seen_and_can_be_tried_again(tenant_a, say):
+    say(tenant_a.id, sentence(1), recall_trace={"query": "no more than this"})
+    assert drain(tenant_a.id).stored == 0
+    assert (
+        pending(tenant_a.id, sentence(1)).last_error
+        == "An error inside Konstruct (KeyError). The operators' log says more."
+    )
+
+
+def test_a_message_that_failed_can_be_tried_at_once(tenant_a, say, failing, monkeypatch):
+    message = say(tenant_a.id, "This is poison.")
+    failing("poison")
+    drain(tenant_a.id)
+    monkeypatch.undo()
+    with tenant_scope(tenant_a.id):
+        assert claimed(outbox.EMBEDDINGS) == []
+        assert retry_now([message.id]) == 1
+        assert claimed(outbox.EMBEDDINGS) == [message.id]
+    assert drain(tenant_a.id, [message.id]).stored == 1
+
+
+def test_a_model_that_does_not_load_is_said_on_the_rows(tenant_a, say, monkeypatch):
+    say(tenant_a.id, sentence(1))
+
+    def fail():
+        raise EmbeddingModelError("the weights are gone")
+
+    monkeypatch.setattr(outbox, "get_embedder", fail)
+    with pytest.raises(EmbeddingModelError):
+        drain(tenant_a.id)
+    row = pending(tenant_a.id, sentence(1))
+    assert (row.attempts, row.last_error) == (0, EmbeddingModelError.public)
+    monkeypatch.undo()  # or another host, whose model loads: it need not wait
+    assert drain(tenant_a.id).stored == 1
+
+
+def test_alone_each_message_is_noted_before_it_is_begun(tenant_a, say, monkeypatch):
+    for number in range(3):
+        say(tenant_a.id, sentence(number))
+    seen = []
+
+    def index(messages):
+        seen.append([message.content for message in messages])
+        if messages[0].content == sentence(1):
+            raise SystemExit  # as good as killed: nothing of ours runs after it
+        index_messages(messages)
+
+    monkeypatch.setattr(outbox, "index_messages", index)
+    with pytest.raises(SystemExit):
+        drain(tenant_a.id, alone=True)
+    assert seen == [[sentence(0)], [sentence(1)]]
+    row = pending(tenant_a.id, sentence(1))
+    assert (row.attempts, row.last_error) == (1, UNFINISHED)
+    assert row.due_at > timezone.now()
+    assert drain(tenant_a.id, alone=True).stored == 1  # the culprit waits, the last is stored
+    assert waiting(tenant_a.id) == [sentence(1)]
