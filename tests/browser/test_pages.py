@@ -71,7 +71,13 @@ def look(visitor: Visitor, name: str, path: str, folder: Path) -> None:
     options: dict[str, Any] = {"resultTypes": ["violations"]}
     for size, scheme in looks():
         page.set_viewport_size(SIZES[size])
+        # Unfold asks the browser for its scheme when a page opens, and its own button afterwards.
         page.emulate_media(color_scheme=scheme)
+        page.evaluate("theme => Alpine.$data(document.documentElement).switchTheme(theme)", scheme)
+        page.wait_for_function(
+            "dark => document.documentElement.classList.contains('dark') === dark",
+            arg=scheme == "dark",
+        )
         picture = folder / f"{name}-{size}-{scheme}.png"
         page.screenshot(path=picture, animations="disabled")
         assert picture.stat().st_size > 5_000
