@@ -25,16 +25,17 @@ def readings() -> dict[str, Reading]:
     from konstruct.admin.memory.differences import marked_difference
     from konstruct.admin.memory.highlighting import highlighted
     from konstruct.api.auth.key_text import bearer_key, parse_key
-    from konstruct.api.http.etags import _matches
-    from konstruct.api.http.fields import (
+    from konstruct.api.http.bodies.fields import (
         NOT_BLANK,
         ChannelIdField,
         MomentField,
         StrictCharField,
         VisibleAsciiField,
     )
+    from konstruct.api.http.etags import _matches
     from konstruct.api.resources.facts.serializers import FiltersTextField
-    from konstruct.channels.slack import mrkdwn, parsing
+    from konstruct.channels.slack.inbound import parsing
+    from konstruct.channels.slack.outbound import mrkdwn
     from konstruct.interfaces.mem0 import filters as mem0_filters
     from konstruct.interfaces.mem0.extraction import _facts
     from konstruct.interfaces.mem0.memories import _read

@@ -6,7 +6,7 @@ from celery import shared_task
 
 from konstruct.channels import inbox
 from konstruct.channels.delivery.tasks import deliver
-from konstruct.channels.slack import handlers
+from konstruct.channels.slack.inbound import handlers
 from konstruct.channels.slack.tasks import learn_name
 from tenants.serving.tenant_task import TenantTask
 

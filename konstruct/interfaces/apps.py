@@ -13,7 +13,7 @@ class InterfacesConfig(AppConfig):
     def ready(self) -> None:
         """Say where each interface is, and in which form it tells errors."""
         # Models, which need the apps.
-        from konstruct.api.http import addresses
+        from konstruct.api.http.errors import addresses
         from konstruct.interfaces.mcp import errors as mcp
         from konstruct.interfaces.mcp.addresses import ENDPOINT
         from konstruct.interfaces.mem0.base import error_form

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.middleware.gzip import GZipMiddleware
 
-from konstruct.api.http.addresses import problem_response, takes_keys
-from konstruct.api.http.problems import Problem
+from konstruct.api.http.errors.addresses import problem_response, takes_keys
+from konstruct.api.http.errors.problems import Problem
 from konstruct.api.http.request_id import HEADER as REQUEST_ID
 from konstruct.orchestrator.replies.reply_wait import Live, Waiting
 

@@ -23,7 +23,7 @@ from django.core.handlers.base import BaseHandler
 from django.http import FileResponse
 from django.urls import set_script_prefix
 
-from konstruct.api.http.problems import Problem
+from konstruct.api.http.errors.problems import Problem
 from konstruct.orchestrator.replies.reply_wait import Live
 from konstruct.orchestrator.replies.status import settled_among
 from konstruct.web.answers import Answer, Send, answer_of, headers_of, refusal

@@ -13,7 +13,7 @@ from konstruct.api.auth.key_text import new_key
 from konstruct.api.models import ApiKey, KeyScope
 from konstruct.orchestrator.llm import pool
 from konstruct.orchestrator.models import Agent
-from konstruct.trust.erasure import storage
+from konstruct.trust.erasure.stores import storage
 from tenants.context import public_scope, tenant_scope
 from tenants.models import Tenant
 from tests.llm_server import LLMServer

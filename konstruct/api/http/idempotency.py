@@ -15,7 +15,7 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 
 from konstruct.api.auth.caller import Caller, caller_of
-from konstruct.api.http.fields import StrictSerializer, VisibleAsciiField
+from konstruct.api.http.bodies.fields import StrictSerializer, VisibleAsciiField
 from konstruct.api.http.schema import header
 from konstruct.api.models import IdempotencyRecord
 from konstruct.orchestrator.exceptions import IdempotencyKeyInUse, IdempotencyKeyReused

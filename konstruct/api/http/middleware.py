@@ -11,8 +11,8 @@ from django.middleware.common import CommonMiddleware
 
 from konstruct.api.auth.admission import admit
 from konstruct.api.auth.key_text import bearer_key, parse_key
-from konstruct.api.http.addresses import problem_response, takes_keys
-from konstruct.api.http.problems import FieldError, Problem
+from konstruct.api.http.errors.addresses import problem_response, takes_keys
+from konstruct.api.http.errors.problems import FieldError, Problem
 from tenants.context import current_tenant_id, tenant_scope
 from tenants.exceptions import TenantNotServing, TenantPaused, UnknownTenant
 from tenants.http.middleware import refuse_later

@@ -8,8 +8,8 @@ from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from rest_framework import serializers
 
-from konstruct.api.http.fields import StrictSerializer
-from konstruct.api.http.problems import MEDIA_TYPE, Problem
+from konstruct.api.http.bodies.fields import StrictSerializer
+from konstruct.api.http.errors.problems import MEDIA_TYPE, Problem
 
 
 class FieldErrorSerializer(serializers.Serializer):

@@ -10,8 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
-from konstruct.api.http.etags import IF_MATCH, etag_of, require_match, tagged
-from konstruct.api.http.fields import (
+from konstruct.api.http.bodies.fields import (
     NOT_BLANK,
     BoundedListField,
     ChannelIdField,
@@ -23,8 +22,9 @@ from konstruct.api.http.fields import (
     StrictSerializer,
     checked_query,
 )
+from konstruct.api.http.etags import IF_MATCH, etag_of, require_match, tagged
 from konstruct.api.http.idempotency import IDEMPOTENCY_KEY, create_once
-from konstruct.api.http.pagination import (
+from konstruct.api.http.lists.pagination import (
     KeysetPagination,
     PageQuerySerializer,
     ordering_field,

@@ -10,9 +10,14 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
-from konstruct.api.http.fields import ChannelIdField, checked_query
-from konstruct.api.http.filters import InTime, OfAgentAndUser, narrowed
-from konstruct.api.http.pagination import NewestFirst, PageQuerySerializer, ordering_field, page_of
+from konstruct.api.http.bodies.fields import ChannelIdField, checked_query
+from konstruct.api.http.lists.filters import InTime, OfAgentAndUser, narrowed
+from konstruct.api.http.lists.pagination import (
+    NewestFirst,
+    PageQuerySerializer,
+    ordering_field,
+    page_of,
+)
 from konstruct.api.http.schema import problems
 from konstruct.api.http.views import ApiView
 from konstruct.api.models import KeyScope

@@ -12,7 +12,7 @@ from rest_framework.reverse import reverse
 
 from konstruct.api.auth.caller import Caller, OutsideOfKey
 from konstruct.api.http.access_log import actor_of
-from konstruct.api.http.fields import (
+from konstruct.api.http.bodies.fields import (
     BoundedListField,
     ChannelIdField,
     StrictCharField,

@@ -17,16 +17,16 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http.fields import (
+from konstruct.api.http.bodies.fields import (
     BoundedListField,
     ChannelIdField,
     NoParametersSerializer,
     StrictSerializer,
     checked_query,
 )
-from konstruct.api.http.filters import narrowed
 from konstruct.api.http.idempotency import IDEMPOTENCY_KEY, create_once
-from konstruct.api.http.pagination import (
+from konstruct.api.http.lists.filters import narrowed
+from konstruct.api.http.lists.pagination import (
     NewestFirst,
     PageQuerySerializer,
     Position,

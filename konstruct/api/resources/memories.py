@@ -9,7 +9,7 @@ from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http.fields import (
+from konstruct.api.http.bodies.fields import (
     NOT_BLANK,
     BoundedListField,
     ChannelIdField,

@@ -11,9 +11,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
-from konstruct.api.http.fields import NoParametersSerializer, checked_query
-from konstruct.api.http.filters import InTime, OfAgentAndUser, narrowed
-from konstruct.api.http.pagination import (
+from konstruct.api.http.bodies.fields import NoParametersSerializer, checked_query
+from konstruct.api.http.lists.filters import InTime, OfAgentAndUser, narrowed
+from konstruct.api.http.lists.pagination import (
     KeysetPagination,
     PageQuerySerializer,
     ordering_field,

@@ -10,8 +10,8 @@ from uuid import UUID
 from django.http import HttpResponse
 from rest_framework.response import Response
 
+from konstruct.api.http.errors.problems import Problem
 from konstruct.api.http.exceptions import problem_of
-from konstruct.api.http.problems import Problem
 from konstruct.api.http.views import ApiView
 from konstruct.channels.rest.events import MEDIA_TYPE
 from konstruct.orchestrator.replies.reply_wait import Live, Waiting, wait_until

@@ -4,9 +4,19 @@ from django.conf import settings
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from konstruct.api.http.fields import NOT_BLANK, ChannelIdField, StrictCharField, StrictSerializer
-from konstruct.api.http.filters import InTime, OfAgentAndUser
-from konstruct.api.http.pagination import NewestFirst, PageQuerySerializer, ordering_field, page_of
+from konstruct.api.http.bodies.fields import (
+    NOT_BLANK,
+    ChannelIdField,
+    StrictCharField,
+    StrictSerializer,
+)
+from konstruct.api.http.lists.filters import InTime, OfAgentAndUser
+from konstruct.api.http.lists.pagination import (
+    NewestFirst,
+    PageQuerySerializer,
+    ordering_field,
+    page_of,
+)
 from konstruct.api.resources.facts.serializers import (
     FILTERS_HELP,
     CheckedObjectField,

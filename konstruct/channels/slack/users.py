@@ -8,8 +8,8 @@ from django.utils import timezone
 
 from konstruct.channels.exceptions import ChannelError, ChannelRefused
 from konstruct.channels.models import SlackInstallation, SlackUser
-from konstruct.channels.slack.installations import CHANNEL, token_of
 from konstruct.channels.slack.web_api import ask
+from konstruct.channels.slack.workspaces.installations import CHANNEL, token_of
 from memory.models import Message
 
 logger = logging.getLogger(__name__)

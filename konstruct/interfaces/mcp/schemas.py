@@ -6,7 +6,7 @@ from typing import Any
 from rest_framework import serializers
 from rest_framework.fields import empty
 
-from konstruct.api.http.fields import StrictSerializer
+from konstruct.api.http.bodies.fields import StrictSerializer
 
 
 def input_schema(

@@ -3,14 +3,14 @@
 from django.conf import settings
 from rest_framework import serializers
 
-from konstruct.api.http.fields import (
+from konstruct.api.http.bodies.fields import (
     NOT_BLANK,
     ChannelIdField,
     StrictCharField,
     StrictIntegerField,
     StrictSerializer,
 )
-from konstruct.api.http.pagination import CURSOR_TEXT
+from konstruct.api.http.lists.pagination import CURSOR_TEXT
 from konstruct.api.resources.facts.serializers import LONGEST_QUERY, CheckedObjectField
 from memory.models.fact_filters import values_of
 

@@ -11,7 +11,7 @@ from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
 from konstruct.api.auth.caller import Caller
-from konstruct.api.http.fields import StrictSerializer
+from konstruct.api.http.bodies.fields import StrictSerializer
 from konstruct.api.models import KeyScope
 from konstruct.api.resources.facts.rows import locked_fact, visible_facts
 from konstruct.api.resources.facts.serializers import FactPages

@@ -8,8 +8,8 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
 from konstruct.api.auth.authentication import ApiKeyAuthentication
-from konstruct.api.http.addresses import problem_response
-from konstruct.api.http.problems import LONGEST_DETAIL, Problem
+from konstruct.api.http.errors.addresses import problem_response
+from konstruct.api.http.errors.problems import LONGEST_DETAIL, Problem
 from konstruct.api.http.request_id import current_request_id
 from konstruct.api.http.views import ApiView
 

@@ -10,7 +10,7 @@ from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http.fields import checked_query
+from konstruct.api.http.bodies.fields import checked_query
 from konstruct.api.models import KeyScope
 from konstruct.api.resources.agent_names import agent_names
 from konstruct.interfaces.mem0 import filters

@@ -12,7 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.utils.urls import replace_query_param
 
-from konstruct.api.http.fields import checked_query
+from konstruct.api.http.bodies.fields import checked_query
 from konstruct.api.http.idempotency import create_once
 from konstruct.api.models import KeyScope
 from konstruct.audit.models import Action

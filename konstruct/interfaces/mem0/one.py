@@ -7,7 +7,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from konstruct.api.auth.caller import Caller
-from konstruct.api.http.fields import checked_query
+from konstruct.api.http.bodies.fields import checked_query
 from konstruct.api.models import KeyScope
 from konstruct.interfaces.mem0.base import Mem0View
 from konstruct.interfaces.mem0.documents import documents, history

@@ -9,7 +9,7 @@ from django.utils import timezone
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
-from konstruct.api.http.fields import (
+from konstruct.api.http.bodies.fields import (
     NOT_BLANK,
     BoundedListField,
     ChannelIdField,

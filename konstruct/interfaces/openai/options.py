@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from konstruct.api.http.problems import Refusal
+from konstruct.api.http.errors.problems import Refusal
 from konstruct.interfaces.openai.errors import refused
 from konstruct.orchestrator.llm.wire import storable_value
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any, Final
 
-from konstruct.api.http.problems import Refusal
+from konstruct.api.http.errors.problems import Refusal
 from konstruct.interfaces.openai.errors import refused
 from konstruct.interfaces.openai.options import read_options
 

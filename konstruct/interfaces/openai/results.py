@@ -12,7 +12,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from konstruct.api.auth.caller import Caller
-from konstruct.api.http.problems import Refusal
+from konstruct.api.http.errors.problems import Refusal
 from konstruct.interfaces.openai.errors import refused
 from konstruct.interfaces.openai.requests import ChatRequest
 from konstruct.orchestrator.llm.wire import storable

@@ -6,7 +6,7 @@ from typing import Any, Final
 from rest_framework.request import Request
 
 from konstruct.api.auth.caller import Caller
-from konstruct.api.http.problems import Refusal
+from konstruct.api.http.errors.problems import Refusal
 from konstruct.interfaces.openai.errors import refused
 from konstruct.interfaces.openai.requests import ChatRequest
 

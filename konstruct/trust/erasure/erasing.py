@@ -20,10 +20,10 @@ from konstruct.audit.pseudonyms import pseudonym
 from konstruct.orchestrator.locks import wait_for_threads
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import HistoryMerge, PendingReply
-from konstruct.trust.erasure import cache, records, rows, storage
 from konstruct.trust.erasure.person import Person
 from konstruct.trust.erasure.progress import ErasureProgress, Report, now
 from konstruct.trust.erasure.residue import left_of, mentions_of
+from konstruct.trust.erasure.stores import cache, records, rows, storage
 from konstruct.trust.erasure.tables import RULES
 from memory.models import Message
 from tenants.context import required_tenant_id

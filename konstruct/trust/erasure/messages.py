@@ -24,7 +24,7 @@ from konstruct.orchestrator.models import Agent, Escalation, PendingReply
 from konstruct.orchestrator.replies import outbox
 from konstruct.trust.erasure.progress import add_rows, now
 from konstruct.trust.erasure.retention import shorten_window
-from konstruct.trust.erasure.rows import delete
+from konstruct.trust.erasure.stores.rows import delete
 from konstruct.trust.erasure.tables import RULES, Rule
 from konstruct.trust.erasure.traces import forget_in_traces, quotes_of
 from konstruct.trust.ledger.indexing import forget_words, index_again

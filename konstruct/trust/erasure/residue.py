@@ -5,7 +5,7 @@ import re
 from typing import Any, Final
 
 from konstruct.trust.erasure.person import Person
-from konstruct.trust.erasure.rows import tables_of_tenant
+from konstruct.trust.erasure.stores.rows import tables_of_tenant
 from konstruct.trust.erasure.tables import RULES
 from tenants.context import connection, tenant_connection
 

@@ -27,7 +27,7 @@ class Rule:
     schema: str = ""
     """Where it is, if not in the tenant's own schema."""
     is_record: bool = False
-    """It tells who did what: rows stay, without the person (konstruct/trust/erasure/records.py)."""
+    """It tells who did what: rows stay, without the person (erasure/stores/records.py)."""
 
 
 # In the order in which rows go: those that refer to others before them.

@@ -13,7 +13,8 @@ from django.conf import settings
 from konstruct_client import Client, errors
 from konstruct_client._calls import call, pages, stream
 
-from konstruct.api.http import exceptions, problems
+from konstruct.api.http import exceptions
+from konstruct.api.http.errors import problems
 from tests.clients.python import documents
 
 CHANNEL = Path(settings.BASE_DIR, "konstruct", "channels", "rest").rglob("*.py")

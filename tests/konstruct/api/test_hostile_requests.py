@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from konstruct.api.http.problems import LONGEST_DETAIL, MOST_ERRORS
+from konstruct.api.http.errors.problems import LONGEST_DETAIL, MOST_ERRORS
 from tests.konstruct.conftest import MESSAGES, Program
 
 FACTS = "/api/v1/facts/"

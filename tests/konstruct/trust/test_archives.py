@@ -17,7 +17,7 @@ from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from konstruct.trust.archives import export_memory, import_memory, read_manifest
 from konstruct.trust.archives.kinds import KINDS, NOT_EXPORTED
-from konstruct.trust.erasure.rows import tables_of_tenant
+from konstruct.trust.erasure.stores.rows import tables_of_tenant
 from konstruct.trust.ledger import verify
 from memory.archive import MemoryManager
 from memory.context import SessionStore

@@ -19,7 +19,8 @@ from konstruct.orchestrator.identities.erasure_requests import ThreadOfOthers, a
 from konstruct.orchestrator.identities.linked_ids import is_known, linked_ids
 from konstruct.orchestrator.models import Agent, ChannelIdentity
 from konstruct.trust import jobs
-from konstruct.trust.erasure import carry_out, rows
+from konstruct.trust.erasure import carry_out
+from konstruct.trust.erasure.stores import rows
 from memory.context import SessionStore
 from memory.models import Message
 from tenants.audit.changes import RowState

@@ -29,7 +29,8 @@ from konstruct.orchestrator.models import (
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from konstruct.trust import jobs
 from konstruct.trust.archives import export_memory
-from konstruct.trust.erasure import carry_out, rows
+from konstruct.trust.erasure import carry_out
+from konstruct.trust.erasure.stores import rows
 from konstruct.trust.erasure.tables import EXEMPT, RULES
 from konstruct.trust.ledger import verify
 from memory.context import SessionStore
@@ -252,13 +253,13 @@ def test_an_erasure_that_was_interrupted_at_every_step_goes_on(
     request = request_erasure(MARIA, by=EVA)
     for step in (
         "erasing._let_workers_finish",
-        "records.forget",
-        "cache.remove_keys",
-        "rows.remove_messages",
-        "rows.remove_rest",
+        "stores.records.forget",
+        "stores.cache.remove_keys",
+        "stores.rows.remove_messages",
+        "stores.rows.remove_rest",
         "erasing.left_of",
         "erasing.mentions_of",
-        "storage.settle",
+        "stores.storage.settle",
         "erasing._write_receipt",
     ):
         with monkeypatch.context() as patch:

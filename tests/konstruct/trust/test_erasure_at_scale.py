@@ -20,7 +20,8 @@ from konstruct.local import embedded
 from konstruct.local.embedded import paths
 from konstruct.orchestrator.identities.erasure_requests import ask_for_erasure
 from konstruct.orchestrator.models import Agent
-from konstruct.trust.erasure import carry_out, rows, storage
+from konstruct.trust.erasure import carry_out
+from konstruct.trust.erasure.stores import rows, storage
 from memory.conversations.short_term import append_message
 from memory.models import ConversationEmbedding, Message
 from tenants.context import tenant_scope

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from konstruct.trust.erasure.scrubbing import (
+from konstruct.trust.erasure.stores.scrubbing import (
     ERASED,
     Names,
     scrubbed_change_message,

@@ -16,7 +16,7 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http.fields import (
+from konstruct.api.http.bodies.fields import (
     BoundedListField,
     ChannelIdField,
     MomentField,
@@ -26,7 +26,7 @@ from konstruct.api.http.fields import (
     StrictSerializer,
     checked_query,
 )
-from konstruct.api.http.problems import Problem, Refusal
+from konstruct.api.http.errors.problems import Problem, Refusal
 from konstruct.api.http.schema import problems
 from konstruct.api.http.views import ApiView
 from konstruct.strict_json import NotStrictJSON, read_json

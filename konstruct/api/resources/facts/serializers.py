@@ -8,7 +8,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
-from konstruct.api.http.fields import (
+from konstruct.api.http.bodies.fields import (
     NOT_BLANK,
     ChannelIdField,
     MomentField,
@@ -18,7 +18,11 @@ from konstruct.api.http.fields import (
     StrictIntegerField,
     StrictSerializer,
 )
-from konstruct.api.http.pagination import KeysetPagination, PageQuerySerializer, ordering_field
+from konstruct.api.http.lists.pagination import (
+    KeysetPagination,
+    PageQuerySerializer,
+    ordering_field,
+)
 from konstruct.strict_json import NotStrictJSON, read_json
 from memory.exceptions import InvalidArgument
 from memory.models.fact_filters import parse_filters, values_of

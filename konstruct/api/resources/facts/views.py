@@ -11,10 +11,10 @@ from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
 from konstruct.api.auth.caller import Caller
+from konstruct.api.http.bodies.fields import NoParametersSerializer, checked_query
 from konstruct.api.http.etags import IF_MATCH, etag_of, require_match, tagged
-from konstruct.api.http.fields import NoParametersSerializer, checked_query
 from konstruct.api.http.idempotency import IDEMPOTENCY_KEY, create_once
-from konstruct.api.http.pagination import PageQuerySerializer, page_of
+from konstruct.api.http.lists.pagination import PageQuerySerializer, page_of
 from konstruct.api.http.schema import problems, response_header
 from konstruct.api.http.views import ApiView
 from konstruct.api.models import KeyScope

@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
-from konstruct.api.http.fields import (
+from konstruct.api.http.bodies.fields import (
     NOT_BLANK,
     ChannelIdField,
     NoParametersSerializer,
@@ -19,8 +19,8 @@ from konstruct.api.http.fields import (
     StrictSerializer,
     checked_query,
 )
-from konstruct.api.http.filters import OfAgentAndUser, narrowed
-from konstruct.api.http.pagination import (
+from konstruct.api.http.lists.filters import OfAgentAndUser, narrowed
+from konstruct.api.http.lists.pagination import (
     KeysetPagination,
     PageQuerySerializer,
     ordering_field,

@@ -8,9 +8,9 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http.fields import checked_query
-from konstruct.api.http.filters import OfAgentAndUser
-from konstruct.api.http.pagination import (
+from konstruct.api.http.bodies.fields import checked_query
+from konstruct.api.http.lists.filters import OfAgentAndUser
+from konstruct.api.http.lists.pagination import (
     KeysetPagination,
     PageQuerySerializer,
     Position,

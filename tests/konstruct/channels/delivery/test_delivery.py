@@ -275,6 +275,7 @@ def test_what_another_worker_shows_is_left_to_it(asked: Program, slack: SlackSer
             assert not ours
         show_all(asked)
         assert slack.posts("T1") == []
+        other.rollback()  # and is waited for, which the end of a connection is not
     finally:
         other.close()
     show_all(asked)

@@ -9,7 +9,7 @@ from konstruct.channels.delivery.publisher import redeliver
 from konstruct.channels.exceptions import NothingToRedeliver
 from konstruct.channels.models import Delivery
 from konstruct.channels.slack import web_api
-from konstruct.channels.slack.installations import disconnect
+from konstruct.channels.slack.workspaces.installations import disconnect
 from tests.konstruct.channels.conftest import answer_all, make_due, show_all
 from tests.konstruct.conftest import Program
 from tests.slack_server import SlackServer, Trouble

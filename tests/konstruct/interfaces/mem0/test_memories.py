@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from konstruct.audit.models import AccessEvent
 from konstruct.orchestrator.models import Agent
-from konstruct.trust.erasure.scrubbing import Names, scrubbed_detail
+from konstruct.trust.erasure.stores.scrubbing import Names, scrubbed_detail
 from memory.models import MemoryEntry
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from konstruct.api.http.problems import Problem, Refusal
+from konstruct.api.http.errors.problems import Problem, Refusal
 from konstruct.interfaces.openai.errors import error_document
 from konstruct.interfaces.openai.requests import ROLES, ChatRequest, read_request
 

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from django.db.models import Model, QuerySet
 
 from konstruct.api.auth.caller import Caller
-from konstruct.api.http.fields import ChannelIdField, MomentField, StrictSerializer
+from konstruct.api.http.bodies.fields import ChannelIdField, MomentField, StrictSerializer
 
 M = TypeVar("M", bound=Model)
 

@@ -11,7 +11,7 @@ from konstruct.audit.models import AccessEvent, Action
 from konstruct.audit.pseudonyms import pseudonym
 from konstruct.trust.erasure.person import IDS, OF_PERSON, Person
 from konstruct.trust.erasure.progress import ErasureProgress
-from konstruct.trust.erasure.scrubbing import (
+from konstruct.trust.erasure.stores.scrubbing import (
     ERASED,
     Names,
     scrubbed_change_message,

@@ -7,9 +7,9 @@ from konstruct.channels.delivery.adapter import Address, Button, Mark, Part, Vie
 from konstruct.channels.delivery.rendering import APPROVE, DENY
 from konstruct.channels.exceptions import ChannelRefused
 from konstruct.channels.models import SlackInstallation
-from konstruct.channels.slack.installations import CHANNEL, token_of
-from konstruct.channels.slack.mrkdwn import LIMIT, split
+from konstruct.channels.slack.outbound.mrkdwn import LIMIT, split
 from konstruct.channels.slack.web_api import ask
+from konstruct.channels.slack.workspaces.installations import CHANNEL, token_of
 
 EVENT_TYPE = "konstruct_reply"
 # Of the text in a block, which buttons need.

@@ -6,8 +6,8 @@ import pytest
 from django.http import HttpRequest, HttpResponse
 from django.test import RequestFactory
 
-from konstruct.api.http import addresses
-from konstruct.api.http.problems import MEDIA_TYPE, Problem
+from konstruct.api.http.errors import addresses
+from konstruct.api.http.errors.problems import MEDIA_TYPE, Problem
 from tests.konstruct.conftest import Program
 
 

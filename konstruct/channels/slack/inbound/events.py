@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Final, Self
 
-from konstruct.channels.slack.parsing import mentions, storable
+from konstruct.channels.slack.inbound.parsing import mentions, storable
 
 # Of the many kinds of messages, those in which somebody says something.
 SPOKEN: Final = frozenset({"", "file_share", "me_message", "thread_broadcast"})

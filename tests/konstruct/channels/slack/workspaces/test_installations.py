@@ -14,9 +14,9 @@ from django.db import IntegrityError, transaction
 import konstruct.settings
 from konstruct.channels.exceptions import InstallationInvalid, TokenUnreadable
 from konstruct.channels.models import SlackInstallation, SlackUser
-from konstruct.channels.slack.installations import connect, token_of
-from konstruct.channels.slack.tokens import decrypt, encrypt
 from konstruct.channels.slack.users import learn_name
+from konstruct.channels.slack.workspaces.installations import connect, token_of
+from konstruct.channels.slack.workspaces.tokens import decrypt, encrypt
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests.konstruct.channels.conftest import install, messages, take_in_all
@@ -135,7 +135,7 @@ def test_speakers_are_called_by_their_names_once_slack_was_asked(
 ) -> None:
     asked: list[Any] = []
     monkeypatch.setattr(
-        "konstruct.channels.slack.handlers.enqueue", lambda task, *call: asked.append(call)
+        "konstruct.channels.slack.inbound.handlers.enqueue", lambda task, *call: asked.append(call)
     )
     slack.workspaces["T1"].users["U1"] = "Maria"
     with django_capture_on_commit_callbacks(execute=True):

@@ -9,8 +9,8 @@ from django.db.models.functions import Now
 
 from konstruct.channels.exceptions import ChannelError, InstallationInvalid
 from konstruct.channels.models import SlackInstallation
-from konstruct.channels.slack.tokens import decrypt, encrypt, encrypt_again
 from konstruct.channels.slack.web_api import ask
+from konstruct.channels.slack.workspaces.tokens import decrypt, encrypt, encrypt_again
 from tenants import transaction
 from tenants.audit.changes import RowState, row_state
 from tenants.context import required_tenant_id, tenant_scope

@@ -21,8 +21,8 @@ from redis.exceptions import RedisError
 
 from konstruct.channels.exceptions import InstallationInvalid
 from konstruct.channels.models import SlackInstallation
-from konstruct.channels.slack.installations import OnChange, connect
 from konstruct.channels.slack.web_api import ask
+from konstruct.channels.slack.workspaces.installations import OnChange, connect
 from konstruct.orchestrator.agents import find_agent
 from tenants.context import public_scope
 from tenants.models import Domain
@@ -40,7 +40,7 @@ SCOPES: Final = (
     "users:read",
 )
 SECONDS: Final = 600
-_SALT: Final = "konstruct.channels.slack.oauth"
+_SALT: Final = "konstruct.channels.slack.workspaces.oauth"
 CALLBACK: Final = "/channels/slack/oauth/"
 FINISH: Final = "/admin/slack/finish/"
 

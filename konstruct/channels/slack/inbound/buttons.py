@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from konstruct.channels.delivery.rendering import APPROVE, DENY
-from konstruct.channels.slack.events import native_id
-from konstruct.channels.slack.installations import CHANNEL
+from konstruct.channels.slack.inbound.events import native_id
+from konstruct.channels.slack.workspaces.installations import CHANNEL
 from konstruct.orchestrator.identities.channel_identities import user_of
 from konstruct.orchestrator.tools.tool_calls import decide
 from tenants.context import tenant_scope

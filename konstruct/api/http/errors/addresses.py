@@ -5,7 +5,7 @@ from typing import Final
 
 from django.http import HttpRequest, HttpResponse
 
-from konstruct.api.http.problems import Problem, problem_document
+from konstruct.api.http.errors.problems import Problem, problem_document
 
 API_PREFIX: Final = "/api/"
 

@@ -10,12 +10,12 @@ from django.conf import settings
 
 from konstruct.channels.delivery import publisher
 from konstruct.channels.models import SlackInstallation
-from konstruct.channels.slack.engaged_threads import engage, is_engaged
-from konstruct.channels.slack.events import Addressed, MessageEvent
-from konstruct.channels.slack.installations import CHANNEL
-from konstruct.channels.slack.parsing import attached, mentioned_users, plain_text
+from konstruct.channels.slack.inbound.engaged_threads import engage, is_engaged
+from konstruct.channels.slack.inbound.events import Addressed, MessageEvent
+from konstruct.channels.slack.inbound.parsing import attached, mentioned_users, plain_text
 from konstruct.channels.slack.tasks import learn_name
 from konstruct.channels.slack.users import is_to_be_asked, known_users
+from konstruct.channels.slack.workspaces.installations import CHANNEL
 from konstruct.orchestrator.exceptions import IdempotencyKeyReused
 from konstruct.orchestrator.identities.channel_identities import user_of
 from konstruct.orchestrator.pipeline.accept import Incoming, accept

@@ -16,8 +16,8 @@ from redis.exceptions import RedisError
 from konstruct.channels import inbox
 from konstruct.channels.inbox import Put
 from konstruct.channels.models import SlackInstallation
-from konstruct.channels.slack.events import Addressed, Envelope, understand
-from konstruct.channels.slack.installations import CHANNEL, end
+from konstruct.channels.slack.inbound.events import Addressed, Envelope, understand
+from konstruct.channels.slack.workspaces.installations import CHANNEL, end
 from tenants.context import tenant_scope
 from tenants.limits.rate_limit import take
 from tenants.models import Tenant

@@ -7,7 +7,7 @@ from django_redis import get_redis_connection
 from django_redis.exceptions import ConnectionInterrupted
 from redis.exceptions import RedisError
 
-from konstruct.channels.slack.installations import CHANNEL
+from konstruct.channels.slack.workspaces.installations import CHANNEL
 from memory.models import Message
 from tenants.redis_keys import engaged_thread_key
 

@@ -12,7 +12,7 @@ from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 
-from konstruct.api.http.problems import MOST_ERRORS
+from konstruct.api.http.errors.problems import MOST_ERRORS
 from konstruct.api.id_text import ID_TEXT
 from memory.arguments import is_unicode
 

@@ -12,7 +12,7 @@ from django_redis import get_redis_connection
 
 from konstruct.channels import inbox, tasks
 from konstruct.channels.models import Arrival, Delivery, SlackInstallation
-from konstruct.channels.slack import handlers
+from konstruct.channels.slack.inbound import handlers
 from konstruct.channels.tasks import process
 from memory.models import Message
 from tenants.context import tenant_scope
@@ -277,7 +277,7 @@ def test_with_the_cache_down_it_is_accepted_and_with_postgres_down_it_is_to_come
     with monkeypatch.context() as patch:
         for module in ("receiver", "engaged_threads"):
             patch.setattr(
-                f"konstruct.channels.slack.{module}.get_redis_connection", lambda *_: Down()
+                f"konstruct.channels.slack.inbound.{module}.get_redis_connection", lambda *_: Down()
             )
         assert post(told).status_code == 200
         assert post(told).status_code == 200

@@ -18,7 +18,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.utils.urls import replace_query_param
 
-from konstruct.api.http.fields import StrictCharField, StrictSerializer
+from konstruct.api.http.bodies.fields import StrictCharField, StrictSerializer
 from tenants.context import current_tenant_id
 
 CURSOR_TEXT = RegexValidator(r"^[A-Za-z0-9_.-]+\Z", "Take `next` or `previous` as they are.")

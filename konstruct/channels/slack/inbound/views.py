@@ -22,12 +22,12 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST, require_safe
 
 from konstruct.channels.exceptions import InstallationInvalid
-from konstruct.channels.slack import buttons
-from konstruct.channels.slack.buttons import read_press
-from konstruct.channels.slack.events import open_envelope
-from konstruct.channels.slack.oauth import way_back
-from konstruct.channels.slack.receiver import Fate, receive
-from konstruct.channels.slack.signatures import NotSlacks, slacks_body
+from konstruct.channels.slack.inbound import buttons
+from konstruct.channels.slack.inbound.buttons import read_press
+from konstruct.channels.slack.inbound.events import open_envelope
+from konstruct.channels.slack.inbound.receiver import Fate, receive
+from konstruct.channels.slack.inbound.signatures import NotSlacks, slacks_body
+from konstruct.channels.slack.workspaces.oauth import way_back
 
 logger = logging.getLogger(__name__)
 

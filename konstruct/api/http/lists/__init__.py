@@ -1,0 +1,1 @@
+"""Lists: how they are paged, and what they can be narrowed by."""

@@ -1,0 +1,1 @@
+"""What an erasure does in each store: tables, the record of who did what, the cache, files."""
