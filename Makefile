@@ -77,7 +77,7 @@ alone: setup
 
 pooled: setup ## the tests of every commit and the attacks on isolation, through PgBouncer, which pools transactions
 	KONSTRUCT_POOL_SIZE=$(POOL_SIZE) $(PYTEST) $(SHARED_OUT) -m "not slow and not long"
-	KONSTRUCT_POOL_SIZE=$(POOL_SIZE) $(PYTEST) tests/konstruct/trust/test_isolation_proof.py
+	KONSTRUCT_POOL_SIZE=$(POOL_SIZE) $(PYTEST) tests/konstruct/trust/isolation/test_isolation_proof.py
 
 servers: setup ## placement, moves, standbys and the attacks on three servers, the long runs too
 	$(PYTEST) -m "long or not long" tests/tenants/servers
@@ -86,13 +86,13 @@ long: setup ## the long runs of what `make test` has a small instance of
 	$(PYTEST) -m long
 
 fuzz: setup ## schemathesis with EXAMPLES for each operation of the API, by SEED
-	KONSTRUCT_FUZZ_EXAMPLES=$(EXAMPLES) KONSTRUCT_FUZZ_SEED=$(SEED) $(PYTEST) tests/konstruct/api/test_fuzz.py
+	KONSTRUCT_FUZZ_EXAMPLES=$(EXAMPLES) KONSTRUCT_FUZZ_SEED=$(SEED) $(PYTEST) tests/konstruct/api/fuzz/test_fuzz.py
 
 survival: setup ## messages for MINUTES while processes and stores are killed, by SEED
 	$(BIN)/python -m benchmarks.survival --minutes $(MINUTES) --seed $(SEED)
 
 coverage: setup ## the tests of `make test`, and what none of them runs through
-	$(PYTEST) $(SHARED_OUT) -m "$(BESIDE_OTHERS)" -p tests.coverage_plugin
+	$(PYTEST) $(SHARED_OUT) -m "$(BESIDE_OTHERS)" -p tests.plugins.coverage
 
 pictures: setup ## every page of the admin in a browser, into docs/images
 	mkdir -p docs/images

@@ -30,7 +30,7 @@ from throwaway import PROJECT
 sys.path.insert(0, str(PROJECT))
 from konstruct.local import embedded
 from tests.konstruct.api.live import running, serving
-from tests.llm_server import Answer, LLMServer
+from tests.servers.llm import Answer, LLMServer
 
 FEW = 10
 # Its name, the environment of its processes, and a key of each tenant by its slug.

@@ -33,7 +33,7 @@ WORKSPACE = "TBENCHMARK"
 def main() -> None:
     """Run the benchmark."""
     sys.path.insert(0, str(PROJECT))
-    from tests.slack_server import SIGNING_SECRET, mention
+    from tests.servers.slack import SIGNING_SECRET, mention
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--events", type=int, default=1000, help="events that are timed")
@@ -102,7 +102,7 @@ def connect_workspace(tenant_id: UUID) -> None:
 
 def sending(port: int, event: Callable[[int], object]) -> Callable[[int], object]:
     """Send events as Slack does, each on a connection of its own."""
-    from tests.slack_server import signed
+    from tests.servers.slack import signed
 
     def send(number: int) -> object:
         body = json.dumps(event(number)).encode()

@@ -29,7 +29,8 @@ from memory.context.checkpoints.connections import close_pools
 from tenants.context import public_scope
 from tenants.models import Tenant
 from tenants.schemas import provisioning
-from tests import database, pooler
+from tests import database
+from tests.servers import pooler
 
 # Each pytest-xdist worker has databases of its own, in Postgres and in the cache.
 WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 6

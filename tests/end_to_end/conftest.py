@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.end_to_end.deployment import Deployment
-from tests.llm_server import Answer, LLMServer
-from tests.slack_server import slack_server
+from tests.servers.llm import Answer, LLMServer
+from tests.servers.slack import slack_server
 
 
 @pytest.fixture(scope="package")

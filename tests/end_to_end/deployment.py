@@ -22,8 +22,8 @@ import redis
 from konstruct.local.embedded import paths
 from konstruct.processes import bound_to_us
 from tenants.redis_keys import memory_short_key
-from tests.llm_server import LLMServer
-from tests.slack_server import SIGNING_SECRET, SlackServer
+from tests.servers.llm import LLMServer
+from tests.servers.slack import SIGNING_SECRET, SlackServer
 
 PROJECT = Path(__file__).resolve().parents[2]
 # Seconds until what does not come about is a failure. Nothing waits for so long but a failure.

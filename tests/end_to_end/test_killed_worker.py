@@ -4,7 +4,7 @@ import pytest
 
 from tests.end_to_end.deployment import Deployment, Tenant, eventually
 from tests.end_to_end.worker import POINTS
-from tests.llm_server import Answer
+from tests.servers.llm import Answer
 
 
 @pytest.fixture

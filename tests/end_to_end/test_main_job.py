@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from tests.end_to_end.deployment import Deployment, eventually
-from tests.llm_server import Answer
+from tests.servers.llm import Answer
 
 
 def test_a_message_is_answered_with_what_was_said_long_ago(deployment: Deployment) -> None:

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from tests.end_to_end.deployment import SLUGS, Deployment, Tenant
-from tests.llm_server import Request
+from tests.servers.llm import Request
 
 # Of the long run, beside those of the deployment.
 MORE_SLUGS = ["fir", "yew", "bay", "fig"]

@@ -11,8 +11,8 @@ import pytest
 
 from konstruct.channels.delivery.rendering import PLACEHOLDER
 from tests.end_to_end.deployment import Deployment, Tenant, eventually
-from tests.llm_server import Answer
-from tests.slack_server import SlackServer, mention, said, signed
+from tests.servers.llm import Answer
+from tests.servers.slack import SlackServer, mention, said, signed
 
 EVENTS = "/channels/slack/events/"
 

@@ -16,7 +16,7 @@ from konstruct.orchestrator.models import Agent
 from konstruct.trust.erasure.stores import storage
 from tenants.context import public_scope, tenant_scope
 from tenants.models import Tenant
-from tests.llm_server import LLMServer
+from tests.servers.llm import LLMServer
 
 MESSAGES = "/api/v1/messages/"
 

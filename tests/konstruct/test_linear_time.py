@@ -1,12 +1,12 @@
-"""What outsiders write is read in linear time: see tests/growing.py for how that is told."""
+"""What outsiders write is read in linear time: tests/attacks/growing.py says how that is told."""
 
 import subprocess
 import sys
 
 import pytest
 
-from tests.attacks_on_patterns import calls_in, sources
-from tests.growing import run_child
+from tests.attacks.growing import run_child
+from tests.attacks.on_patterns import calls_in, sources
 
 # No divisor of how many texts there are of a kind, so that each kind has its turn.
 EVERY = pytest.mark.parametrize(
@@ -31,19 +31,19 @@ def test_every_pattern_stands_where_the_attacks_find_it() -> None:
 @pytest.mark.slow
 @EVERY
 def test_no_pattern_takes_the_square_of_a_text(every: int) -> None:
-    run_child("tests.attacks_on_patterns", every)
+    run_child("tests.attacks.on_patterns", every)
 
 
 @pytest.mark.slow
 @EVERY
 def test_no_reading_of_a_text_takes_its_square(every: int) -> None:
-    run_child("tests.attacks_on_texts", every)
+    run_child("tests.attacks.on_texts", every)
 
 
 @pytest.mark.slow
 def test_the_attacks_find_what_takes_the_square() -> None:
     program = (
-        "import re; from tests.growing import attack_all;"
+        "import re; from tests.attacks.growing import attack_all;"
         r"heading = re.compile(r'# +(.*?) *#*\Z');"
         "attack_all([('a heading', lambda n: heading.match('# a' + ' ' * n + 'x'))], limit=1)"
     )

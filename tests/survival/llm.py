@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tests.llm_server import Answer, LLMServer, Request
+from tests.servers.llm import Answer, LLMServer, Request
 
 # What a client says has one of these: whose it is, and which.
 TOKEN = re.compile(r"\b([a-z]+)-([a-z]+)-(\d+)\b")

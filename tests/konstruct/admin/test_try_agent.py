@@ -13,7 +13,7 @@ from memory.conversations.short_term import clear_window
 from memory.models import Message, PendingEmbedding, RecallEvent
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
-from tests.llm_server import Answer, LLMServer
+from tests.servers.llm import Answer, LLMServer
 
 COUNTED = (Message, RecallEvent, PendingEmbedding, PendingReply)
 

@@ -16,9 +16,10 @@ import pytest
 from django.db import connection
 
 from tenants.models import Tenant
-from tests import database, pooler
+from tests import database
 from tests.konstruct.api.live import serving
 from tests.konstruct.conftest import MESSAGES, Program
+from tests.servers import pooler
 
 pytestmark = pytest.mark.skipif(
     pooler.EXECUTABLE is None and not os.environ.get("CI"), reason="there is no pgbouncer"

@@ -16,8 +16,8 @@ from konstruct.orchestrator.models import PendingReply
 from memory.models import Message
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
-from tests.llm_server import LLMServer
-from tests.slack_server import (
+from tests.servers.llm import LLMServer
+from tests.servers.slack import (
     CLIENT_ID,
     CLIENT_SECRET,
     SIGNING_SECRET,

@@ -10,7 +10,7 @@ from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from memory.models import Message
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
-from tests.llm_server import LLMServer
+from tests.servers.llm import LLMServer
 
 
 @pytest.fixture

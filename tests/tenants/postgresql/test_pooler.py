@@ -25,7 +25,8 @@ from tenants.checks.connections import why_pooler_is_unsafe
 from tenants.context import public_scope, tenant_scope
 from tenants.locking.tenant_locks import held_lock
 from tenants.models import Tenant
-from tests import database, pooler
+from tests import database
+from tests.servers import pooler
 from tests.tenants.accidents import SETTINGS, names
 
 pytestmark = [

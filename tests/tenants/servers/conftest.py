@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from tests import servers
-from tests.servers import Server
+from tests.servers import postgres
+from tests.servers.postgres import Server
 
 
 @pytest.fixture(scope="package")
 def further(django_db_setup: None, django_db_blocker: Any) -> Iterator[dict[str, Server]]:
     """Two servers beside the tests' own."""
-    with django_db_blocker.unblock(), servers.further_servers() as found:
+    with django_db_blocker.unblock(), postgres.further_servers() as found:
         yield found

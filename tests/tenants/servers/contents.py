@@ -9,7 +9,7 @@ from tenants.moving.sessions import quoted, run
 from tenants.moving.tables import sequences_of, tables_of
 from tenants.servers import MAIN
 from tests import database
-from tests.servers import Server
+from tests.servers.postgres import Server
 
 
 def contents(tenant: Tenant, server: str, schema: str = "") -> dict[str, object]:

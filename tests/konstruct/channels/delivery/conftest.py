@@ -8,7 +8,7 @@ import pytest
 from tenants.context import tenant_scope
 from tests.konstruct.channels.conftest import take_in_all
 from tests.konstruct.conftest import Program
-from tests.slack_server import mention
+from tests.servers.slack import mention
 
 Post = Callable[..., Any]
 

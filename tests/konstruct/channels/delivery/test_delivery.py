@@ -19,9 +19,9 @@ from konstruct.orchestrator.replies import partial_reply
 from tests.konstruct.channels.conftest import answer_all, make_due, show_all
 from tests.konstruct.channels.delivery.conftest import Post
 from tests.konstruct.conftest import Program
-from tests.llm_server import Answer, LLMServer, streamed
 from tests.outbox import claimed
-from tests.slack_server import SlackServer, Trouble, said
+from tests.servers.llm import Answer, LLMServer, streamed
+from tests.servers.slack import SlackServer, Trouble, said
 
 
 def test_a_placeholder_is_posted_and_becomes_the_reply(asked: Program, slack: SlackServer) -> None:

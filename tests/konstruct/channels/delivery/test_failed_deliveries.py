@@ -12,7 +12,7 @@ from konstruct.channels.slack import web_api
 from konstruct.channels.slack.workspaces.installations import disconnect
 from tests.konstruct.channels.conftest import answer_all, make_due, show_all
 from tests.konstruct.conftest import Program
-from tests.slack_server import SlackServer, Trouble
+from tests.servers.slack import SlackServer, Trouble
 
 
 @pytest.mark.parametrize("trouble", [Trouble(500), Trouble(503), Trouble(error="internal_error")])

@@ -10,7 +10,7 @@ from django.db import connection
 from konstruct.interfaces.mem0 import extraction
 from tests.konstruct.conftest import Program
 from tests.konstruct.interfaces.mem0.calls import ADD, listed, refusal
-from tests.llm_server import Answer, LLMServer
+from tests.servers.llm import Answer, LLMServer
 
 pytestmark = pytest.mark.django_db
 

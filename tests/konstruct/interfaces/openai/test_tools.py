@@ -21,7 +21,7 @@ from tenants.models import OutboxEntry
 from tests.konstruct.conftest import Program
 from tests.konstruct.interfaces.openai.conftest import CHAT
 from tests.konstruct.interfaces.openai.test_chat_completions import error_of, events_of
-from tests.llm_server import Answer, LLMServer
+from tests.servers.llm import Answer, LLMServer
 
 WEATHER = {
     "type": "function",

@@ -24,7 +24,7 @@ from tenants.models import OutboxEntry, Tenant
 from tests.konstruct.api.live import WORKER, running, serving
 from tests.konstruct.conftest import Program
 from tests.konstruct.running import eventually
-from tests.llm_server import Answer, LLMServer, streamed
+from tests.servers.llm import Answer, LLMServer, streamed
 
 pytestmark = pytest.mark.slow
 

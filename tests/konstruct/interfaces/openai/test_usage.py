@@ -8,7 +8,7 @@ from tests.konstruct.interfaces.openai.conftest import CHAT
 from tests.konstruct.interfaces.openai.test_chat_completions import events_of
 from tests.konstruct.interfaces.openai.test_description import errors
 from tests.konstruct.interfaces.openai.test_tools import QUESTION, Client, calling, client, saying
-from tests.llm_server import Answer
+from tests.servers.llm import Answer
 
 __all__ = ["client"]
 

@@ -8,7 +8,7 @@ from konstruct.orchestrator.handoff import handovers
 from konstruct.orchestrator.handoff.escalations import OpenedBy, Thread
 from konstruct.orchestrator.models import Agent, Escalation
 from memory.models import Message
-from tests.llm_server import Answer
+from tests.servers.llm import Answer
 
 Say = Callable[..., Message]
 FIRST = "This is bert. This conversation was handed to me."

@@ -12,7 +12,7 @@ from konstruct.orchestrator.models import Agent, Escalation
 from konstruct.orchestrator.replies.status import Status, progress_of, sent_messages
 from tests.konstruct.conftest import Program
 from tests.konstruct.orchestrator.handoff.handing import FIRST, Say, call, hand, reply, said, work
-from tests.llm_server import Answer, LLMServer
+from tests.servers.llm import Answer, LLMServer
 
 
 def test_a_circle_of_rules_ends_at_a_person(say: Say, bert: Agent, carl: Agent) -> None:

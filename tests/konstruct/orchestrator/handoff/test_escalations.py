@@ -24,8 +24,8 @@ from memory.exceptions import InvalidArgument
 from memory.models import Message
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
-from tests.llm_server import Answer, LLMServer
 from tests.outbox import claimed
+from tests.servers.llm import Answer, LLMServer
 
 Say = Callable[..., Message]
 

@@ -35,7 +35,7 @@ from tests.konstruct.orchestrator.handoff.handing import (
     words,
     work,
 )
-from tests.llm_server import Answer, LLMServer
+from tests.servers.llm import Answer, LLMServer
 
 
 def test_the_other_agent_answers_this_thread_and_says_who_it_is_first(

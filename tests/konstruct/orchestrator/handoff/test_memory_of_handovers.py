@@ -9,7 +9,7 @@ from memory.models import MemoryEntry, Message, RecallEvent
 from memory.recall import recall
 from tests.konstruct.conftest import Program
 from tests.konstruct.orchestrator.handoff.handing import FIRST, Say, call, hand, said, words, work
-from tests.llm_server import LLMServer
+from tests.servers.llm import LLMServer
 
 
 def test_each_agent_remembers_what_it_was_part_of(

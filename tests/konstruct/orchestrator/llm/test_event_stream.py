@@ -12,7 +12,7 @@ from konstruct.orchestrator.llm import pool
 from konstruct.orchestrator.llm.event_stream import Text, read_stream
 from konstruct.orchestrator.llm.pool import HttpLanguageModel
 from konstruct.orchestrator.llm.wire import CompletionRequest, read_completion, read_reply
-from tests.llm_server import Answer, LLMServer, streamed
+from tests.servers.llm import Answer, LLMServer, streamed
 
 
 def read(content: bytes, size: int = 7, **limits: int) -> tuple[Any, str]:

@@ -24,7 +24,7 @@ from konstruct.orchestrator.llm.pool import (
 )
 from konstruct.orchestrator.llm.wire import CompletionRequest
 from tenants.exceptions import detail_of
-from tests.llm_server import Answer, LLMServer
+from tests.servers.llm import Answer, LLMServer
 
 MESSAGES = [{"role": "user", "content": "Hi"}]
 REQUEST = CompletionRequest(MESSAGES, model="", tier="fast")

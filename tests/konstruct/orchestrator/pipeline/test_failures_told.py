@@ -16,7 +16,7 @@ from konstruct.orchestrator.pipeline import respond
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import MESSAGES, Program
 from tests.konstruct.running import PROJECT
-from tests.llm_server import Answer, LLMServer
+from tests.servers.llm import Answer, LLMServer
 
 SAID = "tenant 7 has used up its quota of gpt-x"
 PASSWORD = "pass-word"

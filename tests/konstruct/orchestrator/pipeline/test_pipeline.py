@@ -21,8 +21,8 @@ from memory.indexing import outbox as embedding_outbox
 from memory.models import Message, PendingEmbedding, RecallEvent
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
-from tests.llm_server import Answer, LLMServer
 from tests.outbox import claimed
+from tests.servers.llm import Answer, LLMServer
 
 
 @pytest.fixture

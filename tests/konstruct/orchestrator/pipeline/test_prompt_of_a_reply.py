@@ -24,7 +24,7 @@ from memory.indexing import outbox as embedding_outbox
 from memory.models import Message, RecallEvent
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
-from tests.llm_server import LLMServer
+from tests.servers.llm import LLMServer
 
 pytestmark = pytest.mark.slow
 

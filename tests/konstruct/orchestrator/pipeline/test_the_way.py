@@ -24,7 +24,7 @@ from memory.embedding.embedder import get_embedder
 from memory.models import Message
 from tenants.context import tenant_connection
 from tests.konstruct.conftest import Program
-from tests.llm_server import Answer, LLMServer
+from tests.servers.llm import Answer, LLMServer
 
 Say = Callable[..., Message]
 # Executes what is to be done after commits, as a transaction of the product does.

@@ -13,7 +13,7 @@ from konstruct.orchestrator.replies import delivery_hooks
 from memory.models import Message
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
-from tests.llm_server import Answer, LLMServer
+from tests.servers.llm import Answer, LLMServer
 
 CHANNEL = "recorded"
 

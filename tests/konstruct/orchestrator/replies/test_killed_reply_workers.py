@@ -30,7 +30,7 @@ from tenants.outbox.attempts import WorkerLost
 from tests import database
 from tests.konstruct.conftest import MESSAGES, Program
 from tests.konstruct.running import PROJECT
-from tests.llm_server import Answer, LLMServer
+from tests.servers.llm import Answer, LLMServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

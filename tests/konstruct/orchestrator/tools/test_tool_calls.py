@@ -24,7 +24,7 @@ from konstruct.trust.ledger import replies as ledger
 from memory.models import MemoryEntry, Message
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
-from tests.llm_server import Answer, LLMServer
+from tests.servers.llm import Answer, LLMServer
 
 Say = Callable[..., Message]
 

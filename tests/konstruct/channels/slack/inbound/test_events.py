@@ -24,7 +24,7 @@ from tenants.tasks import work
 from tests.konstruct.channels.conftest import install, messages
 from tests.konstruct.conftest import Program
 from tests.outbox import claimed
-from tests.slack_server import SlackServer, event, mention, said, signed
+from tests.servers.slack import SlackServer, event, mention, said, signed
 
 Post = Callable[..., Any]
 

@@ -16,8 +16,8 @@ from memory.models import MemoryEntry, Message
 from tenants.context import tenant_scope
 from tests.konstruct.channels.conftest import answer_all, install, messages
 from tests.konstruct.conftest import Program
-from tests.llm_server import Answer, LLMServer
-from tests.slack_server import SlackServer, mention, said, signed
+from tests.servers.llm import Answer, LLMServer
+from tests.servers.slack import SlackServer, mention, said, signed
 
 INTERACTIONS = "/channels/slack/interactions/"
 FORM = "application/x-www-form-urlencoded"

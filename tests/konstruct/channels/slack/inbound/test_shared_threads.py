@@ -21,8 +21,8 @@ from tenants.redis_keys import session_key
 from tests import database
 from tests.konstruct.channels.conftest import answer_all, install
 from tests.konstruct.conftest import Program
-from tests.llm_server import LLMServer
-from tests.slack_server import SlackServer, mention, said
+from tests.servers.llm import LLMServer
+from tests.servers.slack import SlackServer, mention, said
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 

@@ -18,7 +18,7 @@ from tenants.serving.claims import tenant_of_workspace
 from tests.konstruct.admin.conftest import browser  # noqa: F401  (a fixture)
 from tests.konstruct.channels.conftest import answer_all, install, messages, show_all
 from tests.konstruct.conftest import Program
-from tests.slack_server import SlackServer, Trouble, mention
+from tests.servers.slack import SlackServer, Trouble, mention
 
 CONNECT = "/admin/slack/connect/"
 INSTALLATIONS = "/admin/channels/slackinstallation/"

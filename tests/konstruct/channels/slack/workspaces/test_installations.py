@@ -21,7 +21,7 @@ from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests.konstruct.channels.conftest import install, messages, take_in_all
 from tests.konstruct.conftest import Program
-from tests.slack_server import SlackServer, Trouble, mention
+from tests.servers.slack import SlackServer, Trouble, mention
 
 OLD, NEW = Fernet.generate_key().decode(), Fernet.generate_key().decode()
 

@@ -66,7 +66,7 @@ def attack(url: str, said: Said, folder: Path, *options: str) -> int:
         env={
             **os.environ,
             "PYTHONPATH": str(PROJECT),
-            "SCHEMATHESIS_HOOKS": "tests.konstruct.api.fuzz_hooks",
+            "SCHEMATHESIS_HOOKS": "tests.konstruct.api.fuzz.hooks",
             "KONSTRUCT_FUZZ_IDS": json.dumps(there),
         },
         stdout=subprocess.PIPE,

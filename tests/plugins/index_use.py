@@ -1,6 +1,6 @@
 """Which indexes of tenants' tables no query of the tests reads: a plugin of pytest.
 
-    python -m pytest -p tests.index_use
+    python -m pytest -p tests.plugins.index_use
 
 Postgres counts the scans of each index. Unique indexes are left out: they also keep rows apart,
 which Postgres does not count. Where tables are as small as in most tests, it may prefer another

@@ -46,7 +46,7 @@ from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests import database
 from tests.konstruct.trust.conftest import save_session
-from tests.konstruct.trust.test_erasure import helped
+from tests.konstruct.trust.erasure.test_erasure import helped
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 

@@ -1,6 +1,6 @@
 """Which lines and branches the tests run through: a plugin of pytest, in each of its processes.
 
-    python -m pytest -p tests.coverage_plugin
+    python -m pytest -p tests.plugins.coverage
 
 SlipCover puts its probes into our modules as they are imported. A tracer, which is what coverage.py
 has for Python 3.11, makes what it measures take half as long again. Processes that the tests start

@@ -6,7 +6,7 @@ from django.test import Client
 
 from konstruct.audit.models import AccessEvent
 from konstruct.orchestrator.identities import channel_identities
-from konstruct.orchestrator.models import Agent, ChannelIdentity, Escalation, PendingReply
+from konstruct.orchestrator.models import ChannelIdentity, Escalation, PendingReply
 from memory.models import Message
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
@@ -89,17 +89,3 @@ def test_an_identity_is_linked_and_unlinked_on_its_page(
     assert browser(involved_b.tenant).post(page, {"user_id": "bob"}).status_code == 404
     with tenant_scope(involved_b.tenant.id):
         assert channel_identities.user_of("slack", "T1", "U1") == "maria"
-
-
-def test_tools_and_rules_of_an_agent_are_edited(involved_a: Program, browser: Browser) -> None:
-    client = browser(involved_a.tenant)
-    page = f"/admin/orchestrator/agent/{involved_a.agent.pk}/change/"
-    form = {
-        "name": "ada", "model_tier": "fast", "recall_mode": "hybrid", "recall_weights": "{}",
-        "is_active": "on", "escalate_on": "refund\r\n\r\nlegal action", "tools": [],
-    }  # fmt: skip
-    assert "not one of the available choices" in client.post(page, {**form, "tools": ["rm"]}).text
-    client.post(page, {**form, "tools": ["remember_fact"]})
-    with tenant_scope(involved_a.tenant.id):
-        agent = Agent.objects.get(pk=involved_a.agent.pk)
-    assert (agent.tools, agent.escalate_on) == (["remember_fact"], ["refund", "legal action"])

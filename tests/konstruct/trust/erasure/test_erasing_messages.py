@@ -29,8 +29,8 @@ from tenants.models import Tenant
 from tenants.redis_keys import partial_reply_key
 from tests import database
 from tests.konstruct.conftest import MESSAGES, Program
-from tests.konstruct.trust.test_erasing_exactly import EVA
-from tests.konstruct.trust.test_erasure import everything
+from tests.konstruct.trust.erasure.test_erasing_exactly import EVA
+from tests.konstruct.trust.erasure.test_erasure import everything
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 

@@ -14,7 +14,7 @@ from memory.context import SessionStore
 from memory.models import Message
 from tenants.context import tenant_scope
 from tenants.models import Tenant
-from tests.konstruct.trust.forging import forge
+from tests.konstruct.trust.archives.forging import forge
 from tests.memory.context.checkpoints.attacks import json_attacks, msgpack_attacks, packed
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]

@@ -34,7 +34,7 @@ from memory.models import Message
 from tenants.context import tenant_scope
 from tenants.exceptions import KonstructError
 from tenants.models import Tenant
-from tests.konstruct.trust.forging import forge_text, opened
+from tests.konstruct.trust.archives.forging import forge_text, opened
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 

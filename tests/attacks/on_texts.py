@@ -11,8 +11,8 @@ from uuid import UUID
 
 import django
 
-from tests.attacks_on_patterns import KINDS
-from tests.growing import BODY, Attack, attack_all, run_long
+from tests.attacks.growing import BODY, Attack, attack_all, run_long
+from tests.attacks.on_patterns import KINDS
 
 Reading = Callable[[str], object]
 

@@ -29,7 +29,7 @@ from memory.recall import recall
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests.konstruct.trust.conftest import save_session
-from tests.konstruct.trust.test_erasure import helped
+from tests.konstruct.trust.erasure.test_erasure import helped
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 

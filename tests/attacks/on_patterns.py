@@ -16,9 +16,9 @@ from typing import Any
 import django
 import regex
 
-from tests.growing import Attack, attack_all
+from tests.attacks.growing import Attack, attack_all
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 LIBRARIES = {"re", "regex"}
 SPEAKS_OF_PATTERNS = re.compile(r"\b(?:re|regex)\.|Regex|re_path")
 READING = {

@@ -1,0 +1,1 @@
+"""Attacks on the time that it takes to read what outsiders write, each run in a child process."""

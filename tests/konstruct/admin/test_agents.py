@@ -1,0 +1,94 @@
+"""Agents in a tenant's admin."""
+
+from collections.abc import Callable
+from uuid import UUID
+
+import pytest
+from django.test import Client
+
+from konstruct.orchestrator.models import Agent
+from tenants.context import tenant_scope
+from tests.konstruct.conftest import Program
+
+AGENTS = "/admin/orchestrator/agent/"
+AGENT_FORM = {
+    "name": "bob",
+    "is_active": "on",
+    "system_prompt": "Help.",
+    "identity": "",
+    "persona": "",
+    "model_tier": "reasoning",
+    "model": "",
+    "recall_mode": "hybrid",
+    "recall_gate": "on",
+    "recall_weights": '{"time": 1}',
+}
+
+
+@pytest.fixture
+def admin(program_a: Program, browser: Callable[..., Client]) -> Client:
+    return browser(program_a.tenant)
+
+
+def test_an_agent_is_made_and_edited(program_a: Program, admin: Client) -> None:
+    assert admin.get(f"{AGENTS}add/").status_code == 200
+    assert admin.post(f"{AGENTS}add/", AGENT_FORM).status_code == 302
+    with tenant_scope(program_a.tenant.id):
+        agent = Agent.objects.get(name="bob")
+    page = f"{AGENTS}{agent.pk}/change/"
+    assert admin.post(page, {**AGENT_FORM, "recall_top_k": "5"}).status_code == 302
+    with tenant_scope(program_a.tenant.id):
+        agent.refresh_from_db()
+    assert (agent.model_tier, agent.recall_top_k) == ("reasoning", 5)
+    assert agent.recall_weights == {"time": 1}
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"name": "ada"}, "has an agent of that name already"),
+        ({"name": str(UUID(int=7))}, "reads as an id"),
+        ({"recall_top_k": "500"}, "top_k=500 is more than 100"),
+        ({"recall_weights": '{"luck": 1}'}, "names an unknown weight"),
+    ],
+)
+def test_an_agent_that_cannot_be_is_refused_on_the_page(
+    program_a: Program, admin: Client, fields: dict[str, str], message: str
+) -> None:
+    response = admin.post(f"{AGENTS}add/", {**AGENT_FORM, **fields})
+    assert response.status_code == 200
+    assert message in response.content.decode()
+    with tenant_scope(program_a.tenant.id):
+        assert Agent.objects.count() == 1
+
+
+def test_an_agent_cannot_be_deleted(program_a: Program, admin: Client) -> None:
+    assert admin.post(f"{AGENTS}{program_a.agent.pk}/delete/").status_code == 403
+    with tenant_scope(program_a.tenant.id):
+        assert Agent.objects.exists()
+
+
+def test_another_tenants_agent_is_not_there(
+    program_a: Program, program_b: Program, admin: Client
+) -> None:
+    with tenant_scope(program_b.tenant.id):
+        program_b.agent.name = "agent of b"
+        program_b.agent.save()
+    assert "agent of b" not in admin.get(AGENTS).content.decode()
+    assert admin.get(f"{AGENTS}{program_b.agent.pk}/change/").status_code == 302
+
+
+def test_tools_and_rules_of_an_agent_are_edited(
+    involved_a: Program, browser: Callable[..., Client]
+) -> None:
+    client = browser(involved_a.tenant)
+    page = f"/admin/orchestrator/agent/{involved_a.agent.pk}/change/"
+    form = {
+        "name": "ada", "model_tier": "fast", "recall_mode": "hybrid", "recall_weights": "{}",
+        "is_active": "on", "escalate_on": "refund\r\n\r\nlegal action", "tools": [],
+    }  # fmt: skip
+    assert "not one of the available choices" in client.post(page, {**form, "tools": ["rm"]}).text
+    client.post(page, {**form, "tools": ["remember_fact"]})
+    with tenant_scope(involved_a.tenant.id):
+        agent = Agent.objects.get(pk=involved_a.agent.pk)
+    assert (agent.tools, agent.escalate_on) == (["remember_fact"], ["refund", "legal action"])
