@@ -342,3 +342,37 @@ class UpdateBatchSerializer(StrictSerializer):
     memories = BoundedListField(
         max_length=MOST_UPDATED, allow_empty=False, child=ChangedMemorySerializer()
     )
+
+
+class ExportedSerializer(LenientSerializer, EntitiesSerializer):
+    """Which memories are exported; `filters` becomes all that narrows them."""
+
+    filters = serializers.JSONField(required=False, allow_null=True)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """Bring together what may be said in two places, checked as `FiltersField` does."""
+        named = {name: attrs.pop(name, None) for name in language.ENTITIES}
+        said = [{name: value} for name, value in named.items() if value is not None]
+        if attrs.get("filters"):
+            said.append(attrs["filters"])
+        attrs["filters"] = said[0] if len(said) == 1 else {"AND": said} if said else {}
+        try:
+            language.parse(attrs["filters"])
+        except InvalidArgument as error:
+            raise ValidationError({"filters": str(error)}) from error
+        return attrs
+
+
+class ExportSerializer(ExportedSerializer):
+    """What is to be exported."""
+
+    schema = serializers.JSONField()
+    export_instructions = StrictCharField(
+        required=False, allow_null=True, allow_blank=True, max_length=LONGEST_REASON
+    )
+
+
+class FetchSerializer(ExportedSerializer):
+    """Which export is to be fetched."""
+
+    memory_export_id = StrictCharField(required=False, allow_null=True, max_length=64)

@@ -4,6 +4,7 @@ from django.urls import path, re_path
 
 from konstruct.interfaces.mem0.base import not_offered, unknown
 from konstruct.interfaces.mem0.entities import EntitiesView, EntityView
+from konstruct.interfaces.mem0.exports import ExportsView, ExportView
 from konstruct.interfaces.mem0.memories import (
     AddView,
     ListView,
@@ -12,8 +13,19 @@ from konstruct.interfaces.mem0.memories import (
     SearchView,
 )
 from konstruct.interfaces.mem0.one import BatchView, FeedbackView, HistoryView, MemoryView
+from konstruct.interfaces.mem0.project import (
+    PROFILES,
+    PROJECTS,
+    SUMMARIES,
+    WEBHOOKS,
+    ProfileSettingsView,
+    ProfileView,
+    ProjectView,
+    WebhooksView,
+)
 
 # A name may hold slashes, which clients encode, and Django decodes.
+PROFILE = r"^v2/entities/user/(?P<name>.+)/profile/$"
 ENTITY = r"^v2/entities/(?P<kind>user|agent|app|run)/(?P<name>.+)/$"
 
 urlpatterns = [
@@ -27,29 +39,24 @@ urlpatterns = [
     path("v1/batch/", BatchView.as_view(), name="mem0-batch"),
     path("v1/feedback/", FeedbackView.as_view(), name="mem0-feedback"),
     path("v1/entities/", EntitiesView.as_view(), name="mem0-entities"),
-    re_path(
-        r"^v2/entities/user/.+/profile/$",
-        not_offered("profiles. Search a user's memories, or list them."),
-    ),
+    path("v1/exports/", ExportsView.as_view(), name="mem0-exports"),
+    path("v1/exports/get/", ExportView.as_view(), name="mem0-export"),
+    re_path(r"^v1/summary/", not_offered(SUMMARIES)),
+    re_path(PROFILE, ProfileView.as_view(), name="mem0-profile"),
+    path("v2/profiles/settings/", ProfileSettingsView.as_view(), name="mem0-profile-settings"),
+    re_path(r"^v2/profiles/", not_offered(PROFILES)),
     re_path(ENTITY, EntityView.as_view(), name="mem0-entity"),
-    re_path(r"^v2/profiles/", not_offered("profiles. Search a user's memories, or list them.")),
-    re_path(
-        r"^v1/(?:exports|summary)/",
-        not_offered(
-            "exports in a schema of yours, and summaries. List memories in pages: get_all has them"
-            " whole. An operator can make an archive."
-        ),
+    path(
+        "api/v1/webhooks/projects/<uuid:project_id>/",
+        WebhooksView.as_view(),
+        name="mem0-webhooks",
     ),
-    re_path(
-        r"^api/v1/webhooks/",
-        not_offered(
-            "webhooks. Memories are there when the answer to a request is, and the access log has"
-            " who changed what."
-        ),
+    re_path(r"^api/v1/webhooks/", not_offered(WEBHOOKS)),
+    path(
+        "api/v1/orgs/organizations/<uuid:org_id>/projects/<uuid:project_id>/",
+        ProjectView.as_view(),
+        name="mem0-project",
     ),
-    re_path(
-        r"^api/v1/orgs/",
-        not_offered("organizations and projects. A tenant's admin has its people and settings."),
-    ),
+    re_path(r"^api/v1/orgs/", not_offered(PROJECTS)),
     re_path(r"", unknown),
 ]

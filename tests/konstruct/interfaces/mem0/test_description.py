@@ -17,6 +17,9 @@ pytestmark = pytest.mark.django_db
 
 errors = partial(errors_in, "mem0")
 OF_ALEX = {"filters": {"user_id": "alex"}}
+MEMORY = {"type": "object", "properties": {"memory": {"type": "string"}}}
+WEBHOOKS = "/api/v1/webhooks/projects/{project_id}/"
+PROJECT = "/api/v1/orgs/organizations/{org_id}/projects/{project_id}/"
 READ = {
     "Add": serializers.AddSerializer,
     "List": serializers.ListSerializer,
@@ -24,6 +27,8 @@ READ = {
     "Change": serializers.ChangeSerializer,
     "Feedback": serializers.FeedbackSerializer,
     "Entities": serializers.EntitiesSerializer,
+    "Export": serializers.ExportSerializer,
+    "Fetch": serializers.FetchSerializer,
     "UpdateBatch": serializers.UpdateBatchSerializer,
     "DeleteBatch": serializers.DeleteBatchSerializer,
 }
@@ -69,6 +74,7 @@ def test_what_can_be_sent_is_described(name: str) -> None:
 
 
 def test_requests_and_answers_are_as_they_are_described(program: Program) -> None:
+    tenant = program.tenant.id
     made = add(program, "I row.", user_id="carl", run_id="r9", metadata={"a": 1})
     memory = f"/v1/memories/{made['id']}/"
     others = [add(program, text, user_id="carl")["id"] for text in ("I ski.", "I swim.")]
@@ -89,6 +95,14 @@ def test_requests_and_answers_are_as_they_are_described(program: Program) -> Non
         ("PUT", "/v1/batch/", "", {"memories": [{"memory_id": others[0], "text": "I dive."}]}),
         ("DELETE", "/v1/batch/", "", {"memories": [{"memory_id": others[1]}]}),
         ("GET", "/v1/entities/", "?page_size=2", None),
+        ("POST", "/v1/exports/", "", {
+            **OF_ALEX, "schema": MEMORY, "export_instructions": "Be short.",
+        }),
+        ("POST", "/v1/exports/get/", "", OF_ALEX),
+        ("GET", "/v2/entities/user/{name}/profile/", "/v2/entities/user/alex/profile/", None),
+        ("GET", "/v2/profiles/settings/", "", None),
+        ("GET", WEBHOOKS, WEBHOOKS.format(project_id=tenant), None),
+        ("GET", PROJECT, PROJECT.format(org_id=tenant, project_id=tenant) + "?fields=name", None),
         ("DELETE", "/v1/memories/{memory_id}/", memory, None),
         ("DELETE", "/v1/memories/", "?user_id=alex", None),
         ("DELETE", "/v2/entities/{kind}/{name}/", "/v2/entities/user/bea/", None),
@@ -123,6 +137,9 @@ def test_requests_and_answers_are_as_they_are_described(program: Program) -> Non
         ("/v3/memories/search/", {**OF_ALEX, "query": "a", "threshold": 2}),
         ("/v3/memories/", {**OF_ALEX, "show_expired": "no"}),
         ("/v1/feedback/", {"feedback": "POSITIVE"}),
+        ("/v1/exports/", OF_ALEX),
+        ("/v1/exports/", {**OF_ALEX, "schema": 7}),
+        ("/v1/exports/get/", {"memory_export_id": 7}),
     ],
 )
 def test_what_is_not_described_is_refused(program: Program, path: str, sent: Any) -> None:

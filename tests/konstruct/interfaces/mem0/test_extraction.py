@@ -84,7 +84,7 @@ def test_a_model_that_refuses_loses_nothing(program: Program, model: LLMServer) 
 def test_as_many_wait_for_the_model_as_may(
     program: Program, model: LLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(extraction._waiting, "acquire", lambda blocking: False)
+    monkeypatch.setattr(extraction.asking._waiting, "acquire", lambda blocking: False)
     told = program.post(ADD, BODY).json()
     assert told["ignored"]["infer"] == extraction.BUSY
     assert model.requests == []

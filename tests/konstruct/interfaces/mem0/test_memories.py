@@ -347,10 +347,9 @@ def test_the_same_request_with_a_key_is_done_once(program: Program) -> None:
 @pytest.mark.parametrize(
     ("method", "path", "told"),
     [
-        ("POST", "v1/exports/get/", "exports"),
-        ("GET", "api/v1/webhooks/projects/x/", "webhooks"),
+        ("PUT", "api/v1/webhooks/7/", "webhooks"),
         ("POST", "v1/summary/", "summaries"),
-        ("GET", "v2/entities/user/alex/profile/", "profiles"),
+        ("POST", "v2/profiles/settings/", "profiles"),
         ("POST", "v2/profiles/jobs/", "profiles"),
         ("PATCH", "api/v1/orgs/organizations/x/projects/y/", "organizations"),
     ],
