@@ -1,4 +1,4 @@
-"""Every number that memory is tuned by, with its reason. Operators' settings are in settings.py."""
+"""Every number that memory is tuned by, with its reason. Operators' are in `konstruct.settings`."""
 
 from datetime import timedelta
 from typing import Final

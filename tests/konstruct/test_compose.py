@@ -10,6 +10,7 @@ import yaml
 
 from tests.konstruct.running import PROJECT
 
+SETTINGS = [str(each) for each in (PROJECT / "konstruct" / "settings").glob("*.py")]
 TEXT = (PROJECT / "docker-compose.yml").read_text()
 SERVICES: dict[str, dict[str, Any]] = yaml.safe_load(TEXT)["services"]
 OURS = ("migrate", "web", "worker", "beat", "owner")
@@ -72,7 +73,7 @@ def test_without_a_secret_it_does_not_start_and_the_example_names_each() -> None
 
 def test_settings_documentation_compose_and_example_name_the_same() -> None:
     """Complete: a later setting is documented, reaches the containers, and can be set."""
-    read = names_read_by("konstruct/settings.py", "konstruct/local/embedded/paths.py")
+    read = names_read_by("konstruct/local/embedded/paths.py", *SETTINGS)
     read |= names_read_by("deploy/gunicorn.conf.py") | {"GUNICORN_CMD_ARGS"}
     documented = set(re.findall(r"^\| `(\w+)`", (PROJECT / "docs/settings.md").read_text(), re.M))
     assert documented == read
@@ -105,14 +106,14 @@ def test_the_cache_wants_a_password_and_its_health_check_knows_it() -> None:
 def names_read_by(*paths: str) -> set[str]:
     """The environment variables that the files read: by os.environ, or by the settings' readers."""
     readers = {
-        "_flag",
-        "_number",
-        "_text",
-        "_url",
-        "_named_urls",
-        "_names",
-        "_class_names",
-        "_fernet_keys",
+        "flag",
+        "number",
+        "text",
+        "url",
+        "named_urls",
+        "names",
+        "class_names",
+        "fernet_keys",
     }
     found = set()
     for path in paths:

@@ -10,8 +10,8 @@ import pytest
 from cryptography.fernet import Fernet
 from django.test import Client
 
-from konstruct import production
 from konstruct.content_security import POLICIES
+from konstruct.settings import weak_values
 from tests.konstruct.running import PROJECT
 
 # The same in all of the tests' processes, which must collect the same tests.
@@ -91,7 +91,7 @@ def test_it_refuses_with_one_line(changes: dict[str, str], line: str) -> None:
     ],
 )
 def test_a_secret_key_that_could_be_guessed_is_refused_and_not_shown(key: str) -> None:
-    said = production.weak_secret_key(key)
+    said = weak_values.weak_secret_key(key)
     assert said.startswith("SECRET_KEY ")
     assert not key or len(key) < 5 or key not in said
 
@@ -99,9 +99,9 @@ def test_a_secret_key_that_could_be_guessed_is_refused_and_not_shown(key: str) -
 def test_random_keys_are_taken() -> None:
     for _ in range(500):
         for key in (secrets.token_hex(25), secrets.token_hex(32), secrets.token_urlsafe(38)):
-            assert production.weak_secret_key(key) == ""
+            assert weak_values.weak_secret_key(key) == ""
     assert (
-        production.weak_token_keys("K", [Fernet.generate_key().decode() for _ in range(99)]) == ""
+        weak_values.weak_token_keys("K", [Fernet.generate_key().decode() for _ in range(99)]) == ""
     )
 
 
@@ -124,25 +124,25 @@ def test_random_keys_are_taken() -> None:
     ],
 )
 def test_a_host_that_is_everybodys_or_none_is_refused(host: str) -> None:
-    assert production.weak_hosts("H", ["good.example.com", host], subdomains=True)
-    assert production.weak_hosts("H", [host], subdomains=False)
+    assert weak_values.weak_hosts("H", ["good.example.com", host], subdomains=True)
+    assert weak_values.weak_hosts("H", [host], subdomains=False)
 
 
 @pytest.mark.parametrize(
     "host", ["a", "a.example", ".example.com", ".localhost", "10.0.0.1", "[::1]"]
 )
 def test_a_host_of_ones_own_is_taken(host: str) -> None:
-    assert production.weak_hosts("H", [host], subdomains=True) == ""
+    assert weak_values.weak_hosts("H", [host], subdomains=True) == ""
 
 
 @pytest.mark.parametrize("origin", ["*", "https://*", "http://*.com", "https://", "example.com"])
 def test_an_origin_that_is_everybodys_is_refused(origin: str) -> None:
-    assert repr(origin) in production.weak_origins("O", [origin])
+    assert repr(origin) in weak_values.weak_origins("O", [origin])
 
 
 def test_origins_of_ones_own_are_taken() -> None:
     ours = ["https://*.example.com", "http://localhost:8000", "https://example.com:8443"]
-    assert production.weak_origins("O", ours) == ""
+    assert weak_values.weak_origins("O", ours) == ""
 
 
 @pytest.mark.parametrize(
@@ -162,9 +162,9 @@ def test_origins_of_ones_own_are_taken() -> None:
 )
 def test_a_password_that_could_be_guessed_is_refused_and_not_shown(password: str) -> None:
     url = f"postgresql://konstruct_app:{password}@db/konstruct"
-    said = production.weak_passwords({"DATABASE_URL": url})
+    said = weak_values.weak_passwords({"DATABASE_URL": url})
     assert said.startswith("the password in DATABASE_URL could be guessed")
-    assert said == production.weak_passwords({"DATABASE_URL": url.replace(password, "x")})
+    assert said == weak_values.weak_passwords({"DATABASE_URL": url.replace(password, "x")})
 
 
 @pytest.mark.parametrize(
@@ -172,16 +172,16 @@ def test_a_password_that_could_be_guessed_is_refused_and_not_shown(password: str
     ["postgresql://konstruct_app@/konstruct", "unix:///run/valkey.sock", "redis://cache/0", ""],
 )
 def test_a_url_may_do_without_a_password_or_have_a_random_one(url: str) -> None:
-    assert production.weak_passwords(GOOD) == ""
-    assert production.weak_passwords({"URL": url}) == ""
+    assert weak_values.weak_passwords(GOOD) == ""
+    assert weak_values.weak_passwords({"URL": url}) == ""
 
 
 def test_the_application_is_not_the_owner() -> None:
     app, owner = GOOD["DATABASE_URL"], GOOD["DATABASE_OWNER_URL"]
-    assert production.same_role(app, owner) == production.same_role(app, "") == ""
-    assert "the same role, 'konstruct_owner'" in production.same_role(owner, owner)
+    assert weak_values.same_role(app, owner) == weak_values.same_role(app, "") == ""
+    assert "the same role, 'konstruct_owner'" in weak_values.same_role(owner, owner)
     shared = owner.replace("51f7c1be9e0d4aa2", "8c1f0d7be1a94f9d")
-    assert "the same password" in production.same_role(app, shared)
+    assert "the same password" in weak_values.same_role(app, shared)
 
 
 @pytest.mark.slow

@@ -75,7 +75,7 @@ SETTINGS = {
 
 
 class Postgres(Service):
-    """One cluster under the home, with the database and the roles that settings.py connects to."""
+    """One cluster under the home, with the database and the roles that settings connect to."""
 
     name = "postgres"
     executable = "postgres"

@@ -11,11 +11,11 @@ from django.db.models import Model
 from django.test import Client
 from django.urls import reverse
 
-from konstruct import urls, urls_public
 from konstruct.audit.access_log import Actor
 from konstruct.audit.erasure_requests import request_erasure, request_message_erasure
 from konstruct.audit.models import AccessEvent, ActorKind, ErasureRequest, MessageErasure
 from konstruct.orchestrator.models import ChannelIdentity, Escalation
+from konstruct.urls import public, tenant
 from memory.models import (
     ConversationEmbedding,
     MemoryEntry,
@@ -62,7 +62,7 @@ ODD_KEYS = ("0", "999999999999999999999", "00000000-0000-4000-8000-000000000000"
 
 def page(model: type[Model], name: str, *arguments: Any) -> str:
     """Return the address of a page of a model's, which both sites have under the same name."""
-    urlconf = urls if tenant_site.is_registered(model) else urls_public
+    urlconf = tenant if tenant_site.is_registered(model) else public
     view = f"admin:{model._meta.app_label}_{model._meta.model_name}_{name}"
     return reverse(view, urlconf=urlconf, args=arguments)
 

@@ -307,7 +307,7 @@ def routes() -> set[tuple[str, str]]:
     But for /mcp, which has a tool for each thing that can be done there: cases of tools are in
     tests/konstruct/interfaces/mcp/test_every_tool.py.
     """
-    configured = ("konstruct.urls_api", "konstruct.urls_interfaces")
+    configured = ("konstruct.urls.api", "konstruct.urls.interfaces")
     return {
         (str(pattern.name), method)
         for urls in configured

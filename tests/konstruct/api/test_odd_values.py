@@ -24,7 +24,7 @@ DESCRIBED: dict[str, Any] = described()
 # The interfaces of other products are described by those products.
 REST = {
     str(pattern.name)
-    for path, pattern in patterns(get_resolver("konstruct.urls_api"))
+    for path, pattern in patterns(get_resolver("konstruct.urls.api"))
     if path.startswith("v1/")
 }
 OURS = sorted(case for case in CASES if case[0] in REST)

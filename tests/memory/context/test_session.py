@@ -261,7 +261,7 @@ def test_only_who_uses_a_session_loads_langgraph() -> None:
     """It takes half a second and 40 MB, which web processes and workers have no use for."""
     code = (
         "import sys, django; django.setup();"
-        "import konstruct.orchestrator.tasks, konstruct.urls_api, memory.context.manager;"
+        "import konstruct.orchestrator.tasks, konstruct.urls.api, memory.context.manager;"
         "print([m for m in ('langgraph', 'langchain_core', 'torch') if m in sys.modules]);"
         "from memory.context import SessionStore;"
         "SessionStore('00000000-0000-4000-8000-000000000001').checkpointer;"

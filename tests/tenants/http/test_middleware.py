@@ -39,20 +39,20 @@ def where_am_i(request: HttpRequest) -> HttpResponse:
 )
 def test_a_tenants_host_is_served_inside_the_tenant(tenant_a: Tenant, host: str) -> None:
     response = serve(get(host), where_am_i)
-    assert response.content.decode() == f"tenant-a {tenant_a.id} konstruct.urls"  # type: ignore[attr-defined]
+    assert response.content.decode() == f"tenant-a {tenant_a.id} konstruct.urls.tenant"  # type: ignore[attr-defined]
     assert current_tenant_id() is None
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1:8000", "[::1]:8000"])
 def test_a_public_host_is_served_in_no_tenant(db: None, host: str) -> None:
     response = serve(get(host), where_am_i)
-    assert response.content.decode() == "None None konstruct.urls_public"  # type: ignore[attr-defined]
+    assert response.content.decode() == "None None konstruct.urls.public"  # type: ignore[attr-defined]
 
 
 def test_whatever_was_left_before_a_request_is_not_seen_by_it(tenant_a: Tenant) -> None:
     connection.set_tenant(tenant_a)
     response = serve(get("localhost"), where_am_i)
-    assert response.content.decode() == "None None konstruct.urls_public"  # type: ignore[attr-defined]
+    assert response.content.decode() == "None None konstruct.urls.public"  # type: ignore[attr-defined]
 
 
 def test_an_unknown_host_is_404_and_names_nobody(tenant_a: Tenant) -> None:

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db
 
 VIEWS = {
     str(pattern.name): pattern.callback.view_class
-    for path, pattern in patterns(get_resolver("konstruct.urls_api"))
+    for path, pattern in patterns(get_resolver("konstruct.urls.api"))
     if path.startswith("v1/")
 }
 # For which the admin has no page: no role holds them, only a superuser does.

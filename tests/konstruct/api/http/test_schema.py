@@ -34,7 +34,7 @@ def test_it_is_openapi_3_1(schema: str) -> None:
 
 def paths_of_the_api() -> set[str]:
     """Return the addresses of the URL configuration as a description writes them."""
-    patterns = get_resolver("konstruct.urls_api").url_patterns
+    patterns = get_resolver("konstruct.urls.api").url_patterns
     addresses = {
         "/api/" + str(outer.pattern) + str(inner.pattern)
         for outer in patterns

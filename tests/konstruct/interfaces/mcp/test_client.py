@@ -131,7 +131,7 @@ def test_a_key_of_another_tenant_does_not_get_in(
 def test_only_processes_that_serve_it_load_the_types_and_none_the_sdk() -> None:
     program = (
         "import sys, django; django.setup(set_prefix=False);"
-        "import konstruct.urls, konstruct.urls_public, konstruct.celery;"
+        "import konstruct.urls.tenant, konstruct.urls.public, konstruct.celery;"
         "print([m for m in ('mcp', 'mcp_types', 'starlette') if m in sys.modules]);"
         "import konstruct.interfaces.mcp.methods;"
         "print([m for m in ('mcp', 'mcp_types', 'starlette') if m in sys.modules])"

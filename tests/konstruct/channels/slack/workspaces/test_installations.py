@@ -11,12 +11,12 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
 from django.db import IntegrityError, transaction
 
-import konstruct.settings
 from konstruct.channels.exceptions import InstallationInvalid, TokenUnreadable
 from konstruct.channels.models import SlackInstallation, SlackUser
 from konstruct.channels.slack.users import learn_name
 from konstruct.channels.slack.workspaces.installations import connect, token_of
 from konstruct.channels.slack.workspaces.tokens import decrypt, encrypt
+from konstruct.settings.environment import fernet_keys
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests.konstruct.channels.conftest import install, messages, take_in_all
@@ -73,10 +73,10 @@ def test_a_key_that_is_none_stops_the_process_at_its_start(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("CHANNEL_TOKEN_KEYS", f"{NEW}, {OLD}")
-    assert konstruct.settings._fernet_keys("CHANNEL_TOKEN_KEYS") == [NEW, OLD]
+    assert fernet_keys("CHANNEL_TOKEN_KEYS") == [NEW, OLD]
     monkeypatch.setenv("CHANNEL_TOKEN_KEYS", f"{NEW},secret")
     with pytest.raises(ImproperlyConfigured, match="in place 2 is no Fernet key") as caught:
-        konstruct.settings._fernet_keys("CHANNEL_TOKEN_KEYS")
+        fernet_keys("CHANNEL_TOKEN_KEYS")
     assert "secret" not in str(caught.value)
 
 

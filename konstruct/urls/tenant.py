@@ -11,7 +11,7 @@ admin.autodiscover()  # before the sites tell their URLs
 urlpatterns = [
     path("", RedirectView.as_view(url="/admin/")),
     path("admin/", tenant_site.urls),
-    path("api/", include("konstruct.urls_api")),
+    path("api/", include("konstruct.urls.api")),
     path("health/", include("konstruct.api.health_urls")),
-    path("", include("konstruct.urls_interfaces")),
+    path("", include("konstruct.urls.interfaces")),
 ]

@@ -11,8 +11,8 @@ admin.autodiscover()  # before the sites tell their URLs
 urlpatterns = [
     path("", RedirectView.as_view(url="/admin/")),
     path("admin/", operator_site.urls),
-    path("api/", include("konstruct.urls_api")),
+    path("api/", include("konstruct.urls.api")),
     path("channels/", include("konstruct.channels.urls")),
     path("health/", include("konstruct.api.health_urls")),
-    path("", include("konstruct.urls_interfaces")),
+    path("", include("konstruct.urls.interfaces")),
 ]

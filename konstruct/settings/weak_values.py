@@ -1,7 +1,7 @@
 """What a production must not start with: secrets that can be guessed, hosts that are everybody's.
 
-Pure: settings.py passes what it has read, and ends the process with the first line that comes back.
-No line shows a secret.
+Pure: the settings pass what they have read, and end the process with the first line that comes
+back. No line shows a secret.
 """
 
 import re

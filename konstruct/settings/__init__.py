@@ -1,0 +1,15 @@
+"""All settings, each read once from the environment. Every one is described in docs/settings.md."""
+
+import gc
+
+from konstruct.settings.agents import *
+from konstruct.settings.applications import *
+from konstruct.settings.deployment import *
+from konstruct.settings.logs import *
+from konstruct.settings.pages import *
+from konstruct.settings.processes import *
+from konstruct.settings.rest_api import *
+from konstruct.settings.stores import *
+
+# Nothing that an application loads is garbage: konstruct.apps enables it when all are loaded.
+gc.disable()

@@ -1,0 +1,118 @@
+"""Where a deployment's data is, its secrets and its hosts. A production is refused weak ones."""
+
+import sys
+from pathlib import Path
+
+from konstruct.local import embedded
+from konstruct.settings import weak_values
+from konstruct.settings.environment import (
+    fernet_keys,
+    flag,
+    named_urls,
+    names,
+    number,
+    refuse,
+    text,
+    url,
+)
+
+BASE_DIR = Path(__file__).resolve().parents[2]
+
+# Where the data lives: embedded under KONSTRUCT_HOME, or yours by URL.
+DATABASE_URL = url("DATABASE_URL")
+DATABASE_OWNER_URL = url("DATABASE_OWNER_URL")
+# Further servers that have tenants, by name, as the application and as the owner.
+TENANT_DATABASES = named_urls("TENANT_DATABASES")
+TENANT_DATABASES_OWNER = named_urls("TENANT_DATABASES_OWNER")
+# A standby of a server, for what may be a moment old; as the application.
+TENANT_DATABASES_REPLICAS = named_urls("TENANT_DATABASES_REPLICAS", "default", *TENANT_DATABASES)
+# Servers that take no new tenants; "default" is that of DATABASE_URL.
+TENANT_DATABASES_CLOSED = names("TENANT_DATABASES_CLOSED", "")
+REDIS_URL = url("REDIS_URL")
+LLM_POOL_URL = url("LLM_POOL_URL")
+
+# A deployment with a database of its own is a production unless it says otherwise.
+DEBUG = flag("DEBUG", default=False)
+PRODUCTION = bool(DATABASE_URL) and not DEBUG
+
+SECRET_KEY = text("SECRET_KEY")
+if not SECRET_KEY:
+    if PRODUCTION:
+        sys.exit("konstruct: SECRET_KEY is not set; production needs a long random one.")
+    SECRET_KEY = embedded.local_secret_key()
+# Former keys: sessions signed with them stay valid, and receipts of erasures are found.
+SECRET_KEY_FALLBACKS = names("SECRET_KEY_FALLBACKS", "")
+if PRODUCTION:
+    for _key in (SECRET_KEY, *SECRET_KEY_FALLBACKS):
+        refuse(
+            weak_values.weak_secret_key(
+                _key, "SECRET_KEY" if _key == SECRET_KEY else "SECRET_KEY_FALLBACKS: a key"
+            )
+        )
+    refuse(
+        weak_values.same_role(DATABASE_URL, DATABASE_OWNER_URL)
+        or weak_values.weak_passwords(
+            {
+                "DATABASE_URL": DATABASE_URL,
+                "DATABASE_OWNER_URL": DATABASE_OWNER_URL,
+                "REDIS_URL": REDIS_URL,
+                "CELERY_BROKER_URL": url("CELERY_BROKER_URL"),
+            }
+        )
+    )
+    for _server in TENANT_DATABASES:
+        _pair = {
+            f"TENANT_DATABASES ({_server})": TENANT_DATABASES[_server],
+            f"TENANT_DATABASES_OWNER ({_server})": TENANT_DATABASES_OWNER.get(_server, ""),
+        }
+        refuse(
+            weak_values.same_role(*_pair.values(), names=" and ".join(_pair))
+            or weak_values.weak_passwords(_pair)
+        )
+    for _server, _url_of_replica in TENANT_DATABASES_REPLICAS.items():
+        refuse(
+            weak_values.weak_passwords({f"TENANT_DATABASES_REPLICAS ({_server})": _url_of_replica})
+        )
+
+# Fernet keys for the tokens of workspaces: the first one encrypts, all of them decrypt.
+CHANNEL_TOKEN_KEYS = fernet_keys("CHANNEL_TOKEN_KEYS")
+if not CHANNEL_TOKEN_KEYS and not PRODUCTION:
+    CHANNEL_TOKEN_KEYS = [embedded.local_token_key()]
+if PRODUCTION:
+    refuse(weak_values.weak_token_keys("CHANNEL_TOKEN_KEYS", CHANNEL_TOKEN_KEYS))
+
+# Hosts of the operators' site and of the neutral API; every other host must be a tenant's domain.
+PUBLIC_HOSTS = names("PUBLIC_HOSTS", "localhost,127.0.0.1,[::1]")
+ALLOWED_HOSTS = names("ALLOWED_HOSTS", "" if PRODUCTION else ".localhost,localhost,127.0.0.1,[::1]")
+if PRODUCTION and not ALLOWED_HOSTS:
+    sys.exit("konstruct: ALLOWED_HOSTS is not set; name the hosts that this deployment serves.")
+# A new tenant's domain is SLUG.<this>.
+TENANT_DOMAIN_SUFFIX = text("TENANT_DOMAIN_SUFFIX", "localhost")
+CSRF_TRUSTED_ORIGINS = names("CSRF_TRUSTED_ORIGINS", "")
+if PRODUCTION:
+    refuse(
+        weak_values.weak_hosts("ALLOWED_HOSTS", ALLOWED_HOSTS, subdomains=True)
+        or weak_values.weak_hosts("PUBLIC_HOSTS", PUBLIC_HOSTS, subdomains=False)
+        or weak_values.weak_hosts("TENANT_DOMAIN_SUFFIX", [TENANT_DOMAIN_SUFFIX], subdomains=False)
+        or weak_values.weak_origins("CSRF_TRUSTED_ORIGINS", CSRF_TRUSTED_ORIGINS)
+    )
+SECURE_PROXY_SSL_HEADER = (
+    ("HTTP_X_FORWARDED_PROTO", "https") if flag("BEHIND_TLS_PROXY", default=False) else None
+)
+# Proxies in front of the web, each of which adds an entry to X-Forwarded-For. 0: it is not read.
+TRUSTED_PROXIES = number("TRUSTED_PROXIES", 0, least=0)
+# Attempts to log in to the admin that fail: of one name from one address, of all names from one
+# address, of one name from all addresses; and the seconds in which so many come back.
+LOGIN_ATTEMPTS = number("LOGIN_ATTEMPTS", 5)
+LOGIN_ATTEMPTS_PER_ADDRESS = number("LOGIN_ATTEMPTS_PER_ADDRESS", 50)
+LOGIN_ATTEMPTS_PER_USER = number("LOGIN_ATTEMPTS_PER_USER", 100)
+LOGIN_LOCK_SECONDS = number("LOGIN_LOCK_SECONDS", 900)
+# A production is served by HTTPS unless it says otherwise: without it a browser would send the
+# cookies of a login where everybody on the way reads them.
+PLAIN_HTTP = flag("PLAIN_HTTP", default=not (PRODUCTION or SECURE_PROXY_SSL_HEADER))
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = not PLAIN_HTTP
+SECURE_HSTS_SECONDS = 0 if PLAIN_HTTP else number("SECURE_HSTS_SECONDS", 3600)
+# Of Django's check --deploy: other hosts of the domain, and redirects to HTTPS, are the proxy's.
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W008", "security.W021"]
+X_FRAME_OPTIONS = "DENY"
+SESSION_SERIALIZER = "django.contrib.sessions.serializers.JSONSerializer"

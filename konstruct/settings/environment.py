@@ -1,0 +1,102 @@
+"""Readers of the environment: each takes a variable's name, and ends the process on nonsense."""
+
+import os
+import re
+import sys
+from urllib.parse import urlsplit
+
+from django.core.exceptions import ImproperlyConfigured
+
+_SERVER_NAME = re.compile(r"[a-z][a-z0-9]{0,31}")
+_CLASS_NAME = re.compile(r"\w+(?:\.\w+)+")
+_FERNET_KEY = re.compile(r"[A-Za-z0-9_-]{43}=")
+
+
+def flag(name: str, default: bool) -> bool:
+    """Read a yes/no environment variable."""
+    value = os.environ.get(name, "").strip().lower()
+    if value in ("", "1", "true", "yes", "on", "0", "false", "no", "off"):
+        return value in ("1", "true", "yes", "on") if value else default
+    raise ImproperlyConfigured(f"{name}={value!r} is neither true nor false")
+
+
+def number(name: str, default: int, *, least: int = 1) -> int:
+    """Read a whole number from the environment, by default a positive one."""
+    value = os.environ.get(name, "").strip() or str(default)
+    if not value.isascii() or not value.isdigit() or int(value) < least:
+        kind = "a positive whole number" if least else "a whole number, 0 or more"
+        raise ImproperlyConfigured(f"{name}={value!r} is not {kind}")
+    return int(value)
+
+
+def url(name: str) -> str:
+    """Read a URL, or nothing, from the environment."""
+    return _checked_url(name, os.environ.get(name, "").strip())
+
+
+def _checked_url(name: str, url: str) -> str:
+    """Return the URL, if it is one; an error does not show it, nor its password."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+        # A slash or a number sign in a password ends the part of the URL that it stands in.
+        valid = not url or bool(parts.scheme and "@" not in parts.path + parts.fragment)
+    except ValueError:
+        valid = False
+    if not valid:
+        sys.exit(
+            f"konstruct: {name} is not a URL. Percent-encode special characters in its user and "
+            "password."
+        )
+    return url
+
+
+def text(name: str, default: str = "") -> str:
+    """Read text from the environment; an empty one counts as unset, as compose files pass it."""
+    return os.environ.get(name, "").strip() or default
+
+
+def names(name: str, default: str) -> list[str]:
+    """Read a comma-separated list from the environment."""
+    return [part.strip() for part in text(name, default).split(",") if part.strip()]
+
+
+def named_urls(name: str, *known: str) -> dict[str, str]:
+    """Read a comma-separated list of NAME=URL from the environment; of ``known`` names if given."""
+    urls: dict[str, str] = {}
+    for pair in names(name, ""):
+        server, is_pair, url = pair.partition("=")
+        is_free = server in known or server != "default"
+        if not is_pair or not _SERVER_NAME.fullmatch(server) or server in urls or not is_free:
+            sys.exit(
+                f"konstruct: {name} is not like eu1=postgresql://…,eu2=postgresql://…, each server"
+                " once, by lower-case letters and digits; a comma within a URL is %2C."
+            )
+        if known and server not in known:
+            sys.exit(f"konstruct: {name} names {server}, which is none of {', '.join(known)}.")
+        urls[server] = _checked_url(name, url)
+    return urls
+
+
+def refuse(weakness: str) -> None:
+    """End the process with this line; an empty one says that there is nothing to refuse."""
+    if weakness:
+        sys.exit(f"konstruct: {weakness}.")
+
+
+def class_names(name: str) -> list[str]:
+    """Read comma-separated names of classes from the environment, each with its module."""
+    found = names(name, "")
+    for each in found:
+        if not _CLASS_NAME.fullmatch(each):
+            raise ImproperlyConfigured(f"{name}: {each!r} is not like package.module.Class")
+    return found
+
+
+def fernet_keys(name: str) -> list[str]:
+    """Read comma-separated Fernet keys from the environment: each 32 bytes in URL-safe base64."""
+    keys = names(name, "")
+    for number, key in enumerate(keys, start=1):
+        if not _FERNET_KEY.fullmatch(key):
+            raise ImproperlyConfigured(f"{name}: the key in place {number} is no Fernet key")
+    return keys

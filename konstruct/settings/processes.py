@@ -1,0 +1,57 @@
+"""Processes: threads of the web, and Celery's broker, workers and beat."""
+
+from konstruct.local import embedded
+from konstruct.settings.agents import LLM_TIMEOUT
+from konstruct.settings.deployment import REDIS_URL
+from konstruct.settings.environment import number, url
+from konstruct.settings.stores import EMBEDDED_CACHE
+
+# Threads of each web process that answer requests; each keeps a database connection.
+WEB_THREADS = number("WEB_THREADS", 16)
+
+CELERY_BROKER_URL = url("CELERY_BROKER_URL") or (
+    embedded.broker_url() if EMBEDDED_CACHE else REDIS_URL
+)
+# Called before a connection is opened; starts the embedded Valkey where there is no URL.
+BROKER_BEFORE_CONNECT = "konstruct.local.embedded.ensure_valkey" if EMBEDDED_CACHE else None
+# Data alone: whoever writes to the broker must not run code in the worker.
+CELERY_ACCEPT_CONTENT = ["json"]
+CELERY_TASK_SERIALIZER = "json"
+# A reply with four rounds of tools asks the language model five times.
+TASK_TIME_LIMIT = number("TASK_TIME_LIMIT", 7 * LLM_TIMEOUT)
+CELERY_TASK_IGNORE_RESULT = True
+# First the task is told, and notes that it failed; then its process is killed.
+CELERY_TASK_SOFT_TIME_LIMIT = TASK_TIME_LIMIT
+CELERY_TASK_TIME_LIMIT = TASK_TIME_LIMIT + 30
+# A task is acknowledged when it is done, so that a killed child's task is delivered again; what
+# a killed worker or a flushed broker loses is found again in Postgres by the sweepers.
+CELERY_TASK_ACKS_LATE = True
+CELERY_TASK_REJECT_ON_WORKER_LOST = True
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_TASK_DEFAULT_QUEUE = "replies"
+CELERY_TASK_ROUTES = {
+    "tenants.tasks.sweep": {"queue": "sweeps"},
+    "memory.tasks.*": {"queue": "embeddings"},
+    "konstruct.channels.*": {"queue": "deliveries"},
+}
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+# Accepting a message must not wait for a broker that is down: the sweeper enqueues it.
+CELERY_BROKER_TRANSPORT_OPTIONS = {
+    # Longer than one task that waits behind another may take. A killed worker's tasks are not
+    # waited for: the sweepers find what they were about.
+    "visibility_timeout": 2 * CELERY_TASK_TIME_LIMIT + 60,
+    "socket_connect_timeout": 2,
+    "socket_timeout": 30,
+    # Of publishing: by default kombu would sleep for six seconds between its tries.
+    "max_retries": 1,
+    "interval_start": 0,
+}
+CELERY_TASK_PUBLISH_RETRY = False
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_BEAT_SCHEDULE = {
+    "sweep": {
+        "task": "tenants.tasks.sweep",
+        "schedule": 5.0,
+        "options": {"expires": 5.0},
+    },
+}

@@ -1,0 +1,56 @@
+"""The REST API: sizes, rates, scripts of other pages, and its description."""
+
+from konstruct.settings.environment import names, number
+
+MAX_MESSAGE_CHARACTERS = number("MAX_MESSAGE_CHARACTERS", 32_768)
+DATA_UPLOAD_MAX_MEMORY_SIZE = number("MAX_BODY_BYTES", 2_500_000)
+# Token bucket per tenant and channel: bucket size, and tokens that come back per second.
+RATE_LIMIT_BURST = number("RATE_LIMIT_BURST", 400)
+RATE_LIMIT_PER_SECOND = number("RATE_LIMIT_PER_SECOND", 100)
+# And per API key and channel, smaller: one program leaves something to the others.
+KEY_RATE_LIMIT_BURST = number("KEY_RATE_LIMIT_BURST", 200)
+KEY_RATE_LIMIT_PER_SECOND = number("KEY_RATE_LIMIT_PER_SECOND", 50)
+# Web pages elsewhere whose scripts may use the API, such as https://app.example.com: none.
+CORS_ALLOWED_ORIGINS = names("CORS_ALLOWED_ORIGINS", "")
+CORS_URLS_REGEX = r"^/(api/|mcp|\.well-known/)"
+CORS_ALLOW_HEADERS = [
+    "accept", "authorization", "content-type", "idempotency-key", "if-match", "if-none-match",
+    "mcp-method", "mcp-name", "mcp-protocol-version", "x-request-id",
+]  # fmt: skip
+CORS_EXPOSE_HEADERS = [
+    "etag", "location", "ratelimit-limit", "ratelimit-remaining", "ratelimit-reset", "retry-after",
+    "x-request-id",
+]  # fmt: skip
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "konstruct.api.auth.authentication.ApiKeyAuthentication",
+        "konstruct.api.auth.authentication.AdminSessionAuthentication",
+    ],
+    "DEFAULT_PERMISSION_CLASSES": ["konstruct.api.auth.permissions.CallerMay"],
+    "DEFAULT_RENDERER_CLASSES": ["konstruct.api.http.bodies.renderers.FastJSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["konstruct.api.http.bodies.parsers.StrictJSONParser"],
+    "DEFAULT_SCHEMA_CLASS": "konstruct.api.http.schema.ApiSchema",
+    "DEFAULT_PAGINATION_CLASS": "konstruct.api.http.lists.pagination.NewestFirst",
+    "EXCEPTION_HANDLER": "konstruct.api.http.exceptions.problem_handler",
+    "UNAUTHENTICATED_USER": None,
+    # ?format= is an unknown parameter like any other.
+    "URL_FORMAT_OVERRIDE": None,
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Konstruct",
+    "DESCRIPTION": "Memory for AI agents: send a message, be answered with what was said before.",
+    "VERSION": "1",
+    "OAS_VERSION": "3.1.0",
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "konstruct.api.http.schema.describe_errors",
+    ],
+    "ENUM_NAME_OVERRIDES": {"RoleEnum": "memory.models.Role"},
+    "SERVERS": [{"url": "/", "description": "Any host of the deployment."}],
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
+    "SERVE_AUTHENTICATION": [],
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+}

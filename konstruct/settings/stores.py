@@ -1,0 +1,98 @@
+"""Database, tenants and cache: yours by URL, or embedded."""
+
+import sys
+from typing import Any
+
+import dj_database_url
+from django.core.exceptions import ImproperlyConfigured
+
+from konstruct.local import embedded
+from konstruct.local.cache import EmbeddedConnection
+from konstruct.settings.deployment import (
+    DATABASE_OWNER_URL,
+    DATABASE_URL,
+    REDIS_URL,
+    TENANT_DATABASES,
+    TENANT_DATABASES_CLOSED,
+    TENANT_DATABASES_OWNER,
+    TENANT_DATABASES_REPLICAS,
+)
+from konstruct.settings.environment import number, text
+
+# Web and workers are the application role; migrate, provision and erase are the owner
+# (manage.py chooses by command).
+DB_ROLE = text("KONSTRUCT_DB_ROLE", "app")
+if DB_ROLE not in ("app", "owner"):
+    raise ImproperlyConfigured(f"KONSTRUCT_DB_ROLE={DB_ROLE!r} is neither app nor owner")
+EMBEDDED_DATABASE = not DATABASE_URL
+if DB_ROLE == "owner" and DATABASE_URL and not DATABASE_OWNER_URL:
+    sys.exit(
+        "konstruct: DATABASE_OWNER_URL is not set; this command needs the owner's role "
+        "(see docs/operations.md)."
+    )
+# As whom the application connects, whoever runs this process.
+APPLICATION_DATABASE_URL = DATABASE_URL or embedded.database_url("app")
+if DB_ROLE == "app":
+    _databases = {"default": APPLICATION_DATABASE_URL, **TENANT_DATABASES}
+    _databases |= {f"{name}_replica": url for name, url in TENANT_DATABASES_REPLICAS.items()}
+else:
+    _databases = {
+        "default": embedded.database_url("owner") if EMBEDDED_DATABASE else DATABASE_OWNER_URL,
+        **TENANT_DATABASES_OWNER,
+    }
+if _missing := sorted(TENANT_DATABASES.keys() - _databases.keys()):
+    sys.exit(
+        f"konstruct: TENANT_DATABASES_OWNER names no {', '.join(_missing)}; this command needs the "
+        "owner's role on each server of TENANT_DATABASES."
+    )
+if _unknown := sorted(
+    {*TENANT_DATABASES_OWNER, *TENANT_DATABASES_CLOSED} - {"default", *TENANT_DATABASES}
+):
+    sys.exit(
+        f"konstruct: {', '.join(_unknown)} is no server of TENANT_DATABASES; "
+        "TENANT_DATABASES_OWNER and TENANT_DATABASES_CLOSED name others."
+    )
+DATABASES: dict[str, dict[str, Any]] = {
+    _server: {
+        **dj_database_url.parse(
+            _server_url,
+            conn_max_age=number("DATABASE_CONN_MAX_AGE", 600),
+            conn_health_checks=True,
+        ),
+        "ENGINE": "tenants.postgresql",
+    }
+    for _server, _server_url in _databases.items()
+}
+for _server in DATABASES.keys() - {"default"}:
+    # One that does not answer must not keep a thread that serves all tenants.
+    DATABASES[_server].setdefault("OPTIONS", {}).setdefault("connect_timeout", "5")
+# Called before a connection is opened; starts the embedded Postgres where there is no URL.
+DATABASE_BEFORE_CONNECT = "konstruct.local.embedded.ensure_postgres" if EMBEDDED_DATABASE else None
+# The second, which django-tenants wants there, has nothing to say after the first.
+DATABASE_ROUTERS = ["tenants.routers.ServerRouter", "django_tenants.routers.TenantSyncRouter"]
+TENANT_MODEL = "tenants.Tenant"
+TENANT_DOMAIN_MODEL = "tenants.Domain"
+# The vector type lives here, so that every tenant's schema finds it.
+PG_EXTRA_SEARCH_PATHS = ["extensions"]
+# Validation would connect to the database at every start, for a name that we know is right.
+SKIP_PG_EXTRA_VALIDATION = True
+# True leaks across tenants after a rollback: see docs/tenancy.md.
+TENANT_LIMIT_SET_CALLS = False
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+EMBEDDED_CACHE = not REDIS_URL
+CACHES = {
+    "default": {
+        "BACKEND": "django_redis.cache.RedisCache",
+        "LOCATION": embedded.redis_url() if EMBEDDED_CACHE else REDIS_URL,
+        "OPTIONS": {
+            # The default is pickle, by which whoever writes to the cache runs code in who reads.
+            "SERIALIZER": "django_redis.serializers.json.JSONSerializer",
+            "SOCKET_CONNECT_TIMEOUT": 2,
+            "SOCKET_TIMEOUT": 5,
+            "CONNECTION_POOL_KWARGS": (
+                {"connection_class": EmbeddedConnection} if EMBEDDED_CACHE else {}
+            ),
+        },
+    }
+}
