@@ -1,13 +1,7 @@
 """Facts: what is known apart from any conversation, with versions and validity."""
 
-from memory.facts.service import (
-    LongTermMemory,
-    Stored,
-    delete_facts,
-    nearest,
-    reembed_facts,
-    selected,
-)
+from memory.facts.finding import nearest, selected
+from memory.facts.service import LongTermMemory, Stored, delete_facts, reembed_facts
 from memory.models import MemoryEntry
 
 __all__ = [

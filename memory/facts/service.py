@@ -9,22 +9,26 @@ from uuid import UUID
 
 import structlog
 from django.db.models import Q
-from django.db.models.expressions import DatabaseDefault
 from django.utils import timezone
 
 from memory.arguments import (
     count_argument,
-    id_argument,
     similarity_argument,
     text_argument,
     uuid_argument,
     vector_argument,
 )
-from memory.conf import EXACT_ROWS, HNSW_CANDIDATES_PER_ROW, HNSW_EF_SEARCH, NEAR_DUPLICATE
+from memory.conf import NEAR_DUPLICATE
 from memory.configured import require_configured_database, require_configured_model
 from memory.embedding.embedder import embed, model_version
-from memory.embedding.hnsw import walking_hnsw
-from memory.exceptions import InvalidArgument
+from memory.facts.arguments import (
+    check_entry,
+    content_argument,
+    left_or_moment,
+    moment_argument,
+    tenant_of,
+)
+from memory.facts.finding import nearest, nearest_rows, selected
 from memory.facts.versions import (
     UNCHANGED,
     Change,
@@ -36,7 +40,6 @@ from memory.facts.versions import (
     standing_entry,
 )
 from memory.fields import digest
-from memory.ids import new_id_argument
 from memory.models.fact_filters import values_of
 from memory.models.fact_querysets import MemoryEntryQuerySet
 from memory.models.facts import MemoryEntry
@@ -115,9 +118,9 @@ class LongTermMemory:
 
         Near duplicates are reported and never merged: "likes tea" and "likes no tea" are near.
         """
-        with _inside(_tenant_of(entry)) as tenant_id:
+        with _inside(tenant_of(entry)) as tenant_id:
             entry.tenant_id = tenant_id
-            _check(entry)
+            check_entry(entry)
             standing = standing_entry(entry)
             if standing is not None:
                 return _said_again(standing, entry)
@@ -159,7 +162,7 @@ class LongTermMemory:
         """
         identity = uuid_argument("memory_id", memory_id)
         if content is not None:
-            _content(content)
+            content_argument(content)
         if metadata is not None:
             values_of(metadata)
         with _inside(tenant_id):
@@ -172,9 +175,9 @@ class LongTermMemory:
                         content=content,
                         embedding=embedding,
                         metadata=metadata,
-                        valid_from=_moment("valid_from", valid_from),
-                        valid_to=_left_or_moment("valid_to", valid_to),
-                        expires_at=_left_or_moment("expires_at", expires_at),
+                        valid_from=moment_argument("valid_from", valid_from),
+                        valid_to=left_or_moment("valid_to", valid_to),
+                        expires_at=left_or_moment("expires_at", expires_at),
                     ),
                 )
 
@@ -262,7 +265,7 @@ class LongTermMemory:
         identity = uuid_argument("memory_id", memory_id)
         with suppress(UnknownTenant), _inside(tenant_id) as entered:
             rows = MemoryEntry.objects.of_tenant(entered).versions_of(identity)
-            return rows.as_of(_moment("at", at)).order_by("-valid_from").first()
+            return rows.as_of(moment_argument("at", at)).order_by("-valid_from").first()
         return None
 
     def history(self, memory_id: UUID | str, tenant_id: UUID | str) -> list[MemoryEntry]:
@@ -284,44 +287,6 @@ class LongTermMemory:
     alist_by_tenant = asynchronous(list_by_tenant)
     aget = asynchronous(get)
     ahistory = asynchronous(history)
-
-
-def selected(
-    tenant_id: UUID,
-    *,
-    agent_id: UUID | str | None = None,
-    user_id: str | None = None,
-    shared: bool = True,
-    shared_only: bool = False,
-    filters: Mapping[str, Any] | None = None,
-    at: datetime | None = None,
-) -> MemoryEntryQuerySet:
-    """The facts that `LongTermMemory.search` would choose from, as a lazy query inside the tenant.
-
-    Raises:
-        InvalidArgument: a value cannot be what it should be.
-    """
-    rows = MemoryEntry.objects.of_tenant(tenant_id).as_of(_moment("at", at))
-    if agent_id is not None:
-        rows = rows.known_to(uuid_argument("agent_id", agent_id))
-    if shared_only:
-        rows = rows.about_nobody()
-    elif user_id is not None:
-        rows = rows.about(id_argument("user_id", user_id))
-    if not shared:
-        rows = rows.about_somebody()
-    return rows.with_metadata(filters) if filters else rows
-
-
-def nearest(
-    rows: MemoryEntryQuerySet, vector: Sequence[float], limit: int, *, threshold: float = -1.0
-) -> list[MemoryEntry]:
-    """Of these facts of the tenant that we are in, those nearest to a vector of 384 numbers.
-
-    Best first, each with its cosine similarity as `score`, and that at least `threshold`.
-    """
-    found = _nearest(rows.comparable(model_version()), vector, limit)
-    return [entry for entry in found if entry.score >= threshold]
 
 
 def delete_facts(rows: MemoryEntryQuerySet) -> int:
@@ -368,58 +333,6 @@ def _inside(tenant_id: UUID | str) -> Iterator[UUID]:
         yield entered
 
 
-def _nearest(rows: MemoryEntryQuerySet, vector: Sequence[float], limit: int) -> list[MemoryEntry]:
-    """The nearest rows: all are compared while they are few, else what HNSW takes for near."""
-    if rows[: EXACT_ROWS + 1].count() > EXACT_ROWS:
-        candidates = max(limit * HNSW_CANDIDATES_PER_ROW, HNSW_EF_SEARCH)
-        with walking_hnsw():
-            near = [*rows.about_nearest(vector).values_list("memory_id", flat=True)[:candidates]]
-        # With fewer in hand than asked for, the index gave up before it had met all rows.
-        if len(near) == candidates:
-            rows = rows.filter(memory_id__in=near)
-    return [*rows.nearest(vector)[:limit]]
-
-
-def _tenant_of(entry: MemoryEntry) -> UUID | str:
-    """The tenant that an entry names, or else the one that its maker is in."""
-    if isinstance(entry.tenant_id, UUID | str):
-        return entry.tenant_id
-    current = current_tenant_id()
-    if current is None:
-        raise InvalidArgument("the fact has no tenant_id, and is not stored inside a tenant")
-    return current
-
-
-def _check(entry: MemoryEntry) -> None:
-    """Put an entry's fields into their types, or say which of them cannot be."""
-    _content(entry.content)
-    if entry.agent_id is not None:
-        entry.agent_id = uuid_argument("agent_id", entry.agent_id)
-    if entry.user_id is not None:
-        new_id_argument("user_id", entry.user_id)
-    entry.metadata = {} if entry.metadata is None else entry.metadata
-    values_of(entry.metadata)
-    for name in ("valid_from", "valid_to", "expires_at"):
-        value = getattr(entry, name)
-        if not isinstance(value, DatabaseDefault):
-            _moment(name, value)
-
-
-def _content(content: str) -> None:
-    if not text_argument("content", content).strip():
-        raise InvalidArgument(f"content={content!r} says nothing")
-
-
-def _moment(name: str, value: datetime | None) -> datetime | None:
-    if value is not None and (not isinstance(value, datetime) or value.tzinfo is None):
-        raise InvalidArgument(f"{name}={value!r} is not a time with a time zone")
-    return value
-
-
-def _left_or_moment(name: str, value: datetime | Unchanged | None) -> datetime | Unchanged | None:
-    return value if isinstance(value, Unchanged) else _moment(name, value)
-
-
 def _vector_of(entry: MemoryEntry) -> list[float]:
     if entry.embedding is None:
         return embed([entry.content])[0]
@@ -429,7 +342,7 @@ def _vector_of(entry: MemoryEntry) -> list[float]:
 def _near_duplicates(entry: MemoryEntry) -> tuple[MemoryEntry, ...]:
     scope = same_scope(entry).as_of().comparable(entry.embedding_model)
     scope = scope.exclude(memory_id=entry.memory_id)
-    others = _nearest(scope, entry.embedding, NEAR_DUPLICATES_REPORTED)
+    others = nearest_rows(scope, entry.embedding, NEAR_DUPLICATES_REPORTED)
     return tuple(other for other in others if other.score >= NEAR_DUPLICATE)
 
 

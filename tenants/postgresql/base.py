@@ -1,22 +1,18 @@
 """Database backend: django-tenants', with the tenant in the same round trip as each statement."""
 
-import re
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import cache, lru_cache
+from functools import partial
 from typing import Any, cast
 from uuid import UUID
 
 import psycopg
-from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections
 from django.db.backends.base.base import NO_DB_ALIAS
 from django.db.backends.postgresql.base import TIMESTAMPTZ_OID
 from django.db.backends.postgresql.features import DatabaseFeatures
 from django.db.backends.postgresql.psycopg_any import register_tzloader
 from django.db.backends.utils import CursorWrapper, debug_transaction
-from django.utils.module_loading import import_string
 from django_tenants.postgresql_backend import base
 from psycopg import sql
 from psycopg.abc import Transformer
@@ -28,50 +24,16 @@ from psycopg.pq.abc import PGresult
 
 from tenants.exceptions import TenantPinned
 from tenants.naming import tenant_id_of
+from tenants.postgresql.allowed import refuse_unless_of_the_application
+from tenants.postgresql.connecting import call_before_connect, connect_unless_down
 from tenants.postgresql.cursors import TenantCursor, TenantNamedCursor
-from tenants.postgresql.entering import Queued, begin_exchange
-from tenants.postgresql.exceptions import ServerDown
+from tenants.postgresql.entering import Queued, begin_exchange, statements_entering
 from tenants.postgresql.exchange import Exchange
 from tenants.postgresql.introspection import OwnSchemaIntrospection
 from tenants.postgresql.operations import TenantOperations
 from tenants.postgresql.placeholders import numbered, values_of
 from tenants.postgresql.prepared import PreparedStatements, TenantPreparedCursor
 from tenants.roles import OWNER_ROLE
-
-# How a statement of the application begins: what reads and writes rows, what belongs to a
-# transaction, and what Postgres refuses to who owns nothing. Nothing else is sent, for Postgres
-# lets everybody change the session, lock tables, drop what one was granted (DROP OWNED) or change
-# the role's own settings and password. EXPLAIN tells from the statistics of any table how often a
-# value is in it. A cursor WITH HOLD would keep a tenant's rows in the session.
-_OF_THE_APPLICATION = re.compile(
-    r"[\s(]*(SELECT|WITH|INSERT|UPDATE|DELETE|MERGE|VALUES|TABLE|SHOW|BEGIN|COMMIT|ROLLBACK"
-    r"|SAVEPOINT|RELEASE|SET\s+(CONSTRAINTS|LOCAL|TRANSACTION)|FETCH|CLOSE"
-    r'|DECLARE\s+"[^"]+"\s+NO\s+SCROLL\s+CURSOR\s+FOR'
-    r"|CREATE|DROP\s+(FUNCTION|INDEX|POLICY|SCHEMA|TABLE|VIEW)|TRUNCATE|GRANT|REVOKE"
-    r"|ALTER\s+TABLE)\b",
-    re.IGNORECASE,
-)
-
-
-# After a server has refused a connection, how long the next one is not tried.
-DOWN_SECONDS = 2.0
-_down_until: dict[str, float] = {}
-
-
-@cache
-def _before_connect(dotted_path: str) -> Callable[[], None]:
-    hook: Callable[[], None] = import_string(dotted_path)
-    return hook
-
-
-@lru_cache(maxsize=4096)
-def _entering(schemas: tuple[str, ...], tenant_id: UUID | None) -> tuple[bytes, ...]:
-    """The statements that name search_path and tenant; kept, since every request enters twice."""
-    search_path = sql.SQL(",").join(sql.Identifier(schema) for schema in schemas)
-    return (
-        sql.SQL("SET LOCAL search_path = {}").format(search_path).as_bytes(),
-        sql.SQL("SET LOCAL app.current_tenant = {}").format(str(tenant_id or "")).as_bytes(),
-    )
 
 
 class Features(DatabaseFeatures):
@@ -168,7 +130,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             self._want_settings()
 
     def _want_settings(self) -> None:
-        self.entering = _entering(tuple(self._get_cursor_search_paths()), self.tenant_id)
+        self.entering = statements_entering(tuple(self._get_cursor_search_paths()), self.tenant_id)
 
     def _handle_search_path(self, cursor: Any = None) -> None:
         """Do nothing where django-tenants sets the search_path: the cursors do it themselves."""
@@ -185,16 +147,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return bool(self.settings_dict["USER"] == OWNER_ROLE)
 
     def refuse_unless_allowed(self, statement: str) -> None:
-        """Refuse what no statement of the application does; the owner may do all of it.
-
-        Raises:
-            InsufficientPrivilege: it is another kind of statement.
-        """
-        if not self.is_owners and not _OF_THE_APPLICATION.match(statement):
-            raise InsufficientPrivilege(
-                f"permission denied for {statement.strip()[:20]!r}: no statement of the application"
-                " changes the session or a role"
-            )
+        """Refuse what no statement of the application does; the owner may do all of it."""
+        if not self.is_owners:
+            refuse_unless_of_the_application(statement)
 
     def run_alone(self, statement: bytes) -> PGresult:
         """Run what must be in no transaction, as the owner: the session names the tenant meanwhile.
@@ -331,22 +286,11 @@ class DatabaseWrapper(base.DatabaseWrapper):
         self._exchange = self._is_pooled = None
         self.queued.clear()
         self.prepared = PreparedStatements()
+        connect = partial(super().get_new_connection, conn_params)
         if self.alias not in (DEFAULT_DB_ALIAS, NO_DB_ALIAS):
-            return self._connect_unless_down(conn_params)
-        hook = getattr(settings, "DATABASE_BEFORE_CONNECT", None)
-        if hook:
-            _before_connect(hook)()
-        return super().get_new_connection(conn_params)
-
-    def _connect_unless_down(self, conn_params: dict[str, Any]) -> Any:
-        """Connect; after a failure nobody in this process tries again, or waits, for a moment."""
-        if time.monotonic() < _down_until.get(self.alias, 0.0):
-            raise ServerDown(self.alias)
-        try:
-            return super().get_new_connection(conn_params)
-        except psycopg.OperationalError as error:
-            _down_until[self.alias] = time.monotonic() + DOWN_SECONDS
-            raise ServerDown(self.alias, detail=str(error)) from error
+            return connect_unless_down(self.alias, connect)
+        call_before_connect()
+        return connect()
 
     def _configure_timezone(self, connection: Any) -> bool:
         """As Django's own, without a function that any statement could call."""

@@ -2,8 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Protocol
+from uuid import UUID
 
+from psycopg import sql
 from psycopg.abc import Buffer
 from psycopg.pq import Format, TransactionStatus
 from psycopg.pq.abc import PGresult
@@ -46,6 +49,16 @@ class Wrapper(Protocol):
     def run_alone(self, statement: bytes) -> PGresult: ...
     def run_script(self, script: str) -> PGresult: ...
     def finish_exchange(self) -> None: ...
+
+
+@lru_cache(maxsize=4096)
+def statements_entering(schemas: tuple[str, ...], tenant_id: UUID | None) -> tuple[bytes, ...]:
+    """The statements that name search_path and tenant; kept, since every request enters twice."""
+    search_path = sql.SQL(",").join(sql.Identifier(schema) for schema in schemas)
+    return (
+        sql.SQL("SET LOCAL search_path = {}").format(search_path).as_bytes(),
+        sql.SQL("SET LOCAL app.current_tenant = {}").format(str(tenant_id or "")).as_bytes(),
+    )
 
 
 def begin_exchange(wrapper: Wrapper) -> Exchange:

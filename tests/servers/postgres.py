@@ -19,7 +19,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from konstruct.local import embedded
 from memory.context.checkpoints.connections import close_pools
-from tenants.postgresql import base
+from tenants.postgresql import connecting
 from tenants.roles import APP_ROLE
 from tenants.servers import forget_servers
 from tests import database
@@ -60,7 +60,7 @@ class Server:
         self.users.append(process)
         assert process.stdout is not None
         assert process.stdout.readline() == "up\n"
-        base._down_until.clear()
+        connecting._down_until.clear()
 
     def stop(self) -> None:
         """Let it take no connections any more; those that there are end."""

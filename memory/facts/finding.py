@@ -1,0 +1,66 @@
+"""Finding facts: which are asked about, and which of them are nearest to a vector."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from memory.arguments import id_argument, uuid_argument
+from memory.conf import EXACT_ROWS, HNSW_CANDIDATES_PER_ROW, HNSW_EF_SEARCH
+from memory.embedding.embedder import model_version
+from memory.embedding.hnsw import walking_hnsw
+from memory.facts.arguments import moment_argument
+from memory.models.fact_querysets import MemoryEntryQuerySet
+from memory.models.facts import MemoryEntry
+
+
+def selected(
+    tenant_id: UUID,
+    *,
+    agent_id: UUID | str | None = None,
+    user_id: str | None = None,
+    shared: bool = True,
+    shared_only: bool = False,
+    filters: Mapping[str, Any] | None = None,
+    at: datetime | None = None,
+) -> MemoryEntryQuerySet:
+    """The facts that `LongTermMemory.search` would choose from, as a lazy query inside the tenant.
+
+    Raises:
+        InvalidArgument: a value cannot be what it should be.
+    """
+    rows = MemoryEntry.objects.of_tenant(tenant_id).as_of(moment_argument("at", at))
+    if agent_id is not None:
+        rows = rows.known_to(uuid_argument("agent_id", agent_id))
+    if shared_only:
+        rows = rows.about_nobody()
+    elif user_id is not None:
+        rows = rows.about(id_argument("user_id", user_id))
+    if not shared:
+        rows = rows.about_somebody()
+    return rows.with_metadata(filters) if filters else rows
+
+
+def nearest(
+    rows: MemoryEntryQuerySet, vector: Sequence[float], limit: int, *, threshold: float = -1.0
+) -> list[MemoryEntry]:
+    """Of these facts of the tenant that we are in, those nearest to a vector of 384 numbers.
+
+    Best first, each with its cosine similarity as `score`, and that at least `threshold`.
+    """
+    found = nearest_rows(rows.comparable(model_version()), vector, limit)
+    return [entry for entry in found if entry.score >= threshold]
+
+
+def nearest_rows(
+    rows: MemoryEntryQuerySet, vector: Sequence[float], limit: int
+) -> list[MemoryEntry]:
+    """The nearest rows: all are compared while they are few, else what HNSW takes for near."""
+    if rows[: EXACT_ROWS + 1].count() > EXACT_ROWS:
+        candidates = max(limit * HNSW_CANDIDATES_PER_ROW, HNSW_EF_SEARCH)
+        with walking_hnsw():
+            near = [*rows.about_nearest(vector).values_list("memory_id", flat=True)[:candidates]]
+        # With fewer in hand than asked for, the index gave up before it had met all rows.
+        if len(near) == candidates:
+            rows = rows.filter(memory_id__in=near)
+    return [*rows.nearest(vector)[:limit]]
