@@ -37,7 +37,7 @@ def readings() -> dict[str, Reading]:
     from konstruct.channels.slack.inbound import parsing
     from konstruct.channels.slack.outbound import mrkdwn
     from konstruct.interfaces.mem0 import filters as mem0_filters
-    from konstruct.interfaces.mem0.extraction import _facts
+    from konstruct.interfaces.mem0.adding.extraction import _facts
     from konstruct.interfaces.mem0.memories import _read
     from konstruct.orchestrator.handoff import detection
     from konstruct.orchestrator.history_import import _moment

@@ -17,7 +17,8 @@ from konstruct.api.http.idempotency import create_once
 from konstruct.api.models import KeyScope
 from konstruct.audit.models import Action
 from konstruct.interfaces.mem0 import filters
-from konstruct.interfaces.mem0.adding import (
+from konstruct.interfaces.mem0.adding.extraction import Extracted, extract
+from konstruct.interfaces.mem0.adding.texts import (
     Owner,
     Text,
     keep,
@@ -28,7 +29,6 @@ from konstruct.interfaces.mem0.adding import (
 )
 from konstruct.interfaces.mem0.base import Mem0View
 from konstruct.interfaces.mem0.documents import documents
-from konstruct.interfaces.mem0.extraction import Extracted, extract
 from konstruct.interfaces.mem0.selection import memories_of, named_in, require_an_entity
 from konstruct.interfaces.mem0.serializers import (
     AddSerializer,

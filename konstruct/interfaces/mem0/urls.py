@@ -4,7 +4,7 @@ from django.urls import path, re_path
 
 from konstruct.interfaces.mem0.base import not_offered, unknown
 from konstruct.interfaces.mem0.entities import EntitiesView, EntityView
-from konstruct.interfaces.mem0.exports import ExportsView, ExportView
+from konstruct.interfaces.mem0.exports.views import ExportsView, ExportView
 from konstruct.interfaces.mem0.memories import (
     AddView,
     ListView,

@@ -5,7 +5,7 @@ from typing import Any
 
 from konstruct.api.auth.caller import Caller
 from konstruct.api.models import ApiKey
-from konstruct.interfaces.mem0 import export_requests
+from konstruct.interfaces.mem0.exports import requests
 from tenants.context import tenant_scope
 from tests.konstruct.api.case import Case, ada
 from tests.konstruct.api.said import Said
@@ -26,7 +26,7 @@ def exported(said: Said) -> str:
     with tenant_scope(said.program.tenant.id):
         key = ApiKey.objects.get(prefix=said.program.key.split("_")[2])
         caller = Caller(f"key-{key.id}", key.name, frozenset())
-        kept = export_requests.keep(
+        kept = requests.keep(
             caller, filters=of_vera(said), schema=MEMORY_SCHEMA, instructions="", whose={}
         )
     return kept.id

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from django_redis import get_redis_connection
 
-from konstruct.interfaces.mem0 import asking, export_requests, exports
+from konstruct.interfaces.mem0 import asking
+from konstruct.interfaces.mem0.exports import requests, views
 from konstruct.trust.erasure.person import Person
 from konstruct.trust.erasure.stores.cache import remove_keys
 from tenants.redis_keys import all_keys_pattern
@@ -164,13 +165,13 @@ def test_keys_export_what_is_theirs(program: Program) -> None:
 
 
 def test_a_key_has_so_many_exports(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(export_requests, "MOST", 2)
+    monkeypatch.setattr(requests, "MOST", 2)
     first, second, third = (create(program, MEMORY) for _ in range(3))
     refusal(program.post(EXPORT, {"memory_export_id": first}), 404)
     assert fetch(program, second) == fetch(program, third)
     (key,) = get_redis_connection("default").keys(f"{program.tenant.id}:mem0_exports:*")
     left = get_redis_connection("default").ttl(key)
-    assert export_requests.SECONDS - 60 < left <= export_requests.SECONDS
+    assert requests.SECONDS - 60 < left <= requests.SECONDS
 
 
 def test_an_erasure_forgets_what_was_asked_for(program: Program) -> None:
@@ -221,7 +222,7 @@ def test_memories_that_do_not_fit_are_told(
     export_id = create(program, required, {"agent_id": "ada"})
     told = refusal(program.post(EXPORT, {"memory_export_id": export_id}))
     assert "results[0].user_id: None is not of type 'string'" in told
-    monkeypatch.setattr(exports, "MOST_EXPORTED", 1)
+    monkeypatch.setattr(views, "MOST_EXPORTED", 1)
     told = refusal(program.post(EXPORT, {"memory_export_id": create(program, MEMORY)}))
     assert "more than 1 memories" in told
 
@@ -265,7 +266,7 @@ def test_too_much_is_not_given_to_a_language_model(
     program: Program, model: LLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fetched = {"memory_export_id": create(program, PROFILE)}
-    monkeypatch.setattr(exports, "LONGEST_MATERIAL", 100)
+    monkeypatch.setattr(views, "LONGEST_MATERIAL", 100)
     assert "Narrow the filters" in refusal(program.post(EXPORT, fetched))
     monkeypatch.undo()
     monkeypatch.setattr(asking._waiting, "acquire", lambda blocking: False)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from konstruct.interfaces.mem0 import extraction
+from konstruct.interfaces.mem0.adding import extraction
 from tests.konstruct.conftest import Program
 from tests.konstruct.interfaces.mem0.calls import ADD, listed, refusal
 from tests.servers.llm import Answer, LLMServer

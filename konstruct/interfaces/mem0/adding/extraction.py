@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from konstruct.interfaces.mem0 import asking
-from konstruct.interfaces.mem0.adding import Text, texts_of
+from konstruct.interfaces.mem0.adding.texts import Text, texts_of
 from memory.arguments import text_argument
 from memory.exceptions import InvalidArgument
 

@@ -10,11 +10,12 @@ from rest_framework.utils.encoders import JSONEncoder
 
 from konstruct.api.http.errors.problems import Problem, Refusal
 from konstruct.api.models import KeyScope
-from konstruct.interfaces.mem0 import asking, export_requests, filters
+from konstruct.interfaces.mem0 import asking, filters
 from konstruct.interfaces.mem0.base import Mem0View
 from konstruct.interfaces.mem0.documents import documents
-from konstruct.interfaces.mem0.export_requests import ExportRequest
-from konstruct.interfaces.mem0.export_schemas import FIELDS, ExportSchema, read_schema
+from konstruct.interfaces.mem0.exports import requests
+from konstruct.interfaces.mem0.exports.requests import ExportRequest
+from konstruct.interfaces.mem0.exports.schemas import FIELDS, ExportSchema, read_schema
 from konstruct.interfaces.mem0.selection import memories_of, named_in, require_an_entity
 from konstruct.interfaces.mem0.serializers import (
     ExportSerializer,
@@ -52,7 +53,7 @@ class ExportsView(Mem0View):
         if (lacking := schema.lacking) and not asking.is_configured():
             raise InvalidArgument(_cannot_fill(lacking))
         whose = named_in(wanted)
-        export = export_requests.keep(
+        export = requests.keep(
             self.caller,
             filters=fields["filters"],
             schema=schema.document,
@@ -90,7 +91,7 @@ class ExportView(Mem0View):
 
     def _asked_for(self, export_id: str | None, narrower: Any) -> ExportRequest:
         """The export of an id, or else the newest whose filters name the same."""
-        kept = export_requests.kept(self.caller)
+        kept = requests.kept(self.caller)
         if export_id is not None:
             found = next((each for each in kept if each.id == export_id), None)
             what = f"the id {export_id!r}"

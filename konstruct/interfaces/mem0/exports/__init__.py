@@ -1,0 +1,1 @@
+"""Exports: what is asked for, the schema that it is to have, and the memories in it."""
