@@ -7,7 +7,11 @@ from typing import Any, cast
 
 from agents.items import TResponseInputItem
 from agents.memory.session import SessionABC
-from agents.memory.session_settings import SessionSettings, resolve_session_limit
+from agents.memory.session_settings import (
+    SessionSettings,
+    coerce_session_settings,
+    resolve_session_limit,
+)
 
 from konstruct_client._items import Items, NewItem
 from konstruct_client.client import AsyncClient
@@ -35,10 +39,10 @@ class KonstructSession(SessionABC):
         *,
         agent: str,
         user_id: str,
-        session_settings: SessionSettings | None = None,
+        session_settings: SessionSettings | dict[str, Any] | None = None,
     ) -> None:
         self.session_id = session_id
-        self.session_settings = session_settings or SessionSettings()
+        self.session_settings = coerce_session_settings(session_settings or {})
         self._items = Items(client, agent=agent, user_id=user_id, thread_id=session_id)
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:

@@ -50,7 +50,7 @@ def scripted(seen: list[Any]) -> Any:
 def test_an_agents_run_goes_on_where_its_session_was(
     url: str, program_a: Program, program_b: Program
 ) -> None:
-    from agents import Agent, Runner, Session, function_tool, set_tracing_disabled
+    from agents import Agent, Runner, Session, SessionSettings, function_tool, set_tracing_disabled
     from konstruct_client.openai_agents import KonstructSession
 
     set_tracing_disabled(True)
@@ -79,6 +79,12 @@ def test_an_agents_run_goes_on_where_its_session_was(
                 assert seen[-1] == items[:-1]
                 assert await session.get_items(3) == items[-3:]
                 assert await session.get_items(0) == []
+                whose: Any = {"client": client, "agent": "ada", "user_id": "maria"}
+                short = KonstructSession("s1", **whose, session_settings={"limit": 3})
+                assert short.session_settings == SessionSettings(limit=3)
+                assert await short.get_items() == items[-3:]
+                with pytest.raises(TypeError, match="limitt"):
+                    KonstructSession("s1", **whose, session_settings={"limitt": 3})
                 turns = client.conversations.transcript(agent="ada", user_id="maria")
                 assert [turn["content"] async for turn in turns] == ["How warm is it?", "And now?"]
             other = KonstructSession("s1", a, agent="ada", user_id="bea")
