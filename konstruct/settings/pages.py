@@ -12,6 +12,7 @@ USE_I18N = False
 LANGUAGES = [("en", "English")]
 TIME_ZONE = "UTC"
 USE_TZ = True
+FORMAT_MODULE_PATH = "konstruct.formats"
 STATIC_URL = "/static/"
 # None, not an empty folder: WhiteNoise would warn at every start.
 STATIC_ROOT = text("STATIC_ROOT") or None

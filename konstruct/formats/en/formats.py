@@ -1,0 +1,5 @@
+"""Dates and times in English: the day before the month, and hours from 0 to 23."""
+
+DATE_FORMAT = "j M Y"
+TIME_FORMAT = "H:i"
+DATETIME_FORMAT = "j M Y, H:i"
