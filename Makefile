@@ -89,7 +89,7 @@ fuzz: setup ## schemathesis with EXAMPLES for each operation of the API, by SEED
 	KONSTRUCT_FUZZ_EXAMPLES=$(EXAMPLES) KONSTRUCT_FUZZ_SEED=$(SEED) $(PYTEST) tests/konstruct/api/fuzz/test_fuzz.py
 
 survival: setup ## messages for MINUTES while processes and stores are killed, by SEED
-	$(BIN)/python -m benchmarks.survival --minutes $(MINUTES) --seed $(SEED)
+	$(BIN)/python -m benchmarks.deployment.survival --minutes $(MINUTES) --seed $(SEED)
 
 coverage: setup ## the tests of `make test`, and what none of them runs through
 	$(PYTEST) $(SHARED_OUT) -m "$(BESIDE_OTHERS)" -p tests.plugins.coverage

@@ -30,7 +30,7 @@ DISTANCE_TOLERANCE: Final = 1e-6
 
 # --- Embedding ----------------------------------------------------------------------------------
 
-# Word pieces of a batch (benchmarks/embedding.py).
+# Word pieces of a batch (benchmarks/writing/embedding.py).
 EMBED_BATCH_TOKENS: Final = 512
 # Another batch costs as much as about so many word pieces.
 EMBED_BATCH_PADDING: Final = 40
@@ -54,8 +54,8 @@ OUTBOX_SUSPECT: Final = timedelta(minutes=1)
 # of short facts that we tried, those that say the same have .85 to .99 ("lives in", "is living in":
 # .97), those that contradict each other .62 to .91 ("likes tea", "likes no tea": .85).
 NEAR_DUPLICATE: Final = 0.9
-# Facts less like a message than this stay out of its prompt. benchmarks/fact_floor.py: of facts
-# that matter to a message .18 keeps 85 of 100, of those that do not 8, and 4 for small talk.
+# Facts less like a message than this stay out of its prompt. benchmarks/recall/fact_floor.py: of
+# facts that matter to a message .18 keeps 85 of 100, of those that do not 8, and 4 for small talk.
 FACT_FLOOR: Final = 0.18
 # The nearest facts need only this. How alike two texts are depends on how long they are and how
 # they are put, more than which fact is nearest: of facts that matter, all are among the four

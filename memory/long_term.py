@@ -84,7 +84,7 @@ def retrieve_relevant(
 
     The default threshold is the contract's, and almost nothing reaches it with this model: of a
     question's evidence on LoCoMo .001 as whole messages and .09 as the pipeline's pieces
-    (benchmarks/threshold.py). `memory.recall.recall` needs no threshold and finds more.
+    (benchmarks/recall/threshold.py). `memory.recall.recall` needs no threshold and finds more.
 
     Args:
         query_embedding: 384 finite numbers, of any length but zero.

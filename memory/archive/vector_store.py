@@ -26,7 +26,7 @@ MAX_K = 4096
 UNSPECIFIED = "unspecified"
 
 # Up to this many ids are looked up and compared one by one: 26 ms for 500 of 100,000 vectors where
-# vec0, which reads all of them, took 159 (benchmarks/archive.py, on a busy machine).
+# vec0, which reads all of them, took 159 (benchmarks/writing/archive.py, on a busy machine).
 FEW_IDS = 1000
 
 # What a hit says of its message, which either the vector names or which names the vector.

@@ -66,8 +66,8 @@ class Gate:
 FEATURE_NAMES: Final = GateFeatures._fields
 _coefficients = attrgetter(*FEATURE_NAMES)
 
-# Printed by benchmarks/refit_gate.py, of what benchmarks/gate_features.py wrote: LoCoMo's dialogues
-# 0-3 as they are, the same as a nameless user has them in memories of all sizes, and the
+# Printed by benchmarks/recall/refit_gate.py, of what gate_features.py beside it wrote: LoCoMo's
+# dialogues 0-3 as they are, the same as a nameless user has them in memories of all sizes, and the
 # conversations of tests/memory/data. docs/measurements.md has the curve.
 HYBRID: Final = Gate(
     bias=-7.757,

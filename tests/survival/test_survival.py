@@ -1,4 +1,4 @@
-"""A short run of the fault harness; benchmarks/survival.py has longer ones."""
+"""A short run of the fault harness; benchmarks/deployment/survival.py has longer ones."""
 
 from pathlib import Path
 

@@ -11,7 +11,7 @@ from tenants.moving.moving import Reckoning, move_tenant, reckon
 from tenants.moving.transfer import Watch
 from tenants.schemas.old_copies import KEPT
 
-# Bytes and rows a second, as benchmarks/moving.py found them on two cores.
+# Bytes and rows a second, as benchmarks/fleet/moving.py found them on two cores.
 COPIED_A_SECOND: Final = 4_000_000
 LOOKED_AT_A_SECOND: Final = 1_500_000
 
@@ -75,7 +75,7 @@ class Command(KonstructCommand):
 
 
 def _reckoned(found: Reckoning) -> str:
-    """How long it will take, at the speed of the machine that benchmarks/moving.py ran on."""
+    """How long it will take, at the speed of the machine that benchmarks/fleet/moving.py ran on."""
     copied, held = found.bytes / COPIED_A_SECOND, 0.5 + found.rows / LOOKED_AT_A_SECOND
     return (
         f"about {copied:.0f} s to copy while it is served, about {held:.1f} s in which it is held,"

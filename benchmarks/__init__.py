@@ -1,0 +1,1 @@
+"""Measurements, each a script: the figures of docs/measurements.md and of the decisions."""

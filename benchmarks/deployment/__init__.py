@@ -1,0 +1,1 @@
+"""A whole deployment: its image, its memory, and what it survives."""

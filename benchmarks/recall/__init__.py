@@ -1,0 +1,1 @@
+"""What recall finds, what it costs, and the fitting of its gate."""

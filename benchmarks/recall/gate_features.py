@@ -1,0 +1,229 @@
+"""What the gate is fitted to: labelled features of memories, as FILE for `refit_gate.py`.
+
+    python -m benchmarks.recall.gate_features --data locomo10.json [--dialogues 0-3] FILE
+
+LoCoMo alone would teach the gate LoCoMo: two named speakers, questions in the third person,
+hundreds of messages. So every dialogue is also put as a user without a name has it: whole; session
+by session, each the whole memory of an agent; and the user's turns only, with an agent's short
+replies between. To those come the tests' own conversations, in several languages. Questions without
+an answer are those of the other dialogues, and the ones that the conversations say cannot be
+answered.
+"""
+
+import argparse
+import json
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Literal
+from uuid import UUID, uuid4
+
+from benchmarks.tools.first_person import first_person
+from benchmarks.tools.locomo import Dialogue, Turn, read_dialogues
+from benchmarks.tools.throwaway import PROJECT, set_up, throwaway_tenant
+
+CONVERSATIONS = PROJECT / "tests" / "memory" / "data" / "conversations.json"
+REPLIES = (
+    ("I remember nothing that answers this. (Built-in responder, not a language model.)",),
+    ("Noted.", "Got it, I will keep that in mind.", "Thanks, that helps."),
+    ("Okay.", "I will remember that.", "Sounds good! Anything else?"),
+    ("Thanks for telling me!", "That is interesting, tell me more.", "Understood."),
+)
+# A dialogue has thousands of questions, half of them without an answer in one that has other
+# people; a conversation has twenty, and is what the product is for.
+WEIGHTS = {"conversation": 5.0}
+UNANSWERABLE_WEIGHTS = {"named": 1.0}
+UNANSWERABLE_WEIGHT = 1.5
+# The ten best of a recall are what the gate decides on.
+TOP = 10
+
+Role = Literal["user", "assistant"]
+Said = tuple[str, Role, str, str, str, datetime]
+"""Its id, role, name, thread, content and time."""
+
+
+@dataclass
+class Scope:
+    """What one agent heard of one user, and what is asked of it."""
+
+    kind: str
+    said: list[Said]
+    asked: list[tuple[str, frozenset[str]]] = field(default_factory=list)
+    """Questions with the ids that answer them; none if nothing does."""
+    agent_id: UUID = field(default_factory=uuid4)
+
+
+def main() -> None:
+    """Write the file."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, required=True, help="a LoCoMo file")
+    parser.add_argument("--dialogues", type=_numbers, help="such as 0-3; by default all")
+    parser.add_argument("file", type=Path, metavar="FILE")
+    arguments = parser.parse_args()
+    dialogues = read_dialogues(arguments.data, arguments.dialogues)
+    scopes = [*named(dialogues), *nameless(dialogues), *conversations()]
+    set_up()
+    with throwaway_tenant() as tenant_id, arguments.file.open("w") as file:
+        record(tenant_id, scopes)
+        for line in labelled(tenant_id, scopes):
+            file.write(json.dumps(line) + "\n")
+
+
+def named(dialogues: Sequence[Dialogue]) -> Iterator[Scope]:
+    """The dialogues as they are."""
+    for dialogue in dialogues:
+        scope = Scope(
+            "named", [_turn(turn, _role(dialogue, turn), turn.speaker) for turn in dialogue.turns]
+        )
+        for other in dialogues:
+            for question in other.questions:
+                if other is dialogue:
+                    scope.asked.append((question.text, question.evidence))
+                else:
+                    scope.asked.append((question.text, frozenset()))
+                    scope.asked.append((other.renamed(question, dialogue), frozenset()))
+        yield scope
+
+
+def nameless(dialogues: Sequence[Dialogue]) -> Iterator[Scope]:
+    """The dialogues as one of a nameless user with an agent: whole, by session, and told."""
+    chance = random.Random(1)
+    asked = {
+        dialogue.number: [
+            (first_person(question.text, *dialogue.speakers), question.evidence)
+            for question in dialogue.questions
+        ]
+        for dialogue in dialogues
+    }
+    for dialogue in dialogues:
+        others = [
+            text
+            for other in dialogues
+            if other is not dialogue
+            for text, _ in chance.sample(asked[other.number], k=len(asked[other.number]) // 3)
+        ]
+        turns = [_turn(turn, _role(dialogue, turn), "") for turn in dialogue.turns]
+        told = list(_told(dialogue, chance))
+        for kind, said in (("whole", turns), ("told", told)):
+            ids = {turn[0] for turn in said}
+            answerable = [(text, ids & evidence) for text, evidence in asked[dialogue.number]]
+            yield Scope(
+                kind,
+                said,
+                [(text, frozenset(found)) for text, found in answerable if found]
+                + [(text, frozenset()) for text in others],
+            )
+            sessions = list(dict.fromkeys(turn[3] for turn in said))
+            for number, session in enumerate(sessions):
+                part = [turn for turn in said if turn[3] == session]
+                ids = {turn[0] for turn in part}
+                here = [(text, frozenset(found & ids)) for text, found in answerable if found & ids]
+                yield Scope(
+                    f"{kind} session",
+                    part,
+                    here + [(text, frozenset()) for text in others[number :: len(sessions)]],
+                )
+
+
+def _told(dialogue: Dialogue, chance: random.Random) -> Iterator[Said]:
+    replies = chance.choice(REPLIES)
+    for number, turn in enumerate(t for t in dialogue.turns if t.speaker == dialogue.speakers[0]):
+        yield _turn(turn, "user", "")
+        yield (
+            f"{turn.id} reply",
+            "assistant",
+            "",
+            turn.session,
+            replies[number % len(replies)],
+            turn.said_at + timedelta(milliseconds=500),
+        )
+
+
+def conversations() -> Iterator[Scope]:
+    """The tests' conversations, with the replies that stand with them, and without any."""
+    start = datetime(2024, 3, 4, 9, tzinfo=UTC)
+    for conversation in json.loads(CONVERSATIONS.read_text()):
+        for replies in (conversation["replies"], ()):
+            said: list[Said] = []
+            for number, text in enumerate(conversation["said"]):
+                moment = start + timedelta(minutes=number)
+                said.append((str(number), "user", "", "t", text, moment))
+                if replies:
+                    reply, moment = replies[number % len(replies)], moment + timedelta(seconds=30)
+                    said.append((f"{number} reply", "assistant", "", "t", reply, moment))
+            yield Scope(
+                "conversation",
+                said,
+                [(text, frozenset({str(number)})) for text, number in conversation["answerable"]]
+                + [(text, frozenset()) for text in conversation["unanswerable"]],
+            )
+
+
+def _turn(turn: Turn, role: Role, name: str) -> Said:
+    return turn.id, role, name, turn.session, turn.content, turn.said_at
+
+
+def _role(dialogue: Dialogue, turn: Turn) -> Role:
+    return "user" if turn.speaker == dialogue.speakers[0] else "assistant"
+
+
+def record(tenant_id: UUID, scopes: Iterable[Scope]) -> None:
+    """Record and index everything by the product's own path."""
+    from memory.conversations import transcript
+    from memory.indexing import outbox
+
+    for scope in scopes:
+        for turn_id, role, name, thread, content, moment in scope.said:
+            transcript.record_message(
+                tenant_id=tenant_id,
+                agent_id=scope.agent_id,
+                user_id="u",
+                thread_id=thread,
+                channel="import",
+                role=role,
+                name=name,
+                content=content,
+                external_id=turn_id,
+                created_at=moment,
+            )
+    while outbox.drain(tenant_id).more:
+        pass
+
+
+def labelled(tenant_id: UUID, scopes: Iterable[Scope]) -> Iterator[dict[str, Any]]:
+    """A line for each of the ten best memories of every question."""
+    from memory.embedding.embedder import get_embedder
+    from memory.recall import recall
+    from memory.recall.policy import RecallPolicy
+
+    texts = sorted({text for scope in scopes for text, _ in scope.asked})
+    vectors = dict(zip(texts, get_embedder().encode(texts), strict=True))
+    policy = RecallPolicy(gate=False, top_k=TOP)
+    for scope in scopes:
+        for number, (text, evidence) in enumerate(scope.asked):
+            hits = recall(
+                tenant_id, scope.agent_id, "u", text, policy=policy, query_embedding=vectors[text]
+            ).hits
+            weight = WEIGHTS.get(scope.kind, 1.0)
+            if not evidence:
+                weight *= UNANSWERABLE_WEIGHTS.get(scope.kind, UNANSWERABLE_WEIGHT)
+            for hit in hits:
+                yield {
+                    "kind": scope.kind,
+                    "question": f"{scope.agent_id} {number}",
+                    "answerable": bool(evidence),
+                    "weight": weight,
+                    "features": hit.channels,
+                    "relevant": hit.external_id in evidence,
+                }
+
+
+def _numbers(text: str) -> range:
+    first, _, last = text.partition("-")
+    return range(int(first), int(last or first) + 1)
+
+
+if __name__ == "__main__":
+    main()

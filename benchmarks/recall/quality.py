@@ -1,0 +1,278 @@
+"""How much of what was said is found again, and how often nothing is made of something.
+
+    python -m benchmarks.recall.quality --data locomo10.json [--dialogues 0-3] [--json OUT]
+
+Imports the dialogues by the product's own path (transcript, outbox) into a tenant that exists for
+this run, as `konstruct_app` with policies on, and asks every question: of its own dialogue, for the
+share of the evidence that is among the first k (R@k); and of the others, with and without the names
+swapped, for how often something is returned although nothing is there.
+"""
+
+import argparse
+import json
+import math
+import statistics
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import numpy as np
+
+from benchmarks.tools.locomo import CATEGORIES, Dialogue, Question, Turn, read_dialogues
+from benchmarks.tools.throwaway import set_up, throwaway_tenant
+
+DEPTHS = (3, 5, 10, 20)
+# (open_at, keep_at), from lenient to strict; the policy's own stand in their place among them.
+GATES = ((0.02, 0.005), (0.03, 0.005), (0.05, 0.005), (0.05, 0.01), (0.08, 0.02), (0.15, 0.03))
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Where a dialogue was put."""
+
+    dialogue: Dialogue
+    agent_id: UUID
+    user_id: str
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, required=True, help="a LoCoMo file")
+    parser.add_argument("--dialogues", type=_numbers, help="such as 0-3; by default all")
+    parser.add_argument("--mode", choices=["hybrid", "vector"], help="by default both")
+    parser.add_argument("--json", type=Path, help="write the figures there")
+    arguments = parser.parse_args()
+    dialogues = read_dialogues(arguments.data, arguments.dialogues)
+    set_up()
+    with throwaway_tenant() as tenant_id:
+        report = run(tenant_id, dialogues, arguments.mode)
+    if arguments.json:
+        arguments.json.write_text(json.dumps(report, indent=2) + "\n")
+
+
+def run(tenant_id: UUID, dialogues: list[Dialogue], mode: str | None) -> dict[str, Any]:
+    """Import, ask, print; the figures."""
+    scopes = [Scope(dialogue, uuid4(), f"locomo-{dialogue.number}") for dialogue in dialogues]
+    report: dict[str, Any] = {"import": import_dialogues(tenant_id, scopes)}
+    vectors = embed_questions(scopes)
+    for name in [mode] if mode else ["vector", "hybrid"]:
+        report[name] = measure(tenant_id, scopes, vectors, name)
+    return report
+
+
+def import_dialogues(tenant_id: UUID, scopes: Iterable[Scope]) -> dict[str, float]:
+    """Record every turn, then let the outbox embed them."""
+    from memory.conversations import transcript
+    from memory.embedding.embedder import get_embedder
+    from memory.indexing import outbox
+
+    get_embedder()  # a worker loads the model once
+    started, count = time.perf_counter(), 0
+    for scope in scopes:
+        for turn in scope.dialogue.turns:
+            transcript.record_message(
+                tenant_id=tenant_id,
+                agent_id=scope.agent_id,
+                user_id=scope.user_id,
+                thread_id=turn.session,
+                channel="import",
+                role=_role(scope.dialogue, turn),
+                name=turn.speaker,
+                content=turn.content,
+                external_id=turn.id,
+                created_at=turn.said_at,
+            )
+            count += 1
+    recorded = time.perf_counter()
+    while outbox.drain(tenant_id).more:
+        pass
+    embedded = time.perf_counter()
+    rates = {
+        "messages": count,
+        "recorded_per_second": count / (recorded - started),
+        "embedded_per_second": count / (embedded - recorded),
+    }
+    print(
+        f"{count} messages: recorded {rates['recorded_per_second']:.0f}/s,"
+        f" embedded and indexed {rates['embedded_per_second']:.0f}/s\n"
+    )
+    return rates
+
+
+def _role(dialogue: Dialogue, turn: Turn) -> str:
+    """A dialogue of two people is put as one of a user and an agent."""
+    return "user" if turn.speaker == dialogue.speakers[0] else "assistant"
+
+
+def embed_questions(scopes: list[Scope]) -> dict[str, np.ndarray[Any, Any]]:
+    """Vectors of all questions, as asked and with every other dialogue's names."""
+    from memory.embedding.embedder import get_embedder
+
+    texts = sorted({text for scope in scopes for text, *_ in _asked_of(scopes, scope)})
+    return dict(zip(texts, get_embedder().encode(texts), strict=True))
+
+
+def _asked_of(scopes: list[Scope], scope: Scope) -> Iterator[tuple[str, str, Question]]:
+    """What is asked of a scope: (text, kind, question), of kind own, raw or hard."""
+    for other in scopes:
+        for question in other.dialogue.questions:
+            if other is scope:
+                yield question.text, "own", question
+            else:
+                yield question.text, "raw", question
+                yield other.dialogue.renamed(question, scope.dialogue), "hard", question
+
+
+def measure(
+    tenant_id: UUID,
+    scopes: list[Scope],
+    vectors: dict[str, np.ndarray[Any, Any]],
+    mode: str,
+) -> dict[str, Any]:
+    """Ask everything in one mode, print, and return the figures."""
+    from memory.recall import recall
+    from memory.recall.policy import RecallPolicy
+
+    default = RecallPolicy(mode="vector" if mode == "vector" else "hybrid")
+    deep = replace(default, gate=False, top_k=max(DEPTHS))
+    found: list[tuple[str, Question, Any]] = []
+    for scope in scopes:
+        ask: Callable[..., Any] = lambda text, policy, s=scope, **more: recall(  # noqa: E731
+            tenant_id, s.agent_id, s.user_id, text, policy=policy, **more
+        )
+        found += [
+            (kind, question, ask(text, deep, query_embedding=vectors[text]))
+            for text, kind, question in _asked_of(scopes, scope)
+        ]
+    own = [(question, result) for kind, question, result in found if kind == "own"]
+    report: dict[str, Any] = {
+        "overall": quality(own),
+        "by_category": {
+            CATEGORIES[category]: quality([pair for pair in own if pair[0].category == category])
+            for category in CATEGORIES
+            if any(question.category == category for question, _ in own)
+        },
+        "gate": [
+            gate_line(found, open_at, keep_at, (open_at, keep_at) == _thresholds(default))
+            for open_at, keep_at in sorted({*GATES, _thresholds(default)})
+        ],
+        "milliseconds": latency(tenant_id, scopes, default, vectors),
+    }
+    _print(mode, report)
+    return report
+
+
+def _thresholds(policy: Any) -> tuple[float, float]:
+    return policy.open_at, policy.keep_at
+
+
+def quality(asked: list[tuple[Question, Any]]) -> dict[str, float]:
+    """Means over questions of the usual measures, from ungated results."""
+    rows = []
+    for question, result in asked:
+        relevant = [hit.external_id in question.evidence for hit in result.hits]
+        ideal = sum(1 / math.log2(rank + 2) for rank in range(min(10, len(question.evidence))))
+        gained = sum(hit / math.log2(rank + 2) for rank, hit in enumerate(relevant[:10]))
+        rows.append(
+            {f"R@{k}": sum(relevant[:k]) / len(question.evidence) for k in DEPTHS}
+            | {
+                "hit@10": float(any(relevant[:10])),
+                "MRR": 1 / (relevant.index(True) + 1) if any(relevant) else 0.0,
+                "nDCG@10": gained / ideal,
+            }
+        )
+    means = {name: statistics.fmean(row[name] for row in rows) for name in rows[0]}
+    return {"questions": len(rows), **means}
+
+
+def gate_line(
+    found: list[tuple[str, Question, Any]], open_at: float, keep_at: float, default: bool
+) -> dict[str, Any]:
+    """What the gate would let through with these thresholds, of the ten best."""
+    shares: dict[str, list[float]] = {"own": [], "raw": [], "hard": []}
+    returned = []
+    for kind, question, result in found:
+        hits = result.hits[:10]
+        is_open = any(hit.probability >= open_at for hit in hits)
+        kept = [hit for hit in hits if is_open and hit.probability >= keep_at]
+        if kind == "own":
+            right = sum(hit.external_id in question.evidence for hit in kept)
+            shares["own"].append(right / len(question.evidence))
+            returned.append(len(kept))
+        else:
+            shares[kind].append(float(bool(kept)))
+    return {
+        "open_at": open_at,
+        "keep_at": keep_at,
+        "default": default,
+        "R@10": statistics.fmean(shares["own"]),
+        "returned": statistics.fmean(returned),
+        "raw": statistics.fmean(shares["raw"]) if shares["raw"] else None,
+        "hard": statistics.fmean(shares["hard"]) if shares["hard"] else None,
+    }
+
+
+def latency(
+    tenant_id: UUID,
+    scopes: list[Scope],
+    policy: Any,
+    vectors: dict[str, np.ndarray[Any, Any]],
+) -> dict[str, float]:
+    """p50 and p95 of a whole recall, with the question's vector given and without."""
+    from memory.recall import recall
+
+    given, embedded = [], []
+    for scope in scopes:
+        for question in scope.dialogue.questions[:100]:
+            arguments = (tenant_id, scope.agent_id, scope.user_id, question.text)
+            started = time.perf_counter()
+            recall(*arguments, policy=policy, query_embedding=vectors[question.text])
+            between = time.perf_counter()
+            recall(*arguments, policy=policy)
+            given.append(1000 * (between - started))
+            embedded.append(1000 * (time.perf_counter() - between))
+    return {
+        "p50": float(np.percentile(given, 50)),
+        "p95": float(np.percentile(given, 95)),
+        "p50_with_embedding": float(np.percentile(embedded, 50)),
+        "p95_with_embedding": float(np.percentile(embedded, 95)),
+    }
+
+
+def _print(mode: str, report: dict[str, Any]) -> None:
+    names = [name for name in report["overall"] if name != "questions"]
+    print(f"{mode}, without the gate\n{'':<14}{'questions':>10}", *(f"{n:>8}" for n in names))
+    for label, figures in [("overall", report["overall"]), *report["by_category"].items()]:
+        print(f"{label:<14}{figures['questions']:>10}", *(f"{figures[n]:>8.3f}" for n in names))
+    print(
+        f"\n{mode}, gated\n"
+        f"{'open_at':>8}{'keep_at':>9}{'R@10':>8}{'returned':>10}{'raw':>8}{'hard':>8}"
+    )
+    for line in report["gate"]:
+        negatives = "".join(
+            f"{'-':>8}" if line[kind] is None else f"{line[kind]:>8.4f}" for kind in ("raw", "hard")
+        )
+        mark = "  <- default" if line["default"] else ""
+        print(
+            f"{line['open_at']:>8}{line['keep_at']:>9}{line['R@10']:>8.3f}{line['returned']:>10.1f}"
+            f"{negatives}{mark}"
+        )
+    times = report["milliseconds"]
+    print(
+        f"\nms, vector given: p50 {times['p50']:.1f}, p95 {times['p95']:.1f};"
+        f" with its embedding: p50 {times['p50_with_embedding']:.1f},"
+        f" p95 {times['p95_with_embedding']:.1f}\n"
+    )
+
+
+def _numbers(text: str) -> range:
+    first, _, last = text.partition("-")
+    return range(int(first), int(last or first) + 1)
+
+
+if __name__ == "__main__":
+    main()

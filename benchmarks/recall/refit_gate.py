@@ -1,0 +1,91 @@
+"""The gate's coefficients: a logistic regression over labelled memories.
+
+    python -m benchmarks.recall.refit_gate [--mode hybrid] FILE
+
+prints what belongs into memory/recall/relevance_gate.py. FILE has a JSON object per line:
+{"features": {…}, "relevant": true}, and a "weight" if it counts other than once; the features are
+the channels of a recalled memory. gate_features.py writes the one that the gate was fitted to.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
+
+from benchmarks.tools.throwaway import set_up
+
+# Of the L2 penalty on standardised features: without it, features that part the data perfectly
+# would have no finite coefficient.
+INVERSE_PENALTY = 1.0
+
+
+def main() -> None:
+    """Print the gate."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--mode", choices=("hybrid", "vector"), default="hybrid")
+    parser.add_argument("file", type=Path, metavar="FILE")
+    arguments = parser.parse_args()
+    set_up()
+    from memory.recall.relevance_gate import FEATURE_NAMES
+
+    names = FEATURE_NAMES if arguments.mode == "hybrid" else ("cosine", "gap")
+    try:
+        bias, slopes = fit(*read_labelled(arguments.file, names))
+    except (OSError, ValueError) as error:
+        sys.exit(f"{arguments.file}: {error}")
+    print(f"Gate(\n    bias={bias:.3f},")
+    for name, slope in zip(names, slopes, strict=True):
+        print(f"    {name}={slope:.3f},")
+    print(")")
+
+
+def read_labelled(
+    path: Path, names: Sequence[str]
+) -> tuple[list[list[float]], list[bool], list[float]]:
+    """Return the named features of each memory, whether it was relevant, and its weight.
+
+    Raises:
+        ValueError: a line is no labelled memory, lacks a feature, or has a weight of 0 or less.
+    """
+    features, relevant, weights = [], [], []
+    for number, line in enumerate(path.read_text().splitlines(), start=1):
+        try:
+            record = json.loads(line)
+            features.append([float(record["features"][name]) for name in names])
+            relevant.append(bool(record["relevant"]))
+            weights.append(float(record.get("weight", 1)))
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"line {number} is no labelled memory: {error!r}") from error
+        if not weights[-1] > 0:
+            raise ValueError(f"line {number} has the weight {weights[-1]}, which is not positive")
+    return features, relevant, weights
+
+
+def fit(
+    features: ArrayLike, relevant: Sequence[bool], weights: ArrayLike
+) -> tuple[float, np.ndarray]:
+    """Return the bias and the coefficients that make the labels most probable.
+
+    Args:
+        features: of each memory, [memories, features].
+        relevant: the label of each memory.
+        weights: as if a memory had been seen so many times.
+
+    Raises:
+        ValueError: all memories have the same label.
+    """
+    scaler = StandardScaler()
+    regression = LogisticRegression(C=INVERSE_PENALTY, solver="newton-cholesky", tol=1e-9)
+    regression.fit(scaler.fit_transform(features), relevant, sample_weight=weights)
+    slopes = regression.coef_[0] / scaler.scale_
+    return float(regression.intercept_[0] - slopes @ scaler.mean_), slopes
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+"""Whether recall finds the session that holds the answer, among long turns: LongMemEval.
+
+    python -m benchmarks.recall.sessions --data longmemeval_dev.json.gz [--mode vector] [--json OUT]
+
+Each question has a haystack of some fifty sessions, which are imported by the product's own path as
+one user's, with their dates. Sessions are ranked by the best of their messages. R@k is the share of
+the sessions with the answer that are among the first k; any@k, that one is; all@k, that all are.
+Questions and sessions are read from a file, which is not part of this repository.
+"""
+
+import argparse
+import gzip
+import json
+import statistics
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+from benchmarks.tools.throwaway import set_up, throwaway_tenant
+
+DEPTHS = (1, 3, 5)
+TOP_K = 100
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, required=True, help="a LongMemEval file, gzipped JSON")
+    parser.add_argument("--mode", choices=["hybrid", "vector"], help="by default both")
+    parser.add_argument("--json", type=Path, help="write the figures there")
+    options = parser.parse_args()
+    if not options.data.is_file():
+        parser.error(f"{options.data} is not there: the data is not part of this repository")
+    data = json.loads(gzip.decompress(options.data.read_bytes()))
+    set_up()
+    report = {}
+    with throwaway_tenant() as tenant_id:
+        agent_id = uuid4()
+        for question in data["questions"]:
+            write(tenant_id, agent_id, question, data["sessions"])
+        for mode in [options.mode] if options.mode else ["vector", "hybrid"]:
+            report[mode] = measure(tenant_id, agent_id, data["questions"], mode)
+            print(f"{mode:<8}", *(f"{name} {value:.3f}" for name, value in report[mode].items()))
+    if options.json:
+        options.json.write_text(json.dumps(report, indent=2) + "\n")
+
+
+def write(
+    tenant_id: UUID, agent_id: UUID, question: dict[str, Any], sessions: dict[str, Any]
+) -> None:
+    """Import the haystack of a question and let the outbox index it."""
+    from memory.conversations.importing import ImportedTurn, import_turns
+    from memory.indexing import outbox
+
+    haystack = zip(question["haystack_session_ids"], question["haystack_dates"], strict=True)
+    turns = [
+        ImportedTurn(
+            external_id=f"{session}-{place}",
+            agent_id=agent_id,
+            user_id=question["question_id"],
+            thread_id=session,
+            role=turn["role"],
+            content=turn["content"],
+            created_at=datetime.strptime(date, "%Y/%m/%d (%a) %H:%M").replace(tzinfo=UTC)
+            + timedelta(minutes=place),
+        )
+        for session, date in haystack
+        for place, turn in enumerate(sessions[session])
+        if turn["content"].strip()
+    ]
+    import_turns(tenant_id, turns)
+    while outbox.drain(tenant_id).more:
+        pass
+
+
+def measure(
+    tenant_id: UUID, agent_id: UUID, questions: list[dict[str, Any]], mode: str
+) -> dict[str, float]:
+    """Ask every question; the measures' means over them."""
+    from memory.recall import recall
+    from memory.recall.policy import RecallPolicy
+
+    policy = RecallPolicy(mode="vector" if mode == "vector" else "hybrid", gate=False, top_k=TOP_K)
+    rows = []
+    for question in questions:
+        hits = recall(
+            tenant_id, agent_id, question["question_id"], question["question"], policy=policy
+        ).hits
+        ranked = list(dict.fromkeys(hit.thread_id for hit in hits))
+        answers = set(question["answer_session_ids"])
+        found = {k: len(answers.intersection(ranked[:k])) for k in DEPTHS}
+        rows.append(
+            {f"R@{k}": found[k] / len(answers) for k in DEPTHS}
+            | {f"any@{k}": float(found[k] > 0) for k in DEPTHS[1:]}
+            | {f"all@{k}": float(found[k] == len(answers)) for k in DEPTHS[1:]}
+        )
+    return {name: statistics.fmean(row[name] for row in rows) for name in rows[0]}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""From an accepted message to its reply, without the time of the language model."""

@@ -1,0 +1,1 @@
+"""What callers wait for: REST, streams, Slack and the admin, by the production server."""

@@ -1,0 +1,101 @@
+"""One version's part of a comparison: a tenant, a server, and the same work in this process.
+
+Started by `requests.py` with that version's Python in that version's folder, whose own benchmark of
+REST knows how things are called there. Each line that comes in is a question in JSON, each line
+that goes out its answer.
+"""
+
+import contextlib
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest import mock
+from urllib.parse import urlencode
+
+import psutil
+
+# This script runs in another version's folder, and by its path.
+sys.path[0] = str(Path(__file__).resolve().parents[1] / "tools")
+from of_version import first_of, use_version_in  # type: ignore[import-not-found] # noqa: E402
+
+use_version_in(Path.cwd())
+rest = first_of("benchmarks.serving.rest", "api")
+counted = first_of("benchmarks.tools.proxies", "proxies").counted
+throwaway = first_of("benchmarks.tools.throwaway", "throwaway")
+
+
+def main() -> None:
+    """Serve, and answer questions until there are no more."""
+    stored = int(sys.argv[1])
+    throwaway.set_up()
+    with throwaway.throwaway_tenant() as tenant_id:
+        agent_id, key = rest.prepare(tenant_id, stored)
+        works = rest.in_process(tenant_id, agent_id)
+        with rest.serving() as port, counted_server() as (counted_port, count):
+            say({"key": key, "port": port, "counted_port": counted_port})
+            for line in sys.stdin:
+                question = json.loads(line)
+                if question["ask"] == "in process":
+                    say(timed(works[question["kind"]], question["count"]))
+                elif question["ask"] == "cpu":
+                    say(cpu_seconds(port))
+                else:
+                    say({"messages": count()})
+
+
+@contextlib.contextmanager
+def counted_server() -> Iterator[tuple[int, Any]]:
+    """A second server, between which and Postgres messages are counted."""
+    from django.db import connection
+
+    place = connection.settings_dict
+    with (
+        counted(place["HOST"], int(place["PORT"] or 5432)) as (port, count),
+        contextlib.ExitStack() as running,
+    ):
+        options = urlencode({"sslmode": "disable", **place["OPTIONS"]})
+        url = f"postgresql://{place['USER']}@127.0.0.1:{port}/{place['NAME']}?{options}"
+        with mock.patch.dict(os.environ, {"DATABASE_URL": url, "DEBUG": "1"}):
+            server = running.enter_context(rest.serving())
+        yield server, count
+
+
+def timed(work: Any, count: int) -> dict[str, Any]:
+    """Do it so often; the milliseconds of each."""
+    milliseconds = []
+    for number in range(count):
+        start = time.perf_counter()
+        work(number)
+        milliseconds.append((time.perf_counter() - start) * 1000)
+    return {"milliseconds": milliseconds}
+
+
+def cpu_seconds(port: int) -> dict[str, float]:
+    """CPU seconds so far of the web processes of that port, and of this home's Postgres."""
+    web = postgres = 0.0
+    home = Path(os.environ["KONSTRUCT_HOME"]).resolve()
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            times = process.cpu_times()
+            used = times.user + times.system
+            ours = process.environ()
+            # Each of its processes works in the directory of the data; sessions that have ended are
+            # counted as the first one's children.
+            if process.name() == "postgres" and Path(process.cwd()).is_relative_to(home):
+                postgres += used + times.children_user + times.children_system
+            elif ours.get("PORT") == str(port):
+                web += used
+    return {"web": web, "postgres": postgres}
+
+
+def say(answer: dict[str, Any]) -> None:
+    """Answer in a line."""
+    print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,228 @@
+"""Many streams at once on one web process: how soon a token comes, and how others are answered.
+
+    python -m benchmarks.serving.streams_at_once [--streams 200] [--tokens 10]
+
+One web process runs as it is deployed. A process stands in for the workers and their language
+models: once all completions are accepted it tells a token of each of them every half second, which
+says when. It also streams the same tokens itself, to as many clients of the same kind: `direct`.
+From then on `/health/live` and the list of models are asked for, each on a connection of its own.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import http.client
+import json
+import multiprocessing
+import os
+import statistics
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from benchmarks.serving.rest import LIMITS
+from benchmarks.tools.throwaway import set_up, throwaway_tenant
+
+PAUSE_SECONDS = 0.5
+
+
+def main() -> None:
+    """Measure, and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--streams", type=int, default=200)
+    parser.add_argument("--tokens", type=int, default=10)
+    options = parser.parse_args()
+    set_up()
+    with throwaway_tenant() as tenant_id, TemporaryDirectory() as folder:
+        measure(tenant_id, Path(folder) / "log", options.streams, options.tokens)
+
+
+def measure(tenant_id: UUID, log: Path, streams: int, tokens: int) -> None:
+    """Read streams of the language model's stand-in, then of ours."""
+    from konstruct.api.auth.keys import issue_key
+    from konstruct.orchestrator.agents import create_agent
+    from tests.konstruct.api.live import serving
+
+    create_agent(tenant_id=tenant_id, name="ada", system_prompt="You are Ada.")
+    _, key = issue_key(tenant_id=tenant_id, name="benchmark")
+    there, here = multiprocessing.get_context("spawn").Pipe()
+    stand_in = multiprocessing.get_context("spawn").Process(
+        target=be_the_model, args=(here, tenant_id, streams, tokens), daemon=True
+    )
+    stand_in.start()
+    with serving({**os.environ, **LIMITS}, log) as ours:
+        beside = {"before": list(answers(ours, str(key), seconds=5))}
+        for name, url in (("direct", there.recv()), ("ours", ours)):
+            watch = Beside(ours, str(key), streams)
+            lags = asyncio.run(read_all(url, str(key), streams, watch))
+            beside[f"beside {streams} {name}"] = watch.end()
+            show(f"{name}, first token", [each[0] for each in lags])
+            show(f"{name}, other tokens", [lag for each in lags for lag in each[1:]])
+    for when, found in beside.items():
+        for path in PATHS:
+            show(f"{path} {when}", [seconds for asked, seconds in found if asked == path])
+    stand_in.join(30)
+
+
+PATHS = ("/health/live", "/v1/models")
+
+
+class Beside:
+    """Asks for other things from when all streams are open until the end."""
+
+    def __init__(self, url: str, key: str, streams: int) -> None:
+        self._missing = streams
+        self._over = threading.Event()
+        self._found: list[tuple[str, float]] = []
+        self._thread = threading.Thread(
+            target=lambda: self._found.extend(answers(url, key, until=self._over))
+        )
+
+    def opened(self) -> None:
+        """Count one stream more."""
+        self._missing -= 1
+        if not self._missing:
+            self._thread.start()
+
+    def end(self) -> list[tuple[str, float]]:
+        """Return what was asked for, and how long each answer took."""
+        self._over.set()
+        self._thread.join()
+        return self._found
+
+
+def show(name: str, seconds: Sequence[float]) -> None:
+    """Print the middle, the slow ones and the slowest in milliseconds."""
+    p50, p95 = statistics.median(seconds) * 1000, statistics.quantiles(seconds, n=20)[-1] * 1000
+    slowest = max(seconds) * 1000
+    print(f"{name:32} n {len(seconds):5}  p50 {p50:6.1f}  p95 {p95:6.1f}  max {slowest:6.1f} ms")
+
+
+def answers(
+    url: str, key: str, *, seconds: float = 120.0, until: threading.Event | None = None
+) -> Iterator[tuple[str, float]]:
+    """Ask in turn, ten times a second, and yield how many seconds each answer took."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and not (until is not None and until.is_set()):
+        for path in PATHS:
+            begun = time.monotonic()
+            connection = http.client.HTTPConnection("127.0.0.1", urlsplit(url).port, timeout=30)
+            headers = {"Host": "localhost", "Authorization": f"Bearer {key}"}
+            connection.request("GET", path, headers=headers)
+            response = connection.getresponse()
+            assert (response.status, response.read()[:1]) == (200, b"{")
+            connection.close()
+            yield path, time.monotonic() - begun
+        time.sleep(0.2)
+
+
+async def read_all(url: str, key: str, streams: int, beside: Beside) -> list[list[float]]:
+    """Read so many streams; of each, how many seconds after it was written each token came."""
+    return await asyncio.gather(*(read(url, key, number, beside) for number in range(streams)))
+
+
+async def read(url: str, key: str, number: int, beside: Beside) -> list[float]:
+    """Read one stream."""
+    parts = urlsplit(url)
+    said = [{"role": "user", "content": f"Message {number}"}]
+    user = f"user-{number}"
+    body = json.dumps({"model": "ada", "user": user, "messages": said, "stream": True}).encode()
+    reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
+    head = (
+        f"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    writer.write(head.encode() + body)
+    lags: list[float] = []
+    await reader.readuntil(b"\r\n\r\n")
+    beside.opened()
+    async for written in tokens_of(reader):
+        lags.append(time.monotonic() - written)
+    writer.close()
+    return lags
+
+
+async def tokens_of(reader: asyncio.StreamReader) -> AsyncIterator[float]:
+    """Yield when each token was written; CLOCK_MONOTONIC is one for all processes."""
+    while (line := await reader.readline()) and line != b"data: [DONE]\n":
+        if line.startswith(b"data: {"):
+            document = json.loads(line.removeprefix(b"data: "))
+            assert "error" not in document, document
+            for token in (document["choices"][0]["delta"].get("content") or "").split():
+                yield float(token)
+
+
+# --- In the process that stands in for workers and language models --------------------------------
+
+
+def be_the_model(pipe: Any, tenant_id: UUID, streams: int, tokens: int) -> None:
+    """Stream to those who ask directly, then tell what our own web process is to stream."""
+    set_up()
+    asyncio.run(serve_directly(pipe, streams, tokens))
+    tell_all(tenant_id, streams, tokens)
+
+
+async def serve_directly(pipe: Any, streams: int, tokens: int) -> None:
+    """Answer so many requests, all of them together once they are there."""
+    writers: list[asyncio.StreamWriter] = []
+
+    async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n")
+        writers.append(writer)
+
+    server = await asyncio.start_server(take, "127.0.0.1", 0, backlog=streams)
+    pipe.send(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+    while len(writers) < streams:
+        await asyncio.sleep(0.05)
+    for _ in range(tokens):
+        await asyncio.sleep(PAUSE_SECONDS)
+        for writer in writers:
+            choice = {"delta": {"content": f"{time.monotonic():.6f} "}}
+            writer.write(f"data: {json.dumps({'choices': [choice]})}\n\n".encode())
+    for writer in writers:
+        writer.write(b"data: [DONE]\n")
+        await writer.drain()
+        writer.close()
+
+
+def tell_all(tenant_id: UUID, streams: int, tokens: int) -> None:
+    """Tell the replies to so many messages as workers do, and record them."""
+    from konstruct.orchestrator.replies import outbox, reply_wait
+    from konstruct.orchestrator.replies.partial_reply import telling
+    from memory.conversations.transcript import record_message
+    from memory.models import Message
+    from tenants.context import tenant_scope
+
+    with tenant_scope(tenant_id), contextlib.ExitStack() as opened:
+        while Message.objects.count() < streams:
+            time.sleep(0.05)
+        time.sleep(1)  # the last of them are watched by now
+        messages = list(Message.objects.all())
+        say = [opened.enter_context(telling(tenant_id, message.id)) for message in messages]
+        said = [""] * streams
+        for _ in range(tokens):
+            time.sleep(PAUSE_SECONDS)
+            for number, tell in enumerate(say):
+                assert tell is not None, "nobody watches"
+                token = f"{time.monotonic():.6f} "
+                said[number] += token
+                tell(token)
+        opened.close()
+        for message, text in zip(messages, said, strict=True):
+            record_message(
+                tenant_id=tenant_id, agent_id=message.agent_id, user_id=message.user_id,
+                thread_id=message.thread_id, channel=message.channel, role="assistant",
+                content=text, in_reply_to=message.id,
+            )  # fmt: skip
+            outbox.finish(message.id)
+            reply_wait.announce(tenant_id, message.id)
+
+
+if __name__ == "__main__":
+    main()

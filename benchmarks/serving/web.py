@@ -1,0 +1,203 @@
+"""What callers that wait cost the others, and what an event loop costs ordinary requests.
+
+    python -m benchmarks.serving.web [--waiting 1000] [--half-open 200] [--requests 300]
+
+Two servers run beside each other on the same database: `event loop` as it is deployed
+(deploy/gunicorn.conf.py), and `threads`, gunicorn's gthread with two processes of 16 threads on the
+WSGI entry point. Rate limits are out of reach, and no worker answers.
+
+Ordinary requests are sent to both in turn, by one client and by eight that keep their connections.
+Then a crowd comes to each server: callers that wait a minute for a reply (`GET …?wait=60`), and
+clients that have sent half of their headers, half of a body, or that never read a long response.
+`/health/live` and a list are asked for before, while the crowd is there, and when it is gone, each
+time on a connection of its own; `lost` did not come within five seconds.
+"""
+
+import argparse
+import contextlib
+import http.client
+import itertools
+import os
+import resource
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import psutil
+
+from benchmarks.serving.rest import LIMITS, by_http, in_process, over, prepare, timed
+from benchmarks.tools.throwaway import PROJECT, set_up, throwaway_tenant
+
+SERVERS = {
+    "threads": ["konstruct.wsgi:application", "--worker-class", "gthread", "--threads", "16"],
+    "event loop": [],
+}
+LOST_SECONDS = 5
+MOST_LOST = 5
+ASKED = 100
+LIVE = "/health/live"
+
+
+@dataclass(frozen=True)
+class Server:
+    """One of the two."""
+
+    name: str
+    port: int
+    process: psutil.Process
+
+    def size(self) -> str:
+        """Threads and memory of its processes, and how they share the connections."""
+        workers = self.process.children()
+        threads = sum(worker.num_threads() for worker in workers)
+        memory = sum(worker.memory_full_info().pss for worker in workers) / 2**20
+        connections = [len(worker.net_connections("tcp")) - 1 for worker in workers]
+        return f"{threads} threads, {memory:.0f} MB, connections {connections}"
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--waiting", type=int, default=1000, help="callers that wait for a reply")
+    parser.add_argument("--half-open", type=int, default=200, help="clients that stop half-way")
+    parser.add_argument("--requests", type=int, default=300, help="ordinary requests of each kind")
+    arguments = parser.parse_args()
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    set_up()
+    with throwaway_tenant() as tenant_id:
+        agent_id, key = prepare(tenant_id, 200)
+        sent: Any = in_process(tenant_id, agent_id)["send"](0)
+        with contextlib.ExitStack() as running:
+            servers = [running.enter_context(serving(name)) for name in SERVERS]
+            compare(servers, key, arguments.requests)
+            # The threads are busy for a minute after their crowd has gone.
+            for server in reversed(servers):
+                crowd(server, key, sent[0].id, arguments.waiting, arguments.half_open)
+
+
+def compare(servers: list[Server], key: str, count: int) -> None:
+    """Print how ordinary requests fare, the servers taking turns of a fifth of the requests."""
+    print(f"{'':22} {'':12} {'per s':>8} {'p50 ms':>8} {'p95 ms':>8}")
+    for kind, clients in itertools.product(("list", "send", "search"), (1, 8)):
+        rates: dict[str, list[float]] = {server.name: [] for server in servers}
+        times: dict[str, list[float]] = {server.name: [] for server in servers}
+        works = {server.name: over(server.port, key, by_http(count)[kind]) for server in servers}
+        for _ in range(5):
+            for server in servers:
+                rate, milliseconds = timed(works[server.name], max(count // 5, 2), clients)
+                rates[server.name].append(rate)
+                times[server.name] += milliseconds
+        for server in servers:
+            print(f"{kind + f', {clients} clients':22} {server.name:12}", end=" ")
+            print(f"{statistics.median(rates[server.name]):8.0f} {_cuts(times[server.name])}")
+
+
+def crowd(server: Server, key: str, message_id: object, waiting: int, half_open: int) -> None:
+    """Print how long a health check and a list take without and with a crowd."""
+    print(f"\n{server.name}: {server.size()}")
+    ask(server, key, "alone")
+    with contextlib.ExitStack() as here:
+        for number in range(half_open):
+            here.enter_context(_stopping_half_way(server.port, key, number))
+        for _ in range(waiting):
+            client = here.enter_context(_connection(server.port))
+            client.sendall(_request(f"/api/v1/messages/{message_id}/?wait=60", key) + b"\r\n")
+        ask(server, key, "they come", count=ASKED // 4)
+        ask(server, key, f"{waiting} wait")
+        print(f"{'':14} {server.size()}")
+    ask(server, key, "they are gone")
+
+
+def ask(server: Server, key: str, when: str, count: int = ASKED) -> None:
+    """Ask for health and a list in turn, and print how long they took."""
+    for path in (LIVE, "/api/v1/messages/?limit=1"):
+        took: list[float] = []
+        asked = 0
+        while asked < count and asked - len(took) < MOST_LOST:
+            asked += 1
+            start = time.perf_counter()
+            if _answers(server.port, path, key):
+                took.append((time.perf_counter() - start) * 1000)
+        figures = _cuts(took) if len(took) > 1 else ""
+        print(f"{when:14} {path:28} {figures:26} {asked - len(took)} of {asked} lost", flush=True)
+
+
+def _stopping_half_way(port: int, key: str, number: int) -> socket.socket:
+    client = _connection(port)
+    if number % 3 == 0:
+        client.sendall(b"GET /api/v1/messages/ HTTP/1.1\r\nHost: localhost\r\nX-Half: ")
+    elif number % 3 == 1:
+        body = b"Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"
+        client.sendall(_request("/api/v1/messages/", key, "POST") + body)
+    else:
+        client.sendall(_request("/api/v1/messages/?limit=50", key) + b"\r\n")
+    return client
+
+
+def _connection(port: int) -> socket.socket:
+    client = socket.socket()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    client.connect(("127.0.0.1", port))
+    return client
+
+
+def _request(path: str, key: str, method: str = "GET") -> bytes:
+    return (
+        f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n".encode()
+    )
+
+
+def _answers(port: int, path: str, key: str) -> bool:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=LOST_SECONDS)
+    try:
+        connection.request(
+            "GET", path, headers={"Host": "localhost", "Authorization": f"Bearer {key}"}
+        )
+        return connection.getresponse().status == 200
+    except OSError:
+        return False
+    finally:
+        connection.close()
+
+
+def _cuts(milliseconds: list[float]) -> str:
+    cuts = statistics.quantiles(milliseconds, n=100, method="inclusive")
+    return f"{cuts[49]:8.2f} {cuts[94]:8.2f} {max(milliseconds):8.2f}"
+
+
+@contextlib.contextmanager
+def serving(name: str) -> Iterator[Server]:
+    """Serve as long as the block lasts, and begin when the models are loaded."""
+    from konstruct.processes import bound_to_us
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    process = psutil.Popen(
+        [sys.executable, "-m", "gunicorn", "--config", "deploy/gunicorn.conf.py", *SERVERS[name]],
+        cwd=PROJECT,
+        env={**os.environ, **LIMITS, "PORT": str(port), "KONSTRUCT_HOST": "127.0.0.1"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        preexec_fn=bound_to_us(signal.SIGTERM),
+    )
+    try:
+        ready = 0
+        while ready < 20:  # in a row: two processes take turns
+            ready = ready + 1 if _answers(port, "/health/ready", "") else 0
+            time.sleep(0 if ready else 0.2)
+        yield Server(name, port, process)
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+if __name__ == "__main__":
+    main()

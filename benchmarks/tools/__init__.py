@@ -1,0 +1,1 @@
+"""What several benchmarks need: data sets, a tenant to throw away, an earlier version, proxies."""

@@ -1,0 +1,29 @@
+"""Modules of the version in whose folder a process of a comparison works, whatever they are called.
+
+A script of ours that another version's Python runs finds this beside itself, not in a package.
+"""
+
+import importlib
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def use_version_in(root: Path) -> None:
+    """Import from that version's folder; of our tools only what it lacks.
+
+    The benchmarks of earlier versions lay in one folder, and imported each other from there.
+    """
+    flat = root / "benchmarks"
+    sys.path[:0] = [str(root), *([str(flat)] if (flat / "throwaway.py").exists() else [])]
+
+
+def first_of(*names: str) -> Any:
+    """The first of these modules that the version has."""
+    for name in names:
+        try:
+            return importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            if not name.startswith(error.name or name):
+                raise
+    sys.exit(f"the version in {Path.cwd()} has none of {', '.join(names)}")

@@ -1,0 +1,1 @@
+"""Embedding and indexing: how many messages a second, and how many bytes."""
