@@ -59,6 +59,7 @@ def turn(user_id: str, external_id: str = "e") -> ImportedTurn:
     )
 
 
+@pytest.mark.slow
 def test_ids_that_look_alike_are_different_users_everywhere(
     tenant_a: Tenant, tenant_b: Tenant, tmp_path: Path
 ) -> None:

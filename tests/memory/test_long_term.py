@@ -99,6 +99,7 @@ def test_nothing_stored_nothing_found(tenant_a, way):
     assert retrieve_relevant(tenant_a.id, AGENT, USER, direction(1)) == []
 
 
+@pytest.mark.slow
 def test_hnsw_finds_what_exact_finds(tenant_a, monkeypatch):
     """Among others' rows that are nearer; with what it takes when the scope is large."""
     rng = np.random.default_rng(7)

@@ -10,7 +10,6 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
-from kombu import Connection
 
 from konstruct.celery import app
 from memory import tasks
@@ -30,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture
 def enqueued():
     """Take what was enqueued for the embeddings' workers: name and arguments of each task."""
-    with Connection(app.conf.broker_url) as connection:
+    with app.connection_for_read() as connection:
         queue = connection.SimpleQueue("embeddings")
         queue.clear()
 

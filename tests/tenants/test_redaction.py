@@ -77,6 +77,7 @@ def test_only_errors_of_ours_speak_to_callers() -> None:
     assert detail_of(other) == "ValueError: Failing row contains (maria, http://***@llm)"
 
 
+@pytest.mark.slow
 def test_where_a_model_lies_is_for_operators() -> None:
     error = EmbeddingModelError("the embedding model in /srv/models cannot be loaded")
     assert reason_of(error) == "The embedding model cannot be used. The operators' log says why."

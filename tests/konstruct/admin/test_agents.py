@@ -30,6 +30,7 @@ def admin(program_a: Program, browser: Callable[..., Client]) -> Client:
     return browser(program_a.tenant)
 
 
+@pytest.mark.slow
 def test_an_agent_is_made_and_edited(program_a: Program, admin: Client) -> None:
     assert admin.get(f"{AGENTS}add/").status_code == 200
     assert admin.post(f"{AGENTS}add/", AGENT_FORM).status_code == 302
@@ -78,6 +79,7 @@ def test_another_tenants_agent_is_not_there(
     assert admin.get(f"{AGENTS}{program_b.agent.pk}/change/").status_code == 302
 
 
+@pytest.mark.slow
 def test_tools_and_rules_of_an_agent_are_edited(
     involved_a: Program, browser: Callable[..., Client]
 ) -> None:

@@ -122,6 +122,7 @@ def test_pages_stay_within_their_budgets_however_much_there_is(
     }
 
 
+@pytest.mark.slow
 def test_the_page_of_a_row_stays_within_its_budget(
     involved_a: Program, browser: Callable[..., Client]
 ) -> None:

@@ -37,6 +37,7 @@ def test_the_numbers_are_the_tenants(populated_a: Program, browser: Callable[...
     assert int(figures["Memories"]) >= 7
 
 
+@pytest.mark.slow
 def test_every_number_and_every_bar_leads_to_its_rows(
     populated_a: Program, browser: Callable[..., Client]
 ) -> None:

@@ -62,6 +62,7 @@ def remembered(tenant: Tenant, agent: Agent, user_id: str = "maria") -> list[str
     return [hit.content for hit in recall(tenant.id, agent.id, user_id, QUESTION).hits]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("whose", ["everybody's", "ada", "bert"])
 def test_erasing_removes_what_the_agents_know(
     whose: str, handed: Tenant, agent: Agent, bert: Agent

@@ -69,6 +69,7 @@ def run(test: Coroutine[Any, Any, None]) -> None:
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sent", [b"", b"GET / HTT", b"GET / HTTP/1.1\r\nX-Half: ", b"\r\n", GET + b"GET / H"]
 )
@@ -99,6 +100,7 @@ def test_headers_that_come_bit_by_bit_gain_no_time(monkeypatch: pytest.MonkeyPat
     run(test())
 
 
+@pytest.mark.slow
 def test_a_response_that_nobody_takes_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(protocol, "WRITE_SECONDS", 0.1)
 
@@ -111,6 +113,7 @@ def test_a_response_that_nobody_takes_is_given_up(monkeypatch: pytest.MonkeyPatc
     run(test())
 
 
+@pytest.mark.slow
 def test_another_request_gains_no_time_for_a_response_that_nobody_takes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -127,6 +130,7 @@ def test_another_request_gains_no_time_for_a_response_that_nobody_takes(
     run(test())
 
 
+@pytest.mark.slow
 def test_a_response_that_is_taken_slowly_arrives(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(protocol, "WRITE_SECONDS", 0.2)
 
@@ -146,6 +150,7 @@ def test_a_response_that_is_taken_slowly_arrives(monkeypatch: pytest.MonkeyPatch
     run(test())
 
 
+@pytest.mark.slow
 def test_requests_on_one_connection_are_answered_however_long_it_stays(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -78,6 +78,7 @@ def test_an_announcement_wakes_those_who_wait_for_it_and_nobody_else(
     run(test())
 
 
+@pytest.mark.slow
 def test_what_was_announced_before_anybody_listened_is_seen(only_announcements: None) -> None:
     async def test() -> None:
         looking = Looking()
@@ -123,6 +124,7 @@ def test_without_an_announcement_the_reply_is_seen_all_the_same(
     run(test())
 
 
+@pytest.mark.slow
 def test_a_lost_subscription_is_made_again_and_what_was_missed_is_looked_at(
     only_announcements: None,
 ) -> None:

@@ -338,6 +338,7 @@ MESSAGE = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(title=TEXT, metadata=st.dictionaries(TEXT, JSON), messages=st.lists(MESSAGE, max_size=8))
 def test_everything_comes_back_as_it_went_in(

@@ -280,6 +280,7 @@ def test_another_program_without_sqlite_vec_cannot_part_a_message_from_its_vecto
         assert file.count_messages() == 1
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(
     vectors=npst.arrays(

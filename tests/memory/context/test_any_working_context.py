@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -48,6 +49,7 @@ TURN = st.fixed_dictionaries({"role": ROLES, "content": TEXT})
 TIER = st.sampled_from(sorted(SmallCompiler.TOKEN_BUDGETS))
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(
     tier=TIER,
@@ -80,6 +82,7 @@ def test_no_input_breaks_a_share_or_the_budget(
         assert bool(compiled["task"]) == bool(task)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(tier=TIER, session=st.lists(TURN, max_size=14))
 def test_the_history_that_stays_is_the_newest_and_in_order(

@@ -137,6 +137,7 @@ def test_keys_for_which_there_is_no_line_are_named_and_counted() -> None:
 VALUES = st.text(max_size=300) | st.integers() | st.lists(st.text(max_size=30), max_size=5)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(
     given=st.dictionaries(st.text(max_size=20), VALUES, max_size=40),

@@ -54,6 +54,7 @@ def test_vectors_know_what_is_alike():
     assert cosine(sister, alike) > 0.55 > 0.2 > cosine(sister, other)
 
 
+@pytest.mark.slow
 def test_order_and_company_do_not_matter():
     texts = [f"{'word ' * (n % 40)}{n}" for n in range(150)] + ["3", "3"]
     together = get_embedder().encode(texts)
@@ -64,6 +65,7 @@ def test_order_and_company_do_not_matter():
         assert np.allclose(together[position], embed([texts[position]])[0], atol=1e-5)
 
 
+@pytest.mark.slow
 def test_batches_hold_every_position_once_and_what_encode_gives():
     texts = [f"{'word ' * (n % 40)}{n}" for n in range(150)] + ["3", "3"]
     together = get_embedder().encode(texts)

@@ -159,6 +159,7 @@ def test_a_b_tree_answers_filters_under_the_policy(
     assert condition in next(line for line in plan.splitlines() if "Index Cond" in line)
 
 
+@pytest.mark.slow
 def test_of_many_facts_hnsw_finds_the_nearest(
     tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:

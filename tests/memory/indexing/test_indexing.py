@@ -84,6 +84,7 @@ def test_speakers_without_a_name_are_user_and_assistant(tenant_a: Tenant) -> Non
     assert contents == {"User: I have moved to Lisbon.", "Assistant: How nice, how is it?"}
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_document_frequencies_are_exact_under_concurrent_writers(tenant_a: Tenant) -> None:
     """Four writers drain one scope at once; then every frequency is recounted from the texts."""

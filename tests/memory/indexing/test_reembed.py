@@ -46,6 +46,7 @@ def test_new_vectors_stand_beside_the_old(tenant_a: Tenant) -> None:
     assert versions(tenant_a) == {get_embedder().version: 2, AnotherModel.version: 2}
 
 
+@pytest.mark.slow
 def test_what_stands_is_not_embedded_again(tenant_a: Tenant) -> None:
     say(tenant_a, *(f"I bought {number} apples." for number in range(BATCH + 1)))
     model = AnotherModel()
@@ -78,6 +79,7 @@ def test_the_command_shows_progress_and_says_what_recall_uses(tenant_a: Tenant) 
     ]
 
 
+@pytest.mark.slow
 def test_the_command_brings_facts_over_to_the_model_in_use(tenant_a: Tenant) -> None:
     memory = LongTermMemory()
     with tenant_scope(tenant_a.id):

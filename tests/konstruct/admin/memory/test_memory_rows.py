@@ -54,6 +54,7 @@ def test_every_model_is_shown_to_tenants_and_none_to_operators() -> None:
     assert [model for model in SHOWN if operator_site.is_registered(model)] == []
 
 
+@pytest.mark.slow
 def test_lists_and_pages_show_this_tenant_and_no_other(
     populated_a: Program, populated_b: Program, browser: Callable[..., Client]
 ) -> None:

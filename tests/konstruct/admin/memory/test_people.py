@@ -45,6 +45,7 @@ def test_a_person_is_shown_across_agents_with_the_ways_on(
     assert "Nothing is known" in client.get(PERSON, {"user": "eve"}, follow=True).text
 
 
+@pytest.mark.slow
 def test_the_export_holds_everything_of_this_person_and_of_nobody_else(
     populated_a: Program,
     populated_b: Program,
@@ -160,6 +161,7 @@ def test_who_is_linked_is_named_before_they_are_erased(
         assert client.get(PERSON, {"user": named}).context["linked"] == [(other, f"user={other}")]
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_the_page_of_who_was_erased_has_the_receipt(
     populated_a: Program, browser: Callable[..., Client], say: Callable[..., Message]

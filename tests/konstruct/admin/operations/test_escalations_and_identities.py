@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import pytest
 from django.test import Client
 
 from konstruct.audit.models import AccessEvent
@@ -14,6 +15,7 @@ from tests.konstruct.conftest import Program
 Browser = Callable[..., Client]
 
 
+@pytest.mark.slow
 def test_a_person_answers_and_hands_back(
     involved_a: Program, involved_b: Program, browser: Browser, say: Callable[..., Message]
 ) -> None:
@@ -51,6 +53,7 @@ def test_a_person_answers_and_hands_back(
     assert browser(involved_b.tenant).get(page).status_code == 404
 
 
+@pytest.mark.slow
 def test_somebody_takes_a_conversation_over(involved_a: Program, browser: Browser) -> None:
     client = browser(involved_a.tenant)
     with tenant_scope(involved_a.tenant.id):
@@ -67,6 +70,7 @@ def test_somebody_takes_a_conversation_over(involved_a: Program, browser: Browse
     assert client.get(f"{conversation}escalate/").status_code == 403
 
 
+@pytest.mark.slow
 def test_an_identity_is_linked_and_unlinked_on_its_page(
     involved_a: Program, involved_b: Program, browser: Browser
 ) -> None:

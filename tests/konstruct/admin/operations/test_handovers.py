@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from uuid import uuid4
 
+import pytest
 from django.test import Client
 
 from konstruct.audit.models import AccessEvent
@@ -16,6 +17,7 @@ from tests.konstruct.conftest import Program
 Browser = Callable[..., Client]
 
 
+@pytest.mark.slow
 def test_a_person_hands_a_conversation_over_and_sees_who_answers(
     populated_a: Program, populated_b: Program, browser: Browser
 ) -> None:

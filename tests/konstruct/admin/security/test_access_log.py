@@ -21,6 +21,7 @@ def logged(program: Program) -> list[tuple[str, str, str | None]]:
         return [(event.action, event.subject, event.user_id) for event in rows]
 
 
+@pytest.mark.slow
 def test_looking_and_searching_are_written_down(
     populated_a: Program, browser: Callable[..., Client]
 ) -> None:

@@ -115,6 +115,7 @@ def test_many_names_from_one_address_are_limited(tenant_a: Tenant, eva: User) ->
     assert log_in(RIGHT, address="198.51.100.8").status_code == 302
 
 
+@pytest.mark.slow
 def test_one_name_from_many_addresses_is_limited_but_not_where_its_owner_was(
     tenant_a: Tenant, eva: User
 ) -> None:

@@ -171,6 +171,7 @@ def test_the_sidebar_offers_what_may_be_opened(person: Person) -> None:
             assert client.get(link).status_code == 200
 
 
+@pytest.mark.slow
 def test_who_has_no_role_opens_nothing(
     populated_a: Program, browser: Callable[..., Client]
 ) -> None:

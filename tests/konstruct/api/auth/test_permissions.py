@@ -84,6 +84,7 @@ def test_what_a_person_needs_is_what_roles_give_in_the_admin() -> None:
     assert needed - ROLES["admin"] == OF_NO_ROLE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("route", "method"), sorted(case for case in CASES if case[0] in VIEWS))
 def test_a_person_without_one_of_the_permissions_is_refused(
     said: Said, route: str, method: str

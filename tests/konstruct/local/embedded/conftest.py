@@ -18,15 +18,22 @@ def cluster_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("embedded") / "home"
 
 
+@pytest.fixture(autouse=True)
+def suites_services() -> Iterator[None]:
+    """Stay a user of the suite's own services, whatever a test releases."""
+    held = dict(embedded.users._held)
+    embedded.users._held.clear()
+    yield
+    embedded.release()
+    embedded.users._held.update(held)
+
+
 @pytest.fixture
 def home(cluster_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A home whose cluster exists, with nobody using it."""
     monkeypatch.setenv("KONSTRUCT_HOME", str(cluster_home))
-    held = dict(embedded.users._held)
-    embedded.users._held.clear()  # the suite's own services are those of another home
     yield cluster_home
     embedded.stop()
-    embedded.users._held.update(held)
     # A supervisor that came too late for a service that was killed ends by itself.
     eventually(lambda: processes_in(cluster_home) == [])
 

@@ -239,6 +239,7 @@ def test_a_server_that_drips_is_given_up_after_the_time_out(
         ask(llm_server, pauses, timeout=0.2)
 
 
+@pytest.mark.slow
 def test_a_server_that_drips_its_headers_is_given_up_after_the_time_out(
     pauses: list[float],
 ) -> None:

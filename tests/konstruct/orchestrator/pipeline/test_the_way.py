@@ -170,6 +170,7 @@ def stops_of(message_id: UUID) -> Iterator[list[str]]:
         sys.setprofile(None)
 
 
+@pytest.mark.slow
 def test_a_reader_opens_few_files_and_seldom_returns(say: Say, committed: Committed) -> None:
     with committed():
         say()

@@ -73,6 +73,7 @@ def work_of(user_id: str) -> tuple[int, int]:
     return len(statements), messages.call_count
 
 
+@pytest.mark.slow
 def test_more_messages_threads_and_keys_take_no_more_round_trips(
     tenant_a: Tenant, agent: Agent, owner: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -174,6 +175,7 @@ def test_files_of_small_tables_and_of_the_cache_hold_nothing_any_more(
     assert {"write_ahead_log", "logs", "backups"} <= stored["later"].keys()
 
 
+@pytest.mark.slow
 def test_rows_that_an_open_transaction_may_read_are_not_said_to_be_gone(
     agent: Agent, talk: Callable[..., Message], owner: None, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip

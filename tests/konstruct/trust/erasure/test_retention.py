@@ -115,6 +115,7 @@ def test_days_that_cannot_be_are_refused(tenant_a: Tenant, days: str) -> None:
     assert caught.value.returncode == 2
 
 
+@pytest.mark.slow
 def test_batches_go_on_where_the_one_before_ended_and_part_no_reply_from_its_message(
     tenant_a: Tenant, agent: Agent, talk: Callable[..., Message], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -117,6 +117,7 @@ def test_without_a_user_nobodys_memory_is_told(program_a: Program) -> None:
     assert context["messages"] == []
 
 
+@pytest.mark.slow
 def test_no_prompt_is_over_its_budget(program_a: Program) -> None:
     turns = [
         {"role": ("user", "assistant")[number % 2], "content": f"{number} " + "слово 🦄 " * 900}

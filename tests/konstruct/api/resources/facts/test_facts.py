@@ -239,6 +239,7 @@ def test_a_search_that_cannot_be_names_the_field(
     assert bad_fields(program_a.post(SEARCH, fields)) == [bad]
 
 
+@pytest.mark.slow
 def test_a_list_costs_the_same_however_long_it_is(program_a: Program, bo: Agent) -> None:
     def queries(path: str) -> int:
         with CaptureQueriesContext(tenant_connection()) as captured:
