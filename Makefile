@@ -21,6 +21,9 @@ BESIDE_OTHERS := not long and not alone
 EXAMPLES ?= 60
 MINUTES ?= 30
 SEED ?= 1
+# What `make servers` runs besides the quick tests where tenants are spread: attacks, and kills of create and migrate.
+SPREAD_TOO := tests/konstruct/trust/isolation/test_isolation_proof.py $(addprefix tests/tenants/schemas/, \
+	test_provisioning_at_once.py test_killed_migrations.py)
 # Sessions that the pooler of `make pooled` has for each process of tests.
 POOL_SIZE ?= 3
 
@@ -79,8 +82,10 @@ pooled: setup ## the tests of every commit and the attacks on isolation, through
 	KONSTRUCT_POOL_SIZE=$(POOL_SIZE) $(PYTEST) $(SHARED_OUT) -m "not slow and not long"
 	KONSTRUCT_POOL_SIZE=$(POOL_SIZE) $(PYTEST) tests/konstruct/trust/isolation/test_isolation_proof.py
 
-servers: setup ## placement, moves, standbys and the attacks on three servers, the long runs too
+servers: setup ## placement, moves and standbys; the tests of every commit, attacks and kills, tenants spread over three servers
 	$(PYTEST) -m "long or not long" tests/tenants/servers
+	KONSTRUCT_SPREAD=1 $(PYTEST) $(SHARED_OUT) -m "$(BESIDE_OTHERS) and not slow"
+	KONSTRUCT_SPREAD=1 $(PYTEST) $(SPREAD_TOO)
 
 long: setup ## the long runs of what `make test` has a small instance of
 	$(PYTEST) -m long

@@ -2,7 +2,7 @@
 
 import functools
 import logging
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from typing import ParamSpec, TypeVar, cast
 from uuid import UUID
@@ -25,18 +25,21 @@ _IS_STANDBY_WITH = "SELECT pg_is_in_recovery() AND to_regnamespace(%s) IS NOT NU
 P = ParamSpec("P")
 R = TypeVar("R")
 
+# This thread's connections. That to the main server says where the thread is.
+_connections = cast(Mapping[str, DatabaseWrapper], connections)
+
 
 def current_server() -> str:
     """Return the name of the server that this thread is on: that of the tenant that it is in."""
     if len(connections.settings) == 1:  # asked for by every query
         return MAIN
-    return _main_connection().server
+    return _connections[MAIN].server
 
 
 def tenant_connection() -> DatabaseWrapper:
     """Return this thread's connection to the server that it is on."""
-    main = _main_connection()
-    return main if main.server == MAIN else cast(DatabaseWrapper, connections[main.server])
+    main = _connections[MAIN]
+    return main if main.server == MAIN else _connections[main.server]
 
 
 class _TenantConnection(ConnectionProxy):
@@ -48,11 +51,6 @@ class _TenantConnection(ConnectionProxy):
 connection = cast(DatabaseWrapper, _TenantConnection(connections, MAIN))
 
 
-def _main_connection() -> DatabaseWrapper:
-    """This thread's connection to the main server, which says where the thread is."""
-    return cast(DatabaseWrapper, connections[MAIN])
-
-
 def current_tenant_id() -> UUID | None:
     """Return the tenant that this thread is in, None in the public schema."""
     return tenant_connection().tenant_id
@@ -60,7 +58,7 @@ def current_tenant_id() -> UUID | None:
 
 def pinned_tenant_id() -> UUID | None:
     """Return the only tenant that this thread may enter, None if it may enter any."""
-    return _main_connection().pinned_tenant
+    return _connections[MAIN].pinned_tenant
 
 
 def required_tenant_id() -> UUID:
@@ -180,8 +178,8 @@ def server_scope(server: str) -> Iterator[None]:
 @contextmanager
 def _on(server: str) -> Iterator[DatabaseWrapper]:
     """Be on a server during the block; afterwards on the one before, this one as it was."""
-    main = _main_connection()
-    there = cast(DatabaseWrapper, connections[server])
+    main = _connections[MAIN]
+    there = _connections[server]
     if server != MAIN:
         there.close_if_broken()
     outer_server, outer_tenant = main.server, there.tenant
@@ -241,7 +239,7 @@ def leave_tenant() -> None:
     """Be in the public schema of the main server, whatever this thread did before."""
     for each in connections.all(initialized_only=True):
         cast(DatabaseWrapper, each).set_schema_to_public()
-    main = _main_connection()
+    main = _connections[MAIN]
     main.set_schema_to_public()
     main.server = MAIN
 
@@ -252,7 +250,7 @@ def _connection_of_sync_code() -> DatabaseWrapper:
 
     Coroutines take turns in one thread, and each would change the tenant of all others.
     """
-    return _main_connection()
+    return _connections[MAIN]
 
 
 def asynchronous(function: Callable[P, R]) -> Callable[P, Coroutine[None, None, R]]:

@@ -1,18 +1,19 @@
 """Django's transactions, on the server of the tenant that this thread is in."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 from django.db import transaction  # noqa: TID251 (this is where it is chosen)
 
 from tenants.context import current_server
 
 
-@contextmanager
-def atomic(*, savepoint: bool = True, durable: bool = False) -> Iterator[None]:
-    """Do the block in a transaction, or in a savepoint of the one that is open there."""
-    with transaction.atomic(using=current_server(), savepoint=savepoint, durable=durable):
-        yield
+def atomic(*, savepoint: bool = True, durable: bool = False) -> AbstractContextManager[None]:
+    """Do the block in a transaction, or in a savepoint of the one that is open there.
+
+    It decorates no function: the server would be that of the import.
+    """
+    return transaction.atomic(using=current_server(), savepoint=savepoint, durable=durable)
 
 
 def on_commit(function: Callable[[], object]) -> None:

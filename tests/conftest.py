@@ -3,12 +3,12 @@
 import contextlib
 import copy
 import gc
+import itertools
 import os
 import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from itertools import count
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -19,18 +19,19 @@ from django.conf import settings
 from django.contrib import admin
 from django.core.cache import caches
 from django.db import connections, transaction
-from django.test import TransactionTestCase
+from django.test import TestCase, TransactionTestCase
 from django_redis import get_redis_connection
 from whitenoise.middleware import WhiteNoiseMiddleware
 from xdist.scheduler import LoadFileScheduling
 
 from konstruct.local import embedded
 from memory.context.checkpoints.connections import close_pools
-from tenants.context import public_scope
+from tenants.context import leave_tenant, public_scope
 from tenants.models import Tenant
 from tenants.schemas import provisioning
 from tests import database
-from tests.servers import pooler
+from tests.messages import statements
+from tests.servers import pooler, postgres
 
 # Each pytest-xdist worker has databases of its own, in Postgres and in the cache.
 WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 6
@@ -38,6 +39,8 @@ CACHE_DATABASE, BROKER_DATABASE = 10 + WORKER, 4 + WORKER
 
 # Sessions of the pooler that the application's connections go through (make pooled); 0: none.
 POOL_SIZE = int(os.environ.get("KONSTRUCT_POOL_SIZE") or 0)
+# Whether the tenants of all tests are spread over three servers (make servers).
+SPREAD = bool(os.environ.get("KONSTRUCT_SPREAD"))
 
 # What takes longest comes first, so that no worker is left alone with it at the end: packages and
 # files. What mostly waits for processes stands between what computes, to keep all cores busy.
@@ -84,7 +87,7 @@ TOGETHER = (
 
 # The test that runs.
 _current: list[pytest.Item] = []
-_slugs = count(1)
+_slugs = itertools.count(1)
 _thrown_away: list[str] = []
 
 
@@ -115,7 +118,8 @@ def _refuse_processes_of_quick_tests(event: str, arguments: tuple[Any, ...]) -> 
     if event != "subprocess.Popen" or not _current or _current[0].get_closest_marker("slow"):
         return
     # But for the services of all tests.
-    if arguments[0] != pooler.EXECUTABLE and "konstruct.local.embedded" not in arguments[1]:
+    services = {pooler.EXECUTABLE, "konstruct.local.embedded", postgres.USE}
+    if services.isdisjoint([arguments[0], *arguments[1]]):
         raise RuntimeError(f"mark this test as slow: it starts {arguments[1]}")
 
 
@@ -151,10 +155,13 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     """Mark what has a slow fixture, and begin with what takes longest."""
-    no_session = pytest.mark.skip(reason="a pooler gives no session")
     for item in items:
         if POOL_SIZE and item.get_closest_marker("of_a_session"):
-            item.add_marker(no_session)
+            item.add_marker(pytest.mark.skip(reason="a pooler gives no session"))
+        if SPREAD and (marker := item.get_closest_marker("of_one_server")):
+            item.add_marker(pytest.mark.skip(reason=marker.kwargs["reason"]))
+        elif SPREAD and not item.get_closest_marker("django_db"):
+            item.add_marker(pytest.mark.django_db)  # whoever enters a tenant asks where it is
         if SLOW_FIXTURES.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.slow)
     rank = {name: number for number, name in enumerate(FIRST)}
@@ -214,6 +221,8 @@ def django_db_setup(django_test_environment: None, django_db_blocker: Any) -> It
     # Django would connect anew after each test that commits. What such a test leaves in its
     # connection is taken back here and by pytest_runtest_teardown.
     patch.setattr(TransactionTestCase, "_should_reload_connections", lambda case: False)
+    # A test's transaction is on the server of each tenant.
+    patch.setattr(TransactionTestCase, "databases", "__all__")
     with contextlib.ExitStack() as made:
         with django_db_blocker.unblock():
             made.enter_context(database.made())
@@ -222,6 +231,9 @@ def django_db_setup(django_test_environment: None, django_db_blocker: Any) -> It
                 entering = database.entering(database.STANDING_TENANTS[-1])
                 made.enter_context(database.through(url))
                 made.enter_context(pooler.other_clients(database.url_of("app"), entering))
+            if SPREAD:
+                made.enter_context(postgres.further_servers())
+                made.enter_context(postgres.spread(database.STANDING_TENANTS))
         yield
         patch.undo()
         # Its connections would keep the database from being dropped.
@@ -238,9 +250,8 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
     its tenants.
     """
     result = yield
-    for connection in connections.all(initialized_only=True):
-        connection.pinned_tenant = None
-        connection.set_schema_to_public()
+    connections["default"].pinned_tenant = None
+    leave_tenant()
     if caches.all(initialized_only=True):
         get_redis_connection("default").flushdb()
     # After the last test the whole database is gone.
@@ -263,14 +274,16 @@ def module_transaction(
     Each test's own transaction is put into this one, and does not end it. Tests of the module must
     not commit. The cache is emptied after each test, of what belongs to these rows too.
     """
-    atomic = transaction.atomic()
-    atomic._from_testcase = True  # what is durable may be inside
+    begun = {alias: transaction.atomic(using=alias) for alias in connections}
     with django_db_blocker.unblock():
-        atomic.__enter__()
+        for atomic in begun.values():
+            atomic._from_testcase = True  # what is durable may be inside
+            atomic.__enter__()
     yield django_db_blocker.unblock
     with django_db_blocker.unblock():
-        transaction.set_rollback(True)
-        atomic.__exit__(None, None, None)
+        for alias, atomic in begun.items():
+            transaction.set_rollback(True, using=alias)
+            atomic.__exit__(None, None, None)
 
 
 @pytest.fixture(scope="session")
@@ -290,6 +303,39 @@ def tenant_a(db: None, standing_tenants: dict[str, Tenant]) -> Tenant:
 def tenant_b(db: None, standing_tenants: dict[str, Tenant]) -> Tenant:
     """Another one."""
     return copy.deepcopy(standing_tenants["tenant-b"])
+
+
+@pytest.fixture
+def django_assert_num_queries(db: None) -> Callable[[int], AbstractContextManager[None]]:
+    """pytest-django's, of the statements on all servers."""
+
+    @contextlib.contextmanager
+    def require(number: int) -> Iterator[None]:
+        with statements() as sent:
+            yield
+        assert len(sent) == number, "\n".join(sent)
+
+    return require
+
+
+@pytest.fixture
+def django_capture_on_commit_callbacks(db: None) -> Callable[..., AbstractContextManager[Any]]:
+    """pytest-django's, of the test's transactions on all servers."""
+
+    @contextlib.contextmanager
+    def capture(*, execute: bool = False) -> Iterator[list[Callable[[], Any]]]:
+        captured: list[Callable[[], Any]] = []
+        with contextlib.ExitStack() as transactions:
+            of_each = [
+                transactions.enter_context(
+                    TestCase.captureOnCommitCallbacks(using=alias, execute=execute)
+                )
+                for alias in connections
+            ]
+            yield captured
+        captured += itertools.chain(*of_each)
+
+    return capture
 
 
 @pytest.fixture
@@ -322,6 +368,9 @@ def environment_of_processes(django_db_setup: None) -> dict[str, str]:
         **os.environ,
         "DATABASE_URL": database.url_of("app"),
         "DATABASE_OWNER_URL": database.url_of("owner"),
+        "TENANT_DATABASES": _named(settings.TENANT_DATABASES),
+        "TENANT_DATABASES_OWNER": _named(settings.TENANT_DATABASES_OWNER),
+        "TENANT_DATABASES_CLOSED": ",".join(settings.TENANT_DATABASES_CLOSED),
         "REDIS_URL": _cache_url(CACHE_DATABASE),
         "CELERY_BROKER_URL": settings.CELERY_BROKER_URL,
         "SECRET_KEY": settings.SECRET_KEY,
@@ -337,6 +386,10 @@ def process_environment(
 ) -> dict[str, str]:
     """The same, for a test whose processes see what it has committed."""
     return dict(environment_of_processes)
+
+
+def _named(urls: dict[str, str]) -> str:
+    return ",".join(f"{name}={url}" for name, url in urls.items())
 
 
 def _cache_url(number: int) -> str:

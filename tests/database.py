@@ -3,11 +3,12 @@
 import os
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import dj_database_url
 import django
@@ -21,9 +22,11 @@ from psycopg import sql
 
 from konstruct.local import embedded
 from memory.context.checkpoints.connections import close_pools
+from tenants.context import tenant_connection
 from tenants.models import Tenant
 from tenants.roles import APP_ROLE
 from tenants.schemas import provisioning
+from tenants.servers import MAIN, servers
 
 # The tenants that every test finds; each test may add others (make_tenant).
 STANDING_TENANTS = ("tenant-a", "tenant-b")
@@ -42,9 +45,11 @@ KEPT_TABLES = ("tenants_tenant", "tenants_domain", "tenants_schemastate")
 
 # URLs, without a database, of the poolers that the application's connections go through.
 _poolers: list[str] = []
-# The owner's connection that removes what tests have committed: a new one for each of a thousand
-# tests would cost five times what it does.
-_cleaners: list[psycopg.Connection] = []
+# URLs for a role of the servers beside the tests' own (tests/servers.py).
+further_servers: dict[str, Callable[[str], str]] = {}
+# The owner's connections that remove what tests have committed, by server: a new one for each of a
+# thousand tests would cost five times what it does.
+_cleaners: dict[str, psycopg.Connection] = {}
 # What of a Django connection says who connects, and where to.
 CREDENTIALS = ("USER", "PASSWORD", "HOST", "PORT", "OPTIONS")
 
@@ -67,8 +72,7 @@ def made() -> Iterator[None]:
     connect_as("app")
     assert_application_role()
     yield
-    while _cleaners:
-        _cleaners.pop().close()
+    close_cleaners()
     connection.close()
     _end_other_sessions()
     connect_as("owner")
@@ -144,8 +148,10 @@ def _digest_of_code() -> str:
     return digest.hexdigest()
 
 
-def url_of(role: str) -> str:
-    """Return the URL of the tests' database for a role: app, owner or superuser."""
+def url_of(role: str, server: str = MAIN) -> str:
+    """Return the URL of the tests' database on a server for a role: app, owner or superuser."""
+    if server != MAIN:
+        return further_servers[server](role)
     name = connections["default"].settings_dict["NAME"]
     if role == "app" and _poolers:
         return f"{_poolers[-1]}/{name}"
@@ -158,8 +164,7 @@ def url_of(role: str) -> str:
 @contextmanager
 def through(url: str) -> Iterator[None]:
     """Let the application's connections go through a pooler, in every thread, during the block."""
-    pooled = dj_database_url.parse(url)
-    target = {name: pooled.get(name, {}) for name in CREDENTIALS}
+    target = credentials(url)
     connection = connections["default"]
     connection.close()
     before = {name: connection.settings_dict[name] for name in target}
@@ -179,7 +184,7 @@ def plan_of(query: QuerySet[Any] | str, values: Any = None) -> str:
     """How Postgres would execute it in this transaction: our cursors send no EXPLAIN."""
     if not isinstance(query, str):
         query, values = query.query.sql_with_params()
-    cursor = psycopg.ClientCursor(connections["default"].connection)
+    cursor = psycopg.ClientCursor(tenant_connection().connection)
     return "\n".join(line for (line,) in cursor.execute(f"EXPLAIN {query}", values))
 
 
@@ -198,24 +203,35 @@ def connect_as(role: str) -> None:
     """Let the default connection be another role's from now on."""
     connection = connections["default"]
     connection.close()
-    connection.settings_dict.update(_credentials(role))
+    connection.settings_dict.update(credentials(url_of(role)))
 
 
 @contextmanager
 def as_owner() -> Iterator[None]:
-    """Do the block on a connection of the owner's; what it does is committed.
+    """Do the block on connections of the owner's; what it does is committed.
 
-    A transaction that the test has open on its own connection stays as it is.
+    A transaction that the test has open on its own connection stays as it is. Threads that the
+    block begins are the owner's too, but for the main server.
     """
-    connection = connections["default"]
-    owners = connection.copy()
-    owners.settings_dict.update(_credentials("owner"))
-    connections["default"] = owners
+    with ExitStack() as ends:
+        ends.enter_context(_on_connection_of(MAIN, credentials(url_of("owner"))))
+        for name, url in settings.TENANT_DATABASES_OWNER.items():
+            ends.enter_context(mock.patch.dict(connections.settings[name], credentials(url)))
+            ends.enter_context(_on_connection_of(name, credentials(url)))
+        yield
+
+
+@contextmanager
+def _on_connection_of(server: str, who: dict[str, Any]) -> Iterator[None]:
+    ours = connections[server]
+    others = ours.copy()
+    others.settings_dict.update(who)
+    connections[server] = others
     try:
         yield
     finally:
-        connections["default"] = connection
-        owners.close()
+        connections[server] = ours
+        others.close()
 
 
 def provision_standing_tenants() -> None:
@@ -242,7 +258,8 @@ BEGIN
     UPDATE public.tenants_tenant SET state = 'active' WHERE state <> 'active';
     DELETE FROM public.tenants_domain WHERE domain <> ALL ({domains});
     FOR schema, tenant IN
-        SELECT 'public', '' UNION ALL SELECT schema_name, id::text FROM public.tenants_tenant
+        SELECT nspname, coalesce(substring(nspname FROM '^t_(.*)')::uuid::text, '')
+        FROM pg_namespace WHERE nspname = 'public' OR nspname ~ '^t_'
     LOOP
         PERFORM set_config('app.current_tenant', tenant, true);
         DELETE FROM public.tenants_outboxentry;
@@ -275,10 +292,13 @@ _FEW = 8
 
 def remove_committed_rows() -> None:
     """Undo what a test has committed, in the public schema and in the standing tenants."""
-    owner = _cleaner()
-    others = owner.execute(
-        "SELECT FROM public.tenants_tenant WHERE slug <> ALL (%s)", [list(STANDING_TENANTS)]
-    ).fetchone()
+    others = (
+        _cleaner(MAIN)
+        .execute(
+            "SELECT FROM public.tenants_tenant WHERE slug <> ALL (%s)", [list(STANDING_TENANTS)]
+        )
+        .fetchone()
+    )
     if others is not None:
         with as_owner():
             remove_other_tenants()
@@ -287,28 +307,34 @@ def remove_committed_rows() -> None:
         kept=sql.Literal([*MIGRATED_TABLES, *KEPT_TABLES]),
         few=sql.Literal(_FEW),
     )
-    # Processes that a module has running may be at work on the same tables.
-    for tries_left in (3, 2, 1, 0):
-        try:
-            owner.execute(empty)
-        except psycopg.errors.DeadlockDetected:
-            if not tries_left:
-                raise
-        else:
-            break
+    for server in servers():
+        # Processes that a module has running may be at work on the same tables.
+        for tries_left in (3, 2, 1, 0):
+            try:
+                _cleaner(server).execute(empty)
+            except psycopg.errors.DeadlockDetected:
+                if not tries_left:
+                    raise
+            else:
+                break
     for connection in connections.all(initialized_only=True):
         connection.close_if_unusable_or_obsolete()
 
 
-def _cleaner() -> psycopg.Connection:
+def _cleaner(server: str) -> psycopg.Connection:
     """The owner's connection to the database of this process; a new one where that was ended."""
-    while _cleaners and _cleaners[0].closed:
-        _cleaners.pop()
-    if not _cleaners:
+    if server not in _cleaners or _cleaners[server].closed:
         # Where a test left a transaction open elsewhere, an error is better than waiting.
-        owner = psycopg.connect(url_of("owner"), autocommit=True, options="-c lock_timeout=15s")
-        _cleaners.append(owner)
-    return _cleaners[0]
+        _cleaners[server] = psycopg.connect(
+            url_of("owner", server), autocommit=True, options="-c lock_timeout=15s"
+        )
+    return _cleaners[server]
+
+
+def close_cleaners() -> None:
+    """Let no session of the owner's keep a database from being dropped."""
+    while _cleaners:
+        _cleaners.popitem()[1].close()
 
 
 def remove_other_tenants() -> None:
@@ -317,6 +343,7 @@ def remove_other_tenants() -> None:
         provisioning.delete_tenant(tenant)
 
 
-def _credentials(role: str) -> dict[str, Any]:
-    parsed = dj_database_url.parse(url_of(role))
+def credentials(url: str) -> dict[str, Any]:
+    """What of Django's settings of a database says who connects, and where to."""
+    parsed = dj_database_url.parse(url)
     return {name: parsed.get(name, {}) for name in CREDENTIALS}

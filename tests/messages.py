@@ -1,12 +1,27 @@
 """Counting messages to Postgres: what waits for an answer, whatever it holds."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest import mock
 
-from tenants.context import tenant_connection
+from django.db import connections
+from django.test.utils import CaptureQueriesContext
+
 from tenants.postgresql.exchange import Exchange
+
+
+@contextmanager
+def statements() -> Iterator[list[str]]:
+    """Collect the statements that are sent inside, on all servers; known in the end."""
+    sent: list[str] = []
+    with ExitStack() as captures:
+        of_each = [
+            captures.enter_context(CaptureQueriesContext(connections[alias]))
+            for alias in connections
+        ]
+        yield sent
+    sent += (query["sql"] for captured in of_each for query in captured)
 
 
 @contextmanager
@@ -33,4 +48,5 @@ def messages_to_postgres() -> Iterator[list[list[str]]]:
 
     with mock.patch.multiple(Exchange, __init__=begun, query=asked, query_prepared=asked_prepared):
         yield sent
-        tenant_connection().send_queued()
+        for each in connections.all(initialized_only=True):
+            each.send_queued()

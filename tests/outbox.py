@@ -2,12 +2,16 @@
 
 from uuid import UUID
 
-from tenants import outbox
+from tenants import outbox, tasks
+from tenants.servers import servers
 
 
 def claimed(kind: outbox.Kind) -> list[UUID]:
-    """Claim all that is due of the kind, as workers do; the keys, in the order of the turns."""
-    found = []
-    while (claim := outbox.claim(kind)) is not None:
-        found.append(claim.key)
-    return found
+    """Claim all that is due of the kind, as workers do; the keys, server by server, by turns."""
+    return [claim.key for claim in outbox.claim_of_all_servers(kind)]
+
+
+def work(kind: str) -> None:
+    """Let a worker of each server do what has its turn there."""
+    for server in servers():
+        tasks.work(kind, server)

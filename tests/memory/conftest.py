@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from django.db import connection
+from django.db import connections
 from django.test import override_settings
 
 from memory.conversations.short_term import append_turns
@@ -83,7 +83,7 @@ def at_once() -> Callable[..., list[Any]]:
             try:
                 return function(argument)
             finally:
-                connection.close()
+                connections.close_all()
 
         with ThreadPoolExecutor(max_workers=len(arguments)) as threads:
             return list(threads.map(and_close, arguments))

@@ -3,11 +3,10 @@
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from django.db import transaction
-
 from memory.conversations.transcript import record_message
 from memory.indexing.service import index_messages
 from memory.models import Message
+from tenants import transaction
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 

@@ -4,13 +4,12 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 import pytest
-from django.db import connection
 
 from memory.configured import require_configured_database, require_configured_model
 from memory.context import ContextManager, LongTermMemory, SessionStore
 from memory.embedding.embedder import model_version
 from memory.exceptions import InvalidArgument
-from tenants.context import tenant_scope
+from tenants.context import connection, tenant_scope
 from tenants.exceptions import SchemaOutdated, UnknownTenant
 from tenants.models import Tenant
 from tests import database

@@ -6,7 +6,6 @@ from uuid import UUID, uuid4
 import numpy as np
 import pytest
 from asgiref.sync import async_to_sync
-from django.db import connection, transaction
 
 from memory import long_term
 from memory.embedding import hnsw
@@ -19,7 +18,8 @@ from memory.long_term import (
     store_embedding,
 )
 from memory.models import ConversationEmbedding
-from tenants.context import current_tenant_id, tenant_scope
+from tenants import transaction
+from tenants.context import connection, current_tenant_id, tenant_scope
 from tenants.exceptions import InvalidTenantId, TenantPinned, UnknownTenant
 
 AGENT = UUID("0a9e0000-0000-4000-8000-000000000001")

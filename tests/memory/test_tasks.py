@@ -19,9 +19,9 @@ from memory.tasks import embed_and_store
 from tenants.context import tenant_scope
 from tenants.exceptions import TenantNotServing
 from tenants.models import OutboxEntry, Tenant
-from tenants.tasks import sweep, work
+from tenants.tasks import sweep
 from tests.memory.pending import make_due, sentence, stored, waiting
-from tests.outbox import claimed
+from tests.outbox import claimed, work
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -75,7 +75,7 @@ def test_what_no_task_has_stored_in_time_is_done_by_turns(tenant_a, tenant_b, sa
     make_due(tenant_a.id)
     make_due(tenant_b.id)
     assert sweep() == 4
-    assert enqueued() == [("tenants.tasks.work", "embedding")] * 4
+    assert [task[:2] for task in enqueued()] == [("tenants.tasks.work", "embedding")] * 4
     # A turn takes what else is overdue along.
     for left in (1, 0):
         work("embedding")

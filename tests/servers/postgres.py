@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,19 +15,23 @@ import psycopg
 from django.conf import settings
 from django.core.management import call_command
 from django.db import connections
-from django.db.backends.base.base import BaseDatabaseWrapper
+from django.test import override_settings
 
 from konstruct.local import embedded
 from memory.context.checkpoints.connections import close_pools
+from tenants import servers as known
+from tenants.models import Tenant
+from tenants.moving.moving import move_tenant
 from tenants.postgresql import connecting
 from tenants.roles import APP_ROLE
-from tenants.servers import forget_servers
+from tenants.schemas.old_copies import drop_old_copies
+from tenants.servers import MAIN, forget_servers, note_server
 from tests import database
 
 NAMES = ("eu1", "eu2")
 DATABASE = f"servers_{database.WORKER}"
 # A user of the server at that home, until its standard input ends.
-_USE = (
+USE = (
     "from konstruct.local import embedded; embedded.ensure_postgres(); print('up'); open(0).read()"
 )
 
@@ -51,7 +55,7 @@ class Server:
     def start(self) -> None:
         """Let it answer."""
         process = subprocess.Popen(
-            [sys.executable, "-u", "-c", _USE],
+            [sys.executable, "-u", "-c", USE],
             env={**os.environ, "KONSTRUCT_HOME": str(self.home)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -123,7 +127,7 @@ def further_servers() -> Iterator[dict[str, Server]]:
                 owner.execute(f"REVOKE ALL ON DATABASE {DATABASE} FROM PUBLIC")
                 owner.execute(f"GRANT CONNECT ON DATABASE {DATABASE} TO {APP_ROLE}")
         ends.enter_context(_known(servers))
-        with as_owner():
+        with database.as_owner():
             call_command("migrate", "--shared", verbosity=0)
         yield servers
 
@@ -135,10 +139,13 @@ def _known(servers: dict[str, Server]) -> Iterator[None]:
     settings.TENANT_DATABASES = {name: each.url("app") for name, each in servers.items()}
     settings.TENANT_DATABASES_OWNER = {name: each.url("owner") for name, each in servers.items()}
     connections.settings.update({name: configured[name] for name in servers})
+    database.further_servers.update({name: each.url for name, each in servers.items()})
     try:
         yield
     finally:
         close_pools()
+        database.close_cleaners()
+        database.further_servers.clear()
         settings.TENANT_DATABASES = settings.TENANT_DATABASES_OWNER = {}
         forget_servers()
         for name in servers:
@@ -147,27 +154,26 @@ def _known(servers: dict[str, Server]) -> Iterator[None]:
 
 
 @contextmanager
-def as_owner() -> Iterator[None]:
-    """Do the block as the owner on all servers, in each thread that it begins too."""
-    with ExitStack() as ends:
-        ends.enter_context(database.as_owner())
-        for name, url in settings.TENANT_DATABASES_OWNER.items():
-            ends.enter_context(mock.patch.dict(connections.settings[name], _credentials(url)))
-            ours = connections[name]
-            connections[name] = ours.copy()
-            ends.callback(_put_back, name, ours)
+def spread(slugs: Sequence[str]) -> Iterator[None]:
+    """Let the tenants with these slugs be on one server each, the first on the last.
+
+    The main server is closed, so that those which tests make come to the others too.
+    """
+    placed = dict(zip(slugs, reversed(NAMES), strict=True))
+    with database.as_owner():
+        for tenant in Tenant.objects.filter(slug__in=placed):
+            move_tenant(tenant, placed[tenant.slug])
+            drop_old_copies(tenant.id)
+    database.remove_committed_rows()  # of the operators' log
+    with (
+        override_settings(TENANT_DATABASES_CLOSED=[MAIN]),
+        # Tests count the same queries however long they take.
+        mock.patch.object(known, "TRUSTED_SECONDS", float("inf")),
+    ):
+        for tenant in Tenant.objects.filter(slug__in=placed):
+            note_server(tenant.id, tenant.server)
         yield
-
-
-def _put_back(name: str, ours: BaseDatabaseWrapper) -> None:
-    connections[name].close()
-    connections[name] = ours
 
 
 def _settings(url: str) -> dict[str, object]:
     return {**dj_database_url.parse(url, conn_health_checks=True), "ENGINE": "tenants.postgresql"}
-
-
-def _credentials(url: str) -> dict[str, object]:
-    parsed = dj_database_url.parse(url)
-    return {name: parsed.get(name, {}) for name in database.CREDENTIALS}

@@ -5,8 +5,10 @@ from contextlib import suppress
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError
 
+from tenants import transaction
+from tenants.context import connection
 from tenants.models import Tenant
 
 SETTINGS = "SELECT current_setting('app.current_tenant', true), current_schema()"

@@ -2,9 +2,8 @@
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import connection
 
-from tenants.context import tenant_scope
+from tenants.context import connection, tenant_scope
 from tenants.models import Tenant
 from tests.tenants.accidents import names
 

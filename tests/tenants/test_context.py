@@ -6,11 +6,11 @@ from uuid import UUID, uuid4
 import pytest
 from asgiref.sync import async_to_sync
 from django.core.exceptions import SynchronousOnlyOperation
-from django.db import connection
 from django_tenants.utils import schema_context
 
 from tenants.context import (
     asynchronous,
+    connection,
     current_tenant_id,
     public_scope,
     required_tenant_id,

@@ -1,9 +1,10 @@
 """What the application may write in the public schema: what it must, by command and column."""
 
 import pytest
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError
 
-from tenants.context import public_scope, tenant_scope
+from tenants import transaction
+from tenants.context import connection, public_scope, tenant_scope
 from tenants.models import Tenant, WorkspaceClaim
 
 EVERY = "every column"

@@ -5,9 +5,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 
 from konstruct.orchestrator.models import ChannelIdentity, Escalation
 from memory.conversations.short_term import clear_window
@@ -17,6 +15,7 @@ from memory.models import MemoryEntry, Message
 from tenants.admin.sites import tenant_site
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
+from tests.messages import statements
 
 # Queries of a GET: session, user and permissions, the tenant's host, the access log, and its own.
 # Pages that only take POST, or only redirect, are not here.
@@ -53,9 +52,9 @@ ROW = 17
 
 
 def cost(client: Client, address: str) -> int:
-    with CaptureQueriesContext(connection) as queries:
+    with statements() as sent:
         assert client.get(f"/admin/{address}").status_code == 200
-    return len(queries)
+    return len(sent)
 
 
 def more(program: Program, say: Callable[..., Message]) -> None:

@@ -8,7 +8,6 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 from django.contrib.auth import get_user_model
-from django.db import connection
 from django.test import Client
 from django_redis import get_redis_connection
 
@@ -19,7 +18,7 @@ from memory.conversations.short_term import get_recent_messages
 from memory.facts import LongTermMemory
 from memory.indexing import outbox as embeddings
 from memory.models import MemoryEntry
-from tenants.context import public_scope, tenant_scope
+from tenants.context import connection, public_scope, tenant_scope
 from tenants.models import Tenant
 from tests import database
 from tests.konstruct.api.case import Case

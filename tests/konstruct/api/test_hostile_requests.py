@@ -3,11 +3,10 @@
 from typing import Any
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
 from konstruct.api.http.errors.problems import LONGEST_DETAIL, MOST_ERRORS
 from tests.konstruct.conftest import MESSAGES, Program
+from tests.messages import statements
 
 FACTS = "/api/v1/facts/"
 COMPILE = "/api/v1/context/compile/"
@@ -89,9 +88,9 @@ def test_a_thousand_unknown_agents_are_looked_for_at_once(program_a: Program) ->
         {**line, "content": "a", "created_at": "2025-01-01T00:00:00Z", "agent": f"nobody-{i}"}
         for i in range(1_000)
     ]
-    with CaptureQueriesContext(connection) as few:
+    with statements() as few:
         program_a.post(IMPORT, {"messages": lines[:2]})
-    with CaptureQueriesContext(connection) as many:
+    with statements() as many:
         response = program_a.post(IMPORT, {"messages": lines})
     assert response.json()["invalid"] == 1_000
     assert len(many) <= len(few)

@@ -13,8 +13,8 @@ from random import Random
 import httpx
 import psycopg
 import pytest
-from django.db import connection
 
+from tenants.context import connection
 from tenants.models import Tenant
 from tests import database
 from tests.konstruct.api.live import serving

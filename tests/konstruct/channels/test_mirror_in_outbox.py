@@ -6,12 +6,11 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
 from konstruct.channels.models import Arrival, Delivery
 from memory.models import Message, PendingEmbedding
-from tenants.context import tenant_scope
+from tenants.context import connection, tenant_scope
 from tenants.models import OutboxEntry, Tenant
 
 AsOwner = Callable[[], AbstractContextManager[None]]

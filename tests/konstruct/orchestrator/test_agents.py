@@ -4,14 +4,15 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from django.db import IntegrityError, ProgrammingError, connection, transaction
+from django.db import IntegrityError, ProgrammingError
 
 from konstruct.orchestrator.agents import create_agent, find_agent
 from konstruct.orchestrator.exceptions import AgentInvalid, AgentNotFound
 from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.recall_policy import recall_policy
 from memory.recall.policy import DEFAULT_POLICY, RecallPolicy, RecallWeights
-from tenants.context import tenant_scope
+from tenants import transaction
+from tenants.context import connection, tenant_scope
 from tenants.models import Tenant
 
 

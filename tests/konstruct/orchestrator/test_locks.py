@@ -6,11 +6,10 @@ from contextlib import contextmanager
 
 import psycopg
 import pytest
-from django.db import connection
 
 from konstruct.orchestrator import locks
 from konstruct.orchestrator.messages import Thread
-from tenants.context import tenant_scope
+from tenants.context import connection, tenant_scope
 from tenants.models import Tenant
 from tests import database
 
@@ -24,7 +23,7 @@ def worker(tenant: Tenant, *threads: Thread) -> Iterator[Callable[[], None]]:
     """Another process that answers in these threads, until it is ended."""
     with tenant_scope(tenant.id):
         keys = [locks._key("konstruct.thread", each, each.thread_id) for each in threads]
-    with psycopg.connect(database.url_of("app")) as other:
+    with psycopg.connect(database.url_of("app", tenant.server)) as other:
         other.execute(f"SET LOCAL app.current_tenant = '{tenant.id}'")
         for key in keys:
             taken = other.execute("SELECT public.try_tenant_lock(%s)", [key]).fetchone()

@@ -1,12 +1,12 @@
 """Copies of tables in the cache: never older than the table, whoever is overtaken or killed."""
 
 import pytest
-from django.db import transaction
 from django_redis import get_redis_connection
 from redis.exceptions import RedisError
 
 from konstruct.orchestrator import thread_cache
 from konstruct.orchestrator.thread_cache import changing, read_through
+from tenants import transaction
 
 KEY = "t:escalation:x"
 pytestmark = pytest.mark.django_db(transaction=True)

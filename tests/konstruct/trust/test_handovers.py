@@ -5,7 +5,6 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from django.db import connection
 
 from konstruct.audit.access_log import Actor
 from konstruct.audit.erasure_requests import request_erasure
@@ -23,7 +22,7 @@ from konstruct.trust.ledger.indexing import WORDS_DIFFER
 from memory.conversations.short_term import get_recent_messages
 from memory.models import Message, RecallEvent
 from memory.recall import recall
-from tenants.context import tenant_scope
+from tenants.context import connection, tenant_scope
 from tenants.models import Tenant
 from tests import database
 

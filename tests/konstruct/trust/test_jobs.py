@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connection, connections
+from django.db import connections
 from django.test.utils import CaptureQueriesContext
 
 from konstruct.audit.access_log import Actor
@@ -104,7 +104,7 @@ def test_what_another_process_is_at_is_left_to_it(
         with database.as_owner(), tenant_scope(tenant_a.id), erasing._only_one(request.pk):
             begun.set()
             let_go.wait(20)
-        connection.close()
+        connections.close_all()
 
     thread = threading.Thread(target=other)
     thread.start()

@@ -4,7 +4,6 @@ import json
 from uuid import uuid4
 
 import pytest
-from django.db import transaction
 from django_redis import get_redis_connection
 
 from memory.conversations.short_term import (
@@ -16,6 +15,7 @@ from memory.conversations.short_term import (
 from memory.conversations.turns import Turn
 from memory.exceptions import InvalidArgument
 from memory.models import Message
+from tenants import transaction
 from tenants.context import tenant_scope
 from tenants.exceptions import InvalidKeyPart, TenantPinned, UnknownTenant
 from tests.memory.conversations.window import AGENT, USER, contents, key_of

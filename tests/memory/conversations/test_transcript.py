@@ -5,13 +5,14 @@ from uuid import UUID, uuid4
 
 import pytest
 from asgiref.sync import async_to_sync
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError
 from django.utils import timezone
 
 from memory.conversations.transcript import arecord_message, record_message
 from memory.exceptions import InvalidArgument
 from memory.models import Message, PendingEmbedding
-from tenants.context import tenant_scope
+from tenants import transaction
+from tenants.context import connection, tenant_scope
 from tenants.exceptions import InvalidTenantId, TenantPinned, UnknownTenant
 
 AGENT = UUID("0a9e0000-0000-4000-8000-000000000001")

@@ -4,7 +4,6 @@ from uuid import uuid4
 
 import pytest
 from asgiref.sync import async_to_sync
-from django.db import connection, transaction
 from django_redis import get_redis_connection
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -17,6 +16,8 @@ from memory.conversations.short_term import (
     append_turns,
     clear_window,
 )
+from tenants import transaction
+from tenants.context import tenant_scope
 from tests.memory.conversations.window import AGENT, USER, contents, key_of
 
 
@@ -121,7 +122,6 @@ def test_the_way_of_a_reply_is_one_query_and_one_round_trip(
     monkeypatch.setattr(
         short_term.window_store, "_run", lambda *args: calls.append(args) or run(*args)
     )
-    connection.set_schema(tenant_a.schema_name)
-    with transaction.atomic(), django_assert_num_queries(1):
+    with tenant_scope(tenant_a.id), transaction.atomic(), django_assert_num_queries(1):
         append_turns(tenant_a.id, AGENT, USER, turns)
     assert len(calls) == 1

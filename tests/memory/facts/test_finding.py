@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from django.db import connection
 
 from memory.context import MemoryEntry
 from memory.embedding.embedder import embed, model_version
@@ -11,7 +10,7 @@ from memory.facts import finding, reembed_facts
 from memory.models import MemoryAttribute
 from memory.models.attributes import attributes_that_fulfil
 from memory.models.fact_filters import parse_filters
-from tenants.context import tenant_scope
+from tenants.context import connection, tenant_scope
 from tenants.models import Tenant
 from tests.database import plan_of
 from tests.memory.facts.keeping import AGENT, MEMORY, OTHER_AGENT, contents, store

@@ -6,11 +6,12 @@ from uuid import uuid4
 
 import pytest
 from asgiref.sync import async_to_sync
-from django.db import ProgrammingError, connection, transaction
+from django.db import ProgrammingError
 
 from memory.context import MemoryEntry
 from memory.exceptions import FactNotFound
-from tenants.context import tenant_scope
+from tenants import transaction
+from tenants.context import connection, tenant_scope
 from tenants.exceptions import TenantPinned, UnknownTenant
 from tenants.models import Tenant
 from tests.memory.facts.keeping import MEMORY, contents, fact, rows, store
@@ -98,6 +99,7 @@ def test_code_that_serves_one_tenant_cannot_reach_anothers_facts(
     assert contents(MEMORY.list_by_tenant(tenant_b.id)) == ["Ann likes tea."]
 
 
+@pytest.mark.of_one_server(reason="it attacks a neighbour on the same server")
 @pytest.mark.parametrize("table", ["memory_memoryentry", "memory_memoryattribute"])
 def test_postgres_itself_hides_another_tenants_facts(
     tenant_a: Tenant, tenant_b: Tenant, table: str

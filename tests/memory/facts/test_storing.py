@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from django.db import connection
+from django.db import connections
 from django.utils import timezone
 
 from memory.context import MemoryEntry
@@ -105,7 +105,7 @@ def test_metadata_that_many_add_at_once_is_all_there(tenant_a: Tenant) -> None:
         try:
             store(tenant_a, "Ann likes tea.", metadata={f"n{number}": number})
         finally:
-            connection.close()
+            connections.close_all()
 
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(add, range(8)))
@@ -139,7 +139,7 @@ def test_the_same_text_stored_by_many_at_once_is_one_entry(tenant_a: Tenant) -> 
         try:
             return store(tenant_a, "Ann likes tea.", embedding=vector)
         finally:
-            connection.close()
+            connections.close_all()
 
     with ThreadPoolExecutor(4) as threads:
         stored = set(threads.map(store_once, range(12)))

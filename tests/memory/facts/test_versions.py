@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connections
 from django.utils import timezone
 
 from memory.embedding.embedder import embed
@@ -229,7 +229,7 @@ def test_updates_at_the_same_moment_each_keep_the_one_before(tenant_a: Tenant) -
         try:
             MEMORY.update(memory_id, tenant_a.id, content=f"Version {number}")
         finally:
-            connection.close()
+            connections.close_all()
 
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(update, range(1, 9)))

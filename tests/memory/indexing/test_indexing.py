@@ -6,14 +6,15 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
-from django.db import connection, connections, transaction
+from django.db import connections
 
 from memory.indexing.outbox import drain
 from memory.indexing.service import index_messages
 from memory.models import ConversationEmbedding, IndexedMessage, Message, Posting, Scope
 from memory.scopes import scope_number
 from memory.text import lexical
-from tenants.context import tenant_scope
+from tenants import transaction
+from tenants.context import connection, tenant_scope
 from tenants.models import Tenant
 from tests.memory.said import AGENT, START, say
 

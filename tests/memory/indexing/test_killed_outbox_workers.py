@@ -9,11 +9,11 @@ from pathlib import Path
 
 import psutil
 import pytest
-from django.db import transaction
 
 from konstruct.processes import is_alive
 from memory.indexing.outbox import drain
 from memory.models import IndexedMessage, PendingEmbedding, RecallEvent
+from tenants import transaction
 from tenants.context import tenant_scope
 from tests.memory.pending import TRACE, sentence, stored, waiting
 

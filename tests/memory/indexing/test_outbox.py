@@ -5,7 +5,6 @@ from uuid import UUID, uuid4
 
 import pytest
 from asgiref.sync import async_to_sync
-from django.db import transaction
 from django.utils import timezone
 
 from memory.embedding import embedder
@@ -19,6 +18,7 @@ from memory.models import (
     Posting,
     RecallEvent,
 )
+from tenants import transaction
 from tenants.context import tenant_scope
 from tenants.exceptions import InvalidTenantId, TenantPinned, UnknownTenant
 from tests.memory.pending import TRACE, sentence, stored, waiting

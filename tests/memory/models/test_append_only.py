@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 from django.apps import apps
-from django.db import ProgrammingError, connection, transaction
+from django.db import ProgrammingError
 from psycopg.errors import InsufficientPrivilege
 
 from memory.models import (
@@ -15,7 +15,8 @@ from memory.models import (
     Scope,
     WindowClear,
 )
-from tenants.context import tenant_scope
+from tenants import transaction
+from tenants.context import connection, current_server, tenant_scope
 
 AGENT = UUID("0a9e0000-0000-4000-8000-000000000001")
 # What the application may change: work that waits, and facts, which are corrected and forgotten.
@@ -66,7 +67,7 @@ def test_update_and_delete_are_refused_and_change_nothing(tenant_a, one_of_each)
             field = "content" if hasattr(row, "content") else "user_id"
             assert refused(lambda m=model, f=field: m.objects.update(**{f: "forged"}))
             assert refused(lambda r=row, f=field: r.save(force_update=True))
-            assert refused(lambda m=model: m.objects.all()._raw_delete("default"))
+            assert refused(lambda m=model: m.objects.all()._raw_delete(current_server()))
             with connection.cursor() as cursor:
                 table = model._meta.db_table
                 assert refused(lambda c=cursor, t=table: c.execute(f"TRUNCATE {t} CASCADE"))

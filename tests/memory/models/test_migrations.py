@@ -2,11 +2,17 @@
 
 import pytest
 from django.apps import apps
-from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
 from memory.models import ConversationEmbedding
-from tenants.context import tenant_scope
+from tenants.context import connection, tenant_scope
+
+
+@pytest.fixture
+def inside(tenant_a):
+    """A tenant whose catalogue is asked."""
+    with tenant_scope(tenant_a.id):
+        yield tenant_a
 
 
 def query(sql, *parameters):
@@ -25,7 +31,7 @@ def tables(schema):
     }
 
 
-def test_the_columns_of_conversation_embedding(tenant_a):
+def test_the_columns_of_conversation_embedding(inside):
     columns = {
         name: (kind, required, default)
         for name, kind, required, default in query(
@@ -33,7 +39,7 @@ def test_the_columns_of_conversation_embedding(tenant_a):
             " pg_get_expr(adbin, adrelid) FROM pg_attribute"
             " LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum"
             " WHERE attrelid = %s::regclass AND attnum > 0",
-            f"{tenant_a.schema_name}.memory_conversationembedding",
+            f"{inside.schema_name}.memory_conversationembedding",
         )
     }
     assert columns["id"] == ("uuid", True, "gen_random_uuid()")
@@ -44,12 +50,12 @@ def test_the_columns_of_conversation_embedding(tenant_a):
     assert columns["created_at"] == ("timestamp with time zone", True, "now()")
 
 
-def test_the_indexes_of_conversation_embedding(tenant_a):
+def test_the_indexes_of_conversation_embedding(inside):
     indexes = dict(
         query(
             "SELECT indexname, split_part(indexdef, ' USING ', 2) FROM pg_indexes"
             " WHERE schemaname = %s AND tablename = 'memory_conversationembedding'",
-            tenant_a.schema_name,
+            inside.schema_name,
         )
     )
     assert indexes["embedding_hnsw"].replace("extensions.", "") == (
@@ -64,32 +70,32 @@ def test_the_indexes_of_conversation_embedding(tenant_a):
     )
 
 
-def test_vectors_are_stored_inside_their_rows(tenant_a):
+def test_vectors_are_stored_inside_their_rows(inside):
     assert query(
         "SELECT attstorage FROM pg_attribute"
         " WHERE attname = 'embedding' AND attrelid = %s::regclass",
-        f"{tenant_a.schema_name}.memory_conversationembedding",
+        f"{inside.schema_name}.memory_conversationembedding",
     ) == [("p",)]
 
 
 @pytest.mark.parametrize(
     "table", ["memory_conversationembedding", "memory_indexedmessage", "memory_posting"]
 )
-def test_what_is_read_from_an_index_alone_is_vacuumed_early(tenant_a, table):
+def test_what_is_read_from_an_index_alone_is_vacuumed_early(inside, table):
     assert query(
         "SELECT reloptions FROM pg_class WHERE oid = %s::regclass",
-        f"{tenant_a.schema_name}.{table}",
+        f"{inside.schema_name}.{table}",
     ) == [(["autovacuum_vacuum_insert_scale_factor=0.05"],)]
 
 
-def test_a_search_for_words_reads_the_index_alone(tenant_a):
+def test_a_search_for_words_reads_the_index_alone(inside):
     ((definition,),) = query(
-        "SELECT pg_get_indexdef(%s::regclass)", f"{tenant_a.schema_name}.memory_posting_pkey"
+        "SELECT pg_get_indexdef(%s::regclass)", f"{inside.schema_name}.memory_posting_pkey"
     )
     assert definition.endswith("(scope_id, h, message_number) INCLUDE (w, own, tenant_id)")
 
 
-def test_every_table_forces_its_policy(tenant_a):
+def test_every_table_forces_its_policy(inside):
     """Complete: a table that comes later is here too."""
     expected = {model._meta.db_table for model in apps.get_app_config("memory").get_models()}
     forced = query(
@@ -97,18 +103,18 @@ def test_every_table_forces_its_policy(tenant_a):
         " WHERE relnamespace = %s::regnamespace AND relrowsecurity AND relforcerowsecurity"
         " AND relname = ANY (%s) AND polcmd = '*' AND polqual IS NOT NULL"
         " AND polwithcheck IS NOT NULL",
-        tenant_a.schema_name,
+        inside.schema_name,
         sorted(expected),
     )
-    assert {name for (name,) in forced} == expected == tables(tenant_a.schema_name)
+    assert {name for (name,) in forced} == expected == tables(inside.schema_name)
 
 
-def test_roles_and_vectors_are_checked_by_postgres_too(tenant_a):
+def test_roles_and_vectors_are_checked_by_postgres_too(inside):
     constraints = {
         name
         for (name,) in query(
             "SELECT conname FROM pg_constraint WHERE connamespace = %s::regnamespace",
-            tenant_a.schema_name,
+            inside.schema_name,
         )
     }
     assert {"message_role", "embedding_role"} <= constraints

@@ -8,7 +8,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from django.db import transaction
 
 from konstruct.local import demo_conversations
 from konstruct.orchestrator.llm.responder import NOTED, NOTHING
@@ -17,6 +16,7 @@ from memory.indexing.service import index_messages
 from memory.models import Message
 from memory.recall import recall
 from memory.recall.policy import RecallPolicy
+from tenants import transaction
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests.memory.said import AGENT, START, say

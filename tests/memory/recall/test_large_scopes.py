@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connections
 from django.db.backends.utils import CursorWrapper
 from django.test.utils import CaptureQueriesContext
 
@@ -17,7 +17,7 @@ from memory.recall.evidence import Evidence, gather
 from memory.recall.policy import RecallPolicy
 from memory.recall.queries import LIMITS, Strategy, evidence_sql
 from memory.scopes import scope_number
-from tenants.context import tenant_scope
+from tenants.context import connection, tenant_scope
 from tenants.models import Tenant
 from tests.database import plan_of
 from tests.memory.recalled import SMALL_TALK, UNGATED, contents, statements
@@ -103,7 +103,7 @@ def test_how_a_large_scope_is_read_is_found_out_once(
     (vector,) = embed(["my sister"])
     counts = []
     for _ in range(2):
-        with CaptureQueriesContext(connection) as queries:
+        with CaptureQueriesContext(connections[tenant_a.server]) as queries:
             found = recall(tenant_a.id, AGENT, "ann", "my sister", query_embedding=vector)
         assert contents(found)[0] == "My sister Zoe moved to Lisbon."
         counts.append(len(statements(queries)))
@@ -209,7 +209,7 @@ def test_what_is_large_now_is_a_whole_as_of_when_it_was_small(
     )
     small = ask()
     say(tenant_a, *["My sister moved again."] * 5, start=START + timedelta(hours=1))
-    with CaptureQueriesContext(connection) as queries:
+    with CaptureQueriesContext(connections[tenant_a.server]) as queries:
         as_of = ask(at=START + timedelta(minutes=30))
     assert len(statements(queries)) == 1
     assert [(hit.content, hit.score) for hit in as_of.hits] == [

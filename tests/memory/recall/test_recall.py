@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 
 import pytest
 from asgiref.sync import async_to_sync
-from django.db import connection, transaction
+from django.db import connections
 from django.test.utils import CaptureQueriesContext
 
 from memory.embedding.embedder import embed
@@ -18,7 +18,8 @@ from memory.recall import MAX_CUT, Hit, arecall, recall
 from memory.recall import service as recall_module
 from memory.recall.policy import RecallPolicy
 from memory.recall.queries import LIMITS, Strategy
-from tenants.context import tenant_scope
+from tenants import transaction
+from tenants.context import connection, tenant_scope
 from tenants.exceptions import UnknownTenant
 from tenants.models import Tenant
 from tests.memory.recalled import SMALL_TALK, UNGATED, contents, statements
@@ -224,7 +225,7 @@ def test_given_the_vector_a_recall_is_one_statement(tenant_a: Tenant) -> None:
     say(tenant_a, *SMALL_TALK)
     (vector,) = embed(["soup for lunch"])
     for at in (None, START + timedelta(hours=1)):
-        with CaptureQueriesContext(connection) as queries:
+        with CaptureQueriesContext(connections[tenant_a.server]) as queries:
             result = recall(
                 tenant_a.id, AGENT, "ann", "soup for lunch", at=at,
                 exclude=[uuid4()], query_embedding=vector,
@@ -242,7 +243,7 @@ def test_turns_around_and_long_texts_are_fetched_when_it_is_known_which(
     monkeypatch.setitem(LIMITS, "words_along", words_along)
     say(tenant_a, *SMALL_TALK)
     (vector,) = embed(["soup for lunch"])
-    with CaptureQueriesContext(connection) as queries:
+    with CaptureQueriesContext(connections[tenant_a.server]) as queries:
         result = recall(
             tenant_a.id, AGENT, "ann", "soup for lunch", policy=policy, query_embedding=vector
         )

@@ -40,6 +40,7 @@ def test_tenants_are_listed_with_state_size_and_schema(operator: Client, tenant_
     assert "up to date" in page.text
 
 
+@pytest.mark.of_one_server(reason="each server is asked once more for sizes")
 def test_a_list_of_many_tenants_costs_the_same(
     operator: Client, tenant_a: Tenant, django_assert_num_queries: Callable[..., object]
 ) -> None:

@@ -5,12 +5,13 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.core.management import call_command
-from django.db import ProgrammingError, connection, transaction
+from django.db import ProgrammingError
 from django.test import Client
 
+from tenants import transaction
 from tenants.audit.operator_account import operator_name
 from tenants.audit.operator_log import record_command
-from tenants.context import tenant_scope
+from tenants.context import connection, tenant_scope
 from tenants.models import OperatorEvent, Tenant
 
 TENANTS = "/admin/tenants/tenant/"

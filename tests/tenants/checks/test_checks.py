@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 from django.core import checks as django_checks
-from django.db import connection, connections
+from django.db import connections
 from django.test import override_settings
 from django_tenants.postgresql_backend.base import DatabaseWrapper as StockWrapper
 
 from tenants.checks import system
 from tenants.checks.at_start import CANNOT_BOOT, refuse_unsafe_role
 from tenants.checks.connections import why_role_is_unsafe
-from tenants.context import tenant_scope
+from tenants.context import connection, tenant_scope
 from tenants.models import Tenant
 
 PROJECT = Path(__file__).resolve().parents[3]

@@ -8,7 +8,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from django.contrib.auth.models import Group
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError
 
 from konstruct.trust.isolation.statements import (
     ENTERING,
@@ -17,8 +17,9 @@ from konstruct.trust.isolation.statements import (
     UNSENT,
     WRITING,
 )
+from tenants import transaction
 from tenants.checks.walls import ALLOWED_FUNCTIONS, open_ways
-from tenants.context import tenant_scope
+from tenants.context import connection, tenant_scope
 from tenants.models import Tenant
 from tests import database
 from tests.tenants.accidents import names
@@ -108,6 +109,7 @@ def test_no_statement_harms_all(
     assert not [statement for statement, (done, _) in given.items() if done]
 
 
+@pytest.mark.of_one_server(reason="it attacks a neighbour on the same server")
 def test_an_insert_into_anothers_schema_is_refused_by_the_policy_alone(
     users: tuple[Tenant, Tenant], as_owner: Callable[[], AbstractContextManager[None]]
 ) -> None:

@@ -6,16 +6,20 @@ from contextlib import contextmanager
 import psycopg
 import pytest
 from django.contrib.auth.models import Group, User
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError
 
+from tenants import transaction
 from tenants.checks import system
-from tenants.context import tenant_scope
+from tenants.context import connection, tenant_scope
 from tenants.models import Tenant
 from tenants.postgresql.base import DatabaseWrapper
 from tests import database
 from tests.tenants.accidents import names
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.of_one_server(reason="a tenant attacks a neighbour on the same server"),
+]
 
 TABLES = ("auth_user", "auth_group", "memory_message")
 

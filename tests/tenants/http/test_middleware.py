@@ -5,12 +5,11 @@ from collections.abc import Iterator
 import pytest
 from django.contrib.auth.models import User
 from django.core.exceptions import DisallowedHost
-from django.db import connection
 from django.http import FileResponse, HttpRequest, HttpResponse, HttpResponseBase
 from django.http.response import StreamingHttpResponse
 from django.test import Client, RequestFactory
 
-from tenants.context import current_tenant_id, tenant_scope
+from tenants.context import connection, current_tenant_id, tenant_scope
 from tenants.exceptions import TenantPinned
 from tenants.http.middleware import TenantMiddleware, host_name
 from tenants.models import Domain, Tenant

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command, get_commands, load_command_class
-from django.db import ProgrammingError, connection
+from django.db import ProgrammingError
 
 from konstruct.management.commands import create_tenant_admin
-from tenants.context import tenant_scope
+from tenants.context import connection, tenant_scope
 from tenants.management.base import KonstructCommand
 from tenants.models import Domain, Tenant
 from tenants.roles import OWNER_COMMANDS

@@ -2,9 +2,8 @@
 
 import pytest
 from django.apps import apps
-from django.db import connection
 
-from tenants.context import public_scope, tenant_scope
+from tenants.context import connection, public_scope, tenant_scope
 from tenants.models import Tenant
 
 OURS = ("tenants", "memory", "orchestrator", "api", "channels", "audit")

@@ -10,14 +10,14 @@ import pytest
 from django.apps import apps
 from django.conf import settings
 from django.core.management.commands import migrate as django_migrate
-from django.db import DatabaseError, OperationalError, connection
+from django.db import DatabaseError, OperationalError
 from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.operations import RunSQL
 from django.db.migrations.recorder import MigrationRecorder
 from psycopg.errors import DeadlockDetected
 
-from tenants.context import tenant_scope
+from tenants.context import connection, tenant_scope
 from tenants.models import Tenant
 from tenants.operations.indexes import AddIndexConcurrently, RemoveIndexConcurrently
 from tenants.operations.policies import Vacuum

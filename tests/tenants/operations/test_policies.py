@@ -4,11 +4,10 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 
 import pytest
-from django.db import connection
 from django.db.migrations.state import ProjectState
 from django.db.migrations.writer import OperationWriter
 
-from tenants.context import public_scope, tenant_scope
+from tenants.context import connection, public_scope, tenant_scope
 from tenants.models import Tenant
 from tenants.operations.policies import (
     AddTenantColumn,
@@ -134,6 +133,7 @@ def test_vectors_inside_the_row(table: str) -> None:
     assert before != ("p",)
 
 
+@pytest.mark.of_one_server(reason="several tenants ask one table")
 def test_hidden_rows_are_seen_outside_of_tenants_alone(table: str, tenant_b: Tenant) -> None:
     run("INSERT INTO notes (id) VALUES (1)")
     apply(HideFromTenants("notes", own_rows=f"{{current_tenant}} = '{tenant_b.id}'"))

@@ -7,18 +7,19 @@ from uuid import UUID, uuid4
 
 import pytest
 from celery import shared_task
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError, connections
 from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 
 from konstruct.celery import app
-from tenants import outbox, tasks
-from tenants.context import current_tenant_id, public_scope, tenant_scope
+from tenants import outbox, tasks, transaction
+from tenants.context import connection, current_tenant_id, public_scope, server_scope, tenant_scope
 from tenants.exceptions import KonstructError
 from tenants.models import OutboxEntry, Tenant
 from tenants.outbox import kind as kinds
 from tenants.outbox import turns
 from tenants.schemas.provisioning import resume_tenant, suspend_tenant
+from tenants.servers import MAIN
 from tenants.serving.tenant_task import TenantTask
 from tests import database
 from tests.outbox import claimed
@@ -68,7 +69,9 @@ def make_tenants_rows(db: None) -> Callable[[int], list[Tenant]]:
     def make(count: int) -> list[Tenant]:
         with public_scope():
             return [
-                Tenant.objects.create(slug=f"turn-{uuid4().hex}", name="x", state="active")
+                Tenant.objects.create(
+                    slug=f"turn-{uuid4().hex}", name="x", state="active", server=MAIN
+                )
                 for _ in range(count)
             ]
 
@@ -206,7 +209,7 @@ def test_a_sweep_is_one_statement_however_many_tenants_there_are(
         (key,) = put(notes, tenant)
         with tenant_scope(tenant.id):
             notes.record_failure(key, ValueError("later"))
-    with CaptureQueriesContext(connection) as queries:
+    with CaptureQueriesContext(connections[MAIN]) as queries:
         assert tasks.sweep() == 0
     assert len(queries) == 1
 
@@ -237,7 +240,7 @@ def test_an_entry_wakes_one_worker_after_its_commit(
         assert turns._standing_in(notes.queue) == 0
     assert turns._standing_in(notes.queue) == 1
     message = queue.get_nowait()
-    assert (message.headers["task"], message.payload[0]) == (outbox.WORK, ["note"])
+    assert (message.headers["task"], message.payload[0][0]) == (outbox.WORK, "note")
     message.ack()
     queue.close()
 
@@ -341,7 +344,7 @@ def test_a_tenant_sees_and_changes_its_own_rows_alone(
 def test_who_is_in_no_tenant_only_claims(notes: outbox.Kind, tenant_a: Tenant, change: str) -> None:
     put(notes, tenant_a)
     before = entry_of(tenant_a)
-    with public_scope():
+    with server_scope(tenant_a.server):
         assert OutboxEntry.objects.exists()
         assert refused(change)
     assert vars(entry_of(tenant_a)).items() - {("_state", None)} >= {("sweep_at", before.sweep_at)}
@@ -353,5 +356,5 @@ def test_who_is_in_no_tenant_does_not_see_what_was_given_up(
     (key,) = put(notes, tenant_a)
     with tenant_scope(tenant_a.id):
         notes.give_up(key, code="closed", reason="It is over.")
-    with public_scope():
+    with server_scope(tenant_a.server):
         assert not OutboxEntry.objects.exists()

@@ -25,7 +25,10 @@ from tenants.postgresql.base import DatabaseWrapper
 from tests import database
 from tests.tenants.accidents import ACCIDENTS, SETTINGS, names
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.of_one_server(reason="one connection enters several tenants"),
+]
 
 
 @pytest.mark.parametrize("accident", ACCIDENTS)

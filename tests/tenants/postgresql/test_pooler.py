@@ -14,15 +14,16 @@ from uuid import uuid4
 import psycopg
 import pytest
 from django.contrib.auth.models import User
-from django.db import DatabaseError, connection, connections, transaction
+from django.db import DatabaseError, connections
 
 from memory.context import SessionStore
 from memory.context.checkpoints.connections import close_pools
 from memory.conversations.transcript import record_message
 from memory.recall import recall
+from tenants import transaction
 from tenants.checks.at_start import CANNOT_BOOT, refuse_unsafe_role
 from tenants.checks.connections import why_pooler_is_unsafe
-from tenants.context import public_scope, tenant_scope
+from tenants.context import connection, public_scope, tenant_scope
 from tenants.locking.tenant_locks import held_lock
 from tenants.models import Tenant
 from tests import database

@@ -5,17 +5,21 @@ from contextlib import nullcontext, suppress
 
 import psycopg
 import pytest
-from django.db import DatabaseError, NotSupportedError, OperationalError, connection, transaction
+from django.db import DatabaseError, NotSupportedError, OperationalError
 from django.db.backends.utils import CursorWrapper
 from django.test.utils import CaptureQueriesContext
 
-from tenants.context import tenant_scope
+from tenants import transaction
+from tenants.context import connection, tenant_scope
 from tenants.models import Tenant
 from tenants.postgresql.prepared import Statements
 from tests import database
 from tests.tenants.accidents import ACCIDENTS, names
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.of_one_server(reason="one connection enters several tenants"),
+]
 
 
 @pytest.mark.parametrize("accident", ACCIDENTS)

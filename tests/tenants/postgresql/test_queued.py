@@ -4,11 +4,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django.db import DataError, IntegrityError, transaction
+from django.db import DataError, IntegrityError
 
 from konstruct.audit.access_log import Actor, record_access
 from konstruct.audit.models import AccessEvent, Action, ActorKind
 from konstruct.orchestrator.models import Agent
+from tenants import transaction
 from tenants.context import tenant_connection, tenant_scope
 from tenants.models import Tenant
 from tests.messages import messages_to_postgres
@@ -24,10 +25,10 @@ def recorded() -> list[str]:
     return list(AccessEvent.objects.order_by("id").values_list("subject", flat=True))
 
 
-@transaction.atomic
 def make_and_fail_at_commit() -> None:
-    Agent.objects.create(name="undone")
-    tenant_connection().queue("SELECT 1/0", {})
+    with transaction.atomic():
+        Agent.objects.create(name="undone")
+        tenant_connection().queue("SELECT 1/0", {})
 
 
 @pytest.fixture

@@ -2,17 +2,15 @@
 
 from typing import Any
 
-from django.db import connection
-
-from tenants.context import public_scope, tenant_scope
+from tenants.context import connection, server_scope, tenant_scope
 from tenants.models import Tenant
 
 _CATALOG = """
 WITH t AS (SELECT * FROM pg_class WHERE relnamespace = %(schema)s::regnamespace)
 SELECT concat_ws(' ', 'relation', relname, relkind, relpersistence, 'rls', relrowsecurity,
                  relforcerowsecurity, 'options', reloptions, 'acl', relacl,
-                 'owner', relowner::regrole, 'method', relam, 'replica', relreplident)
-FROM t
+                 'owner', relowner::regrole, 'method', amname, 'replica', relreplident)
+FROM t LEFT JOIN pg_am ON pg_am.oid = relam
 UNION ALL
 SELECT concat_ws(' ', 'column', relname, attname,
                  'place', row_number() OVER (PARTITION BY relname ORDER BY attnum),
@@ -71,7 +69,7 @@ FROM pg_namespace WHERE oid = %(schema)s::regnamespace
 
 def catalog(tenant: Tenant) -> list[str]:
     """What the schema consists of, without its name and its tenant's id."""
-    with public_scope(), connection.cursor() as cursor:
+    with server_scope(tenant.server), connection.cursor() as cursor:
         cursor.execute(_CATALOG, {"schema": tenant.schema_name})
         return sorted(_nameless(tenant, line) for (line,) in cursor.fetchall())
 

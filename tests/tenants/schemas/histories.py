@@ -1,9 +1,9 @@
 """Tenants that are brought back to an earlier state."""
 
 from django.contrib.contenttypes.management import inject_rename_contenttypes_operations
-from django.db import connection
 from django.db.migrations import Migration
 
+from tenants.context import connection, server_scope
 from tenants.models import Tenant
 from tenants.schemas.executor import AtomicExecutor
 
@@ -15,11 +15,11 @@ def since(app: str, name: str) -> int:
 
 def undo(tenant: Tenant, migrations: int) -> None:
     """Let Django unapply the last migrations of the history; the tenant's row knows of it."""
-    connection.set_schema(tenant.schema_name)
-    plan = [(each, True) for each in reversed(_history()[-migrations:])]
-    inject_rename_contenttypes_operations(plan=plan, using=connection.alias)
-    AtomicExecutor(connection).migrate([], plan=plan)
-    connection.set_schema_to_public()
+    with server_scope(tenant.server):
+        connection.set_schema(tenant.schema_name)
+        plan = [(each, True) for each in reversed(_history()[-migrations:])]
+        inject_rename_contenttypes_operations(plan=plan, using=connection.alias)
+        AtomicExecutor(connection).migrate([], plan=plan)
     Tenant.objects.filter(id=tenant.id).update(migrated_to="")
 
 

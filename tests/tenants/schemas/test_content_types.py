@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.contrib.contenttypes.models import ContentType
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
+from django.db import connections
 
 from tenants.context import tenant_scope
 from tenants.models import Tenant
+from tests.messages import statements
 
 
 def test_they_are_cached_inside_a_tenant(tenant_a: Tenant, django_assert_num_queries: Any) -> None:
@@ -39,11 +39,11 @@ def test_another_thread_neither_reads_nor_empties_ours(
 
     def read_in_b() -> None:
         try:
-            with tenant_scope(tenant_b.id), CaptureQueriesContext(connection) as captured:
+            with tenant_scope(tenant_b.id), statements() as captured:
                 ContentType.objects.get_for_model(User)
             queries.append(len(captured))
         finally:
-            connection.close()
+            connections.close_all()
 
     with tenant_scope(tenant_a.id):
         ContentType.objects.get_for_model(User)

@@ -8,9 +8,8 @@ from io import StringIO
 import psycopg
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import connection
 
-from tenants.context import tenant_scope
+from tenants.context import connection, tenant_scope
 from tenants.locking.schema_locks import MIGRATE_ALL
 from tenants.models import Tenant
 from tenants.schemas import fleet, migrating, provisioning

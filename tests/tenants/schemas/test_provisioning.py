@@ -4,10 +4,10 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 import pytest
-from django.db import IntegrityError, ProgrammingError, connection
+from django.db import IntegrityError, ProgrammingError
 from django_redis import get_redis_connection
 
-from tenants.context import tenant_scope
+from tenants.context import connection, tenant_scope
 from tenants.exceptions import (
     InvalidTenant,
     ProvisioningFailed,

@@ -6,11 +6,13 @@ import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from functools import partial
+from typing import Any
 
 import psycopg
 import pytest
-from django.db import connection
+from django.db import connections
 
+from tenants.context import connection, server_scope
 from tenants.exceptions import ProvisioningFailed, SchemaBusy
 from tenants.locking import schema_locks
 from tenants.locking.schema_locks import schema_lock
@@ -38,11 +40,11 @@ from tenants.schemas.provisioner import provision_registered
 while True:
     provision_registered()
 """
-# create_tenant that is killed before its nth statement.
+# create_tenant that is killed before its nth statement, on whichever server.
 DIE = f"""{SET_UP}
 import os, signal
 from django.core.management import call_command
-from tenants.context import tenant_connection
+from django.db import connections
 left = int(sys.argv[2])
 def count(execute, *arguments):
     global left
@@ -50,8 +52,9 @@ def count(execute, *arguments):
     if not left:
         os.kill(os.getpid(), signal.SIGKILL)
     return execute(*arguments)
-with tenant_connection().execute_wrapper(count):
-    call_command("create_tenant", sys.argv[1])
+for alias in connections:
+    connections[alias].execute_wrappers.append(count)
+call_command("create_tenant", sys.argv[1])
 """
 MIGRATE = f"""{SET_UP}
 from django.core.management import call_command
@@ -65,7 +68,7 @@ def assert_complete(slug: str) -> None:
     assert (tenant.state, tenant.provisioning_error) == ("active", "")
     with database.as_owner():  # who reads it, where no earlier test of this process has
         assert tenant.migrated_to == recording().state
-    with connection.cursor() as cursor:
+    with server_scope(tenant.server), connection.cursor() as cursor:
         cursor.execute(
             "SELECT count(*), count(*) FILTER (WHERE NOT indisvalid) FROM pg_index"
             " JOIN pg_class AS c ON c.oid = indexrelid WHERE relnamespace = %s::regnamespace",
@@ -183,7 +186,7 @@ def test_waiting_for_a_lock_keeps_no_snapshot(as_owner: AsOwner, tenant_a: Tenan
         pass
 
     def look(seconds: float) -> None:
-        with psycopg.connect(database.url_of("owner")) as other:
+        with psycopg.connect(database.url_of("owner", tenant_a.server)) as other:
             seen.append(
                 other.execute(
                     "SELECT state, backend_xmin FROM pg_stat_activity WHERE pid = %s", [waiting]
@@ -191,7 +194,12 @@ def test_waiting_for_a_lock_keeps_no_snapshot(as_owner: AsOwner, tenant_a: Tenan
             )
         raise Seen
 
-    with as_owner(), pytest.MonkeyPatch.context() as patch, another_holds(tenant_a):
+    with (
+        as_owner(),
+        pytest.MonkeyPatch.context() as patch,
+        another_holds(tenant_a),
+        server_scope(tenant_a.server),
+    ):
         patch.setattr(schema_locks.time, "sleep", look)
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_backend_pid()")
@@ -204,13 +212,23 @@ def test_waiting_for_a_lock_keeps_no_snapshot(as_owner: AsOwner, tenant_a: Tenan
 @contextlib.contextmanager
 def another_holds(tenant: Tenant) -> Iterator[int]:
     """Hold the lock of the tenant's schema in another session; gives its backend's process id."""
-    ours = database.connections["default"]
-    with database.as_owner(), schema_lock(tenant.schema_name), connection.cursor() as cursor:
+    ours = {alias: connections[alias] for alias in connections}
+    with (
+        database.as_owner(),
+        server_scope(tenant.server),
+        schema_lock(tenant.schema_name),
+        connection.cursor() as cursor,
+    ):
         cursor.execute("SELECT pg_backend_pid()")
         (backend,) = cursor.fetchone()
-        held = database.connections["default"]
-        database.connections["default"] = ours
+        held = {alias: connections[alias] for alias in connections}
+        _put(ours)
         try:
             yield backend
         finally:
-            database.connections["default"] = held
+            _put(held)
+
+
+def _put(those: dict[str, Any]) -> None:
+    for alias, each in those.items():
+        connections[alias] = each

@@ -11,10 +11,10 @@ from uuid import uuid4
 import pytest
 from django.contrib.auth.models import Group
 from django.contrib.contenttypes.models import ContentType
-from django.db import connection, transaction
 from django.db.migrations import RunPython
 
-from tenants.context import tenant_scope
+from tenants import transaction
+from tenants.context import connection, tenant_scope
 from tenants.models import SchemaState, Tenant
 from tenants.schemas import migrating, provisioning
 from tenants.schemas.executor import AtomicExecutor, MigrateSchema
@@ -80,13 +80,13 @@ def test_an_upgrade_from_an_earlier_state_equals_djangos(by_django: Make, every:
         for number, (migration, _) in enumerate(plan):
             state = executor.migrate([], plan=[(migration, False)], state=state)
             if number % every == 0:
-                earlier = transaction.savepoint()
+                earlier = connection.savepoint()
                 enforce_rls(connection)  # as every migrate ended
                 assert upgrade(tenant) == len(plan) - number - 1
                 assert (catalog(tenant), rows(tenant, numbered=False)) == expected, (
                     f"from {migration}"
                 )
-                transaction.savepoint_rollback(earlier)
+                connection.savepoint_rollback(earlier)
                 connection.set_schema(tenant.schema_name)
                 seen.append(number)
         transaction.set_rollback(True)

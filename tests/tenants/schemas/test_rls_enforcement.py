@@ -4,9 +4,10 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 import pytest
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError
 
-from tenants.context import tenant_scope
+from tenants import transaction
+from tenants.context import connection, tenant_scope
 from tenants.exceptions import UnprotectedSchema
 from tenants.models import Tenant
 from tenants.schemas.rls_enforcement import enforce_rls, unprotected_relations

@@ -1,7 +1,6 @@
 """What an empty tenant occupies: each index is 8 kB in every schema, read or not."""
 
-from django.db import connection
-
+from tenants.context import connection, tenant_scope
 from tenants.models import Tenant
 
 # Plain indexes whose columns are the first ones of another index that serves the same.
@@ -19,7 +18,7 @@ _REPEATED = """
 
 
 def test_no_index_repeats_the_beginning_of_another(tenant_a: Tenant) -> None:
-    with connection.cursor() as cursor:
+    with tenant_scope(tenant_a.id), connection.cursor() as cursor:
         cursor.execute(_REPEATED, [tenant_a.schema_name])
         assert cursor.fetchall() == []
         cursor.execute(

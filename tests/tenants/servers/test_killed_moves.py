@@ -23,8 +23,8 @@ from tenants.schemas import provisioning
 from tenants.schemas.old_copies import drop_old_copies
 from tenants.servers import MAIN, forget_servers
 from tenants.serving.rule import require_serving
+from tests import database
 from tests.memory.said import say
-from tests.servers import postgres
 from tests.servers.postgres import Server
 from tests.tenants.servers.contents import where
 
@@ -36,14 +36,14 @@ NEVER = 10**9
 @pytest.fixture(scope="module")
 def tenant(further: dict[str, Server]) -> Iterator[Tenant]:
     """A tenant that is moved to and fro."""
-    with postgres.as_owner():
+    with database.as_owner():
         made = provisioning.create_tenant(slug="killed", server=MAIN)
     with tenant_scope(made.id):
         create_agent(tenant_id=made.id, name="Ada")
         say(made, *(f"message {number}" for number in range(20)), index=False)
         OutboxEntry.objects.create(kind="reply", key=uuid4())
     yield made
-    with postgres.as_owner():
+    with database.as_owner():
         settle_moves()
         provisioning.delete_tenant(Tenant.objects.get(slug="killed"))
 
@@ -91,7 +91,7 @@ def _move_in_child(tenant: Tenant, to: str, *, killed_before: int) -> int | None
 def _kill(tenant: Tenant, before: int) -> str:
     """Move the tenant, and kill the move; the server on which the tenant is then."""
     was = where(tenant)
-    with postgres.as_owner():
+    with database.as_owner():
         tenant.refresh_from_db()
         (to,) = {MAIN, "eu1"} - {tenant.server}
         _move_in_child(tenant, to, killed_before=before)
@@ -118,7 +118,7 @@ def _kill(tenant: Tenant, before: int) -> str:
 
 
 def _statements(tenant: Tenant) -> int:
-    with postgres.as_owner():
+    with database.as_owner():
         tenant.refresh_from_db()
         to = "eu1" if tenant.server == MAIN else MAIN
         sent = _move_in_child(tenant, to, killed_before=NEVER)
@@ -143,6 +143,6 @@ def test_fifty_moves_are_killed_anywhere(tenant: Tenant) -> None:
     for number, place in enumerate(places):
         ended.append(_kill(tenant, place))
         if number % 10 == 9:
-            with postgres.as_owner():
+            with database.as_owner():
                 drop_old_copies(tenant.id)
     sys.stdout.write(f"{last} statements; killed before {sorted(places)}; then on {ended}\n")

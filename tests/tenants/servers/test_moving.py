@@ -29,8 +29,8 @@ from tenants.schemas import old_copies, provisioning
 from tenants.schemas.old_copies import drop_old_copies
 from tenants.servers import MAIN, note_server
 from tenants.serving.rule import moved_meanwhile, require_serving
+from tests import database
 from tests.memory.said import say
-from tests.servers import postgres
 from tests.servers.postgres import Server
 from tests.tenants.servers.contents import contents, where
 
@@ -40,19 +40,19 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def tenant(further: dict[str, Server]) -> Iterator[Tenant]:
     """A tenant on the main server, with an agent, messages, and work that waits."""
-    with postgres.as_owner():
+    with database.as_owner():
         made = provisioning.create_tenant(slug="mover", server=MAIN)
     with tenant_scope(made.id):
         agent = create_agent(tenant_id=made.id, name="Ada")
         say(made, *(f"message {number}" for number in range(30)), agent=agent.id, index=False)
         OutboxEntry.objects.create(kind="reply", key=uuid4(), attempts=2)
     yield made
-    with postgres.as_owner():
+    with database.as_owner():
         provisioning.delete_tenant(Tenant.objects.get(slug="mover"))
 
 
 def _move(tenant: Tenant, to: str, **options: Any) -> Any:
-    with postgres.as_owner():
+    with database.as_owner():
         moved = move_tenant(Tenant.objects.get(pk=tenant.pk), to, **options)
         tenant.refresh_from_db()
         return moved
@@ -111,7 +111,7 @@ def test_the_copy_that_is_left_serves_nobody_and_goes_after_a_day(
         pytest.raises(ProgrammingError, match="permission denied for schema"),
     ):
         cursor.execute(f"SELECT FROM {copy.schema_name}.orchestrator_agent")
-    with postgres.as_owner():
+    with database.as_owner():
         assert drop_old_copies() == 0
         monkeypatch.setattr(old_copies, "KEPT", timedelta(0))
         assert drop_old_copies() == 1
@@ -124,7 +124,7 @@ def test_the_copy_that_is_left_goes_when_something_in_the_tenant_is_erased(
 ) -> None:
     _move(tenant, "eu1")
     assert len(list(old_copies.old_copies(tenant.id))) == 1
-    with postgres.as_owner(), tenant_scope(tenant.id):
+    with database.as_owner(), tenant_scope(tenant.id):
         said = Message.objects.earliest("number")
         request = MessageErasure.objects.create(
             agent_id=said.agent_id,
@@ -167,7 +167,7 @@ def test_what_is_said_changed_and_removed_while_it_is_copied_comes_along(
 def test_a_tenant_that_is_moved_is_refused_for_a_moment(
     tenant: Tenant, further: dict[str, Server]
 ) -> None:
-    with postgres.as_owner():
+    with database.as_owner():
         Tenant.objects.filter(pk=tenant.pk).update(moving_to="eu1")
     page = Client(headers={"host": "mover.localhost"}).get("/admin/")
     assert (page.status_code, page["Retry-After"]) == (503, "3")
@@ -179,7 +179,7 @@ def test_a_tenant_that_is_moved_is_refused_for_a_moment(
     with pytest.raises(TenantMoving):
         require_serving(tenant.id)
     assert outbox.claim(kind.KINDS["reply"]) is None
-    with postgres.as_owner():
+    with database.as_owner():
         assert moving.settle_moves() == 1
     assert require_serving(tenant.id).server == MAIN
     assert outbox.claim(kind.KINDS["reply"]) is not None
@@ -199,7 +199,7 @@ def test_who_believes_a_tenant_where_it_was_writes_nothing(
 
 def test_a_policy_that_hides_rows_loses_none(tenant: Tenant, further: dict[str, Server]) -> None:
     before = contents(tenant, MAIN)
-    with postgres.as_owner(), connections[MAIN].cursor() as cursor:
+    with database.as_owner(), connections[MAIN].cursor() as cursor:
         table = f"{tenant.schema_name}.orchestrator_agent"
         cursor.execute(f"ALTER POLICY tenant_isolation ON {table} USING (false)")
     moved = _move(tenant, "eu1")
@@ -229,7 +229,7 @@ def test_what_cannot_be_moved_is_refused_before_anything_is_done(
     before = where(tenant)
 
     def refusal(to: str) -> str:
-        with postgres.as_owner(), pytest.raises(CommandError) as refused:
+        with database.as_owner(), pytest.raises(CommandError) as refused:
             call_command("move_tenant", "mover", to=to)
         return str(refused.value)
 
@@ -249,7 +249,7 @@ def test_what_cannot_be_moved_is_refused_before_anything_is_done(
         "INSERT INTO django_migrations OVERRIDING SYSTEM VALUE"
         " SELECT * FROM lost WHERE app = 'tenants'; DROP TABLE lost"
     )
-    with postgres.as_owner():
+    with database.as_owner():
         Tenant.objects.filter(pk=tenant.pk).update(migrated_to="0.0")
         assert "run `manage.py migrate --schema mover`" in refusal("eu2")
         Tenant.objects.filter(pk=tenant.pk).update(migrated_to=tenant.migrated_to)
@@ -260,7 +260,7 @@ def test_a_dry_run_says_what_there_is_and_changes_nothing(
     tenant: Tenant, further: dict[str, Server], capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = where(tenant)
-    with postgres.as_owner():
+    with database.as_owner():
         call_command("move_tenant", "mover", to="eu1", dry_run=True)
         assert where(tenant) == before
         call_command("move_tenant", "mover", to="eu1")

@@ -29,7 +29,7 @@ from tenants.outbox.kind import KINDS
 from tenants.postgresql.exceptions import ServerDown
 from tenants.schemas import provisioning
 from tenants.servers import MAIN
-from tests.servers import postgres
+from tests import database
 from tests.servers.postgres import Server
 
 pytestmark = pytest.mark.slow
@@ -39,14 +39,14 @@ pytestmark = pytest.mark.slow
 def placed(further: dict[str, Server]) -> Iterator[dict[str, Tenant]]:
     """A tenant on each server, called after it, with an agent called after it."""
     made = {}
-    with postgres.as_owner():
+    with database.as_owner():
         for server in (MAIN, *further):
             made[server] = provisioning.create_tenant(slug=f"on-{server}", server=server)
     for server, tenant in made.items():
         with tenant_scope(tenant.id):
             create_agent(tenant_id=tenant.id, name=server)
     yield made
-    with postgres.as_owner():
+    with database.as_owner():
         for tenant in Tenant.objects.filter(slug__startswith="on-"):
             provisioning.delete_tenant(tenant)
 
@@ -112,7 +112,7 @@ def test_a_transaction_is_on_the_tenants_server(placed: dict[str, Tenant]) -> No
 
 
 def test_the_walls_are_the_same_on_every_server(placed: dict[str, Tenant]) -> None:
-    with postgres.as_owner():
+    with database.as_owner():
         others = {
             server: provisioning.create_tenant(slug=f"on-{server}-too", server=server)
             for server in placed
@@ -191,7 +191,7 @@ def test_a_new_tenant_comes_to_an_open_server_with_the_fewest(
 ) -> None:
     settings.TENANT_DATABASES_CLOSED = [MAIN, "eu1"]
     assert Tenant.objects.roomiest_server() == "eu2"
-    with postgres.as_owner():
+    with database.as_owner():
         with pytest.raises(CommandError, match="the server 'eu1' takes no new tenants"):
             call_command("create_tenant", "on-nothing", server="eu1")
         with pytest.raises(InvalidTenant, match="no server is called 'us1'"):
@@ -207,7 +207,7 @@ def test_a_new_tenant_comes_to_an_open_server_with_the_fewest(
 @pytest.mark.long
 def test_the_proof_of_isolation_holds_on_several_servers(further: dict[str, Server]) -> None:
     found: list[str] = []
-    with postgres.as_owner():
+    with database.as_owner():
         proof = prove(2, before=lambda made: found.extend(each.server for each in made))
     assert found == [MAIN, MAIN, "eu1", "eu1", "eu2", "eu2"]
     assert (proof.breaches, proof.not_tried) == ([], [])
@@ -224,7 +224,7 @@ def test_a_server_that_is_down_is_its_tenants_matter_alone(
         with tenant_scope(tenant.id):
             _, keys[server] = issue_key(tenant_id=tenant.id, name="test")
     asleep = placed["eu2"]
-    with postgres.as_owner():
+    with database.as_owner():
         Tenant.objects.filter(pk=asleep.pk).update(migrated_to="")
     with tenant_scope(asleep.id):
         OutboxEntry.objects.create(kind="reply", key=asleep.id)
@@ -232,7 +232,7 @@ def test_a_server_that_is_down_is_its_tenants_matter_alone(
     try:
         checks = Client(headers={"host": "localhost"}).get("/health/ready").json()["checks"]
         assert (checks["database"], checks["migrations"]) == ("ok", "ok")
-        with postgres.as_owner(), pytest.raises(CommandError) as not_reached:
+        with database.as_owner(), pytest.raises(CommandError) as not_reached:
             call_command("migrate", parallel=1)
         assert not_reached.value.returncode == SOME_BEHIND
         there = sorted(Tenant.objects.filter(server="eu2").values_list("slug", flat=True))
@@ -242,7 +242,7 @@ def test_a_server_that_is_down_is_its_tenants_matter_alone(
         # What waits there is swept by nobody, and keeps no worker from what waits elsewhere.
         assert list(outbox.claim_of_all_servers(KINDS["reply"])) == []
         outbox.sweep()
-        with postgres.as_owner():
+        with database.as_owner():
             Tenant.objects.filter(pk=asleep.pk).update(migrated_to=asleep.migrated_to)
         for host in ("on-eu2.localhost", "localhost"):
             refused = _agents(host, keys["eu2"])
@@ -258,7 +258,7 @@ def test_a_server_that_is_down_is_its_tenants_matter_alone(
         further["eu2"].start()
     assert _agents("localhost", keys["eu2"]).status_code == 200
     assert list(outbox.claim_of_all_servers(KINDS["reply"])) == [Claim(asleep.id, asleep.id)]
-    with postgres.as_owner():
+    with database.as_owner():
         Tenant.objects.filter(pk=asleep.pk).update(migrated_to="")
         call_command("migrate", parallel=1)
         asleep.refresh_from_db()

@@ -17,8 +17,8 @@ from tenants.checks.at_start import refuse_unsafe_role
 from tenants.context import connection, current_server, reading_replica, tenant_scope
 from tenants.models import Tenant
 from tenants.schemas import provisioning
+from tests import database
 from tests.memory.said import say
-from tests.servers import postgres
 from tests.servers.postgres import Server
 
 pytestmark = pytest.mark.slow
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def tenant(further: dict[str, Server]) -> Iterator[Tenant]:
     """A tenant of which the standby has one agent and one message, and the server two of each."""
-    with postgres.as_owner():
+    with database.as_owner():
         made = provisioning.create_tenant(slug="read", server="eu1")
     with tenant_scope(made.id):
         create_agent(tenant_id=made.id, name="early")
@@ -38,7 +38,7 @@ def tenant(further: dict[str, Server]) -> Iterator[Tenant]:
             create_agent(tenant_id=made.id, name="late")
             say(made, "said after", index=False)
         yield made
-    with postgres.as_owner():
+    with database.as_owner():
         provisioning.delete_tenant(made)
 
 

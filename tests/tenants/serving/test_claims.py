@@ -4,9 +4,10 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 import pytest
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError
 
-from tenants.context import public_scope, tenant_scope
+from tenants import transaction
+from tenants.context import connection, public_scope, tenant_scope
 from tenants.exceptions import NotInTenant, WorkspaceTaken
 from tenants.models import Tenant, WorkspaceClaim
 from tenants.schemas import provisioning

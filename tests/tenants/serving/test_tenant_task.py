@@ -7,9 +7,8 @@ from uuid import UUID, uuid4
 import pytest
 from celery import Celery
 from django.contrib.auth.models import User
-from django.db import connection
 
-from tenants.context import current_tenant_id, tenant_scope
+from tenants.context import connection, current_tenant_id, tenant_scope
 from tenants.exceptions import InvalidTenantId, TenantNotServing, TenantPinned, UnknownTenant
 from tenants.models import Tenant
 from tenants.schemas import provisioning

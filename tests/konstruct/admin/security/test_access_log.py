@@ -3,12 +3,13 @@
 from collections.abc import Callable
 
 import pytest
-from django.db import ProgrammingError, transaction
+from django.db import ProgrammingError
 from django.test import Client
 
 from konstruct.audit.access_log import Actor, record_access
 from konstruct.audit.models import AccessEvent, Action, ActorKind, ErasureRequest
 from memory.models import Message
+from tenants import transaction
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
 

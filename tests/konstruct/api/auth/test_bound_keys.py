@@ -9,7 +9,6 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import pytest
-from django.db import connection
 from django_redis import get_redis_connection
 
 from konstruct.api.auth.keys import issue_key
@@ -19,7 +18,7 @@ from konstruct.orchestrator.identities import channel_identities
 from konstruct.trust import jobs
 from memory.context import SessionStore
 from memory.conversations.short_term import get_recent_messages
-from tenants.context import tenant_scope
+from tenants.context import connection, tenant_scope
 from tests import database
 from tests.konstruct.api.auth.test_scopes import refusal, with_key
 from tests.konstruct.api.routes import CASES, V1, graph, routes

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError
 from django.db.models import ProtectedError
 
 from konstruct.api.auth import keys
@@ -14,7 +14,8 @@ from konstruct.api.auth.keys import KeyInvalid, issue_key
 from konstruct.api.models import ApiKey
 from konstruct.orchestrator.agents import create_agent
 from memory.models import Message
-from tenants.context import tenant_scope
+from tenants import transaction
+from tenants.context import connection, tenant_scope
 from tenants.models import Tenant
 from tests.database import plan_of
 from tests.konstruct.conftest import MESSAGES, Program

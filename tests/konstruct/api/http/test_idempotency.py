@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 from django.contrib.auth import get_user_model
-from django.db import connection
+from django.db import connections
 from django.test import Client
 from django.utils import timezone
 
@@ -251,7 +251,7 @@ def test_who_waits_for_the_first_request_is_told_to_come_again(
         try:
             return program_a.post(FACTS, {"agent": "ada", "content": "Tea."}, headers=KEY)
         finally:
-            connection.close()
+            connections.close_all()
 
     with ThreadPoolExecutor(1) as threads:
         first = threads.submit(post)

@@ -4,7 +4,7 @@ import threading
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connections
 
 from konstruct.api.models import IdempotencyRecord
 from konstruct.orchestrator.models import Agent
@@ -134,7 +134,7 @@ def test_of_two_at_once_with_one_key_one_makes_the_agent(
 
     def send() -> None:
         responses.append(make(program_a, key="k1"))
-        connection.close()
+        connections.close_all()
 
     threads = [threading.Thread(target=send) for _ in range(4)]
     for thread in threads:
@@ -153,7 +153,7 @@ def test_of_two_at_once_with_one_name_one_is_told_that_it_is_taken(
 
     def send() -> None:
         responses.append(make(program_a))
-        connection.close()
+        connections.close_all()
 
     threads = [threading.Thread(target=send) for _ in range(4)]
     for thread in threads:

@@ -3,14 +3,13 @@
 from typing import Any
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
 from konstruct.api.resources import usage
 from konstruct.orchestrator.history_import import import_history
 from memory.indexing import outbox
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
+from tests.messages import statements
 
 SEARCH = "/api/v1/memories/search/"
 USAGE = "/api/v1/usage/"
@@ -151,11 +150,11 @@ def test_usage_counts_no_further_than_is_quick_and_says_so(
 ) -> None:
     remember(program_a, *SAID)
     monkeypatch.setattr(usage, "COUNTED_UP_TO", 2)
-    with CaptureQueriesContext(connection) as queries:
+    with statements() as sent:
         counts = program_a.get(USAGE).json()
     assert counts["not_exact"] == ["messages", "embeddings"]
     # Postgres has no estimate of so few: they are counted.
     assert (counts["users"], counts["messages"], counts["embeddings"]) == (1, 4, 4)
-    counting = [query["sql"] for query in queries if "COUNT(" in query["sql"]]
+    counting = [sql for sql in sent if "COUNT(" in sql]
     assert len(counting) >= 8
     assert all("LIMIT" in sql for sql in counting)

@@ -259,7 +259,7 @@ def test_a_failure_to_show_what_was_is_none_to_show_what_is(
 
 
 def test_what_another_worker_shows_is_left_to_it(asked: Program, slack: SlackServer) -> None:
-    from django.db import connection
+    from tenants.context import connection
 
     (message_id,) = PendingReply.objects.values_list("pk", flat=True)
     other = connection.copy()

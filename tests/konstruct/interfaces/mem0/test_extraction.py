@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django.db import connection
 
 from konstruct.interfaces.mem0.adding import extraction
+from tenants.context import connection
 from tests.konstruct.conftest import Program
 from tests.konstruct.interfaces.mem0.calls import ADD, listed, refusal
 from tests.servers.llm import Answer, LLMServer

@@ -5,8 +5,6 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
 from konstruct.audit.models import AccessEvent
 from konstruct.orchestrator.models import Agent
@@ -31,6 +29,7 @@ from tests.konstruct.interfaces.mem0.calls import (
     listed,
     refusal,
 )
+from tests.messages import statements
 
 pytestmark = pytest.mark.django_db
 
@@ -103,9 +102,9 @@ def test_pages_hold_each_memory_once_and_end(program: Program) -> None:
 
 def test_a_list_costs_the_same_for_any_number_of_rows(program: Program) -> None:
     def cost(size: int) -> int:
-        with CaptureQueriesContext(connection) as queries:
+        with statements() as sent:
             program.post(f"{LIST}?page_size={size}", {"filters": {"agent_id": "ada"}})
-        return len(queries)
+        return len(sent)
 
     assert cost(1) == cost(500)
 

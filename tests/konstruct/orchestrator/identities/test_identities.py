@@ -3,7 +3,7 @@
 import threading
 
 import pytest
-from django.db import connection
+from django.db import connections
 
 from konstruct.orchestrator.exceptions import NothingToLink
 from konstruct.orchestrator.identities import channel_identities
@@ -88,7 +88,7 @@ def test_many_who_hear_somebody_first_at_once_name_them_once(tenant_a: Tenant) -
     def hear(workspace: str) -> None:
         with tenant_scope(tenant_a.id):
             found.append(channel_identities.user_of("slack", workspace, "U1"))
-        connection.close()
+        connections.close_all()
 
     threads = [threading.Thread(target=hear, args=(f"T{n % 2}",)) for n in range(8)]
     for thread in threads:

@@ -10,7 +10,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 import konstruct
@@ -22,7 +21,7 @@ from konstruct.orchestrator.models import Agent, PendingReply
 from konstruct.orchestrator.tools import tool_calls
 from memory.embedding.embedder import get_embedder
 from memory.models import Message
-from tenants.context import tenant_connection
+from tenants.context import connection, tenant_connection
 from tests.konstruct.conftest import Program
 from tests.servers.llm import Answer, LLMServer
 

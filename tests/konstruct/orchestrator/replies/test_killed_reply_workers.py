@@ -14,7 +14,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from django.db import connection
 from django.db.models import F
 from django.db.models.functions import Now
 
@@ -25,7 +24,7 @@ from konstruct.orchestrator.models import PendingReply
 from konstruct.orchestrator.replies import outbox
 from memory.conversations import short_term
 from memory.models import Message, PendingEmbedding
-from tenants.context import tenant_scope
+from tenants.context import connection, tenant_scope
 from tenants.outbox.attempts import WorkerLost
 from tests import database
 from tests.konstruct.conftest import MESSAGES, Program

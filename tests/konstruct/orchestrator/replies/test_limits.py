@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 from celery.exceptions import SoftTimeLimitExceeded
 from django.conf import settings as django_settings
-from django.db import OperationalError, connection
+from django.db import OperationalError, connections
 from psycopg.errors import LockNotAvailable
 
 from konstruct.api.http.exceptions import problem_of
@@ -22,7 +22,7 @@ from konstruct.orchestrator.pipeline import respond
 from konstruct.orchestrator.replies import outbox
 from konstruct.orchestrator.tasks import handle_message
 from memory.models import Message
-from tenants.context import tenant_scope
+from tenants.context import connection, tenant_scope
 from tenants.outbox import attempts
 from tests.konstruct.conftest import MESSAGES, Program
 from tests.outbox import claimed
@@ -96,7 +96,7 @@ def held(program_a: Program, transactional_db: None) -> Iterator[Callable[..., A
         with tenant_scope(program_a.tenant.id), lock(message):
             is_held.set()
             assert release.wait(60)
-        connection.close()
+        connections.close_all()
 
     with ThreadPoolExecutor(1) as threads:
 

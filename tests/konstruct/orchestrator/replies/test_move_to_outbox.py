@@ -6,13 +6,12 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
 from konstruct.orchestrator.models import PendingReply
 from konstruct.orchestrator.replies import outbox
 from memory.models import Message
-from tenants.context import tenant_scope
+from tenants.context import connection, tenant_scope
 from tenants.models import OutboxEntry, Tenant
 from tests.outbox import claimed
 

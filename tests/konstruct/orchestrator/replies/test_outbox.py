@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from django.db import connection
+from django.db import connections
 from django.db.models import F
 from django.db.models.functions import Now
 
@@ -111,7 +111,7 @@ def test_a_thread_is_worked_on_by_one_at_a_time(
                 with tenant_scope(message.tenant_id):
                     return work()
             finally:
-                connection.close()
+                connections.close_all()
 
         with ThreadPoolExecutor(1) as threads:
             return threads.submit(run).result()
@@ -140,7 +140,7 @@ def test_threads_of_equal_looking_ids_do_not_share_a_lock(
             with tenant_scope(program_a.tenant.id), thread_lock(other) as ours:
                 return ours
         finally:
-            connection.close()
+            connections.close_all()
 
     first, same = message("a:b", "c"), message("a:b", "c")
     others = [message("a", "b:c"), message("a:b", "c "), message("a\x1f1:b", "c")]

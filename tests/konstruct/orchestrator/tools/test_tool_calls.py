@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 
 import pytest
 from django.core.exceptions import ValidationError
-from django.db import connection
+from django.db import connections
 from django.db.models.functions import Now
 from django_redis import get_redis_connection
 
@@ -22,7 +22,7 @@ from konstruct.orchestrator.replies.status import Status, progress_of, sent_mess
 from konstruct.orchestrator.tools import tool_calls
 from konstruct.trust.ledger import replies as ledger
 from memory.models import MemoryEntry, Message
-from tenants.context import tenant_scope
+from tenants.context import connection, tenant_scope
 from tests.konstruct.conftest import Program
 from tests.servers.llm import Answer, LLMServer
 
@@ -245,7 +245,7 @@ def test_two_who_approve_and_two_who_do_it_at_once_do_it_once(
         except Exception as error:
             errors.append(error)
         finally:
-            connection.close()
+            connections.close_all()
 
     threads = [threading.Thread(target=approve_and_do) for _ in range(2)]
     for thread in threads:

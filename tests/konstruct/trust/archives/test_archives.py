@@ -10,7 +10,7 @@ from typing import Any
 import apsw
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import connection
+from django.db import connections
 
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.models import Agent
@@ -168,7 +168,7 @@ def test_what_is_embedded_during_an_export_is_not_in_it(
         try:
             outbox.drain(tenant_a.id)
         finally:
-            connection.close()
+            connections.close_all()
 
     path = tmp_path / "a.db"
     manifest = export_memory(tenant_a, path, say=embed_meanwhile)

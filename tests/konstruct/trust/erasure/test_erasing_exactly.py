@@ -7,7 +7,6 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth import get_user_model
 from django.core.management import CommandError, call_command
-from django.db import connection
 
 from konstruct.api.models import IdempotencyRecord
 from konstruct.audit.access_log import Actor, record_access
@@ -24,7 +23,7 @@ from konstruct.trust.erasure.stores import rows
 from memory.context import SessionStore
 from memory.models import Message
 from tenants.audit.changes import RowState
-from tenants.context import tenant_scope
+from tenants.context import connection, tenant_scope
 from tenants.models import Tenant
 from tests import database
 

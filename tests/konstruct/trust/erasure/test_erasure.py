@@ -9,7 +9,7 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth import get_user_model
 from django.core.management import CommandError, call_command
-from django.db import connection, connections
+from django.db import connections
 from django.db.models.functions import Now
 from django_redis import get_redis_connection
 
@@ -39,7 +39,7 @@ from memory.conversations.short_term import append_message, clear_window, get_re
 from memory.facts import LongTermMemory
 from memory.long_term import store_embedding
 from memory.models import MemoryEntry, Message, PendingEmbedding
-from tenants.context import tenant_scope
+from tenants.context import connection, tenant_scope
 from tenants.models import Tenant
 from tenants.redis_keys import escape_part, idempotency_key, partial_reply_key
 from tests import database

@@ -9,8 +9,6 @@ from uuid import uuid4
 import psycopg
 import pytest
 from django.conf import settings
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 from django_redis import get_redis_connection
 from redis.connection import AbstractConnection
 
@@ -24,10 +22,11 @@ from konstruct.trust.erasure import carry_out
 from konstruct.trust.erasure.stores import rows, storage
 from memory.conversations.short_term import append_message
 from memory.models import ConversationEmbedding, Message
-from tenants.context import tenant_scope
+from tenants.context import connection, tenant_scope
 from tenants.models import Tenant
 from tenants.redis_keys import memory_short_key
 from tests import database
+from tests.messages import statements
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -64,13 +63,13 @@ def work_of(user_id: str) -> tuple[int, int]:
     request = ask_for_erasure(user_id, by=EVA)
     sent = AbstractConnection.send_packed_command
     with (
-        CaptureQueriesContext(connection) as statements,
+        statements() as sent_to_postgres,
         # This process' alone: others work on the same server beside it.
         patch.object(AbstractConnection, "send_packed_command", autospec=True) as messages,
     ):
         messages.side_effect = sent
         carry_out(request)
-    return len(statements), messages.call_count
+    return len(sent_to_postgres), messages.call_count
 
 
 @pytest.mark.slow
@@ -84,8 +83,8 @@ def test_more_messages_threads_and_keys_take_no_more_round_trips(
         say(agent, user_id, size)
         others_keys(tenant_a, agent, size)
         works.append(work_of(user_id))
-    statements, commands = zip(*works, strict=True)
-    assert statements[0] == statements[1] == statements[2]
+    to_postgres, commands = zip(*works, strict=True)
+    assert to_postgres[0] == to_postgres[1] == to_postgres[2]
     # A walk over 160 keys may take a page of SCAN more.
     assert max(commands) - min(commands) <= 4
     assert min(commands) >= 2
@@ -177,12 +176,14 @@ def test_files_of_small_tables_and_of_the_cache_hold_nothing_any_more(
 
 @pytest.mark.slow
 def test_rows_that_an_open_transaction_may_read_are_not_said_to_be_gone(
-    agent: Agent, talk: Callable[..., Message], owner: None, monkeypatch: pytest.MonkeyPatch,
+    tenant_a: Tenant, agent: Agent, talk: Callable[..., Message], owner: None,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     monkeypatch.setattr(storage, "TRANSACTION_SECONDS", 0.2)
     talk("Hello.", "maria", "hers")
     # A dump of another database does the same.
-    with psycopg.connect(embedded.database_url("superuser", "postgres")) as other:
+    there = database.url_of("superuser", tenant_a.server)
+    with psycopg.connect(there, dbname="postgres") as other:
         other.execute("SELECT pg_current_xact_id()")
         receipt: Any = carry_out(ask_for_erasure("maria", by=EVA)).receipt
     stored = receipt["storage"]

@@ -6,7 +6,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connection
 from django_redis import get_redis_connection
 
 from konstruct.audit.access_log import Actor, record_access
@@ -42,7 +41,7 @@ from memory.models import (
 )
 from memory.recall import recall
 from memory.scopes import scope_number
-from tenants.context import tenant_scope
+from tenants.context import connection, tenant_scope
 from tenants.models import Tenant
 from tests import database
 from tests.konstruct.trust.conftest import save_session

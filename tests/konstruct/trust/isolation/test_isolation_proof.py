@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import connection
 
 from konstruct.management.commands import prove_isolation
 from konstruct.trust.isolation import Attempt, Proof, Wall, by_http, prove
 from konstruct.trust.isolation.fixtures import NAME, make_tenants
+from tenants.context import connection, server_scope
 from tenants.models import Tenant
 from tenants.postgresql.base import DatabaseWrapper
 from tests import database
@@ -29,8 +29,8 @@ def on_victims(sql: str) -> Callable[[Sequence[Tenant]], None]:
     """Do something to the tables of each tenant, as their owner."""
 
     def do(tenants: Sequence[Tenant]) -> None:
-        with connection.cursor() as cursor:
-            for tenant in tenants:
+        for tenant in tenants:
+            with server_scope(tenant.server), connection.cursor() as cursor:
                 cursor.execute(sql.format(schema=tenant.schema_name))
 
     return do

@@ -8,7 +8,6 @@ from uuid import uuid4
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import connection
 from django_redis import get_redis_connection
 
 from konstruct.orchestrator.models import Agent, PendingReply
@@ -25,7 +24,7 @@ from memory.models import (
     MessageAttribute,
     PendingEmbedding,
 )
-from tenants.context import tenant_scope
+from tenants.context import connection, tenant_scope
 from tenants.models import OutboxEntry, Tenant
 from tenants.redis_keys import memory_short_key
 

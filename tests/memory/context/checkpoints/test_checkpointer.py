@@ -68,6 +68,7 @@ def test_the_same_thread_in_two_tenants_never_meets(tenant_a: Tenant, tenant_b: 
     assert ids(ours, "thread") != ids(theirs, "thread")
 
 
+@pytest.mark.of_one_server(reason="it attacks a neighbour on the same server")
 @pytest.mark.parametrize("table", ["checkpoints", "checkpoint_blobs", "checkpoint_writes"])
 def test_the_policy_holds_where_another_tenants_table_is_named(
     tenant_a: Tenant, tenant_b: Tenant, table: str
@@ -93,6 +94,7 @@ def test_the_policy_holds_where_another_tenants_table_is_named(
         )
 
 
+@pytest.mark.of_one_server(reason="each server has connections of its own")
 def test_a_connection_of_the_application_role_serves_one_tenant_after_another(
     tenant_a: Tenant, tenant_b: Tenant
 ) -> None:

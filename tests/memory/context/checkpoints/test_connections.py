@@ -37,7 +37,7 @@ def test_many_threads_of_a_run_wait_for_a_connection_instead_of_opening_more(
     asyncio.run(save_all())
 
     assert len(list(saver.list(None))) == 40
-    with psycopg.connect(url_of("superuser")) as superuser:
+    with psycopg.connect(url_of("superuser", tenant_a.server)) as superuser:
         row = superuser.execute(
             "SELECT count(*) AS n FROM pg_stat_activity WHERE application_name = %s"
             " AND datname = current_database()",
@@ -62,7 +62,7 @@ def test_connections_that_postgres_has_ended_are_replaced(tenant_a: Tenant) -> N
     saver = TenantPostgresSaver(tenant_a.id)
     put(saver, "thread")
 
-    with psycopg.connect(url_of("superuser")) as superuser:
+    with psycopg.connect(url_of("superuser", tenant_a.server)) as superuser:
         ended = superuser.execute(
             "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
             " WHERE application_name = %s AND datname = current_database()",

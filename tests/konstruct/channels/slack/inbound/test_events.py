@@ -20,10 +20,9 @@ from tenants.exceptions import KonstructError
 from tenants.models import Tenant
 from tenants.outbox import Kind
 from tenants.serving.claims import tenant_of_workspace
-from tenants.tasks import work
 from tests.konstruct.channels.conftest import install, messages
 from tests.konstruct.conftest import Program
-from tests.outbox import claimed
+from tests.outbox import claimed, work
 from tests.servers.slack import SlackServer, event, mention, said, signed
 
 Post = Callable[..., Any]

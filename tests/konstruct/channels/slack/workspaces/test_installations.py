@@ -9,7 +9,7 @@ import pytest
 from cryptography.fernet import Fernet
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError
 
 from konstruct.channels.exceptions import InstallationInvalid, TokenUnreadable
 from konstruct.channels.models import SlackInstallation, SlackUser
@@ -17,6 +17,7 @@ from konstruct.channels.slack.users import learn_name
 from konstruct.channels.slack.workspaces.installations import connect, token_of
 from konstruct.channels.slack.workspaces.tokens import decrypt, encrypt
 from konstruct.settings.environment import fernet_keys
+from tenants import transaction
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests.konstruct.channels.conftest import install, messages, take_in_all
