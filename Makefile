@@ -67,10 +67,10 @@ stop: ## stop what runs of this checkout: server, Postgres, Valkey
 migrate: $(SERVING) ## bring all schemas up to date
 	@exec $(BIN)/python manage.py migrate
 
-quick: setup ## the tests of every commit: no processes, no browser; a minute and a half on two cores
+quick: setup ## the tests of every commit: no processes, no browser; a hundred seconds on two cores
 	$(PYTEST) $(SHARED_OUT) -m "$(BESIDE_OTHERS) and not slow"
 
-test: setup ## all checks and all tests that a release needs; eight minutes on two cores
+test: setup ## all checks and all tests that a release needs; nine minutes on two cores
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint alone
 	$(PYTEST) $(SHARED_OUT) -m "$(BESIDE_OTHERS)"
 
