@@ -112,6 +112,7 @@ style: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
+	PYTHONPATH=clients/python/src $(BIN)/lint-imports --config clients/python/pyproject.toml
 
 types: setup
 	@# In a cache that is older than a change to the models, django-stubs does not find the managers.

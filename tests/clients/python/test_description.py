@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 from konstruct_client import Client, errors
-from konstruct_client._calls import call, pages, stream
+from konstruct_client._methods import Method
 
 from konstruct.api.http import exceptions
 from konstruct.api.http.errors import problems
@@ -35,7 +35,7 @@ def test_every_operation_has_a_call() -> None:
             _operation(attribute, resource)
             for resource in vars(konstruct).values()
             for attribute in vars(type(resource)).values()
-            if isinstance(attribute, call | pages | stream)
+            if isinstance(attribute, Method)
         }
     operations = {
         (method.upper(), path.removeprefix("/api/v1/"))
@@ -49,7 +49,7 @@ def given(name: str) -> object:
     return [] if name in ("items", "messages", "values", "writes") else "x"
 
 
-def _operation(attribute: "call | pages | stream", resource: object) -> tuple[str, str]:
+def _operation(attribute: "Method[..., object]", resource: object) -> tuple[str, str]:
     parameters = list(inspect.signature(attribute.describe).parameters.values())[1:]
     needed = [each for each in parameters if each.default is each.empty]
     positional = [each.name for each in needed if each.kind is each.POSITIONAL_OR_KEYWORD]

@@ -8,7 +8,8 @@ with Client("http://localhost:8000", "ks_…") as konstruct:
 ```
 """
 
-from konstruct_client._pages import AsyncPages, Page, Pages
+from konstruct_client._calls import Page
+from konstruct_client._pages import AsyncPages, Pages
 from konstruct_client._streams import AsyncStream, Stream
 from konstruct_client._version import __version__
 from konstruct_client.client import AsyncClient, Client

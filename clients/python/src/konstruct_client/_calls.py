@@ -1,29 +1,17 @@
-"""One description of each call: the request, and what its answer means.
-
-A resource describes its calls once, by functions that return a `Call`. The decorators make methods
-of them, which send it: at once for `Client`, when awaited for `AsyncClient`.
-"""
+"""Descriptions of calls: the request, and what its answer means."""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import parse_qs, quote, urlsplit
 from uuid import uuid4
-
-from konstruct_client._pages import AsyncPages, Page, Pages
-from konstruct_client._streams import AsyncStream, Stream
 
 if TYPE_CHECKING:
     import httpx
 
-    from konstruct_client._sending import AsyncSender, Sender
-
 T = TypeVar("T")
-P = ParamSpec("P")
-S = TypeVar("S")
 
 
 def _document(response: httpx.Response) -> Any:
@@ -47,90 +35,13 @@ class Call(Generic[T]):
     parse: Callable[[httpx.Response], T] = _document
 
 
-class Resource(Generic[S]):
-    """What the API has of one kind."""
+@dataclass(frozen=True)
+class Page(Generic[T]):
+    """A part of a list."""
 
-    def __init__(self, sender: S) -> None:
-        self._sender = sender
-
-
-class call(Generic[P, T]):  # noqa: N801  (a decorator)
-    """Make a method of the description of a call."""
-
-    def __init__(self, describe: Callable[Concatenate[Any, P], Call[T]]) -> None:
-        self.describe = describe
-        self.__doc__ = describe.__doc__
-
-    @overload
-    def __get__(self, resource: None, owner: Any) -> call[P, T]: ...
-    @overload
-    def __get__(self, resource: Resource[Sender], owner: Any) -> Callable[P, T]: ...
-    @overload
-    def __get__(
-        self, resource: Resource[AsyncSender], owner: Any
-    ) -> Callable[P, Coroutine[Any, Any, T]]: ...
-    def __get__(self, resource: Any, owner: Any) -> Any:
-        """Return the method."""
-        if resource is None:
-            return self
-
-        @functools.wraps(self.describe)
-        def send(*args: P.args, **options: P.kwargs) -> Any:
-            return resource._sender.send(self.describe(resource, *args, **options))
-
-        return send
-
-
-class pages(Generic[P, T]):  # noqa: N801  (a decorator)
-    """Make a method of the description of a list, which is iterated over page by page."""
-
-    def __init__(self, describe: Callable[Concatenate[Any, P], Call[Page[T]]]) -> None:
-        self.describe = describe
-        self.__doc__ = describe.__doc__
-
-    @overload
-    def __get__(self, resource: None, owner: Any) -> pages[P, T]: ...
-    @overload
-    def __get__(self, resource: Resource[Sender], owner: Any) -> Callable[P, Pages[T]]: ...
-    @overload
-    def __get__(
-        self, resource: Resource[AsyncSender], owner: Any
-    ) -> Callable[P, AsyncPages[T]]: ...
-    def __get__(self, resource: Any, owner: Any) -> Any:
-        """Return the method."""
-        if resource is None:
-            return self
-
-        @functools.wraps(self.describe)
-        def listed(*args: P.args, **options: P.kwargs) -> Any:
-            return resource._sender.pages(self.describe(resource, *args, **options))
-
-        return listed
-
-
-class stream(Generic[P]):  # noqa: N801  (a decorator)
-    """Make a method of the description of a call whose reply is read while it is written."""
-
-    def __init__(self, describe: Callable[Concatenate[Any, P], Call[Any]]) -> None:
-        self.describe = describe
-        self.__doc__ = describe.__doc__
-
-    @overload
-    def __get__(self, resource: None, owner: Any) -> stream[P]: ...
-    @overload
-    def __get__(self, resource: Resource[Sender], owner: Any) -> Callable[P, Stream]: ...
-    @overload
-    def __get__(self, resource: Resource[AsyncSender], owner: Any) -> Callable[P, AsyncStream]: ...
-    def __get__(self, resource: Any, owner: Any) -> Any:
-        """Return the method."""
-        if resource is None:
-            return self
-
-        @functools.wraps(self.describe)
-        def streamed(*args: P.args, **options: P.kwargs) -> Any:
-            return resource._sender.stream(self.describe(resource, *args, **options))
-
-        return streamed
+    results: list[T]
+    cursor: str | None
+    """Where the next page begins; None after the last."""
 
 
 def given(**fields: Any) -> dict[str, Any]:

@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Generic, TypeVar
+from dataclasses import replace
+from typing import Generic, TypeVar
 
-if TYPE_CHECKING:
-    from konstruct_client._calls import Call
-    from konstruct_client._sending import AsyncSender, Sender
+from konstruct_client._calls import Call, Page
+from konstruct_client._sending import AsyncSender, Sender
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Page(Generic[T]):
-    """A part of a list."""
-
-    results: list[T]
-    cursor: str | None
-    """Where the next page begins; None after the last."""
 
 
 class Pages(Generic[T]):

@@ -17,8 +17,6 @@ from uuid import UUID
 import httpx
 
 from konstruct_client._calls import Call
-from konstruct_client._pages import AsyncPages, Page, Pages
-from konstruct_client._streams import AsyncStream, Stream
 from konstruct_client._version import __version__
 from konstruct_client.errors import ConnectionFailed, KonstructError, TimedOut, problem_of
 
@@ -126,14 +124,6 @@ class Sender:
                 return
             time.sleep(wait)
 
-    def stream(self, call: Call[Any]) -> Stream:
-        """Return the reply that the call asks for, to be read while it is written."""
-        return Stream(self, call)
-
-    def pages(self, first: Call[Page[T]]) -> Pages[T]:
-        """Return the list that begins with this page."""
-        return Pages(self, first)
-
 
 class AsyncSender:
     """Sends calls from an event loop."""
@@ -179,14 +169,6 @@ class AsyncSender:
                 answer_of(call, outcome)
                 return
             await asyncio.sleep(wait)
-
-    def stream(self, call: Call[Any]) -> AsyncStream:
-        """Return the reply that the call asks for, to be read while it is written."""
-        return AsyncStream(self, call)
-
-    def pages(self, first: Call[Page[T]]) -> AsyncPages[T]:
-        """Return the list that begins with this page."""
-        return AsyncPages(self, first)
 
 
 def answer_of(call: Call[T], outcome: Outcome) -> T:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from konstruct_client import documents
+from konstruct_client._calls import Call
+from konstruct_client._sending import AsyncSender, Sender
 from konstruct_client.errors import ConnectionFailed, problem_in
-
-if TYPE_CHECKING:
-    from konstruct_client._calls import Call
-    from konstruct_client._sending import AsyncSender, Sender
 
 
 class Events:

@@ -7,7 +7,7 @@ from typing import Any, Generic
 
 import httpx
 
-from konstruct_client._calls import S
+from konstruct_client._methods import S
 from konstruct_client._sending import AsyncSender, Options, Sender
 from konstruct_client.errors import KonstructError
 from konstruct_client.resources.agents import Agents, Checkpoints, Context, Sessions

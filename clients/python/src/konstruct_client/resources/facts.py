@@ -7,20 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from konstruct_client import documents
-from konstruct_client._calls import (
-    Call,
-    Resource,
-    S,
-    call,
-    given,
-    listing,
-    matching,
-    once,
-    pages,
-    segment,
-    tagged,
-)
-from konstruct_client._pages import Page
+from konstruct_client._calls import Call, Page, given, listing, matching, once, segment, tagged
+from konstruct_client._methods import Resource, S, call, pages
 from konstruct_client.resources.messages import ByTime, Moment
 
 if sys.version_info >= (3, 11):

@@ -7,19 +7,8 @@ from datetime import datetime
 from typing import Any, Literal
 
 from konstruct_client import documents
-from konstruct_client._calls import (
-    Call,
-    Resource,
-    S,
-    call,
-    given,
-    listing,
-    once,
-    pages,
-    segment,
-    stream,
-)
-from konstruct_client._pages import Page
+from konstruct_client._calls import Call, Page, given, listing, once, segment
+from konstruct_client._methods import Resource, S, call, pages, stream
 
 Status = Literal["queued", "answered", "failed", "with_person", "awaiting_consent"]
 ByTime = Literal["-created_at", "created_at"]

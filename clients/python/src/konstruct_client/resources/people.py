@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Literal
 
 from konstruct_client import documents
-from konstruct_client._calls import Call, Resource, S, call, given, listing, pages, segment
-from konstruct_client._pages import Page
+from konstruct_client._calls import Call, Page, given, listing, segment
+from konstruct_client._methods import Resource, S, call, pages
 from konstruct_client.resources.messages import ByTime, Moment
 
 
