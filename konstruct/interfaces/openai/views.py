@@ -38,7 +38,7 @@ from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import Agent, ToolCall
 from konstruct.orchestrator.pipeline.accept import Incoming, accept, retry_reply
 from konstruct.orchestrator.replies.outbox import CLOSED
-from konstruct.orchestrator.replies.partial_reply import watch
+from konstruct.orchestrator.replies.partial_reply import text_so_far, watch
 from konstruct.orchestrator.replies.status import (
     MessageProgress,
     Status,
@@ -182,10 +182,12 @@ class ChatCompletionsView(ApiView):
         """Return the last events of a stream, of whose text so much was sent."""
         said, usage = self._said(completion.message_id)
         said = said or (INTERRUPTED if sent else LATE)
-        # What is said before a call may be anything.
         if isinstance(said, str) and not said.startswith(sent):
             said = INTERRUPTED
-        return _broken(said) if isinstance(said, Problem) else completion.rest(said, sent, usage)
+        if isinstance(said, Problem):
+            return _broken(said)
+        unsent = b"" if isinstance(said, str) else completion.piece(_unsent(completion, sent))
+        return unsent + completion.rest(said, sent, usage)
 
     def _said(self, message_id: UUID) -> tuple[Said | Problem | None, Usage]:
         """Return what the user is told, or which of the client's tools are called, or why nothing.
@@ -212,6 +214,12 @@ class ChatCompletionsView(ApiView):
         if progress.reply is None:
             raise Http404
         return progress.reply.content, progress.reply.usage
+
+
+def _unsent(completion: CompletionOf, sent: str) -> str:
+    """Return what was said before calls and is not sent yet: they can come before it is read."""
+    told = text_so_far(required_tenant_id(), completion.message_id)
+    return told[len(sent) :] if told.startswith(sent) else ""
 
 
 def _broken(problem: Problem) -> bytes:

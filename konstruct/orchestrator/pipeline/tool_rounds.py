@@ -5,7 +5,8 @@ consent, or for a program, goes on where it was, in whichever worker.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from itertools import groupby
 from typing import Any, Final
@@ -33,7 +34,7 @@ def ask_with_tools(
     agent: Agent,
     prompt: Sequence[Mapping[str, Any]],
     of_all: Sequence[ToolCall],
-    tell: Tell | None = None,
+    telling: Callable[[], AbstractContextManager[Tell | None]],
 ) -> Completion | Held | Snapshot:
     """Return the agent's answer, with what all rounds took, or what came of its calls instead.
 
@@ -42,7 +43,8 @@ def ask_with_tools(
 
     Args:
         of_all: the tool calls that the message has led to so far, in their order.
-        tell: is told the text of each answer as it comes, that of one with calls too.
+        telling: is entered for each answer, and yields what is told its text as it comes. All text
+            before calls is told by the time that they are carried out.
     """
     model = language_model()
     own = [
@@ -70,7 +72,8 @@ def ask_with_tools(
             may_call=len(own_rounds) < MOST_ROUNDS and len(rounds) < MOST_PROGRAM_ROUNDS,
             options=options,
         )
-        said = model.complete(request, tell)
+        with telling() as tell:
+            said = model.complete(request, tell)
         usages.append(said.usage)
         if not said.requested:
             return replace(said, usage=total(usages))

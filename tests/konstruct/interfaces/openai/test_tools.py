@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 
 from konstruct.api.auth.keys import issue_key
+from konstruct.channels.rest.reply_wait import live
 from konstruct.interfaces.openai import views
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.agents import update_agent
 from konstruct.orchestrator.models import AnswerOptions, PendingReply, ToolCall
 from konstruct.orchestrator.pipeline import tool_rounds
+from konstruct.orchestrator.replies.partial_reply import watch
 from konstruct.orchestrator.tools import program_calls
 from konstruct.trust.ledger import replies as ledger
 from memory.models import Message
@@ -21,7 +23,7 @@ from tenants.models import OutboxEntry
 from tests.konstruct.conftest import Program
 from tests.konstruct.interfaces.openai.conftest import CHAT
 from tests.konstruct.interfaces.openai.test_chat_completions import error_of, events_of
-from tests.servers.llm import Answer, LLMServer
+from tests.servers.llm import Answer, LLMServer, streamed
 
 WEATHER = {
     "type": "function",
@@ -80,6 +82,8 @@ def client(
 
     def after_work(respond: Callable[..., Any]) -> Callable[..., Any]:
         def worked(view: Any, message_id: Any, *arguments: Any, **options: Any) -> Any:
+            if respond is live:
+                watch(program_a.tenant.id, message_id)  # as is done after the commit
             pipeline.handle(tenant_id=program_a.tenant.id, message_id=message_id)
             return respond(view, message_id, *arguments, **options)
 
@@ -147,6 +151,16 @@ def test_a_stream_ends_with_the_calls_and_each_answer_has_an_id(client: Client) 
         None,
     ]
     assert rest[0]["id"] == f"{events[0]['id']}-1"
+
+
+def test_what_is_said_before_the_calls_is_streamed_also_when_they_come_at_once(
+    client: Client,
+) -> None:
+    call = {"index": 0, "id": "c0", "function": {"name": "weather", "arguments": "{}"}}
+    client.llm.answers = [streamed("Let me", " look", ".", {"tool_calls": [call]})]
+    deltas = [each["choices"][0]["delta"] for each in events_of(client.post(QUESTION, stream=True))]
+    assert "".join(each.get("content") or "" for each in deltas) == "Let me look."
+    assert deltas[-2]["tool_calls"][0]["function"]["name"] == "weather"
 
 
 def test_what_is_sent_again_is_answered_again_and_kept_once(client: Client) -> None:
