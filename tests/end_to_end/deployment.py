@@ -83,7 +83,7 @@ class Supervised:
         self._thread.join()
         self.process.terminate()
         try:
-            self.process.wait(20)
+            self.process.wait(60)
         except subprocess.TimeoutExpired:
             self.kill()
             self.process.wait()

@@ -96,7 +96,7 @@ class LLMServer:
             self.requests.clear()
             self._released.clear()
 
-    def wait_for_requests(self, count: int, seconds: float = 30) -> None:
+    def wait_for_requests(self, count: int, seconds: float = 120) -> None:
         """Return when so many requests have come; fail if they do not."""
         deadline = time.monotonic() + seconds
         while len(self.requests) < count:
@@ -123,7 +123,7 @@ class LLMServer:
                     server.requests.append(request)
                     answer = server.reply_to(request)
                 if answer.wait and not answer.events:
-                    server._released.wait(30)
+                    server._released.wait(120)
                 self.send_response(answer.status)
                 for name, value in answer.headers.items():
                     self.send_header(name, value)
@@ -142,7 +142,7 @@ class LLMServer:
                 try:
                     for number, piece in enumerate(pieces):
                         if number == 1 and answer.events and answer.wait:
-                            server._released.wait(30)
+                            server._released.wait(120)
                         self.wfile.write(piece)
                         self.wfile.flush()
                         time.sleep(answer.drip)

@@ -84,7 +84,7 @@ def pooler(*, size: int = 3, mode: str = "transaction", role: str = "app") -> It
             yield f"postgresql://{target.username}@127.0.0.1:{listen}"
         finally:
             process.terminate()
-            process.wait(timeout=30)
+            process.wait(timeout=60)
 
 
 @contextmanager

@@ -52,7 +52,7 @@ def running(
         yield process
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(60)
 
 
 def _answers(url: str) -> bool:

@@ -103,13 +103,13 @@ def test_what_another_process_is_at_is_left_to_it(
     def other() -> None:
         with database.as_owner(), tenant_scope(tenant_a.id), erasing._only_one(request.pk):
             begun.set()
-            let_go.wait(20)
+            let_go.wait(60)
         connections.close_all()
 
     thread = threading.Thread(target=other)
     thread.start()
     try:
-        assert begun.wait(20)
+        assert begun.wait(60)
         with as_owner():
             assert jobs.ERASE.do_all() == 0
     finally:

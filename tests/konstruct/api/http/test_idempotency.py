@@ -242,7 +242,7 @@ def test_who_waits_for_the_first_request_is_told_to_come_again(
 
     def slowly(*args: Any, **options: Any) -> Any:
         is_at_work.set()
-        assert go_on.wait(30)
+        assert go_on.wait(60)
         return remember(*args, **options)
 
     monkeypatch.setattr(LongTermMemory, "remember", slowly)
@@ -255,7 +255,7 @@ def test_who_waits_for_the_first_request_is_told_to_come_again(
 
     with ThreadPoolExecutor(1) as threads:
         first = threads.submit(post)
-        assert is_at_work.wait(30)
+        assert is_at_work.wait(60)
         second = program_a.post(FACTS, {"agent": "ada", "content": "Tea."}, headers=KEY)
         go_on.set()
         assert first.result().status_code == 201

@@ -39,7 +39,7 @@ def url(
 async def connected(url: str, key: str, era: str, **headers: str) -> AsyncIterator[Client]:
     headers |= {"Authorization": f"Bearer {key}"}
     async with (
-        httpx2.AsyncClient(headers=headers, timeout=30) as http,
+        httpx2.AsyncClient(headers=headers, timeout=120) as http,
         Client(streamable_http_client(f"{url}/mcp", http_client=http), mode=era) as client,
     ):
         yield client

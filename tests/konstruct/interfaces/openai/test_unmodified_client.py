@@ -47,7 +47,7 @@ class Workers(contextlib.ExitStack):
 
     def kill(self) -> None:
         self._process.kill()
-        self._process.wait(30)
+        self._process.wait(60)
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +93,7 @@ def client_of(url: str) -> Iterator[ClientOf]:
     with contextlib.ExitStack() as opened:
 
         def make(program: Program, **options: Any) -> OpenAI:
-            made = OpenAI(api_key=program.key, base_url=f"{url}/v1", timeout=30, **options)
+            made = OpenAI(api_key=program.key, base_url=f"{url}/v1", timeout=120, **options)
             return opened.enter_context(made)
 
         yield make

@@ -92,7 +92,7 @@ REQUEST = CompletionRequest([{"role": "user", "content": "Hello"}], model="", ti
 
 def ask(server: LLMServer, api: str = "openai") -> tuple[str, list[str]]:
     told: list[str] = []
-    model = HttpLanguageModel(server.url, api=api, timeout=5, sleep=lambda seconds: None)
+    model = HttpLanguageModel(server.url, api=api, timeout=60, sleep=lambda seconds: None)
     return model.complete(REQUEST, told.append).text, told
 
 
@@ -106,7 +106,7 @@ def test_a_server_without_streams_answers_as_ever(llm_server: LLMServer) -> None
     assert ask(llm_server) == ("Noted.", [])
     assert ask(llm_server, api="pool") == ("Noted.", [])
     assert "stream" not in llm_server.requests[-1].body
-    model = HttpLanguageModel(llm_server.url, api="openai", timeout=5)
+    model = HttpLanguageModel(llm_server.url, api="openai", timeout=60)
     model.complete(REQUEST)
     assert "stream" not in llm_server.requests[-1].body
 

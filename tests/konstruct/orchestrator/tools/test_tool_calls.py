@@ -237,10 +237,10 @@ def test_two_who_approve_and_two_who_do_it_at_once_do_it_once(
 
     def approve_and_do() -> None:
         try:
-            barrier.wait(10)
+            barrier.wait(60)
             decide(call, True)
             with tenant_scope(message.tenant_id):
-                barrier.wait(10)
+                barrier.wait(60)
                 tool_calls.carry_out(snapshot.read(konstruct_message(message)).calls)
         except Exception as error:
             errors.append(error)
