@@ -67,6 +67,7 @@ def test_a_large_outbox_is_done_in_turns_with_other_tenants(tenant_a, say, enque
     assert enqueued() == []
 
 
+@pytest.mark.of_one_server(reason="tenants take turns on one server")
 def test_what_no_task_has_stored_in_time_is_done_by_turns(tenant_a, tenant_b, say, enqueued):
     for tenant in (tenant_a, tenant_b):
         for number in range(2):

@@ -150,7 +150,8 @@ def test_what_an_operator_registers_is_set_up_by_the_owners_process() -> None:
 def test_a_tenant_that_cannot_be_set_up_says_why_and_is_left_alone_for_a_while() -> None:
     with public_scope():
         doomed = Tenant.objects.create(slug="doomed", name="Doomed")
-    with psycopg.connect(database.url_of("superuser"), autocommit=True) as superuser:
+    url = database.url_of("superuser", doomed.server)
+    with psycopg.connect(url, autocommit=True) as superuser:
         superuser.execute(f"CREATE SCHEMA {doomed.schema_name}")  # the owner may not use it
         with database.as_owner():
             assert provision_registered() == 0
