@@ -21,5 +21,4 @@ class InterfacesConfig(AppConfig):
 
         addresses.register(ENDPOINT, mcp.error_response)
         addresses.register("/mem0/", error_form)
-        for prefix in openai.PREFIXES:
-            addresses.register(prefix, openai.error_response)
+        addresses.register(openai.PREFIX, openai.error_response)

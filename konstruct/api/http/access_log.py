@@ -69,6 +69,7 @@ RECORDED: Final[dict[tuple[str, str], tuple[Action, str]]] = {
     ("mem0-history", "GET"): (Action.VIEW, "fact"),
     ("mem0-list", "POST"): (Action.LIST, "facts"),
     ("mem0-memories", "DELETE"): (Action.DELETE, "facts"),
+    ("mem0-memories", "POST"): (Action.CREATE, "facts"),
     ("mem0-memory", "DELETE"): (Action.DELETE, "fact"),
     ("mem0-memory", "GET"): (Action.VIEW, "fact"),
     ("mem0-memory", "PUT"): (Action.EDIT, "fact"),

@@ -6,7 +6,6 @@ from uuid import UUID
 from django.db.models import CharField, Count, F, Max, Min, QuerySet, TextField, Value
 from django.db.models.functions import Cast
 from rest_framework import serializers
-from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -18,6 +17,7 @@ from konstruct.interfaces.mem0.base import Mem0View
 from konstruct.interfaces.mem0.memories import page_address
 from konstruct.interfaces.mem0.selection import memories_of, named_in
 from konstruct.interfaces.mem0.serializers import LAST_PAGE, PageSerializer
+from memory.exceptions import FactNotFound
 from memory.facts import delete_facts
 from memory.models import MemoryAttribute
 from memory.models.fact_querysets import MemoryEntryQuerySet
@@ -64,11 +64,11 @@ class EntityView(Mem0View):
     def delete(self, request: Request, kind: str, name: str) -> Response:
         """Delete its memories; a user's messages, and an agent itself, stay."""
         wanted = filters.parse({f"{kind}_id": {"eq": name}})
-        if not filters.is_confined(wanted):
-            raise NotFound
-        removed = delete_facts(memories_of(self.caller, wanted, expired=True))
+        removed = 0
+        if filters.is_confined(wanted):
+            removed = delete_facts(memories_of(self.caller, wanted, expired=True))
         if not removed:
-            raise NotFound
+            raise FactNotFound(f"there are no memories of the {kind} {name!r} for this key")
         self.note(deleted=removed, named=named_in(wanted))
         return Response({"message": "Entity deleted successfully!", "count": removed})
 

@@ -198,8 +198,8 @@ class ListView(Mem0View):
         )
 
 
-class MemoriesView(Mem0View):
-    """The memories of somebody."""
+class MemoriesView(AddView):
+    """The memories of somebody; adding them, too, for clients before version 2."""
 
     # Who may write memories may take them back.
     scopes = {"DELETE": KeyScope.WRITE}

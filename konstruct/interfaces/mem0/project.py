@@ -13,6 +13,7 @@ from rest_framework.response import Response
 from konstruct.interfaces.mem0 import filters
 from konstruct.interfaces.mem0.base import Mem0View, not_offered
 from konstruct.interfaces.mem0.selection import memories_of
+from memory.exceptions import FactNotFound
 from tenants.context import required_tenant_id
 from tenants.models import Tenant
 
@@ -84,7 +85,7 @@ class ProfileView(EmptyView):
         """Tell that nothing writes profiles."""
         of_user = filters.parse({"user_id": {"in": [name]}})
         if not memories_of(self.caller, of_user).exists():
-            raise NotFound
+            raise FactNotFound(f"there are no memories of the user {name!r} for this key")
         return Response(
             {
                 "status": "not_enabled",

@@ -45,6 +45,7 @@ IGNORED: Final = {
     "project_id": "",
     "async_mode": "",
     "latest_only": "",
+    "source": "",
     "custom_categories": NOT_EXTRACTED,
     "custom_instructions": NOT_EXTRACTED,
     "agent_custom_instructions": NOT_EXTRACTED,
@@ -55,6 +56,7 @@ IGNORED: Final = {
     "immutable": "every memory can be changed, and its history tells how",
     "rerank": "results are in the order of cosine similarity",
     "keyword_search": "results are in the order of cosine similarity; filter by keywords",
+    "filter_memories": "no model picks among the results; narrow them by filters or threshold",
     "reference_date": "words such as yesterday are not resolved",
     "delete_linked": "a memory's older versions are deleted with it anyway",
 }
@@ -216,8 +218,8 @@ class AddSerializer(LenientSerializer, EntitiesSerializer):
         return attrs
 
 
-class ReadSerializer(LenientSerializer):
-    """What is asked for."""
+class ReadSerializer(LenientSerializer, EntitiesSerializer):
+    """What is asked for. Clients before version 2 name whose it is beside the filters."""
 
     filters = FiltersField(required=False, allow_null=True)
     fields_ = serializers.JSONField(required=False)
@@ -237,8 +239,8 @@ class ReadSerializer(LenientSerializer):
 
     def more_conditions(self, attrs: Mapping[str, Any]) -> dict[str, Any]:
         """What is asked for beside the filters, in their language."""
-        categories = attrs.get("categories")
-        return {"categories": categories} if categories else {}
+        said = {name: attrs.get(name) for name in (*language.ENTITIES, "categories")}
+        return {name: value for name, value in said.items() if value}
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """Bring together all that narrows what is found."""

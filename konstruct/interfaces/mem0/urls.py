@@ -24,15 +24,16 @@ from konstruct.interfaces.mem0.project import (
     WebhooksView,
 )
 
+# Clients of the version 1, and the one for JavaScript, have older addresses of some.
 # A name may hold slashes, which clients encode, and Django decodes.
 PROFILE = r"^v2/entities/user/(?P<name>.+)/profile/$"
-ENTITY = r"^v2/entities/(?P<kind>user|agent|app|run)/(?P<name>.+)/$"
+ENTITY = r"^v[12]/entities/(?P<kind>user|agent|app|run)/(?P<name>.+)/$"
 
 urlpatterns = [
     path("v1/ping/", PingView.as_view(), name="mem0-ping"),
-    path("v3/memories/", ListView.as_view(), name="mem0-list"),
+    re_path(r"^v[23]/memories/$", ListView.as_view(), name="mem0-list"),
     path("v3/memories/add/", AddView.as_view(), name="mem0-add"),
-    path("v3/memories/search/", SearchView.as_view(), name="mem0-search"),
+    re_path(r"^v[23]/memories/search/$", SearchView.as_view(), name="mem0-search"),
     path("v1/memories/", MemoriesView.as_view(), name="mem0-memories"),
     path("v1/memories/<uuid:memory_id>/", MemoryView.as_view(), name="mem0-memory"),
     path("v1/memories/<uuid:memory_id>/history/", HistoryView.as_view(), name="mem0-history"),

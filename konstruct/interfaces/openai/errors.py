@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponse
 
 from konstruct.api.http.errors.problems import FieldError, Problem
 
-PREFIXES: Final = ("/v1/chat/", "/v1/models")
+PREFIX: Final = "/v1/"
 
 # By the kind of problem: the status and the code that OpenAI's clients know for it.
 _KNOWN: Final = {

@@ -6,7 +6,8 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.conf import settings
-from django.http import Http404, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
+from django.views.decorators.csrf import csrf_exempt
 from drf_spectacular.utils import extend_schema
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.request import Request
@@ -278,3 +279,14 @@ def _model(agent: Agent) -> dict[str, Any]:
         "created": int(agent.created_at.timestamp()),
         "owned_by": "konstruct",
     }
+
+
+@csrf_exempt
+def unknown(request: HttpRequest) -> HttpResponse:
+    """Answer a path that OpenAI's API may have, and this does not."""
+    detail = (
+        f"There is nothing at {request.path[:200]}. Of OpenAI's API there are POST "
+        "/v1/chat/completions, GET /v1/models and GET /v1/models/{model}: let your client ask for "
+        "chat completions."
+    )
+    return problem_response(request, Problem.of_status(404, detail))

@@ -16,6 +16,7 @@ MOST_CALLS = 8
 LONGEST_ARGUMENTS = 65_536
 # A report of more is none.
 MOST_TOKENS = 2**31
+JSON_WANTED = {"role": "system", "content": "Answer with a JSON object, and nothing else."}
 TEXT_KEYS = ("content", "text", "response", "message", "output", "reply", "completion")
 
 
@@ -71,7 +72,8 @@ class Endpoint:
         """Return the request's JSON.
 
         An agent without a model leaves the choice to the pool, which is told the tier; OpenAI's API
-        demands a model, and gateways such as LiteLLM take a tier's name as an alias. Tools and
+        demands a model, and gateways such as LiteLLM take a tier's name as an alias. It demands
+        that a message says JSON where the answer is to be some. Tools and
         options are said in the same words to both, and nothing is said of tools where there are
         none. A pool of our own words has no streams.
         """
@@ -83,6 +85,9 @@ class Endpoint:
             offered["tools"] = list(request.tools)
         if request.tools and not request.may_call:
             offered["tool_choice"] = "none"
+        form = offered.get("response_format")
+        if isinstance(form, Mapping) and form.get("type") == "json_object":
+            messages.append(JSON_WANTED)
         if self.api == "openai":
             streamed = {"stream": True} if stream else {}
             return {"model": model or request.tier, "messages": messages, **offered, **streamed}

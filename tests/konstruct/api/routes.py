@@ -331,4 +331,5 @@ def _methods(pattern: URLPattern) -> list[str]:
     view = getattr(pattern.callback, "view_class", None)
     if view is None or not issubclass(view, ApiView):
         return []  # it tells the same to anybody, and asks nothing of a tenant
-    return [name.upper() for name in view.http_method_names if name in vars(view)]
+    methods = (name for name in view.http_method_names if name != "options")
+    return [name.upper() for name in methods if hasattr(view, name)]

@@ -32,23 +32,23 @@ def exported(said: Said) -> str:
     return kept.id
 
 
+def tall_vera(said: Said) -> dict[str, Any]:
+    return {
+        "messages": [{"role": "user", "content": "Vera is tall."}],
+        "agent_id": ada(said),
+        "user_id": "vera",
+        "run_id": "r1",
+    }
+
+
 MEMORY_SCHEMA = {"type": "object", "properties": {"memory": {"type": "string"}}}
 MEMORY = at("v1/memories/{fact}/")
 BATCH = at("v1/batch/")
 
 CASES = {
     ("mem0-ping", "GET"): Case(at("v1/ping/"), foreign=200, messages=2, stranger=200),
-    ("mem0-add", "POST"): Case(
-        at("v3/memories/add/"),
-        foreign=422,
-        messages=10,
-        body=lambda said: {
-            "messages": [{"role": "user", "content": "Vera is tall."}],
-            "agent_id": ada(said),
-            "user_id": "vera",
-            "run_id": "r1",
-        },
-    ),
+    ("mem0-add", "POST"): Case(at("v3/memories/add/"), foreign=422, messages=10, body=tall_vera),
+    ("mem0-memories", "POST"): Case(at("v1/memories/"), foreign=422, messages=10, body=tall_vera),
     ("mem0-list", "POST"): Case(
         at("v3/memories/"),
         # An agent that there is not has no memories.

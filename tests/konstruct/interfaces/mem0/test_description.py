@@ -50,6 +50,8 @@ def test_every_route_is_described() -> None:
         view = getattr(pattern.callback, "view_class", None)
         if view is not None and issubclass(view, Mem0View):
             path = re.sub(r"<uuid:(\w+)>|\(\?P<(\w+)>[^)]*\)", r"{\1\2}", str(pattern.pattern))
+            for older in ("v[23]", "v[12]"):  # of which the newest is described
+                path = path.replace(older, f"v{older[-2]}")
             served |= {(f"/{path.strip('^$')}", name.upper()) for name in view.http_method_names
                        if hasattr(view, name) and name != "options"}  # fmt: skip
     assert operations().keys() == served
@@ -85,6 +87,7 @@ def test_requests_and_answers_are_as_they_are_described(program: Program) -> Non
             "infer": False, "timestamp": "2026-03-01", "expiration_date": "2999-01-01",
             "metadata": {"topic": "sea"},
         }),
+        ("POST", "/v1/memories/", "", {"text": "I sail.", "user_id": "carl", "infer": False}),
         ("POST", "/v3/memories/", "?page_size=1", OF_ALEX),
         ("POST", "/v3/memories/", "", {**OF_ALEX, "fields": ["memory"], "start_date": 0}),
         ("POST", "/v3/memories/search/", "", {**OF_ALEX, "query": "tea?", "rerank": True}),

@@ -178,11 +178,24 @@ def test_entities_and_their_deletion(program: Program) -> None:
     assert [each["name"] for each in page["results"]] == ["r1", "alex"]
     gone = program.request("DELETE", "/mem0/v2/entities/agent/ada/")
     assert gone.json()["count"] == 2
-    assert refusal(program.request("DELETE", "/mem0/v2/entities/agent/ada/"), 404)
+    again = refusal(program.request("DELETE", "/mem0/v1/entities/agent/ada/"), 404)
+    assert again == "there are no memories of the agent 'ada' for this key"
     assert refusal(program.request("DELETE", "/mem0/v2/entities/user/*/"), 404)
     assert entities() == [("run", "r1", 1), ("user", "alex", 1), ("user", "bea", 1)]
+    assert program.request("DELETE", "/mem0/v1/entities/run/r1/").json()["count"] == 1
     with tenant_scope(program.tenant.id):
         assert Agent.objects.filter(name="ada").exists()
+
+
+def test_what_clients_before_version_2_send_is_understood(program: Program) -> None:
+    said = {"messages": "I sail.", "user_id": "carl", "run_id": "r8", "infer": False}
+    version = {"version": "v2", "output_format": "v1.1", "async_mode": True}
+    (kept,) = program.post(MEMORIES, {**said, **version}).json()["results"]
+    carls, of_ada = [kept["id"]], {"filters": {"user_id": "carl"}, "agent_id": "ada"}
+    for named, ids in (({"user_id": "carl"}, carls), ({"run_id": "r8"}, carls), (of_ada, [])):
+        for path, more in (("", {}), ("search/", {"query": "boats", "source": "A TOOL"})):
+            found = program.post(f"/mem0/v2/memories/{path}", {**named, **more, **version}).json()
+            assert [each["id"] for each in found["results"]] == ids
 
 
 def test_an_unknown_agent_is_made_when_something_is_added_for_it(program: Program) -> None:

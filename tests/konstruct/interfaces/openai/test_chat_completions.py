@@ -295,6 +295,9 @@ def test_what_no_view_answers_is_told_in_the_same_form(chat: Chat) -> None:
     assert error_of(chat.program.get(CHAT), 405)
     assert error_of(chat.program.get("/v1/chat/nothing"), 404)
     assert error_of(chat.program.get("/v1/models/nobody"), 404)["code"] == "model_not_found"
+    for address in ("responses", "embeddings", "completions", "chat/completions/", "nothing"):
+        error = error_of(chat.program.post(f"/v1/{address}", {}), 404)
+        assert "/v1/chat/completions" in error["message"]
     elsewhere = replace(chat.program, host="nobody.localhost")
     assert error_of(elsewhere.post(CHAT, {}), 404)
     too_long = b'{"model": "' + b"x" * 2_500_000 + b'"}'

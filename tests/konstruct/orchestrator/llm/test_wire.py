@@ -69,6 +69,14 @@ def test_tools_are_said_in_the_same_words_to_both_and_only_if_there_are_any(
     assert "tool_choice" not in endpoint.payload(replace(asked, tools=(), may_call=False))
 
 
+def test_where_json_is_wanted_a_message_says_so() -> None:
+    asked = CompletionRequest([{"role": "user", "content": "Hi"}], model="m", tier="fast")
+    for form, last in (("json_object", "JSON"), ("json_schema", "Hi"), ("text", "Hi")):
+        payload = OPENAI.payload(replace(asked, options={"response_format": {"type": form}}))
+        assert last in payload["messages"][-1]["content"]
+    assert len(asked.messages) == 1
+
+
 def test_calls_are_read_in_every_shape_and_as_postgres_can_keep_them() -> None:
     call = {"id": "c", "function": {"name": "f\0", "arguments": '{"a": "x\\u0000y", "n": NaN}'}}
     read = Completion("", (Requested("c", "f", {"a": "xy", "n": "nan"}),))
