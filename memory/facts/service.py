@@ -21,6 +21,7 @@ from memory.arguments import (
 from memory.conf import NEAR_DUPLICATE
 from memory.configured import require_configured_database, require_configured_model
 from memory.embedding.embedder import embed, model_version
+from memory.exceptions import FactNotFound
 from memory.facts.arguments import (
     check_entry,
     content_argument,
@@ -121,14 +122,10 @@ class LongTermMemory:
         with _inside(tenant_of(entry)) as tenant_id:
             entry.tenant_id = tenant_id
             check_entry(entry)
-            standing = standing_entry(entry)
-            if standing is not None:
-                return _said_again(standing, entry)
-            entry.embedding = _vector_of(entry)
-            entry.embedding_model = model_version()
-            stored = insert(entry)
-            if stored is not entry:
-                return _said_again(stored, entry)
+            while (standing := standing_entry(entry) or _inserted(entry)) is not entry:
+                if standing is not None:
+                    with suppress(FactNotFound):  # deleted since it was found
+                        return _said_again(standing, entry)
             near = _near_duplicates(entry)
         if near:
             logger.info(
@@ -184,10 +181,11 @@ class LongTermMemory:
     def delete(self, memory_id: UUID | str, tenant_id: UUID | str) -> bool:
         """Remove a fact with all its versions; False if the tenant has no such fact."""
         identity = uuid_argument("memory_id", memory_id)
-        with suppress(UnknownTenant), _inside(tenant_id) as entered:
+        with suppress(UnknownTenant), _inside(tenant_id) as entered, transaction.atomic():
             versions = MemoryEntry.objects.of_tenant(entered).versions_of(identity)
-            removed = versions.delete()[1].get(MemoryEntry._meta.label, 0)
-            return removed > 0
+            # Locked first: what others add to it meanwhile would be left without it.
+            standing = versions.entries().select_for_update().values_list("memory_id").first()
+            return standing is not None and versions.delete()[0] > 0
         return False
 
     # --- Reading ----------------------------------------------------------------------------
@@ -331,6 +329,12 @@ def _inside(tenant_id: UUID | str) -> Iterator[UUID]:
     """The tenant's scope; raises `UnknownTenant` and leaves a caller's transaction whole."""
     with known_tenant(tenant_id) as entered:
         yield entered
+
+
+def _inserted(entry: MemoryEntry) -> MemoryEntry | None:
+    entry.embedding = _vector_of(entry)
+    entry.embedding_model = model_version()
+    return insert(entry)
 
 
 def _vector_of(entry: MemoryEntry) -> list[float]:

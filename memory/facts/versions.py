@@ -78,8 +78,11 @@ def standing_entry(entry: MemoryEntry) -> MemoryEntry | None:
     return same.first()
 
 
-def insert(entry: MemoryEntry) -> MemoryEntry:
-    """Write a new entry; returns it, or the one that somebody else stored a moment before."""
+def insert(entry: MemoryEntry) -> MemoryEntry | None:
+    """Write a new entry; returns it, or the one that somebody else stored a moment before.
+
+    None if that one is deleted again: then the new entry can be written.
+    """
     try:
         with transaction.atomic():
             entry.save(force_insert=True)
@@ -143,11 +146,14 @@ def replace(identity: UUID, change: Change) -> MemoryEntry:
     entry.valid_from = since
     entry.updated_at = now
     entry.supersedes = old.memory_id
-    try:
-        with transaction.atomic():
-            entry.save(force_update=True)
-    except IntegrityError as error:
-        raise DuplicateFact(_winner(entry, error).memory_id) from error
+    while True:
+        try:
+            with transaction.atomic():
+                entry.save(force_update=True)
+            break
+        except IntegrityError as error:
+            if winner := _winner(entry, error):
+                raise DuplicateFact(winner.memory_id) from error
     write_attributes(entry)
     return entry
 
@@ -172,17 +178,16 @@ def write_attributes(entry: MemoryEntry) -> None:
     )
 
 
-def _winner(entry: MemoryEntry, error: IntegrityError) -> MemoryEntry:
-    """The entry that the unique constraint has found in the way."""
+def _winner(entry: MemoryEntry, error: IntegrityError) -> MemoryEntry | None:
+    """The entry that the unique constraint has found in the way; None if it is deleted since."""
     constraint = getattr(getattr(error.__cause__, "diag", None), "constraint_name", None)
+    if constraint == "fact_content":
+        return standing_entry(entry)
     if constraint == "fact_valid_from_before_to":
         raise InvalidArgument(
             f"valid_to={entry.valid_to} is before valid_from, since when it is so"
         ) from error
-    standing = standing_entry(entry) if constraint == "fact_content" else None
-    if standing is None:
-        raise InvalidArgument(
-            f"fact {entry.memory_id} cannot be stored ({constraint}); change a fact that stands"
-            " with update()"
-        ) from error
-    return standing
+    raise InvalidArgument(
+        f"fact {entry.memory_id} cannot be stored ({constraint}); change a fact that stands"
+        " with update()"
+    ) from error

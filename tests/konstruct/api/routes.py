@@ -191,7 +191,7 @@ CASES: dict[tuple[str, str], Case] = {
         stranger=404,
     ),
     ("fact", "DELETE"): Case(
-        lambda said: f"{V1}facts/{said.fact}/", foreign=404, messages=7, stranger=404
+        lambda said: f"{V1}facts/{said.fact}/", foreign=404, messages=8, stranger=404
     ),
     ("fact-history", "GET"): Case(
         lambda said: f"{V1}facts/{said.fact}/history/", foreign=404, messages=4, stranger=404

@@ -75,7 +75,7 @@ CASES = {
         body=lambda said: {"text": "Vera hates tea."},
         stranger=404,
     ),
-    ("mem0-memory", "DELETE"): Case(MEMORY, foreign=404, messages=6, stranger=404),
+    ("mem0-memory", "DELETE"): Case(MEMORY, foreign=404, messages=7, stranger=404),
     ("mem0-history", "GET"): Case(
         at("v1/memories/{fact}/history/"), foreign=404, messages=5, stranger=404
     ),

@@ -148,6 +148,25 @@ def test_the_same_text_stored_by_many_at_once_is_one_entry(tenant_a: Tenant) -> 
     assert rows(tenant_a)[0] == 1
 
 
+@pytest.mark.django_db(transaction=True)
+def test_a_text_that_others_delete_meanwhile_is_stored(tenant_a: Tenant) -> None:
+    vector = embed(["Ann likes tea."])[0]
+
+    def store_and_delete(number: int) -> bool:
+        try:
+            return MEMORY.delete(
+                store(tenant_a, "Ann likes tea.", embedding=vector, metadata={"n": number}),
+                tenant_a.id,
+            )
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(4) as threads:
+        assert any(threads.map(store_and_delete, range(60)))
+
+    assert rows(tenant_a) == (0, 0)
+
+
 def test_near_duplicates_are_reported_and_not_merged(tenant_a: Tenant) -> None:
     near = store(tenant_a, "Ann's favourite drink is green tea.")
     store(tenant_a, "The office opens at nine.")

@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 from konstruct_client import Client, errors
 from konstruct_client.langgraph import KonstructStore
-from langgraph.store.base import GetOp, ListNamespacesOp, MatchCondition, PutOp, SearchOp
+from langgraph.store.base import (
+    GetOp,
+    InvalidNamespaceError,
+    ListNamespacesOp,
+    MatchCondition,
+    PutOp,
+    SearchOp,
+)
 from langgraph.store.memory import InMemoryStore
 
 from tests.clients.python.conftest import bound_key
@@ -112,6 +119,10 @@ def test_an_item_is_changed_and_deleted_in_its_place(url: str, program_a: Progra
         assert found
         assert found.value == {"n": 2}
         store.delete(place, "never there")
+        for wrong in ("memories.maria", ""):
+            with pytest.raises(InvalidNamespaceError):
+                store.batch([PutOp(place, "new", {"n": 3}), PutOp((wrong,), "new", {"n": 4})])
+        assert store.get(place, "new") == found
         with pytest.raises(errors.InvalidFields, match="more than 256 values"):
             store.put(place, "large", {str(number): number for number in range(300)})
 

@@ -81,7 +81,7 @@ CASES = {
         messages=9,
         action="edit",
     ),
-    "forget": Case("tools/call", tool("forget", id=fact), messages=6, action="delete"),
+    "forget": Case("tools/call", tool("forget", id=fact), messages=7, action="delete"),
     "prompt": Case(
         "prompts/get",
         lambda said: {

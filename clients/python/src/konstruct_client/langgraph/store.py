@@ -20,6 +20,7 @@ from langgraph.store.base import (
     SearchOp,
     get_text_at_path,
     tokenize_path,
+    validate_op_namespace,
 )
 
 from konstruct_client import documents, errors
@@ -56,8 +57,14 @@ class KonstructStore(BaseStore):
         self._user_of: UserOf = user_id if callable(user_id) else lambda namespace: user_id
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Do the operations: all reads, then the writes, of each key the last."""
+        """Do the operations: all reads, then the writes, of each key the last.
+
+        Raises:
+            InvalidNamespaceError: a label is empty or has a full stop; nothing is done then.
+        """
         ops = list(ops)
+        for op in ops:
+            validate_op_namespace(op)
         results = [self._read(op) for op in ops]
         puts = {(op.namespace, op.key): op for op in ops if isinstance(op, PutOp)}
         for put in puts.values():
@@ -100,8 +107,8 @@ class KonstructStore(BaseStore):
                 memory_id = standing[0]["memory_id"]
                 self._facts.change(memory_id, content=content, metadata=metadata)
                 return
-        except errors.NotFound:
-            pass  # deleted since we looked
+        except (errors.NotFound, errors.DuplicateFact):
+            pass  # since we looked, it was deleted, or somebody else has made one of this text
         user_id = self._user_of(op.namespace)
         self._facts.create(content, agent=self._agent, user_id=user_id, metadata=metadata)
 
