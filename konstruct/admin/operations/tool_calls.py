@@ -27,7 +27,8 @@ class ToolCallAdmin(AuditedReadOnlyAdmin):
     search_fields = ("=user_id", "question", "decided_by")
     ordering = ("-created_at", "id")
     fields = (
-        *("how_far", "name", "agent", "user_id", "thread_id", "message", "asked_with", "question"),
+        *("how_far", "name", "agent", "user_id", "thread_id", "message"),
+        *("content", "asked_with", "question"),
         *("created_at", "expires_at", "decided_at", "decided_by", "done_at", "result"),
         *("round", "position", "call_id"),
     )

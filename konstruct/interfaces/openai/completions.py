@@ -1,6 +1,6 @@
 """Chat completions and their chunks, as OpenAI's clients read them. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -10,10 +10,16 @@ from konstruct.channels.rest.events import event
 
 CHUNK: Final = "chat.completion.chunk"
 DONE: Final = b"data: [DONE]\n\n"
-# A text, or calls of the client's tools.
-Said = str | list[dict[str, Any]]
-# Tokens as the language model has reported them.
-Usage = Mapping[str, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What an agent says: a text, or calls of the client's tools and the text before them."""
+
+    text: str
+    calls: Sequence[Mapping[str, Any]] = ()
+    usage: Mapping[str, int] | None = None
+    """Tokens as the language model has reported them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,15 +34,15 @@ class CompletionOf:
     with_usage: bool = False
     """Whether a stream ends with the tokens that it took."""
 
-    def whole(self, said: Said, usage: Usage = None) -> dict[str, Any]:
+    def whole(self, said: Said) -> dict[str, Any]:
         """Return the completion as one object."""
-        is_text = isinstance(said, str)
-        message: dict[str, Any] = {"role": "assistant", "content": said if is_text else None}
-        if not is_text:
-            message["tool_calls"] = said
+        message: dict[str, Any] = {"role": "assistant", "content": said.text}
+        if said.calls:
+            message["content"] = said.text or None
+            message["tool_calls"] = said.calls
         message["refusal"] = None
         document = self._document("chat.completion", {"message": message}, _reason(said))
-        return document if usage is None else {**document, "usage": usage}
+        return document if said.usage is None else {**document, "usage": said.usage}
 
     def opening(self) -> bytes:
         """Return the first event of a stream: who speaks."""
@@ -46,16 +52,15 @@ class CompletionOf:
         """Return an event with some more of the text; nothing for none."""
         return self._chunk({"content": text}) if text else b""
 
-    def rest(self, said: Said, sent: str, usage: Usage = None) -> bytes:
+    def rest(self, said: Said, sent: str) -> bytes:
         """Return the last events of a stream, of whose text so much was sent."""
-        if isinstance(said, str):
-            last = self.piece(said[len(sent) :])
-        else:
-            calls = [{"index": place, **call} for place, call in enumerate(said)]
-            last = self._chunk({"tool_calls": calls})
+        last = self.piece(said.text[len(sent) :]) if said.text.startswith(sent) else b""
+        if said.calls:
+            calls = [{"index": place, **call} for place, call in enumerate(said.calls)]
+            last += self._chunk({"tool_calls": calls})
         last += self._chunk({}, _reason(said))
-        if self.with_usage and usage is not None:
-            last += event({**self._common(CHUNK), "choices": [], "usage": usage})
+        if self.with_usage and said.usage is not None:
+            last += event({**self._common(CHUNK), "choices": [], "usage": said.usage})
         return last + DONE
 
     def _chunk(self, delta: dict[str, Any], finish_reason: str | None = None) -> bytes:
@@ -81,4 +86,4 @@ class CompletionOf:
 
 
 def _reason(said: Said) -> str:
-    return "stop" if isinstance(said, str) else "tool_calls"
+    return "tool_calls" if said.calls else "stop"

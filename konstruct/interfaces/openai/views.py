@@ -22,7 +22,7 @@ from konstruct.channels.rest.events import event
 from konstruct.channels.rest.held import DETAILS
 from konstruct.channels.rest.reply_wait import live, when_settled
 from konstruct.channels.rest.serializers import SendSerializer
-from konstruct.interfaces.openai.completions import DONE, CompletionOf, Said, Usage
+from konstruct.interfaces.openai.completions import DONE, CompletionOf, Said
 from konstruct.interfaces.openai.errors import error_document, refused
 from konstruct.interfaces.openai.options import wants_usage
 from konstruct.interfaces.openai.recognition import (
@@ -39,7 +39,7 @@ from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import Agent, ToolCall
 from konstruct.orchestrator.pipeline.accept import Incoming, accept, retry_reply
 from konstruct.orchestrator.replies.outbox import CLOSED
-from konstruct.orchestrator.replies.partial_reply import text_so_far, watch
+from konstruct.orchestrator.replies.partial_reply import watch
 from konstruct.orchestrator.replies.status import (
     MessageProgress,
     Status,
@@ -172,55 +172,49 @@ class ChatCompletionsView(ApiView):
 
     def _whole(self, completion: CompletionOf) -> Response | HttpResponse:
         """Return the completion, or why there is none; 202 while it is to come."""
-        said, usage = self._said(completion.message_id)
+        said = self._said(completion.message_id)
         if said is None:
             return HttpResponse(status=202)
         if isinstance(said, Problem):
             return problem_response(self.request._request, said)
-        return Response(completion.whole(said, usage))
+        return Response(completion.whole(said))
 
     def _end(self, completion: CompletionOf, sent: str) -> bytes:
         """Return the last events of a stream, of whose text so much was sent."""
-        said, usage = self._said(completion.message_id)
-        said = said or (INTERRUPTED if sent else LATE)
-        if isinstance(said, str) and not said.startswith(sent):
+        said = self._said(completion.message_id) or (INTERRUPTED if sent else LATE)
+        if isinstance(said, Said) and not said.calls and not said.text.startswith(sent):
             said = INTERRUPTED
-        if isinstance(said, Problem):
-            return _broken(said)
-        unsent = b"" if isinstance(said, str) else completion.piece(_unsent(completion, sent))
-        return unsent + completion.rest(said, sent, usage)
+        return _broken(said) if isinstance(said, Problem) else completion.rest(said, sent)
 
-    def _said(self, message_id: UUID) -> tuple[Said | Problem | None, Usage]:
+    def _said(self, message_id: UUID) -> Said | Problem | None:
         """Return what the user is told, or which of the client's tools are called, or why nothing.
 
-        None while there is an answer to come. And what a reply took, if that is known.
+        None while there is an answer to come.
         """
         message = self.caller.rows(sent_messages()).filter(pk=message_id).first()
         if message is None:
             raise Http404
         progress = progress_of(message)
         if progress.status is Status.QUEUED:
-            return None, None
+            return None
         if progress.status is Status.FAILED:
-            return _failure(progress), None
+            return _failure(progress)
         if progress.status is Status.AWAITING_CONSENT:
             waiting = ToolCall.objects.waiting().filter(message_id=message_id)
             asked = waiting.order_by("round", "position").values_list("question", flat=True)
-            return "\n".join(asked) or DETAILS[Status.AWAITING_CONSENT], None
+            return Said("\n".join(asked) or DETAILS[Status.AWAITING_CONSENT])
         if progress.status is Status.WITH_PROGRAM:
-            calls = program_calls.out_of(message_id)
-            return [document(call) for call in calls] or DETAILS[Status.WITH_PROGRAM], None
+            calls = list(ToolCall.objects.of_message(message_id))
+            out = [call for call in calls if program_calls.is_out(call)]
+            if not out:
+                return Said(DETAILS[Status.WITH_PROGRAM])
+            before = next(call.content for call in calls if call.round == out[0].round)
+            return Said(before, [document(call) for call in out])
         if progress.status is Status.WITH_PERSON:
-            return DETAILS[Status.WITH_PERSON], None
+            return Said(DETAILS[Status.WITH_PERSON])
         if progress.reply is None:
             raise Http404
-        return progress.reply.content, progress.reply.usage
-
-
-def _unsent(completion: CompletionOf, sent: str) -> str:
-    """Return what was said before calls and is not sent yet: they can come before it is read."""
-    told = text_so_far(required_tenant_id(), completion.message_id)
-    return told[len(sent) :] if told.startswith(sent) else ""
+        return Said(progress.reply.content, usage=progress.reply.usage)
 
 
 def _broken(problem: Problem) -> bytes:

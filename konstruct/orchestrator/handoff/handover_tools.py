@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from konstruct.orchestrator.handoff import handovers
-from konstruct.orchestrator.llm.wire import Requested
+from konstruct.orchestrator.llm.wire import Completion, Requested
 from konstruct.orchestrator.messages import KonstructMessage, Thread
 from konstruct.orchestrator.models import Agent, Escalation
 from konstruct.orchestrator.tools import tool_calls
@@ -48,14 +48,13 @@ def offered(agent: Agent, *, can_hand_back: bool) -> list[dict[str, Any]]:
     return tools
 
 
-def follow(
-    message: KonstructMessage, agent: Agent, requested: Sequence[Requested], *, round_number: int
-) -> bool:
+def follow(message: KonstructMessage, agent: Agent, said: Completion, *, round_number: int) -> bool:
     """Do what the first call of this kind asks for; True if another answers the message now.
 
     Other calls of the same answer are not done, for they were this agent's. False if there is no
     such call, or it cannot be done: then the call is kept with the reason, for the language model.
     """
+    requested = said.requested
     place = next((n for n, each in enumerate(requested) if each.name in NAMES), None)
     if place is None:
         return False
@@ -66,7 +65,7 @@ def follow(
         tool_calls.note(
             message,
             agent,
-            requested,
+            said,
             round_number=round_number,
             done=place if done else None,
             results=results,

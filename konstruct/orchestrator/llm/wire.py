@@ -34,6 +34,7 @@ class Completion:
     """An answer: in words, or in calls of tools."""
 
     text: str
+    """The answer; what was said before the calls if there are any, or ""."""
     requested: tuple[Requested, ...] = ()
     usage: Mapping[str, int] | None = None
     """Tokens as the language model reports them, by OpenAI's names; None if it does not."""
@@ -129,14 +130,15 @@ def endpoints(url: str, api: str, *, known: str | None = None) -> list[Endpoint]
 
 
 def read_completion(data: Any, *, with_calls: bool) -> Completion:
-    """Return an answer: its calls of tools if they are wanted and there are any, else its text.
+    """Return an answer: its text, and its calls of tools if they are wanted and there are any.
 
     `{"tool_calls": […]}`, `{"message": {"tool_calls": […]}}` and OpenAI's
-    `{"choices": [{"message": {"tool_calls": […]}}]}`. Raises LLMReplyInvalid for neither.
+    `{"choices": [{"message": {"tool_calls": […]}}]}`. Raises LLMReplyInvalid if there is neither.
     """
     try:
         requested = tuple(_calls(data)) if with_calls else ()
-        return Completion("" if requested else read_reply(data), requested, read_usage(data))
+        text = _stored_text(data) if requested else read_reply(data)
+        return Completion(text, requested, read_usage(data))
     except RecursionError:
         raise LLMReplyInvalid("The language model's answer is nested too deeply.") from None
 
@@ -227,7 +229,7 @@ def read_reply(data: Any) -> str:
     `{"choices": [{"message": {"content": text}}]}`, and text in parts
     (`[{"type": "text", "text": …}]`). Raises LLMReplyInvalid if there is none.
     """
-    text = storable(_text(data)).strip()
+    text = _stored_text(data)
     if not text:
         raise LLMReplyInvalid(
             "The language model's answer holds no text.",
@@ -235,6 +237,10 @@ def read_reply(data: Any) -> str:
             'such as {"content": "…"} or {"choices": [{"message": {"content": "…"}}]}.',
         )
     return text
+
+
+def _stored_text(data: Any) -> str:
+    return storable(_text(data)).strip()
 
 
 def _text(data: Any) -> str:

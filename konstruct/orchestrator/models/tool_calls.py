@@ -75,6 +75,13 @@ class ToolCall(AgentUserModel):
         help_text="Which answer of the language model asked for it, from 0."
     )
     position = models.PositiveSmallIntegerField(help_text="Its place in that answer, from 0.")
+    content = models.TextField(
+        "said before",
+        blank=True,
+        default="",
+        db_default="",
+        help_text="What the agent said before it asked; with the first call of an answer.",
+    )
     call_id = models.TextField(help_text="What the language model calls it.")
     name = models.TextField("tool", help_text="Which tool.")
     arguments = models.JSONField(help_text="What it is to be done with, as it was asked for.")

@@ -1,7 +1,6 @@
 """What is said to a message: decided, written where something changes, and decided anew."""
 
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
 
 from konstruct.orchestrator.builder import build_system_prompt
 from konstruct.orchestrator.handoff import escalations, handovers, thread_turns
@@ -98,11 +97,10 @@ def ask_language_model(snapshot: Snapshot, agent: Agent) -> Draft | Held | Snaps
         session = thread_turns.session_of(message, agent)
     prompt = build_prompt(agent, gather_context(message, agent, session), session)
     has_tools = may_use_tools(agent, snapshot.thread)
-    telling_it = nullcontext if has_tools else partial(_telling, message, agent)
-    if has_tools or calls or "tools" in snapshot.options:
-        said = ask_with_tools(snapshot, agent, prompt.messages, calls, telling_it)
-    else:
-        with telling_it() as tell:
+    with nullcontext() if has_tools else _telling(message, agent) as tell:
+        if has_tools or calls or "tools" in snapshot.options:
+            said = ask_with_tools(snapshot, agent, prompt.messages, calls, tell)
+        else:
             said = ask(agent, prompt.messages, tell, snapshot.options)
     return Draft.of(said, agent, prompt) if isinstance(said, Completion) else said
 

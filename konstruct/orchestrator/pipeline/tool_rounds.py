@@ -5,8 +5,7 @@ consent, or for a program, goes on where it was, in whichever worker.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import Any, Final
@@ -34,7 +33,7 @@ def ask_with_tools(
     agent: Agent,
     prompt: Sequence[Mapping[str, Any]],
     of_all: Sequence[ToolCall],
-    telling: Callable[[], AbstractContextManager[Tell | None]],
+    tell: Tell | None = None,
 ) -> Completion | Held | Snapshot:
     """Return the agent's answer, with what all rounds took, or what came of its calls instead.
 
@@ -43,8 +42,7 @@ def ask_with_tools(
 
     Args:
         of_all: the tool calls that the message has led to so far, in their order.
-        telling: is entered for each answer, and yields what is told its text as it comes. All text
-            before calls is told by the time that they are carried out.
+        tell: is told the text of each answer as it comes, that of one with calls too.
     """
     model = language_model()
     own = [
@@ -72,13 +70,12 @@ def ask_with_tools(
             may_call=len(own_rounds) < MOST_ROUNDS and len(rounds) < MOST_PROGRAM_ROUNDS,
             options=options,
         )
-        with telling() as tell:
-            said = model.complete(request, tell)
+        said = model.complete(request, tell)
         usages.append(said.usage)
         if not said.requested:
             return replace(said, usage=total(usages))
         outcome = write.carry_out_request(
-            snapshot, agent, said.requested, round_number=round_number, of_program=program_names
+            snapshot, agent, said, round_number=round_number, of_program=program_names
         )
         if isinstance(outcome, Held | Snapshot):
             return outcome
@@ -93,15 +90,17 @@ def may_use_tools(agent: Agent, thread: Thread) -> bool:
 def exchanges(calls: Sequence[ToolCall], most_tokens: int) -> Iterator[dict[str, Any]]:
     """What was called and what came of it, as OpenAI's API has it.
 
-    All results together have at most so many tokens: the longest are cut.
+    All results, and what was said before the calls, together have at most so many tokens: the
+    longest are cut.
     """
-    sizes = [count_up_to(call.result, most_tokens) for call in calls]
+    texts = [text for call in calls for text in (call.content, call.result)]
+    sizes = [count_up_to(text, most_tokens) for text in texts]
     longest = even_cut(sizes, most_tokens) if sizes else 0
     for _, group in groupby(calls, key=lambda call: call.round):
         together = list(group)
         yield {
             "role": "assistant",
-            "content": "",
+            "content": cut(together[0].content, longest),
             "tool_calls": [
                 {
                     "id": call.call_id,

@@ -3,7 +3,7 @@
 Each function may be killed and run again; what stands already is found and kept.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import replace
 from functools import partial
 from uuid import UUID
@@ -12,7 +12,7 @@ from konstruct.orchestrator.exceptions import AlreadyDecided, MessageNotFound
 from konstruct.orchestrator.handoff import escalations, handover_tools, handovers, thread_turns
 from konstruct.orchestrator.handoff.answering import who_answers
 from konstruct.orchestrator.handoff.escalations import OpenedBy
-from konstruct.orchestrator.llm.wire import Requested
+from konstruct.orchestrator.llm.wire import Completion
 from konstruct.orchestrator.locks import window_lock
 from konstruct.orchestrator.messages import KonstructMessage, Thread
 from konstruct.orchestrator.models import Agent, AnswerOptions, ToolCall
@@ -110,7 +110,7 @@ def carry_out_calls(snapshot: Snapshot) -> Held | list[ToolCall]:
 def carry_out_request(
     snapshot: Snapshot,
     agent: Agent,
-    requested: Sequence[Requested],
+    said: Completion,
     *,
     round_number: int,
     of_program: Collection[str],
@@ -124,12 +124,10 @@ def carry_out_request(
         of_program: names of the tools that the program has which sent the message.
     """
     message = snapshot.message
-    if any(call.name in handover_tools.NAMES for call in requested):
-        if handover_tools.follow(message, agent, requested, round_number=round_number):
+    if any(call.name in handover_tools.NAMES for call in said.requested):
+        if handover_tools.follow(message, agent, said, round_number=round_number):
             return read(message)
-    elif tool_calls.record(
-        message, agent, requested, round_number=round_number, of_program=of_program
-    ):
+    elif tool_calls.record(message, agent, said, round_number=round_number, of_program=of_program):
         return Held.FOR_CALLS
     return list(ToolCall.objects.of_message(message.id))
 

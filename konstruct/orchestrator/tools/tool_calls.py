@@ -17,7 +17,7 @@ from django.db.models.functions import Now
 
 from konstruct.orchestrator import thread_cache
 from konstruct.orchestrator.exceptions import AlreadyDecided, ToolCallNotFound
-from konstruct.orchestrator.llm.wire import Requested
+from konstruct.orchestrator.llm.wire import Completion
 from konstruct.orchestrator.messages import KonstructMessage, konstruct_message
 from konstruct.orchestrator.models import Agent, HeldFor, PendingReply, ToolCall
 from konstruct.orchestrator.models.tool_calls import ToolCallState
@@ -47,7 +47,7 @@ NO_RESULT = "The program did not send the result of this in time."
 def record(
     message: KonstructMessage,
     agent: Agent,
-    requested: Sequence[Requested],
+    said: Completion,
     *,
     round_number: int,
     of_program: Collection[str] = (),
@@ -61,10 +61,7 @@ def record(
     Args:
         of_program: names of the tools that the program has which sent the message.
     """
-    rows = [
-        _blank(message, agent, each, round_number=round_number, position=position)
-        for position, each in enumerate(requested)
-    ]
+    rows = _blank(message, agent, said, round_number)
     for row in rows:
         if row.name in of_program:
             row.state = ToolCallState.WITH_PROGRAM
@@ -83,17 +80,14 @@ def record(
 def note(
     message: KonstructMessage,
     agent: Agent,
-    requested: Sequence[Requested],
+    said: Completion,
     *,
     round_number: int,
     done: int | None,
     results: Sequence[str],
 ) -> None:
     """Write down calls that need nobody's consent: at most one was done, the others failed."""
-    rows = [
-        _blank(message, agent, each, round_number=round_number, position=position)
-        for position, each in enumerate(requested)
-    ]
+    rows = _blank(message, agent, said, round_number)
     for position, (row, result) in enumerate(zip(rows, results, strict=True)):
         row.state = ToolCallState.DONE if position == done else ToolCallState.FAILED
         row.result, row.done_at = result, Now()
@@ -265,28 +259,27 @@ def _put_to_the_user(row: ToolCall, agent: Agent) -> None:
 
 
 def _blank(
-    message: KonstructMessage,
-    agent: Agent,
-    requested: Requested,
-    *,
-    round_number: int,
-    position: int,
-) -> ToolCall:
-    """A row of what was asked for, that waits."""
-    return ToolCall(
-        message_id=message.id,
-        agent_id=message.agent_id,
-        user_id=message.user_id,
-        thread_id=message.thread_id,
-        asked_by_id=None if agent.id == message.agent_id else agent.id,
-        round=round_number,
-        position=position,
-        call_id=requested.call_id,
-        name=requested.name,
-        arguments=requested.arguments,
-        state=ToolCallState.WAITING,
-        expires_at=Now() + timedelta(seconds=settings.TOOL_CONSENT_SECONDS),
-    )
+    message: KonstructMessage, agent: Agent, said: Completion, round_number: int
+) -> list[ToolCall]:
+    """Rows of what was asked for, that wait."""
+    return [
+        ToolCall(
+            message_id=message.id,
+            agent_id=message.agent_id,
+            user_id=message.user_id,
+            thread_id=message.thread_id,
+            asked_by_id=None if agent.id == message.agent_id else agent.id,
+            round=round_number,
+            position=position,
+            content="" if position else said.text,
+            call_id=each.call_id,
+            name=each.name,
+            arguments=each.arguments,
+            state=ToolCallState.WAITING,
+            expires_at=Now() + timedelta(seconds=settings.TOOL_CONSENT_SECONDS),
+        )
+        for position, each in enumerate(said.requested)
+    ]
 
 
 def _question(agent: Agent, name: str, arguments: Any) -> str:

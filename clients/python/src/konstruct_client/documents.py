@@ -842,6 +842,8 @@ class ToolCall(TypedDict):
     asked_by_id: NotRequired[str | None]
     """The agent that asked for it, where the thread was handed to another than its own; what
     it does is done for that agent."""
+    content: NotRequired[str]
+    """What the agent said before it asked; with the first call of an answer."""
     name: str
     """Which tool."""
     arguments: Any

@@ -55,8 +55,8 @@ class ToolCallSerializer(serializers.ModelSerializer):
         model = ToolCall
         fields = [
             *("id", "url", "state", "agent", "agent_id", "user_id", "thread_id", "message_id"),
-            *("asked_by_id", "name", "arguments", "question", "created_at", "expires_at"),
-            *("decided_at", "decided_by", "done_at", "result"),
+            *("asked_by_id", "content", "name", "arguments", "question"),
+            *("created_at", "expires_at", "decided_at", "decided_by", "done_at", "result"),
         ]
 
 

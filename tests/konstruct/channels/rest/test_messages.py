@@ -8,7 +8,7 @@ import pytest
 from konstruct.channels.rest.held import DETAILS
 from konstruct.channels.rest.serializers import MessageSerializer
 from konstruct.orchestrator.exceptions import LLMRefused, LLMUnavailable
-from konstruct.orchestrator.llm.wire import Requested
+from konstruct.orchestrator.llm.wire import Completion, Requested
 from konstruct.orchestrator.messages import konstruct_message
 from konstruct.orchestrator.models import Agent, HeldFor, PendingReply, ToolCall
 from konstruct.orchestrator.replies import outbox
@@ -172,10 +172,11 @@ def hold_for_consent(program: Program, message_id: str, *facts: str) -> list[Too
     """Let the agent ask for tools, as a worker does."""
     with tenant_scope(program.tenant.id):
         Agent.objects.update(tools=["remember_fact"])
-        requested = [Requested(f"call_{fact}", "remember_fact", {"fact": fact}) for fact in facts]
+        calls = (Requested(f"call_{fact}", "remember_fact", {"fact": fact}) for fact in facts)
+        said = Completion("", tuple(calls))
         message = konstruct_message(Message.objects.get(pk=message_id))
         agent = Agent.objects.get(pk=message.agent_id)
-        assert tool_calls.record(message, agent, requested, round_number=0)
+        assert tool_calls.record(message, agent, said, round_number=0)
         return tool_calls.waiting_for(message.id)
 
 

@@ -8,13 +8,11 @@ from typing import Any
 import pytest
 
 from konstruct.api.auth.keys import issue_key
-from konstruct.channels.rest.reply_wait import live
 from konstruct.interfaces.openai import views
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.agents import update_agent
 from konstruct.orchestrator.models import AnswerOptions, PendingReply, ToolCall
 from konstruct.orchestrator.pipeline import tool_rounds
-from konstruct.orchestrator.replies.partial_reply import watch
 from konstruct.orchestrator.tools import program_calls
 from konstruct.trust.ledger import replies as ledger
 from memory.models import Message
@@ -23,7 +21,7 @@ from tenants.models import OutboxEntry
 from tests.konstruct.conftest import Program
 from tests.konstruct.interfaces.openai.conftest import CHAT
 from tests.konstruct.interfaces.openai.test_chat_completions import error_of, events_of
-from tests.servers.llm import Answer, LLMServer, streamed
+from tests.servers.llm import Answer, LLMServer
 
 WEATHER = {
     "type": "function",
@@ -82,8 +80,6 @@ def client(
 
     def after_work(respond: Callable[..., Any]) -> Callable[..., Any]:
         def worked(view: Any, message_id: Any, *arguments: Any, **options: Any) -> Any:
-            if respond is live:
-                watch(program_a.tenant.id, message_id)  # as is done after the commit
             pipeline.handle(tenant_id=program_a.tenant.id, message_id=message_id)
             return respond(view, message_id, *arguments, **options)
 
@@ -153,14 +149,24 @@ def test_a_stream_ends_with_the_calls_and_each_answer_has_an_id(client: Client) 
     assert rest[0]["id"] == f"{events[0]['id']}-1"
 
 
-def test_what_is_said_before_the_calls_is_streamed_also_when_they_come_at_once(
+def test_what_is_said_before_the_calls_is_kept_with_them_and_said_whoever_was_listening(
     client: Client,
 ) -> None:
-    call = {"index": 0, "id": "c0", "function": {"name": "weather", "arguments": "{}"}}
-    client.llm.answers = [streamed("Let me", " look", ".", {"tool_calls": [call]})]
+    # The first call of the answer cannot be done, for there is no such tool.
+    calls = [
+        {"index": n, "id": f"c{n}", "function": {"name": name, "arguments": "{}"}}
+        for n, name in enumerate(["unknown", "weather"])
+    ]
+    said = {"content": "Let me look.\0 ", "tool_calls": calls}
+    client.llm.answers = [Answer({"choices": [{"message": said}]})] * 2
+    choice = client.ask(QUESTION)
+    assert choice["message"]["content"] == "Let me look."
     deltas = [each["choices"][0]["delta"] for each in events_of(client.post(QUESTION, stream=True))]
     assert "".join(each.get("content") or "" for each in deltas) == "Let me look."
     assert deltas[-2]["tool_calls"][0]["function"]["name"] == "weather"
+    client.ask(QUESTION, *results(choice, "22"))
+    heard = client.llm.requests[-1].body["messages"]
+    assert [each["content"] for each in heard if each["role"] == "assistant"] == ["Let me look."]
 
 
 def test_what_is_sent_again_is_answered_again_and_kept_once(client: Client) -> None:

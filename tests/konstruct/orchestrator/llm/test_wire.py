@@ -83,9 +83,11 @@ def test_calls_are_read_in_every_shape_and_as_postgres_can_keep_them() -> None:
     for data in (
         {"tool_calls": [call]},
         {"message": {"content": None, "tool_calls": [call, "nonsense"]}},
-        {"choices": [{"message": {"content": "Hi", "tool_calls": [call]}}]},
+        {"choices": [{"message": {"content": "", "tool_calls": [call]}}]},
     ):
         assert read_completion(data, with_calls=True) == read
+    before = {"choices": [{"message": {"content": "Hi\0 ", "tool_calls": [call]}}]}
+    assert read_completion(before, with_calls=True) == replace(read, text="Hi")
     hello = {"content": "Hi", "tool_calls": [call]}
     assert read_completion(hello, with_calls=False) == Completion("Hi")
     assert read_completion({"content": "Hi", "tool_calls": []}, with_calls=True).text == "Hi"
