@@ -18,8 +18,10 @@ from django.db import connections
 from django.test import override_settings
 
 from konstruct.local import embedded
+from konstruct.local.embedded import paths
 from memory.context.checkpoints.connections import close_pools
 from tenants import servers as known
+from tenants.locking.polling import poll
 from tenants.models import Tenant
 from tenants.moving.moving import move_tenant
 from tenants.postgresql import connecting
@@ -78,14 +80,18 @@ class Server:
 
     @contextmanager
     def standby(self) -> Iterator["Server"]:
-        """Have a standby that knows what there is now, and nothing of what comes, under Django."""
+        """Have a standby that this server streams to, under Django as its replica."""
         copy = Server(f"{self.name}replica")
         self.stop()
         shutil.rmtree(copy.home, ignore_errors=True)
         # With owners and modes, as Postgres wants them.
         subprocess.run(["cp", "-a", str(self.home), str(copy.home)], check=True)  # noqa: S607
-        (copy.home / "postgres" / "standby.signal").touch()
         self.start()
+        # It lets nobody replicate, until it is started again.
+        with (self.home / "postgres" / "pg_hba.conf").open("a") as asked:
+            asked.write("local replication all scram-sha-256\n")
+        self.do("SELECT pg_reload_conf()")
+        copy.follow(self)
         copy.start()
         alias = f"{self.name}_replica"
         configured = connections.configure_settings(
@@ -93,12 +99,37 @@ class Server:
         )
         connections.settings[alias] = configured[alias]
         try:
+            copy.catch_up(self)
             yield copy
         finally:
             connections[alias].close()
             del connections[alias], connections.settings[alias]
             copy.stop()
             shutil.rmtree(copy.home)
+
+    def follow(self, primary: "Server") -> None:
+        """Let this one, which does not run, be what that one streams to."""
+        data = self.home / "postgres"
+        (data / "standby.signal").touch()
+        # Its own user cannot read our file of the password.
+        with mock.patch.dict(os.environ, KONSTRUCT_HOME=str(primary.home)):
+            password = paths.password_of("superuser")
+            where = f"host={paths.socket_directory()} port=5432 user=postgres password={password}"
+        with (data / "postgresql.auto.conf").open("a") as configured:
+            configured.write(f"primary_conninfo = '{where}'\nhot_standby_feedback = on\n")
+            configured.write("wal_retrieve_retry_interval = '100ms'\n")
+
+    def catch_up(self, primary: "Server") -> None:
+        """Wait until it shows what the primary has at this moment."""
+        ((now,),) = primary.ask("SELECT pg_current_wal_insert_lsn()")
+        shown = f"SELECT pg_last_wal_replay_lsn() >= '{now}'"
+        assert poll(lambda: self.ask(shown) == [(True,)], seconds=30)
+
+    def pause(self) -> None:
+        """Let a standby lag from now on, until `SELECT pg_wal_replay_resume()`."""
+        self.do("SELECT pg_wal_replay_pause()")
+        paused = "SELECT pg_get_wal_replay_pause_state()"
+        assert poll(lambda: self.ask(paused) == [("paused",)], seconds=30)
 
     def ask(self, statement: str) -> list[tuple[object, ...]]:
         """Ask it as a superuser."""

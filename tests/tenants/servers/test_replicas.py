@@ -8,14 +8,19 @@ from django.db import DatabaseError, close_old_connections, connections
 from django.test import Client
 
 from konstruct.api.auth.keys import issue_key
+from konstruct.audit.models import MessageErasure
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.models import Agent
 from konstruct.trust.archives.exporting import export_memory
+from konstruct.trust.erasure import messages
 from memory.archive import SQLiteManager
+from memory.models import Message
 from tenants import transaction
 from tenants.checks.at_start import refuse_unsafe_role
 from tenants.context import connection, current_server, reading_replica, tenant_scope
 from tenants.models import Tenant
+from tenants.moving.moving import move_tenant
+from tenants.postgresql import connecting
 from tenants.schemas import provisioning
 from tests import database
 from tests.memory.said import say
@@ -25,19 +30,27 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def tenant(further: dict[str, Server]) -> Iterator[Tenant]:
-    """A tenant of which the standby has one agent and one message, and the server two of each."""
+def standby(further: dict[str, Server]) -> Iterator[Server]:
+    """A server that eu1 streams to."""
+    with further["eu1"].standby() as streaming:
+        close_old_connections()
+        yield streaming
+
+
+@pytest.fixture(scope="module")
+def tenant(further: dict[str, Server], standby: Server) -> Iterator[Tenant]:
+    """A tenant of which the standby, which lags, has one agent and one message, eu1 two of each."""
     with database.as_owner():
         made = provisioning.create_tenant(slug="read", server="eu1")
     with tenant_scope(made.id):
         create_agent(tenant_id=made.id, name="early")
         say(made, "said before", index=False)
-    with further["eu1"].standby():
-        close_old_connections()
-        with tenant_scope(made.id):
-            create_agent(tenant_id=made.id, name="late")
-            say(made, "said after", index=False)
-        yield made
+    standby.catch_up(further["eu1"])
+    standby.pause()
+    with tenant_scope(made.id):
+        create_agent(tenant_id=made.id, name="late")
+        say(made, "said after", index=False)
+    yield made
     with database.as_owner():
         provisioning.delete_tenant(made)
 
@@ -95,3 +108,55 @@ def test_without_the_standby_the_server_is_read(
     with tenant_scope(tenant.id), reading_replica():
         assert (current_server(), _agents()) == ("eu1", ["early", "late"])
     assert "The server is read, not its standby eu1_replica" in caplog.text
+    connecting._down_until.clear()
+
+
+def test_what_is_said_and_what_is_erased_reaches_the_standby(
+    tenant: Tenant, standby: Server, further: dict[str, Server]
+) -> None:
+    def shown() -> list[str]:
+        with tenant_scope(tenant.id), reading_replica():
+            assert current_server() == "eu1_replica"
+            return sorted(Message.objects.values_list("content", flat=True))
+
+    with tenant_scope(tenant.id):
+        erased = Message.objects.get(content="said before")
+        request = MessageErasure.objects.create(
+            agent_id=erased.agent_id,
+            user_id=erased.user_id,
+            thread_id=erased.thread_id,
+            message_id=erased.pk,
+            requested_by="somebody",
+        )
+    with database.as_owner(), tenant_scope(tenant.id):
+        messages.carry_out(request)
+    assert shown() == ["said before"]  # it lags
+    standby.do("SELECT pg_wal_replay_resume()")
+    standby.catch_up(further["eu1"])
+    assert shown() == ["said after"]
+    standby.stop()
+    close_old_connections()
+    say(tenant, "said while it was stopped", index=False)
+    with tenant_scope(tenant.id), reading_replica():
+        assert (current_server(), Message.objects.count()) == ("eu1", 2)
+    standby.start()
+    close_old_connections()
+    standby.catch_up(further["eu1"])
+    assert shown() == ["said after", "said while it was stopped"]
+
+
+def test_a_tenant_that_comes_by_a_move_is_read_there_when_the_standby_has_it(
+    standby: Server, further: dict[str, Server]
+) -> None:
+    with database.as_owner():
+        mover = provisioning.create_tenant(slug="mover", server="eu2")
+        standby.pause()
+        move_tenant(mover, "eu1")
+    with tenant_scope(mover.id), reading_replica():
+        assert current_server() == "eu1"
+    standby.do("SELECT pg_wal_replay_resume()")
+    standby.catch_up(further["eu1"])
+    with tenant_scope(mover.id), reading_replica():
+        assert (current_server(), _agents()) == ("eu1_replica", [])
+    with database.as_owner():
+        provisioning.delete_tenant(mover)
