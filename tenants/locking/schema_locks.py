@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from django.db import InterfaceError, OperationalError
+
 from tenants.context import tenant_connection
 from tenants.exceptions import PooledOwner, SchemaBusy
 
@@ -93,8 +95,11 @@ def _unlock(key: tuple[int, int]) -> None:
     connection = tenant_connection()
     # In a broken transaction, or without a connection, the lock goes with the session instead.
     if connection.connection is not None and not connection.needs_rollback:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_unlock(%s, %s)", key)
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_advisory_unlock(%s, %s)", key)
+        except (InterfaceError, OperationalError):
+            connection.close()
 
 
 def _holder(key: tuple[int, int]) -> str:

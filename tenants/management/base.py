@@ -12,6 +12,7 @@ from tenants.exceptions import (
     InvalidTenantId,
     KonstructError,
     UnknownTenant,
+    detail_of,
 )
 from tenants.models import Tenant
 
@@ -57,7 +58,8 @@ class KonstructCommand(BaseCommand):
         except WRONG_ARGUMENTS as error:
             raise UsageError(str(error)) from error
         except (KonstructError, OperationalError) as error:
-            raise CommandError(" ".join(str(error).split())) from error
+            said = detail_of(error) if isinstance(error, KonstructError) else str(error)
+            raise CommandError(" ".join(said.split())) from error
         except ProgrammingError as error:
             if not isinstance(error.__cause__, UndefinedTable):
                 raise

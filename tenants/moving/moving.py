@@ -16,21 +16,28 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, cast
 
 from django.conf import settings
-from django.db import DatabaseError, transaction  # noqa: TID251 (several servers are meant)
+from django.db import Error, connections, transaction  # noqa: TID251 (several servers are meant)
 
 from tenants.audit.operator_log import record_command, state_of_tenant
 from tenants.context import public_scope, server_scope, tenant_connection, tenant_scope
-from tenants.exceptions import InvalidTenant, KonstructError, SchemaBusy, SchemaOutdated
+from tenants.exceptions import (
+    InvalidTenant,
+    KonstructError,
+    SchemaBusy,
+    SchemaOutdated,
+    UnknownTenant,
+)
 from tenants.locking.schema_locks import refuse_a_pooled_owner, schema_lock
 from tenants.models import OutboxEntry, Tenant
 from tenants.moving.copying import count_of
 from tenants.moving.sessions import run, session_on
-from tenants.moving.transfer import TAKE_OUTBOX, Transfer, Watch, enter, entered
+from tenants.moving.transfer import TAKE_OUTBOX, UNCHANGED, Transfer, Watch, enter, entered
+from tenants.postgresql.base import DatabaseWrapper
 from tenants.postgresql.exceptions import ServerDown
-from tenants.schemas.old_copies import drop_old_copies
+from tenants.schemas.old_copies import drop_old_copies, old_copies
 from tenants.schemas.recording import recording
 from tenants.servers import MAIN, forget_servers, servers
 
@@ -38,6 +45,12 @@ logger = logging.getLogger(__name__)
 
 # For another process that migrates or moves the tenant.
 WAIT_SECONDS: Final = 10.0
+# For the locks of a session of ours that was lost, until Postgres knows of it.
+LOST_SECONDS: Final = 2.0
+
+
+class MoveCutOff(KonstructError):
+    """A server, or the connection to it, was lost during a move. What is now is said."""
 
 
 @dataclass(frozen=True)
@@ -97,29 +110,57 @@ def move_tenant(
         InvalidTenant: it cannot be moved there.
         ServerDown: one of the two servers is.
         SchemaOutdated: it, or the other server, lacks migrations.
+        UnknownTenant: it was deleted.
         SchemaBusy: another process migrates, deletes or moves it.
         CopyDiffers: the copy is not what it should be.
+        MoveCutOff: a server was lost meanwhile.
     """
-    with _alone_with(tenant, to):
-        if tenant.moving_to:
-            settle(tenant)
-            if tenant.server == to:
-                return None
-        _refuse(tenant, to)
-        drop_old_copies()
-        _refuse_standing(tenant, to)
-        move = Transfer(tenant, to, patience, watch or Watch())
-        try:
+    move: Transfer | None = None
+    try:
+        with _alone_with(tenant, to):
+            if tenant.moving_to:
+                settle(tenant)
+                if tenant.server == to:
+                    return None
+            _refuse(tenant, to)
+            drop_old_copies()
+            _refuse_standing(tenant, to)
+            move = Transfer(tenant, to, patience, watch or Watch())
             move.copy()
             _switch(tenant)
-        except BaseException:
-            # If this fails too, the owner's worker or the next move does it.
-            with suppress(DatabaseError, KonstructError):
-                settle(tenant)
+    except BaseException as error:
+        if move is None:
             raise
-        held_for = time.monotonic() - move.held_at
-        _wake(tenant)
-        return Moved(move.rows, move.changed, move.copied_in, held_for)
+        is_settled = _settle_what_was_cut_off(tenant)
+        if not (is_settled and tenant.server == to and isinstance(error, Error)):
+            if isinstance(error, Error):
+                raise MoveCutOff(f"{error}. {_what_now(tenant, to, is_settled)}") from error
+            raise
+    held_for = time.monotonic() - move.held_at
+    _wake(tenant)
+    return Moved(move.rows, move.changed, move.copied_in, held_for)
+
+
+def _settle_what_was_cut_off(tenant: Tenant) -> bool:
+    """Settle a move of this process; False if that fails too, and is for the owner's worker."""
+    for each in connections.all(initialized_only=True):
+        cast(DatabaseWrapper, each).close_if_broken()
+    with suppress(Error, KonstructError), public_scope():
+        tenant.refresh_from_db()
+        # Taken anew: those of before went with the session that was lost.
+        with _alone_with(tenant, wait_seconds=LOST_SECONDS):
+            settle(tenant)
+            return True
+    return False
+
+
+def _what_now(tenant: Tenant, to: str, is_settled: bool) -> str:
+    if is_settled:
+        return f"{UNCHANGED}: tenant {tenant.slug!r} is served from {tenant.server}; move it again"
+    return (
+        f"Tenant {tenant.slug!r} may be held: the owner's worker ends the move when all servers"
+        f" answer, and so does move_tenant {tenant.slug} --to {to}"
+    )
 
 
 def settle(tenant: Tenant) -> None:
@@ -167,6 +208,7 @@ def _alone_with(tenant: Tenant, *to: str, wait_seconds: float = WAIT_SECONDS) ->
 
     Raises:
         InvalidTenant: there is no such server.
+        UnknownTenant: it was deleted.
         SchemaBusy: another process is at it.
     """
     for name in to:
@@ -175,12 +217,20 @@ def _alone_with(tenant: Tenant, *to: str, wait_seconds: float = WAIT_SECONDS) ->
     where = {tenant.server, *to} | ({tenant.moving_to} - {""})
     with ExitStack() as locks:
         for server in sorted(where):
-            locks.enter_context(server_scope(server))
-            refuse_a_pooled_owner()
-            locks.enter_context(schema_lock(tenant.schema_name, wait_seconds=wait_seconds))
+            try:
+                locks.enter_context(server_scope(server))
+                refuse_a_pooled_owner()
+                locks.enter_context(schema_lock(tenant.schema_name, wait_seconds=wait_seconds))
+            except ServerDown:
+                # Whoever moves the tenant has the lock on its own server too.
+                if server != tenant.moving_to:
+                    raise
         locks.enter_context(public_scope())
         was = tenant.server, tenant.moving_to
-        tenant.refresh_from_db()
+        try:
+            tenant.refresh_from_db()
+        except Tenant.DoesNotExist:
+            raise UnknownTenant(f"tenant {tenant.slug!r} was deleted meanwhile") from None
         if (tenant.server, tenant.moving_to) != was:
             raise InvalidTenant(
                 f"tenant {tenant.slug!r} was moved meanwhile, and is on {tenant.server}"
@@ -244,9 +294,11 @@ def _switch(tenant: Tenant) -> None:
     with public_scope():
         tenant.refresh_from_db()
         if not _stands(tenant, tenant.moving_to):
+            left = [f"{each.schema_name} on {each.server}" for each in old_copies(tenant.id)]
             raise KonstructError(
                 f"tenant {tenant.slug!r} has no schema {tenant.schema_name}, neither on"
                 f" {tenant.server} nor on {tenant.moving_to}: restore it from a backup"
+                + (f", or give its old copy that name again ({', '.join(left)})" if left else "")
             )
         was = state_of_tenant(tenant)
         with transaction.atomic(using=MAIN):

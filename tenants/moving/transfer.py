@@ -31,6 +31,7 @@ from tenants.moving.tables import (
     tables_of,
 )
 from tenants.roles import APP_ROLE
+from tenants.schemas.migrating import HOLDERS
 from tenants.schemas.old_copies import name_of_copy
 from tenants.schemas.recording import Recording, recording
 from tenants.schemas.replaying import Replay
@@ -39,8 +40,10 @@ from tenants.servers import MAIN
 # Requests that have begun are over by then; what a worker has begun may take --patience.
 SETTLE_SECONDS: Final = 0.25
 ASK_EVERY_SECONDS: Final = 0.1
-# For locks on all tables, while nothing new begins.
-LOCK_SECONDS: Final = 10
+# For locks on all tables, while nothing new begins; and for one attempt, half of what Postgres'
+# deadlock_timeout is by default.
+LOCK_SECONDS: Final = 30.0
+TURN_SECONDS: Final = 0.5
 
 UNCHANGED: Final = "Nothing was changed"
 _OUTBOX: Final = "public.tenants_outboxentry"
@@ -264,17 +267,27 @@ def entered(session: Session, tenant: Tenant) -> list[Table]:
 
 
 def _lock(session: Session, tenant: Tenant, tables: list[Table]) -> None:
-    """Begin a transaction that keeps everybody else from the tenant's tables."""
-    for attempts_left in (2, 1, 0):
-        run(session, f"BEGIN; SET LOCAL lock_timeout = '{LOCK_SECONDS}s'")
+    """Begin a transaction that keeps everybody else from the tenant's tables.
+
+    It gives way before Postgres looks for a deadlock, which would end somebody's transaction.
+    """
+    give_up_at = time.monotonic() + LOCK_SECONDS
+    while True:
+        run(session, f"BEGIN; SET LOCAL statement_timeout = '{TURN_SECONDS}s'")
         try:
             run(session, f"LOCK TABLE {', '.join(table.name for table in tables)}")
-        except (errors.DeadlockDetected, errors.LockNotAvailable) as error:
+        except (errors.QueryCanceled, errors.DeadlockDetected) as error:
             run(session, "ROLLBACK")
-            if not attempts_left:
+            if time.monotonic() >= give_up_at:
+                holders = ", ".join(
+                    str(pid) for (pid,) in run(session, HOLDERS, tenant.schema_name)
+                )
                 raise KonstructError(
                     f"tables of tenant {tenant.slug!r} are in use and were not free within"
-                    f" {LOCK_SECONDS} s: {error}. {UNCHANGED}; end what uses them, or try again"
+                    f" {LOCK_SECONDS} s: by Postgres backend {holders or '(gone by now)'} on"
+                    f" {tenant.server}. {UNCHANGED}; wait for its end, or end it, and try again"
                 ) from error
+            time.sleep(ASK_EVERY_SECONDS)
         else:
+            run(session, "SET LOCAL statement_timeout TO DEFAULT")
             return

@@ -18,4 +18,4 @@ class ServerDown(KonstructError, OperationalError):
     def __init__(self, server: str, detail: str = "") -> None:
         super().__init__(f"the database server {server!r} takes no connections")
         self.server = server
-        self.detail = detail
+        self.detail = f"({detail})" if detail else ""

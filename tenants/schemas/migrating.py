@@ -59,7 +59,7 @@ NEW_SCHEMA_LOCK_TIMEOUT: Final = "30s"
 
 
 # Other sessions that hold locks on what is in a schema.
-_HOLDERS = """
+HOLDERS = """
     SELECT DISTINCT l.pid
     FROM pg_depend AS d
     JOIN pg_locks AS l ON l.relation = d.objid AND l.locktype = 'relation' AND l.granted
@@ -369,7 +369,7 @@ def _locked(schema_name: str, error: OperationalError) -> dict[str, Any]:
     with suppress(DatabaseError):
         tenant_connection().set_schema_to_public()
         with tenant_connection().cursor() as cursor:
-            cursor.execute(_HOLDERS, [schema_name])
+            cursor.execute(HOLDERS, [schema_name])
             holders = ", ".join(str(pid) for (pid,) in cursor.fetchall())
         said = f"its tables are locked by Postgres backend {holders or '(gone by now)'}"
         return {"error": f"{said}; wait for its end, or end it, and migrate again", "locked": True}

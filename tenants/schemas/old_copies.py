@@ -6,12 +6,16 @@ when it was left, in seconds since 1970.
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from tenants.context import server_scope, tenant_connection
+from tenants.context import public_scope, server_scope, tenant_connection
+from tenants.exceptions import KonstructError
+from tenants.models import OutboxEntry, Tenant
+from tenants.naming import schema_name_of
 from tenants.postgresql.exceptions import ServerDown
 from tenants.servers import servers
 
@@ -21,6 +25,10 @@ _NAME = re.compile(r"moved_([0-9a-f]{32})_(\d+)")
 _COPIES = r"""
 SELECT nspname FROM pg_namespace WHERE nspname ~ '^moved_[0-9a-f]{32}_\d+$' ORDER BY nspname
 """
+
+
+class SchemaLeftOver(KonstructError):
+    """A schema of a tenant's name stands on a server that it is not on."""
 
 
 @dataclass(frozen=True)
@@ -57,11 +65,46 @@ def drop_old_copies(tenant_id: UUID | None = None) -> int:
     """Drop all copies of a tenant, or those of any that are a day old; how many that were.
 
     A process with the owner's role does this.
+
+    Raises:
+        SchemaLeftOver: a move that was cut off may have left a copy under the tenant's own name. It
+            is dropped here only where the tenant was deleted.
     """
     dropped = 0
     for copy in list(old_copies(tenant_id)):
         if tenant_id is not None or datetime.now(UTC) - copy.left_at >= KEPT:
-            with server_scope(copy.server), tenant_connection().cursor() as cursor:
-                cursor.execute(f"DROP SCHEMA IF EXISTS {copy.schema_name} CASCADE")
+            _drop(copy.server, copy.schema_name)
+            dropped += 1
+    if tenant_id is not None and len(servers()) > 1:
+        dropped += _drop_left_over(tenant_id)
+    return dropped
+
+
+def _drop(server: str, schema_name: str) -> None:
+    with server_scope(server), tenant_connection().cursor() as cursor:
+        cursor.execute(f"DROP SCHEMA IF EXISTS {schema_name} CASCADE")
+
+
+def _drop_left_over(tenant_id: UUID) -> int:
+    with public_scope():
+        tenant = Tenant.objects.filter(id=tenant_id).first()
+    name, dropped = schema_name_of(tenant_id), 0
+    for server in servers():
+        if tenant is not None and server in (tenant.server, tenant.moving_to):
+            continue
+        with suppress(ServerDown), server_scope(server):
+            with tenant_connection().cursor() as cursor:
+                cursor.execute("SELECT to_regnamespace(%s) IS NOT NULL", [name])
+                if cursor.fetchone() == (False,):
+                    continue
+            if tenant is not None:
+                raise SchemaLeftOver(
+                    f"a schema {name} stands on {server}, and tenant {tenant.slug!r} is on"
+                    f" {tenant.server}: look what it is, and drop it there, with the tenant's rows"
+                    " in public.tenants_outboxentry"
+                )
+            _drop(server, name)
+            tenant_connection().set_schema(name)
+            OutboxEntry.objects.filter(tenant_id=tenant_id).delete()
             dropped += 1
     return dropped

@@ -26,8 +26,9 @@ from konstruct.trust.erasure.residue import left_of, mentions_of
 from konstruct.trust.erasure.stores import cache, records, rows, storage
 from konstruct.trust.erasure.tables import RULES
 from memory.models import Message
-from tenants.context import required_tenant_id
-from tenants.exceptions import KonstructError
+from tenants.context import required_tenant_id, tenant_connection
+from tenants.exceptions import KonstructError, SchemaBusy
+from tenants.locking.schema_locks import schema_lock
 from tenants.locking.tenant_locks import held_lock
 from tenants.schemas.old_copies import drop_old_copies
 
@@ -35,6 +36,8 @@ logger = logging.getLogger(__name__)
 
 # Somebody who goes on talking is erased so often in one go; then the request stays open.
 ROUNDS = 5
+# For another erasure of the tenant, which has this lock for a moment too.
+LOCK_SECONDS = 1.0
 # Records that may be changed though nothing of the person was there: of the request itself.
 _ABOUT_THE_REQUEST = {"audit_accessevent", "django_admin_log"}
 
@@ -58,7 +61,7 @@ def carry_out(
         report: is told each step.
 
     Raises:
-        NotErased: they go on talking, or another process is at it.
+        NotErased: they go on talking, another process is at it, or the tenant is being moved.
         UnknownTable: there is a table of which nobody has said what to do with it.
     """
     drop_old_copies(required_tenant_id())
@@ -72,25 +75,45 @@ def carry_out(
             person = _erase_once(request, progress)
             left = left_of(person)
             if not left:
-                progress.step("looks for mentions by others")
-                mentions = mentions_of(person)
-                progress.step("writes files anew")
-                # Also those that held something of theirs for a while, such as the outboxes.
-                tables = {rule.table for rule in RULES} if _found(progress) else set()
-                tables |= progress.found["tables"].keys()
-                # Of what all tenants share only ids were removed, and nobody waits for its file.
-                tables &= set(rows.tables_of_tenant())
-                stored = storage.settle(tables, rewrite=rewrite)
-                receipt = _write_receipt(request, person, progress, mentions, stored)
-                # What was noted on the way had the ids.
-                storage.settle_one_more(ErasureRequest._meta.db_table, stored, rewrite=rewrite)
-                receipt.receipt = {**(receipt.receipt or {}), "storage": stored}
-                receipt.save(update_fields=["receipt"])
-                return receipt
+                _refuse_while_copied()
+                return _end(request, person, progress, rewrite=rewrite)
         raise NotErased(
             f"after {ROUNDS} rounds there is still something in {', '.join(sorted(left))}:"
             " the request stays open"
         )
+
+
+def _refuse_while_copied() -> None:
+    """Raise if a copy of the tenant is being made, whose files would hold what was removed."""
+    try:
+        with schema_lock(tenant_connection().schema_name, wait_seconds=LOCK_SECONDS):
+            return
+    except SchemaBusy as error:
+        raise NotErased(
+            "what was theirs is removed; the request stays open while the tenant is moved or"
+            " migrated, and is looked at again"
+        ) from error
+
+
+def _end(
+    request: ErasureRequest, person: Person, progress: ErasureProgress, *, rewrite: bool
+) -> ErasureRequest:
+    """Let files forget what was removed, and the request be the receipt."""
+    progress.step("looks for mentions by others")
+    mentions = mentions_of(person)
+    progress.step("writes files anew")
+    # Also those that held something of theirs for a while, such as the outboxes.
+    tables = {rule.table for rule in RULES} if _found(progress) else set()
+    tables |= progress.found["tables"].keys()
+    # Of what all tenants share only ids were removed, and nobody waits for its file.
+    tables &= set(rows.tables_of_tenant())
+    stored = storage.settle(tables, rewrite=rewrite)
+    receipt = _write_receipt(request, person, progress, mentions, stored)
+    # What was noted on the way had the ids.
+    storage.settle_one_more(ErasureRequest._meta.db_table, stored, rewrite=rewrite)
+    receipt.receipt = {**(receipt.receipt or {}), "storage": stored}
+    receipt.save(update_fields=["receipt"])
+    return receipt
 
 
 def _erase_once(request: ErasureRequest, progress: ErasureProgress) -> Person:

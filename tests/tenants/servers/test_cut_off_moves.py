@@ -1,0 +1,310 @@
+"""A move beside what else is done with its tenant, and one whose servers go away meanwhile."""
+
+import threading
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connections
+
+from konstruct.audit.access_log import Actor
+from konstruct.audit.models import ActorKind, ErasureRequest
+from konstruct.orchestrator.agents import create_agent
+from konstruct.orchestrator.identities.erasure_requests import ask_for_erasure
+from konstruct.trust import erasure, jobs
+from konstruct.trust.erasure.erasing import NotErased
+from memory.models import Message
+from tenants.context import tenant_scope
+from tenants.exceptions import SchemaBusy, UnknownTenant
+from tenants.models import OutboxEntry, Tenant
+from tenants.moving import moving, transfer
+from tenants.moving.moving import MoveCutOff, move_tenant, settle_moves
+from tenants.moving.transfer import Transfer
+from tenants.postgresql import connecting
+from tenants.schemas import provisioning
+from tenants.schemas.migrating import migrate_schema
+from tenants.schemas.old_copies import SchemaLeftOver, old_copies
+from tenants.servers import MAIN
+from tests import database
+from tests.memory.said import say
+from tests.servers.postgres import DATABASE, Server
+from tests.tenants.servers.contents import where
+
+pytestmark = pytest.mark.slow
+
+EVA = Actor(ActorKind.PERSON, "1", "eva")
+STEPS = ("_new_schema", "_fill", "_hold", "_take_over", "_leave")
+
+
+@pytest.fixture
+def tenant(further: dict[str, Server]) -> Iterator[Tenant]:
+    """A tenant on a server that tests may stop, with messages of bob and carl, and work."""
+    with database.as_owner():
+        made = provisioning.create_tenant(slug="mover", server="eu1")
+    with tenant_scope(made.id):
+        agent = create_agent(tenant_id=made.id, name="Ada")
+        for user in ("bob", "carl"):
+            said = (f"{user} says {number}" for number in range(5))
+            say(made, *said, user=user, agent=agent.id, index=False)
+        OutboxEntry.objects.create(kind="reply", key=uuid4(), attempts=2)
+    yield made
+    with database.as_owner():
+        settle_moves()
+        for left in Tenant.objects.filter(slug="mover"):
+            provisioning.delete_tenant(left)
+
+
+@pytest.fixture
+def during(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Let something be done once, after a step of the move or before it."""
+
+    def do(step: str, act: Callable[[], object], *, before: bool = False) -> None:
+        owner: Any = moving if step == "_switch" else Transfer
+        real = getattr(owner, step)
+        left = [act]
+
+        def stepped(*args: Any) -> Any:
+            if before and left:
+                left.pop()()
+            done = real(*args)
+            if left:
+                left.pop()()
+            return done
+
+        monkeypatch.setattr(owner, step, stepped)
+
+    return do
+
+
+def _move(tenant: Tenant, **options: Any) -> Any:
+    with database.as_owner():
+        moved = move_tenant(Tenant.objects.get(pk=tenant.pk), "eu2", **options)
+        tenant.refresh_from_db()
+        return moved
+
+
+def _elsewhere(work: Callable[[], object]) -> object:
+    """What another thread of the owner's gets, or the error."""
+    got: list[object] = []
+
+    def run() -> None:
+        try:
+            with database.as_owner():
+                got.append(work())
+        except Exception as error:
+            got.append(error)
+        finally:
+            connections.close_all()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join(30)
+    return got[0]
+
+
+def _lose_sessions_of_main() -> None:
+    with psycopg.connect(database.url_of("superuser"), autocommit=True) as superuser:
+        superuser.execute(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND usename = 'konstruct_owner'"
+        )
+
+
+def _often(step: str, lost: str) -> Any:
+    """Those that decide something else are no long tests."""
+    marks = () if (step, lost) in {("_take_over", "eu1"), ("_leave", "eu1")} else pytest.mark.long
+    return pytest.param(step, lost, marks=marks)
+
+
+@pytest.mark.parametrize(
+    ("step", "lost"), [_often(step, lost) for step in STEPS for lost in ("eu1", "eu2", MAIN)]
+)
+def test_a_server_that_is_restarted_meanwhile_costs_nothing(
+    tenant: Tenant, further: dict[str, Server], during: Callable[..., None], step: str, lost: str
+) -> None:
+    (before,) = where(tenant).values()
+
+    def lose() -> None:
+        if lost == MAIN:
+            return _lose_sessions_of_main()
+        further[lost].stop()
+        further[lost].start()
+
+    during(step, lose)
+    if step == "_leave" or lost == MAIN:
+        assert _move(tenant).rows
+    else:
+        with pytest.raises(MoveCutOff, match="Nothing was changed: tenant 'mover' is served from"):
+            _move(tenant)
+    tenant.refresh_from_db()
+    assert (tenant.server, tenant.moving_to) == (
+        "eu2" if step == "_leave" or lost == MAIN else "eu1",
+        "",
+    )
+    assert where(tenant) == {tenant.server: before}
+
+
+def test_a_copy_that_could_not_be_taken_back_stops_erasures_until_it_is_dropped(
+    tenant: Tenant, further: dict[str, Server], during: Callable[..., None]
+) -> None:
+    def fail() -> None:
+        further["eu2"].stop()
+        raise psycopg.OperationalError("lost")
+
+    during("_leave", fail, before=True)
+    with pytest.raises(MoveCutOff, match=r"lost\. Nothing was changed"):
+        _move(tenant)
+    further["eu2"].start()
+    assert list(where(tenant)) == ["eu1", "eu2"]
+    tenant.refresh_from_db()
+    assert (tenant.server, tenant.moving_to) == ("eu1", "")
+    with database.as_owner():
+        with tenant_scope(tenant.id), pytest.raises(SchemaLeftOver, match="stands on eu2"):
+            erasure.carry_out(ask_for_erasure("bob", by=EVA))
+        with pytest.raises(CommandError, match="stands on eu2 already: look what it is"):
+            call_command("move_tenant", "mover", to="eu2")
+        provisioning.delete_tenant(tenant)
+    assert where(tenant) == {}
+    assert further["eu2"].ask("SELECT count(*) FROM tenants_outboxentry") == [(0,)]
+
+
+def test_who_is_erased_while_the_tenant_is_copied_is_in_no_file_of_the_copy(
+    tenant: Tenant, further: dict[str, Server], during: Callable[..., None]
+) -> None:
+    def erase() -> object:
+        with tenant_scope(tenant.id):
+            return erasure.carry_out(ask_for_erasure("bob", by=EVA))
+
+    said: list[object] = []
+    during("_fill", lambda: said.append(_elsewhere(erase)))
+    _move(tenant)
+    (refused,) = said
+    assert isinstance(refused, NotErased)
+    assert "stays open while the tenant is moved" in str(refused)
+    assert len(list(old_copies(tenant.id))) == 1
+    with database.as_owner(), tenant_scope(tenant.id):
+        assert set(Message.objects.values_list("user_id", flat=True)) == {"carl"}
+        OutboxEntry.objects.filter(kind="erasure").update(sweep_at=datetime(2020, 1, 1, tzinfo=UTC))
+        assert jobs.ERASE.do_all() == 1
+        assert ErasureRequest.objects.get().done_at
+    assert _files_with(further["eu2"], tenant.schema_name, b"bob says") == []
+    assert list(old_copies(tenant.id)) == []
+
+
+def _files_with(server: Server, schema: str, text: bytes) -> list[object]:
+    server.do("CHECKPOINT")
+    files = server.ask(
+        "SELECT relname, pg_relation_filepath(oid) FROM pg_class"
+        f" WHERE relnamespace = '{schema}'::regnamespace AND relkind IN ('r', 't', 'i')"
+    )
+    postgres = server.home / "postgres"
+    return [name for name, path in files if text in (postgres / str(path)).read_bytes()]
+
+
+def test_what_else_is_done_with_the_tenant_waits_or_comes_along(
+    tenant: Tenant, during: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = provisioning.schema_lock
+    for module in (moving, provisioning):
+        monkeypatch.setattr(module, "schema_lock", lambda name, **_: lock(name, wait_seconds=0.1))
+
+    def deleted() -> None:
+        provisioning.delete_tenant(Tenant.objects.get(pk=tenant.pk))
+
+    def renamed() -> None:
+        provisioning.suspend_tenant(Tenant.objects.get(pk=tenant.pk))
+        Tenant.objects.filter(pk=tenant.pk).update(name="New")
+
+    got: list[Any] = []
+
+    def meanwhile() -> None:
+        got.append(_elsewhere(lambda: migrate_schema(tenant.schema_name, wait_seconds=0)))
+        got.append(_elsewhere(settle_moves))
+        for to in ("eu2", MAIN):
+            got.append(_elsewhere(lambda: move_tenant(Tenant.objects.get(pk=tenant.pk), to)))  # noqa: B023
+        got.append(_elsewhere(deleted))
+
+    def change() -> None:
+        assert _elsewhere(renamed) is None
+
+    during("_fill", change)
+    during("_leave", meanwhile)
+    (before,) = where(tenant).values()
+    _move(tenant)
+    migrated, settled, *refused = got
+    assert (migrated.busy, settled) == (True, 0)
+    assert [type(each) for each in refused] == [SchemaBusy] * 3
+    assert (tenant.state, tenant.name, tenant.server) == ("suspended", "New", "eu2")
+    assert where(tenant) == {"eu2": before}
+    with database.as_owner():
+        stale = Tenant.objects.get(pk=tenant.pk)
+        deleted()
+        with pytest.raises(UnknownTenant, match="tenant 'mover' was deleted meanwhile"):
+            move_tenant(stale, "eu1")
+
+
+def test_a_transaction_that_goes_on_is_waited_for_and_never_a_deadlocks_victim(
+    tenant: Tenant, further: dict[str, Server], during: Callable[..., None], monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(transfer, "TURN_SECONDS", 0.1)
+    further["eu1"].do(f"ALTER DATABASE {DATABASE} SET deadlock_timeout = '200ms'")
+    in_the_way = psycopg.connect(
+        further["eu1"].url("superuser"), options=f"-c search_path={tenant.schema_name}"
+    )
+    try:
+        in_the_way.execute("LOCK TABLE memory_message IN ROW EXCLUSIVE MODE")
+        monkeypatch.setattr(transfer, "LOCK_SECONDS", 0.0)
+        pid = in_the_way.info.backend_pid
+        with pytest.raises(CommandError, match=rf"by Postgres backend {pid} on eu1. Nothing was"):
+            _command("eu2", patience=0)
+        monkeypatch.setattr(transfer, "LOCK_SECONDS", 10.0)
+        waited = threading.Event()
+        monkeypatch.setattr(transfer, "ASK_EVERY_SECONDS", 0.0)
+        real = transfer.run
+
+        def run(session: Any, statement: str, *values: object) -> Any:
+            if statement == "ROLLBACK":
+                waited.set()  # it has waited once, and will again
+            return real(session, statement, *values)
+
+        monkeypatch.setattr(transfer, "run", run)
+
+        def go_on() -> None:
+            assert waited.wait(10)
+            in_the_way.execute("LOCK TABLE audit_accessevent IN ROW EXCLUSIVE MODE")
+            in_the_way.commit()
+
+        thread = threading.Thread(target=go_on)
+        during("_hold", thread.start)
+        _move(tenant, patience=0)
+        thread.join()
+        assert in_the_way.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+    finally:
+        in_the_way.close()
+        further["eu1"].do(f"ALTER DATABASE {DATABASE} RESET deadlock_timeout")
+    assert list(where(tenant)) == ["eu2"]
+
+
+def _command(to: str, **options: Any) -> None:
+    with database.as_owner():
+        call_command("move_tenant", "mover", to=to, **options)
+
+
+def test_a_server_that_cannot_be_reached_says_why(
+    tenant: Tenant, further: dict[str, Server]
+) -> None:
+    before = where(tenant)
+    further["eu2"].do("ALTER ROLE konstruct_owner CONNECTION LIMIT 0")
+    try:
+        with pytest.raises(
+            CommandError, match=r"'eu2' takes no connections .*too many connections"
+        ):
+            _command("eu2")
+    finally:
+        further["eu2"].do("ALTER ROLE konstruct_owner CONNECTION LIMIT -1")
+        connecting._down_until.clear()
+    assert where(tenant) == before
