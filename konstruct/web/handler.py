@@ -58,13 +58,20 @@ class Request(ASGIRequest):
     """A request whose response may say what it waits for: see replies/reply_wait.py."""
 
     waits_in_event_loop = True
-    # Whether a thread has it, which closes its body.
-    begun = False
 
     def __init__(self, scope: Scope, body: Body) -> None:
         super().__init__(scope, body.file)
+        self._untaken = [True]
         # Django looks at this to refuse what is too large, also where the client did not say it.
         self.META["CONTENT_LENGTH"] = str(body.length) if body.length else ""
+
+    def take(self) -> bool:
+        """Whether the caller is the first, who closes the body: a thread, or the event loop."""
+        try:
+            self._untaken.pop()  # atomic, as reading and setting a flag is not
+        except IndexError:
+            return False
+        return True
 
 
 class Handler(BaseHandler):
@@ -145,7 +152,7 @@ class Handler(BaseHandler):
             problem = Problem.of_status(503, busy, headers={"Retry-After": "1"})
             return await _refuse(scope, send, problem)
         finally:
-            if not request.begun:
+            if request.take():
                 body.file.close()
 
     async def _exchange(
@@ -199,8 +206,12 @@ class Handler(BaseHandler):
     def _respond(
         self, request: Request, stream: Stream, begin: Callable[[Answer], object]
     ) -> Answer:
-        """In a thread: let Django answer. `begin` gets an answer whose body is still being made."""
-        request.begun = True
+        """In a thread: let Django answer. `begin` gets an answer whose body is still being made.
+
+        Raises ClientGone if the client went before the thread came to it.
+        """
+        if not request.take():
+            raise ClientGone
         set_script_prefix("/")
         signals.request_started.send(sender=self.__class__, scope=request.scope)
         response: Any = self.get_response(request)

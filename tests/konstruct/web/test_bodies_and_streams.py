@@ -56,6 +56,27 @@ def test_a_body_without_end_is_left_where_it_is(announced: int | None) -> None:
     body.file.close()
 
 
+def test_what_no_thread_had_when_its_client_went_is_not_answered(settings: Any) -> None:
+    settings.WEB_THREADS = 1
+    handler, asked, is_free = Handler(), [], threading.Event()
+    handler.get_response = asked.append
+    messages = iter([{"type": "http.request", "body": b"{}"}, {"type": "http.disconnect"}])
+    scope = {"type": "http", "method": "POST", "raw_path": b"/", "path": "/", "query_string": b"",
+             "headers": []}  # fmt: skip
+
+    async def receive() -> Any:
+        return next(messages)
+
+    async def main() -> None:
+        handler._pool._executor.submit(is_free.wait)
+        await handler(scope, receive, receive)
+        is_free.set()
+        handler._pool._executor.shutdown()
+
+    asyncio.run(main())
+    assert asked == []
+
+
 def test_a_body_that_says_it_is_far_too_large_is_not_read_at_all() -> None:
     body = read(receiving(ends=False), announced=10**12)
     assert (body.file.read(), body.length, body.read_to_end) == (b"", 10**12, False)
