@@ -168,7 +168,9 @@ def record_refusal(request: Request, caller: Caller | None, status: int) -> None
     if not _is_to_be_recorded(request, status):
         return
     known = recorded_as(request)
-    attempted, subject = known or (str(request.method), request.path)
+    match = request.resolver_match
+    route = "" if match is None else str(match.url_name)
+    attempted, subject = known or (str(request.method), route)
     try:
         record_access(
             Action.REFUSE,

@@ -137,6 +137,10 @@ def test_reading_by_a_method_that_is_not_there_is_refused(program_a: Program) ->
     assert program_a.request("OPTIONS", MESSAGES).status_code == 200
     (event,) = events(program_a)
     assert (event.action, event.detail["attempted"]) == ("refuse", "DELETE")
+    # What an address names may be a user, and may be no text that Postgres stores.
+    assert program_a.post("/mem0/v2/entities/user/a%00b/", {}).status_code == 405
+    (event,) = events(program_a)[1:]
+    assert (event.subject, event.detail["attempted"]) == ("mem0-entity", "POST")
 
 
 def test_what_is_refused_before_it_is_known_who_asks_is_recorded(program_a: Program) -> None:
