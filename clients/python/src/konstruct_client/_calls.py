@@ -77,5 +77,5 @@ def tagged(response: httpx.Response) -> tuple[Any, str]:
 def _page(response: httpx.Response) -> Page[Any]:
     document = response.json()
     # The cursor alone: the key is for the address that it was given for.
-    following = parse_qs(urlsplit(document["next"] or "").query)
+    following = parse_qs(urlsplit(document.get("next") or "").query)
     return Page(document["results"], following.get("cursor", [None])[0])

@@ -165,12 +165,6 @@ class Checkpoint(TypedDict):
     pending_writes: list[PendingWrite]
 
 
-class CheckpointListResult(TypedDict):
-    """Checkpoints, the newest first. As many as the limit: there may be more `before` the last."""
-
-    results: list[Checkpoint]
-
-
 class Compiled(TypedDict):
     """What fits into one prompt, section by section, and the prompt made of it."""
 

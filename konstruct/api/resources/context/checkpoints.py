@@ -7,6 +7,7 @@ import base64
 import binascii
 import json
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from django.core.validators import RegexValidator
@@ -27,14 +28,19 @@ from konstruct.api.http.bodies.fields import (
     checked_query,
 )
 from konstruct.api.http.errors.problems import Problem, Refusal
+from konstruct.api.http.lists.pagination import PAGE_SIZE, PageQuerySerializer, page_of
 from konstruct.api.http.schema import problems
 from konstruct.api.http.views import ApiView
+from konstruct.api.resources.context.checkpoint_pages import (
+    MOST_BYTES,
+    PAGE_BYTES,
+    NewestCheckpointsFirst,
+)
 from konstruct.strict_json import NotStrictJSON, read_json
 from memory.context.checkpoints.encoded import Encoded, checked
 from tenants.context import required_tenant_id
 
 MOST_VALUES = 1_000
-MOST_CHECKPOINTS = 50
 # Postgres makes bytes of these names, where a backslash would begin an escape.
 PLAIN_NAME = RegexValidator(r"^[^\x00\\]*\Z", "Give a name without NUL characters and backslashes.")
 
@@ -198,7 +204,7 @@ class FilterField(StrictCharField):
         return StorableObjectField().run_validation(value)
 
 
-class CheckpointListSerializer(StrictSerializer):
+class CheckpointListSerializer(PageQuerySerializer):
     """Query parameters of the list."""
 
     thread_id = ChannelIdField(required=False, help_text="Only of this thread.")
@@ -207,7 +213,11 @@ class CheckpointListSerializer(StrictSerializer):
     before = NameField(required=False, help_text="Only those whose id is smaller.")
     filters = FilterField(required=False, help_text="What the metadata must hold, as JSON text.")
     limit = serializers.IntegerField(
-        required=False, default=10, min_value=1, max_value=MOST_CHECKPOINTS
+        required=False,
+        min_value=1,
+        max_value=PAGE_SIZE,
+        help_text=f"Exactly so many in a page. Without it, as many as have {PAGE_BYTES // 10**6} MB"
+        f" together, and {PAGE_SIZE} at most.",
     )
 
 
@@ -224,12 +234,6 @@ class CheckpointSerializer(serializers.Serializer):
     pending_writes = PendingWriteSerializer(many=True)
 
 
-class CheckpointListResultSerializer(serializers.Serializer):
-    """Checkpoints, the newest first. As many as the limit: there may be more `before` the last."""
-
-    results = CheckpointSerializer(many=True)
-
-
 class CheckpointsView(ApiView):
     """Checkpoints of the tenant's sessions, which no bound key sees."""
 
@@ -239,9 +243,12 @@ class CheckpointsView(ApiView):
     @extend_schema(
         operation_id="list_checkpoints",
         summary="List checkpoints, newest first",
+        description="With their values, as LangGraph's serializer has written them. A page is "
+        "bounded by what is in it: follow `next`. With `limit` it has exactly so many, or is "
+        f"refused if these have more than {MOST_BYTES // 10**6} MB.",
         tags=["sessions"],
         parameters=[CheckpointListSerializer],
-        responses={200: CheckpointListResultSerializer, **problems(422)},
+        responses={200: page_of(CheckpointSerializer, "A page of checkpoints."), **problems(422)},
     )
     def get(self, request: Request) -> Response:
         """List checkpoints."""
@@ -251,14 +258,13 @@ class CheckpointsView(ApiView):
         if place and "thread_id" not in place:
             raise Refusal(Problem.of_status(422, "Name the thread_id of this place, too."))
         before = {"configurable": {"checkpoint_id": query["before"]}} if "before" in query else None
-        found = _saver().list(
-            {"configurable": place} if place else None,
-            filter=query.get("filters"),
-            before=before,
-            limit=query["limit"],
-        )
-        documents = CheckpointSerializer([_document(each) for each in found], many=True).data
-        return Response({"results": documents})
+        saver = _saver()
+        config = {"configurable": place} if place else None
+        saved = partial(saver.saved, config, filter=query.get("filters"), before=before)
+        pages = NewestCheckpointsFirst(is_counted="limit" in query)
+        page = pages.paginate_queryset(saved, request, view=self)
+        documents = [_document(each) for each in saver.named(page)]
+        return pages.get_paginated_response(CheckpointSerializer(documents, many=True).data)
 
     @extend_schema(
         operation_id="save_checkpoint",
@@ -325,10 +331,10 @@ class CheckpointWritesView(ApiView):
 
 def _saver() -> Any:
     # Imported here: LangGraph takes half a second and 40 MB of every process that loads it.
-    from memory.context.checkpoints.checkpointer import TenantPostgresSaver
     from memory.context.checkpoints.encoded import EncodedSerializer
+    from memory.context.checkpoints.pages import PagedSaver
 
-    return TenantPostgresSaver(required_tenant_id(), serde=EncodedSerializer())
+    return PagedSaver(required_tenant_id(), serde=EncodedSerializer())
 
 
 def _encoded(value: Mapping[str, Any]) -> Encoded:

@@ -1,10 +1,12 @@
 """LangGraph's checkpointer on Konstruct: LangGraph's conformance suite, graphs, and attacks."""
 
 import asyncio
+import base64
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from konstruct_client import Client, errors
 from konstruct_client.langgraph import KonstructSaver
@@ -118,6 +120,37 @@ def test_what_would_run_code_is_refused(url: str, program_a: Program, tmp_path: 
             konstruct.checkpoints.save(**{**right, "values": unknown})  # type: ignore[arg-type]
         assert [*konstruct.sessions.list()] == []
     assert not (tmp_path / "made").exists()
+
+
+def test_a_history_of_many_pages_is_read_whole_with_servers_before_and_after_next(
+    url: str, program_a: Program
+) -> None:
+    with Client(url, program_a.key) as konstruct:
+        saver = KonstructSaver(konstruct)
+        for number in range(12):
+            values = {"checkpoint": state(id=f"1f{number:x}"), "metadata": {"step": number}}
+            value = base64.b64encode(bytes(800_000)).decode()
+            konstruct.checkpoints.save(
+                thread_id="large",
+                values=[{"channel": "a", "type": "bytes", "value": value}],
+                **values,  # type: ignore[arg-type]
+            )
+        pages = [*konstruct.checkpoints.list(thread_id="large").pages()]
+        assert [len(each.results) for each in pages] == [4, 4, 4]
+        steps = [each.metadata["step"] for each in saver.list(thread("large"))]
+        assert steps == [*range(11, -1, -1)]
+        assert [each.metadata["step"] for each in saver.list(thread("large"), limit=5)] == steps[:5]
+
+        # As a server was before: no `next`, and at most ten checkpoints to whom does not count.
+        def earlier(request: httpx.Request) -> httpx.Response:
+            asked = dict(request.url.params)
+            assert "cursor" not in asked
+            found = konstruct.checkpoints.list(**{"limit": 10, **asked})
+            return httpx.Response(200, json={"results": next(found.pages()).results})
+
+        with httpx.Client(transport=httpx.MockTransport(earlier)) as http:
+            before = KonstructSaver(Client("http://earlier", "ks_", http=http))
+            assert [each.metadata["step"] for each in before.list(thread("large"))] == steps
 
 
 def state(**fields: Any) -> dict[str, Any]:

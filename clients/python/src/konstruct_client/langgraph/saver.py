@@ -6,6 +6,7 @@ import asyncio
 import base64
 import random
 from collections.abc import AsyncIterator, Iterator, Sequence
+from itertools import islice
 from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -24,8 +25,6 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from konstruct_client import documents
 from konstruct_client.client import Client
 from konstruct_client.errors import NotFound
-
-PAGE = 20
 
 
 class KonstructSaver(BaseCheckpointSaver[str]):
@@ -65,23 +64,15 @@ class KonstructSaver(BaseCheckpointSaver[str]):
     ) -> Iterator[CheckpointTuple]:
         """Yield checkpoints, the newest first."""
         place = config["configurable"] if config else {}
-        last = get_checkpoint_id(before) if before else None
-        left = limit
-        while left is None or left > 0:
-            page = PAGE if left is None else min(PAGE, left)
-            found = self._checkpoints.list(
-                thread_id=place.get("thread_id"),
-                checkpoint_ns=place.get("checkpoint_ns"),
-                checkpoint_id=get_checkpoint_id(config) if config else None,
-                before=last,
-                filters=filter,
-                limit=page,
-            )["results"]
-            yield from map(self._tuple, found)
-            if len(found) < page:
-                return
-            last = found[-1]["checkpoint_id"]
-            left = None if left is None else left - page
+        found = self._found(
+            thread_id=place.get("thread_id"),
+            checkpoint_ns=place.get("checkpoint_ns"),
+            checkpoint_id=get_checkpoint_id(config) if config else None,
+            before=get_checkpoint_id(before) if before else None,
+            filters=filter,
+            limit=1 if limit == 1 else None,
+        )
+        yield from map(self._tuple, islice(found, limit))
 
     def put(
         self,
@@ -177,6 +168,17 @@ class KonstructSaver(BaseCheckpointSaver[str]):
     async def adelete_thread(self, thread_id: str) -> None:
         """Delete everything of a thread."""
         await asyncio.to_thread(self.delete_thread, thread_id)
+
+    def _found(self, *, before: str | None, **wanted: Any) -> Iterator[documents.Checkpoint]:
+        """All checkpoints, page by page."""
+        while True:
+            last = None
+            for last in self._checkpoints.list(before=before, **wanted):
+                yield last
+            if last is None:
+                return
+            # Servers before the first with `next` give one page: ask on until there are no more.
+            before = last["checkpoint_id"]
 
     def _encoded(self, channel: str, value: Any) -> documents.ChannelValue:
         type_, data = self.serde.dumps_typed(value)

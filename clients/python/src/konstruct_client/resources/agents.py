@@ -134,7 +134,7 @@ class Checkpoints(Resource[S]):
         }  # fmt: skip
         return Call("POST", "checkpoints/writes/", body=body)
 
-    @call
+    @pages
     def list(
         self,
         *,
@@ -144,13 +144,16 @@ class Checkpoints(Resource[S]):
         before: str | None = None,
         filters: Mapping[str, Any] | None = None,
         limit: int | None = None,
-    ) -> Call[documents.CheckpointListResult]:
-        """List checkpoints, newest first; 50 at most. There may be more `before` the last."""
-        query = given(
-            thread_id=thread_id, checkpoint_ns=checkpoint_ns, checkpoint_id=checkpoint_id,
-            before=before, filters=filters or None, limit=limit,
+    ) -> Call[Page[documents.Checkpoint]]:
+        """List checkpoints, newest first.
+
+        Args:
+            limit: how many a page has, 50 at most; by default what is not too large together.
+        """
+        return listing(
+            "checkpoints/", thread_id=thread_id, checkpoint_ns=checkpoint_ns,
+            checkpoint_id=checkpoint_id, before=before, filters=filters or None, limit=limit,
         )  # fmt: skip
-        return Call("GET", "checkpoints/", query)
 
 
 class Context(Resource[S]):
