@@ -39,6 +39,13 @@ def read_options(body: Mapping[str, Any]) -> dict[str, Any]:
     return stored
 
 
+def bound_to_follow(options: Mapping[str, Any]) -> str | None:
+    """Return the name of an option that the answer must follow, if there is one."""
+    if "response_format" in options:
+        return "response_format"
+    return "tool_choice" if options.get("tool_choice") not in (None, "auto") else None
+
+
 def wants_usage(body: Mapping[str, Any]) -> bool:
     """Tell whether a stream is to end with the tokens that it took."""
     asked = body.get("stream_options")

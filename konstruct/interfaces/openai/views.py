@@ -24,7 +24,7 @@ from konstruct.channels.rest.reply_wait import live, when_settled
 from konstruct.channels.rest.serializers import SendSerializer
 from konstruct.interfaces.openai.completions import DONE, CompletionOf, Said
 from konstruct.interfaces.openai.errors import error_document, refused
-from konstruct.interfaces.openai.options import wants_usage
+from konstruct.interfaces.openai.options import bound_to_follow, wants_usage
 from konstruct.interfaces.openai.recognition import (
     RETRY_COUNT,
     Recognised,
@@ -88,9 +88,9 @@ class ChatCompletionsView(ApiView):
     def post(self, request: Request) -> Any:
         """Accept the last message of the user, and answer with its reply."""
         chat = read_request(request.data)
-        if "response_format" in chat.options and not settings.LLM_POOL_URL:
-            why = "No language model is configured here, so that answers are text."
-            raise Refusal(refused("response_format", why, code="unsupported_parameter"))
+        if not settings.LLM_POOL_URL and (parameter := bound_to_follow(chat.options)):
+            why = "No language model is configured here: answers are text, and no tool is called."
+            raise Refusal(refused(parameter, why, code="unsupported_parameter"))
         agent = self.caller.agent(chat.model, active=True)
         user_id = user_of(request, chat, self.caller)
         thread = Thread(agent.id, user_id, thread_of(request, chat, user_id))

@@ -289,13 +289,15 @@ def test_the_form_of_an_answer_is_the_clients(client: Client, settings: Any) -> 
     assert client.llm.requests[-1].body["response_format"] == form
     assert "temperature" not in client.llm.requests[-1].body
     settings.LLM_POOL_URL = ""
-    error = error_of(client.post(QUESTION, response_format=form), 400)
-    assert (error["param"], error["code"]) == ("response_format", "unsupported_parameter")
+    named = {"type": "function", "function": {"name": "weather"}}
+    for asked in ({"response_format": form}, {"tool_choice": "required"}, {"tool_choice": named}):
+        error = error_of(client.post(QUESTION, **asked), 400)
+        assert ({error["param"]}, error["code"]) == (asked.keys(), "unsupported_parameter")
 
 
 def test_without_a_language_model_tools_are_not_called(client: Client, settings: Any) -> None:
     settings.LLM_POOL_URL = ""
-    choice = client.ask(QUESTION, tool_choice="required")
+    choice = client.ask(QUESTION, tool_choice="auto")
     assert (choice["finish_reason"], client.calls()) == ("stop", [])
     assert choice["message"]["content"]
 
