@@ -57,5 +57,8 @@ def not_offered(what: str) -> Callable[..., HttpResponse]:
 @csrf_exempt
 def unknown(request: HttpRequest) -> HttpResponse:
     """Answer a path that mem0 may have, and this does not."""
-    detail = "There is nothing at this address. docs/mem0.md says what of mem0 there is."
+    detail = (
+        "There is nothing at this address. The id of a memory is a UUID. A client that can choose"
+        " lists and searches with api_version v2. docs/mem0.md says what of mem0 there is."
+    )
     return problem_response(request, Problem.of_status(404, detail))

@@ -192,6 +192,7 @@ def test_what_clients_before_version_2_send_is_understood(program: Program) -> N
     version = {"version": "v2", "output_format": "v1.1", "async_mode": True}
     (kept,) = program.post(MEMORIES, {**said, **version}).json()["results"]
     carls, of_ada = [kept["id"]], {"filters": {"user_id": "carl"}, "agent_id": "ada"}
+    assert "with api_version v2" in refusal(program.post(f"{MEMORIES}search/", {}), 404)
     for named, ids in (({"user_id": "carl"}, carls), ({"run_id": "r8"}, carls), (of_ada, [])):
         for path, more in (("", {}), ("search/", {"query": "boats", "source": "A TOOL"})):
             found = program.post(f"/mem0/v2/memories/{path}", {**named, **more, **version}).json()
