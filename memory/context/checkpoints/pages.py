@@ -1,13 +1,16 @@
 """Pages of checkpoints: which there are and how large, before any of their values is read."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, groupby
 from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple
 
 from memory.context.checkpoints.checkpointer import TenantPostgresSaver
+
+READ_AT_ONCE = 4_000_000
 
 # The rows of a page first, so that only these are measured. A value's length is known to Postgres
 # without the value.
@@ -78,17 +81,23 @@ class PagedSaver(TenantPostgresSaver):
             cursor.execute(cast("Any", sql), [*params, limit])
             return [SavedCheckpoint(**row) for row in cursor.fetchall()]
 
-    def named(self, names: Sequence[SavedCheckpoint]) -> list[CheckpointTuple]:
-        """Read these checkpoints, in this order; what is deleted since is left out."""
-        if not names:
-            return []
+    def read(self, names: Sequence[SavedCheckpoint]) -> Iterator[CheckpointTuple]:
+        """Yield these checkpoints in this order, but for those that are deleted since.
+
+        They are read a few at a time, as many as have READ_AT_ONCE bytes.
+        """
         saver = _NamedSaver(self.tenant_id, serde=self.serde)
-        saver.names = [(each.checkpoint_id, each.thread_id, each.checkpoint_ns) for each in names]
-        found = {
-            tuple(each.config["configurable"][column] for column in _NAME): each
-            for each in saver.list(None)
-        }
-        return [found[name] for name in saver.names if name in found]
+        ends = accumulate(each.bytes for each in names)
+        numbered = zip(ends, names, strict=True)
+        for _, few in groupby(numbered, lambda each: each[0] // READ_AT_ONCE):
+            saver.names = [(one.checkpoint_id, one.thread_id, one.checkpoint_ns) for _, one in few]
+            found = {
+                tuple(each.config["configurable"][column] for column in _NAME): each
+                for each in saver.list(None)
+            }
+            for name in saver.names:
+                if name in found:
+                    yield found.pop(name)
 
 
 class _NamedSaver(TenantPostgresSaver):

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 # A page ends before its checkpoints have more bytes than this, but not before the first of them.
 PAGE_BYTES = 4_000_000
-# No answer has more. A process holds each of them several times: as bytes, in base64 and in JSON.
-MOST_BYTES = 32_000_000
+# No answer has more: it stands in memory until it is sent, in base64.
+MOST_BYTES = 24_000_000
 
 
 class NewestCheckpointsFirst(KeysetPagination):

@@ -11,9 +11,11 @@ from functools import partial
 from typing import Any
 
 from django.core.validators import RegexValidator
+from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
+from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -250,7 +252,7 @@ class CheckpointsView(ApiView):
         parameters=[CheckpointListSerializer],
         responses={200: page_of(CheckpointSerializer, "A page of checkpoints."), **problems(422)},
     )
-    def get(self, request: Request) -> Response:
+    def get(self, request: Request) -> HttpResponse:
         """List checkpoints."""
         query = checked_query(request, CheckpointListSerializer)
         names = ("thread_id", "checkpoint_ns", "checkpoint_id")
@@ -263,8 +265,11 @@ class CheckpointsView(ApiView):
         saved = partial(saver.saved, config, filter=query.get("filters"), before=before)
         pages = NewestCheckpointsFirst(is_counted="limit" in query)
         page = pages.paginate_queryset(saved, request, view=self)
-        documents = [_document(each) for each in saver.named(page)]
-        return pages.get_paginated_response(CheckpointSerializer(documents, many=True).data)
+        # Each as bytes before the next is read: values are large.
+        documents = [_json(CheckpointSerializer(_document(each)).data) for each in saver.read(page)]
+        frame = _json(pages.get_paginated_response([]).data)
+        content = [frame.removesuffix(b"]}"), b",".join(documents), b"]}"]
+        return HttpResponse(content, content_type="application/json")
 
     @extend_schema(
         operation_id="save_checkpoint",
@@ -335,6 +340,10 @@ def _saver() -> Any:
     from memory.context.checkpoints.pages import PagedSaver
 
     return PagedSaver(required_tenant_id(), serde=EncodedSerializer())
+
+
+def _json(document: Any) -> bytes:
+    return bytes(JSONRenderer().render(document))
 
 
 def _encoded(value: Mapping[str, Any]) -> Encoded:
