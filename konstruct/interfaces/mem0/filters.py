@@ -137,7 +137,8 @@ def _member(name: str, value: Any, depth: int) -> Iterator[Filter]:
             raise InvalidArgument(f"filters[{name!r}] holds an empty condition")
         yield Combination(name, inner)
     elif name == "memory_ids":
-        yield Demand(name, "in", tuple(_memory_id(each) for each in _list(name, value)))
+        ids = value["in"] if isinstance(value, Mapping) and [*value] == ["in"] else value
+        yield Demand(name, "in", tuple(_memory_id(each) for each in _list(name, ids)))
     elif name == "metadata":
         if not isinstance(value, Mapping) or not value:
             raise InvalidArgument(f"filters['metadata']={_shown(value)} is not an object of values")

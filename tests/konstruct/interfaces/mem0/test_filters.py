@@ -35,6 +35,7 @@ ID = "0b0d1f3e-9d0c-4f0e-8f63-1f2c1c4e6a11"
         ({"categories": ["a"]}, Demand("categories", "in", ("a",))),
         ({"keywords": "tea"}, Demand("keywords", "icontains", ("tea",))),
         ({"memory_ids": [ID]}, Demand("memory_ids", "in", (UUID(ID),))),
+        ({"memory_ids": {"in": [ID]}}, Demand("memory_ids", "in", (UUID(ID),))),
         (
             {"created_at": {"gte": "2026-03-14", "lt": 0}},
             Combination(
@@ -80,6 +81,8 @@ def nested(depth: int) -> dict[str, Any]:
         ({"user_id": {"ne": None}}, "is not text"),
         ({"memory_ids": [ID, "m1"]}, "memory_ids='m1' is not a UUID"),
         ({"memory_ids": [{}]}, "is not a UUID"),
+        ({"memory_ids": {"in": ID}}, "is not a list"),
+        ({"memory_ids": {"ne": [ID]}}, "is not a list"),
         ({"metadata": "x"}, "is not an object of values"),
         ({"metadata": {}}, "is not an object of values"),
         ({"metadata": {"a\x00": 1}}, "NUL"),
