@@ -276,7 +276,7 @@ def test_a_request_that_touches_no_memory_leaves_no_record(program_a: Program) -
     post(program_a, b"{")
     with tenant_scope(program_a.tenant.id):
         event = AccessEvent.objects.latest("id")
-    assert (event.action, event.subject, event.detail["status"]) == ("refuse", "/mcp", 400)
+    assert (event.action, event.subject, event.detail["status"]) == ("refuse", "mcp", 400)
 
 
 @pytest.mark.parametrize("version", [OLD, NEW])
