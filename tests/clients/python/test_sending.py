@@ -1,8 +1,10 @@
 """How the Python client sends: once or again, with which headers, and what it makes of answers."""
 
 import asyncio
+import importlib
 import inspect
 import json
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -137,7 +139,7 @@ def test_what_would_be_done_twice_is_not_repeated(do: Do, slept: list[float]) ->
 def test_no_answer_is_an_error_of_its_own(do: Do, slept: list[float]) -> None:
     with pytest.raises(TimedOut, match="too late"):
         do(Server(httpx.ReadTimeout("too late")), keep, retries=0)
-    with pytest.raises(ConnectionFailed, match="nobody listens"):
+    with pytest.raises(ConnectionFailed, match=r"from http://konstruct.test/api/v1/.*: nobody lis"):
         do(Server(*[httpx.ConnectError("nobody listens")] * 4), keep)
     with pytest.raises(KonstructError, match="something that is no Konstruct"):
         do(Server(httpx.Response(200, text="Welcome!")), keep)
@@ -252,3 +254,32 @@ def test_address_and_key_come_from_the_environment(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("KONSTRUCT_API_KEY", "ks_1")
     with Client() as konstruct:
         assert konstruct.messages._sender.options.url == "http://localhost:8000"
+    # As files and descriptions of the API have them.
+    options = Client("http://localhost:8000/api/v1/", "ks_1\n").messages._sender.options
+    assert (options.url, options.key) == ("http://localhost:8000", "ks_1")
+    with pytest.raises(KonstructError, match="url='localhost:8000' is none: begin it with http://"):
+        Client("localhost:8000")
+    with pytest.raises(KonstructError, match="the key has characters that no key has") as refused:
+        Client(key="ks_secret\nks_two")
+    assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("adapter", "needs", "name"),
+    [
+        ("adk", "google.adk", "adk"),
+        ("agent_framework", "agent_framework", "agent-framework"),
+        ("langchain", "langchain_core", "langchain"),
+        ("langgraph", "langgraph.checkpoint", "langgraph"),
+        ("openai_agents", "agents", "openai-agents"),
+    ],
+)
+def test_a_missing_extra_is_named(
+    adapter: str, needs: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in [*sys.modules]:
+        if module.startswith((f"konstruct_client.{adapter}", f"{needs}.")):
+            monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, needs, None)
+    with pytest.raises(ImportError, match=rf'pip install "konstruct-client\[{name}\]"'):
+        importlib.import_module(f"konstruct_client.{adapter}")

@@ -187,7 +187,8 @@ def answer_of(call: Call[T], outcome: Outcome) -> T:
 def no_answer(error: httpx.TransportError) -> ConnectionFailed:
     """Return our error for one of the connection."""
     kind = TimedOut if isinstance(error, httpx.TimeoutException) else ConnectionFailed
-    return kind(str(error) or type(error).__name__)
+    asked = error.request.url.copy_with(query=None)
+    return kind(f"no answer from {asked}: {str(error) or type(error).__name__}")
 
 
 def retry_after(response: httpx.Response) -> float | None:

@@ -9,17 +9,19 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from uuid import uuid4
 
-from agent_framework import (
-    AgentSession,
-    ContextProvider,
-    HistoryProvider,
-    Message,
-    SessionContext,
-)
-
 from konstruct_client._batches import import_all
+from konstruct_client._extras import extra
 from konstruct_client._items import Items, NewItem
 from konstruct_client.client import AsyncClient
+
+with extra("agent-framework"):
+    from agent_framework import (
+        AgentSession,
+        ContextProvider,
+        HistoryProvider,
+        Message,
+        SessionContext,
+    )
 
 OPENING = "Relevant context from past conversations:"
 

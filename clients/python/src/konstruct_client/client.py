@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import Any, Generic
 
 import httpx
@@ -110,10 +111,14 @@ class AsyncClient(Resources[AsyncSender]):
 def _options(
     url: str | None, key: str | None, timeout: float, retries: int, longest_retry_after: float
 ) -> Options:
-    url = url or os.environ.get("KONSTRUCT_URL")
-    key = key or os.environ.get("KONSTRUCT_API_KEY")
+    url = (url or os.environ.get("KONSTRUCT_URL", "")).strip().rstrip("/").removesuffix("/api/v1")
+    key = (key or os.environ.get("KONSTRUCT_API_KEY", "")).strip()
     if not url:
         raise KonstructError("no url: pass one, or set KONSTRUCT_URL")
+    if not url.startswith(("http://", "https://")):
+        raise KonstructError(f"url={url!r} is none: begin it with http:// or https://")
     if not key:
         raise KonstructError("no key: pass one, or set KONSTRUCT_API_KEY")
-    return Options(url.rstrip("/"), key, timeout, retries, longest_retry_after)
+    if not re.fullmatch(r"[\x21-\x7e]+", key):  # never told: it is a secret
+        raise KonstructError("the key has characters that no key has: pass it as you were given it")
+    return Options(url, key, timeout, retries, longest_retry_after)

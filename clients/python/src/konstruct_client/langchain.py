@@ -6,11 +6,13 @@ import time
 from collections.abc import Iterator, Sequence
 from uuid import uuid4
 
-from langchain_core.chat_history import BaseChatMessageHistory
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
-
+from konstruct_client._extras import extra
 from konstruct_client.client import Client
 from konstruct_client.errors import KonstructError, TimedOut
+
+with extra("langchain"):
+    from langchain_core.chat_history import BaseChatMessageHistory
+    from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 ROLES = {"human": "user", "ai": "assistant"}
 

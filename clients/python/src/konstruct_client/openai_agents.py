@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from agents.items import TResponseInputItem
-from agents.memory.session import SessionABC
-from agents.memory.session_settings import (
-    SessionSettings,
-    coerce_session_settings,
-    resolve_session_limit,
-)
-
+from konstruct_client._extras import extra
 from konstruct_client._items import Items, NewItem
 from konstruct_client.client import AsyncClient
+
+with extra("openai-agents"):
+    from agents.items import TResponseInputItem
+    from agents.memory.session import SessionABC
+    from agents.memory.session_settings import (
+        SessionSettings,
+        coerce_session_settings,
+        resolve_session_limit,
+    )
 
 TEXTS = ("input_text", "output_text", "text")
 
