@@ -293,6 +293,7 @@ LONG: dict[str, Callable[[Said], str]] = {
     "escalations": at("escalations/"),
     "facts": at("facts/"),
     "fact-history": lambda said: f"{V1}facts/{said.fact}/history/",
+    "checkpoints": at("checkpoints/", thread_id=graph),
     "sessions": at("sessions/"),
     "identities": at("identities/"),
     "recall-events": at("recall-events/"),
