@@ -2,6 +2,8 @@
 
 from django.db import migrations, models
 
+from tenants.operations.comments import CommentOnTables
+
 
 class Migration(migrations.Migration):
     dependencies = [("orchestrator", "0012_check_states_of_tool_calls")]
@@ -17,5 +19,8 @@ class Migration(migrations.Migration):
                 help_text="What the agent said before it asked; with the first call of an answer.",
                 verbose_name="said before",
             ),
+        ),
+        CommentOnTables(
+            {"ToolCall": "Something that an agent asked to do while it answered a message."}
         ),
     ]
