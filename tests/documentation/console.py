@@ -60,7 +60,7 @@ class Console:
     def type(self, commands: str) -> str:
         """Run commands; return what they print. AssertionError where one of them fails."""
         here = commands.replace(".venv/bin/python manage.py", "manage")
-        here = re.sub(r"\.venv/bin/(\w+)", rf"{Path(sys.executable).parent}/\1", here)
+        here = re.sub(r"(?:\.venv|~/agents)/bin/(\w+)", rf"{Path(sys.executable).parent}/\1", here)
         here = here.replace("localhost:8000", self._url.removeprefix("http://"))
         block = self._folder / "block"
         block.write_text(here)

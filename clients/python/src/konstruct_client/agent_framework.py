@@ -13,6 +13,7 @@ from konstruct_client._batches import import_all
 from konstruct_client._extras import extra
 from konstruct_client._items import Items, NewItem
 from konstruct_client.client import AsyncClient
+from konstruct_client.errors import KonstructError
 
 with extra("agent-framework"):
     from agent_framework import (
@@ -116,8 +117,19 @@ class KonstructHistoryProvider(HistoryProvider):
     async def get_messages(
         self, session_id: str | None, *, state: dict[str, Any] | None = None, **kwargs: Any
     ) -> list[Message]:
-        """Get all messages of a session, oldest first."""
-        return [Message.from_dict(each) for each in await self._items(session_id).newest()]
+        """Get all messages of a session, oldest first.
+
+        Raises:
+            KonstructError: another framework keeps its items under this session's id.
+        """
+        items = await self._items(session_id).newest()
+        try:
+            return [Message.from_dict(each) for each in items]
+        except (TypeError, ValueError, KeyError) as error:
+            raise KonstructError(
+                f"session_id={session_id!r} has items that are no messages of this framework:"
+                " another one keeps its own there. Take an id that is this session's alone"
+            ) from error
 
     async def save_messages(
         self,

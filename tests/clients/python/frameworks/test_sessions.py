@@ -149,6 +149,11 @@ def test_an_agents_history_is_whole_in_the_next_process(
                 ]
                 turns = client.conversations.transcript(agent="ada", user_id="maria")
                 assert [turn["content"] async for turn in turns] == ["How warm is it?", "22."]
+                place = {"agent": "ada", "user_id": "maria", "thread_id": "other"}
+                item = {"item": {"role": "user", "content": "Hello"}}
+                await client.conversations.add_items([item], **place)
+                with pytest.raises(errors.KonstructError, match="session_id='other' has items"):
+                    await history.get_messages("other")
             with pytest.raises(ValueError, match="belongs to a session"):
                 await history.get_messages(None)
 
