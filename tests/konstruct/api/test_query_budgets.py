@@ -28,7 +28,8 @@ def clears_last(case: tuple[str, str]) -> tuple[bool, str]:
 def said(django_db_setup: None, django_db_blocker: Any) -> Iterator[Said]:
     """Something to read, made once; every test takes back what it does."""
     with django_db_blocker.unblock():
-        with public_scope():
+        # A connection's first transaction asks whether it is pooled.
+        with public_scope(), transaction.atomic(using=MAIN):
             tenant = Tenant.objects.get(slug="tenant-a")
         agent = create_agent(tenant_id=tenant.id, name="ada", system_prompt="You are Ada.")
         _, key = issue_key(tenant_id=tenant.id, name="tests", scopes=KeyScope.values)
