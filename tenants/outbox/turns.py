@@ -30,9 +30,13 @@ SERVED = [Tenant.State.ACTIVE]
 SERVED_OR_SUSPENDED = [Tenant.State.ACTIVE, Tenant.State.SUSPENDED]
 
 # Whether work of a tenant is done, and from the outbox of this server.
-_SERVED = "tenant.state = ANY (%(states)s) AND tenant.moving_to = '' AND tenant.server = %(server)s"
+_SERVED = """EXISTS (
+    SELECT FROM tenants_tenant AS tenant WHERE tenant.id = entry.tenant_id
+        AND tenant.state = ANY (%(states)s) AND tenant.moving_to = '' AND tenant.server = %(server)s
+)"""
 # From the tenant after the one that had its turn last, and around: one entry, in one statement,
-# by the index on kind, tenant and time. What others have just claimed is passed over.
+# by the index on kind, tenant and time. What others have just claimed is passed over. The entry is
+# looked up by its key: joined, a table that was almost empty when it was vacuumed is read whole.
 _CLAIM = f"""
 WITH next AS (
     SELECT * FROM (
@@ -56,9 +60,8 @@ SET sweep_at = statement_timestamp() + CASE
     THEN greatest(%(grace)s, least(statement_timestamp() - due_at, %(longest)s))
     ELSE %(parked)s
 END
-FROM next LEFT JOIN tenants_tenant AS tenant ON tenant.id = next.tenant_id
-WHERE entry.tenant_id = next.tenant_id AND entry.kind = next.kind AND entry.key = next.key
-RETURNING entry.tenant_id, entry.key, coalesce({_SERVED}, false)
+WHERE (entry.tenant_id, entry.kind, entry.key) = (SELECT tenant_id, kind, key FROM next)
+RETURNING entry.tenant_id, entry.key, {_SERVED}
 """  # noqa: S608
 # Puts aside what was claimed of a tenant that is not served.
 _PARK = """
