@@ -24,7 +24,13 @@ class World:
         assert deployment.slack is not None
         self.deployment = deployment
         self.slack: SlackServer = deployment.slack
-        self.web = httpx.Client(base_url=deployment.url, headers={"Host": "localhost"}, timeout=60)
+        self.web = httpx.Client(
+            base_url=deployment.url,
+            headers={"Host": "localhost"},
+            timeout=60,
+            # Of idle connections that are too many, httpcore 1.0 closes one that a thread has got.
+            limits=httpx.Limits(max_keepalive_connections=None),
+        )
 
     def connect(self, tenant: Tenant, workspace: str) -> None:
         self.deployment.manage(
