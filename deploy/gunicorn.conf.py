@@ -10,9 +10,13 @@ from signal import Signals
 from typing import Any
 
 import django
+from django.conf import settings
 
 from konstruct.processes import bind_to_parent, wait_for_migrations
 
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "konstruct.settings")
+# gunicorn's first lines, too, have the form of LOG_FORMAT.
+logconfig_dict = settings.LOGGING
 wsgi_app = "konstruct.asgi:application"
 bind = f"{os.environ.get('KONSTRUCT_HOST', '127.0.0.1')}:{os.environ.get('PORT', '8000')}"
 workers = 2
@@ -28,7 +32,6 @@ MOST_FILES = 65_536
 
 def on_starting(arbiter: Any) -> None:
     """Load Django and the embedding model once, before there are workers, which share them."""
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "konstruct.settings")
     django.setup(set_prefix=False)
     from memory.embedding.embedder import load_before_fork  # needs the apps to be loaded
 

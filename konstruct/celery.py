@@ -6,15 +6,19 @@ from signal import Signals
 from typing import Any, Final
 
 import psutil
-from celery import Celery
+from celery import Celery, Task
 from celery.signals import (
     celeryd_after_setup,
+    task_postrun,
+    task_prerun,
     worker_init,
     worker_process_init,
     worker_shutting_down,
 )
 from django.utils.module_loading import import_string
 from kombu import Connection
+from kombu.transport import TRANSPORT_ALIASES
+from structlog.contextvars import bind_contextvars, reset_contextvars
 
 from konstruct.processes import bind_to_parent, wait_for_migrations
 
@@ -40,6 +44,7 @@ def _prepare_broker() -> None:
         import_string(settings.BROKER_BEFORE_CONNECT)()
 
 
+TRANSPORT_ALIASES.update(dict.fromkeys(("redis", "rediss"), "konstruct.broker:Transport"))
 app = KonstructCelery("konstruct")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
@@ -83,6 +88,28 @@ def _refuse_unsafe_role(**kwargs: Any) -> None:
     wait_for_migrations()
     refuse_unsafe_role()
     connections.close_all()  # a connection cannot be shared with the children
+
+
+@worker_init.connect
+def _need_the_database(**kwargs: Any) -> None:
+    """Make the worker take tasks only while it can use its database."""
+    from konstruct.worker import DatabaseGate  # only workers need it
+
+    app.steps["consumer"].add(DatabaseGate)
+
+
+@task_prerun.connect
+def _name_task_in_log(task_id: str, task: Task, **kwargs: Any) -> None:
+    """Add the task to its log lines."""
+    request: Any = task.request  # open for more attributes
+    request.log_tokens = bind_contextvars(task_name=task.name, task_id=task_id)
+
+
+@task_postrun.connect
+def _name_no_task_in_log(task: Task, **kwargs: Any) -> None:
+    """Remove the task from further log lines of this process."""
+    request: Any = task.request
+    reset_contextvars(**request.log_tokens)
 
 
 @worker_process_init.connect

@@ -1,7 +1,14 @@
-"""One way for all log lines: structlog's events go through the handlers of settings.LOGGING."""
+"""One way for all log lines: structlog's events go through the handlers of settings.LOGGING.
+
+A line is text or a JSON object (settings.LOG_FORMAT). Both name the request, the tenant, the API
+key and the task (`tenants.log_context`), and neither holds credentials or the details of Postgres'
+errors.
+"""
 
 import logging.config
 import re
+import traceback
+from types import TracebackType
 from typing import Any
 
 import structlog
@@ -9,10 +16,13 @@ from django.views.debug import SafeExceptionReporterFilter
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from konstruct.printable import one_line
+from tenants.log_context import log_ids
 from tenants.redaction import redact
 
 # What the standard library's loggers take beside the message.
 _LOGGER_OPTIONS = ("exc_info", "stack_info", "stacklevel")
+# The attribute of a record that has the fields of its JSON object.
+_FIELDS = "konstruct_fields"
 _render = structlog.processors.LogfmtRenderer()
 
 
@@ -38,12 +48,70 @@ class RedactingFormatter(logging.Formatter):
 
     def formatException(self, ei: Any) -> str:  # noqa: N802 (the library's name)
         """Format the traceback, without what Postgres adds to its error."""
-        return _DETAILS.sub("(details left out)", super().formatException(ei))
+        return _without_details(super().formatException(ei))
 
     def format(self, record: logging.LogRecord) -> str:
-        """Format the record."""
+        """Format the record, with the ids of this thread: a request's, or `-`, and the others."""
+        ids = log_ids()
+        named = [f"{name}={value}" for name, value in ids.items() if name != "request_id"]
+        record.ids = " ".join([ids.get("request_id", "-"), *named])
         line, *traceback = redact(super().format(record)).split("\n")
         return "\n".join([line, *(f"  {one_line(each)}" for each in traceback)])
+
+
+class JsonFormatter(structlog.stdlib.ProcessorFormatter):
+    """Formats a record as a JSON object in one line of ASCII.
+
+    It has `timestamp` (ISO 8601, UTC), `level`, `logger` and `event`; of `request_id`, `tenant_id`,
+    `key_id`, `task_name` and `task_id` those that are known; the fields of the event; `exception`
+    with the traceback as text.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            foreign_pre_chain=[
+                structlog.stdlib.add_logger_name,
+                structlog.stdlib.add_log_level,
+                structlog.processors.TimeStamper(fmt="iso", utc=True),
+                structlog.processors.ExceptionRenderer(_traceback),
+            ],
+            processors=[_object_of, structlog.processors.JSONRenderer()],
+        )
+
+
+def fields(**values: Any) -> dict[str, Any]:
+    """Return the `extra` of a log call that adds these fields to the line's JSON object."""
+    return {_FIELDS: values}
+
+
+def _object_of(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
+    """Return the fields of a line's JSON object, in their order."""
+    first = {name: event[name] for name in ("timestamp", "level", "logger")}
+    given = {"event": event["event"], **getattr(event["_record"], _FIELDS, {})}
+    last = {name: event[name] for name in ("exception", "stack_info") if name in event}
+    return {**first, **_redacted({**given, **log_ids(), **last}), **first}
+
+
+def _redacted(value: Any) -> Any:
+    """Return a value as JSON has it, without the credentials in its texts."""
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, dict):
+        return {str(name): _redacted(each) for name, each in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_redacted(each) for each in value]
+    return redact(str(value))
+
+
+def _traceback(
+    exc_info: tuple[type[BaseException], BaseException, TracebackType | None],
+) -> str:
+    return _without_details("".join(traceback.format_exception(*exc_info)).rstrip("\n"))
+
+
+def _without_details(text: str) -> str:
+    """Return a traceback without the details of Postgres' errors."""
+    return _DETAILS.sub("(details left out)", text)
 
 
 class UrlHidingFilter(SafeExceptionReporterFilter):
@@ -63,20 +131,25 @@ def as_line(
     """
     options = {name: event.pop(name) for name in _LOGGER_OPTIONS if name in event}
     name = str(event.pop("event", ""))
+    options["extra"] = fields(event=name, **event)
     return (f"{name} {_render(logger, method, event)}".rstrip(),), options
 
 
 # One list, however often logging is configured: loggers keep the one that they met first.
 _processors: list[Processor] = [
     structlog.stdlib.filter_by_level,
-    structlog.contextvars.merge_contextvars,
     as_line,
 ]
 
 
 def configure(config: dict[str, Any]) -> None:
-    """Configure the standard library's logging, and structlog on top of it (LOGGING_CONFIG)."""
+    """Configure the standard library's logging, and structlog on top of it (LOGGING_CONFIG).
+
+    Where lines are JSON, warnings of Python are lines too.
+    """
     logging.config.dictConfig(config)
+    if config["handlers"]["console"]["formatter"] == "json":
+        logging.captureWarnings(capture=True)
     structlog.configure(
         processors=_processors,
         wrapper_class=structlog.stdlib.BoundLogger,

@@ -40,6 +40,15 @@ def text_argument(name: str, value: str) -> str:
     return value
 
 
+def content_argument(value: str | None) -> str:
+    """Text that Postgres can store, and that is not blank."""
+    if value is None:
+        raise InvalidArgument("content is missing: give the text that is to be remembered")
+    if not text_argument("content", value).strip():
+        raise InvalidArgument(f"content={value!r} is blank: give the text that is to be remembered")
+    return value
+
+
 def is_unicode(text: str) -> bool:
     """Whether UTF-8 can say it: JSON may hold halves of surrogate pairs, Unicode text may not."""
     try:

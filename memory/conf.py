@@ -11,6 +11,9 @@ EMBEDDING_DIMENSIONS: Final = 384
 WINDOW: Final = 20
 # Imported turns belong to the window, though nobody answered them here.
 IMPORT_CHANNEL: Final = "import"
+# Texts of `store_embedding` are messages of this channel. They are recalled like any message, they
+# have no reply, and they are not in the window.
+STORED_CHANNEL: Final = "stored"
 # Bytes of a message's metadata as JSON: labels, not documents.
 MAX_MESSAGE_METADATA: Final = 8_192
 

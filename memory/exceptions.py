@@ -9,10 +9,6 @@ class InvalidArgument(KonstructError, ValueError):
     """A caller passed a value that cannot be what it should be."""
 
 
-class WindowNotCleared(KonstructError):
-    """A window was cleared in the transcript, but its copy in the cache could not be removed."""
-
-
 class EmbeddingModelError(KonstructError):
     """The embedding model cannot be found, loaded or used with the 384 dimensions of the tables."""
 
@@ -22,6 +18,18 @@ class EmbeddingModelError(KonstructError):
 
 class FactNotFound(KonstructError, LookupError):
     """The tenant has no such fact."""
+
+
+class FactBusy(KonstructError):
+    """Other requests stored and deleted a fact with the same text at every attempt."""
+
+    code = "busy"
+
+    def __init__(self, attempts: int) -> None:
+        super().__init__(
+            f"A fact with this text was stored and deleted by others {attempts} times during this"
+            " request: try again."
+        )
 
 
 class DuplicateFact(KonstructError, ValueError):

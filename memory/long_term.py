@@ -1,4 +1,4 @@
-"""Long-term conversation memory: what was said, found again by the direction of its vector."""
+"""Long-term conversation memory: past messages, found by the direction of their vectors."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,11 +7,11 @@ from uuid import UUID
 import numpy as np
 
 from memory.arguments import (
+    content_argument,
     count_argument,
     id_argument,
     role_argument,
     similarity_argument,
-    text_argument,
     uuid_argument,
     vector_argument,
 )
@@ -20,6 +20,7 @@ from memory.conf import (
     EXACT_ROWS,
     HNSW_CANDIDATES_PER_ROW,
     HNSW_EF_SEARCH,
+    STORED_CHANNEL,
     THRESHOLD,
     TOP_K,
 )
@@ -27,7 +28,10 @@ from memory.embedding.embedder import model_version
 from memory.embedding.hnsw import walking_hnsw
 from memory.embedding.vectors import vector_literal
 from memory.ids import new_id_argument
-from memory.models import ConversationEmbedding
+from memory.indexing.service import index_words
+from memory.models import ConversationEmbedding, Message
+from memory.scopes import scope_number
+from tenants import transaction
 from tenants.context import asynchronous, connection, known_tenant
 
 Vector = Sequence[float] | np.ndarray[Any, Any]
@@ -130,25 +134,44 @@ def store_embedding(
     role: str,
     embedding: Vector,
 ) -> UUID:
-    """Keep a text with its vector, for good; the id of the row.
+    """Store a text with its vector as a message that agents can recall.
 
-    For texts that are no messages: those are embedded by the outbox. The row is marked with the
-    version of the current model, so the vector must come from it (`memory.embeddings.embed`).
+    The text is a message of the channel "stored", without a reply and outside the window, so that
+    agents recall it like any other, and export and erasure find it. Other messages are embedded by
+    the outbox. The row is marked with the version of the current model, so the vector must come
+    from it (`memory.embeddings.embed`).
+
+    Args:
+        content: the text, not blank.
+        role: who said it, "user" or "assistant".
+        embedding: 384 finite numbers, of any length but zero.
+
+    Returns:
+        The id of the row of ConversationEmbedding.
 
     Raises:
         InvalidArgument: a value that cannot be stored; the message names it.
         InvalidTenantId, UnknownTenant: there is no such tenant.
     """
+    fields: dict[str, Any] = {
+        "agent_id": uuid_argument("agent_id", agent_id),
+        "user_id": new_id_argument("user_id", user_id),
+        "content": content_argument(content),
+        "role": role_argument(role),
+    }
+    # One thread of each agent and user, which names neither.
+    thread_id = f"stored{scope_number(fields['agent_id'], user_id):+020d}"
+    message = Message(thread_id=thread_id, channel=STORED_CHANNEL, **fields)
     row = ConversationEmbedding(
-        agent_id=uuid_argument("agent_id", agent_id),
-        user_id=new_id_argument("user_id", user_id),
-        content=text_argument("content", content),
-        role=role_argument(role),
+        message=message,
         embedding=vector_argument("embedding", embedding),
         embedding_model=model_version(),
+        **fields,
     )
-    with known_tenant(tenant_id):
+    with known_tenant(tenant_id), transaction.atomic():
+        message.save(force_insert=True)
         row.save(force_insert=True)
+        index_words([message])
     return row.id
 
 

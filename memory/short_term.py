@@ -1,5 +1,63 @@
-"""The short-term window under its public name; the work is in `memory.conversations.short_term`."""
+"""The short-term window under its public name; the work is in `memory.conversations.short_term`.
 
-from memory.conversations.short_term import append_message, clear_window, get_recent_messages
+The pipeline calls `get_recent_messages` and `append_message` as attributes of this module, so a
+program that replaces or wraps one of them here changes the window.
+"""
 
-__all__ = ["append_message", "clear_window", "get_recent_messages"]
+from collections.abc import Sequence
+from uuid import UUID
+
+from memory.conf import WINDOW
+from memory.conversations import short_term as windows
+from memory.conversations.short_term import (
+    aappend_message,
+    aclear_window,
+    aget_recent_messages,
+    append_message,
+    clear_window,
+    get_recent_messages,
+)
+from memory.conversations.turns import Turn
+from tenants.context import asynchronous
+
+__all__ = [
+    "aappend_message",
+    "aappend_turns",
+    "aclear_window",
+    "aget_recent_messages",
+    "append_message",
+    "append_turns",
+    "clear_window",
+    "get_recent_messages",
+]
+
+
+def append_turns(
+    tenant_id: UUID | str,
+    agent_id: UUID | str,
+    user_id: str,
+    turns: Sequence[Turn],
+    window: int = WINDOW,
+) -> None:
+    """Append a message and its reply by `append_message`, each once however often this is run.
+
+    `append_message` gets role and content alone. Its turns are then written in one round trip, with
+    the messages' ids, names and times.
+
+    Args:
+        turns: turns of the transcript, in their order.
+        window: the number of turns that the window keeps.
+
+    Raises:
+        InvalidArgument: the last turn has no message_id, or user_id or the window cannot be.
+    """
+    with windows.collecting(tenant_id, agent_id, user_id) as collected:
+        for turn in turns:
+            collected.expect(turn)
+            append_message(tenant_id, agent_id, user_id, turn.role, turn.content, window)
+    windows.append_turns(
+        tenant_id, agent_id, user_id, collected.turns, window, last=turns[-1] if turns else None
+    )
+
+
+aappend_turns = asynchronous(append_turns)

@@ -16,6 +16,8 @@ URLS = (
 # Those that have a URL for each server.
 NAMED_URLS = ("TENANT_DATABASES", "TENANT_DATABASES_OWNER", "TENANT_DATABASES_REPLICAS")
 SECRETS = ("SECRET_KEY", "LLM_API_KEY", "SLACK_CLIENT_SECRET", "SLACK_SIGNING_SECRET")
+# Those that are lists.
+KEYS = ("SECRET_KEY_FALLBACKS", "SLACK_SIGNING_SECRET_FALLBACKS", "CHANNEL_TOKEN_KEYS")
 # Shorter ones are ordinary words, which would be hidden wherever they stand.
 SHORTEST_SECRET = 12
 
@@ -49,7 +51,8 @@ def _secrets() -> list[str]:
     from django.conf import settings  # here, for the archive's errors need no Django
 
     found = [getattr(settings, name, "") or "" for name in SECRETS]
-    found += getattr(settings, "CHANNEL_TOKEN_KEYS", [])
+    for name in KEYS:
+        found += getattr(settings, name, [])
     found = [secret for secret in found if len(secret) >= SHORTEST_SECRET]
     urls = [getattr(settings, name, "") or "" for name in URLS]
     for name in NAMED_URLS:

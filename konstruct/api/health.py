@@ -2,11 +2,15 @@
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing
+from functools import partial
 from typing import Final
 
+from django.conf import settings
+from django.db import connections
 from django.db.migrations.recorder import MigrationRecorder
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.cache import never_cache
@@ -14,13 +18,19 @@ from django.views.decorators.http import require_safe
 from django_redis import get_redis_connection
 
 from konstruct.celery import app
+from konstruct.heartbeats import BEAT, OWNER, WORKER, has_heartbeat
 from memory.embedding.embedder import is_loaded, load_in_background, model_version
 from memory.exceptions import EmbeddingModelError
+from tenants.checks.writable import require_writable
 from tenants.context import connection, public_scope
 from tenants.models import Tenant
+from tenants.outages import OUTAGES, outage_reason
+from tenants.postgresql.exceptions import NotWritable
 from tenants.schemas.migration_state import is_fitting, known_migrations
 
+# How long a check may take, and how long its result is used before the next check.
 CHECK_SECONDS = 5
+KEPT_SECONDS = 2.0
 
 logger = logging.getLogger(__name__)
 _up_to_date = threading.Event()
@@ -35,35 +45,96 @@ def live(request: HttpRequest) -> JsonResponse:
 @require_safe
 @never_cache
 def ready(request: HttpRequest) -> JsonResponse:
-    """Answer 200 if everything that this process needs is there, else 503 with what is not."""
-    threads = ThreadPoolExecutor(len(CHECKS))
-    checks = {name: threads.submit(check) for name, check in CHECKS.items()}
-    wait(checks.values(), CHECK_SECONDS)
-    threads.shutdown(wait=False)
-    state = {name: _outcome(name, check) for name, check in checks.items()}
-    well = all(words == "ok" for words in state.values())
-    document = {"status": "ok" if well else "unavailable", "checks": state}
-    response = JsonResponse(document, status=200 if well else 503)
-    if set(state.values()) == {"ok", "loading"}:
-        # Every start comes by here: that is no error to log.
-        response._has_been_logged = True  # type: ignore[attr-defined]  # Django looks at it
+    """Answer 200 if this process can serve requests, else 503, with the state of each check.
+
+    If requests are served and another part of the deployment is missing, the state is `degraded`
+    and the answer 200: it would not help to take this process out of service.
+    """
+    state = _readiness.state()
+    failed = {name for name, words in state.items() if words != "ok"}
+    if not failed:
+        status = "ok"
+    elif not failed & CHECKS.keys():
+        status = "degraded"
+    else:
+        status = "unavailable"
+    document = {"status": status, "checks": state}
+    response = JsonResponse(document, status=503 if status == "unavailable" else 200)
+    # `_outcome` logs each check that fails. Probes also come while a process starts.
+    response._has_been_logged = True  # type: ignore[attr-defined]  # Django looks at it
     return response
 
 
-def _outcome(name: str, check: Future[str]) -> str:
+class Readiness:
+    """The last results of the checks. One thread at a time renews them, after KEPT_SECONDS."""
+
+    def __init__(self) -> None:
+        self._looking = threading.Lock()
+        self._state: dict[str, str] = {}
+        self._until = 0.0
+
+    def state(self) -> dict[str, str]:
+        """Return the outcome of each check; the last one while another thread makes the checks."""
+        if time.monotonic() < self._until:
+            return self._state
+        if self._looking.acquire(blocking=not self._state):
+            try:
+                if time.monotonic() >= self._until:
+                    self._state = _look(self._state)
+                    self._until = time.monotonic() + KEPT_SECONDS
+            finally:
+                self._looking.release()
+        return self._state
+
+
+_readiness = Readiness()
+
+
+def _look(before: Mapping[str, str]) -> dict[str, str]:
+    """Make all checks at once; log a failure when it begins, and its end."""
+    checks = {**CHECKS, **DEGRADING}
+    if settings.TENANT_DATABASES:
+        checks["tenant_databases"] = _tenant_databases
+    threads = ThreadPoolExecutor(len(checks))
+    found = {name: threads.submit(check) for name, check in checks.items()}
+    wait(found.values(), CHECK_SECONDS)
+    threads.shutdown(wait=False)
+    return {name: _outcome(name, check, before.get(name)) for name, check in found.items()}
+
+
+def _outcome(name: str, check: Future[str], before: str | None) -> str:
     """What a check returned; its failure goes into the log, not to a caller without a key."""
     if not check.done():
-        return "timed out"
-    if error := check.exception():
-        logger.warning("%s is unreachable", name, exc_info=error)
-        return "unreachable"
-    return check.result()
+        outcome, reason = "timed out", f"no answer in {CHECK_SECONDS} s"
+    elif error := check.exception():
+        outcome = "not writable" if isinstance(error, NotWritable) else "unreachable"
+        reason = outage_reason(error)
+    else:
+        outcome = reason = check.result()
+    if outcome != before and outcome != "loading" and (before or outcome != "ok"):
+        level = logging.INFO if outcome == "ok" else logging.WARNING
+        logger.log(level, "Readiness: %s: %s", name, reason)
+    return outcome
 
 
 def _database() -> str:
-    with closing(connection), connection.cursor() as cursor:
-        cursor.execute("SELECT 1")
+    require_writable()
     return "ok"
+
+
+def _tenant_databases() -> str:
+    """Whether each further server that tenants are on takes connections."""
+    for server in settings.TENANT_DATABASES:
+        with closing(connections[server].copy()) as probe:
+            probe.ensure_connection()
+    return "ok"
+
+
+def _heartbeat(process: str) -> str:
+    try:
+        return "ok" if has_heartbeat(process) else "missing"
+    except OUTAGES:
+        return "unknown"  # the cache has its own check
 
 
 def _cache() -> str:
@@ -108,10 +179,16 @@ def _migrations() -> str:
     return "ok"
 
 
+# Without these no request is served.
 CHECKS: Final[Mapping[str, Callable[[], str]]] = {
     "database": _database,
     "cache": _cache,
     "broker": _broker,
     "model": _model,
     "migrations": _migrations,
+}
+# Without these requests are served and accepted, and something waits: replies without a worker,
+# retries without beat, erasures and new tenants without the owner's worker, some tenants.
+DEGRADING: Final[Mapping[str, Callable[[], str]]] = {
+    process: partial(_heartbeat, process) for process in (WORKER, BEAT, OWNER)
 }

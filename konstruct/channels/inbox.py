@@ -88,6 +88,7 @@ def process(*, tenant_id: UUID, channel: str, workspace: str, handler: Handler) 
     """
     until = time.monotonic() + TURN_SECONDS
     with tenant_scope(tenant_id):
+        # Ends: each turn takes what waits, and none is begun after TURN_SECONDS.
         while True:
             with arrivals_lock(tenant_id, channel, workspace) as ours:
                 if not ours:

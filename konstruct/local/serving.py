@@ -125,6 +125,7 @@ class Processes:
 
     def wait(self) -> None:
         """Show what the processes print and keep them running, until a signal ends it."""
+        # Ends: by a signal, or by an error when a process has ended.
         while True:
             self._look()
 

@@ -1,10 +1,18 @@
-"""Builds what a language model is given. Pure: no Django, no I/O."""
+"""Builds the messages for a language model. Pure: no Django, no I/O.
+
+`build` and `system_prompt_with` call `build_messages_with_memory` and `build_system_prompt` as
+attributes of this module, so a program that replaces or wraps one here changes every prompt.
+"""
 
 from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Protocol
 
+from memory.context import tokens
 from memory.context.chat import ChatMessage, chat_sections, flattened
-from memory.context.lines import item
+from memory.context.lines import line_of, moment
 
 TRANSPARENCY_CLAUSE = (
     "You are an AI assistant. If someone asks whether you are a human or an AI, say plainly that "
@@ -22,8 +30,14 @@ SEVERAL_SPEAKERS_CLAUSE = (
 )
 
 
+DATE_CLAUSE = (
+    "The current date and time is {now} (UTC). A time in brackets before a message is when it was"
+    " sent, in UTC; do not begin your own messages with one."
+)
+
+
 class Persona(Protocol):
-    """What of an agent its system prompt is made of."""
+    """The parts of an agent that its system prompt is made of."""
 
     @property
     def system_prompt(self) -> str: ...
@@ -35,13 +49,49 @@ class Persona(Protocol):
     def persona(self) -> str: ...
 
 
+@dataclass(frozen=True, slots=True)
+class PromptOptions:
+    """The optional keywords of `build_messages_with_memory`."""
+
+    clauses: Sequence[str] = ()
+    """Paragraphs that follow the agent's own system prompt, for this prompt alone."""
+    max_system_tokens: int | None = None
+    """The system prompt is cut in its middle to so many tokens of cl100k_base; None: it is not."""
+    instructions: str = ""
+    """The system message with the instructions of an application; "": there is none."""
+
+
+# The keywords of the pipeline's call. A wrapper with the four documented parameters cannot pass
+# keywords on; the function that it calls finds them here.
+_options: ContextVar[PromptOptions | None] = ContextVar("prompt_options", default=None)
+
+
 def build_system_prompt(agent: Persona, *clauses: str) -> str:
     """Join the agent's system prompt, identity, persona and the AI-transparency clause.
 
-    Then what is to be said of this conversation, if anything is.
+    Args:
+        clauses: further paragraphs, which follow these.
     """
     parts = (agent.system_prompt, agent.identity, agent.persona, TRANSPARENCY_CLAUSE, *clauses)
     return "\n\n".join(part.strip() for part in parts if part and part.strip())
+
+
+def system_prompt_with(agent: Persona, clauses: Sequence[str]) -> str:
+    """Call `build_system_prompt`, or its replacement, and add the clauses to what it returns.
+
+    It gets the agent alone, so that a replacement need not know the clauses.
+    """
+    parts = (build_system_prompt(agent), *clauses)
+    return "\n\n".join(part.strip() for part in parts if part and part.strip())
+
+
+def date_clause(now: datetime | None = None) -> str:
+    """Return the paragraph of a system prompt that holds the date and time; by default, of now.
+
+    It is the last paragraph, so that what precedes it is the same in every prompt of an agent, and
+    a language model's server can cache it.
+    """
+    return DATE_CLAUSE.format(now=moment(now or datetime.now(UTC)))
 
 
 def build_messages_with_memory(
@@ -49,14 +99,59 @@ def build_messages_with_memory(
     current_message: str,
     recent_messages: Sequence[Mapping[str, Any]],
     relevant_context: Sequence[str],
+    *,
+    clauses: Sequence[str] | None = None,
+    max_system_tokens: int | None = None,
+    instructions: str | None = None,
 ) -> list[ChatMessage]:
-    """Build the list of messages for one completion, whole: nothing is cut to a budget here.
+    """Build the list of messages for one completion.
 
-    In this order: the system prompt; one system message with the recalled lines, only if there are
-    any; the window (`recent_messages`, oldest first) as alternating user and assistant turns; the
-    current user message.
+    In this order: the system prompt; one system message with the instructions of an application,
+    only if there are any; one system message with the recalled texts, only if there are any; the
+    window as alternating user and assistant turns; the current user message.
+
+    Args:
+        recent_messages: turns, oldest first: {"role", "content"}. A user's turn with the time "at"
+            (ISO 8601) begins with its date.
+        relevant_context: recalled texts, most relevant first.
+        clauses: paragraphs that follow the system prompt, such as `date_clause()`.
+        max_system_tokens: the system prompt is cut in its middle to so many tokens.
+        instructions: the system message with the instructions of an application
+            (`answer_limits.instructions_for`).
+
+    Returns:
+        {"role", "content"} dicts. Nothing but the system prompt is cut here: the pipeline passes
+        turns and texts that fit its budget.
     """
-    context = "\n".join(map(item, relevant_context))
-    return flattened(
-        chat_sections(build_system_prompt(agent), context, recent_messages, current_message)
+    given = _options.get() or PromptOptions()
+    system_prompt = system_prompt_with(agent, given.clauses if clauses is None else clauses)
+    limit = given.max_system_tokens if max_system_tokens is None else max_system_tokens
+    if limit is not None:
+        system_prompt = tokens.cut(system_prompt, limit)
+    context = "\n".join(map(line_of, relevant_context))
+    sections = chat_sections(
+        system_prompt,
+        context,
+        recent_messages,
+        current_message,
+        instructions=given.instructions if instructions is None else instructions,
     )
+    return flattened(sections)
+
+
+def build(
+    agent: Persona,
+    current_message: str,
+    recent_messages: Sequence[Mapping[str, Any]],
+    relevant_context: Sequence[str],
+    options: PromptOptions,
+) -> list[ChatMessage]:
+    """Call `build_messages_with_memory`, or its replacement, with its four documented arguments.
+
+    The options reach the original function also through a wrapper that does not know them.
+    """
+    token = _options.set(options)
+    try:
+        return build_messages_with_memory(agent, current_message, recent_messages, relevant_context)
+    finally:
+        _options.reset(token)

@@ -54,10 +54,6 @@ class NothingToRetry(KonstructError):
     """Only a reply that was given up can be tried again."""
 
 
-class NotHeld(KonstructError):
-    """Only a message that waits for its reply can be held, and only a held one released."""
-
-
 class EscalationNotFound(KonstructError):
     """This tenant has no such escalation."""
 

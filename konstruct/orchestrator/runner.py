@@ -1,15 +1,23 @@
-"""Runs an agent on a message."""
+"""Runs an agent on a message: every completion of the product passes through `run_agent`.
 
-from collections.abc import Mapping, Sequence
+`complete` calls `run_agent` as an attribute of this module, so a program that replaces or wraps it
+here changes what every agent says.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from konstruct.orchestrator.builder import Persona, build_messages_with_memory
+from konstruct.orchestrator import builder
+from konstruct.orchestrator.answer_limits import limited_options
+from konstruct.orchestrator.exceptions import LLMReplyInvalid
 from konstruct.orchestrator.llm.pool import Tell, language_model
-from konstruct.orchestrator.llm.wire import Completion, CompletionRequest
+from konstruct.orchestrator.llm.wire import Completion, CompletionRequest, storable, total
 
 
-class Runnable(Persona, Protocol):
-    """What of an agent a completion needs."""
+class Runnable(builder.Persona, Protocol):
+    """The parts of an agent that a completion needs."""
 
     @property
     def model(self) -> str: ...
@@ -18,38 +26,135 @@ class Runnable(Persona, Protocol):
     def model_tier(self) -> str: ...
 
 
-class Said(Protocol):
-    """What of a message a completion needs."""
+class HasContent(Protocol):
+    """The part of a message that a completion needs."""
 
     @property
     def content(self) -> str: ...
 
 
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """The optional keywords of `run_agent`, which describes them."""
+
+    tools: Sequence[Mapping[str, Any]] = ()
+    may_call: bool = True
+    options: Mapping[str, Any] = field(default_factory=dict)
+    on_text: Tell | None = None
+    on_completion: Callable[[Completion], None] | None = None
+    timeout: float | None = None
+
+
+# The keywords of the pipeline's call. A wrapper with the three documented parameters cannot pass
+# keywords on; the function that it calls finds them here.
+_options: ContextVar[RunOptions | None] = ContextVar("run_options", default=None)
+
+
 def run_agent(
-    msg: Said, agent: Runnable, messages: Sequence[Mapping[str, str]] | None = None
-) -> str:
-    """Return the agent's answer to the message.
-
-    Sends `messages` if given, else the agent's system prompt and the message alone. Raises an
-    LLMError if the language model gives no usable answer.
-    """
-    if messages is None:
-        messages = build_messages_with_memory(agent, msg.content, [], [])
-    return ask(agent, messages).text
-
-
-def ask(
+    msg: HasContent,
     agent: Runnable,
-    messages: Sequence[Mapping[str, str]],
-    tell: Tell | None = None,
+    messages: Sequence[Mapping[str, Any]] | None = None,
+    *,
+    tools: Sequence[Mapping[str, Any]] | None = None,
+    may_call: bool | None = None,
     options: Mapping[str, Any] | None = None,
-) -> Completion:
-    """Return the agent's answer to a prompt; `tell` is told each piece of it as it comes.
+    on_text: Tell | None = None,
+    on_completion: Callable[[Completion], None] | None = None,
+    timeout: float | None = None,
+) -> str:
+    """Return the agent's answer to the message, by the language model of the settings.
 
-    `options` are what is asked of the answer besides, in the words of OpenAI's API. Raises an
-    LLMError if the language model gives no usable answer.
+    Args:
+        msg: the message; its `content` is the user's text.
+        agent: its `model` and `model_tier` choose the language model.
+        messages: the prompt, as OpenAI's API has it. By default `build_system_prompt(agent)`
+            and the message alone; the date is in the prompts of the pipeline.
+        tools: tools that the language model may call, as OpenAI's API describes them.
+        may_call: False demands an answer in words, although there are tools.
+        options: further parameters of the request, by OpenAI's names, such as `response_format`.
+            They are kept within the agent's limits.
+        on_text: is called with each piece of the text as the language model sends it.
+        on_completion: is called with the whole `Completion`: text, requested tool calls, tokens.
+        timeout: seconds for the answer, at most those of LLM_TIMEOUT.
+
+    Returns:
+        The text; "" where the language model calls tools and says nothing.
+
+    Raises:
+        LLMError: the language model gives no usable answer.
     """
+    keywords = {
+        "tools": tools,
+        "may_call": may_call,
+        "options": options,
+        "on_text": on_text,
+        "on_completion": on_completion,
+        "timeout": timeout,
+    }
+    given = {name: value for name, value in keywords.items() if value is not None}
+    asked = replace(_options.get() or RunOptions(), **given)  # type: ignore[arg-type]
+    if messages is None:
+        messages = builder.build(agent, msg.content, [], [], builder.PromptOptions())
     request = CompletionRequest(
-        messages, model=agent.model, tier=agent.model_tier, options=options or {}
+        messages,
+        model=agent.model,
+        tier=agent.model_tier,
+        tools=asked.tools,
+        may_call=asked.may_call,
+        options=limited_options(agent, asked.options),
     )
-    return language_model().complete(request, tell)
+    completion = language_model(asked.timeout).complete(request, asked.on_text)
+    if asked.on_completion is not None:
+        asked.on_completion(completion)
+    return completion.text
+
+
+_run_agent = run_agent
+
+
+def complete(
+    msg: HasContent,
+    agent: Runnable,
+    messages: Sequence[Mapping[str, Any]],
+    options: RunOptions | None = None,
+) -> Completion:
+    """Call `run_agent`, or its replacement, with its three documented arguments.
+
+    The options reach the original function also through a wrapper that does not know them. The text
+    that the call returns is the completion's. Tool calls are those of the last completion with this
+    text, or else of the last one; tokens are the sum. A replacement that asks no language model has
+    neither.
+
+    `on_text` is called as the text comes. While `run_agent` is replaced it is called once, with the
+    text that was returned: a client cannot take back what it has read.
+
+    Raises:
+        LLMError: there is no usable answer, such as one without text and tool calls.
+    """
+    asked = options or RunOptions()
+    completions: list[Completion] = []
+    is_replaced = run_agent is not _run_agent
+    on_text = None if is_replaced else asked.on_text
+    token = _options.set(replace(asked, on_text=on_text, on_completion=completions.append))
+    try:
+        returned = run_agent(msg, agent, messages)
+    finally:
+        _options.reset(token)
+    text = storable(returned).strip() if isinstance(returned, str) else ""
+    fitting = [each for each in completions if each.text == text] or completions
+    requested = fitting[-1].requested if fitting else ()
+    if not text and not requested:
+        raise LLMReplyInvalid(
+            "The agent gave no text.", detail=f"run_agent returned {str(returned)[:300]!r}."
+        )
+    completion = Completion(
+        text,
+        requested,
+        total([each.usage for each in completions]),
+        fitting[-1].finish_reason if fitting else "stop",
+    )
+    if is_replaced and text and asked.on_text is not None:
+        asked.on_text(text)
+    if asked.on_completion is not None:
+        asked.on_completion(completion)
+    return completion

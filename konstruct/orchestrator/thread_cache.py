@@ -3,7 +3,8 @@
 The table is the truth. A copy is only written by who has read the table and was not overtaken: it
 claims the key first, and whoever changes the table takes the claim away. Who changes it marks the
 key before the commit and removes it afterwards; in between, and if they are killed in between,
-everybody reads the table. A cache that is lost, or away, costs a query.
+everybody reads the table. The mark holds nothing of the change: it is right after a rollback, too.
+A cache that is lost, or away, costs a query.
 """
 
 import json

@@ -20,8 +20,8 @@ class ToolRefused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Beneficiary:
-    """Who calls the tool, and for whom: nothing that a language model says can change it."""
+class ToolContext:
+    """The agent, user and message of a tool call. A language model cannot change them."""
 
     agent_id: UUID
     user_id: str
@@ -44,8 +44,8 @@ class Tool(Protocol):
         """Return what the user is asked."""
         ...
 
-    def run(self, arguments: Mapping[str, Any], whose: Beneficiary) -> str:
-        """Do it, in the caller's transaction; return what the language model is told."""
+    def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
+        """Run the tool in the caller's transaction; return the result for the language model."""
         ...
 
 
@@ -89,15 +89,15 @@ class RememberFact:
     def question(self, arguments: Mapping[str, Any]) -> str:
         return f"May I remember this: “{arguments['fact'].strip()}”?"
 
-    def run(self, arguments: Mapping[str, Any], whose: Beneficiary) -> str:
-        fact = MemoryEntry(
-            tenant_id=required_tenant_id(),
-            agent_id=whose.agent_id,
-            user_id=whose.user_id,
-            content=arguments["fact"].strip(),
-            metadata={"source": "consent", "message_id": str(whose.message_id)},
-        )
+    def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
         try:
+            fact = MemoryEntry(
+                tenant_id=required_tenant_id(),
+                agent_id=context.agent_id,
+                user_id=context.user_id,
+                content=arguments["fact"].strip(),
+                metadata={"source": "consent", "message_id": str(context.message_id)},
+            )
             stored = LongTermMemory().remember(fact)
         except InvalidArgument as error:
             raise ToolRefused(str(error)) from error

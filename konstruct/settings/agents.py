@@ -6,7 +6,7 @@ import sys
 from django.core.exceptions import ImproperlyConfigured
 
 from konstruct.settings.deployment import CHANNEL_TOKEN_KEYS, PRODUCTION
-from konstruct.settings.environment import class_names, number, text
+from konstruct.settings.environment import class_names, names, number, text
 
 # Classes of the graphs' own that may be built when a checkpoint is read; see docs/context.md.
 CHECKPOINT_TYPES = class_names("CHECKPOINT_TYPES")
@@ -30,9 +30,11 @@ REPLY_MAX_ATTEMPTS = number("REPLY_MAX_ATTEMPTS", 6)
 TOOL_CONSENT_SECONDS = number("TOOL_CONSENT_SECONDS", 24 * 3600)
 
 # Of the Slack app, from api.slack.com/apps. Without the signing secret nothing from Slack is heard.
+# Fallbacks are the former secrets during a rotation.
 SLACK_CLIENT_ID = text("SLACK_CLIENT_ID")
 SLACK_CLIENT_SECRET = text("SLACK_CLIENT_SECRET")
 SLACK_SIGNING_SECRET = text("SLACK_SIGNING_SECRET")
+SLACK_SIGNING_SECRET_FALLBACKS = names("SLACK_SIGNING_SECRET_FALLBACKS", "")
 SLACK_API_URL = text("SLACK_API_URL", "https://slack.com/api/")
 # Where Slack sends a browser back to: /channels/slack/oauth/ on a public host.
 SLACK_REDIRECT_URL = text("SLACK_REDIRECT_URL")

@@ -47,7 +47,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "tenants.http.middleware.TenantMiddleware",
-    "django.contrib.sessions.middleware.SessionMiddleware",
+    "tenants.http.sessions.SessionMiddleware",
     "konstruct.api.http.middleware.SlashMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",

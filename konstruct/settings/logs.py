@@ -1,8 +1,12 @@
 """Logs: a line for each record, by its level."""
 
-from konstruct.settings.environment import text
+from konstruct.settings.environment import refuse, text
 
 LOG_LEVEL = text("LOG_LEVEL", "INFO")
+# text: lines that people read; json: an object a line, for programs.
+LOG_FORMAT = text("LOG_FORMAT", "text")
+if LOG_FORMAT not in ("text", "json"):
+    refuse(f"LOG_FORMAT={LOG_FORMAT!r} is neither text nor json")
 # Django's own, and structlog through it.
 LOGGING_CONFIG = "konstruct.logs.configure"
 DEFAULT_EXCEPTION_REPORTER_FILTER = "konstruct.logs.UrlHidingFilter"
@@ -10,19 +14,13 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {
-        "line": {
+        "text": {
             "()": "konstruct.logs.RedactingFormatter",
-            "format": "%(asctime)s %(levelname)s %(name)s [%(request_id)s]: %(message)s",
+            "format": "%(asctime)s %(levelname)s %(name)s [%(ids)s]: %(message)s",
         },
+        "json": {"()": "konstruct.logs.JsonFormatter"},
     },
-    "filters": {"request_id": {"()": "konstruct.api.http.request_id.RequestIdFilter"}},
-    "handlers": {
-        "console": {
-            "class": "logging.StreamHandler",
-            "formatter": "line",
-            "filters": ["request_id"],
-        }
-    },
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT}},
     "root": {"handlers": ["console"], "level": LOG_LEVEL},
     "loggers": {
         # Instead of the handlers that they bring along, whose lines hold whatever a request holds.

@@ -3,6 +3,7 @@
 from django.templatetags.static import static
 from django.urls import reverse_lazy
 
+from konstruct.settings.deployment import BASE_DIR
 from konstruct.settings.environment import text
 
 LANGUAGE_CODE = "en-us"
@@ -16,6 +17,8 @@ FORMAT_MODULE_PATH = "konstruct.formats"
 STATIC_URL = "/static/"
 # None, not an empty folder: WhiteNoise would warn at every start.
 STATIC_ROOT = text("STATIC_ROOT") or None
+# Files that are served in the place of an application's own.
+STATICFILES_DIRS = [BASE_DIR / "konstruct" / "static_instead"]
 # Files are served from the packages themselves, so that no collectstatic step can be forgotten.
 WHITENOISE_USE_FINDERS = True
 AUTH_PASSWORD_VALIDATORS = [
@@ -47,6 +50,7 @@ UNFOLD = {
         }
     ],
     "STYLES": [lambda request: static("konstruct/admin.css")],
+    "SCRIPTS": [lambda request: static("konstruct/alpine.js")],
     "DASHBOARD_CALLBACK": "konstruct.admin.dashboard.dashboard",
     "SIDEBAR": {"navigation": "konstruct.admin.menu.navigation"},
 }

@@ -1,10 +1,17 @@
 """Processes: threads of the web, and Celery's broker, workers and beat."""
 
+import sys
+from pathlib import Path
+
 from konstruct.local import embedded
 from konstruct.settings.agents import LLM_TIMEOUT
 from konstruct.settings.deployment import REDIS_URL
-from konstruct.settings.environment import number, url
+from konstruct.settings.environment import number, text, url
 from konstruct.settings.stores import EMBEDDED_CACHE
+
+# Worker, beat and owner worker touch this file while they do their work, for health checks. Each
+# process needs a separate file.
+HEARTBEAT_FILE = Path(text("HEARTBEAT_FILE")) if text("HEARTBEAT_FILE") else None
 
 # Threads of each web process that answer requests; each keeps a database connection.
 WEB_THREADS = number("WEB_THREADS", 16)
@@ -12,6 +19,11 @@ WEB_THREADS = number("WEB_THREADS", 16)
 CELERY_BROKER_URL = url("CELERY_BROKER_URL") or (
     embedded.broker_url() if EMBEDDED_CACHE else REDIS_URL
 )
+if CELERY_BROKER_URL.startswith("unix:"):
+    sys.exit(
+        "konstruct: Celery does not know unix://. Set CELERY_BROKER_URL to"
+        " redis+socket:///PATH?virtual_host=NUMBER, with the path and the number of the database."
+    )
 # Called before a connection is opened; starts the embedded Valkey where there is no URL.
 BROKER_BEFORE_CONNECT = "konstruct.local.embedded.ensure_valkey" if EMBEDDED_CACHE else None
 # Data alone: whoever writes to the broker must not run code in the worker.
@@ -48,6 +60,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 }
 CELERY_TASK_PUBLISH_RETRY = False
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_BEAT_SCHEDULER = "konstruct.beat:Scheduler"
 CELERY_BEAT_SCHEDULE = {
     "sweep": {
         "task": "tenants.tasks.sweep",

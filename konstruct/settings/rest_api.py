@@ -10,6 +10,10 @@ RATE_LIMIT_PER_SECOND = number("RATE_LIMIT_PER_SECOND", 100)
 # And per API key and channel, smaller: one program leaves something to the others.
 KEY_RATE_LIMIT_BURST = number("KEY_RATE_LIMIT_BURST", 200)
 KEY_RATE_LIMIT_PER_SECOND = number("KEY_RATE_LIMIT_PER_SECOND", 50)
+# Unverified requests of each address, in each web process. Requests with a key, with a session and
+# with neither have separate token buckets.
+UNVERIFIED_RATE_LIMIT_BURST = number("UNVERIFIED_RATE_LIMIT_BURST", 200)
+UNVERIFIED_RATE_LIMIT_PER_SECOND = number("UNVERIFIED_RATE_LIMIT_PER_SECOND", 20)
 # Web pages elsewhere whose scripts may use the API, such as https://app.example.com: none.
 CORS_ALLOWED_ORIGINS = names("CORS_ALLOWED_ORIGINS", "")
 CORS_URLS_REGEX = r"^/(api/|mcp|\.well-known/)"

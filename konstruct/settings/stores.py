@@ -63,9 +63,17 @@ DATABASES: dict[str, dict[str, Any]] = {
     }
     for _server, _server_url in _databases.items()
 }
-for _server in DATABASES.keys() - {"default"}:
-    # One that does not answer must not keep a thread that serves all tenants.
-    DATABASES[_server].setdefault("OPTIONS", {}).setdefault("connect_timeout", "5")
+# A server that does not answer must not keep a thread that serves all tenants. The connections to
+# a machine that is gone end within half a minute (libpq; a Unix socket needs none of it).
+_PATIENCE = {
+    "connect_timeout": "5",
+    "keepalives_idle": "15",
+    "keepalives_interval": "5",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "30000",
+}
+for _database in DATABASES.values():
+    _database["OPTIONS"] = {**_PATIENCE, **_database.get("OPTIONS", {})}
 # Called before a connection is opened; starts the embedded Postgres where there is no URL.
 DATABASE_BEFORE_CONNECT = "konstruct.local.embedded.ensure_postgres" if EMBEDDED_DATABASE else None
 # The second, which django-tenants wants there, has nothing to say after the first.

@@ -8,6 +8,7 @@ from typing import Final
 from uuid import UUID
 
 from django.db import DatabaseError
+from structlog.contextvars import bound_contextvars
 
 from konstruct.audit.erasure_requests import ERASURES, MESSAGE_ERASURES
 from konstruct.audit.models import (
@@ -53,7 +54,7 @@ class Job:
     def _do(self, claimed: outbox.Claim) -> bool:
         key = claimed.key
         try:
-            with tenant_scope(claimed.tenant_id):
+            with bound_contextvars(task_name=self.kind.name), tenant_scope(claimed.tenant_id):
                 try:
                     pause = self.carry_out(key)
                 except ErasedElsewhere:

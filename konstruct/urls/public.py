@@ -8,6 +8,7 @@ from tenants.admin.sites import operator_site
 
 admin.autodiscover()  # before the sites tell their URLs
 
+handler500 = "tenants.http.refusals.server_error"
 urlpatterns = [
     path("", RedirectView.as_view(url="/admin/")),
     path("admin/", operator_site.urls),

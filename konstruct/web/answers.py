@@ -10,7 +10,6 @@ from django.middleware.gzip import GZipMiddleware
 
 from konstruct.api.http.errors.addresses import problem_response, takes_keys
 from konstruct.api.http.errors.problems import Problem
-from konstruct.api.http.request_id import HEADER as REQUEST_ID
 from konstruct.orchestrator.replies.reply_wait import Live, Waiting
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
@@ -39,12 +38,8 @@ class Answer:
     complete: Callable[[], "Answer"] | None = None
     # What is sent while the response waits, of which the handler makes a stream.
     live: Live | None = None
-
-    @property
-    def request_id(self) -> str:
-        """The id of the request, as the response says it."""
-        name = REQUEST_ID.encode()
-        return next((value.decode() for key, value in self.headers if key == name), "-")
+    outage: str = ""
+    """Why the request was refused with 503, for its line in the log."""
 
     async def send(self, send: Send, *, close: bool) -> None:
         """Send it. `close` ends the connection: there is something on it that was not read."""
@@ -83,6 +78,7 @@ def answer_of(request: HttpRequest, response: HttpResponse) -> Answer:
         waiting=waiting,
         complete=complete,
         live=live,
+        outage=getattr(request, "outage", ""),
     )
 
 
@@ -94,7 +90,8 @@ def _completed(request: HttpRequest, response: HttpResponse, waiting: Waiting) -
     del response.headers["Content-Encoding"]
     response.headers["Content-Length"] = str(len(response.content))
     _gzip.process_response(request, response)
-    return Answer(response.status_code, headers_of(response), response.content)
+    outage = getattr(request, "outage", "")
+    return Answer(response.status_code, headers_of(response), response.content, outage=outage)
 
 
 def refusal(request: HttpRequest, problem: Problem) -> Answer:

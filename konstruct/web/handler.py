@@ -10,7 +10,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Collection, Coroutine
-from contextvars import copy_context
+from contextvars import Context, copy_context
 from dataclasses import replace
 from io import BytesIO
 from typing import Any, ParamSpec, TypeVar
@@ -22,20 +22,25 @@ from django.core.handlers.asgi import ASGIRequest
 from django.core.handlers.base import BaseHandler
 from django.http import FileResponse
 from django.urls import set_script_prefix
+from structlog.contextvars import clear_contextvars
 
+from konstruct.api.health import ready
 from konstruct.api.http.errors.problems import Problem
+from konstruct.logs import fields
 from konstruct.orchestrator.replies.reply_wait import Live
 from konstruct.orchestrator.replies.status import settled_among
 from konstruct.web.answers import Answer, Send, answer_of, headers_of, refusal
 from konstruct.web.bodies import Body, BodyTooSlow, ClientGone, Receive, read_body
+from konstruct.web.callers import Callers, TooManyUnverified
 from konstruct.web.live import LiveBody
-from konstruct.web.pool import Overloaded, Pool
-from konstruct.web.scopes import Scope, announced_length, path_of, share_of
+from konstruct.web.pool import Overloaded, Pool, Share
+from konstruct.web.scopes import Scope, announced_length, is_framed_twice, path_of
 from konstruct.web.streams import PIECE, Stream, whole_body
 from konstruct.web.texts import Texts
 from konstruct.web.waiters import Waiters
 from memory.embedding.embedder import load_in_background
 from tenants.context import tenant_scope
+from tenants.log_context import bind_ids_of_scope
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -44,14 +49,30 @@ access_log = logging.getLogger("konstruct.access")
 
 HEALTH = "/health/"
 LIVE = "/health/live"
+READY = "/health/ready"
 # A body must have arrived by then.
 BODY_SECONDS = 60
-# Requests of one tenant that may wait for a thread.
-LONGEST_QUEUE = 5000
+# Requests that may wait for a thread: of one tenant, and of all unverified callers.
+MAX_QUEUED = 5000
+MAX_QUEUED_UNVERIFIED = 1000
 # What the log has as the status of a request whose client did not wait for the response.
 CLIENT_GONE = 499
 # Bytes of path and query.
 LONGEST_ADDRESS = 8190
+AMBIGUOUS = (
+    "The request has Transfer-Encoding beside Content-Length, or in HTTP/1.0, so that the end of "
+    "its body is ambiguous. Send one of them, in HTTP/1.1."
+)
+# Answers of the event loop alone, as long as this process can answer at all.
+NOT_ALLOWED = Answer(405, [(b"Allow", b"GET, HEAD"), (b"Content-Length", b"0")])
+ALIVE = Answer(
+    200,
+    [(b"Content-Type", b"application/json"), (b"Content-Length", b"16")],
+    b'{"status": "ok"}',
+)
+# For work that no caller has asked for.
+HEALTH_CHECK = Share("health", is_verified=True)
+WAITERS = Share("waiters", is_verified=True)
 
 
 class Request(ASGIRequest):
@@ -62,6 +83,7 @@ class Request(ASGIRequest):
     def __init__(self, scope: Scope, body: Body) -> None:
         super().__init__(scope, body.file)
         self._untaken = [True]
+        self.share: Share
         # Django looks at this to refuse what is too large, also where the client did not say it.
         self.META["CONTENT_LENGTH"] = str(body.length) if body.length else ""
 
@@ -80,7 +102,13 @@ class Handler(BaseHandler):
     def __init__(self) -> None:
         super().__init__()
         self.load_middleware()
-        self._pool = Pool(threads=settings.WEB_THREADS, longest_queue=LONGEST_QUEUE)
+        self._pool = Pool(
+            threads=settings.WEB_THREADS,
+            max_queued=MAX_QUEUED,
+            max_queued_unverified=MAX_QUEUED_UNVERIFIED,
+        )
+        self._callers = Callers(self._in_thread)
+        self._readiness: asyncio.Task[Answer] | None = None
         cache_url = str(settings.CACHES["default"]["LOCATION"])
         self._texts = Texts(cache_url)
         self._waiters = Waiters(cache_url, self._settled_among, self._texts)
@@ -91,10 +119,13 @@ class Handler(BaseHandler):
             await self._lifespan(scope, receive, send)
         elif scope["type"] != "http":
             raise ValueError(f"only HTTP is served here, not {scope['type']}")
-        elif scope["path"] == LIVE:
-            await _alive(scope["method"]).send(send, close=False)
-        else:
+        elif is_framed_twice(scope) or scope["path"] not in (LIVE, READY):
             await self._serve(scope, receive, send)
+        elif scope["method"] not in ("GET", "HEAD"):
+            await NOT_ALLOWED.send(send, close=False)
+        else:
+            answer = ALIVE if scope["path"] == LIVE else await self._ready(scope)
+            await answer.send(send, close=False)
 
     async def _lifespan(self, scope: Scope, receive: Receive, send: Send) -> None:
         await receive()
@@ -111,20 +142,28 @@ class Handler(BaseHandler):
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, and write it into the log."""
         started = time.perf_counter()
+        clear_contextvars()
         scope["path"] = path_of(scope)
         sent = scope["method"], scope["raw_path"].decode("ascii", "backslashreplace")
-        status, request_id = 500, "-"
+        status, outage = 500, ""
         try:
             answer = await self._answer(scope, receive, send)
-            status, request_id = answer.status, answer.request_id
+            status, outage = answer.status, answer.outage
         except ClientGone:
             status = CLIENT_GONE
         finally:
             if not scope["path"].startswith(HEALTH):
                 milliseconds = (time.perf_counter() - started) * 1000
-                access_log.info(
-                    *("%s %s %s %.0f ms", *sent, status, milliseconds),
-                    extra={"request_id": request_id},
+                bind_ids_of_scope(scope)
+                access_log.log(
+                    logging.ERROR if outage else logging.INFO,
+                    *("%s %s %s %.0f ms%s", *sent, status, milliseconds, outage and f": {outage}"),
+                    extra=fields(
+                        method=sent[0],
+                        path=sent[1],
+                        status=status,
+                        milliseconds=round(milliseconds, 1),
+                    ),
                 )
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> Answer:
@@ -132,6 +171,8 @@ class Handler(BaseHandler):
 
         Raises ClientGone if the client does not wait for it.
         """
+        if is_framed_twice(scope):
+            return await _refuse(scope, send, Problem.of_status(400, AMBIGUOUS))
         if len(scope["raw_path"]) + len(scope["query_string"]) > LONGEST_ADDRESS:
             return await _refuse(scope, send, Problem.of_status(414))
         most_bytes = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
@@ -147,6 +188,9 @@ class Handler(BaseHandler):
         request = Request(scope, body)
         try:
             return await self._exchange(scope, request, body, receive, send)
+        except TooManyUnverified as error:
+            problem = Problem.of_status(429, headers={"Retry-After": str(error.retry_after)})
+            return await _refuse(scope, send, problem)
         except Overloaded:
             busy = "Too many requests are waiting to be answered. Try again in a moment."
             problem = Problem.of_status(503, busy, headers={"Retry-After": "1"})
@@ -160,16 +204,13 @@ class Handler(BaseHandler):
     ) -> Answer:
         """Answer a request that was read, as long as its client is there."""
         loop = asyncio.get_running_loop()
-        share = share_of(scope)
         stream = Stream(loop)
         begun: asyncio.Future[Answer] = loop.create_future()
         gone: asyncio.Future[None] = (
             asyncio.create_task(_gone(receive)) if body.read_to_end else loop.create_future()
         )
         call = asyncio.create_task(
-            self._in_thread(
-                share,
-                self._respond,
+            self._call(
                 request,
                 stream,
                 lambda answer: loop.call_soon_threadsafe(begun.set_result, answer),
@@ -180,15 +221,18 @@ class Handler(BaseHandler):
             if not call.done() and not begun.done():
                 raise ClientGone
             answer = begun.result() if begun.done() else call.result()
+            bind_ids_of_scope(scope)  # for what follows in other threads
             if answer.waiting is not None and answer.complete is not None:
                 for_it = answer.waiting
                 waited = self._waiters.wait(for_it.tenant_id, for_it.message_id, for_it.seconds)
                 await _while_there(gone, waited)
                 # Without a thread for it: what there was to say before the wait is still true.
                 with contextlib.suppress(Overloaded):
-                    answer = await self._in_thread(share, self._complete, request, answer.complete)
+                    answer = await self._in_thread(
+                        request.share, self._complete, request, answer.complete
+                    )
             if answer.live is not None:
-                answer = replace(answer, stream=self._live(share, request, answer.live))
+                answer = replace(answer, stream=self._live(request, answer.live))
             await _while_there(gone, answer.send(send, close=not body.read_to_end))
             return answer
         finally:
@@ -196,8 +240,27 @@ class Handler(BaseHandler):
             call.cancel()
             stream.give_up()
 
+    async def _call(
+        self, request: Request, stream: Stream, begin: Callable[[Answer], object]
+    ) -> Answer:
+        """Answer a request in a thread of the share that it belongs to."""
+        request.share = await self._callers.share_of(request)
+        return await self._in_thread(request.share, self._respond, request, stream, begin)
+
+    async def _ready(self, scope: Scope) -> Answer:
+        """Answer whether this process is ready. Requests during a check share its result.
+
+        Callers without a key therefore cause no further checks, and delay no load balancer.
+        """
+        if self._readiness is None or self._readiness.done():
+            request = ASGIRequest(scope, BytesIO())
+            check = self._in_thread(HEALTH_CHECK, _readiness, request)
+            # In an empty context: a connection's task has the ids of its former request.
+            self._readiness = asyncio.create_task(check, context=Context())
+        return await asyncio.shield(self._readiness)
+
     async def _in_thread(
-        self, share: str, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+        self, share: Share, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """Call it in a thread of the pool, with the context variables of this task."""
         context = copy_context()
@@ -238,9 +301,9 @@ class Handler(BaseHandler):
         finally:
             signals.request_finished.send(sender=self.__class__)
 
-    def _live(self, share: str, request: Request, live: Live) -> LiveBody:
+    def _live(self, request: Request, live: Live) -> LiveBody:
         async def end(sent: str) -> bytes:
-            return await self._in_thread(share, self._end, request, live, sent)
+            return await self._in_thread(request.share, self._end, request, live, sent)
 
         return LiveBody(live, self._waiters, self._texts, end)
 
@@ -255,7 +318,7 @@ class Handler(BaseHandler):
     async def _settled_among(
         self, tenant_id: UUID, message_ids: Collection[UUID]
     ) -> Collection[UUID]:
-        return await self._in_thread("waiters", self._look, tenant_id, list(message_ids))
+        return await self._in_thread(WAITERS, self._look, tenant_id, list(message_ids))
 
     def _look(self, tenant_id: UUID, message_ids: Collection[UUID]) -> Collection[UUID]:
         """In a thread: which of the tenant's messages need not be waited for any more."""
@@ -267,13 +330,15 @@ class Handler(BaseHandler):
             signals.request_finished.send(sender=self.__class__)
 
 
-def _alive(method: str) -> Answer:
-    """Answer as long as this process can answer at all: asked for in the event loop alone."""
-    if method not in ("GET", "HEAD"):
-        return Answer(405, [(b"Allow", b"GET, HEAD"), (b"Content-Length", b"0")])
-    body = b'{"status": "ok"}'
-    length = str(len(body)).encode()
-    return Answer(200, [(b"Content-Type", b"application/json"), (b"Content-Length", length)], body)
+def _readiness(request: ASGIRequest) -> Answer:
+    """In a thread: check what this process needs."""
+    signals.request_started.send(sender=Handler)
+    try:
+        response = ready(request)
+        response.headers["Content-Length"] = str(len(response.content))
+        return answer_of(request, response)
+    finally:
+        signals.request_finished.send(sender=Handler)
 
 
 async def _refuse(scope: Scope, send: Send, problem: Problem) -> Answer:

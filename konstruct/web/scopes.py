@@ -5,8 +5,6 @@ from urllib.parse import unquote_to_bytes
 
 from django.utils.encoding import repercent_broken_unicode
 
-from konstruct.api.auth.key_text import bearer_key, parse_key
-
 Scope = dict[str, Any]
 
 
@@ -22,13 +20,17 @@ def announced_length(scope: Scope) -> int | None:
     return int(value) if value.isdigit() else None
 
 
-def share_of(scope: Scope) -> str:
-    """By what requests are counted that share the threads: the key's tenant, else the host.
+def is_framed_twice(scope: Scope) -> bool:
+    """Return whether the end of the body is ambiguous, which RFC 9112 wants refused (6.1, 6.3).
 
-    Nothing is proved by it. Who claims to be another takes a place in the other's queue.
+    It is ambiguous with both Content-Length and Transfer-Encoding, and with Transfer-Encoding in
+    HTTP/1.0: a proxy and this server may read different requests. h11 refuses other errors, such as
+    two lengths.
     """
-    key = parse_key(bearer_key(_header(scope, b"authorization")) or "")
-    return key.tenant_id.hex if key is not None else _header(scope, b"host").lower()
+    names = {name for name, _ in scope["headers"]}
+    return b"transfer-encoding" in names and (
+        b"content-length" in names or scope.get("http_version") == "1.0"
+    )
 
 
 def _header(scope: Scope, name: bytes) -> str:

@@ -67,6 +67,7 @@ class Stream:
     async def read(self) -> AsyncGenerator[bytes]:
         """Yield what is written, as it comes. Raises CutShort if the writer fails."""
         offset = 0
+        # Ends: when the writer ends or fails. It waits for news between two turns.
         while True:
             while self._file is not None and offset < self._size:
                 piece = os.pread(self._file.fileno(), PIECE, offset)

@@ -8,6 +8,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from contextvars import Context
 from typing import Final
 from uuid import UUID
 
@@ -72,7 +73,8 @@ class Texts:
     def watch(self, tenant_id: UUID, message_id: UUID) -> Iterator[Watched]:
         """Watch the reply of a message for as long as the block lasts."""
         if self._task is None:
-            self._task = asyncio.create_task(self._read())
+            # In an empty context: its log lines must not name the first one's request.
+            self._task = asyncio.create_task(self._read(), context=Context())
         key, watched = partial_reply_key(tenant_id, message_id), Watched()
         self._watching[key].append(watched)
         self._look_at([key])
@@ -106,6 +108,7 @@ class Texts:
 
     async def _read(self) -> None:
         async with redis.asyncio.from_url(self._cache_url) as cache:
+            # Ends: when the server cancels the task. It waits for news between two turns.
             while True:
                 await self._news.wait()
                 self._news.clear()

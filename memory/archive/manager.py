@@ -12,6 +12,7 @@ import numpy as np
 from memory.archive.database.closing import Closing
 from memory.archive.embedder import Embedder, checked_embedder
 from memory.archive.exceptions import EmbedderError, ModelMismatch
+from memory.archive.facts import FactHit, search_facts
 from memory.archive.records import (
     MESSAGE_KEYS,
     Conversation,
@@ -23,7 +24,7 @@ from memory.archive.records import (
 from memory.archive.reembedding import other_models, reembed
 from memory.archive.sqlite_manager import SQLiteManager
 from memory.archive.vector_store import VectorStore
-from memory.arguments import text_argument
+from memory.arguments import count_argument, text_argument
 from memory.conf import EMBEDDING_DIMENSIONS
 from memory.exceptions import InvalidArgument
 
@@ -192,6 +193,15 @@ class MemoryManager(Closing):
         )
         found = self._sqlite.messages_of_embeddings([hit.id for hit in hits])
         return [SearchHit(found[hit.id], hit.similarity) for hit in hits if hit.id in found]
+
+    def search_facts(self, query: str, k: int = 10) -> list[FactHit]:
+        """The `k` facts nearest in meaning to `query`, best first; only those that are valid now.
+
+        An archive that was exported from a tenant has facts; others have none.
+        """
+        if not text_argument("query", query).strip():
+            raise InvalidArgument(f"query={query!r} holds no text to search for")
+        return search_facts(self._sqlite, query, count_argument("k", k), self._embedder)
 
     def model_versions(self) -> dict[str, int]:
         """How many messages were embedded by each model."""

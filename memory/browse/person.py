@@ -59,6 +59,7 @@ def messages_of(user_id: str, agent_id: UUID) -> Iterator[dict[str, Any]]:
     """Every turn between the two, oldest first, with its pieces that are embedded."""
     position: tuple[datetime, int] | None = None
     rows = Message.objects.filter(agent_id=agent_id, user_id=user_id)
+    # Ends: each batch begins after the one before, and one that is not full is the last.
     while True:
         later = Q()
         if position is not None:

@@ -1,7 +1,8 @@
 """How what is remembered is written in a prompt: one item each, with who said it and when. Pure."""
 
+import re
 from collections.abc import Iterable, Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import zip_longest
 from typing import TypeVar
 
@@ -16,6 +17,24 @@ def item(text: str) -> str:
     return "- " + "\n  ".join(_lines(text))
 
 
+class ItemText(str):
+    """The text of an item, with the line that was fitted into a budget."""
+
+    line: str
+
+
+def text_of_item(line: str) -> ItemText:
+    """The text from which `item` made the line."""
+    text = ItemText(line.removeprefix("- ").replace("\n  ", "\n"))
+    text.line = line
+    return text
+
+
+def line_of(text: str) -> str:
+    """The item of a text: the very line that was fitted, where the text is of one."""
+    return text.line if isinstance(text, ItemText) else item(text)
+
+
 def fact_line(content: str) -> str:
     """An item that is known, apart from any conversation."""
     return item(f"Fact: {content}")
@@ -23,8 +42,26 @@ def fact_line(content: str) -> str:
 
 def turn_line(content: str, speaker: str, said_at: datetime | None = None) -> str:
     """An item that somebody said: without its date, "yesterday" in it would mean nothing."""
-    when = f"[{said_at:%A, %Y-%m-%d %H:%M}] " if said_at else ""
+    when = f"{dated(said_at)} " if said_at else ""
     return item(f"{when}{speaker}: {content}")
+
+
+def moment(at: datetime) -> str:
+    """A date and time in a prompt: weekday, ISO date and time in UTC."""
+    return f"{at.astimezone(UTC):%A, %Y-%m-%d %H:%M}"
+
+
+def dated(at: datetime) -> str:
+    """The mark in front of a turn, recalled or recent, that says when it was sent."""
+    return f"[{moment(at)}]"
+
+
+_DATED = re.compile(r"^\[[A-Z][a-z]+day, \d{4}-\d\d-\d\d \d\d:\d\d\] ", re.MULTILINE)
+
+
+def undated(text: str) -> str:
+    """The text without the marks of `dated` at the beginnings of its lines."""
+    return _DATED.sub("", text)
 
 
 def said_by(speaker: str, content: str) -> str:

@@ -1,24 +1,24 @@
 """The one door to an agent's context: session, facts and recalled turns, fitted into a budget."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
-from typing import Any, overload
+from typing import Any, Protocol, overload
 from uuid import UUID
 
+from memory import embeddings, recall, short_term
 from memory.arguments import similarity_argument, text_argument
-from memory.conf import NEAR_FACTS
 from memory.context.chat import SectionName
 from memory.context.lines import fact_line, interleaved, turn_line
 from memory.context.messages import as_turn, writable
-from memory.context.prompt import SHARES, Gathered, Memory, Prompt
-from memory.context.session import SessionStore
+from memory.context.prompt import SHARES, Fact, Gathered, Memory, Prompt, reserved_tokens
+from memory.context.search import relevant_facts
 from memory.context.task import Task, TaskArgument
 from memory.context.working import CompiledContext, WorkingContextCompiler
-from memory.conversations import short_term
-from memory.embedding.embedder import embed, model_version
+from memory.embedding.embedder import model_version
 from memory.facts import LongTermMemory
 from memory.models.facts import MemoryEntry
-from memory.recall import AdjacentTurn, Hit, RecallResult, recall
+from memory.recall import AdjacentTurn, Hit, RecallResult
 from memory.recall.policy import RecallPolicy
 from tenants.context import asynchronous, tenant_scope
 
@@ -27,12 +27,35 @@ MAX_MEMORIES = 10
 _STORED = ("agent_id", "content", "metadata")
 
 
+class Sessions(Protocol):
+    """A session store, such as `SessionStore`."""
+
+    def get_session_messages(self, thread_id: str, /) -> Iterable[Any]:
+        """The messages of a thread, oldest first: {"role", "content"} or LangChain messages."""
+        ...
+
+
+class Facts(Protocol):
+    """A memory that can be searched, such as `LongTermMemory`."""
+
+    @property
+    def search(self) -> Callable[..., Iterable[Any]]:
+        """`search(tenant_id, query, limit, agent_id)`: entries for a text, most relevant first.
+
+        The tenant is passed as the caller of the manager has given it. An entry is text, or has a
+        `content`, and may have a `score` and a `memory_id`. Entries that all have a score are
+        sorted by it. A method with the parameters `user_id` and `shared_only` gets the user that
+        facts may be about; one with `query_embedding` gets the vector of the text, if it is known.
+        """
+        ...
+
+
 class ContextManager:
     """A tenant's context for one prompt, and the memory behind it.
 
     Args:
         session_store: the graphs' sessions; None where no channel has a graph.
-        memory: the facts.
+        memory: the facts; by default `LongTermMemory`.
         compiler: fits it all into a budget.
         fact_floor: the least cosine similarity of a fact that a prompt tells, such as
             `memory.conf.FACT_FLOOR`; by default the ten nearest are told, however far.
@@ -42,16 +65,16 @@ class ContextManager:
 
     def __init__(
         self,
-        session_store: SessionStore | None = None,
-        memory: LongTermMemory | None = None,
+        session_store: Sessions | None = None,
+        memory: Facts | None = None,
         compiler: WorkingContextCompiler | None = None,
         *,
         fact_floor: float = -1.0,
         near_fact_floor: float | None = None,
     ) -> None:
         self._session = session_store
-        self.memory = memory or LongTermMemory()
-        self.compiler = compiler or WorkingContextCompiler()
+        self.memory: Any = LongTermMemory() if memory is None else memory
+        self.compiler = WorkingContextCompiler() if compiler is None else compiler
         self.fact_floor = similarity_argument("fact_floor", fact_floor)
         self.near_fact_floor = (
             self.fact_floor
@@ -60,8 +83,8 @@ class ContextManager:
         )
 
     @property
-    def session(self) -> SessionStore | None:
-        """The sessions of the tenant's graphs."""
+    def session(self) -> Any:
+        """The sessions of the tenant's graphs, as they were given."""
         return self._session
 
     def compile_working_context(
@@ -132,13 +155,15 @@ class ContextManager:
         session_messages: Iterable[Any] | None = None,
         policy: RecallPolicy | None = None,
         exclude: Iterable[UUID | str] = (),
+        instructions: str = "",
     ) -> Gathered:
         """What `compile_working_context` has to choose from, and why it was found.
 
         Turns that the prompt will show are not recalled; older ones, for which the tier's budget
-        has no room, can be.
+        has no room, can be. `instructions` is a system message that the prompt holds whole, beside
+        the system prompt: turns and memories give up its tokens.
         """
-        compiler, task = self._compiler(model_tier), Task.of(task)
+        compiler, task = self._compiler(model_tier, instructions), Task.of(task)
         text_argument("task", task.text)
         asked = task.description
         # Pinned, so that a session store of another tenant is refused and not read.
@@ -147,13 +172,17 @@ class ContextManager:
                 session_messages = self._session_messages(tenant, thread_id, agent_id, user_id)
             turns = _spoken(session_messages, asked)
             shown = {*map(str, exclude), *_message_ids(compiler.fitting_turns(turns))}
-            facts: list[MemoryEntry] = []
+            facts: list[Fact] = []
             recalled = nothing_recalled(asked)
             if asked.strip():
-                vector = embed([asked])[0]
-                facts = self._facts(tenant, vector, agent_id, user_id)
+                has_conversations = agent_id is not None and user_id is not None
+                takes_vector = _takes(self.memory.search, "query_embedding")
+                vector = None
+                if has_conversations or takes_vector:
+                    vector = embeddings.embed([asked])[0]
+                facts = self._facts(tenant_id, asked, vector, agent_id, user_id)
                 if agent_id is not None and user_id is not None:
-                    recalled = recall(
+                    recalled = recall.recall(
                         tenant,
                         agent_id,
                         user_id,
@@ -162,13 +191,7 @@ class ContextManager:
                         exclude=shown,
                         query_embedding=vector,
                     )
-        # Nearest first, so that it is a beginning of the list that is told.
-        alike = [
-            fact
-            for place, fact in enumerate(facts)
-            if fact.score >= self.fact_floor
-            or (place < NEAR_FACTS and fact.score >= self.near_fact_floor)
-        ]
+        alike = relevant_facts(facts, floor=self.fact_floor, near_floor=self.near_fact_floor)
         return Gathered(
             task=task,
             session_messages=turns,
@@ -177,13 +200,14 @@ class ContextManager:
                 _recalled_turns(recalled.hits, shown),
             ),
             facts=alike,
-            unlike=facts[len(alike) :],
+            unlike=[fact for fact in facts if fact not in alike],
             recalled=recalled,
+            instructions=instructions,
         )
 
     def fit(self, gathered: Gathered, system_prompt: str, model_tier: str = "reasoning") -> Prompt:
         """The prompt of what was gathered, within the budget of the model's tier."""
-        compiler = self._compiler(model_tier)
+        compiler = self._compiler(model_tier, gathered.instructions)
         fitted = compiler.fit(
             system_prompt, gathered.session_messages, gathered.lines, gathered.task
         )
@@ -248,7 +272,9 @@ class ContextManager:
     astore_memory = asynchronous(store_memory)
     asearch_memory = asynchronous(search_memory)
 
-    def _compiler(self, model_tier: str) -> WorkingContextCompiler:
+    def _compiler(self, model_tier: str, instructions: str) -> WorkingContextCompiler:
+        if instructions:
+            return type(self.compiler)(model_tier, reserved_tokens=reserved_tokens(instructions))
         if model_tier == self.compiler.model_tier:
             return self.compiler
         return type(self.compiler)(model_tier)
@@ -257,20 +283,45 @@ class ContextManager:
         self, tenant_id: UUID, thread_id: str, agent_id: UUID | str | None, user_id: str | None
     ) -> list[dict[str, Any]]:
         """The turns of the thread's graph, or else of the window."""
-        turns = self._session.get_session_messages(thread_id) if self._session else []
+        found = None if self._session is None else self._session.get_session_messages(thread_id)
+        turns = [] if found is None else [*found]
         if turns or agent_id is None or user_id is None:
             return turns
         return short_term.get_recent_messages(tenant_id, agent_id, user_id)
 
     def _facts(
         self,
-        tenant_id: UUID,
-        vector: Sequence[float],
+        tenant_id: UUID | str,
+        query: str,
+        vector: list[float] | None,
         agent_id: UUID | str | None,
         user_id: str | None,
-    ) -> list[MemoryEntry]:
-        whose = {"user_id": user_id} if user_id is not None else {"shared_only": True}
-        return self.memory.search(tenant_id, vector, limit=MAX_MEMORIES, agent_id=agent_id, **whose)
+    ) -> list[Fact]:
+        known: dict[str, Any] = {
+            **({"shared_only": True} if user_id is None else {"user_id": user_id}),
+            **({} if vector is None else {"query_embedding": vector}),
+        }
+        search = self.memory.search
+        narrowed = {name: value for name, value in known.items() if _takes(search, name)}
+        found = search(tenant_id, query, limit=MAX_MEMORIES, agent_id=agent_id, **narrowed)
+        facts = [Fact.of(entry) for entry in found]
+        scores = [fact.score for fact in facts if fact.score is not None]
+        if len(scores) < len(facts):
+            return facts
+        # A stable sort keeps the memory's order of entries with equal scores.
+        return [fact for _, fact in sorted(zip(scores, facts, strict=True), key=_descending)]
+
+
+def _descending(rated: tuple[float, Fact]) -> float:
+    return -rated[0]
+
+
+def _takes(function: Callable[..., Any], keyword: str) -> bool:
+    """Whether a function has a parameter of this name, or takes any keyword."""
+    parameters = inspect.signature(function).parameters
+    return keyword in parameters or any(
+        parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()
+    )
 
 
 def _entry(

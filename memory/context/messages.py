@@ -1,6 +1,7 @@
 """One shape for a turn, whatever gave it: {"role", "content", …} with its content as plain text."""
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -30,12 +31,23 @@ def text_of(item: Any) -> str:
     """The text of a string, or of what has a `content`: a string, or parts as chat models use."""
     if isinstance(item, str):
         return item
-    content = item.get("content") if isinstance(item, Mapping) else getattr(item, "content", None)
+    content = attribute_of(item, "content")
     if content is None:
         return ""
     if isinstance(content, list):
         return "\n".join(filter(None, map(_part, content)))
     return content if isinstance(content, str) else json.dumps(content, default=str)
+
+
+def score_of(item: Any) -> float | None:
+    """The score of what has a finite number as its `score`, else None."""
+    score = attribute_of(item, "score")
+    return float(score) if isinstance(score, int | float) and math.isfinite(score) else None
+
+
+def attribute_of(item: Any, name: str) -> Any:
+    """A value of a mapping, or an attribute of an object; None where there is none."""
+    return item.get(name) if isinstance(item, Mapping) else getattr(item, name, None)
 
 
 def writable(text: str) -> str:

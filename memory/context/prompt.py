@@ -1,13 +1,22 @@
 """What was gathered for a prompt, what of it the prompt holds, and why the rest is not in it."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from memory.context.chat import ChatMessage, SectionName, chat_sections, flattened
+from memory.context import tokens
+from memory.context.chat import (
+    ChatMessage,
+    SectionName,
+    chat_sections,
+    flattened,
+    sections_of,
+)
+from memory.context.lines import text_of_item
+from memory.context.messages import attribute_of, score_of, text_of
 from memory.context.task import Task
-from memory.context.working import WorkingContext
-from memory.models.facts import MemoryEntry
+from memory.context.working import MESSAGE_OVERHEAD, WorkingContext
 from memory.recall import Cut, Hit, RecallResult
 
 # The names of the budget's shares, by those of the sections that a prompt is made of.
@@ -20,12 +29,27 @@ SHARES: dict[SectionName, str] = {
 
 
 @dataclass(frozen=True, slots=True)
+class Fact:
+    """A fact that a search of any memory has found."""
+
+    content: str
+    score: float | None = None
+    """The score that the search gave; greater is better. None: the search gives no scores."""
+    memory_id: UUID | str | None = None
+
+    @classmethod
+    def of(cls, entry: Any) -> "Fact":
+        """A fact from text, or from a mapping or an object with a `content`."""
+        return cls(text_of(entry), score_of(entry), attribute_of(entry, "memory_id"))
+
+
+@dataclass(frozen=True, slots=True)
 class Memory:
     """One item that a prompt may tell: a fact, or a turn that was recalled."""
 
     line: str
     """As a prompt has it."""
-    fact: MemoryEntry | None = None
+    fact: Fact | None = None
     message_id: UUID | None = None
 
 
@@ -37,10 +61,12 @@ class Gathered:
     session_messages: list[dict[str, Any]]
     memories: list[Memory]
     """What was found, most relevant first: facts and turns by turns."""
-    facts: list[MemoryEntry]
-    unlike: list[MemoryEntry]
+    facts: list[Fact]
+    unlike: list[Fact]
     """Facts that were found and are too little like the task to be told."""
     recalled: RecallResult
+    instructions: str = ""
+    """The system message with the instructions of an application, whole; "" without."""
 
     @property
     def lines(self) -> list[str]:
@@ -55,27 +81,45 @@ class Prompt:
     gathered: Gathered
     fitted: WorkingContext
     shares: dict[SectionName, int]
+    built: Sequence[Mapping[str, Any]] | None = None
+    """The messages that another function has built from these parts; None: those of `chat`."""
 
     @property
-    def messages(self) -> list[ChatMessage]:
-        """What the language model is sent."""
-        return flattened(self._sections())
+    def messages(self) -> list[Mapping[str, Any]]:
+        """The messages that the language model is sent."""
+        if self.built is not None:
+            return list(self.built)
+        return list(flattened(self._own_sections()))
 
     @property
-    def told(self) -> list[Memory]:
+    def texts(self) -> list[str]:
+        """The facts and recalled turns that it has room for, without the marks of a list."""
+        return [text_of_item(line) for line in self.fitted.memories]
+
+    @property
+    def max_system_tokens(self) -> int:
+        """The tokens that the text of the system prompt may have."""
+        return self.shares["system"] - MESSAGE_OVERHEAD
+
+    def sent_as(self, built: Sequence[Mapping[str, Any]]) -> "Prompt":
+        """The same prompt with messages that were built of its parts."""
+        return replace(self, built=built)
+
+    @property
+    def included(self) -> list[Memory]:
         """The memories that it has room for; the last of them may be cut."""
         return self.gathered.memories[: len(self.fitted.memories)]
 
     def trace(self) -> dict[str, Any]:
         """Everything that a RecallEvent keeps, as JSON: see its fields."""
-        told = self.told
-        hits, cut = _parted(self.gathered.recalled, {memory.message_id for memory in told})
-        told_facts = {memory.fact.memory_id for memory in told if memory.fact is not None}
+        included = self.included
+        hits, cut = _parted(self.gathered.recalled, {memory.message_id for memory in included})
+        included_facts = [memory.fact for memory in included if memory.fact is not None]
         return {
             **replace(self.gathered.recalled, hits=hits, cut=cut).trace(self.fitted.memories),
             "facts": [
                 *(
-                    _fact(fact, "" if fact.memory_id in told_facts else "over the budget")
+                    _fact(fact, "" if fact in included_facts else "over the budget")
                     for fact in self.gathered.facts
                 ),
                 *(_fact(fact, "below the floor") for fact in self.gathered.unlike),
@@ -83,31 +127,55 @@ class Prompt:
             "prompt": self._prompt(),
         }
 
-    def _sections(self) -> dict[SectionName, list[ChatMessage]]:
+    def _own_sections(self) -> dict[SectionName, list[ChatMessage]]:
         fitted = self.fitted
-        return chat_sections(fitted.system_prompt, fitted.context, fitted.messages, fitted.task)
+        return chat_sections(
+            fitted.system_prompt,
+            fitted.context,
+            fitted.messages,
+            fitted.task,
+            instructions=self.gathered.instructions,
+        )
 
     def _prompt(self) -> dict[str, Any]:
         """The prompt as it is sent, section by section, with its tokens."""
         fitted = self.fitted
+        sections: Mapping[SectionName, Sequence[Mapping[str, Any]]] = self._own_sections()
+        sizes: dict[str, int] = dict(fitted.token_usage.items())  # type: ignore[arg-type]
+        shares = {**self.shares}
+        shares["system"] += reserved_tokens(self.gathered.instructions)
+        for name in ("system", "total"):
+            sizes[name] += tokens.count(self.gathered.instructions)
+        if self.built is not None and self.messages != flattened(self._own_sections()):
+            sections = sections_of(self.built, self.gathered.instructions)
+            sizes = {
+                name: sum(tokens.count(text_of(message)) for message in messages)
+                for name, messages in sections.items()
+            }
+            sizes["total"] = sum(sizes.values())
         left_out = {"memory": fitted.memories_left_out, "session": fitted.messages_left_out}
         return {
             "model_tier": fitted.model_tier,
             "budget": fitted.budget,
-            "tokens": fitted.token_usage["total"],
+            "tokens": sizes["total"],
             "sections": [
                 {
                     "name": name,
-                    "tokens": fitted.token_usage[name],
-                    "share": self.shares[name],
+                    "tokens": sizes[name],
+                    "share": shares[name],
                     "left_out": left_out.get(name, 0),
                     "truncated": name in fitted.truncated,
                     "cut": list(fitted.task_cut) if name == "task" else [],
-                    "messages": messages,
+                    "messages": list(messages),
                 }
-                for name, messages in self._sections().items()
+                for name, messages in sections.items()
             ],
         }
+
+
+def reserved_tokens(instructions: str) -> int:
+    """Return the tokens that a system message with instructions takes; 0 without."""
+    return tokens.count(instructions) + MESSAGE_OVERHEAD if instructions else 0
 
 
 def _parted(
@@ -123,10 +191,10 @@ def _parted(
     return hits, (*over, *recalled.cut)
 
 
-def _fact(fact: MemoryEntry, reason: str) -> dict[str, Any]:
+def _fact(fact: Fact, reason: str) -> dict[str, Any]:
     """A fact as JSON; `reason` says why the prompt does not tell it."""
     return {
-        "memory_id": str(fact.memory_id),
+        "memory_id": None if fact.memory_id is None else str(fact.memory_id),
         "content": fact.content,
         "score": fact.score,
         "reason": reason,

@@ -81,6 +81,7 @@ class Task:
         free = room - len(parts) - tokens.count(DATA_HEADING) - 3
         sizes = [tokens.count_up_to(part, max(free, 0)) for part in parts]
         level = tokens.even_cut(sizes, max(free, 0))
+        # Ends: each turn lowers the level by one at least, and at 0 the text is cut.
         while True:
             pieces = [tokens.cut(part, level) for part in parts]
             text = _joined(pieces[0], pieces[1:])

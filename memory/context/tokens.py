@@ -104,6 +104,7 @@ def _fitting(text: str, *, head: int, tail: int, mark: str, limit: int) -> str:
     opening = encoding().encode_ordinary(text[: head * _LONGEST_TOKEN])
     # text[-0:] would be the whole text.
     closing = encoding().encode_ordinary(text[-tail * _LONGEST_TOKEN :]) if tail else []
+    # Ends: each turn takes a token at least from the head or the tail, until both are empty.
     while True:
         kept = _text(opening[:head]) + mark + _text(closing[len(closing) - tail :])
         excess = count(kept) - limit

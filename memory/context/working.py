@@ -12,9 +12,9 @@ import structlog
 
 from memory.arguments import count_argument
 from memory.context import tokens
-from memory.context.chat import NO_REPLY, ChatMessage, chat_sections, flattened
+from memory.context.chat import NO_REPLY, ChatMessage, chat_sections, flattened, turn_text
 from memory.context.exceptions import UnknownModelTier
-from memory.context.messages import as_turn, text_of
+from memory.context.messages import as_turn, score_of, text_of
 from memory.context.task import Task, TaskArgument
 
 logger = structlog.get_logger(__name__)
@@ -27,6 +27,8 @@ REPLY_OVERHEAD = 3
 HEADING_OVERHEAD = 40
 # An exchange is not cut into pieces smaller than this; its middle is left out before.
 SMALLEST_PIECE = 16
+# The sections that give up tokens to other messages of the prompt.
+GIVING = ("session_history", "relevant_context")
 # What is left of the history's share is not filled with a piece of an older exchange below this.
 WORTH_CUTTING = 64
 
@@ -94,6 +96,11 @@ class WorkingContextCompiler:
     Each section keeps to its share, so that none can crowd out another, and the total to the
     budget, with the tokens counted that a chat format adds around each message. What a section
     does not use is left to the model's reply.
+
+    Args:
+        model_tier: "fast" or "reasoning".
+        reserved_tokens: tokens of the budget that other messages of the prompt need, such as the
+            instructions of an application. The turns and the memories give them up, half each.
     """
 
     TOKEN_BUDGETS: ClassVar[dict[str, int]] = {"fast": 8000, "reasoning": 32000}
@@ -104,11 +111,12 @@ class WorkingContextCompiler:
         "task_and_buffer": 0.15,
     }
 
-    def __init__(self, model_tier: str = "reasoning") -> None:
+    def __init__(self, model_tier: str = "reasoning", *, reserved_tokens: int = 0) -> None:
         if model_tier not in self.TOKEN_BUDGETS:
             known = ", ".join(sorted(self.TOKEN_BUDGETS))
             raise UnknownModelTier(f"model tier {model_tier!r} is unknown; use one of: {known}")
         self.model_tier = model_tier
+        self.reserved_tokens = count_argument("reserved_tokens", reserved_tokens, minimum=0)
 
     @property
     def budget(self) -> int:
@@ -118,7 +126,9 @@ class WorkingContextCompiler:
     def share(self, section: str) -> int:
         """The tokens of one section of the budget, rounded down."""
         # Rounded first: 0.35 has no exact binary form, and a product may fall short by a hair.
-        return math.floor(round(self.budget * self.BUDGET_ALLOCATION[section], 6))
+        share = math.floor(round(self.budget * self.BUDGET_ALLOCATION[section], 6))
+        given_up = math.ceil(self.reserved_tokens / len(GIVING)) if section in GIVING else 0
+        return max(share - given_up, 0)
 
     def compile(
         self,
@@ -224,7 +234,7 @@ def _usage(
     system_prompt: str, turns: Iterable[Mapping[str, Any]], memories: Iterable[str], task: str
 ) -> TokenUsage:
     system = tokens.count(system_prompt)
-    session = sum(tokens.count(turn["content"]) for turn in turns)
+    session = sum(tokens.count(turn_text(turn)) for turn in turns)
     memory = tokens.count("\n".join(memories))
     asked = tokens.count(task)
     return TokenUsage(
@@ -249,13 +259,8 @@ def _most_relevant_first(memories: Iterable[Any]) -> list[str]:
 
 
 def _by_score(memory: Any) -> tuple[bool, float]:
-    score = _score(memory)
+    score = score_of(memory)
     return score is None, -(score or 0.0)
-
-
-def _score(memory: Any) -> float | None:
-    score = memory.get("score") if isinstance(memory, Mapping) else getattr(memory, "score", None)
-    return float(score) if isinstance(score, int | float) and math.isfinite(score) else None
 
 
 def _best_memories(memories: Sequence[str], room: int) -> list[str]:
@@ -339,6 +344,7 @@ def _size(turn: Mapping[str, Any], limit: int) -> int:
 
 
 def _frame(turn: Mapping[str, Any]) -> int:
-    """The tokens that a chat format adds to a turn's content."""
+    """The tokens that a chat format, and the turn's date in the prompt, add to its content."""
     name = turn.get("name")
-    return MESSAGE_OVERHEAD + (tokens.count(name) + 1 if isinstance(name, str) and name else 0)
+    named = tokens.count(name) + 1 if isinstance(name, str) and name else 0
+    return MESSAGE_OVERHEAD + named + tokens.count(turn_text({**turn, "content": ""}))

@@ -1,14 +1,14 @@
 """An agent's conversation with a user, read for the short-term window."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, Self
 from uuid import UUID
 
-from django.db.models import Max, QuerySet, Subquery, Value
-from django.db.models.functions import Coalesce
+from django.db.models import Max
 
-from memory.conf import IMPORT_CHANNEL
+from memory.conf import IMPORT_CHANNEL, STORED_CHANNEL
 from memory.conversations.turns import Turn
 from memory.models import Message, WindowClear
 from tenants.context import connection
@@ -24,7 +24,22 @@ class Place:
     before: UUID | None
 
 
-# In the way of every reply, and by the ORM four times as long.
+@dataclass(frozen=True)
+class Clear:
+    """The last explicit clear of a conversation; the defaults mean that it was never cleared."""
+
+    last_number: int = 0
+    cleared_at: datetime = _EVER
+    token: str = ""
+    """Names this clear. A restored database counts ids again, so the token has the time too."""
+
+    @classmethod
+    def of(cls, clear: WindowClear) -> Self:
+        """The clear that a row records."""
+        return cls(clear.last_number, clear.created_at, _token(clear.pk, clear.created_at))
+
+
+# Both queries are part of every reply, and four times as slow by the ORM.
 _PLACE = """
 WITH cleared AS MATERIALIZED (
     SELECT coalesce(max(last_number), 0) AS number, coalesce(max(created_at), '-infinity') AS at
@@ -41,12 +56,32 @@ SELECT turn.number <= cleared.number OR turn.created_at < cleared.at, (
       AND (before.created_at, before.number) < (turn.created_at, turn.number)
       AND before.number > cleared.number AND before.created_at >= cleared.at
       AND (before.role = 'assistant' OR before.channel = %(import)s)
+      AND before.channel <> %(stored)s
     ORDER BY before.created_at DESC, before.number DESC LIMIT 1
 )
 FROM memory_message AS turn, cleared
 WHERE turn.id = %(message)s
   AND turn.tenant_id = %(tenant)s AND turn.agent_id = %(agent)s AND turn.user_id = %(user)s
   AND (turn.role = 'assistant' OR turn.channel = %(import)s)
+"""
+# A question belongs to the time of its reply: it is cleared if the reply is.
+_CURRENT = """
+SELECT clear.id, clear.created_at, (
+    SELECT count(*) FROM memory_message AS turn
+    LEFT JOIN memory_message AS reply
+      ON reply.in_reply_to_id = turn.id AND reply.channel <> %(import)s
+    WHERE turn.id = ANY(%(messages)s::uuid[])
+      AND turn.tenant_id = %(tenant)s AND turn.agent_id = %(agent)s AND turn.user_id = %(user)s
+      AND (clear.id IS NULL OR (
+        coalesce(reply.number, turn.number) > clear.last_number
+        AND coalesce(reply.created_at, turn.created_at) >= clear.created_at
+      ))
+)
+FROM (VALUES (1)) AS always LEFT JOIN (
+    SELECT id, last_number, created_at FROM memory_windowclear
+    WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND user_id = %(user)s
+    ORDER BY id DESC LIMIT 1
+) AS clear ON true
 """
 
 
@@ -58,22 +93,23 @@ class Conversation:
     agent_id: UUID
     user_id: str
 
-    def cleared_up_to(self) -> int:
-        """Number of the last message that an explicit clear covers, 0 without one."""
-        return self._clears().values_list("last_number", flat=True).first() or 0
+    def last_clear(self) -> Clear:
+        """The last explicit clear."""
+        clears = WindowClear.objects.of(self.tenant_id, self.agent_id, self.user_id)
+        last = clears.order_by("-id").first()
+        return Clear() if last is None else Clear.of(last)
 
-    def recent_turns(self, limit: int, *, after_number: int) -> list[Turn]:
+    def recent_turns(self, limit: int, *, after: Clear) -> list[Turn]:
         """The last turns of the window, oldest first.
 
         Answered messages with their replies, in the order of the replies; what a person said of
         their own accord; and imported turns. A turn counts as cleared where it was said before the
         last clear, whenever it was imported, and where it stood in the transcript then.
         """
-        cleared_at = Coalesce(Subquery(self._clears().values("created_at")[:1]), Value(_EVER))
         ends = (
             Message.objects.of(self.tenant_id, self.agent_id, self.user_id)
-            .window_turns(after_number=after_number)
-            .filter(created_at__gte=cleared_at)[:limit]
+            .window_turns(after_number=after.last_number)
+            .filter(created_at__gte=after.cleared_at)[:limit]
         )
         turns: list[Turn] = []
         for message in reversed(ends):
@@ -82,29 +118,30 @@ class Conversation:
             turns.append(Turn.of(message))
         return turns[-limit:]
 
+    def count_current(self, message_ids: Collection[str]) -> tuple[int, str]:
+        """Count the messages that are in the transcript and not cleared; with the clear's token."""
+        with connection.cursor() as cursor:
+            cursor.execute(_CURRENT, self._values(messages=list(message_ids)))
+            id, created_at, count = cursor.fetchone()
+        return count, "" if id is None else _token(id, created_at)
+
     def place_of(self, message_id: str) -> Place | None:
         """Where a message stands that ends a turn of this conversation; None for any other."""
         with connection.cursor() as cursor:
-            cursor.execute(
-                _PLACE,
-                {
-                    "tenant": self.tenant_id,
-                    "agent": self.agent_id,
-                    "user": self.user_id,
-                    "message": message_id,
-                    "import": IMPORT_CHANNEL,
-                },
-            )
+            cursor.execute(_PLACE, self._values(message=message_id))
             found = cursor.fetchone()
         return None if found is None else Place(*found)
 
-    def clear(self) -> int:
-        """Write down that nothing up to here comes back; the number of the last message."""
+    def clear(self) -> None:
+        """Record that no turn up to here comes back."""
         messages = Message.objects.of(self.tenant_id, self.agent_id, self.user_id)
         last = messages.aggregate(last=Max("number"))["last"] or 0
         WindowClear.objects.create(agent_id=self.agent_id, user_id=self.user_id, last_number=last)
-        return int(last)
 
-    def _clears(self) -> QuerySet[WindowClear]:
-        """Explicit clears, the last one first."""
-        return WindowClear.objects.of(self.tenant_id, self.agent_id, self.user_id).order_by("-id")
+    def _values(self, **more: object) -> dict[str, object]:
+        own = {"tenant": self.tenant_id, "agent": self.agent_id, "user": self.user_id}
+        return {**own, "import": IMPORT_CHANNEL, "stored": STORED_CHANNEL, **more}
+
+
+def _token(clear_id: int, created_at: datetime) -> str:
+    return f"{clear_id} {created_at.isoformat()}"

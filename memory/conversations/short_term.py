@@ -1,28 +1,32 @@
 """The short-term window: an agent's last turns with a user, in the cache, for as long as it lives.
 
 The transcript in Postgres is the truth and the window its copy: one that was lost is rebuilt, one
-that was cleared on purpose stays cleared. Nothing expires.
+that was cleared on purpose stays cleared. A reader compares the copy with the transcript, so that
+a cache which is older or newer than the database changes no prompt. Nothing expires.
 """
 
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, Self
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
 from uuid import UUID
 
 from redis.exceptions import RedisError
 
-from memory.arguments import count_argument, id_argument, role_argument
+from memory.arguments import count_argument, role_argument
 from memory.conf import WINDOW
 from memory.conversations import thread_window, window_store
-from memory.conversations.reading import Conversation, Place
+from memory.conversations.reading import Conversation
 from memory.conversations.turns import Turn, decode
-from memory.exceptions import InvalidArgument, WindowNotCleared
+from memory.conversations.window_copy import WindowCopy, is_current, logged_if_away
+from memory.conversations.window_store import MAX_ATTEMPTS
+from memory.exceptions import InvalidArgument
 from memory.ids import new_id_argument
-from tenants.context import asynchronous, known_tenant, tenant_scope
-from tenants.exceptions import UnknownTenant
-from tenants.redis_keys import memory_short_key
+from tenants import transaction
+from tenants.context import asynchronous, known_tenant
 
 logger = logging.getLogger(__name__)
 
@@ -32,8 +36,10 @@ def get_recent_messages(
 ) -> list[dict[str, Any]]:
     """The last n turns of the window, oldest first.
 
-    A window that the cache has lost is rebuilt from the transcript; where the cache is away, the
-    transcript is read. A tenant that does not exist has no turns.
+    One query compares the copy in the cache with the transcript. The window is rebuilt from the
+    transcript where the cache has lost it, and where one of its turns is cleared or is not in the
+    transcript. Where the cache is away, the transcript is read. A tenant that does not exist has
+    no turns.
 
     Returns:
         Dicts with "role" and "content"; turns of the transcript also have "message_id", "at", and
@@ -44,24 +50,17 @@ def get_recent_messages(
         InvalidKeyPart: an id cannot be part of a cache key.
     """
     n = count_argument("n", n, minimum=0)
-    window = _Window.of(tenant_id, agent_id, user_id)
+    window = WindowCopy.of(tenant_id, agent_id, user_id)
     if n == 0:
         return []
     size = max(n, WINDOW)
     with window.entered():
         try:
-            entries = window_store.read(window.key, n)
-            if not entries:
-                turns, cleared = window.transcript(size)
-                window_store.write(window.key, turns, window=size, cleared=cleared)
-                return [turn.as_dict() for turn in turns[-n:]]
-            if None in map(decode, entries):
-                entries = window_store.read(window.key)
+            return window.read(size)[-n:]
         except RedisError as error:
             logger.warning("window %s is read from the transcript: %s", window.key, error)
             turns, _ = window.transcript(size)
             return [turn.as_dict() for turn in turns[-n:]]
-    return [turn for turn in map(decode, entries) if turn is not None][-n:]
 
 
 aget_recent_messages = asynchronous(get_recent_messages)
@@ -88,16 +87,69 @@ def append_message(
     if not isinstance(content, str):
         raise InvalidArgument(f"content={content!r} is not text")
     turn = Turn(role=role_argument(role), content=content)
+    target = WindowCopy.of(tenant_id, agent_id, user_id)
+    collected = _collected.get()
+    if collected is not None and collected.take(target.key, turn):
+        return
     new_id_argument("user_id", user_id)
-    target = _Window.of(tenant_id, agent_id, user_id)
-    with target.entered(), _logged_if_away(target):
-        while not window_store.append(target.key, [turn], window=size):
-            turns, cleared = target.transcript(size)
-            if window_store.write(target.key, [*turns, turn], window=size, cleared=cleared):
+    with target.entered(), logged_if_away(target):
+        for _ in range(MAX_ATTEMPTS):
+            turn = replace(turn, clear=target.clear_token())
+            if window_store.append(target.key, [turn], window=size):
                 return
+            held = window_store.read(target.key)
+            # Another writer may have written the copy since, with a turn of which there is no other
+            # record. This call sees the copy that was read, or a later one, which is not replaced.
+            if window_store.append(target.key, [turn], window=size):
+                return
+            written = target.write_transcript(size, and_turns=[turn], held=held)
+            # A clear in between covers the transcript that was written, and not this turn.
+            if written and target.clear_token() == turn.clear:
+                return
+        target.forget()
 
 
 aappend_message = asynchronous(append_message)
+
+
+@dataclass
+class CollectedTurns:
+    """Turns of one window that `append_message` was called with, to be appended together."""
+
+    key: str
+    turns: list[Turn] = field(default_factory=list)
+    _expected: Turn | None = None
+
+    def expect(self, turn: Turn) -> None:
+        """Take the next turn for this turn of the transcript, whatever role and content it has."""
+        self._expected = turn
+
+    def take(self, key: str, turn: Turn) -> bool:
+        """Collect a turn, with the id, name and time of the one that is expected.
+
+        False for a turn of another window, and for a further one: those are appended at once.
+        """
+        if self._expected is None or key != self.key:
+            return False
+        self.turns.append(replace(self._expected, role=turn.role, content=turn.content))
+        self._expected = None
+        return True
+
+
+_collected: ContextVar[CollectedTurns | None] = ContextVar("collected_turns", default=None)
+
+
+@contextmanager
+def collecting(
+    tenant_id: UUID | str, agent_id: UUID | str, user_id: str
+) -> Iterator[CollectedTurns]:
+    """Collect the turns that `append_message` is called with in the block, for `append_turns`."""
+    collected = CollectedTurns(WindowCopy.of(tenant_id, agent_id, user_id).key)
+    token = _collected.set(collected)
+    try:
+        yield collected
+    finally:
+        _collected.reset(token)
 
 
 def append_turns(
@@ -106,15 +158,19 @@ def append_turns(
     user_id: str,
     turns: Sequence[Turn],
     window: int = WINDOW,
+    *,
+    last: Turn | None = None,
 ) -> None:
     """Append turns of the transcript, each once however often this is run.
 
-    One round trip to the cache. Where the window turns out to have lost something (all of it, or
-    the turn before these), it is rebuilt from the transcript, which holds these turns already. A
-    cache that is away is logged; the next turn will find the gap.
+    One round trip to the cache. Call it after the commit that records the turns: readers do not
+    show a turn that they do not find in the transcript. Where the window turns out to have lost
+    something (all of it, or the turn before these), it is rebuilt from the transcript, which holds
+    these turns already. A cache that is away is logged; the next turn will find the gap.
 
     Args:
         turns: a message and its reply, with their message ids; the reply is the last.
+        last: the turn of the transcript that ends these, where `turns` may lack it.
 
     Raises:
         InvalidArgument: a turn has no message_id, or user_id or the window cannot be.
@@ -123,21 +179,21 @@ def append_turns(
     for turn in turns:
         if not turn.message_id:
             raise InvalidArgument(f"{turn!r} has no message_id: see append_message")
-    target = _Window.of(tenant_id, agent_id, user_id)
+    target = WindowCopy.of(tenant_id, agent_id, user_id)
     if not turns:
         return
-    with target.entered(), _logged_if_away(target):
-        place = target.place_of(turns[-1])
+    with target.entered(), logged_if_away(target):
+        place = target.place_of(last or turns[-1])
         if place is not None and place.cleared:
             return
         before = "" if place is None else str(place.before or window_store.FIRST)
-        while not window_store.append(target.key, turns, window=size, before=before):
-            standing, cleared = target.transcript(size)
-            # What the transcript knows is in these turns, or has left the window since.
-            if place is None:
-                standing = [*standing, *turns]
-            if window_store.write(target.key, standing, window=size, cleared=cleared, replace=True):
+        # A transcript that has a place for these turns has the turns.
+        missing = turns if place is None else []
+        for _ in range(MAX_ATTEMPTS):
+            appended = window_store.append(target.key, turns, window=size, before=before)
+            if appended or target.write_transcript(size, and_turns=missing, changed=turns):
                 return
+        target.forget()
 
 
 aappend_turns = asynchronous(append_turns)
@@ -146,39 +202,39 @@ aappend_turns = asynchronous(append_turns)
 def clear_window(tenant_id: UUID | str, agent_id: UUID | str, user_id: str) -> None:
     """Empty the window for good: no rebuild brings these turns back. Long-term memory stays.
 
-    The turns leave the windows of shared threads too (`memory.conversations.thread_window`).
+    The turns leave the windows of shared threads too (`memory.conversations.thread_window`). The
+    clear is a row in Postgres, which every reader looks at. The copies in the cache are removed
+    after the commit of the current transaction; a cache that is away is logged.
 
     Raises:
         UnknownTenant: no such tenant.
-        WindowNotCleared: the cache is away, so that its copy may come back with it: clear again.
     """
-    window = _Window.of(tenant_id, agent_id, user_id)
-    with window.entered():
-        number = 0
-        if window.conversation is not None:
-            with known_tenant(tenant_id):
-                number = window.conversation.clear()
-        try:
-            window_store.clear(window.key, number)
-            if number and window.conversation is not None:
-                pair = window.conversation.agent_id, window.conversation.user_id
-                thread_window.forget_threads(tenant_id, thread_window.threads_of(*pair))
-        except RedisError as error:
-            raise WindowNotCleared(
-                f"the window {window.key} is cleared in the transcript, but its copy in the cache"
-                f" could not be removed: clear it again ({error})"
-            ) from error
+    window = WindowCopy.of(tenant_id, agent_id, user_id)
+    if window.conversation is None:
+        window_store.forget(window.key)
+        return
+    with known_tenant(tenant_id) as entered:
+        window.conversation.clear()
+        threads = thread_window.threads_of(window.conversation.agent_id, user_id)
+        transaction.on_commit(partial(_forget_copies, entered, window.key, threads))
 
 
 aclear_window = asynchronous(clear_window)
 
 
+def _forget_copies(tenant_id: UUID, key: str, threads: Sequence[str]) -> None:
+    try:
+        window_store.forget(key)
+        thread_window.forget_threads(tenant_id, threads)
+    except RedisError as error:
+        logger.warning("window %s is cleared; the cache still has its copy: %s", key, error)
+
+
 def rebuild_window(tenant_id: UUID | str, agent_id: UUID | str, user_id: str) -> None:
     """Replace the window by what the transcript has; what was appended by itself is lost."""
-    window = _Window.of(tenant_id, agent_id, user_id)
+    window = WindowCopy.of(tenant_id, agent_id, user_id)
     with window.entered():
-        turns, cleared = window.transcript(WINDOW)
-        window_store.write(window.key, turns, window=WINDOW, cleared=cleared, replace=True)
+        window.rebuild()
 
 
 def is_tail(entries: Sequence[bytes], conversation: Conversation) -> bool:
@@ -186,14 +242,14 @@ def is_tail(entries: Sequence[bytes], conversation: Conversation) -> bool:
 
     Turns that were appended by themselves are in no transcript, and may have pushed others out.
     """
-    held = [turn for turn in map(decode, entries) if turn is not None]
+    clear = conversation.last_clear()
+    turns = [turn for turn in map(decode, entries) if turn is not None]
+    held = [turn for turn in turns if is_current(turn, clear.token)]
     ids = [turn["message_id"] for turn in held if "message_id" in turn]
-    turns = conversation.recent_turns(
-        max(WINDOW, len(ids)), after_number=conversation.cleared_up_to()
-    )
+    expected = conversation.recent_turns(max(WINDOW, len(ids)), after=clear)
     if not ids:
-        return not turns or len(held) >= WINDOW
-    return ids == [turn.message_id for turn in turns][-len(ids) :]
+        return not expected or len(held) >= WINDOW
+    return ids == [turn.message_id for turn in expected][-len(ids) :]
 
 
 def refresh_window(tenant_id: UUID | str, agent_id: UUID | str, user_id: str) -> None:
@@ -201,79 +257,10 @@ def refresh_window(tenant_id: UUID | str, agent_id: UUID | str, user_id: str) ->
 
     For who has written to the transcript without `append_turns`. A cache that is away is logged.
     """
-    window = _Window.of(tenant_id, agent_id, user_id)
+    window = WindowCopy.of(tenant_id, agent_id, user_id)
     if window.conversation is None:
         return
-    with window.entered(), _logged_if_away(window):
+    with window.entered(), logged_if_away(window):
         entries = window_store.read(window.key)
         if entries and not is_tail(entries, window.conversation):
-            turns, cleared = window.transcript(WINDOW)
-            window_store.write(window.key, turns, window=WINDOW, cleared=cleared, replace=True)
-
-
-@dataclass(frozen=True)
-class _Window:
-    """One window: its key, and the conversation that it is a copy of.
-
-    Without a conversation where an id is no UUID: then no transcript can have it, and the window
-    lives in the cache alone.
-    """
-
-    key: str
-    conversation: Conversation | None
-
-    @classmethod
-    def of(cls, tenant_id: UUID | str, agent_id: UUID | str, user_id: str) -> Self:
-        tenant, agent = _as_uuid(tenant_id), _as_uuid(agent_id)
-        id_argument("user_id", user_id)
-        key = memory_short_key(tenant or tenant_id, agent or agent_id, user_id)
-        if tenant is None or agent is None:
-            return cls(key, None)
-        return cls(key, Conversation(tenant, agent, user_id))
-
-    @contextmanager
-    def entered(self) -> Iterator[None]:
-        """Inside the tenant, so that code which serves one cannot reach another's window."""
-        if self.conversation is None:
-            yield
-            return
-        with tenant_scope(self.conversation.tenant_id):
-            yield
-
-    def transcript(self, size: int) -> tuple[list[Turn], int]:
-        """The turns that the window should hold, and the last clear; nothing if unknown."""
-        if self.conversation is None:
-            return [], 0
-        try:
-            with known_tenant(self.conversation.tenant_id):
-                cleared = self.conversation.cleared_up_to()
-                return self.conversation.recent_turns(size, after_number=cleared), cleared
-        except UnknownTenant:
-            return [], 0
-
-    def place_of(self, turn: Turn) -> Place | None:
-        """Where the turn stands in the transcript, None for one that is not in it."""
-        if self.conversation is None or _as_uuid(turn.message_id) is None:
-            return None
-        try:
-            with known_tenant(self.conversation.tenant_id):
-                return self.conversation.place_of(turn.message_id)
-        except UnknownTenant:
-            return None
-
-
-def _as_uuid(value: UUID | str) -> UUID | None:
-    if isinstance(value, UUID):
-        return value
-    try:
-        return UUID(value)
-    except (ValueError, AttributeError, TypeError):
-        return None
-
-
-@contextmanager
-def _logged_if_away(window: _Window) -> Iterator[None]:
-    try:
-        yield
-    except RedisError as error:
-        logger.warning("window %s was not appended to: %s", window.key, error)
+            window.rebuild()

@@ -6,12 +6,12 @@ What a user's cleared window covers does not come back by it.
 """
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 from uuid import UUID
 
-from django.db.models import Exists, Max, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django_redis import get_redis_connection
 from redis.exceptions import RedisError
 
@@ -19,6 +19,7 @@ from memory.arguments import count_argument, id_argument
 from memory.conf import WINDOW
 from memory.conversations import window_store
 from memory.conversations.turns import Turn, decode
+from memory.conversations.window_store import MAX_ATTEMPTS
 from memory.models import Message, WindowClear
 from tenants.context import required_tenant_id, tenant_scope
 from tenants.redis_keys import session_key, thread_windows_pattern
@@ -64,14 +65,14 @@ class ThreadTurn(Turn):
 
 
 def forget_all_threads(tenant_id: UUID | str) -> None:
-    """Let the windows of all threads of a tenant be rebuilt: of what was said, something is gone.
+    """Remove the copies of all threads of a tenant; readers rebuild them from the transcript.
 
-    For erasing, moving and retention, which change what the transcript says.
+    For erasing, moving and retention, after they have changed the transcript.
     """
     with tenant_scope(tenant_id):
-        client, version = get_redis_connection("default"), _clears()
+        client = get_redis_connection("default")
         for key in client.scan_iter(match=thread_windows_pattern(required_tenant_id()), count=1000):
-            window_store.clear(key.decode(), version)
+            window_store.forget(key.decode())
 
 
 def get_thread_turns(
@@ -79,8 +80,9 @@ def get_thread_turns(
 ) -> list[dict[str, Any]]:
     """The last n turns of a thread, oldest first; answered, waiting or held.
 
-    A window that the cache has lost is rebuilt from the transcript; where the cache is away, the
-    transcript is read.
+    One query compares the copy in the cache with the transcript. The window is rebuilt from the
+    transcript where the cache has lost it, and where one of its turns is cleared or is not in the
+    transcript. Where the cache is away, the transcript is read.
 
     Returns:
         Dicts as `get_recent_messages` gives them, with "user_id", and of a reply "answered_by".
@@ -89,9 +91,10 @@ def get_thread_turns(
     with tenant_scope(tenant_id):
         try:
             key = _key(thread_id)
-            turns = _decoded(window_store.read(key))
-            if not turns:
-                turns = _rebuild(key, thread_id, channel)
+            held = window_store.read(key)
+            turns = _decoded(held)
+            if not _are_current(turns, thread_id, channel):
+                turns = _rebuild(key, thread_id, channel, held)
         except RedisError as error:
             logger.warning("thread %s is read from the transcript: %s", thread_id, error)
             turns = [turn.as_dict() for turn in transcript_of(thread_id, channel)]
@@ -120,21 +123,19 @@ def append_to_thread(tenant_id: UUID | str, message: Message) -> None:
                 window=WINDOW,
                 before=str(previous or window_store.FIRST),
             ):
-                _rebuild(key, message.thread_id, message.channel)
+                _rebuild(key, message.thread_id, message.channel, window_store.read(key))
         except RedisError as error:
             logger.warning("thread %s was not appended to: %s", message.thread_id, error)
 
 
 def forget_threads(tenant_id: UUID | str, thread_ids: Iterable[str]) -> None:
-    """Let the windows of these threads be rebuilt: something in them was cleared.
+    """Remove the copies of these threads, after the commit that changed the transcript.
 
-    Who has read the transcript before that cannot write it back. Raises a RedisError if the cache
-    is away.
+    Readers rebuild them. Raises a RedisError if the cache is away.
     """
     with tenant_scope(tenant_id):
-        version = _clears()
         for thread_id in thread_ids:
-            window_store.clear(_key(thread_id), version)
+            window_store.forget(_key(thread_id))
 
 
 def threads_of(agent_id: UUID, user_id: str) -> list[str]:
@@ -146,7 +147,8 @@ def threads_of(agent_id: UUID, user_id: str) -> list[str]:
 def rebuild_thread(tenant_id: UUID | str, thread_id: str, channel: str) -> None:
     """Replace the window by what the transcript has."""
     with tenant_scope(tenant_id):
-        _rebuild(_key(thread_id), thread_id, channel)
+        key = _key(thread_id)
+        _rebuild(key, thread_id, channel, window_store.read(key))
 
 
 def is_thread_tail(entries: Sequence[bytes], thread_id: str, channel: str) -> bool:
@@ -178,18 +180,25 @@ def _turns(thread_id: str, channel: str) -> QuerySet[Message]:
     return rows.order_by("-created_at", "-number")
 
 
-def _rebuild(key: str, thread_id: str, channel: str) -> list[dict[str, Any]]:
-    """Write the window from the transcript; again, if it was cleared meanwhile."""
-    while True:
-        version = _clears()
+def _are_current(turns: Sequence[Mapping[str, Any]], thread_id: str, channel: str) -> bool:
+    """Whether there are turns, and the transcript has all of them and none is cleared."""
+    ids = {turn["message_id"] for turn in turns if "message_id" in turn}
+    if not ids:
+        return False
+    return _turns(thread_id, channel).filter(pk__in=ids).count() == len(ids)
+
+
+def _rebuild(key: str, thread_id: str, channel: str, held: Sequence[bytes]) -> list[dict[str, Any]]:
+    """Write the window from the transcript; again, if another changed it meanwhile."""
+    for _ in range(MAX_ATTEMPTS):
         turns = transcript_of(thread_id, channel)
-        if window_store.write(key, turns, window=WINDOW, cleared=version, replace=True):
-            return [turn.as_dict() for turn in turns]
-
-
-def _clears() -> int:
-    """The newest of all clears, which grows."""
-    return WindowClear.objects.aggregate(newest=Max("id"))["newest"] or 0
+        entries = [turn.encode() for turn in turns]
+        if window_store.write(key, entries, window=WINDOW, held=held):
+            break
+        held = window_store.read(key)
+    else:
+        window_store.forget(key)
+    return [turn.as_dict() for turn in turns]
 
 
 def _decoded(entries: Iterable[bytes]) -> list[dict[str, Any]]:

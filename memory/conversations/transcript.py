@@ -48,6 +48,7 @@ def record_message(
     recall_trace: dict[str, Any] | None = None,
     metadata: Mapping[str, Any] | None = None,
     usage: Mapping[str, int] | None = None,
+    finish_reason: str = "",
     appended: bool = False,
 ) -> tuple[Message, bool]:
     """Write a turn down, and with it, in one transaction, that it is to be embedded.
@@ -61,6 +62,8 @@ def record_message(
         recall_trace: what was recalled for this reply; becomes a RecallEvent when it is embedded.
         metadata: what the program says of it; as small as memory.conf says.
         usage: tokens that the language model reports of this reply.
+        finish_reason: why the language model ended this reply: "stop", "length" or
+            "content_filter"; empty if it wrote none.
         appended: the caller appends the turn to the window (`short_term.append_turns`). Otherwise
             the window is brought up to date, where the cache holds it and the message ends a turn.
 
@@ -85,6 +88,7 @@ def record_message(
         answered_by_id=None if answered_by is None else uuid_argument("answered_by", answered_by),
         metadata=metadata_argument(metadata),
         usage=None if usage is None else dict(usage),
+        finish_reason=text_argument("finish_reason", finish_reason),
     )
     if created_at is not None:
         if is_naive(created_at):

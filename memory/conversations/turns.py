@@ -19,6 +19,8 @@ class Turn:
     message_id: str = ""
     name: str = ""
     at: str = ""
+    clear: str = ""
+    """Of a turn without a message: the last clear before it (`reading.Clear.token`)."""
 
     @classmethod
     def of(cls, message: Message) -> Self:
@@ -43,7 +45,8 @@ class Turn:
         """The entry of the list. The id stands first, where the Lua script looks for it."""
         turn = self.as_dict()
         first = {"message_id": turn.pop("message_id")} if self.message_id else {}
-        return json.dumps({**first, **turn}, separators=(",", ":"))
+        last = {"clear": self.clear} if self.clear else {}
+        return json.dumps({**first, **turn, **last}, separators=(",", ":"))
 
 
 def decode(entry: bytes) -> dict[str, Any] | None:

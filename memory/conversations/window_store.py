@@ -1,11 +1,13 @@
 """The list in the cache that holds a window: each change is one atomic round trip.
 
-An explicit clear leaves one entry, ``{"cleared": number}``, so that an empty window differs from
-a lost one, and nobody who read the transcript before the clear can write the old turns back.
+The list is a copy of the transcript, and its readers check it against the transcript. A writer
+that has read the transcript replaces the list only if the list is still as it was before.
 """
 
+import hashlib
 from collections.abc import Sequence
-from typing import cast
+from typing import Final, cast
+from uuid import uuid4
 
 from django_redis import get_redis_connection
 from redis import Redis
@@ -13,13 +15,20 @@ from redis.exceptions import ResponseError
 
 from memory.conversations.turns import Turn
 
+# How often a writer reads the list and the transcript again because the list was changed meanwhile.
+MAX_ATTEMPTS: Final = 5
+
 # Answers 1 when the turns are in the window (now or already), 0 when it must be rebuilt first: it
-# is missing, it is not a list, or the turn that should stand before these is not in it (FIRST:
-# there is none, but other messages are in it).
+# is missing, it is not a list, it was forgotten (or cleared, by a version before this one), or the
+# turn that should stand before these is not in it (FIRST: there is none, but other messages are in
+# it).
 APPEND = """
 local window, before = tonumber(ARGV[1]), ARGV[2]
 if redis.call('TYPE', KEYS[1]).ok ~= 'list' then return 0 end
 local held = redis.call('LRANGE', KEYS[1], 0, -1)
+for _, mark in ipairs({'^{"forgotten":', '^{"cleared":'}) do
+  if string.match(held[1], mark) then return 0 end
+end
 local known, with_id = {}, 0
 for _, entry in ipairs(held) do
   local id = string.match(entry, '^{"message_id":"([^"]+)"')
@@ -38,36 +47,33 @@ redis.call('LTRIM', KEYS[1], -window, -1)
 return 1
 """
 
-# Answers 1 when the window was written, 0 when somebody else had made it (or cleared it) meanwhile.
+# Answers 1 when the window was written, 0 when the list is not the one that was read.
 WRITE = """
-local window, cleared, replace = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3] == '1'
-local kind = redis.call('TYPE', KEYS[1]).ok
-if kind == 'list' then
-  if not replace then return 0 end
-  for _, entry in ipairs(redis.call('LRANGE', KEYS[1], 0, -1)) do
-    local mark = string.match(entry, '^{"cleared":(%d+)}$')
-    if mark and tonumber(mark) > cleared then return 0 end
-  end
-end
+local window, kind = tonumber(ARGV[1]), redis.call('TYPE', KEYS[1]).ok
+local held = {}
+if kind == 'list' then held = redis.call('LRANGE', KEYS[1], 0, -1) end
+if redis.sha1hex(table.concat(held, '\\n')) ~= ARGV[2] then return 0 end
 if kind ~= 'none' then redis.call('DEL', KEYS[1]) end
-for i = 4, #ARGV do redis.call('RPUSH', KEYS[1], ARGV[i]) end
+for i = 3, #ARGV do redis.call('RPUSH', KEYS[1], ARGV[i]) end
 redis.call('LTRIM', KEYS[1], -window, -1)
 return 1
 """
 
-CLEAR = """
+# The entry is no turn, and no other list has it: readers rebuild the window, and a writer that read
+# the list and the transcript before does not write it.
+FORGET = """
 redis.call('DEL', KEYS[1])
-redis.call('RPUSH', KEYS[1], '{"cleared":' .. ARGV[1] .. '}')
+redis.call('RPUSH', KEYS[1], '{"forgotten":"' .. ARGV[1] .. '"}')
 """
 
 
 FIRST = "first"
 
 
-def read(key: str, n: int | None = None) -> list[bytes]:
-    """The last n entries (or all), oldest first; none if the list is missing, or is not a list."""
+def read(key: str) -> list[bytes]:
+    """All entries, oldest first; none if the list is missing, or is not a list."""
     try:
-        entries = _client().lrange(key, 0 if n is None else -n, -1)
+        entries = _client().lrange(key, 0, -1)
     except ResponseError as error:
         if not str(error).startswith("WRONGTYPE"):
             raise
@@ -87,25 +93,22 @@ def append(key: str, turns: Sequence[Turn], *, window: int, before: str = "") ->
     return bool(_run(APPEND, key, window, before, *arguments))
 
 
-def write(
-    key: str, turns: Sequence[Turn], *, window: int, cleared: int, replace: bool = False
-) -> bool:
-    """Write a whole window; False if it stands already, or was cleared since it was read.
+def write(key: str, entries: Sequence[str | bytes], *, window: int, held: Sequence[bytes]) -> bool:
+    """Replace the list by the last `window` entries; False if another writer changed it.
 
     Args:
-        cleared: the last clear that whoever read these turns knew of.
-        replace: a window that stands is replaced.
+        held: the list as `read` returned it, before the transcript was read.
     """
-    entries = [turn.encode() for turn in turns]
-    return bool(_run(WRITE, key, window, cleared, int(replace), *entries))
+    digest = hashlib.sha1(b"\n".join(held), usedforsecurity=False).hexdigest()
+    return bool(_run(WRITE, key, window, digest, *entries))
 
 
-def clear(key: str, number: int) -> None:
-    """Leave nothing but the mark of the clear."""
-    _run(CLEAR, key, number)
+def forget(key: str) -> None:
+    """Remove all turns: the next reader takes them from the transcript."""
+    _run(FORGET, key, str(uuid4()))
 
 
-def _run(script: str, key: str, *arguments: str | int) -> int:
+def _run(script: str, key: str, *arguments: str | bytes | int) -> int:
     result: int = _client().register_script(script)(keys=[key], args=arguments)
     return result
 

@@ -15,7 +15,6 @@ from memory.embedding.loading import import_torch, load_model, needs_torch
 from memory.embedding.model_files import ModelFiles, model_files
 from memory.embedding.text_model import TokenizedText, Vectors
 from memory.exceptions import EmbeddingModelError, InvalidArgument
-from tenants.context import asynchronous
 
 logger = logging.getLogger(__name__)
 
@@ -168,9 +167,6 @@ def embed(texts: Sequence[str]) -> list[list[float]]:
     """Unit vectors of 384 dimensions, one for each text."""
     vectors: list[list[float]] = get_embedder().encode(texts).tolist()
     return vectors
-
-
-aembed = asynchronous(embed)
 
 
 def model_version() -> str:

@@ -1,12 +1,11 @@
 """Where the embedding model's files are, and which model they are."""
 
 import hashlib
+import os
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-
-from django.conf import settings
 
 from memory.exceptions import EmbeddingModelError
 
@@ -37,7 +36,20 @@ def model_files(name: str | None = None) -> ModelFiles:
 
     Looked up and read once per process: the digest of 90 MB takes a fifth of a second.
     """
-    return _model_files(settings.EMBEDDING_MODEL if name is None else name)
+    return _model_files(_configured_name() if name is None else name)
+
+
+def _configured_name() -> str:
+    """EMBEDDING_MODEL of Django's settings, or of the environment where there are no settings."""
+    try:
+        # Imported here: an archive is searched where Django is not installed.
+        from django.conf import settings
+    except ImportError:
+        has_settings = False
+    else:
+        has_settings = settings.configured or "DJANGO_SETTINGS_MODULE" in os.environ
+    name = settings.EMBEDDING_MODEL if has_settings else os.environ.get("EMBEDDING_MODEL", "")
+    return str(name)
 
 
 @cache

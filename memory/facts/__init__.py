@@ -1,7 +1,7 @@
 """Facts: what is known apart from any conversation, with versions and validity."""
 
 from memory.facts.finding import nearest, selected
-from memory.facts.service import LongTermMemory, Stored, delete_facts, reembed_facts
+from memory.facts.service import LongTermMemory, Stored, delete_facts, embed_facts, reembed_facts
 from memory.models import MemoryEntry
 
 __all__ = [
@@ -9,6 +9,7 @@ __all__ = [
     "MemoryEntry",
     "Stored",
     "delete_facts",
+    "embed_facts",
     "nearest",
     "reembed_facts",
     "selected",

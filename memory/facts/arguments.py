@@ -5,7 +5,7 @@ from uuid import UUID
 
 from django.db.models.expressions import DatabaseDefault
 
-from memory.arguments import text_argument, uuid_argument
+from memory.arguments import content_argument, uuid_argument
 from memory.exceptions import InvalidArgument
 from memory.facts.versions import Unchanged
 from memory.ids import new_id_argument
@@ -37,11 +37,6 @@ def check_entry(entry: MemoryEntry) -> None:
         value = getattr(entry, name)
         if not isinstance(value, DatabaseDefault):
             moment_argument(name, value)
-
-
-def content_argument(content: str) -> None:
-    if not text_argument("content", content).strip():
-        raise InvalidArgument(f"content={content!r} says nothing")
 
 
 def moment_argument(name: str, value: datetime | None) -> datetime | None:

@@ -12,6 +12,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from memory.arguments import (
+    content_argument,
     count_argument,
     similarity_argument,
     text_argument,
@@ -21,16 +22,16 @@ from memory.arguments import (
 from memory.conf import NEAR_DUPLICATE
 from memory.configured import require_configured_database, require_configured_model
 from memory.embedding.embedder import embed, model_version
-from memory.exceptions import FactNotFound
+from memory.exceptions import FactBusy, FactNotFound
 from memory.facts.arguments import (
     check_entry,
-    content_argument,
     left_or_moment,
     moment_argument,
     tenant_of,
 )
 from memory.facts.finding import nearest, nearest_rows, selected
 from memory.facts.versions import (
+    MAX_ATTEMPTS,
     UNCHANGED,
     Change,
     Unchanged,
@@ -53,6 +54,9 @@ logger = structlog.get_logger(__name__)
 
 NEAR_DUPLICATES_REPORTED = 5
 REMOVED_AT_ONCE = 1_000
+# An agent can find one text for one user as four facts: of the agent or of all agents, about the
+# user or about no user.
+MAX_COPIES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +115,7 @@ class LongTermMemory:
         Raises:
             InvalidArgument: a field cannot be what it should be.
             UnknownTenant: there is no such tenant.
+            FactBusy: others stored and deleted the same text MAX_ATTEMPTS times meanwhile.
         """
         return self.remember(entry).memory_id
 
@@ -122,10 +127,15 @@ class LongTermMemory:
         with _inside(tenant_of(entry)) as tenant_id:
             entry.tenant_id = tenant_id
             check_entry(entry)
-            while (standing := standing_entry(entry) or _inserted(entry)) is not entry:
+            for _ in range(MAX_ATTEMPTS):
+                standing = standing_entry(entry) or _inserted(entry)
+                if standing is entry:
+                    break
                 if standing is not None:
                     with suppress(FactNotFound):  # deleted since it was found
                         return _said_again(standing, entry)
+            else:
+                raise FactBusy(MAX_ATTEMPTS)
             near = _near_duplicates(entry)
         if near:
             logger.info(
@@ -135,6 +145,28 @@ class LongTermMemory:
                 near=[str(other.memory_id) for other in near],
             )
         return Stored(entry.memory_id, created=True, near_duplicates=near)
+
+    def remember_all(self, entries: Sequence[MemoryEntry]) -> list[Stored]:
+        """Store several facts in one transaction: all of them, or none.
+
+        Their texts are embedded together, before the transaction.
+
+        Args:
+            entries: new facts of one tenant, each as `store` takes it.
+
+        Returns:
+            The result for each entry, in the order of `entries`.
+
+        Raises:
+            InvalidArgument: a field of an entry is invalid.
+            UnknownTenant: there is no such tenant.
+        """
+        embed_facts(entries)
+        # Always in the same order, so that two requests with the same facts do not deadlock.
+        order = sorted(range(len(entries)), key=lambda n: _lock_order(entries[n]))
+        with transaction.atomic():
+            stored = {n: self.remember(entries[n]) for n in order}
+        return [stored[n] for n in range(len(entries))]
 
     def update(
         self,
@@ -155,6 +187,7 @@ class LongTermMemory:
         Raises:
             FactNotFound: the tenant has no such fact.
             DuplicateFact: another fact says this already.
+            FactBusy: others stored and deleted the new text MAX_ATTEMPTS times meanwhile.
             InvalidArgument: a value cannot be what it should be.
         """
         identity = uuid_argument("memory_id", memory_id)
@@ -203,6 +236,7 @@ class LongTermMemory:
         filters: Mapping[str, Any] | None = None,
         at: datetime | None = None,
         threshold: float = -1.0,
+        query_embedding: Sequence[float] | None = None,
     ) -> list[MemoryEntry]:
         """The facts nearest to a text, best first, each with its `score`.
 
@@ -210,22 +244,27 @@ class LongTermMemory:
             tenant_id: whose facts.
             query: what is asked; or its vector of 384 numbers, if the caller has it already.
             limit: how many at most.
-            agent_id: only what this agent knows: its own facts and those of no agent.
+            agent_id: only what this agent knows: its own facts and those of no agent. A text that
+                is several of them is returned once, as the newest.
             user_id: only what concerns this user: facts about them and about nobody.
             shared: False leaves out the facts about nobody.
             shared_only: only facts about nobody; for a prompt whose user is not known.
             filters: what the metadata must be, see `memory.models.fact_filters`.
             at: what was so at that moment, in the words of that time; left out: what is so now.
             threshold: least cosine similarity, from -1 to 1.
+            query_embedding: the vector of a query that is text, if the caller has it already.
 
         Returns:
             Entries whose `score` is the cosine similarity.
         """
         count_argument("limit", limit)
         similarity_argument("threshold", threshold)
-        if isinstance(query, str):
-            text_argument("query", query)
-        vector = embed([query])[0] if isinstance(query, str) else vector_argument("query", query)
+        if not isinstance(query, str):
+            vector = vector_argument("query", query)
+        elif query_embedding is not None:
+            vector = vector_argument("query_embedding", query_embedding)
+        else:
+            vector = embed([text_argument("query", query)])[0]
         with suppress(UnknownTenant), _inside(tenant_id) as entered:
             rows = selected(
                 entered,
@@ -236,7 +275,11 @@ class LongTermMemory:
                 filters=filters,
                 at=at,
             )
-            return nearest(rows, vector, limit, threshold=threshold)
+            found = nearest(rows, vector, limit, threshold=threshold)
+            if agent_id is not None and len(_each_text_once(found, user_id)) < len(found):
+                found = nearest(rows, vector, limit * MAX_COPIES, threshold=threshold)
+                return _each_text_once(found, user_id)[:limit]
+            return found
         return []
 
     def list_by_tenant(
@@ -279,12 +322,26 @@ class LongTermMemory:
     asetup = asynchronous(setup)
     astore = asynchronous(store)
     aremember = asynchronous(remember)
+    aremember_all = asynchronous(remember_all)
     aupdate = asynchronous(update)
     adelete = asynchronous(delete)
     asearch = asynchronous(search)
     alist_by_tenant = asynchronous(list_by_tenant)
     aget = asynchronous(get)
     ahistory = asynchronous(history)
+
+
+def embed_facts(entries: Sequence[MemoryEntry]) -> None:
+    """Set the embedding of each new fact that has none. Their texts are embedded together.
+
+    Raises:
+        InvalidArgument: a field of an entry is invalid.
+    """
+    for entry in entries:
+        check_entry(entry)
+    plain = [entry for entry in entries if entry.embedding is None]
+    for entry, vector in zip(plain, embed([each.content for each in plain]), strict=True):
+        entry.embedding = vector
 
 
 def delete_facts(rows: MemoryEntryQuerySet) -> int:
@@ -331,6 +388,10 @@ def _inside(tenant_id: UUID | str) -> Iterator[UUID]:
         yield entered
 
 
+def _lock_order(entry: MemoryEntry) -> tuple[str, str, str]:
+    return str(entry.agent_id or ""), entry.user_id or "", entry.content
+
+
 def _inserted(entry: MemoryEntry) -> MemoryEntry | None:
     entry.embedding = _vector_of(entry)
     entry.embedding_model = model_version()
@@ -341,6 +402,15 @@ def _vector_of(entry: MemoryEntry) -> list[float]:
     if entry.embedding is None:
         return embed([entry.content])[0]
     return vector_argument("embedding", entry.embedding)
+
+
+def _each_text_once(entries: Sequence[MemoryEntry], user_id: str | None) -> list[MemoryEntry]:
+    """Return the first entry of each text. The same text about two users is two facts."""
+    first: dict[tuple[str, str | None], MemoryEntry] = {}
+    for entry in entries:
+        about = None if entry.user_id == user_id else entry.user_id
+        first.setdefault((entry.content, about), entry)
+    return [*first.values()]
 
 
 def _near_duplicates(entry: MemoryEntry) -> tuple[MemoryEntry, ...]:

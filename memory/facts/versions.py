@@ -3,19 +3,22 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 from uuid import UUID, uuid4
 
 from django.db import IntegrityError
 
 from memory.embedding.embedder import model_version
-from memory.exceptions import DuplicateFact, FactNotFound, InvalidArgument
+from memory.exceptions import DuplicateFact, FactBusy, FactNotFound, InvalidArgument
 from memory.fields import digest
 from memory.models.attributes import attributes_of
 from memory.models.fact_filters import values_of
 from memory.models.fact_querysets import MemoryEntryQuerySet
 from memory.models.facts import MemoryAttribute, MemoryEntry, server_clock
 from tenants import transaction
+
+# How often a write is tried again because another request deleted the conflicting entry.
+MAX_ATTEMPTS: Final = 10
 
 
 class Unchanged:
@@ -146,7 +149,7 @@ def replace(identity: UUID, change: Change) -> MemoryEntry:
     entry.valid_from = since
     entry.updated_at = now
     entry.supersedes = old.memory_id
-    while True:
+    for _ in range(MAX_ATTEMPTS):
         try:
             with transaction.atomic():
                 entry.save(force_update=True)
@@ -154,6 +157,8 @@ def replace(identity: UUID, change: Change) -> MemoryEntry:
         except IntegrityError as error:
             if winner := _winner(entry, error):
                 raise DuplicateFact(winner.memory_id) from error
+    else:
+        raise FactBusy(MAX_ATTEMPTS)
     write_attributes(entry)
     return entry
 

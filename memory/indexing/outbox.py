@@ -117,6 +117,7 @@ def _work_off(
 ) -> Drained:
     """Store these in batches, in their order, until none is left that nobody holds."""
     stored = taken = 0
+    # Ends: at the limit, and where no row is left that others do not hold.
     while taken < limit:
         with transaction.atomic():
             rows = list(waiting.unlocked()[: min(OUTBOX_BATCH, limit - taken)])

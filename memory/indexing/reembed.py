@@ -44,6 +44,7 @@ def reembed(tenant_id: UUID | str, embedder: Embedder) -> Iterator[ReembedProgre
     done = total - missing
     yield ReembedProgress(done, total)
     after = 0
+    # Ends: each batch begins after the one before.
     while True:
         # The tenant is entered anew each time: between two batches the caller is where it was.
         with known_tenant(tenant_id), transaction.atomic():

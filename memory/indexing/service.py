@@ -13,7 +13,7 @@ from memory.models import Message
 from memory.scopes import scope_number, session_number
 from memory.text import lexical
 from memory.text.chunking import count_words, cut_pieces
-from memory.text.questions import is_question
+from memory.text.questions import only_asks
 from tenants.context import connection
 
 Piece = tuple[Message, int, str]
@@ -55,6 +55,12 @@ def index_messages(messages: Sequence[Message]) -> None:
     batches = embedder.encode_batches([piece for _, _, piece in pieces])
     # Once the first batch is asked for, all are being computed: meanwhile the words are written.
     first = list(islice(batches, 1))
+    index_words(messages)
+    _write_vectors(pieces, chain(first, batches), embedder.version)
+
+
+def index_words(messages: Sequence[Message]) -> None:
+    """Index the words of messages, sorted by number, inside the caller's transaction."""
     lexemes = [
         lexemes_of(message.name, message.role, message.content, message.created_at)
         for message in messages
@@ -62,7 +68,6 @@ def index_messages(messages: Sequence[Message]) -> None:
     _write_scopes(messages)
     _write_features(messages, lexemes)
     _write_postings(messages, lexemes)
-    _write_vectors(pieces, chain(first, batches), embedder.version)
 
 
 def _write_scopes(messages: Iterable[Message]) -> None:
@@ -95,7 +100,7 @@ def _write_features(messages: Iterable[Message], lexemes: Iterable[Sequence[str]
                 message.role == "user",
                 count_words(message.content),
                 lexical.holds_time(message.content),
-                is_question(message.content),
+                only_asks(message.content),
                 len(own),
             )
             for message, own in zip(messages, lexemes, strict=True)

@@ -91,6 +91,14 @@ class Message(AgentUserModel):
     usage = models.JSONField(
         null=True, blank=True, help_text="Tokens that the language model has reported of a reply."
     )
+    finish_reason = models.TextField(
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Why the language model ended a reply, by OpenAI's names: stop, length or "
+        "content_filter. Empty: no language model wrote it, or it was written before this was "
+        "kept.",
+    )
 
     objects = MessageQuerySet.as_manager()
 

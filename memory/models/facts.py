@@ -1,11 +1,13 @@
 """Tables of facts: what is known, since when and until when, apart from who said it."""
 
 import uuid
+from typing import Any
 
 from django.contrib.postgres.functions import RandomUUID
 from django.db import models
 from pgvector.django import HnswIndex, VectorField
 
+from memory.arguments import content_argument
 from memory.conf import EMBEDDING_DIMENSIONS
 from memory.fields import DigestField
 from memory.models.attributes import Attribute
@@ -70,6 +72,12 @@ class MemoryEntry(TenantModel):
     score: float
 
     objects = MemoryEntryQuerySet.as_manager()
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        # Rows of the database come as positional values, and a form begins with an empty entry.
+        if kwargs and not args:
+            content_argument(kwargs.get("content"))
+        super().__init__(*args, **kwargs)
 
     class Meta:
         verbose_name = "fact"

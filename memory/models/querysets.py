@@ -6,7 +6,7 @@ from uuid import UUID
 from django.db import models
 from django.db.models.functions import Now
 
-from memory.conf import IMPORT_CHANNEL
+from memory.conf import IMPORT_CHANNEL, STORED_CHANNEL
 
 M = TypeVar("M", bound=models.Model, covariant=True)
 
@@ -30,7 +30,7 @@ class MessageQuerySet(ScopedQuerySet[M]):
         """
         ends_a_turn = models.Q(role="assistant") | models.Q(channel=IMPORT_CHANNEL)
         return (
-            self.filter(ends_a_turn, number__gt=after_number)
+            self.filter(ends_a_turn, ~models.Q(channel=STORED_CHANNEL), number__gt=after_number)
             .select_related("in_reply_to")
             .order_by("-created_at", "-number")
         )

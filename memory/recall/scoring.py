@@ -1,7 +1,8 @@
 """Weighs the messages of a scope against each other. Pure: arrays in, the best out.
 
 A message that asks the same as the question is an `echo`: near to it, and no answer; the words that
-a turn has from the echo before it do not count.
+a turn has from the echo before it do not count. A message that asks nearly the same, in other
+words, loses a part of its score: two questions are nearer to each other than to their answer.
 """
 
 import math
@@ -26,6 +27,11 @@ PRIOR_MESSAGES = 300
 # Who asks the same again, in so many times the words and so many more, only asks: that answers
 # nothing, however near the two questions are.
 ECHO_WORDS = (2, 3)
+# A message that only asks is as near to a question as this only if it asks nearly the same: of the
+# questions that hold evidence in LoCoMo's dialogues 0-3 none has a cosine above .55. The cost puts
+# a statement that answers above it. R@1 .488 -> .489, R@5 .756 -> .757, R@10 .815 -> .815.
+NEAR_QUESTION_COSINE = 0.6
+NEAR_QUESTION_COST = 0.5
 # Of a conversation, so many of the best speak for it.
 SESSION_BEST = 3
 
@@ -57,6 +63,8 @@ class Found(NamedTuple):
     words: int
     has_time: bool
     echo: bool
+    repeats_question: bool
+    """It asks nearly the same question: NEAR_QUESTION_COST is subtracted from its score."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +90,8 @@ class WordWeights:
     coverage: Floats
     """Share of the question's rarity."""
     echo: Flags
+    asks: Flags
+    """The message only asks a question, and so does the query."""
     by_name: Flags
     addressed: Flags
     prior: Floats
@@ -105,6 +115,7 @@ def weigh_words(turns: Turns, question: Question, weights: RecallWeights) -> Wor
         shared=terms.idf @ (terms.weight * counts) / terms.norm,
         coverage=terms.idf @ counts / rarity,
         echo=echo,
+        asks=turns.asks & question.is_question,
         by_name=by_name,
         addressed=addressed,
         prior=weights.length * np.log1p(turns.words)
@@ -150,12 +161,15 @@ def rank(
         + weights.previous * np.where(before, previous, cosine.mean())
         + weights.following * np.where(after, following, base.mean())
     )
+    repeats = words.asks[kept] & (cosine >= NEAR_QUESTION_COSINE)
+    score -= NEAR_QUESTION_COST * repeats
     best = _best(score, number, ~speaks & echoes_last, limit)
     at = np.flatnonzero(weighed)[best]
     columns = (
         score[best], cosine[best], words.shared[at], words.coverage[at],
         conversation[best], previous[best], following[best],
         words.by_name[at], words.addressed[at], turns.words[at], turns.has_time[at], words.echo[at],
+        repeats[best],
     )  # fmt: skip
     return Ranking(
         _found(turns, at, [column.tolist() for column in columns]),

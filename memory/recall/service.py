@@ -29,7 +29,14 @@ from memory.recall.policy import DEFAULT_POLICY, NO_WEIGHTS, RecallPolicy
 from memory.recall.queries import LIMITS, Strategy
 from memory.recall.query_analysis import Question
 from memory.recall.relevance_gate import GATES, GateFeatures
-from memory.recall.scoring import PRIOR_MESSAGES, Found, Ranking, rank, weigh_words
+from memory.recall.scoring import (
+    NEAR_QUESTION_COST,
+    PRIOR_MESSAGES,
+    Found,
+    Ranking,
+    rank,
+    weigh_words,
+)
 from memory.scopes import scope_number
 from tenants.context import asynchronous, known_tenant, tenant_connection
 
@@ -233,6 +240,7 @@ def _gather(cursor: CursorWrapper, values: dict[str, Any]) -> Evidence:
     # As of an earlier moment, or among some messages, a large scope may be small.
     whole = values["at"] is None and values["among"] is None
     strategy = _large_scopes.get(key, Strategy.WHOLE) if whole else Strategy.WHOLE
+    # Ends: the evidence of the last strategy always fits.
     while not (evidence := gather(cursor, values, strategy)).fits:
         strategy = Strategy(strategy + 1)
         if whole:
@@ -248,7 +256,7 @@ def _decide(
     """Part what was found, best first, into what is given and what is left out."""
     gate = GATES[policy.mode]
     answers = [one for one in ranking.found if one.message_id not in excluded and not one.echo]
-    best_score = max((one.score for one in answers), default=0.0)
+    best_score = max(map(_without_cost, answers), default=0.0)
     by_name = any(one.by_name for one in ranking.found)
     names_anybody = by_name or any(one.addressed for one in ranking.found)
     weighed = []
@@ -262,10 +270,18 @@ def _decide(
             names_anybody=names_anybody,
         )
         weighed.append((one, gate.probability(features), _channels(one, features)))
+    # The gate was fitted to the order without the cost.
+    fitted = sorted(weighed, key=lambda each: (each[0].echo, -_without_cost(each[0])))
     is_open = not policy.gate or any(
         probability >= policy.open_at
-        for one, probability, _ in weighed[: policy.top_k + len(excluded)]
+        for one, probability, _ in fitted[: policy.top_k + len(excluded)]
         if one.message_id not in excluded and not one.echo
+    )
+    # An earlier question is no answer.
+    has_answer = is_open and any(
+        probability >= policy.keep_at
+        for one, probability, _ in weighed
+        if one.message_id not in excluded and not (one.echo or one.repeats_question)
     )
     kept: list[tuple[Found, float, dict[str, float]]] = []
     cut: list[Cut] = []
@@ -273,7 +289,7 @@ def _decide(
         reason: Reason | None = None
         if one.message_id in excluded:
             reason = "excluded"
-        elif policy.gate and one.echo:
+        elif policy.gate and (one.echo or (one.repeats_question and not has_answer)):
             reason = "asks the same"
         elif policy.gate and not (is_open and probability >= policy.keep_at):
             reason = "below the gate"
@@ -303,12 +319,17 @@ def _features(
         words=math.log1p(one.words),
         time=float(asks_when and one.has_time),
         unknown=ranking.unknown,
-        gap=max(0.0, best_score - one.score),
+        gap=max(0.0, best_score - _without_cost(one)),
         mean_cosine=ranking.mean_cosine,
         unknown_name=float(ranking.unknown_name),
         anonymous=float(not by_name),
         scarcity=math.log1p(PRIOR_MESSAGES / ranking.messages),
     )
+
+
+def _without_cost(one: Found) -> float:
+    """Return the score that the gate was fitted to."""
+    return one.score + NEAR_QUESTION_COST * one.repeats_question
 
 
 def _subject(one: Found) -> float:

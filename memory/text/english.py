@@ -81,6 +81,33 @@ QUESTION_WORDS = _words(
     """
 )
 
+# How a question begins that asks for more than yes or no. In "When I was five I lived in Bern" the
+# subject follows, and in a question the verb.
+WH_WORDS = _words("who whom whose what which when where why how")
+SUBJECT_WORDS = _words("i we you he she it they my our your his her their")
+# "Do not forget" and "do remember" are no questions.
+AFTER_NO_SUBJECT = _words("not never remember note keep forget")
+# "I live in Bern, remember?" As the words of a text are: "don't" is two of them.
+TAGS = frozenset(
+    (
+        "ok", "okay", "right", "remember", "correct", "yes", "no", "yeah", "you know",
+        "did you know", "do you remember", "remember that", "is that ok", "got it", "understood",
+        "will you", "would you", "can you", "could you", "please",
+        *(
+            f"{verb}{negation} {subject}"
+            for verb in ("is", "are", "was", "were", "do", "does", "did", "has", "have")
+            for negation in ("", " not", "n t")
+            for subject in ("i", "you", "he", "she", "it", "we", "they")
+        ),
+    )
+)  # fmt: skip
+# A statement follows "Can you note ..." and "Did I tell you that ...".
+REQUESTING_WORDS = _words("can could will would")
+NOTING_WORDS = _words("note save store")
+TELLING_WORDS = _words(
+    "remember forget mind know knew tell told say said mention mentioned see hear"
+)
+
 # "How much", "how many": they ask for a number, and no answer repeats them.
 ASKED_NUMBERS = _words("much mani")  # as stemmed
 

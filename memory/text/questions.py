@@ -1,10 +1,22 @@
-"""Whether a text is a question. Pure."""
+"""Whether a text is a question, and whether it tells something besides. Pure."""
 
 import regex
 
 from memory.text import lexical
 from memory.text.chunking import MIN_WORDS, count_words, split_sentences
-from memory.text.english import QUESTION_WORDS
+from memory.text.english import (
+    AFTER_NO_SUBJECT,
+    NOTING_WORDS,
+    QUESTION_WORDS,
+    REQUESTING_WORDS,
+    SUBJECT_WORDS,
+    TAGS,
+    TELLING_WORDS,
+    WH_WORDS,
+)
+
+# "Can you please remember that": a sentence tells so soon that it is about to tell something.
+MAX_TELLING_WORDS = 6
 
 _CLOSING = r"""["'”’»)\]」』）]*$"""
 _ASKS = regex.compile(rf"(?:[?？؟⁇\u037e]|か[。｡]?){_CLOSING}")
@@ -12,12 +24,60 @@ _SAYS = regex.compile(rf"[.!…。！｡]{_CLOSING}")
 
 
 def is_question(text: str) -> bool:
-    """Whether the text asks something and says nothing: every sentence of it is a question."""
+    """Whether every sentence of the text has the form of a question."""
+    return all(map(_is_question, _sentences(text)))
+
+
+def only_asks(text: str) -> bool:
+    """Whether the text is a question that contains no statement.
+
+    These contain one: "I live in Bern, remember?", "Can you remember that I live in Bern?", "Do not
+    forget: I live in Bern" and "When I was five I lived in Bern". English only: in any other
+    language, every question only asks.
+    """
+    return all(_is_question(each) and not _tells(each) for each in _sentences(text))
+
+
+def _sentences(text: str) -> list[str]:
     sentences = [s for s in split_sentences(text) if count_words(s) >= MIN_WORDS]
-    return all(_is_question(sentence) for sentence in sentences or [text.strip()])
+    return sentences or [text.strip()]
 
 
 def _is_question(sentence: str) -> bool:
     if _ASKS.search(sentence):
         return True
     return not _SAYS.search(sentence) and next(iter(lexical.words(sentence)), "") in QUESTION_WORDS
+
+
+def _tells(sentence: str) -> bool:
+    """Whether a sentence with the form of a question tells something all the same."""
+    # Not the colon of a time of day, nor that of "Quick question: where do I live?"
+    explained = sentence.partition(": ")[2].strip()
+    if explained and not _is_question(explained):
+        return True
+    words = lexical.words(sentence)
+    opening = words[0] if words else ""
+    if _ASKS.search(sentence):
+        statement, _, tag = sentence.rpartition(",")
+        if count_words(statement) >= MIN_WORDS and opening not in QUESTION_WORDS:
+            return " ".join(lexical.words(tag)) in TAGS
+    elif opening in WH_WORDS:
+        # A question has its verb before its subject.
+        if words[1:2] and words[1] in SUBJECT_WORDS:
+            return True
+    elif words[1:2] and words[1] in AFTER_NO_SUBJECT:
+        return True
+    return _tells_that(words)
+
+
+def _tells_that(words: list[str]) -> bool:
+    """Whether the words ask to remember a thing that they tell: "can you remember that ..."."""
+    if not {"i", "you"}.intersection(words[1:3]):
+        return False
+    head = words[:MAX_TELLING_WORDS]
+    if head[0] in REQUESTING_WORDS and not NOTING_WORDS.isdisjoint(head):
+        return True
+    return any(
+        word in TELLING_WORDS and "that" in words[place + 1 : place + 3]
+        for place, word in enumerate(head)
+    )

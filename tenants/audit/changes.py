@@ -17,7 +17,7 @@ KEPT_BEFORE: Final = 200
 # Of a question or a search term, enough to know it by.
 LONGEST_TEXT: Final = 500
 # By parts of their names, so that a field that is yet to come is withheld, too.
-SECRET_WORDS: Final = ("password", "secret", "token", "digest")
+SECRET_WORDS: Final = frozenset({"password", "secret", "token", "digest"})
 # Computed from other fields, or nothing to people.
 UNTOLD: Final = frozenset(
     {"tenant_id", "embedding", "quantized", "embedding_model", "migrated_to", "last_login"}
@@ -62,7 +62,7 @@ def row_state(row: Model | None, *, many: bool = False) -> RowState:
 
 def is_secret(name: str) -> bool:
     """Tell whether a field of this name holds what must not be written down."""
-    return any(word in name for word in SECRET_WORDS)
+    return not SECRET_WORDS.isdisjoint(name.split("_"))
 
 
 def differences(before: RowState, after: RowState) -> dict[str, Any]:

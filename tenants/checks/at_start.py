@@ -5,12 +5,13 @@ import os
 import sys
 from typing import Any, NoReturn
 
+from django.db import InterfaceError, OperationalError
 from django.db.backends.signals import connection_created
 
 from tenants.checks.connections import why_pooler_is_unsafe, why_role_is_unsafe
 from tenants.context import current_server, server_scope
+from tenants.outages import outage_reason
 from tenants.postgresql.base import DatabaseWrapper
-from tenants.postgresql.exceptions import ServerDown
 from tenants.roles import APP_ROLE
 from tenants.servers import MAIN, replicas, servers
 
@@ -32,8 +33,10 @@ def refuse_unsafe_role() -> None:
         try:
             with server_scope(server):
                 _refuse_if_unsafe()
-        except ServerDown as error:
-            logger.warning("Its tenants wait: %s", error)
+        except (OperationalError, InterfaceError) as error:
+            logger.warning(
+                "The database server %r is not in use yet: %s", server, outage_reason(error)
+            )
             _unseen.add(server)
             connection_created.connect(_look_at_last)
 

@@ -114,8 +114,9 @@ def _check_walls() -> list[checks.CheckMessage]:
         checks.Warning(
             f"SQL of the application's role could enter any tenant, or harm all: {len(found)} ways"
             f" are open, among them {', '.join(sorted(found, key='set_config'.__ne__)[:5])}.",
-            hint="Run deploy/bootstrap.sql again as a superuser, without keep_old_code. Where there"
-            " is no superuser, injected SQL is held by no wall in Postgres (docs/tenancy.md).",
+            hint="When no process of an older version runs, run deploy/bootstrap.sql again as a"
+            " superuser (docs/operations.md, Upgrade). Where you have no superuser, Postgres cannot"
+            " stop injected SQL (docs/tenancy.md).",
             id="tenants.W002",
         )
     ]

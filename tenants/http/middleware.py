@@ -9,7 +9,9 @@ from django.http.request import split_domain_port
 
 from tenants.context import leave_tenant, require_server_up, tenant_scope
 from tenants.exceptions import TenantNotServing, TenantPaused, UnknownTenant
+from tenants.http.refusals import refuse, refuse_later
 from tenants.http.streaming import streamed_inside
+from tenants.log_context import bind_request_ids
 from tenants.models import Domain, Tenant
 from tenants.postgresql.exceptions import ServerDown
 from tenants.servers import note_server
@@ -45,25 +47,26 @@ class TenantMiddleware:
             tenant = _tenant_at(host)
         except UnknownTenant:
             # Which hosts have a tenant is nobody's business.
-            return _refuse(HTTPStatus.NOT_FOUND, "No service has this address.")
+            return refuse(HTTPStatus.NOT_FOUND, "No service has this address.")
         except TenantPaused as error:
-            return refuse_later(error)
+            return refuse_later(request, error)
         except TenantNotServing as error:
-            return _refuse(*_REFUSALS[Tenant.State(error.state)])
+            return refuse(*_REFUSALS[Tenant.State(error.state)])
+        bind_request_ids(request, tenant_id=tenant.id)
         with tenant_scope(tenant.id, pinned=True):
             try:
                 require_server_up()
             except ServerDown as error:
-                return refuse_later(error)
+                return refuse_later(request, error)
             response = self._serve(request, tenant, settings.ROOT_URLCONF)
             return streamed_inside(response, tenant.id)
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
         """Answer for a view that has found its tenant by itself, as an event of Slack's does."""
         if isinstance(error, TenantPaused | ServerDown):
-            return refuse_later(error)
+            return refuse_later(request, error)
         moved = moved_meanwhile(error)
-        return refuse_later(moved) if moved else None
+        return refuse_later(request, moved) if moved else None
 
     def _serve(self, request: HttpRequest, tenant: Tenant | None, urlconf: str) -> HttpResponseBase:
         request.tenant = tenant  # type: ignore[attr-defined]  # HttpRequest is open for this
@@ -91,15 +94,3 @@ def _tenant_at(host: str) -> Tenant:
     note_server(tenant.id, tenant.server)
     refuse_unless_serving(tenant)
     return tenant
-
-
-def refuse_later(error: TenantPaused | ServerDown) -> HttpResponse:
-    """Answer a request for a tenant that cannot be served now, and soon can."""
-    response = _refuse(HTTPStatus.SERVICE_UNAVAILABLE, error.public)
-    response.headers["Retry-After"] = str(error.retry_after)
-    return response
-
-
-def _refuse(status: HTTPStatus, sentence: str) -> HttpResponse:
-    """Answer a request that reaches no view (the API makes a problem document of it)."""
-    return HttpResponse(f"{sentence}\n", status=status, content_type="text/plain; charset=utf-8")

@@ -29,6 +29,7 @@ def streamed_inside(response: R, tenant_id: UUID) -> R:
 
 def _inside(tenant_id: UUID, pieces: Any) -> Iterator[bytes]:
     finished = object()
+    # Ends: with the pieces of the answer.
     while True:
         with tenant_scope(tenant_id, pinned=True):
             piece = next(pieces, finished)

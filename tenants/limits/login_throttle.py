@@ -5,11 +5,11 @@ more than one after the other, and a refused one costs no hash. One that succeed
 """
 
 import logging
-import unicodedata
 from hashlib import sha256
 from uuid import UUID
 
 from django.conf import settings
+from django.contrib.auth.forms import UsernameField
 from django_redis import get_redis_connection
 from django_redis.exceptions import ConnectionInterrupted
 from redis.exceptions import RedisError
@@ -36,7 +36,7 @@ class LoginAttempt:
     """An attempt to log in to the site of the tenant that we are in, or to the operators'."""
 
     def __init__(self, username: str, address: str | None) -> None:
-        who = _digest(unicodedata.normalize("NFKC", username))
+        who = _digest(_username(username))
         where = escape_part(throttled_address(address))
         self.tenant: UUID | str = current_tenant_id() or OPERATORS
         self.pair = f"login-{who}-{where}"
@@ -107,6 +107,11 @@ def _stranger_is_worth_recording(tenant: UUID | str) -> bool:
 
 def _bucket(channel: str, attempts: int) -> Bucket:
     return Bucket(channel, attempts, attempts / settings.LOGIN_LOCK_SECONDS)
+
+
+def _username(typed: str) -> str:
+    """Return the username that the login form makes of the typed text (NFKC)."""
+    return str(UsernameField().to_python(typed))
 
 
 def _digest(text: str) -> str:

@@ -272,6 +272,7 @@ def _lock(session: Session, tenant: Tenant, tables: list[Table]) -> None:
     It gives way before Postgres looks for a deadlock, which would end somebody's transaction.
     """
     give_up_at = time.monotonic() + LOCK_SECONDS
+    # Ends: after LOCK_SECONDS.
     while True:
         run(session, f"BEGIN; SET LOCAL statement_timeout = '{TURN_SECONDS}s'")
         try:

@@ -15,6 +15,7 @@ from tenants import transaction
 from tenants.context import current_server, required_tenant_id, tenant_connection
 from tenants.exceptions import KonstructError, code_of, detail_of, reason_of
 from tenants.models import OutboxEntry, OutboxQuerySet
+from tenants.outages import is_outage
 from tenants.outbox import attempts
 from tenants.outbox.enqueue import enqueue_by_name
 from tenants.servers import MAIN
@@ -135,7 +136,7 @@ class Kind:
             key,
             "was given up" if given_up else f"failed (attempt {attempt}) and will be tried again",
             detail_of(error),
-            exc_info=not isinstance(error, KonstructError),
+            exc_info=not (isinstance(error, KonstructError) or is_outage(error)),
         )
         return given_up
 

@@ -168,13 +168,22 @@ class DatabaseWrapper(base.DatabaseWrapper):
                 self._run_in_session(b"RESET search_path")
                 self._run_in_session(b"RESET app.current_tenant")
 
-    def set_local(self, settings: Mapping[str, str]) -> None:
-        """Change settings until the transaction ends, in one round trip."""
-        exchange = begin_exchange(self)
-        numbers = [
-            exchange.query(f"SET LOCAL {name} = {sql.quote(value)}".encode())
-            for name, value in settings.items()
+    def set_local(self, settings: Mapping[str, str], *, with_next: bool = False) -> None:
+        """Change settings until the transaction ends, in one round trip.
+
+        Args:
+            settings: names with values.
+            with_next: send them with the next statement. Outside of a transaction they hold for
+                that statement alone.
+        """
+        statements = [
+            f"SET LOCAL {name} = {sql.quote(value)}".encode() for name, value in settings.items()
         ]
+        if with_next:
+            self.queued += [Queued(statement) for statement in statements]
+            return
+        exchange = begin_exchange(self)
+        numbers = [exchange.query(statement) for statement in statements]
         exchange.finish()
         exchange.result(numbers[-1])
 

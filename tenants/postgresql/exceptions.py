@@ -19,3 +19,9 @@ class ServerDown(KonstructError, OperationalError):
         super().__init__(f"the database server {server!r} takes no connections")
         self.server = server
         self.detail = f"({detail})" if detail else ""
+
+
+class NotWritable(KonstructError, OperationalError):
+    """The main database accepts logins and refuses writes."""
+
+    code = "not_writable"

@@ -9,6 +9,7 @@ from celery.exceptions import Ignore, SoftTimeLimitExceeded
 from tenants.context import public_scope, tenant_scope
 from tenants.exceptions import InvalidTenantId, TenantNotServing, UnknownTenant
 from tenants.naming import as_tenant_id
+from tenants.outages import OUTAGES, outage_reason
 from tenants.serving.rule import require_serving
 
 logger = logging.getLogger(__name__)
@@ -24,6 +25,16 @@ class TenantTask(Task):
     abstract = True
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return self._run_in_tenant(*args, **kwargs)
+        except OUTAGES as error:
+            if self.request.called_directly:
+                raise
+            # The outbox keeps the work. The traceback of an outage does not help.
+            logger.warning("task %s waits: %s", self.name, outage_reason(error))
+            raise Ignore from error
+
+    def _run_in_tenant(self, *args: Any, **kwargs: Any) -> Any:
         tenant_id = kwargs.get("tenant_id", args[0] if args else None)
         if tenant_id is None:
             raise InvalidTenantId(f"task {self.name} was called without a tenant_id")

@@ -15,6 +15,7 @@ from typing import Any
 
 import django
 import regex
+from django.urls.resolvers import RegexPattern
 
 from tests.attacks.growing import Attack, attack_all
 
@@ -77,8 +78,13 @@ def patterns() -> Iterator[tuple[str, Any, set[str]]]:
             for found in value if isinstance(value, tuple) else (value,):
                 if isinstance(found, re.Pattern | regex.Pattern):
                     yield f"{module_name}.{name}", found, used.get(name, {"search", "fullmatch"})
+        # A path may be made in a loop, so that its call does not name its pattern.
+        for url in vars(module).get("urlpatterns", ()):
+            if isinstance(url.pattern, RegexPattern):
+                text = url.pattern.regex.pattern
+                yield f"{module_name} re_path {text}", re.compile(text), {"search"}
         for call, called, _ in calls:
-            if not called.startswith("re."):
+            if not called.startswith("re.") and called != "re_path":
                 given = compile(ast.Expression(call.args[0]), module_name, "eval")
                 text = eval(given, vars(module))  # noqa: S307  (our own source)
                 yield f"{module_name} {called} {call.lineno}", re.compile(text), {"search"}

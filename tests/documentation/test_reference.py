@@ -22,7 +22,7 @@ PROMISED = {
         "escalation_status_key",
         "pending_tool_confirm_key",
     ],
-    "memory.conversations.short_term": ["get_recent_messages", "append_message"],
+    "memory.short_term": ["get_recent_messages", "append_message"],
     "memory.long_term": ["retrieve_relevant", "store_embedding"],
     "memory.models": ["ConversationEmbedding", "MemoryEntry"],
     "memory.facts": ["LongTermMemory"],
@@ -88,6 +88,44 @@ def signature_of(found: Any) -> str:
 @pytest.mark.parametrize(("module", "name", "signature"), documented())
 def test_a_documented_signature_is_the_codes(module: str, name: str, signature: str) -> None:
     assert signature_of(resolved(module, name)) == signature
+
+
+# Of memory's documented functions, those that read and write neither Postgres nor the cache.
+COMPUTING = {
+    "memory.embeddings.embed",
+    "memory.embeddings.model_version",
+    "memory.context.WorkingContextCompiler.compile",
+    "memory.context.WorkingContextCompiler.count_tokens",
+    "memory.context.WorkingContextCompiler.truncate_to_budget",
+}
+
+
+def twins() -> list[tuple[str, str]]:
+    """The documented functions and methods of memory that read or write, each with its twin."""
+    found = []
+    for module, name, _ in documented():
+        path = f"{module}.{name}"
+        if module.startswith("memory.") and path not in COMPUTING:
+            owner, _, function = name.rpartition(".")
+            if not inspect.isclass(resolved(module, name)):
+                found.append((path, ".".join(filter(None, (module, owner, f"a{function}")))))
+    return found
+
+
+@pytest.mark.parametrize(("name", "twin"), twins())
+def test_a_function_of_memory_has_an_asynchronous_twin_with_its_parameters(
+    name: str, twin: str
+) -> None:
+    module, _, rest = twin.partition(".")
+    found = resolved(module, rest)
+    assert inspect.iscoroutinefunction(found)
+    original = resolved(module, name.partition(".")[2])
+    assert signature_of(found) == signature_of(original)
+
+
+def test_the_named_twins_and_their_functions_are_found() -> None:
+    assert ("memory.short_term.clear_window", "memory.short_term.aclear_window") in twins()
+    assert len(twins()) > 15
 
 
 def test_every_promised_name_is_there() -> None:

@@ -46,6 +46,8 @@ class Supervised:
         self._command = [sys.executable, *command]
         self._environment = environment
         self._log = log
+        self.statuses: list[int] = []
+        """Those with which it ended before it was started again."""
         self.process = self._start()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
@@ -65,7 +67,8 @@ class Supervised:
 
     def _watch(self) -> None:
         while not self._stopping.is_set():
-            if self.process.poll() is not None:
+            if (status := self.process.poll()) is not None:
+                self.statuses.append(status)
                 self.process = self._start()
             time.sleep(0.1)
 
@@ -194,7 +197,7 @@ class Deployment:
             probe.bind(("127.0.0.1", 0))
             self.port = int(probe.getsockname()[1])
         self.url = f"http://127.0.0.1:{self.port}"
-        with _home(home):
+        with home_of(home):
             self.database_url = paths.database_url("app")
             self.redis_url = paths.redis_url()
         ours = ("DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL", "CELERY_BROKER_URL")
@@ -230,13 +233,17 @@ class Deployment:
                 stack,
                 "beat",
                 ["-m", "celery", "--quiet", "--app", "konstruct", "beat", "--pidfile=",
-                 "--scheduler", "celery.beat:Scheduler", "--loglevel", "WARNING"],
+                 "--loglevel", "WARNING"],
             )  # fmt: skip
             eventually(self._is_ready, "the web is not ready")
             yield self
 
-    def _supervised(self, stack: contextlib.ExitStack, name: str, command: list[str]) -> Supervised:
-        process = Supervised(command, self.environment, self.home / f"{name}.log")
+    def _supervised(
+        self, stack: contextlib.ExitStack, name: str, command: list[str], **environment: str
+    ) -> Supervised:
+        process = Supervised(
+            command, {**self.environment, **environment}, self.home / f"{name}.log"
+        )
         stack.callback(process.stop)
         return process
 
@@ -292,7 +299,7 @@ class Deployment:
 
 
 @contextlib.contextmanager
-def _home(home: Path) -> Iterator[None]:
+def home_of(home: Path) -> Iterator[None]:
     """Let paths be computed for another home."""
     before = os.environ.get("KONSTRUCT_HOME")
     os.environ["KONSTRUCT_HOME"] = str(home)

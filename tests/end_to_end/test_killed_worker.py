@@ -18,7 +18,7 @@ def hold_the_language_model(deployment: Deployment, requests: int) -> None:
 
 
 # Before the language model is asked, between its answer and what must follow, and in the outbox.
-FEW_POINTS = ["before ask", "before append_to_window", "after finish", "after index_messages"]
+FEW_POINTS = ["before run_agent", "before append_to_window", "after finish", "after index_messages"]
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ STEPS = [
     ("konstruct.orchestrator.replies.outbox", "begin"),
     ("konstruct.orchestrator.pipeline.respond", "gather_context"),
     ("konstruct.orchestrator.pipeline.respond", "build_prompt"),
-    ("konstruct.orchestrator.pipeline.respond", "ask"),
+    ("konstruct.orchestrator.runner", "run_agent"),
     ("konstruct.orchestrator.pipeline.write", "record_reply"),
     ("konstruct.orchestrator.pipeline.write", "append_to_window"),
     ("konstruct.orchestrator.pipeline.write", "finish"),

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import psutil
+from django_redis import get_redis_connection
 
 from konstruct.local.embedded.locks import is_locked
 from konstruct.local.embedded.users import SERVICES
@@ -19,6 +20,12 @@ def eventually(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < deadline, "it did not come about in two minutes"
         time.sleep(0.05)
+
+
+def forget_heartbeats() -> None:
+    """Let worker, beat and owner worker have no heartbeat until they write the next one."""
+    names = ("worker", "beat", "owner")
+    get_redis_connection().delete(*(f"public:heartbeat:{name}" for name in names))
 
 
 def kill(process: psutil.Process) -> None:

@@ -7,6 +7,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.contrib.sessions.backends.db import SessionStore
+from django.contrib.sessions.models import Session
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
@@ -14,7 +16,7 @@ from konstruct.api.auth.admission import admit
 from konstruct.api.auth.key_text import parse_key
 from konstruct.api.models import ApiKey
 from konstruct.orchestrator.models import Agent
-from tenants.context import tenant_scope
+from tenants.context import public_scope, tenant_scope
 from tenants.models import Tenant
 from tests.konstruct.running import PROJECT
 
@@ -81,6 +83,29 @@ def test_create_api_key_makes_a_key_for_as_little_as_is_needed(
     assert (key.scopes, str(key.agent), key.user_id) == (["read", "erase"], "ada", "maria")
     assert key.expires_at is not None
     assert abs(key.expires_at - timezone.now() - timedelta(days=30)) < timedelta(minutes=5)
+
+
+def test_clearsessions_removes_what_has_expired_in_every_tenant(
+    tenant_a: Tenant, tenant_b: Tenant
+) -> None:
+    def store(expires: timedelta) -> SessionStore:
+        session = SessionStore()
+        session.set_expiry(timezone.now() + expires)
+        session.create()
+        return session
+
+    def sessions() -> int:
+        count: int = Session.objects.count()
+        return count
+
+    for place in (tenant_scope(tenant_a.id), tenant_scope(tenant_b.id), public_scope()):
+        with place:
+            store(timedelta(days=-1))
+            store(timedelta(days=1))
+    call_command("clearsessions")
+    for place in (tenant_scope(tenant_a.id), tenant_scope(tenant_b.id), public_scope()):
+        with place:
+            assert sessions() == 1
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ NOT_PASSED = {
     "PORT",
 }
 # What compose makes of passwords, and what no container may be.
-MADE = {"DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL", "DEBUG"}
+MADE = {"DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL", "DEBUG", "HEARTBEAT_FILE"}
 
 
 def test_the_services_are_those_of_the_real_thing() -> None:
@@ -86,6 +86,16 @@ def test_settings_documentation_compose_and_example_name_the_same() -> None:
     named = re.findall(r"^(\w+)=", example, re.M)
     assert len(named) == len(set(named))
     assert set(named) == set(re.findall(r"\$\{(\w+)", TEXT))
+
+
+def test_images_of_others_have_a_full_version() -> None:
+    """A rebuild installs what was tested; docs/operations.md says how to renew them."""
+    files = ("Dockerfile", "docker-compose.yml", "deploy/compose.servers.yml")
+    text = "".join((PROJECT / name).read_text() for name in files)
+    images = re.findall(r"^ *image: (?!konstruct)(\S+)|^ARG \w+_IMAGE=(\S+)", text, re.MULTILINE)
+    tags = {(found or argument).partition(":")[2] for found, argument in images}
+    assert tags == {"3.12.14-slim-trixie", "0.8.5-pg18-bookworm", "9.1.1"}
+    assert re.findall(r"^FROM (\S+)", text, re.MULTILINE) == ["${PYTHON_IMAGE}"] * 2
 
 
 def test_what_is_set_beside_compose_is_what_the_containers_get() -> None:

@@ -1,17 +1,31 @@
 """What structlog is told goes the way of all log lines."""
 
+import asyncio
+import io
+import json
 import logging
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
+from uuid import UUID
 
 import pytest
 import structlog
 from django.conf import settings
+from django.http import HttpRequest
+from structlog.contextvars import bound_contextvars, clear_contextvars
 from structlog.testing import capture_logs
 
-from konstruct.logs import RedactingFormatter, configure
+from konstruct.celery import app
+from konstruct.logs import JsonFormatter, RedactingFormatter, configure
 from memory.context import WorkingContextCompiler
+from tenants.context import asynchronous, tenant_scope
+from tenants.log_context import bind_request_ids, log_ids
+from tenants.models import Tenant
 
 logger = structlog.get_logger("konstruct.test")
 
@@ -28,6 +42,24 @@ def test_an_event_is_a_line_of_the_standard_librarys_logger(
     )
 
 
+Lines = Callable[[], list[dict[str, Any]]]
+
+
+@pytest.fixture
+def json_lines() -> Iterator[Lines]:
+    """What is logged from now on, each line as the object that LOG_FORMAT=json makes of it."""
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(JsonFormatter())
+    root = logging.getLogger()
+    level = root.level
+    root.addHandler(handler)
+    root.setLevel(logging.INFO)
+    yield lambda: [json.loads(line) for line in stream.getvalue().splitlines()]
+    root.setLevel(level)
+    root.removeHandler(handler)
+
+
 FORGED = "x\n2026-01-01 ERROR forged\r\x1b[31m\x00\x7f\x85\x9b\u2028\u2029\u202e\u2066\u200b\ud800"
 ESCAPED = (
     r"x\n2026-01-01 ERROR forged\r\x1b[31m\x00\x7f\x85\x9b\u2028\u2029\u202e\u2066\u200b\ud800"
@@ -38,8 +70,7 @@ def lines_of(message: str, *arguments: object, error: BaseException | None = Non
     """The lines of a record, as the settings format it."""
     exc_info = None if error is None else (type(error), error, error.__traceback__)
     record = logging.LogRecord("a", logging.ERROR, "", 0, message, arguments, exc_info)
-    record.request_id = "-"
-    formatter = RedactingFormatter(settings.LOGGING["formatters"]["line"]["format"])
+    formatter = RedactingFormatter(settings.LOGGING["formatters"]["text"]["format"])
     return formatter.format(record).splitlines()
 
 
@@ -140,3 +171,149 @@ def test_configuring_again_changes_nothing_for_loggers_that_are_in_use(
     with capture_logs() as logs:
         logger.info("compiled", total=28)
     assert logs == [{"event": "compiled", "log_level": "info", "total": 28}]
+
+
+def test_a_json_line_has_the_event_its_fields_and_the_ids(
+    json_lines: Lines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # pytest keeps what reaches the root logger, and its workers cannot send half a surrogate pair.
+    root, ours = logging.getLogger(), logging.getLogger("konstruct.test")
+    json_handlers = [each for each in root.handlers if isinstance(each.formatter, JsonFormatter)]
+    monkeypatch.setattr(ours, "handlers", json_handlers)
+    monkeypatch.setattr(ours, "propagate", False)
+    with bound_contextvars(request_id="job-7", key_id="k", task_name="t", task_id="1", other="x"):
+        logger.info("compiled", total=28, tier=None, near=[UUID(int=1)], note=FORGED)
+    (line,) = json_lines()
+    moment = datetime.fromisoformat(line.pop("timestamp"))
+    assert moment.tzinfo == UTC
+    assert line == {
+        "level": "info", "logger": "konstruct.test", "event": "compiled", "total": 28,
+        "tier": None, "near": [str(UUID(int=1))], "note": FORGED,
+        "request_id": "job-7", "key_id": "k", "task_name": "t", "task_id": "1",
+    }  # fmt: skip
+
+
+def test_fields_of_an_event_take_no_ids_place(json_lines: Lines) -> None:
+    with bound_contextvars(request_id="job-7"):
+        logger.warning("compiled", request_id="forged", level="debug", timestamp="never")
+    (line,) = json_lines()
+    assert (line["request_id"], line["level"], line["event"]) == ("job-7", "warning", "compiled")
+    assert line["timestamp"] != "never"
+
+
+def test_an_exception_is_a_field_of_its_line_without_credentials_and_details(
+    json_lines: Lines,
+) -> None:
+    secret = "postgresql://konstruct_app:hunter2hunter2@db/konstruct"
+    said = "I am ill"
+
+    def fail() -> None:
+        raise ValueError(f"no connection to {secret}\nDETAIL:  Key (content)=({said}) exists.")
+
+    try:
+        fail()
+    except ValueError:
+        logging.getLogger("a").exception("failed for %s", secret, extra={"request": secret})
+        logger.exception("failed", at=secret, more={"of": [secret]})
+    lines = json_lines()
+    assert [line["event"] for line in lines] == [
+        "failed for postgresql://***@db/konstruct", "failed",
+    ]  # fmt: skip
+    for line in lines:
+        assert line["exception"].startswith("Traceback (most recent call last):\n")
+        assert line["exception"].endswith("(details left out)")
+    assert "hunter2" not in str(lines)
+    assert said not in str(lines)
+    assert "request" not in lines[0]
+
+
+def test_ids_are_in_a_line_of_text(tenant_a: Tenant) -> None:
+    with bound_contextvars(request_id="job-7", key_id="k"), tenant_scope(tenant_a.id):
+        (line,) = lines_of("said")
+    assert line.endswith(f" ERROR a [job-7 tenant_id={tenant_a.id} key_id=k]: said")
+    with bound_contextvars(task_name="t", task_id="1"):
+        (line,) = lines_of("said")
+    assert line.endswith(" ERROR a [- task_name=t task_id=1]: said")
+
+
+def test_tenants_that_take_turns_on_the_same_threads_have_lines_of_their_own(
+    json_lines: Lines, tenant_a: Tenant, tenant_b: Tenant
+) -> None:
+    tenants = [tenant_a, tenant_b, None]
+
+    def say(number: int) -> None:
+        tenant = tenants[number % len(tenants)]
+        if tenant is None:
+            logger.info("said", by=None)
+            return
+        with tenant_scope(tenant.id):
+            logger.info("said", by=str(tenant.id))
+
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(say, range(60)))
+    lines = json_lines()
+    assert len(lines) == 60
+    assert all(line.get("tenant_id") == line["by"] for line in lines)
+
+
+def test_tasks_of_an_event_loop_have_lines_of_their_own(
+    json_lines: Lines, tenant_a: Tenant, tenant_b: Tenant
+) -> None:
+    def inside(tenant_id: UUID) -> None:
+        with tenant_scope(tenant_id):
+            logger.info("inside", by=str(tenant_id), called=log_ids()["request_id"])
+
+    async def serve(number: int, tenant: Tenant) -> None:
+        clear_contextvars()
+        bind_request_ids(HttpRequest(), request_id=number, tenant_id=tenant.id)
+        for _ in range(3):
+            await asyncio.sleep(0)
+            logger.info("waiting", by=str(tenant.id), called=str(number))
+            await asynchronous(inside)(tenant.id)
+
+    async def both() -> None:
+        await asyncio.gather(*(serve(n, (tenant_a, tenant_b)[n % 2]) for n in range(8)))
+        logger.info("after")
+
+    asyncio.run(both())
+    *lines, after = json_lines()
+    assert len(lines) == 48
+    assert all(
+        (line["tenant_id"], line["request_id"]) == (line["by"], line["called"]) for line in lines
+    )
+    assert after.keys() == {"timestamp", "level", "logger", "event"}
+
+
+def test_a_task_is_named_as_long_as_it_runs(json_lines: Lines) -> None:
+    @app.task(name="tests.logging")
+    def fails() -> None:
+        logger.info("inside")
+        raise ValueError
+
+    try:
+        with bound_contextvars(request_id="job-7"):
+            for _ in range(2):
+                assert fails.apply().failed()
+            logger.info("outside")
+    finally:
+        app.tasks.pop("tests.logging")
+    inside = [line for line in json_lines() if line["event"] == "inside"]
+    assert [line["task_name"] for line in inside] == ["tests.logging"] * 2
+    assert len({line["task_id"] for line in inside}) == 2
+    outside = json_lines()[-1]
+    assert outside["request_id"] == "job-7"
+    assert "task_id" not in outside
+
+
+@pytest.mark.slow
+def test_another_form_of_lines_is_refused_in_one_line() -> None:
+    process = subprocess.run(
+        [sys.executable, "manage.py", "check"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=Path(settings.BASE_DIR),
+        env={"LOG_FORMAT": "xml"},
+    )
+    assert (process.returncode, process.stdout) == (1, "")
+    assert process.stderr == "konstruct: LOG_FORMAT='xml' is neither text nor json.\n"

@@ -62,6 +62,7 @@ def settings_of(*names: str, **changes: str) -> list[object]:
         ({"CHANNEL_TOKEN_KEYS": "A" * 43 + "="}, "CHANNEL_TOKEN_KEYS: the key in place 1 is not"),
         ({"DATABASE_URL": GOOD["DATABASE_OWNER_URL"]}, "DATABASE_URL and DATABASE_OWNER_URL have"),
         ({"REDIS_URL": "redis://:changeme@cache/0"}, "the password in REDIS_URL could be guessed"),
+        ({"REDIS_URL": "unix:///run/valkey.sock"}, "Celery does not know unix://. Set"),
     ],
 )
 def test_it_refuses_with_one_line(changes: dict[str, str], line: str) -> None:

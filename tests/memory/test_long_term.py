@@ -231,10 +231,10 @@ def test_a_stored_row_says_everything(tenant_a):
         AGENT,
         USER,
     )
-    assert (row.content, row.role, row.message_id, row.embedding_model) == (
+    assert (row.content, row.role, row.piece, row.embedding_model) == (
         "Guten Tag 😀",
         "assistant",
-        None,
+        0,
         model_version(),
     )
     assert list(row.embedding) == direction(0.25, -0.5)
@@ -294,6 +294,7 @@ def test_vectors_of_any_kind_are_taken(tenant_a, kind):
         ({"user_id": None}, "user_id=None is not text"),
         ({"content": "a\x00"}, "content=.* holds a NUL character at 1"),
         ({"content": b"bytes"}, "content=b'bytes' is not text"),
+        ({"content": " \n"}, "content=' .n' is blank"),
         ({"role": "robot"}, "role='robot' is none of user, assistant"),
     ],
 )

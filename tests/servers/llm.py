@@ -31,12 +31,16 @@ class Answer:
 
 
 def streamed(
-    *deltas: str | dict[str, Any], wait: bool = False, whole: bool = True, usage: Any = None
+    *deltas: str | dict[str, Any],
+    wait: bool = False,
+    whole: bool = True,
+    usage: Any = None,
+    reason: str = "stop",
 ) -> Answer:
     """Return an answer in events, as OpenAI's API streams it; all but the first wait if `wait`."""
     said = [{"content": each} if isinstance(each, str) else each for each in deltas]
     choices: list[dict[str, Any]] = [{"delta": each} for each in said]
-    choices += [{"delta": {}, "finish_reason": "stop"}] if whole else []
+    choices += [{"delta": {}, "finish_reason": reason}] if whole else []
     events = [f"data: {json.dumps({'choices': [each]})}\n\n" for each in choices]
     events += [f"data: {json.dumps({'choices': [], 'usage': usage})}\n\n"] if usage else []
     events += ["data: [DONE]\n\n"] if whole else []

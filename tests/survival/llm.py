@@ -5,6 +5,7 @@ import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.server import ThreadingHTTPServer
 
 from tests.servers.llm import Answer, LLMServer, Request
 
@@ -19,11 +20,13 @@ class EchoServer(LLMServer):
     def __init__(self) -> None:
         super().__init__()
         self.crossed: list[str] = []
+        self.asked = 0
         self._breaks = 0
         self._flow = threading.Event()
         self._flow.set()
 
     def reply_to(self, request: Request) -> Answer:
+        self.asked += 1
         tokens = {found[:2] for found in TOKEN.findall(json.dumps(request.body))}
         if len({tenant for tenant, _ in tokens}) > 1 or len({user for _, user in tokens}) > 1:
             self.crossed.append(f"one prompt holds words of {sorted(tokens)}")
@@ -50,6 +53,21 @@ class EchoServer(LLMServer):
         finally:
             self._flow.set()
             self.release()
+
+    @contextmanager
+    def gone(self) -> Iterator[None]:
+        """Take no connections in the meantime."""
+        address = self._server.server_address
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+        try:
+            yield
+        finally:
+            self._server = ThreadingHTTPServer(address, self._handler())
+            self._server.daemon_threads = True
+            self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
+            self._thread.start()
 
     def break_down(self, times: int) -> None:
         """Answer the next requests with 503."""

@@ -40,7 +40,10 @@ def test_what_reads_as_a_credential_is_hidden(text: str, redacted: str) -> None:
 def test_credentials_of_settings_are_hidden_wherever_they_stand(settings: object) -> None:
     settings.LLM_POOL_URL = "http://user:12/34@llm"
     settings.LLM_API_KEY = "a-key-of-no-known-form"
+    settings.SECRET_KEY_FALLBACKS = ["a-former-key-of-django"]
+    settings.SLACK_SIGNING_SECRET_FALLBACKS = ["a-former-key-of-slack"]
     assert redact("user:12/34 a-key-of-no-known-form") == "*** ***"
+    assert redact("a-former-key-of-django a-former-key-of-slack") == "*** ***"
 
 
 def test_a_line_of_the_log_hides_them_in_its_traceback_too() -> None:

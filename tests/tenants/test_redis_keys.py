@@ -38,7 +38,6 @@ texts = st.text(alphabet=st.characters(), min_size=1, max_size=8) | st.sampled_f
         ("reply_channel_key", ("m1",), "reply:m1"),
         ("partial_reply_key", ("m1",), "partial_reply:m1"),
         ("install_state_key", ("n1",), "install:n1"),
-        ("mem0_exports_key", ("key-1",), "mem0_exports:key-1"),
         ("login_seen_key", ("d1", "a1"), "login_seen:d1:a1"),
     ],
 )
@@ -48,7 +47,7 @@ def test_the_formats(name: str, arguments: tuple[str, ...], key: str) -> None:
 
 
 def test_the_formats_above_are_all() -> None:
-    assert len(CONSTRUCTORS) == 12
+    assert len(CONSTRUCTORS) == 11
 
 
 @pytest.mark.parametrize("constructor", ALL)

@@ -23,7 +23,7 @@ from konstruct.orchestrator.handoff.escalations import Thread
 from konstruct.orchestrator.models import Agent, Escalation, HeldFor, PendingReply
 from konstruct.orchestrator.pipeline.accept import retry_reply
 from memory.browse.threads import ThreadSummary, latest_threads, turns_around, turns_beside
-from memory.conf import IMPORT_CHANNEL
+from memory.conf import IMPORT_CHANNEL, STORED_CHANNEL
 from memory.conversations.copies import COPY_PREFIX
 from memory.models import Message
 from tenants import transaction
@@ -212,6 +212,8 @@ def _status(message: Any, pending: PendingReply | None) -> str:
     if message.channel == IMPORT_CHANNEL:
         is_copy = (message.external_id or "").startswith(COPY_PREFIX)
         return "copy from another agent's thread" if is_copy else "imported"
+    if message.channel == STORED_CHANNEL:
+        return "stored directly"
     if message.role == "user":
         return "answered" if message.reply_pk else "not to be answered"
     return ""

@@ -24,7 +24,7 @@ from konstruct.admin.lists import agent, agent_names, shortened, with_agent_name
 from konstruct.admin.memory.differences import marked_difference
 from konstruct.api.http.bodies.fields import ID_TEXT
 from konstruct.audit.models import Action
-from memory.exceptions import DuplicateFact, InvalidArgument
+from memory.exceptions import DuplicateFact, FactBusy, InvalidArgument
 from memory.facts import LongTermMemory
 from memory.facts.versions import UNCHANGED, standing_entry
 from memory.models import MemoryEntry
@@ -112,17 +112,19 @@ class FactForm(forms.ModelForm):
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         content = cleaned.get("content", "")
         if content and not content.strip():
-            self.add_error("content", "It says nothing.")
+            self.add_error("content", "The content is blank.")
         since, until = cleaned.get("valid_from"), cleaned.get("valid_to")
         if "valid_to" in self.changed_data and since and until and until < since:
             self.add_error("valid_to", "It would have ended before it began.")
-        whose = MemoryEntry(
+        if self.errors.get("content"):
+            return cleaned
+        entry = MemoryEntry(
             tenant_id=required_tenant_id(),
             content=content,
             agent_id=cleaned.get("agent_id", self.instance.agent_id),
             user_id=cleaned.get("user_id", self.instance.user_id),
         )
-        other = standing_entry(whose)
+        other = standing_entry(entry)
         if other is not None and other.pk != self.instance.pk:
             self.add_error("content", "Another fact of the same agent and user says just this.")
         return cleaned
@@ -389,7 +391,7 @@ def _merge(request: HttpRequest, fact: MemoryEntry, other: MemoryEntry, form: Me
             note_row(
                 request, Action.EDIT, ended, before=other_was, after=row_state(ended), **merged
             )
-    except (DuplicateFact, InvalidArgument) as error:
+    except (DuplicateFact, FactBusy, InvalidArgument) as error:
         form.add_error("content", str(error))
         return False
     messages.success(request, "The two are one fact now; the other was so until now.")

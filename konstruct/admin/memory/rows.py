@@ -18,7 +18,6 @@ from konstruct.audit.models import Action
 from memory.browse.text_search import numbers_of_messages_of, numbers_of_messages_with
 from memory.conversations.short_term import clear_window
 from memory.embedding.embedder import model_version
-from memory.exceptions import WindowNotCleared
 from memory.indexing import outbox
 from memory.models import (
     ConversationEmbedding,
@@ -82,7 +81,7 @@ class MessageAdmin(MemoryAdmin):
     readonly_fields = ("conversation",)
     fields = (
         *("content", "role", "name", "agent", "user_id", "thread_id", "channel", "created_at"),
-        *("metadata", "usage"),
+        *("metadata", "usage", "finish_reason"),
         *("conversation", "in_reply_to", "idempotency_key", "external_id", "id", "number"),
         "agent_id",
     )
@@ -129,19 +128,13 @@ class MessageAdmin(MemoryAdmin):
     )
     def clear_windows(self, request: HttpRequest, queryset: QuerySet[Message]) -> None:
         """Empty each window that a selected message belongs to, once."""
-        windows, emptied = set(queryset.values_list("agent_id", "user_id")), 0
+        windows = set(queryset.values_list("agent_id", "user_id"))
         for agent_id, user_id in windows:
             with transaction.atomic():
                 note(request, Action.CLEAR, "window", agent_id=agent_id, user_id=user_id)
-                try:
-                    clear_window(required_tenant_id(), agent_id, user_id)
-                except WindowNotCleared as error:
-                    # It is cleared in the transcript all the same, which is to stay.
-                    self.message_user(request, str(error), messages.ERROR)
-                else:
-                    emptied += 1
-        if emptied:
-            self.message_user(request, f"{emptied} emptied.", messages.SUCCESS)
+                clear_window(required_tenant_id(), agent_id, user_id)
+        if windows:
+            self.message_user(request, f"{len(windows)} emptied.", messages.SUCCESS)
 
 
 class ModelFilter(admin.SimpleListFilter):

@@ -10,7 +10,6 @@ from konstruct.admin.access import note
 from konstruct.admin.choosing import Chosen
 from konstruct.audit.models import AccessEvent, Action
 from memory.conversations.short_term import clear_window, get_recent_messages
-from memory.exceptions import WindowNotCleared
 from memory.models import WindowClear
 from tenants import transaction
 from tenants.admin.sites import tenant_site
@@ -54,11 +53,6 @@ def clear(request: HttpRequest) -> HttpResponseBase:
         )
     with transaction.atomic():
         note(request, Action.CLEAR, "window", agent_id=chosen.agent.pk, user_id=chosen.user_id)
-        try:
-            clear_window(required_tenant_id(), chosen.agent.pk, chosen.user_id)
-        except WindowNotCleared as error:
-            # It is cleared in the transcript all the same, which is to stay.
-            messages.error(request, str(error))
-        else:
-            messages.success(request, "The window is empty. Long-term memory stays.")
+        clear_window(required_tenant_id(), chosen.agent.pk, chosen.user_id)
+    messages.success(request, "The window is empty. Long-term memory stays.")
     return redirect(f"{reverse('admin:window')}?{chosen.query}")

@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any, TypeVar
 from uuid import UUID
 
+from django.conf import settings
 from django.db import ProgrammingError
 from django.db.models import Model
 
@@ -26,7 +27,7 @@ from tenants.context import (
     tenant_connection,
     tenant_scope,
 )
-from tenants.exceptions import UnknownTenant
+from tenants.exceptions import TenantNotServing, UnknownTenant
 from tenants.models import Tenant
 from tenants.servers import MAIN
 from tenants.serving.rule import refuse_unless_serving, require_serving
@@ -79,6 +80,20 @@ def admit(text: KeyText, *, agent: str = "") -> Admission:
     with tenant_scope(text.tenant_id):
         note_use(key)
     return Admission(text, key, {} if found is None else {agent: found})
+
+
+def is_valid(text: KeyText) -> bool:
+    """Return whether a key is valid now, and its tenant is served now.
+
+    Raises django.db.Error if a database is down.
+    """
+    try:
+        if settings.TENANT_DATABASES:
+            require_serving(text.tenant_id)  # it also finds the tenant's server
+        with tenant_scope(text.tenant_id, pinned=True):
+            return admit(text).key is not None
+    except (UnknownTenant, TenantNotServing):
+        return False
 
 
 def _row(text: KeyText, agent: str) -> tuple[Any, ...] | None:

@@ -59,6 +59,16 @@ class Caller:
         agents = Agent.objects.all()
         return agents if self.agent_id is None else agents.filter(pk=self.agent_id)
 
+    def only_agent(self) -> Agent | None:
+        """Return the agent of a request that names none; None if there are several.
+
+        It is the agent of the key, or else the tenant's only active agent. A request has to name an
+        inactive agent.
+        """
+        agents = self.agents() if self.agent_id else self.agents().filter(is_active=True)
+        found = [*agents[:2]]
+        return found[0] if len(found) == 1 else None
+
     def agent(self, name_or_id: str, *, active: bool = False) -> Agent:
         """Return the agent of that name or id.
 

@@ -19,10 +19,11 @@ SCOPE_OF_METHOD = {
 }
 
 
-def scope_needed(view: Any, method: str) -> str:
-    """Return the scope that a request with this method needs of a view."""
-    scopes: dict[str, str] = getattr(view, "scopes", {})
-    return scopes.get(method, SCOPE_OF_METHOD.get(method, KeyScope.READ))
+def scopes_accepted(view: Any, method: str) -> tuple[str, ...]:
+    """Return the scopes of which a key needs one for a request with this method."""
+    scopes: dict[str, str | tuple[str, ...]] = getattr(view, "scopes", {})
+    accepted = scopes.get(method, SCOPE_OF_METHOD.get(method, KeyScope.READ))
+    return accepted if isinstance(accepted, tuple) else (accepted,)
 
 
 class CallerMay(BasePermission):
@@ -39,16 +40,18 @@ class CallerMay(BasePermission):
             return True  # it is answered with a 405
         if not request.user:
             return False
+        if method == "HEAD":
+            method = "GET"
         if isinstance(request.user, Program):
             _require_scope(request, view, method)
         else:
-            _require_permissions(request.user, view, "GET" if method == "HEAD" else method)
+            _require_permissions(request.user, view, method)
         return True
 
 
 def _require_scope(request: Request, view: Any, method: str) -> None:
     caller = caller_of(request)
-    require_scope(caller, scope_needed(view, method))
+    require_scope(caller, *scopes_accepted(view, method))
     keeps: bool | tuple[str, ...] = getattr(view, "keeps_to_binding", False)
     if caller.is_bound and not (keeps if isinstance(keeps, bool) else method in keeps):
         raise PermissionDenied(
@@ -56,11 +59,11 @@ def _require_scope(request: Request, view: Any, method: str) -> None:
         )
 
 
-def require_scope(caller: Caller, needed: str) -> None:
-    """Raise PermissionDenied, which says what the key may do, unless it has the scope."""
-    if needed not in caller.scopes:
+def require_scope(caller: Caller, *accepted: str) -> None:
+    """Raise PermissionDenied, which names the key's scopes, unless the key has one of these."""
+    if not caller.scopes.intersection(accepted):
         has = ", ".join(sorted(caller.scopes)) or "none"
-        raise PermissionDenied(f"This needs the scope {needed}; yours: {has}.")
+        raise PermissionDenied(f"This needs the scope {' or '.join(accepted)}; yours: {has}.")
 
 
 def _require_permissions(user: Any, view: Any, method: str) -> None:

@@ -20,6 +20,7 @@ from tenants.audit.changes import RowState
 from tenants.context import current_tenant_id
 from tenants.http.client_address import current_address
 from tenants.limits.login_throttle import is_first_refusal, strange_request
+from tenants.outages import is_outage, outage_reason
 from tenants.postgresql.entering import Queued
 
 logger = logging.getLogger(__name__)
@@ -49,6 +50,7 @@ RECORDED: Final[dict[tuple[str, str], tuple[Action, str]]] = {
     ("fact", "DELETE"): (Action.DELETE, "fact"),
     ("fact", "GET"): (Action.VIEW, "fact"),
     ("fact", "PATCH"): (Action.EDIT, "fact"),
+    ("fact-batch", "POST"): (Action.CREATE, "facts"),
     ("fact-history", "GET"): (Action.VIEW, "fact"),
     ("facts", "GET"): (Action.LIST, "facts"),
     ("facts", "POST"): (Action.CREATE, "fact"),
@@ -63,22 +65,15 @@ RECORDED: Final[dict[tuple[str, str], tuple[Action, str]]] = {
     ("mem0-batch", "PUT"): (Action.EDIT, "facts"),
     ("mem0-entities", "GET"): (Action.LIST, "people"),
     ("mem0-entity", "DELETE"): (Action.DELETE, "facts"),
-    ("mem0-export", "POST"): (Action.EXPORT, "facts"),
-    ("mem0-exports", "POST"): (Action.CREATE, "export"),
     ("mem0-feedback", "POST"): (Action.EDIT, "fact"),
     ("mem0-history", "GET"): (Action.VIEW, "fact"),
     ("mem0-list", "POST"): (Action.LIST, "facts"),
     ("mem0-memories", "DELETE"): (Action.DELETE, "facts"),
-    ("mem0-memories", "POST"): (Action.CREATE, "facts"),
     ("mem0-memory", "DELETE"): (Action.DELETE, "fact"),
     ("mem0-memory", "GET"): (Action.VIEW, "fact"),
     ("mem0-memory", "PUT"): (Action.EDIT, "fact"),
     ("mem0-ping", "GET"): (Action.VIEW, "key"),
-    ("mem0-profile", "GET"): (Action.VIEW, "profile"),
-    ("mem0-profile-settings", "GET"): (Action.VIEW, "settings"),
-    ("mem0-project", "GET"): (Action.VIEW, "tenant"),
     ("mem0-search", "POST"): (Action.SEARCH, "facts"),
-    ("mem0-webhooks", "GET"): (Action.LIST, "webhooks"),
     ("message", "DELETE"): (Action.ERASE, "message"),
     ("message", "GET"): (Action.VIEW, "message"),
     ("messages", "GET"): (Action.LIST, "messages"),
@@ -182,8 +177,12 @@ def record_refusal(request: Request, caller: Caller | None, status: int) -> None
             **_whose(request, caller, None),
             **_asked(request),
         )
-    except DatabaseError:
-        logger.exception("a refusal (%s) is not in the access log", status)
+    except DatabaseError as error:
+        logger.error(  # noqa: TRY400 (of an outage the reason is enough)
+            "a refusal (%s) is not in the access log: %s",
+            *(status, outage_reason(error)),
+            exc_info=not is_outage(error),
+        )
 
 
 def actor_of(request: Request) -> Actor:

@@ -7,7 +7,6 @@ from itertools import islice
 from typing import Any
 
 from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
-from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpResponse
 from rest_framework import exceptions as drf
 from rest_framework.views import set_rollback
@@ -39,8 +38,11 @@ from konstruct.orchestrator.exceptions import (
 )
 from konstruct.orchestrator.identities.erasure_requests import ThreadOfOthers
 from memory.context.exceptions import CheckpointRefused, UnreadableSession
-from memory.exceptions import DuplicateFact, FactNotFound, InvalidArgument, WindowNotCleared
-from tenants.exceptions import KonstructError
+from memory.exceptions import DuplicateFact, FactBusy, FactNotFound, InvalidArgument
+from tenants.exceptions import KonstructError, TenantPaused
+from tenants.http.refusals import note_outage
+from tenants.outages import is_outage
+from tenants.postgresql.exceptions import ServerDown
 from tenants.serving.rule import moved_meanwhile
 
 logger = logging.getLogger(__name__)
@@ -61,6 +63,7 @@ OWN_ERRORS: dict[type[KonstructError], tuple[int, str, str]] = {
     NothingToEscalate: (422, "unknown-thread", "thread_id"),
     NothingToHandOver: (422, "unknown-agent", "to_agent"),
     FactNotFound: (404, "not-found", ""),
+    FactBusy: (503, "unavailable", ""),
     DuplicateFact: (409, "duplicate-fact", "content"),
     AlreadyRequested: (409, "already-requested", "user_id"),
     PersonBeingErased: (409, "being-erased", "user_id"),
@@ -72,7 +75,6 @@ OWN_ERRORS: dict[type[KonstructError], tuple[int, str, str]] = {
     AgentNameTaken: (409, "name-taken", "name"),
     AgentContradictory: (422, "contradictory-fields", ""),
     AgentInvalid: (400, "invalid-fields", ""),
-    WindowNotCleared: (503, "unavailable", ""),
     InvalidArgument: (400, "invalid-fields", ""),
 }
 
@@ -82,13 +84,19 @@ def problem_handler(error: Exception, context: Mapping[str, Any]) -> HttpRespons
     set_rollback()
     request = context["request"]
     problem = problem_of(error, data=_parsed_body(request))
-    if problem.status >= 500:
+    if problem.status == 503:
+        note_outage(request._request, error)
+    elif problem.status >= 500:
         logger.error("%s %s failed", request.method, request.path, exc_info=error)
     return problem_response(request._request, problem)
 
 
 def problem_of(error: Exception, *, data: Any = None) -> Problem:
     """Return the problem that an error is to the caller. `data` is the body, to show its values."""
+    if is_outage(error):
+        return Problem.of_status(503, headers={"Retry-After": str(ServerDown.retry_after)})
+    if isinstance(error, TenantPaused):
+        return _paused_problem(error)
     if isinstance(error, KonstructError):
         return _own_problem(error)
     if isinstance(error, Refusal):
@@ -102,8 +110,6 @@ def problem_of(error: Exception, *, data: Any = None) -> Problem:
         return Problem.of_status(413, errors=(too_big,))
     if isinstance(error, SuspiciousOperation):  # such as thousands of query parameters
         return Problem.of_status(400, errors=(FieldError("request", str(error)),))
-    if isinstance(error, OperationalError | InterfaceError):
-        return Problem.of_status(503, headers={"Retry-After": "5"})
     if isinstance(error, drf.ValidationError):
         first = tuple(islice(_field_errors(error.detail, data), MOST_ERRORS + 1))
         errors = first[:MOST_ERRORS]
@@ -118,15 +124,20 @@ def problem_of(error: Exception, *, data: Any = None) -> Problem:
     if isinstance(error, drf.APIException):
         return _framework_problem(error)
     if moved := moved_meanwhile(error):
-        return Problem.of_status(503, moved.public, headers={"Retry-After": str(moved.retry_after)})
+        return _paused_problem(moved)
     return Problem.of_status(500)
+
+
+def _paused_problem(paused: TenantPaused) -> Problem:
+    return Problem.of_status(503, paused.public, headers={"Retry-After": str(paused.retry_after)})
 
 
 def _own_problem(error: KonstructError) -> Problem:
     for kind_of_error, (status, kind, field) in OWN_ERRORS.items():
         if isinstance(error, kind_of_error):
             errors = (FieldError(field, str(error)),) if field else tuple(_own_field_errors(error))
-            headers = {"Retry-After": "1"} if isinstance(error, IdempotencyKeyInUse | Busy) else {}
+            is_brief = status == 503 or isinstance(error, IdempotencyKeyInUse)
+            headers = {"Retry-After": "1"} if is_brief else {}
             return Problem(status, kind, str(error), errors, headers)
     return Problem.of_status(500)
 

@@ -21,7 +21,6 @@ from konstruct.api.models import IdempotencyRecord
 from konstruct.orchestrator.exceptions import IdempotencyKeyInUse, IdempotencyKeyReused
 from tenants import transaction
 from tenants.context import connection
-from tenants.locking.polling import poll
 
 HEADER = "Idempotency-Key"
 IDEMPOTENCY_KEY = header(
@@ -31,8 +30,6 @@ IDEMPOTENCY_KEY = header(
     "bound to another user, may use the same text for something else.",
     pattern=r"^[\x21-\x7e]{1,255}$",
 )
-# A request waits so long for another with the same key before it is told to come again.
-WAIT_SECONDS = 10.0
 # Records of requests from before keys belonged to callers count for so long, for their retries.
 UNSCOPED_FOR = timedelta(hours=24)
 
@@ -68,12 +65,13 @@ def create_once(request: Request, create: Callable[[], UUID]) -> UUID:
     """Do `create` in a transaction, and return the id of what it made.
 
     The same request of the same caller with the same Idempotency-Key again returns that id without
-    doing anything; one that comes while the first is at work waits for it. What failed leaves no
-    trace and may be sent again. The keys of a caller are apart for each address of the API.
+    doing anything. What failed leaves no trace and may be sent again. The keys of a caller are
+    apart for each address of the API.
 
     Raises:
-        IdempotencyKeyReused: the key stands for a request with another body.
-        IdempotencyKeyInUse: the first request is still at work after WAIT_SECONDS.
+        IdempotencyKeyReused: the key belongs to a request with another body.
+        IdempotencyKeyInUse: the first request still runs. The second is refused at once, because
+            waiting would occupy a thread and a transaction.
     """
     sent = idempotency_key(request)
     with transaction.atomic():
@@ -81,9 +79,9 @@ def create_once(request: Request, create: Callable[[], UUID]) -> UUID:
             return create()
         operation, digest = f"{request.method} {request.path}", _digest(request)
         key = key_of_caller(request, sent)
-        if not poll(lambda: _try_lock(operation, key), seconds=WAIT_SECONDS):
+        if not _try_lock(operation, key):
             raise IdempotencyKeyInUse(
-                f"A request with the {HEADER} {sent!r} is still at work. Send it again in a moment."
+                f"A request with the {HEADER} {sent!r} is still at work. Send it again in a second."
             )
         standing = _standing(operation, key, sent, digest, caller_of(request))
         if standing is None:

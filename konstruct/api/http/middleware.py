@@ -15,8 +15,9 @@ from konstruct.api.http.errors.addresses import problem_response, takes_keys
 from konstruct.api.http.errors.problems import FieldError, Problem
 from tenants.context import current_tenant_id, tenant_scope
 from tenants.exceptions import TenantNotServing, TenantPaused, UnknownTenant
-from tenants.http.middleware import refuse_later
+from tenants.http.refusals import refuse_later
 from tenants.http.streaming import streamed_inside
+from tenants.log_context import bind_request_ids
 from tenants.postgresql.exceptions import ServerDown
 from tenants.serving.rule import require_serving
 
@@ -98,9 +99,12 @@ class ApiKeyTenantMiddleware:
                 if settings.TENANT_DATABASES:
                     require_serving(key.tenant_id)  # which says on which server it is entered
                 scope.enter_context(tenant_scope(key.tenant_id, pinned=True))
-                request.admission = admit(key, agent=_agent_named(request))  # type: ignore[attr-defined]
+                admission = admit(key, agent=_agent_named(request))
+                request.admission = admission  # type: ignore[attr-defined]
+                if admission.key is not None:
+                    bind_request_ids(request, tenant_id=key.tenant_id, key_id=admission.key.pk)
             except (TenantPaused, ServerDown) as error:
-                return refuse_later(error)
+                return refuse_later(request, error)
             except (UnknownTenant, TenantNotServing):
                 scope.close()
                 return self.get_response(request)

@@ -1,46 +1,45 @@
 """Names each request: in its response, in each log line of it, in its problem document."""
 
-import logging
 import re
 import uuid
 from collections.abc import Callable
-from contextvars import ContextVar
 
 from django.http import HttpRequest, HttpResponse
+from structlog.contextvars import clear_contextvars, get_contextvars
+
+from tenants.log_context import bind_request_ids
 
 HEADER = "X-Request-ID"
 # What goes back into a header and into log lines must not be able to make new ones.
 _ACCEPTABLE = re.compile(r"[A-Za-z0-9._:-]{1,128}")
-_current: ContextVar[str] = ContextVar("request_id", default="-")
 
 
 class RequestIdMiddleware:
-    """Takes the caller's X-Request-ID, or makes one, and sends it back."""
+    """Takes the caller's X-Request-ID, or makes one, and sends it back.
+
+    From here on the log lines of the request name its ids. Under Konstruct's web server a request
+    has its own context, so the lines that Django writes after all middleware name them too. Under
+    other servers the next request has the same thread and context, so the ids are cleared.
+    """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         given = request.headers.get(HEADER, "")
-        token = _current.set(given if _ACCEPTABLE.fullmatch(given) else str(uuid.uuid4()))
+        request_id = given if _ACCEPTABLE.fullmatch(given) else str(uuid.uuid4())
+        clear_contextvars()
+        bind_request_ids(request, request_id=request_id)
         try:
             response = self.get_response(request)
-            response.headers[HEADER] = _current.get()
+            response.headers[HEADER] = request_id
             return response
         finally:
-            _current.reset(token)
-
-
-class RequestIdFilter(logging.Filter):
-    """Gives every log record its request's id, `-` outside of requests."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Add the id, unless the record has one; keep every record."""
-        if not hasattr(record, "request_id"):
-            record.request_id = _current.get()
-        return True
+            if not hasattr(request, "waits_in_event_loop"):
+                clear_contextvars()
 
 
 def current_request_id() -> str:
     """Return the id of the request that is being answered, `-` outside of requests."""
-    return _current.get()
+    request_id: str = get_contextvars().get("request_id", "-")
+    return request_id

@@ -15,6 +15,7 @@ from konstruct.audit.models import Action
 from tenants import transaction
 from tenants.audit.changes import RowState
 from tenants.context import tenant_connection
+from tenants.outages import is_outage
 from tenants.postgresql.entering import Queued
 
 Handler = Callable[..., HttpResponseBase]
@@ -23,7 +24,9 @@ Handler = Callable[..., HttpResponseBase]
 class ApiView(RateLimited):
     """A view of the API. What it says here is enforced by konstruct/api/auth/permissions.py.
 
-    `scopes`: the scope that a key needs for a method, where it is not the usual one.
+    `scopes`: the scope that a key needs for a method, where it is not the usual one; or a tuple of
+    scopes, one of which is enough. A document can be read, at its own address, with the scope that
+    creates it.
     `permissions`: those that a person needs for each method, which are the admin's own.
     `keeps_to_binding`: whether it shows and changes only what a bound key is bound to, by
     `self.caller`; True, or the methods that do. Those that do not are refused to bound keys.
@@ -34,7 +37,7 @@ class ApiView(RateLimited):
     is not in this database, and call `record` in it.
     """
 
-    scopes: ClassVar[Mapping[str, str]] = {}
+    scopes: ClassVar[Mapping[str, str | tuple[str, ...]]] = {}
     permissions: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     keeps_to_binding: ClassVar[bool | tuple[str, ...]] = False
     own_transactions: ClassVar[tuple[str, ...]] = ()
@@ -60,6 +63,8 @@ class ApiView(RateLimited):
         if self._on_its_way in waiting:
             waiting.remove(self._on_its_way)
         response = super().handle_exception(exc)
+        if is_outage(exc):  # the access log cannot be written either
+            return response
         try:
             caller = self.caller if self.request.user else None
         except APIException:  # It was refused before anybody asked who sent it, and nobody has.

@@ -32,6 +32,7 @@ from konstruct.api.http.lists.pagination import (
 )
 from konstruct.api.http.schema import problems, response_header
 from konstruct.api.http.views import ApiView
+from konstruct.api.models import KeyScope
 from konstruct.audit.models import Action
 from konstruct.orchestrator.agents import create_agent, find_agent, update_agent
 from konstruct.orchestrator.exceptions import AgentNotFound
@@ -44,6 +45,7 @@ from tenants.context import required_tenant_id
 
 LONGEST_PROMPT = 100_000
 MOST_RULES = 100
+MAX_COMPLETION_TOKENS = 2**31 - 1
 
 EXAMPLE = {
     "id": "0b6ef0bd-51a8-4c92-9f1e-7d0f5a3b6c21",
@@ -54,6 +56,8 @@ EXAMPLE = {
     "persona": "Warm and brief.",
     "model": "",
     "model_tier": "fast",
+    "accepts_client_instructions": True,
+    "max_completion_tokens": None,
     "is_active": True,
     "recall_mode": "hybrid",
     "recall_top_k": None,
@@ -117,6 +121,16 @@ class AgentFields(StrictSerializer):
     )
     model_tier = serializers.ChoiceField(
         choices=ModelTier.choices, required=False, help_text=_help("model_tier")
+    )
+    accepts_client_instructions = StrictBooleanField(
+        required=False, help_text=_help("accepts_client_instructions")
+    )
+    max_completion_tokens = StrictIntegerField(
+        required=False,
+        allow_null=True,
+        min_value=1,
+        max_value=MAX_COMPLETION_TOKENS,
+        help_text=_help("max_completion_tokens"),
     )
     is_active = StrictBooleanField(required=False, help_text=_help("is_active"))
     recall_mode = serializers.ChoiceField(
@@ -311,6 +325,7 @@ class AgentView(ApiView):
     """One agent. Closed to bound keys."""
 
     permissions = {"GET": ("orchestrator.view_agent",), "PATCH": ("orchestrator.change_agent",)}
+    scopes = {"GET": (KeyScope.READ, KeyScope.WRITE)}
 
     @extend_schema(
         operation_id="get_agent",

@@ -176,6 +176,7 @@ class ErasureView(ApiView):
     """One request."""
 
     permissions = {"GET": ("audit.view_erasurerequest",)}
+    scopes = {"GET": (KeyScope.READ, KeyScope.ERASE)}
     keeps_to_binding = True
 
     @extend_schema(

@@ -29,6 +29,7 @@ from konstruct.api.resources.facts.serializers import (
 )
 from konstruct.api.resources.facts.views import found_documents
 from konstruct.orchestrator.recall_policy import recall_policy
+from memory.conf import FACT_FLOOR, NEAR_FACT_FLOOR, NEAR_FACTS
 from memory.context.search import search_memory
 from memory.models import Message
 from memory.models.fact_filters import parse_filters
@@ -143,7 +144,9 @@ class MemorySearchView(ApiView):
         summary="Search an agent's memory of a user",
         description="Messages by the recall of the pipeline, and with `include` facts by their "
         "similarity to the query, which is embedded once for both. Each list has its own scores: "
-        "a message's `probability` that it is relevant, a fact's cosine.",
+        "a message's `probability` that it is relevant, a fact's cosine. With `gate` a fact needs "
+        f"a cosine of {FACT_FLOOR}, one of the {NEAR_FACTS} nearest {NEAR_FACT_FLOOR}, as in a "
+        "prompt.",
         tags=["memories"],
         request=SearchSerializer,
         examples=[EXAMPLE],
@@ -171,6 +174,7 @@ class MemorySearchView(ApiView):
             agent_id=agent.id,
             policy=_policy(recall_policy(agent), fields) if MESSAGES in include else None,
             facts=fields.get("top_k", FACTS_FOUND) if FACTS in include else 0,
+            gate=fields["gate"],
             shared=caller.user_id is None,
             at=fields.get("at"),
             filters=fields.get("filters"),

@@ -9,7 +9,13 @@ from konstruct.api.resources.context.sessions import SessionsView, SessionView
 from konstruct.api.resources.context.windows import WindowView
 from konstruct.api.resources.conversations import ConversationsView, TranscriptView
 from konstruct.api.resources.erasures import ErasuresView, ErasureView
-from konstruct.api.resources.facts.views import FactHistoryView, FactSearchView, FactsView, FactView
+from konstruct.api.resources.facts.views import (
+    FactBatchView,
+    FactHistoryView,
+    FactSearchView,
+    FactsView,
+    FactView,
+)
 from konstruct.api.resources.items import ItemsView, ItemView
 from konstruct.api.resources.memories import MemorySearchView
 from konstruct.api.resources.people.escalations import (
@@ -41,6 +47,7 @@ urlpatterns = [
         "escalations/<uuid:escalation_id>/resolution/", ResolutionView.as_view(), name="resolution"
     ),
     path("facts/", FactsView.as_view(), name="facts"),
+    path("facts/batch/", FactBatchView.as_view(), name="fact-batch"),
     path("facts/search/", FactSearchView.as_view(), name="search-facts"),
     path("facts/<uuid:memory_id>/", FactView.as_view(), name="fact"),
     path("facts/<uuid:memory_id>/history/", FactHistoryView.as_view(), name="fact-history"),

@@ -26,6 +26,7 @@ def deliver(*, tenant_id: UUID, message_id: UUID) -> None:
     go, so that no change falls between the two.
     """
     with tenant_scope(tenant_id):
+        # Ends: each turn shows the newest version, or puts the next attempt off.
         while queue.due(message_id) is not None:
             with delivery_lock(tenant_id, message_id) as ours:
                 if not ours:

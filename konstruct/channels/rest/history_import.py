@@ -153,7 +153,7 @@ class ImportSerializer(StrictSerializer):
     agent = ChannelIdField(
         required=False,
         help_text="Name or id of the agent of messages that name none. Default: the one that the "
-        "key is bound to, or the only one.",
+        "key is bound to, or the only active one.",
     )
     user_id = ChannelIdField(
         required=False,
@@ -271,8 +271,8 @@ class ImportView(ApiView):
         if "agent" in fields:
             agent = str(caller.agent(fields["agent"]).id)
         elif not all("agent" in line for line in lines):
-            agents = [str(pk) for pk in caller.agents().values_list("pk", flat=True)[:2]]
-            agent = agents[0] if len(agents) == 1 else None
+            only = caller.only_agent()
+            agent = None if only is None else str(only.id)
         return ForAllLines(
             agent=agent,
             user_id=caller.user(fields["user_id"]) if "user_id" in fields else caller.user_id,

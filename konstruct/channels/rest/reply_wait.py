@@ -17,6 +17,7 @@ from konstruct.channels.rest.events import MEDIA_TYPE
 from konstruct.orchestrator.replies.reply_wait import Live, Waiting, wait_until
 from konstruct.orchestrator.replies.status import Status, settled_among
 from tenants.context import required_tenant_id, tenant_scope
+from tenants.outages import is_outage, outage_reason
 
 logger = logging.getLogger(__name__)
 
@@ -94,7 +95,11 @@ def live(
         except Exception as error:
             problem = problem_of(error)
             if problem.status >= 500:
-                logger.exception("A stream of %s could not be ended", message_id)
+                logger.error(  # noqa: TRY400 (of an outage the reason is enough)
+                    "A stream of %s could not be ended: %s",
+                    *(message_id, outage_reason(error)),
+                    exc_info=not is_outage(error),
+                )
             return fail(problem)
 
     headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}

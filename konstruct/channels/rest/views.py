@@ -203,7 +203,7 @@ class MessageView(ApiView):
     """One message."""
 
     permissions = {"GET": ("memory.view_message",), "DELETE": (ERASE,)}
-    scopes = {"DELETE": KeyScope.ERASE}
+    scopes = {"GET": (KeyScope.READ, KeyScope.WRITE), "DELETE": KeyScope.ERASE}
     keeps_to_binding = True
 
     @extend_schema(

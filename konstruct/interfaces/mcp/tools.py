@@ -20,17 +20,19 @@ from konstruct.interfaces.mcp import serializers as shapes
 from konstruct.interfaces.mcp.schemas import input_schema, output_schema
 from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.recall_policy import recall_policy
+from memory.conf import FACT_FLOOR, NEAR_FACT_FLOOR, NEAR_FACTS
 from memory.context.search import search_memory
 from memory.exceptions import FactNotFound
 from memory.facts import LongTermMemory, Stored, selected
 from memory.models import MemoryEntry, Message
 from memory.recall import Hit
+from memory.recall.policy import RecallPolicy
 from tenants.audit.changes import RowState, row_state
 from tenants.context import required_tenant_id
 
 FACTS = LongTermMemory()
-# Of the agents to choose from, so many are named.
-MOST_NAMES = 20
+# An error names at most so many agents.
+MAX_NAMES = 20
 _READING: Final = frozenset({Action.LIST, Action.SEARCH, Action.VIEW})
 
 
@@ -122,7 +124,7 @@ def _search(caller: Caller, fields: dict[str, Any]) -> Done:
     user_id, agent = _user_id(caller, fields), _agent(caller, fields)
     policy = None
     if agent is not None:
-        policy = replace(recall_policy(agent), neighbours=0, top_k=fields["limit"])
+        policy = replace(recall_policy(agent), neighbours=0, gate=True, top_k=fields["limit"])
     memory = search_memory(
         required_tenant_id(),
         user_id,
@@ -130,6 +132,7 @@ def _search(caller: Caller, fields: dict[str, Any]) -> Done:
         agent_id=None if agent is None else agent.id,
         policy=policy,
         facts=fields["limit"],
+        gate=True,
         shared=caller.user_id is None,
     )
     results = [_fact(fact) | {"score": fact.score} for fact in memory.facts or ()]
@@ -137,8 +140,19 @@ def _search(caller: Caller, fields: dict[str, Any]) -> Done:
         results += [
             _said(hit, user_id) | {"score": hit.probability} for hit in memory.messages.hits
         ]
-    found = _lines(results) or "Nothing is remembered that answers this."
+    found = _lines(results) or _nothing_found(policy)
     return Done({"results": results}, found, detail={"found": len(results)})
+
+
+def _nothing_found(policy: RecallPolicy | None) -> str:
+    """Return the answer of a search without results, with the floors that results need."""
+    floors = [
+        f"a fact needs a similarity of {FACT_FLOOR}, one of the {NEAR_FACTS} nearest"
+        f" {NEAR_FACT_FLOOR}"
+    ]
+    if policy is not None:
+        floors.append(f"the best message a probability of {policy.open_at:g}")
+    return f"Nothing is remembered that answers this: {', '.join(floors)}. Ask in other words."
 
 
 def _get(caller: Caller, fields: dict[str, Any]) -> Done:
@@ -217,14 +231,20 @@ def _agent_id(caller: Caller, fields: dict[str, Any]) -> UUID | None:
 
 
 def _agent(caller: Caller, fields: dict[str, Any]) -> Agent | None:
-    """The agent that the call names, or that the key is bound to, or the only one; None: none."""
+    """Return the agent that is searched; None where the tenant has no agent.
+
+    Raises:
+        ValidationError: the call has to name one.
+    """
     if "agent" in fields:
         return caller.agent(fields["agent"])
-    agents = [*caller.agents().order_by("name")[: MOST_NAMES + 1]]
-    if len(agents) > 1:
-        names = ", ".join(repr(agent.name) for agent in agents[:MOST_NAMES])
-        raise ValidationError({"agent": f"Say whose memory to search. Agents are: {names}."})
-    return agents[0] if agents else None
+    if (only := caller.only_agent()) is not None:
+        return only
+    agents = caller.agents().order_by("-is_active", "name")[:MAX_NAMES]
+    names = [f"{agent.name!r}{'' if agent.is_active else ' (inactive)'}" for agent in agents]
+    if names:
+        raise ValidationError({"agent": f"Name the agent to search: {', '.join(names)}."})
+    return None
 
 
 def _fact(fact: MemoryEntry) -> dict[str, Any]:
@@ -276,8 +296,9 @@ _ALL: Final = (
         "search",
         "Search",
         "Find what is remembered of a user: facts that were kept, and messages of earlier "
-        "conversations, each with when and who. Search before you answer what may depend on "
-        "earlier conversations. The latest of two that contradict each other is so now.",
+        "conversations, each with when and who. Results that do not answer the question are left "
+        "out. Search before you answer what may depend on earlier conversations. The latest of two "
+        "that contradict each other is so now.",
         takes=shapes.SearchSerializer,
         gives=shapes.ResultsSerializer,
         action=Action.SEARCH,

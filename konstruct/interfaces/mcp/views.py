@@ -23,6 +23,7 @@ from konstruct.interfaces.mcp.addresses import ENDPOINT, METADATA_OF_ENDPOINT
 from konstruct.interfaces.mcp.errors import RpcError, rpc_response
 from konstruct.interfaces.mcp.tools import Tool
 from tenants import transaction
+from tenants.outages import is_outage
 
 logger = logging.getLogger(__name__)
 
@@ -109,6 +110,8 @@ class McpView(ApiView):
                 )
                 self.record()
         except Exception as error:  # whatever it is, the model is told and the log has it
+            if is_outage(error):
+                raise
             problem = problem_of(error, data=arguments)
             if problem.status >= 500:
                 logger.exception("the tool %s failed", tool.name)

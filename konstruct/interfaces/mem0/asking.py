@@ -2,21 +2,31 @@
 
 import logging
 import threading
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
+from uuid import UUID, uuid4
 
 from django.conf import settings
 
+from konstruct.orchestrator import runner
 from konstruct.orchestrator.exceptions import LLMError
 from konstruct.orchestrator.llm.pool import HttpLanguageModel, language_model
-from konstruct.orchestrator.llm.wire import CompletionRequest
+from konstruct.orchestrator.messages import KonstructMessage
+from konstruct.orchestrator.models import Agent, ModelTier
 from konstruct.strict_json import NotStrictJSON, read_json
+from tenants.context import required_tenant_id
 
 logger = logging.getLogger(__name__)
 
-# A client waits for it, and with it a thread of the web process: a few of them may.
+# A client waits for it, and with it a thread of the web process: a few of them may, and of one
+# tenant half as many, so that it does not keep the model from the others.
 SECONDS: Final = 20
-_waiting = threading.BoundedSemaphore(max(1, settings.WEB_THREADS // 4))
+MAX_WAITING: Final = max(1, settings.WEB_THREADS // 4)
+MAX_WAITING_OF_TENANT: Final = max(1, MAX_WAITING // 2)
+_waiting: Counter[UUID] = Counter()
+_counting = threading.Lock()
 
 
 class NoModel(Exception):
@@ -24,16 +34,11 @@ class NoModel(Exception):
 
 
 class TooManyWait(Exception):
-    """As many requests wait for the language model as may."""
+    """As many requests wait for the language model as may, of the tenant or of all."""
 
 
 class NoAnswer(Exception):
     """The language model gave no answer that can be used."""
-
-
-def is_configured() -> bool:
-    """Tell whether there is a language model: the built-in responder is none."""
-    return isinstance(language_model(), HttpLanguageModel)
 
 
 def ask(prompt: str, material: str) -> Any:
@@ -45,21 +50,52 @@ def ask(prompt: str, material: str) -> Any:
     Raises:
         NoModel, TooManyWait, NoAnswer: why there is none.
     """
-    model = language_model()
-    if not isinstance(model, HttpLanguageModel):
+    if not isinstance(language_model(), HttpLanguageModel):  # the built-in responder is none
         raise NoModel
-    if not _waiting.acquire(blocking=False):
-        raise TooManyWait
+    with _waits(required_tenant_id()):
+        return _asked(prompt, material)
+
+
+@contextmanager
+def _waits(tenant_id: UUID) -> Iterator[None]:
+    """Count who waits. Raises TooManyWait."""
+    with _counting:
+        of_tenant = _waiting[tenant_id]
+        if of_tenant >= MAX_WAITING_OF_TENANT or _waiting.total() >= MAX_WAITING:
+            raise TooManyWait
+        _waiting[tenant_id] += 1
     try:
-        quick = replace(model, timeout=min(model.timeout, SECONDS))
+        yield
+    finally:
+        with _counting:
+            _waiting[tenant_id] -= 1
+            if not _waiting[tenant_id]:
+                del _waiting[tenant_id]
+
+
+def _asked(prompt: str, material: str) -> Any:
+    try:
         messages = [{"role": "system", "content": prompt}, {"role": "user", "content": material}]
-        answer = quick.complete(CompletionRequest(messages, model="", tier="fast")).text
-        return read_json(_json_in(answer))
+        agent = Agent(id=uuid4(), name="mem0", system_prompt=prompt, model_tier=ModelTier.FAST)
+        options = runner.RunOptions(timeout=SECONDS)
+        answer = runner.complete(_message(agent, material), agent, messages, options)
+        return read_json(_json_in(answer.text))
     except (LLMError, NotStrictJSON) as error:
         logger.warning("The language model gave no JSON: %s", error)
         raise NoAnswer from error
-    finally:
-        _waiting.release()
+
+
+def _message(agent: Agent, material: str) -> KonstructMessage:
+    """Return the material as a message to an agent that is in no table."""
+    return KonstructMessage(
+        id=uuid4(),
+        tenant_id=required_tenant_id(),
+        agent_id=agent.id,
+        user_id="",
+        thread_id="",
+        channel="mem0",
+        content=material,
+    )
 
 
 def _json_in(answer: str) -> str:

@@ -43,12 +43,12 @@ def error_form(request: HttpRequest, problem: Problem) -> HttpResponse:
     )
 
 
-def not_offered(what: str) -> Callable[..., HttpResponse]:
-    """Return a view that says that Konstruct does not have this, and what it has instead."""
+def not_offered(remedy: str) -> Callable[..., HttpResponse]:
+    """Return a view that answers 501 with the name of the missing feature and the remedy."""
 
     @csrf_exempt
     def view(request: HttpRequest, **_: Any) -> HttpResponse:
-        detail = f"Konstruct does not offer this: {what}"
+        detail = f"Konstruct does not offer this: {remedy}"
         return problem_response(request, Problem(501, "not-offered", detail))
 
     return view
@@ -56,9 +56,9 @@ def not_offered(what: str) -> Callable[..., HttpResponse]:
 
 @csrf_exempt
 def unknown(request: HttpRequest) -> HttpResponse:
-    """Answer a path that mem0 may have, and this does not."""
+    """Answer 404 to any other path."""
     detail = (
-        "There is nothing at this address. The id of a memory is a UUID. A client that can choose"
-        " lists and searches with api_version v2. docs/mem0.md says what of mem0 there is."
+        "Nothing is at this address. The id of a memory is a UUID. Clients of mem0 older than"
+        " version 2 must be upgraded. docs/mem0.md lists the supported methods."
     )
     return problem_response(request, Problem.of_status(404, detail))

@@ -159,7 +159,7 @@ class SearchView(Mem0View):
         found = nearest(
             rows,
             embed([fields["query"]])[0],
-            fields.get("top_k") or fields.get("limit") or DEFAULT_TOP_K,
+            fields.get("top_k") or DEFAULT_TOP_K,
             threshold=-1.0 if threshold is None else threshold,
         )
         self.note(named=named_in(fields["filters"]))
@@ -198,8 +198,8 @@ class ListView(Mem0View):
         )
 
 
-class MemoriesView(AddView):
-    """The memories of somebody; adding them, too, for clients before version 2."""
+class MemoriesView(Mem0View):
+    """All memories of a user, an agent, an app or a run."""
 
     # Who may write memories may take them back.
     scopes = {"DELETE": KeyScope.WRITE}

@@ -218,8 +218,8 @@ class AddSerializer(LenientSerializer, EntitiesSerializer):
         return attrs
 
 
-class ReadSerializer(LenientSerializer, EntitiesSerializer):
-    """What is asked for. Clients before version 2 name whose it is beside the filters."""
+class ReadSerializer(LenientSerializer):
+    """Fields that searches and lists share."""
 
     filters = FiltersField(required=False, allow_null=True)
     fields_ = serializers.JSONField(required=False)
@@ -239,8 +239,8 @@ class ReadSerializer(LenientSerializer, EntitiesSerializer):
 
     def more_conditions(self, attrs: Mapping[str, Any]) -> dict[str, Any]:
         """What is asked for beside the filters, in their language."""
-        said = {name: attrs.get(name) for name in (*language.ENTITIES, "categories")}
-        return {name: value for name, value in said.items() if value}
+        categories = attrs.get("categories")
+        return {"categories": categories} if categories else {}
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """Bring together all that narrows what is found."""
@@ -259,7 +259,6 @@ class SearchSerializer(ReadSerializer):
 
     query = StrictCharField(max_length=LONGEST_QUERY, validators=[NOT_BLANK])
     top_k = StrictIntegerField(required=False, allow_null=True, min_value=1, max_value=MOST_RESULTS)
-    limit = StrictIntegerField(required=False, allow_null=True, min_value=1, max_value=MOST_RESULTS)
     threshold = StrictFloatField(required=False, allow_null=True, min_value=-1, max_value=1)
     metadata = serializers.JSONField(required=False, allow_null=True)
 
@@ -344,37 +343,3 @@ class UpdateBatchSerializer(StrictSerializer):
     memories = BoundedListField(
         max_length=MOST_UPDATED, allow_empty=False, child=ChangedMemorySerializer()
     )
-
-
-class ExportedSerializer(LenientSerializer, EntitiesSerializer):
-    """Which memories are exported; `filters` becomes all that narrows them."""
-
-    filters = serializers.JSONField(required=False, allow_null=True)
-
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """Bring together what may be said in two places, checked as `FiltersField` does."""
-        named = {name: attrs.pop(name, None) for name in language.ENTITIES}
-        said = [{name: value} for name, value in named.items() if value is not None]
-        if attrs.get("filters"):
-            said.append(attrs["filters"])
-        attrs["filters"] = said[0] if len(said) == 1 else {"AND": said} if said else {}
-        try:
-            language.parse(attrs["filters"])
-        except InvalidArgument as error:
-            raise ValidationError({"filters": str(error)}) from error
-        return attrs
-
-
-class ExportSerializer(ExportedSerializer):
-    """What is to be exported."""
-
-    schema = serializers.JSONField()
-    export_instructions = StrictCharField(
-        required=False, allow_null=True, allow_blank=True, max_length=LONGEST_REASON
-    )
-
-
-class FetchSerializer(ExportedSerializer):
-    """Which export is to be fetched."""
-
-    memory_export_id = StrictCharField(required=False, allow_null=True, max_length=64)

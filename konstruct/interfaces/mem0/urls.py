@@ -1,10 +1,9 @@
-"""URLs below /mem0/: the paths that mem0's clients add to their host."""
+"""URLs below /mem0/: the paths that mem0's clients from version 2 on add to their host."""
 
 from django.urls import path, re_path
 
 from konstruct.interfaces.mem0.base import not_offered, unknown
 from konstruct.interfaces.mem0.entities import EntitiesView, EntityView
-from konstruct.interfaces.mem0.exports.views import ExportsView, ExportView
 from konstruct.interfaces.mem0.memories import (
     AddView,
     ListView,
@@ -13,51 +12,35 @@ from konstruct.interfaces.mem0.memories import (
     SearchView,
 )
 from konstruct.interfaces.mem0.one import BatchView, FeedbackView, HistoryView, MemoryView
-from konstruct.interfaces.mem0.project import (
-    PROFILES,
-    PROJECTS,
-    SUMMARIES,
-    WEBHOOKS,
-    ProfileSettingsView,
-    ProfileView,
-    ProjectView,
-    WebhooksView,
-)
 
-# Clients of the version 1, and the one for JavaScript, have older addresses of some.
 # A name may hold slashes, which clients encode, and Django decodes.
-PROFILE = r"^v2/entities/user/(?P<name>.+)/profile/$"
-ENTITY = r"^v[12]/entities/(?P<kind>user|agent|app|run)/(?P<name>.+)/$"
+ENTITY = r"^v2/entities/(?P<kind>user|agent|app|run)/(?P<name>.+)/$"
+# Paths of mem0's clients that answer 501, each with the remedy.
+NOT_OFFERED = {
+    r"^v1/exports/": "exports. List memories by get_all.",
+    r"^v1/summary/": "summaries. List memories by get_all, and summarise them in your program.",
+    r"^v2/(?:profiles|entities/user/.+/profile)/": (
+        "profiles. Search a user's memories, or list them."
+    ),
+    r"^api/v1/webhooks/": (
+        "webhooks. A memory exists when the request that adds it is answered, and the access log"
+        " has each change with its author."
+    ),
+    r"^api/v1/orgs/": "organizations and projects. The tenant's admin has its team and settings.",
+}
 
 urlpatterns = [
     path("v1/ping/", PingView.as_view(), name="mem0-ping"),
-    re_path(r"^v[23]/memories/$", ListView.as_view(), name="mem0-list"),
+    path("v3/memories/", ListView.as_view(), name="mem0-list"),
     path("v3/memories/add/", AddView.as_view(), name="mem0-add"),
-    re_path(r"^v[23]/memories/search/$", SearchView.as_view(), name="mem0-search"),
+    path("v3/memories/search/", SearchView.as_view(), name="mem0-search"),
     path("v1/memories/", MemoriesView.as_view(), name="mem0-memories"),
     path("v1/memories/<uuid:memory_id>/", MemoryView.as_view(), name="mem0-memory"),
     path("v1/memories/<uuid:memory_id>/history/", HistoryView.as_view(), name="mem0-history"),
     path("v1/batch/", BatchView.as_view(), name="mem0-batch"),
     path("v1/feedback/", FeedbackView.as_view(), name="mem0-feedback"),
     path("v1/entities/", EntitiesView.as_view(), name="mem0-entities"),
-    path("v1/exports/", ExportsView.as_view(), name="mem0-exports"),
-    path("v1/exports/get/", ExportView.as_view(), name="mem0-export"),
-    re_path(r"^v1/summary/", not_offered(SUMMARIES)),
-    re_path(PROFILE, ProfileView.as_view(), name="mem0-profile"),
-    path("v2/profiles/settings/", ProfileSettingsView.as_view(), name="mem0-profile-settings"),
-    re_path(r"^v2/profiles/", not_offered(PROFILES)),
+    *(re_path(pattern, not_offered(remedy)) for pattern, remedy in NOT_OFFERED.items()),
     re_path(ENTITY, EntityView.as_view(), name="mem0-entity"),
-    path(
-        "api/v1/webhooks/projects/<uuid:project_id>/",
-        WebhooksView.as_view(),
-        name="mem0-webhooks",
-    ),
-    re_path(r"^api/v1/webhooks/", not_offered(WEBHOOKS)),
-    path(
-        "api/v1/orgs/organizations/<uuid:org_id>/projects/<uuid:project_id>/",
-        ProjectView.as_view(),
-        name="mem0-project",
-    ),
-    re_path(r"^api/v1/orgs/", not_offered(PROJECTS)),
     re_path(r"", unknown),
 ]

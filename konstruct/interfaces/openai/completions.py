@@ -7,6 +7,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from konstruct.channels.rest.events import event
+from konstruct.interfaces.openai.following import Report
 
 CHUNK: Final = "chat.completion.chunk"
 DONE: Final = b"data: [DONE]\n\n"
@@ -20,6 +21,10 @@ class Said:
     calls: Sequence[Mapping[str, Any]] = ()
     usage: Mapping[str, int] | None = None
     """Tokens as the language model has reported them."""
+    finish_reason: str = "stop"
+    """Why the language model ended it: "stop", "length" or "content_filter"."""
+    answered_by: UUID | None = None
+    """The agent that wrote it, if it is a reply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +34,8 @@ class CompletionOf:
     message_id: UUID
     created_at: datetime
     model: str
+    report: Report
+    """The parts of the request that are not followed as they were sent."""
     rounds: int = 0
     """So often the message was answered with calls of the client's tools before."""
     with_usage: bool = False
@@ -42,11 +49,17 @@ class CompletionOf:
             message["tool_calls"] = said.calls
         message["refusal"] = None
         document = self._document("chat.completion", {"message": message}, _reason(said))
-        return document if said.usage is None else {**document, "usage": said.usage}
+        document |= {} if said.usage is None else {"usage": said.usage}
+        return document | self._reported()
 
     def opening(self) -> bytes:
-        """Return the first event of a stream: who speaks."""
-        return self._chunk({"role": "assistant", "content": ""})
+        """Return the first event of a stream: the role, and the report that is known so far.
+
+        OpenAI's libraries keep the report of the first chunk in the completion that they put
+        together of a stream.
+        """
+        delta = {"role": "assistant", "content": ""}
+        return event(self._document(CHUNK, {"delta": delta}, None) | self._reported())
 
     def piece(self, text: str) -> bytes:
         """Return an event with some more of the text; nothing for none."""
@@ -58,13 +71,18 @@ class CompletionOf:
         if said.calls:
             calls = [{"index": place, **call} for place, call in enumerate(said.calls)]
             last += self._chunk({"tool_calls": calls})
-        last += self._chunk({}, _reason(said))
+        last += event(self._document(CHUNK, {"delta": {}}, _reason(said)) | self._reported())
         if self.with_usage and said.usage is not None:
             last += event({**self._common(CHUNK), "choices": [], "usage": said.usage})
         return last + DONE
 
-    def _chunk(self, delta: dict[str, Any], finish_reason: str | None = None) -> bytes:
-        return event(self._document(CHUNK, {"delta": delta}, finish_reason))
+    def _chunk(self, delta: dict[str, Any]) -> bytes:
+        return event(self._document(CHUNK, {"delta": delta}, None))
+
+    def _reported(self) -> dict[str, Any]:
+        """The field that OpenAI's API does not have, and that its clients keep unchanged."""
+        document = self.report.document()
+        return {"konstruct": document} if document else {}
 
     def _document(
         self, kind: str, choice: dict[str, Any], finish_reason: str | None
@@ -86,4 +104,4 @@ class CompletionOf:
 
 
 def _reason(said: Said) -> str:
-    return "tool_calls" if said.calls else "stop"
+    return "tool_calls" if said.calls else said.finish_reason

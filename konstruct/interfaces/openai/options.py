@@ -1,11 +1,13 @@
-"""What a client asks of the answer: tools of its own, and the form that it is to have."""
+"""The options of a request: the client's tools, sampling, and the form of the answer."""
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any, Final
 
 from konstruct.api.http.errors.problems import Refusal
 from konstruct.interfaces.openai.errors import refused
+from konstruct.orchestrator.answer_limits import LENGTH_LIMITS
 from konstruct.orchestrator.llm.wire import storable_value
 
 # As in OpenAI's API.
@@ -14,10 +16,25 @@ TOOL_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}", re.ASCII)
 _CHOICES: Final = ("none", "auto", "required")
 _FORMATS: Final = ("text", "json_object", "json_schema")
 
+# Sampling parameters, with OpenAI's ranges.
+_NUMBERS: Final = {
+    "temperature": (0, 2),
+    "top_p": (0, 1),
+    "presence_penalty": (-2, 2),
+    "frequency_penalty": (-2, 2),
+}
+_INTEGERS: Final = {
+    "seed": (-(2**63), 2**63 - 1),
+    **dict.fromkeys(LENGTH_LIMITS, (1, 2**31 - 1)),
+}
+SAMPLING: Final = (*_NUMBERS, *_INTEGERS, "stop")
+MAX_STOPS: Final = 4
+MAX_STOP_CHARACTERS: Final = 1_000
+
 
 def read_options(body: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a request asks of the answer, in the same words. Raises Refusal."""
-    options = _form(body.get("response_format"))
+    options = {**_form(body.get("response_format")), **_sampling(body)}
     if wants_usage(body):
         # The language model is to report it at the end of its own stream.
         options["stream_options"] = {"include_usage": True}
@@ -71,6 +88,46 @@ def _tools(tools: Any) -> list[Any]:
             why = "A function has a name of 1 to 64 letters, digits, underscores and dashes."
             raise Refusal(refused(f"tools[{place}].function.name", why))
     return tools
+
+
+def _sampling(body: Mapping[str, Any]) -> dict[str, Any]:
+    """The sampling parameters of a request, without those that are null."""
+    sent = {name: body[name] for name in SAMPLING if body.get(name) is not None}
+    for name, value in sent.items():
+        if name == "stop":
+            _check_stop(value)
+        elif name in _NUMBERS:
+            _check_number(name, value, (int, float), *_NUMBERS[name])
+        else:
+            _check_number(name, value, (int,), *_INTEGERS[name])
+    if all(name in sent for name in LENGTH_LIMITS):
+        why = f"Send {LENGTH_LIMITS[0]} or {LENGTH_LIMITS[1]}, and not both."
+        raise Refusal(refused(LENGTH_LIMITS[1], why))
+    return sent
+
+
+def _check_number(
+    name: str, value: Any, types: tuple[type, ...], least: float, greatest: float
+) -> None:
+    kind = "a number" if float in types else "an integer"
+    # bool is an int to Python; NaN is outside of every range.
+    if type(value) not in types or not least <= value <= greatest:
+        why = f"{name} is {kind} from {least} to {greatest}, not {json.dumps(value)[:50]}."
+        raise Refusal(refused(name, why))
+
+
+def _check_stop(value: Any) -> None:
+    stops = value if isinstance(value, list) else [value]
+    are_texts = all(
+        isinstance(each, str) and 0 < len(each) <= MAX_STOP_CHARACTERS and "\0" not in each
+        for each in stops
+    )
+    if not are_texts or not 0 < len(stops) <= MAX_STOPS:
+        why = (
+            f"stop is a text of 1 to {MAX_STOP_CHARACTERS:,} characters without NUL, or a list of "
+            f"1 to {MAX_STOPS} of them."
+        )
+        raise Refusal(refused("stop", why))
 
 
 def _form(asked: Any) -> dict[str, Any]:

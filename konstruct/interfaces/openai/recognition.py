@@ -7,8 +7,10 @@ ask for an answer to be given again.
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 from django.db.models.functions import Now
 
@@ -30,11 +32,24 @@ class Recognised:
     """The same for two requests that are the same and come at once."""
 
 
-def recognise(chat: ChatRequest, *, caller: str, thread: Thread, is_repetition: bool) -> Recognised:
+def recognise(
+    chat: ChatRequest,
+    instructions: Sequence[str],
+    *,
+    caller: str,
+    thread: Thread,
+    is_repetition: bool,
+) -> Recognised:
     """Look for the message that the request is, in its thread.
 
+    A request with other instructions or options is still a repetition of the same message. Two
+    requests that arrive at the same time and differ in them are two messages.
+
     Args:
+        chat: the request.
+        instructions: those of its instructions that are followed.
         caller: the id of the API key or the person.
+        thread: where the message is.
         is_repetition: the client says that it has sent this before.
     """
     spoken = Message.objects.filter(role=Role.USER, **thread.named).order_by(
@@ -51,7 +66,10 @@ def recognise(chat: ChatRequest, *, caller: str, thread: Thread, is_repetition: 
         standing = recent.filter(idempotency_key__contains=same).first()
     else:
         standing = None
-    return Recognised(standing, f"{same}{latest.id.hex if latest is not None else ''}")
+    key = f"{same}{latest.id.hex if latest is not None else ''}"
+    if instructions or chat.options:
+        key += f"/{_digest_of([instructions, chat.options])[:16]}"
+    return Recognised(standing, key)
 
 
 def is_repetition(retry_count: str) -> bool:
@@ -62,4 +80,8 @@ def is_repetition(retry_count: str) -> bool:
 def _digest(chat: ChatRequest, thread: Thread) -> str:
     """What tells a request from others: where it is, and all that was said."""
     said = [str(thread.agent_id), thread.user_id, thread.thread_id, chat.said]
-    return hashlib.sha256(json.dumps(said).encode()).hexdigest()
+    return _digest_of(said)
+
+
+def _digest_of(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()

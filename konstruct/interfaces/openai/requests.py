@@ -1,9 +1,8 @@
 """Requests for chat completions: what of one counts here, and what is refused.
 
-Who the agent is, how it speaks and which language model it asks is the tenant's to say, so that
-what a client says of these (system messages, `temperature`, `max_tokens` …) is not followed. Its
-tools and the form of the answer are the client's (options.py). What else would change the form of
-the answer is refused.
+Of the history, only the last message of the user is new. System and developer messages are
+instructions (following.py). Tools, sampling and the form of the answer are options (options.py).
+A parameter that would change the form of the answer otherwise is refused.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,6 +13,7 @@ from typing import Any, Final
 from konstruct.api.http.errors.problems import Refusal
 from konstruct.interfaces.openai.errors import refused
 from konstruct.interfaces.openai.options import read_options
+from memory.arguments import is_unicode
 
 ROLES: Final = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 _INSTRUCTIONS: Final = frozenset({"system", "developer"})
@@ -30,6 +30,8 @@ class ChatRequest:
     """The display name of the speaker, or ""."""
     said: tuple[tuple[str, str], ...]
     """The history and the new message: role and text of each turn, without instructions."""
+    instructions: tuple[str, ...]
+    """The texts of system and developer messages, in their order."""
     results: Mapping[str, str]
     """What came of calls of the client's tools: a text by each call's id."""
     continues: tuple[str, ...]
@@ -88,6 +90,7 @@ def read_request(body: Any) -> ChatRequest:
         results={call_id: _text(turn.get("content")) for call_id, turn in results},
         continues=tuple(str(turn["tool_call_id"]) for _, turn in last),
         options=read_options(body),
+        instructions=_instructions(body["messages"]),
         said=tuple((turn["role"], _text(turn.get("content"))) for _, turn in turns),
         stream=bool(stream),
         body=body,
@@ -108,6 +111,23 @@ def _turns(messages: Any) -> list[tuple[int, Mapping[str, Any]]]:
     if not turns:
         raise Refusal(refused("messages", "Give at least one message of the user."))
     return turns
+
+
+def _instructions(messages: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """The texts of the messages that are instructions. Raises Refusal for other content."""
+    return tuple(
+        _instruction(message.get("content"), f"messages[{place}].content")
+        for place, message in enumerate(messages)
+        if message["role"] in _INSTRUCTIONS
+    )
+
+
+def _instruction(content: Any, parameter: str) -> str:
+    text = _whole_text(content, parameter)
+    if "\0" in text or not is_unicode(text):
+        why = "An instruction is Unicode text without NUL characters and halves of surrogate pairs."
+        raise Refusal(refused(parameter, why))
+    return text
 
 
 def _call_id(place: int, turn: Mapping[str, Any]) -> str:

@@ -1,7 +1,8 @@
 """Chat completions, and the agents as models."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Final
 from uuid import UUID
 
@@ -24,6 +25,7 @@ from konstruct.channels.rest.reply_wait import live, when_settled
 from konstruct.channels.rest.serializers import SendSerializer
 from konstruct.interfaces.openai.completions import DONE, CompletionOf, Said
 from konstruct.interfaces.openai.errors import error_document, refused
+from konstruct.interfaces.openai.following import Report, instructions_of, report_of
 from konstruct.interfaces.openai.options import bound_to_follow, wants_usage
 from konstruct.interfaces.openai.recognition import (
     RETRY_COUNT,
@@ -52,6 +54,7 @@ from tenants import transaction
 from tenants.context import required_tenant_id
 
 CHANNEL: Final = "openai"
+Reported = Callable[[Said], CompletionOf]
 # So long a reply is waited for. A client's library then asks again, and is recognised.
 WAIT_SECONDS: Final = 180.0
 LATE: Final = Problem(
@@ -94,6 +97,7 @@ class ChatCompletionsView(ApiView):
         agent = self.caller.agent(chat.model, active=True)
         user_id = user_of(request, chat, self.caller)
         thread = Thread(agent.id, user_id, thread_of(request, chat, user_id))
+        instructions = instructions_of(chat, agent, self.caller)
         results, rounds = list(results_in(chat, thread, self.caller)), 0
         tenant_id = required_tenant_id()
         with transaction.atomic():
@@ -102,43 +106,71 @@ class ChatCompletionsView(ApiView):
             if chat.continues:
                 sent = continued(chat, results)
                 message, rounds = sent.message, sent.rounds
-                is_new = self._take(sent, chat.options)
+                is_new = self._take(sent, chat.options, instructions)
                 self.note(message, action=Action.EDIT if is_new else Action.VIEW)
             else:
                 for each in results:  # to which the client wants no answer
-                    self._take(each, None)
-                message, is_new = self._accept(chat, agent, thread)
+                    self._take(each, None, ())
+                message, is_new = self._accept(chat, thread, instructions)
                 self.note(message, action=None if is_new else Action.VIEW)
             self.record()
-        if not is_new:
-            _try_again(message)
+        is_repeated = not is_new and not _try_again(message, chat.options, instructions)
+
+        def report(agent: Agent) -> Report:
+            return replace(report_of(chat, agent, self.caller), is_repeated=is_repeated)
+
         completion = CompletionOf(
-            message.id, message.created_at, agent.name, rounds, wants_usage(chat.body)
+            message_id=message.id,
+            created_at=message.created_at,
+            model=agent.name,
+            report=report(agent),
+            rounds=rounds,
+            with_usage=wants_usage(chat.body),
         )
+
+        def reported(said: Said) -> CompletionOf:
+            """The completion, with the report of the agent to which the thread was handed."""
+            if said.answered_by in (None, agent.id):
+                return completion
+            answering = Agent.objects.filter(pk=said.answered_by).first()
+            return replace(completion, report=report(answering)) if answering else completion
+
         if chat.stream:
-            return live(
+            response = live(
                 self,
                 message.id,
                 WAIT_SECONDS,
                 opening=completion.opening(),
                 piece=completion.piece,
-                end=lambda sent: self._end(completion, sent),
+                end=lambda sent: self._end(message.id, sent, reported),
                 fail=_broken,
             )
+            for name, value in completion.report.headers().items():
+                response.headers[name] = value
+            return response
         return when_settled(
             self,
             message.id,
             WAIT_SECONDS,
-            lambda: self._whole(completion),
+            lambda: self._whole(message.id, reported),
             is_settled=lambda response: response.status_code != 202,
             late=lambda: problem_response(self.request._request, LATE),
         )
 
-    def _take(self, sent: Results, options: Mapping[str, Any] | None) -> bool:
-        by = f"{self.caller.name}, by the API"
-        return program_calls.take_results(sent.message, sent.texts, by=by, options=options)
+    def _take(
+        self, sent: Results, options: Mapping[str, Any] | None, instructions: Sequence[str]
+    ) -> bool:
+        return program_calls.take_results(
+            sent.message,
+            sent.texts,
+            by=f"{self.caller.name}, by the API",
+            options=options,
+            instructions=instructions,
+        )
 
-    def _accept(self, chat: ChatRequest, agent: Agent, thread: Thread) -> tuple[Message, bool]:
+    def _accept(
+        self, chat: ChatRequest, thread: Thread, instructions: Sequence[str]
+    ) -> tuple[Message, bool]:
         """Accept the message; False if it is one that stands."""
         request = self.request
         checked = SendSerializer(
@@ -155,11 +187,13 @@ class ChatCompletionsView(ApiView):
             found = Recognised(None, key_of_caller(request, sent))
         else:
             repeated = is_repetition(request.headers.get(RETRY_COUNT, ""))
-            found = recognise(chat, caller=self.caller.id, thread=thread, is_repetition=repeated)
+            found = recognise(
+                chat, instructions, caller=self.caller.id, thread=thread, is_repetition=repeated
+            )
         if found.standing is not None:
             return found.standing, False
         incoming = Incoming(
-            agent_id=agent.id,
+            agent_id=thread.agent_id,
             user_id=thread.user_id,
             thread_id=thread.thread_id,
             channel=CHANNEL,
@@ -167,24 +201,26 @@ class ChatCompletionsView(ApiView):
             name=chat.name,
             idempotency_key=found.idempotency_key,
             options=chat.options,
+            instructions=instructions,
         )
         return accept(incoming, tenant_id=required_tenant_id())
 
-    def _whole(self, completion: CompletionOf) -> Response | HttpResponse:
+    def _whole(self, message_id: UUID, reported: Reported) -> Response | HttpResponse:
         """Return the completion, or why there is none; 202 while it is to come."""
-        said = self._said(completion.message_id)
+        said = self._said(message_id)
         if said is None:
             return HttpResponse(status=202)
         if isinstance(said, Problem):
             return problem_response(self.request._request, said)
-        return Response(completion.whole(said))
+        completion = reported(said)
+        return Response(completion.whole(said), headers=completion.report.headers())
 
-    def _end(self, completion: CompletionOf, sent: str) -> bytes:
+    def _end(self, message_id: UUID, sent: str, reported: Reported) -> bytes:
         """Return the last events of a stream, of whose text so much was sent."""
-        said = self._said(completion.message_id) or (INTERRUPTED if sent else LATE)
+        said = self._said(message_id) or (INTERRUPTED if sent else LATE)
         if isinstance(said, Said) and not said.calls and not said.text.startswith(sent):
             said = INTERRUPTED
-        return _broken(said) if isinstance(said, Problem) else completion.rest(said, sent)
+        return _broken(said) if isinstance(said, Problem) else reported(said).rest(said, sent)
 
     def _said(self, message_id: UUID) -> Said | Problem | None:
         """Return what the user is told, or which of the client's tools are called, or why nothing.
@@ -214,19 +250,36 @@ class ChatCompletionsView(ApiView):
             return Said(DETAILS[Status.WITH_PERSON])
         if progress.reply is None:
             raise Http404
-        return Said(progress.reply.content, usage=progress.reply.usage)
+        reply = progress.reply
+        return Said(
+            reply.content,
+            usage=reply.usage,
+            finish_reason=reply.finish_reason or "stop",
+            answered_by=reply.answered_by_id,
+        )
 
 
 def _broken(problem: Problem) -> bytes:
     return event(error_document(problem)) + DONE
 
 
-def _try_again(message: Message) -> None:
-    """Let a message that was given up be answered after all: somebody asks for it again."""
+def _try_again(message: Message, options: Mapping[str, Any], instructions: Sequence[str]) -> bool:
+    """Retry a message that was given up; return whether it was given up.
+
+    The retry uses the options and instructions of this request: the former ones may be why the
+    message was given up.
+    """
     progress = progress_of(message)
     if progress.status is Status.FAILED and progress.error_code != CLOSED:
-        with suppress(NothingToRetry):  # somebody else was faster
-            retry_reply(message.id, tenant_id=required_tenant_id())
+        with suppress(NothingToRetry):  # another request was faster
+            retry_reply(
+                message.id,
+                tenant_id=required_tenant_id(),
+                options=options,
+                instructions=instructions,
+            )
+            return True
+    return False
 
 
 def _failure(progress: MessageProgress) -> Problem:

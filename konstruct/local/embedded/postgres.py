@@ -288,10 +288,14 @@ def _reachable_copy(package: Path) -> Path:
 
 
 def _run_bootstrap(database: str) -> None:
-    """Run deploy/bootstrap.sql in a database, as an operator does in theirs."""
+    """Run deploy/bootstrap.sql in a database, as an operator does in theirs.
+
+    Old functions are removed at once, because `serve` runs one version at a time.
+    """
     url = paths.database_url("superuser", database)
+    psql: list[str | Path] = [binaries() / "psql", "--no-psqlrc", "--quiet"]
     ran = subprocess.run(
-        [binaries() / "psql", "--no-psqlrc", "--quiet", "--dbname", url, "--file", BOOTSTRAP],
+        [*psql, "--set", "keep_old_code=0", "--dbname", url, "--file", BOOTSTRAP],
         env={
             **ENVIRONMENT,
             "KONSTRUCT_OWNER_PASSWORD": paths.password_of("owner"),

@@ -130,6 +130,7 @@ def _write_status(lock: int, status: str) -> None:
 def _lock_sockets(name: str) -> tuple[int, Path]:
     """A lock in the directory of the sockets, where a supervisor of a removed home may still be."""
     deadline = time.monotonic() + STOP_SECONDS
+    # Ends: at the deadline.
     while True:
         with contextlib.suppress(FileNotFoundError):  # another supervisor removed the directory
             path = make_socket_directory() / f"{name}.lock"
@@ -152,6 +153,7 @@ def _remove_sockets(lock: int, path: Path) -> None:
 def _patient_lock(path: Path, seconds: float) -> int | None:
     """An exclusive lock, tried for a while: users probe the supervisor's lock now and then."""
     deadline = time.monotonic() + seconds
+    # Ends: at the deadline.
     while True:
         descriptor = try_lock(path, shared=False)
         if descriptor is not None or time.monotonic() > deadline:

@@ -118,6 +118,7 @@ def _ensure(service: Service) -> None:
     paths.make_home()
     _register(service, deadline)
     before = _status(service)
+    # Ends: at the deadline.
     while True:
         status = _status(service)
         if is_locked(service.supervisor):
@@ -145,6 +146,7 @@ def _register(service: Service, deadline: float) -> None:
         if key in _held and is_file(_held[key], service.users):
             return
         _held.pop(key, None)  # removed, or closed by a program that closes all files after a fork
+        # Ends: at the deadline.
         while True:
             descriptor = try_lock(service.users, shared=True)
             if descriptor is not None:

@@ -5,16 +5,16 @@ import threading
 import time
 from argparse import ArgumentParser
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Final
 
 from django.core.management import CommandError
-from django.db import OperationalError
 
+from konstruct.heartbeats import OWNER, write_heartbeat
 from konstruct.trust import jobs
 from tenants.context import connection
 from tenants.management.base import KonstructCommand
 from tenants.moving.moving import settle_moves
+from tenants.outages import OUTAGES, outage_reason
 from tenants.schemas.provisioner import migrate_asked, provision_registered
 
 logger = logging.getLogger(__name__)
@@ -35,6 +35,10 @@ LOOPS: Final[tuple[Callable[[], int], ...]] = (
 )
 
 
+# Threads that wait for Postgres. While there are none, the owner's worker writes its heartbeat.
+_waiting: set[int] = set()
+
+
 class Command(KonstructCommand):
     """Looks for work now and then, as the owner; the web and the workers never are."""
 
@@ -47,12 +51,6 @@ class Command(KonstructCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--once", action="store_true", help="Do what waits, and end.")
-        parser.add_argument(
-            "--heartbeat",
-            type=Path,
-            metavar="FILE",
-            help="Touched every two seconds, for health checks.",
-        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         _until_postgres_answers(jobs.catch_up)
@@ -64,26 +62,35 @@ class Command(KonstructCommand):
         for thread in threads:
             thread.start()
         while all(thread.is_alive() for thread in threads):
-            if options["heartbeat"]:
-                options["heartbeat"].touch()
+            if not _waiting:
+                write_heartbeat(OWNER)
             time.sleep(PAUSE_SECONDS)
         raise CommandError("a thread of the owner's worker has ended: see its log")
 
 
 def _forever(loop: Callable[[], int]) -> None:
+    # Ends: with the process, of which this is a daemon thread. It pauses between two turns.
     while True:
         _until_postgres_answers(loop)
         time.sleep(PAUSE_SECONDS)
 
 
 def _until_postgres_answers(work: Callable[[], object]) -> None:
+    """Do the work; while Postgres is away try again, with a line in the log for the first time."""
+    thread = threading.get_ident()
+    # Ends: when Postgres answers. It pauses between two attempts.
     while True:
         try:
             work()
-        except OperationalError as error:
-            # Postgres is away; it will be back.
-            logger.warning("looking again in %s s: %s", PAUSE_SECONDS, error)
+        except OUTAGES as error:
+            if not _waiting:
+                logger.warning("Looking again every %s s: %s", PAUSE_SECONDS, outage_reason(error))
+            _waiting.add(thread)
             connection.close()
             time.sleep(PAUSE_SECONDS)
         else:
+            if thread in _waiting:
+                _waiting.discard(thread)
+                if not _waiting:
+                    logger.warning("Postgres answers again")
             return

@@ -50,6 +50,7 @@ class Command(KonstructCommand):
             # A fact has one vector, that of the model in use: it follows after the switch.
             for tenant in tenants:
                 facts = 0
+                # Ends: each batch gets vectors of the current model.
                 while done := reembed_facts(tenant.id):
                     facts += done
                 if facts:

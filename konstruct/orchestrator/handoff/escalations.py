@@ -13,6 +13,7 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
 from konstruct.orchestrator.exceptions import (
+    Busy,
     EscalationNotFound,
     EscalationOver,
     NothingToEscalate,
@@ -26,8 +27,9 @@ from konstruct.orchestrator.messages import KonstructMessage, konstruct_message
 from konstruct.orchestrator.messages import Thread as Thread
 from konstruct.orchestrator.models import Agent, Escalation, HeldFor, PendingReply
 from konstruct.orchestrator.replies import delivery_hooks, holds, outbox
+from memory import short_term
 from memory.arguments import id_argument, text_argument
-from memory.conversations import short_term, transcript
+from memory.conversations import transcript
 from memory.conversations.turns import Turn
 from memory.exceptions import InvalidArgument
 from memory.models import Message, Role
@@ -39,6 +41,8 @@ OpenedBy = Escalation.OpenedBy
 Outcome = Escalation.Outcome
 # The constraint by which one of two that open something in a thread at once is first.
 ONE_OPEN = "escalation_one_open"
+# How often a request tries again because others changed the thread's escalations or handovers.
+MAX_ATTEMPTS = 10
 
 
 # --- Asking ---------------------------------------------------------------------------------------
@@ -94,6 +98,7 @@ def open_escalation(
     Raises:
         NothingToEscalate: nothing was said in this thread.
         InvalidArgument: a text cannot be stored.
+        Busy: others opened and ended something in the thread MAX_ATTEMPTS times meanwhile.
     """
     text_argument("reason", reason)
     id_argument("thread_id", thread.thread_id)
@@ -101,8 +106,7 @@ def open_escalation(
         is_changing(thread)
         if not channel:
             channel = channel_of(thread)
-        escalation = None
-        while escalation is None:
+        for _ in range(MAX_ATTEMPTS):
             standing = standing_in(thread)
             if standing is not None and standing.to_agent_id is None:
                 return standing, False
@@ -117,7 +121,12 @@ def open_escalation(
                 opened_by_name=name,
                 reason=reason,
             )
+            if escalation is not None:
+                break
+        else:
+            raise overtaken(thread)
         for pending in _waiting_in(thread).exclude(pk=message_id):
+            # One that a worker finishes at this moment is answered, and not held.
             holds.hold(konstruct_message(pending.message), HeldFor.PERSON)
     return escalation, True
 
@@ -143,6 +152,14 @@ def put_in_place(
         if ONE_OPEN not in str(error):
             raise
         return None
+
+
+def overtaken(thread: Thread) -> Busy:
+    """The error for a caller that others overtook MAX_ATTEMPTS times."""
+    return Busy(
+        f"Others opened and ended an escalation or a handover in thread {thread.thread_id!r}"
+        f" {MAX_ATTEMPTS} times during this request: try again."
+    )
 
 
 def hold_if_open(message: KonstructMessage) -> bool:

@@ -83,6 +83,7 @@ def hand_over(
         NothingToHandOver: it is the thread's own agent.
         NothingToEscalate: nothing was said in this thread.
         InvalidArgument: a text cannot be stored.
+        Busy: others opened and ended something in the thread all the time.
     """
     text_argument("reason", reason)
     id_argument("thread_id", thread.thread_id)
@@ -92,13 +93,14 @@ def hand_over(
             f"{agent.name} is the agent of this thread: resolve what is open there, and it answers."
         )
     with transaction.atomic():
-        while True:
+        for _ in range(escalations.MAX_ATTEMPTS):
             standing = escalations.standing_in(thread)
             if standing is not None and standing.to_agent_id == agent.id:
                 return standing, False
             opened = _hand(thread, agent, standing, opened_by=opened_by, name=name, reason=reason)
             if opened is not None:
                 return opened, True
+        raise escalations.overtaken(thread)
 
 
 # --- By an agent ----------------------------------------------------------------------------------

@@ -12,9 +12,9 @@ from typing import Any
 from konstruct.orchestrator.builder import HANDED_OVER_CLAUSE, SEVERAL_SPEAKERS_CLAUSE
 from konstruct.orchestrator.messages import KonstructMessage, Thread
 from konstruct.orchestrator.models import Agent
+from memory import short_term
 from memory.conf import WINDOW
 from memory.context.lines import said_by
-from memory.conversations import short_term
 from memory.conversations.copies import copy_id
 from memory.conversations.thread_window import (
     ThreadTurn,
@@ -109,4 +109,9 @@ def _shown(
     # A guest's own memory of the turn is a copy with an id of its own.
     message_id = turn["message_id"]
     shown_id = str(copy_id(message_id, agent.id)) if is_guest else message_id
-    return {"role": turn["role"], "content": content, "message_id": shown_id}
+    return {
+        "role": turn["role"],
+        "content": content,
+        "message_id": shown_id,
+        "at": turn.get("at", ""),
+    }

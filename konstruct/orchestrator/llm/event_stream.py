@@ -49,6 +49,7 @@ def read_stream(pieces: Iterable[bytes], text: Text, *, most_bytes: int, longest
     calls: dict[int, dict[str, Any]] = {}
     length, is_whole = 0, False
     usage: Any = None
+    reason: Any = None
     for data in _events(pieces, most_bytes):
         if data == _DONE:
             is_whole = True
@@ -70,11 +71,12 @@ def read_stream(pieces: Iterable[bytes], text: Text, *, most_bytes: int, longest
                 "The language model's answer is too long.",
                 detail=f"It has more than the {longest:,} characters of LLM_MAX_REPLY_CHARACTERS.",
             )
-        is_whole = is_whole or choice.get("finish_reason") is not None
+        reason = choice.get("finish_reason") or reason
+        is_whole = is_whole or reason is not None
     if not is_whole:
         raise LLMUnavailable("The language model's answer broke off.")
     message = {"content": "".join(said), "tool_calls": [calls[place] for place in sorted(calls)]}
-    return {"choices": [{"message": message}], "usage": usage}
+    return {"choices": [{"message": message, "finish_reason": reason}], "usage": usage}
 
 
 def _events(pieces: Iterable[bytes], most_bytes: int) -> Iterator[str]:

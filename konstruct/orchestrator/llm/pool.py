@@ -213,8 +213,12 @@ class HttpLanguageModel:
         return PoolResponse(response.status_code, bytes(body), response.headers.get("Retry-After"))
 
 
-def language_model() -> LanguageModel:
-    """Return the language model that the settings name: by URL, or the built-in responder."""
+def language_model(timeout: float | None = None) -> LanguageModel:
+    """Return the language model that the settings name: by URL, or the built-in responder.
+
+    Args:
+        timeout: seconds for an answer, at most those of LLM_TIMEOUT.
+    """
     if not settings.LLM_POOL_URL:
         return BuiltInResponder()
     return HttpLanguageModel(
@@ -222,7 +226,7 @@ def language_model() -> LanguageModel:
         api=settings.LLM_API,
         key=settings.LLM_API_KEY,
         default_model=settings.LLM_MODEL,
-        timeout=settings.LLM_TIMEOUT,
+        timeout=settings.LLM_TIMEOUT if timeout is None else min(timeout, settings.LLM_TIMEOUT),
         longest_reply=settings.LLM_MAX_REPLY_CHARACTERS,
     )
 

@@ -1,16 +1,19 @@
 """The built-in responder: quotes what was recalled, where no language model is configured. Pure.
 
-It is honest rather than clever. It says that it is not a language model, it only ever quotes lines
-that it was given, and with none that fit it says that it knows nothing, or, of what is no question,
-that it will remember it, which the pipeline sees to.
+It says that it is not a language model, and quotes only lines that it was given. It answers a
+greeting, thanks and a goodbye in kind and quotes nothing, because lines that are recalled for them
+match by chance. Without a line that fits it answers a question with NOTHING and a statement with
+NOTED; the pipeline remembers the statement.
 """
 
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from konstruct.orchestrator.llm.wire import Requested
 from memory.context.chat import CONTEXT_OPENING
+from memory.context.lines import undated
 from memory.text.chunking import split_sentences
 from memory.text.questions import is_question
 
@@ -43,10 +46,120 @@ _LITTLE_WORDS = (
 _STOP_WORDS = frozenset(_LITTLE_WORDS.split())
 _ENDINGS = {"ing": "", "ies": "y", "ed": "", "es": "", "s": "", "e": ""}
 
+# A longer message is more than a greeting, thanks or a goodbye.
+MAX_SMALL_TALK_CHARACTERS: Final = 80
+# "Good morning, Frau Keller"
+MAX_NAME_WORDS: Final = 2
+
+
+class _SmallTalk(NamedTuple):
+    """The greetings, thanks and goodbyes of a language, and the answer to each."""
+
+    greetings: str
+    greeted: str
+    thanks: str
+    thanked: str
+    goodbyes: str
+    left: str
+
+
+_LANGUAGES: Final = (
+    _SmallTalk(
+        "hello|hi|hey|hello there|hi there|hey there|hiya|howdy|greetings|morning|good morning"
+        "|good afternoon|good evening|good day|how are you|how do you do|how is it going"
+        "|how s it going|what s up|nice to meet you",
+        "Hello! Tell me what I should remember, or ask me about what you have told me.",
+        "thanks|thank you|many thanks|thx|cheers",
+        "You are welcome! Is there anything else that I should remember?",
+        "bye|bye bye|goodbye|good bye|good night|see you|see you later|see you soon"
+        "|see you tomorrow|take care|have a nice day|until tomorrow",
+        "Goodbye! I remember what you have told me.",
+    ),
+    _SmallTalk(
+        "hallo|moin|servus|grüezi|grüß gott|guten morgen|guten tag|guten abend|wie geht s"
+        "|wie geht es dir|wie geht es ihnen",
+        "Hallo! Was soll ich mir merken? Oder frag mich nach dem, was du mir erzählt hast.",
+        "danke|danke schön|dankeschön|danke sehr|vielen dank|besten dank",
+        "Gern geschehen! Soll ich mir noch etwas merken?",
+        "tschüss|tschüs|ciao|auf wiedersehen|bis bald|bis später|bis morgen|gute nacht",
+        "Auf Wiedersehen! Ich merke mir, was du mir erzählt hast.",
+    ),
+    _SmallTalk(
+        "bonjour|bonsoir|salut|coucou|ça va|comment ça va|comment allez vous",
+        "Bonjour ! Que dois-je retenir ? Ou interroge-moi sur ce que tu m'as dit.",
+        "merci|merci beaucoup|merci bien|mille mercis",
+        "Avec plaisir ! Dois-je retenir autre chose ?",
+        "au revoir|à bientôt|à demain|à plus tard|bonne nuit|bonne journée",
+        "Au revoir ! Je retiens ce que tu m'as dit.",
+    ),
+    _SmallTalk(
+        "hola|buenos días|buen día|buenas tardes|buenas noches|buenas|qué tal|cómo estás",
+        "¡Hola! ¿Qué debo recordar? O pregúntame por lo que me has contado.",
+        "gracias|muchas gracias|mil gracias",
+        "¡De nada! ¿Debo recordar algo más?",
+        "adiós|hasta luego|hasta pronto|hasta mañana|nos vemos",
+        "¡Adiós! Recuerdo lo que me has contado.",
+    ),
+)
+# Words that change nothing beside a greeting, thanks or a goodbye.
+_BESIDE_SMALL_TALK: Final = frozenset(
+    _WORD.findall(
+        "again all everyone everybody team friend dear my and so very much a lot for your the help"
+        " that helps helped was is great ok okay well today too you"
+    )
+)
+
+
+def _plain(text: str) -> str:
+    """Return the words of a text without accents, in lower case, one space between two."""
+    decomposed = unicodedata.normalize("NFKD", text.casefold())
+    return " ".join(_WORD.findall("".join(c for c in decomposed if not unicodedata.combining(c))))
+
+
+# The answer to each phrase, and how much it matters beside others: "thanks, bye" says goodbye.
+_ANSWERS: Final[dict[str, tuple[int, str]]] = {
+    _plain(phrase): (weight, f"{answer} {DISCLAIMER}")
+    for language in _LANGUAGES
+    for weight, (phrases, answer) in enumerate((language[:2], language[2:4], language[4:]))
+    for phrase in phrases.split("|")
+}
+MAX_PHRASE_WORDS: Final = max(len(phrase.split()) for phrase in _ANSWERS)
+
+
+def small_talk(text: str) -> str | None:
+    """Return the answer to a message that only greets, thanks or says goodbye.
+
+    Returns:
+        The answer in the language of the message: English, German, French or Spanish. None for
+        every other message, and for one of more than MAX_SMALL_TALK_CHARACTERS.
+    """
+    if len(text) > MAX_SMALL_TALK_CHARACTERS:
+        return None
+    written = _WORD.findall(unicodedata.normalize("NFC", text))
+    words = [_plain(word) for word in written]
+    found: list[tuple[int, str]] = []
+    at = name_words = 0
+    while at < len(words):  # each iteration consumes at least one word
+        for length in range(MAX_PHRASE_WORDS, 0, -1):
+            answer = _ANSWERS.get(" ".join(words[at : at + length]))
+            if answer is not None:
+                found.append(answer)
+                at, name_words = at + length, MAX_NAME_WORDS
+                break
+        else:
+            is_name = name_words > 0 and written[at][0].isupper()
+            if not (is_name or words[at] in _BESIDE_SMALL_TALK):
+                return None
+            at, name_words = at + 1, name_words - 1 if is_name else 0
+    return max(found)[1] if found else None
+
 
 def respond(messages: Sequence[Mapping[str, Any]]) -> str:
     """Answer the last user message from the recalled lines and the user's turns in the window."""
-    question = next((m["content"] for m in reversed(messages) if m["role"] == "user"), "")
+    question = next((_said(m) for m in reversed(messages) if m["role"] == "user"), "")
+    courtesy = small_talk(question)
+    if courtesy is not None:
+        return courtesy
     just_said = _said_in_window(messages, question)[:MOST_FROM_WINDOW]
     recalled = _recalled(messages)[:MOST_RECALLED]
     if not just_said and not recalled:
@@ -58,7 +171,7 @@ def tool_wanted(
     messages: Sequence[Mapping[str, Any]], tools: Iterable[Mapping[str, Any]]
 ) -> Requested | None:
     """The call for what the user explicitly asks to be remembered, if there is the tool for it."""
-    said = messages[-1]["content"]
+    said = _said(messages[-1])
     found = _TO_REMEMBER.fullmatch(said)
     if found is None or said.rstrip().endswith("?"):
         return None
@@ -90,11 +203,16 @@ def _said_in_window(messages: Sequence[Mapping[str, Any]], question: str) -> lis
     asked = _words(question)
     scored = []
     for position, message in enumerate(messages[:-1]):
-        said = " ".join(message["content"].split())
+        said = " ".join(_said(message).split())
         shared = len(asked & _words(said))
         if message["role"] == "user" and 0 < len(asked) <= 2 * shared and not said.endswith("?"):
             scored.append((shared, position, said))
     return [said for _, _, said in sorted(scored, reverse=True)]
+
+
+def _said(message: Mapping[str, Any]) -> str:
+    """Return the text of a message without the dates that a prompt writes before turns."""
+    return undated(message["content"])
 
 
 def _words(text: str) -> set[str]:

@@ -9,13 +9,15 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Literal, TypeGuard
 from urllib.parse import unquote
 
-from konstruct.orchestrator.exceptions import LLMReplyInvalid
+from konstruct.orchestrator.exceptions import LLMRefused, LLMReplyInvalid
 
 # Of one answer, so many calls are taken, each with so many characters of arguments.
 MOST_CALLS = 8
 LONGEST_ARGUMENTS = 65_536
 # A report of more is none.
 MOST_TOKENS = 2**31
+# The reasons, by OpenAI's names, for which an answer ended before the language model finished it.
+CUT_REASONS = frozenset({"length", "content_filter"})
 JSON_WANTED = {"role": "system", "content": "Answer with a JSON object, and nothing else."}
 TEXT_KEYS = ("content", "text", "response", "message", "output", "reply", "completion")
 
@@ -38,6 +40,8 @@ class Completion:
     requested: tuple[Requested, ...] = ()
     usage: Mapping[str, int] | None = None
     """Tokens as the language model reports them, by OpenAI's names; None if it does not."""
+    finish_reason: str = "stop"
+    """Why it ended: "length" if it was cut at a limit, "content_filter", else "stop"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +56,7 @@ class CompletionRequest:
     may_call: bool = True
     """False for an answer in words: there were calls enough."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """What else is asked of the answer, such as `response_format`."""
+    """Further options of the request, such as `response_format` and `temperature`."""
 
     @property
     def takes_calls(self) -> bool:
@@ -133,14 +137,32 @@ def read_completion(data: Any, *, with_calls: bool) -> Completion:
     """Return an answer: its text, and its calls of tools if they are wanted and there are any.
 
     `{"tool_calls": […]}`, `{"message": {"tool_calls": […]}}` and OpenAI's
-    `{"choices": [{"message": {"tool_calls": […]}}]}`. Raises LLMReplyInvalid if there is neither.
+    `{"choices": [{"message": {"tool_calls": […]}}]}`. Raises LLMReplyInvalid if there is neither,
+    and LLMRefused if the limit of tokens was reached before there was any text: the next try would
+    end in the same place.
     """
     try:
         requested = tuple(_calls(data)) if with_calls else ()
+        reason = read_finish_reason(data)
+        if reason == "length" and not requested and not _stored_text(data):
+            raise LLMRefused(
+                "The language model reached its limit of tokens before it wrote any text. Raise "
+                "max_completion_tokens, of the request or of the agent."
+            )
         text = _stored_text(data) if requested else read_reply(data)
-        return Completion(text, requested, read_usage(data))
+        return Completion(text, requested, read_usage(data), reason)
     except RecursionError:
         raise LLMReplyInvalid("The language model's answer is nested too deeply.") from None
+
+
+def read_finish_reason(data: Any) -> str:
+    """Return why an answer ended: "length", "content_filter", or else "stop"."""
+    choices = data.get("choices") if isinstance(data, Mapping) else None
+    for place in (choices[0] if isinstance(choices, list) and choices else None, data):
+        reason = place.get("finish_reason") if isinstance(place, Mapping) else None
+        if isinstance(reason, str) and reason in CUT_REASONS:
+            return reason
+    return "stop"
 
 
 def read_usage(data: Any) -> dict[str, int] | None:

@@ -84,6 +84,21 @@ class Agent(TenantModel):
         db_default=ModelTier.FAST,
         help_text="fast: short contexts and low cost. reasoning: long contexts.",
     )
+    accepts_client_instructions = models.BooleanField(
+        "accepts instructions of applications",
+        default=True,
+        db_default=True,
+        help_text="Follow the system and developer messages that an application sends through "
+        "OpenAI's interface, after the agent's own instructions. Those of a bound key are never "
+        "followed.",
+    )
+    max_completion_tokens = models.PositiveIntegerField(
+        "most tokens of an answer",
+        null=True,
+        blank=True,
+        help_text="Tokens that one answer of the language model may have. An application may ask "
+        "for fewer. Blank: no limit but the model's own.",
+    )
     is_active = models.BooleanField(
         default=True,
         db_default=True,
@@ -205,6 +220,11 @@ class Agent(TenantModel):
                 condition=~models.Q(escalate_after_failures=0),
                 name="agent_escalate_after_failures",
                 violation_error_message="escalate_after_failures: Give 1 or more, or leave it out.",
+            ),
+            models.CheckConstraint(
+                condition=~models.Q(max_completion_tokens=0),
+                name="agent_max_completion_tokens",
+                violation_error_message="max_completion_tokens: Give 1 or more, or leave it out.",
             ),
         ]
 

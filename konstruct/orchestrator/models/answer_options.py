@@ -1,9 +1,28 @@
-"""Table of what programs ask of an answer: tools of their own, and the form that it is to have."""
+"""Table of the options of answers: instructions, tools, sampling and the answer's form."""
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 from memory.models import Message
 from tenants.models import TenantModel
+
+
+class AnswerOptionsManager(models.Manager["AnswerOptions"]):
+    """Writes the options of an answer."""
+
+    def replace(
+        self, message: Message, options: Mapping[str, Any], instructions: Sequence[str]
+    ) -> None:
+        """Replace the options and instructions of the answer to a message.
+
+        Call it in a transaction. Empty options and instructions leave no row.
+        """
+        self.filter(pk=message.pk).delete()
+        if options or instructions:
+            self.create(message=message, options=options, instructions=list(instructions))
 
 
 class AnswerOptions(TenantModel):
@@ -17,9 +36,16 @@ class AnswerOptions(TenantModel):
         help_text="The message that is to be answered.",
     )
     options = models.JSONField(
-        help_text="In the words of OpenAI's API: tools, tool_choice, parallel_tool_calls and "
-        "response_format."
+        help_text="By the names of OpenAI's API: tools, response_format, temperature, max_tokens …"
     )
+    instructions = ArrayField(
+        models.TextField(),
+        default=list,
+        db_default=models.Value([], output_field=ArrayField(models.TextField())),
+        help_text="The program's system and developer messages, in their order.",
+    )
+
+    objects = AnswerOptionsManager()
 
     class Meta:
         verbose_name = "answer options"

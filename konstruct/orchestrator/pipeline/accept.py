@@ -1,6 +1,6 @@
 """The way in: accepts messages into the pipeline, and takes back those that were given up."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -41,6 +41,8 @@ class Incoming:
     """What the program says of the message."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """What the program asks of the answer, as AnswerOptions has it."""
+    instructions: Sequence[str] = ()
+    """The program's system and developer messages, in their order."""
 
 
 def accept(incoming: Incoming, *, tenant_id: UUID) -> tuple[Message, bool]:
@@ -67,21 +69,42 @@ def accept(incoming: Incoming, *, tenant_id: UUID) -> tuple[Message, bool]:
         )
         if created:
             outbox.put(message)
-            if incoming.options:
-                AnswerOptions.objects.create(message=message, options=incoming.options)
+            if incoming.options or incoming.instructions:
+                AnswerOptions.objects.create(
+                    message=message,
+                    options=incoming.options,
+                    instructions=list(incoming.instructions),
+                )
             thread_turns.note(message)
     if not created:
         _require_same(message, incoming)
     return message, created
 
 
-def retry_reply(message_id: UUID, *, tenant_id: UUID) -> None:
+def retry_reply(
+    message_id: UUID,
+    *,
+    tenant_id: UUID,
+    options: Mapping[str, Any] | None = None,
+    instructions: Sequence[str] = (),
+) -> None:
     """Try again to answer a message whose reply was given up.
 
-    Raises NothingToRetry if it was not.
+    Args:
+        message_id: the user's message.
+        tenant_id: its tenant.
+        options: the options of the program's new request. They replace the former ones, which may
+            be why there was no answer. None keeps the former options and instructions.
+        instructions: the system and developer messages of the program's new request.
+
+    Raises:
+        NothingToRetry: the message was not given up.
     """
     with tenant_scope(tenant_id), transaction.atomic():
         outbox.retry(message_id)
+        if options is not None:
+            message = Message.objects.get(pk=message_id)
+            AnswerOptions.objects.replace(message, options, instructions)
         delivery_hooks.changed(load_message(message_id))
 
 

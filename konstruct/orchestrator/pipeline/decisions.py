@@ -26,11 +26,13 @@ class Draft:
     prompt: Prompt | None = None
     usage: Mapping[str, int] | None = None
     """Tokens, if the language model has reported them."""
+    finish_reason: str = ""
+    """Why the language model ended it: "stop", "length" or "content_filter"; "" without one."""
 
     @classmethod
     def of(cls, completion: Completion, agent: Agent, prompt: Prompt) -> Self:
         """What a language model has answered to the prompt."""
-        return cls(agent, completion.text, prompt, completion.usage)
+        return cls(agent, completion.text, prompt, completion.usage, completion.finish_reason)
 
 
 @dataclass(frozen=True, slots=True)

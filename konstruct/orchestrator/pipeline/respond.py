@@ -2,7 +2,8 @@
 
 from contextlib import AbstractContextManager, nullcontext
 
-from konstruct.orchestrator.builder import build_system_prompt
+from konstruct.orchestrator import builder, runner
+from konstruct.orchestrator.answer_limits import instructions_for
 from konstruct.orchestrator.handoff import escalations, handovers, thread_turns
 from konstruct.orchestrator.handoff.detection import phrase_in
 from konstruct.orchestrator.handoff.escalations import OpenedBy
@@ -28,7 +29,7 @@ from konstruct.orchestrator.pipeline.tool_rounds import ask_with_tools, may_use_
 from konstruct.orchestrator.recall_policy import recall_policy
 from konstruct.orchestrator.replies import delivery_hooks
 from konstruct.orchestrator.replies.partial_reply import telling
-from konstruct.orchestrator.runner import ask
+from konstruct.orchestrator.runner import RunOptions
 from memory.conf import FACT_FLOOR, NEAR_FACT_FLOOR
 from memory.context import ContextManager
 from memory.context.prompt import Gathered, Prompt
@@ -95,13 +96,15 @@ def ask_language_model(snapshot: Snapshot, agent: Agent) -> Draft | Held | Snaps
     session = None
     if agent.id != snapshot.thread.agent_id or thread_turns.are_shared(message.channel):
         session = thread_turns.session_of(message, agent)
-    prompt = build_prompt(agent, gather_context(message, agent, session), session)
+    instructions = instructions_for(agent, snapshot.instructions)
+    prompt = build_prompt(agent, gather_context(message, agent, session, instructions), session)
     has_tools = may_use_tools(agent, snapshot.thread)
     with nullcontext() if has_tools else _telling(message, agent) as tell:
         if has_tools or calls or "tools" in snapshot.options:
             said = ask_with_tools(snapshot, agent, prompt.messages, calls, tell)
         else:
-            said = ask(agent, prompt.messages, tell, snapshot.options)
+            options = RunOptions(options=snapshot.options, on_text=tell)
+            said = runner.complete(message, agent, prompt.messages, options)
     return Draft.of(said, agent, prompt) if isinstance(said, Completion) else said
 
 
@@ -118,11 +121,14 @@ def _telling(message: KonstructMessage, agent: Agent) -> AbstractContextManager[
 def draft_reply(message: KonstructMessage, agent: Agent) -> Draft:
     """Remember, and ask the language model, which is offered no tools: for trials."""
     prompt = build_prompt(agent, gather_context(message, agent))
-    return Draft.of(ask(agent, prompt.messages), agent, prompt)
+    return Draft.of(runner.complete(message, agent, prompt.messages), agent, prompt)
 
 
 def gather_context(
-    message: KonstructMessage, agent: Agent, session: PromptTurns | None = None
+    message: KonstructMessage,
+    agent: Agent,
+    session: PromptTurns | None = None,
+    instructions: str = "",
 ) -> Gathered:
     """Load the turns, and look for facts and for what was said before, as the agent knows them.
 
@@ -140,10 +146,20 @@ def gather_context(
         session_messages=None if session is None else session.turns,
         policy=recall_policy(agent),
         exclude=[message.id],
+        instructions=instructions,
     )
 
 
 def build_prompt(agent: Agent, gathered: Gathered, session: PromptTurns | None = None) -> Prompt:
-    """Put the agent, the memories, the turns and the message together, within the budget."""
-    clauses = () if session is None else session.clauses
-    return context.fit(gathered, build_system_prompt(agent, *clauses), agent.model_tier)
+    """Put the agent, the memories, the turns and the message together, within the budget.
+
+    All is cut to the budget first. Then `builder.build_messages_with_memory` makes the messages.
+    """
+    clauses = (*(() if session is None else session.clauses), builder.date_clause())
+    system_prompt = builder.system_prompt_with(agent, clauses)
+    prompt = context.fit(gathered, system_prompt, agent.model_tier)
+    fitted = prompt.fitted
+    options = builder.PromptOptions(
+        clauses, prompt.max_system_tokens, instructions=gathered.instructions
+    )
+    return prompt.sent_as(builder.build(agent, fitted.task, fitted.messages, prompt.texts, options))

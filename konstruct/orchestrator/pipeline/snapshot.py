@@ -49,6 +49,8 @@ class Snapshot:
     """The agent that the thread was handed to, if it is active."""
     options: Mapping[str, Any]
     """What the program that sent the message asks of the answer, as AnswerOptions has it."""
+    instructions: tuple[str, ...]
+    """The program's system and developer messages, in their order."""
     calls: tuple[ToolCall, ...]
     """Tool calls that the message has led to, in their order."""
     consent: Consent | None
@@ -174,6 +176,7 @@ def _snapshot(row: Any, thread: Thread) -> Snapshot:
         own=agents.get(thread.agent_id),
         guest=guest if guest is not None and guest.is_active else None,
         options={} if asked is None else asked.options,
+        instructions=() if asked is None else tuple(asked.instructions),
         calls=tuple(ToolCall.objects.of_message(row.pk)) if row.has_calls else (),
         consent=_consent(message),
         was_seen=row.was_seen,

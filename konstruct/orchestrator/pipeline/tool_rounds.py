@@ -10,9 +10,10 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any, Final
 
+from konstruct.orchestrator import runner
 from konstruct.orchestrator.handoff import handover_tools
-from konstruct.orchestrator.llm.pool import Tell, language_model
-from konstruct.orchestrator.llm.wire import Completion, CompletionRequest, total
+from konstruct.orchestrator.llm.pool import Tell
+from konstruct.orchestrator.llm.wire import Completion, total
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import Agent, ToolCall
 from konstruct.orchestrator.pipeline import write
@@ -44,7 +45,6 @@ def ask_with_tools(
         of_all: the tool calls that the message has led to so far, in their order.
         tell: is told the text of each answer as it comes, that of one with calls too.
     """
-    model = language_model()
     own = [
         *described(agent.tools),
         *handover_tools.offered(agent, can_hand_back=snapshot.may_hand_back),
@@ -56,21 +56,22 @@ def ask_with_tools(
     program_names = {_name(tool) for tool in of_program}
     most_tokens = WorkingContextCompiler.TOKEN_BUDGETS[agent.model_tier]
     usages: list[Mapping[str, int] | None] = []
+    # Ends: every round writes tool calls down, and after MOST_PROGRAM_ROUNDS the model may make
+    # none.
     while True:
         # What another agent asked for, before it handed the message over, is not this one's.
         calls = [call for call in of_all if (call.asked_by_id or call.agent_id) == agent.id]
         round_number = of_all[-1].round + 1 if of_all else 0
         rounds = {call.round for call in calls}
         own_rounds = {call.round for call in calls if call.name not in program_names}
-        request = CompletionRequest(
-            [*prompt, *exchanges(calls, most_tokens)],
-            model=agent.model,
-            tier=agent.model_tier,
+        messages = [*prompt, *exchanges(calls, most_tokens)]
+        asked = runner.RunOptions(
             tools=[*own, *of_program],
             may_call=len(own_rounds) < MOST_ROUNDS and len(rounds) < MOST_PROGRAM_ROUNDS,
             options=options,
+            on_text=tell,
         )
-        said = model.complete(request, tell)
+        said = runner.complete(snapshot.message, agent, messages, asked)
         usages.append(said.usage)
         if not said.requested:
             return replace(said, usage=total(usages))

@@ -40,19 +40,25 @@ def handle(*, tenant_id: UUID, message_id: UUID) -> None:
         thread, next_id = thread_of(message_id)
         if next_id is None:
             tool_calls.expire_overdue(message_id)
-        while next_id is not None:
+        # Each iteration answers a message, unless another worker has just taken that message.
+        for _ in range(THREAD_TURN + 1):
+            if next_id is None:
+                return
             if answered == THREAD_TURN or (answered and time.monotonic() > until):
                 outbox.look_again(next_id)
                 return
             with thread_lock(thread) as ours:
                 if not ours:
                     return
+                # Ends: after THREAD_TURN messages, or THREAD_SECONDS.
                 while (snapshot := oldest_ready(thread)) is not None:
                     answer(snapshot)
                     answered += 1
                     if answered == THREAD_TURN or time.monotonic() > until:
                         break
             next_id = next_in(thread)
+        if next_id is not None:
+            outbox.look_again(next_id)
 
 
 def answer(snapshot: Snapshot) -> None:

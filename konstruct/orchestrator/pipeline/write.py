@@ -29,11 +29,12 @@ from konstruct.orchestrator.pipeline.decisions import (
 from konstruct.orchestrator.pipeline.snapshot import Snapshot, read
 from konstruct.orchestrator.replies import delivery_hooks, outbox
 from konstruct.orchestrator.tools import program_calls, tool_calls
-from memory.conversations import short_term, transcript
+from memory import short_term
+from memory import tasks as memory_tasks
+from memory.conversations import transcript
 from memory.conversations.copies import copy_for_agent, copy_id
 from memory.conversations.turns import Turn
 from memory.models import Message, Role
-from memory.tasks import embed_and_store
 from tenants import transaction
 from tenants.exceptions import reason_of
 from tenants.outbox.attempts import failure_of
@@ -164,7 +165,8 @@ def conclude(snapshot: Snapshot, said: Draft | Message) -> Message | None:
             return None  # it was handed over meanwhile, and is answered anew by who has it now
     reply = said if isinstance(said, Message) else record_reply(message, said)
     append_to_window(message, reply)
-    finish(message, reply, has_options=bool(snapshot.options))
+    has_options = bool(snapshot.options or snapshot.instructions)
+    finish(message, reply, has_options=has_options)
     return reply
 
 
@@ -190,6 +192,7 @@ def record_reply(message: KonstructMessage, draft: Draft) -> Message:
         answered_by=draft.agent.id,
         recall_trace=None if draft.prompt is None else draft.prompt.trace(),
         usage=draft.usage,
+        finish_reason=draft.finish_reason,
         appended=True,
     )
     thread_turns.note(reply)
@@ -231,7 +234,8 @@ def finish(message: KonstructMessage, reply: Message, *, has_options: bool = Fal
         if (agent_id := guest_of(reply)) is not None:
             copies = copy_for_agent([message.id, reply.id], agent_id)
             turns += [str(copy.id) for copy in copies]
-        transaction.on_commit(partial(enqueue, embed_and_store, str(message.tenant_id), turns))
+        task = memory_tasks.embed_and_store
+        transaction.on_commit(partial(enqueue, task, str(message.tenant_id), turns))
 
 
 def append_copies(message: KonstructMessage, reply: Message, agent_id: UUID) -> None:

@@ -12,16 +12,23 @@ from konstruct.orchestrator.replies import delivery_hooks, outbox, reply_wait
 from tenants import transaction
 
 
-def hold(message: KonstructMessage, held_for: HeldFor) -> None:
-    """Let the message wait for somebody. Raises NotHeld if it does not wait for its reply."""
-    outbox.hold(message.id, held_for)
-    tell(message)
+def hold(message: KonstructMessage, held_for: HeldFor) -> bool:
+    """Keep workers from the message; False if it does not wait for its reply.
+
+    A message that the caller has just found may have been answered or erased since.
+    """
+    is_held = outbox.hold(message.id, held_for)
+    if is_held:
+        tell(message)
+    return is_held
 
 
-def release(message: KonstructMessage) -> None:
-    """Let the message be answered after all. Raises NotHeld if it is not held."""
-    outbox.release(message.id)
-    tell(message)
+def release(message: KonstructMessage) -> bool:
+    """Give a held message to the workers again; False if it is not held."""
+    is_released = outbox.release(message.id)
+    if is_released:
+        tell(message)
+    return is_released
 
 
 def close(message: KonstructMessage, reason: str) -> None:

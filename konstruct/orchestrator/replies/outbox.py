@@ -5,11 +5,7 @@ from uuid import UUID
 
 from django.conf import settings
 
-from konstruct.orchestrator.exceptions import (
-    LLMRefused,
-    NotHeld,
-    NothingToRetry,
-)
+from konstruct.orchestrator.exceptions import LLMRefused, NothingToRetry
 from konstruct.orchestrator.models import HeldFor, PendingReply
 from memory.models import Message
 from tenants.outbox import Kind
@@ -41,25 +37,19 @@ def put(message: Message) -> None:
     PendingReply(message=message)  # the message knows it now, so that nobody need ask
 
 
-def hold(message_id: UUID, held_for: HeldFor) -> None:
-    """Let nobody work on the message until it is released. Call it in a transaction.
+def hold(message_id: UUID, held_for: HeldFor) -> bool:
+    """Keep workers from the message until it is released; False if it does not wait for its reply.
 
     Where the user's consent, or a program's result, does not come in time, a worker sees to it.
-    Raises NotHeld if the message does not wait for its reply.
     """
     for_calls = held_for in (HeldFor.CONSENT, HeldFor.PROGRAM)
     at_most = timedelta(seconds=settings.TOOL_CONSENT_SECONDS) if for_calls else None
-    if not REPLIES.hold(message_id, held_for, at_most=at_most):
-        raise NotHeld(f"Message {message_id} does not wait for its reply: it cannot be held.")
+    return REPLIES.hold(message_id, held_for, at_most=at_most)
 
 
-def release(message_id: UUID) -> None:
-    """Let a held message be answered. Call it in a transaction.
-
-    Raises NotHeld if it is not held.
-    """
-    if not REPLIES.release(message_id):
-        raise NotHeld(f"Message {message_id} is not held.")
+def release(message_id: UUID) -> bool:
+    """Give a held message to the workers; False if it is not held. Call it in a transaction."""
+    return REPLIES.release(message_id)
 
 
 def close(message_id: UUID, reason: str) -> None:

@@ -4,7 +4,7 @@ Such a call holds its message as one does that waits for consent. Who sends resu
 the message lock the calls first, so that no result falls between the two.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -46,6 +46,7 @@ def take_results(
     *,
     by: str,
     options: Mapping[str, Any] | None,
+    instructions: Sequence[str] = (),
 ) -> bool:
     """Write down what came of calls of a message; False if that stands already, and stays.
 
@@ -56,6 +57,7 @@ def take_results(
         by: who sends them, for the record.
         options: what is asked of the answer from now on, as AnswerOptions has it; None if the
             program wants none, and the message is given up.
+        instructions: the program's system and developer messages from now on.
     """
     calls = list(ToolCall.objects.of_message(message.id).select_for_update())
     taken = [call for call in calls if is_out(call) and call.pk in results]
@@ -68,8 +70,6 @@ def take_results(
         if options is None:
             holds.close(konstruct_message(message), WENT_ON)
         else:
-            AnswerOptions.objects.filter(pk=message.pk).delete()
-            if options:
-                AnswerOptions.objects.create(message=message, options=options)
+            AnswerOptions.objects.replace(message, options, instructions)
             holds.release(konstruct_message(message))
     return bool(taken)

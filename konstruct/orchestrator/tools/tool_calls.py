@@ -22,7 +22,7 @@ from konstruct.orchestrator.messages import KonstructMessage, konstruct_message
 from konstruct.orchestrator.models import Agent, HeldFor, PendingReply, ToolCall
 from konstruct.orchestrator.models.tool_calls import ToolCallState
 from konstruct.orchestrator.replies import holds
-from konstruct.orchestrator.tool_catalog import TOOLS, Beneficiary, ToolRefused
+from konstruct.orchestrator.tool_catalog import TOOLS, ToolContext, ToolRefused
 from memory.scopes import scope_number
 from tenants import transaction
 from tenants.context import required_tenant_id, tenant_scope
@@ -237,10 +237,10 @@ def _carried_out(call: ToolCall) -> ToolCall:
 
 
 def _do(call: ToolCall) -> None:
-    whose = Beneficiary(call.asked_by_id or call.agent_id, call.user_id, call.message_id)
+    context = ToolContext(call.asked_by_id or call.agent_id, call.user_id, call.message_id)
     try:
         with transaction.atomic():
-            call.result = TOOLS[call.name].run(call.arguments, whose)
+            call.result = TOOLS[call.name].run(call.arguments, context)
         call.state = ToolCallState.DONE
     except ToolRefused as refusal:
         call.state, call.result = ToolCallState.FAILED, f"Error: {refusal}"

@@ -126,6 +126,7 @@ def _batches(request: MessageErasure) -> Iterator[Batch]:
             agent_id=request.agent_id, user_id=request.user_id, thread_id=request.thread_id
         ).order_by("created_at", "number")
     agents = list(Agent.objects.values_list("pk", flat=True))
+    # Ends: the caller removes each batch before it asks for the next.
     while ids := list(named.values_list("pk", flat=True)[:BATCH]):
         with_replies = Message.objects.filter(Q(pk__in=ids) | Q(in_reply_to__in=ids))
         own = list(with_replies.values_list("pk", flat=True))

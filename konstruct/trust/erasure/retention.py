@@ -140,6 +140,7 @@ def _remove_before(agent_id: UUID, days: int, before: datetime) -> Removed:
 def _batches(agent_id: UUID, before: datetime) -> Iterator[list[tuple[UUID, int, str]]]:
     """Remove so many messages with their replies at a time, each time in a transaction."""
     after: tuple[datetime, int] = (datetime.min.replace(tzinfo=UTC), 0)
+    # Ends: each batch begins after the one before, and none is newer than `before`.
     while True:
         with transaction.atomic(), connection.cursor() as cursor:
             values: dict[str, Any] = {
@@ -170,5 +171,5 @@ def shorten_window(agent_id: UUID, user_id: str) -> None:
     """Let the window hold what is left, if the cache has one."""
     tenant_id = required_tenant_id()
     with window_lock(Thread(agent_id, user_id, "")):
-        if window_store.read(memory_short_key(tenant_id, agent_id, user_id), 1):
+        if window_store.read(memory_short_key(tenant_id, agent_id, user_id)):
             short_term.rebuild_window(tenant_id, agent_id, user_id)

@@ -60,6 +60,7 @@ def carry_out(move: HistoryMerge, *, looked_for: timedelta | None = None) -> boo
         if not ours:
             return False
         for agent_id in _agents(move):
+            # Ends: each batch takes messages from the old id, under which no more come.
             while _move_messages(move, agent_id):
                 pass
             _move_of_agent(move, agent_id)
@@ -171,7 +172,7 @@ def _shorten_windows(move: HistoryMerge) -> None:
             if not Message.objects.filter(agent_id=agent_id, user_id=move.from_user).exists():
                 client.unlink(memory_short_key(tenant_id, agent_id, move.from_user))
             key = memory_short_key(tenant_id, agent_id, move.user_id)
-            if window_store.read(key, 1):
+            if window_store.read(key):
                 short_term.rebuild_window(tenant_id, agent_id, move.user_id)
     thread_window.forget_all_threads(tenant_id)
 

@@ -8,12 +8,14 @@ from konstruct.orchestrator.messages import konstruct_message
 from konstruct.orchestrator.models import Escalation, HeldFor, PendingReply, ToolCall
 from konstruct.orchestrator.replies import holds, outbox
 from konstruct.trust.ledger.records import Finding
-from memory.conf import IMPORT_CHANNEL
+from memory.conf import IMPORT_CHANNEL, STORED_CHANNEL
 from memory.models import Message, Role
 from tenants import transaction
 from tenants.context import connection
 from tenants.outbox.attempts import INTERRUPTED
 
+# Messages that nothing answers: history, and texts that a program has stored.
+UNANSWERED_CHANNELS = (IMPORT_CHANNEL, STORED_CHANNEL)
 LOST = "accepted message with neither reply nor place in the outbox"
 ANSWERED_AND_FAILED = "answered message that is kept as given up"
 NO_REASON = "given up without a reason"
@@ -34,14 +36,14 @@ SELECT count(*) AS accepted,
 FROM memory_message AS asked
 LEFT JOIN memory_message AS reply ON reply.in_reply_to_id = asked.id
 LEFT JOIN orchestrator_pendingreply AS pending ON pending.message_id = asked.id
-WHERE asked.role = %s AND asked.channel <> %s
+WHERE asked.role = %s AND asked.channel <> ALL (%s)
 """
 
 
 def count() -> dict[str, int]:
     """The five figures, of one moment."""
     with connection.cursor() as cursor:
-        cursor.execute(_COUNTS, [Role.USER, IMPORT_CHANNEL])
+        cursor.execute(_COUNTS, [Role.USER, [*UNANSWERED_CHANNELS]])
         names = ("accepted", "answered", "failed", "held", "waiting")
         return dict(zip(names, cursor.fetchone(), strict=True))
 
@@ -50,7 +52,7 @@ def check() -> Iterator[Finding]:
     """Messages that nobody will answer, and outbox rows that do not say what they should."""
     lost = Message.objects.filter(
         role=Role.USER, reply__isnull=True, pending_reply__isnull=True
-    ).exclude(channel=IMPORT_CHANNEL)
+    ).exclude(channel__in=UNANSWERED_CHANNELS)
     for pk in lost.values_list("pk", flat=True).iterator():
         yield Finding(LOST, str(pk))
     for pending in PendingReply.objects.failed().select_related("message__reply"):

@@ -108,6 +108,7 @@ def prepare(connection: apsw.Connection, path: Path) -> None:
     # Heeded by a new file alone, and not after the next line.
     connection.pragma("page_size", _PAGE_SIZE)
     _write_ahead(connection)
+    # Ends: each turn raises the version by one, up to the last migration.
     while True:
         with writing(connection):
             # Asked again inside the transaction: another process may have been faster.
@@ -168,6 +169,7 @@ def _write_ahead(connection: apsw.Connection) -> None:
     SQLite does not wait for others here, whatever the busy timeout is.
     """
     deadline = time.monotonic() + connections.BUSY_TIMEOUT_MS / 1000
+    # Ends: at the deadline.
     while True:
         try:
             connection.pragma("journal_mode", "wal")

@@ -109,6 +109,7 @@ def _entered(
         tenant=sql.Literal(str(tenant_id)),
     )
     tries_left = MAX_CONNECTIONS
+    # Ends: after MAX_CONNECTIONS attempts.
     while True:
         connection = pool.getconn()
         try:

@@ -28,7 +28,10 @@ def searchable(konstruct: Client) -> None:
 def test_what_a_program_does(url: str, program_a: Program) -> None:
     with Client(url, program_a.key) as konstruct:
         whose = {"agent": "ada", "user_id": "maria"}
-        said = konstruct.messages.send("My sister lives in Porto.", **whose, wait=30)
+        order = {"order": 17}
+        said = konstruct.messages.send(
+            "My sister lives in Porto.", **whose, metadata=order, wait=30
+        )
         assert (said["status"], said["thread_id"]) == ("answered", "maria")
         assert said["reply"] == konstruct.messages.get(said["id"])["reply"]
         stream = konstruct.messages.stream("Where does my sister live?", **whose)
@@ -36,6 +39,9 @@ def test_what_a_program_does(url: str, program_a: Program) -> None:
         pieces = [*stream]
         assert stream.message
         assert "".join(pieces) == (stream.message["reply"] or {})["content"]
+        assert [each["id"] for each in konstruct.messages.list(filters=order)] == [said["id"]]
+        (turn,) = konstruct.conversations.transcript(**whose, filters=order)
+        assert turn["metadata"] == order
         imported = konstruct.messages.import_history(
             [
                 {"role": "user", "content": "I sold the piano."},
@@ -59,6 +65,13 @@ def test_what_a_program_does(url: str, program_a: Program) -> None:
         found = konstruct.memories.search("Where does my sister live?", **whose)
         assert found["results"][0]["content"] == "My sister lives in Porto."
 
+        hours = {"content": "The library closes at six."}
+        many = konstruct.facts.create_many([hours, {"content": "Maria reads.", **whose}, hours])
+        assert [each["created"] for each in many["results"]] == [True, True, False]
+        assert [each["user_id"] for each in many["results"]] == [None, "maria", None]
+        for each in many["results"][:2]:
+            konstruct.facts.delete(each["memory_id"])
+
         nuts = konstruct.facts.create("Maria is allergic to walnuts.", **whose, metadata={"n": 1})
         _, etag = konstruct.facts.get_tagged(nuts["memory_id"])
         changed = konstruct.facts.change(nuts["memory_id"], content="She may.", if_match=etag)
@@ -69,6 +82,11 @@ def test_what_a_program_does(url: str, program_a: Program) -> None:
         ]  # fmt: skip
         assert [*konstruct.facts.list(**whose, filters={"n": {"gte": 1}})] == [changed]
         assert konstruct.facts.search("What may she eat?", **whose)["results"][0]["score"] > 0
+        both = konstruct.memories.search(
+            "Where does my sister live?", **whose, include=["messages", "facts"], filters=order
+        )
+        assert [each["content"] for each in both["results"]] == ["My sister lives in Porto."]
+        assert both["facts"] == []
         prompt = konstruct.context.compile("Bake a cake.", **whose)["prompt"]
         assert prompt[-1] == {"role": "user", "content": "Bake a cake."}
         konstruct.facts.delete(nuts["memory_id"])

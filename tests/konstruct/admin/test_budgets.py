@@ -111,6 +111,7 @@ def test_pages_stay_within_their_budgets_however_much_there_is(
     ]
     budgets |= dict.fromkeys(lists, LIST)
     cost(client, "")  # with what a process reads once
+    cost(client, PAGES["window"][0].format(**known))  # with the copy from before it was cleared
     few = {address: cost(client, address) for address in budgets}
     more(involved_a, say)
     many = {address: cost(client, address) for address in budgets}

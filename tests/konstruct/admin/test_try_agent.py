@@ -7,6 +7,7 @@ import pytest
 from django.test import Client
 
 from konstruct.audit.models import AccessEvent
+from konstruct.orchestrator import runner
 from konstruct.orchestrator.llm import pool
 from konstruct.orchestrator.models import PendingReply
 from memory.conversations.short_term import clear_window
@@ -48,6 +49,16 @@ def test_a_trial_is_answered_with_memories_and_not_stored(
     with tenant_scope(populated_a.tenant.id):
         event = AccessEvent.objects.get(action="try")
     assert (event.user_id, event.detail["query"]) == ("maria", "Where does my sister live?")
+
+
+def test_a_trial_passes_through_run_agent(
+    populated_a: Program, browser: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "run_agent", lambda msg, agent, messages=None: f"{agent.name}!")
+    answer = browser(populated_a.tenant).post(
+        f"/admin/agents/{populated_a.agent.pk}/try/", {"content": "Hello"}
+    )
+    assert answer.context["reply"] == "ada!"
 
 
 def test_somebody_unknown_gets_no_memories(

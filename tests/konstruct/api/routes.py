@@ -92,13 +92,13 @@ CASES: dict[tuple[str, str], Case] = {
     ),
     ("agents", "GET"): Case(at("agents/"), foreign=200, messages=2),
     ("agents", "POST"): Case(
-        at("agents/"), foreign=201, messages=10, body=lambda said: {"name": f"new {uuid4().hex}"}
+        at("agents/"), foreign=201, messages=11, body=lambda said: {"name": f"new {uuid4().hex}"}
     ),
     ("agent", "GET"): Case(lambda said: f"{V1}agents/{ada(said)}/", foreign=404, messages=3),
     ("agent", "PATCH"): Case(
         lambda said: f"{V1}agents/{ada(said)}/",
         foreign=404,
-        messages=9,
+        messages=10,
         body=lambda said: {"persona": "Evil."},
     ),
     ("conversations", "GET"): Case(at("conversations/", **OF_MARIA), foreign=422, messages=3),
@@ -173,6 +173,14 @@ CASES: dict[tuple[str, str], Case] = {
         foreign=422,
         messages=8,
         body=lambda said: {"agent": ada(said), "user_id": "vera", "content": "Vera is tall."},
+    ),
+    ("fact-batch", "POST"): Case(
+        at("facts/batch/"),
+        foreign=422,
+        messages=8,
+        body=lambda said: {
+            "facts": [{"agent": ada(said), "user_id": "vera", "content": "Vera is tall."}]
+        },
     ),
     ("search-facts", "POST"): Case(
         at("facts/search/"),
@@ -278,7 +286,7 @@ CASES: dict[tuple[str, str], Case] = {
         lambda said: f"{V1}erasures/{said.erasure}/", foreign=404, messages=4, stranger=404
     ),
     ("windows", "GET"): Case(at("windows/", **OF_MARIA), foreign=422, messages=4),
-    ("windows", "DELETE"): Case(at("windows/", **OF_MARIA), foreign=422, messages=6),
+    ("windows", "DELETE"): Case(at("windows/", **OF_MARIA), foreign=422, messages=5),
     **mem0_routes.CASES,
 }
 

@@ -7,6 +7,8 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from django.conf import settings
+from django.db import connections
 from django.db.migrations.recorder import MigrationRecorder
 from django.test import Client
 from django_redis.exceptions import ConnectionInterrupted
@@ -14,25 +16,42 @@ from kombu.exceptions import OperationalError
 
 from konstruct.api import health
 from konstruct.api.auth.keys import issue_key
+from konstruct.heartbeats import BEAT, OWNER, WORKER, write_heartbeat
 from memory.embedding import embedder
 from memory.embedding.embedder import get_embedder
 from memory.exceptions import EmbeddingModelError
 from tenants.context import tenant_connection, tenant_scope
 from tenants.models import Tenant
 from tenants.naming import schema_name_of
-from tests.konstruct.running import eventually
+from tests.konstruct.running import eventually, forget_heartbeats
 
-ALL_IS_WELL = dict.fromkeys(("database", "cache", "broker", "model", "migrations"), "ok")
+CHECKS = ("database", "cache", "broker", "model", "migrations", "worker", "beat", "owner")
 
 
 @pytest.fixture(autouse=True)
-def _nothing_is_known_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+def _nothing_is_known_yet(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(health, "_up_to_date", threading.Event())
+    monkeypatch.setattr(health, "_readiness", health.Readiness())
+    monkeypatch.setattr(health, "KEPT_SECONDS", 0.0)
+    write_heartbeats(WORKER, BEAT, OWNER)
+    yield
+    forget_heartbeats()
 
 
 @pytest.fixture(autouse=True)
 def _model_is_loaded() -> None:
     get_embedder()
+
+
+def all_is_well() -> dict[str, str]:
+    """The checks of a ready process; one more where tenants are on several servers."""
+    names = (*CHECKS, "tenant_databases") if settings.TENANT_DATABASES else CHECKS
+    return dict.fromkeys(names, "ok")
+
+
+def write_heartbeats(*processes: str) -> None:
+    for process in processes:
+        write_heartbeat(process)
 
 
 def get(path: str, **headers: str) -> Any:
@@ -60,7 +79,7 @@ def test_ready_asks_everything(
     response = get("/health/ready", Host=host, Accept=accept)
     assert (response.status_code, response.json()) == (
         200,
-        {"status": "ok", "checks": ALL_IS_WELL},
+        {"status": "ok", "checks": all_is_well()},
     )
     assert "no-store" in response.headers["Cache-Control"]
 
@@ -96,7 +115,7 @@ def test_not_ready_says_what_is_missing(
     monkeypatch.setattr(f"konstruct.api.health.{target}", refuse(error))
     response = get("/health/ready")
     assert response.status_code == 503
-    assert response.json() == {"status": "unavailable", "checks": ALL_IS_WELL | {name: words}}
+    assert response.json() == {"status": "unavailable", "checks": all_is_well() | {name: words}}
 
 
 @contextmanager
@@ -186,7 +205,7 @@ def test_a_process_is_not_ready_before_its_model_is_loaded(
     response = get("/health/ready")
     assert (response.status_code, response.json()["checks"]) == (
         503,
-        ALL_IS_WELL | {"model": "loading"},
+        all_is_well() | {"model": "loading"},
     )
     assert caplog.records == []
     eventually(lambda: get("/health/ready").status_code == 200)
@@ -199,3 +218,85 @@ def test_migrations_are_asked_for_once(
     assert get("/health/ready").status_code == 200
     monkeypatch.setattr(health, "MigrationRecorder", refuse(AssertionError("asked again")))
     assert get("/health/ready").status_code == 200
+
+
+@pytest.mark.parametrize("process", [WORKER, BEAT, OWNER])
+def test_a_process_without_a_heartbeat_degrades_and_the_web_still_serves(
+    transactional_db: None, process: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    forget_heartbeats()
+    write_heartbeats(*{WORKER, BEAT, OWNER} - {process})
+    for _ in range(2):
+        response = get("/health/ready")
+        assert (response.status_code, response.json()) == (
+            200,
+            {"status": "degraded", "checks": all_is_well() | {process: "missing"}},
+        )
+    # Once, and not for each request of a load balancer.
+    assert caplog.messages == [f"Readiness: {process}: missing"]
+
+
+@pytest.mark.of_a_session  # a pooler refuses the startup parameter
+def test_a_database_that_takes_no_writes_is_not_ready(
+    transactional_db: None, caplog: pytest.LogCaptureFixture
+) -> None:
+    given = connections["default"].settings_dict
+    before = given["OPTIONS"]
+    given["OPTIONS"] = before | {"options": "-c default_transaction_read_only=on"}
+    try:
+        response = get("/health/ready")
+    finally:
+        given["OPTIONS"] = before
+    assert (response.status_code, response.json()) == (
+        503,
+        {"status": "unavailable", "checks": all_is_well() | {"database": "not writable"}},
+    )
+    assert caplog.messages == [
+        "Readiness: database: NotWritable: transaction_read_only is on",
+    ]
+
+
+def test_a_database_that_is_down_is_said_to_be_and_no_more(
+    transactional_db: None, caplog: pytest.LogCaptureFixture
+) -> None:
+    health._migrations()
+    given = connections["default"].settings_dict
+    before = given["HOST"]
+    given["HOST"] = "/nonexistent"
+    try:
+        response = get("/health/ready")
+    finally:
+        given["HOST"] = before
+    assert (response.status_code, response.json()) == (
+        503,
+        {"status": "unavailable", "checks": all_is_well() | {"database": "unreachable"}},
+    )
+    (line,) = caplog.records
+    assert "/nonexistent" in line.getMessage()
+    assert line.exc_info is None
+
+
+def test_however_many_ask_it_looks_once_in_a_while(
+    transactional_db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health, "KEPT_SECONDS", 60.0)
+    looks: list[None] = []
+
+    def database() -> str:
+        looks.append(None)
+        return "ok"
+
+    monkeypatch.setattr(health, "CHECKS", {**health.CHECKS, "database": database})
+    for _ in range(20):
+        assert get("/health/ready").status_code == 200
+    assert len(looks) == 1
+
+
+def test_who_asks_while_another_looks_is_answered_what_was_found_before(
+    transactional_db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert get("/health/ready").json()["status"] == "ok"
+    with health._readiness._looking:
+        forget_heartbeats()
+        assert get("/health/ready").json()["status"] == "ok"
+    assert get("/health/ready").json()["status"] == "degraded"

@@ -3,10 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-from konstruct.api.auth.caller import Caller
-from konstruct.api.models import ApiKey
-from konstruct.interfaces.mem0.exports import requests
-from tenants.context import tenant_scope
 from tests.konstruct.api.case import Case, ada
 from tests.konstruct.api.said import Said
 
@@ -21,17 +17,6 @@ def of_vera(said: Said) -> dict[str, Any]:
     return {"AND": [{"agent_id": ada(said)}, {"user_id": "vera"}]}
 
 
-def exported(said: Said) -> str:
-    """Return the id of an export that the program's key has asked for."""
-    with tenant_scope(said.program.tenant.id):
-        key = ApiKey.objects.get(prefix=said.program.key.split("_")[2])
-        caller = Caller(f"key-{key.id}", key.name, frozenset())
-        kept = requests.keep(
-            caller, filters=of_vera(said), schema=MEMORY_SCHEMA, instructions="", whose={}
-        )
-    return kept.id
-
-
 def tall_vera(said: Said) -> dict[str, Any]:
     return {
         "messages": [{"role": "user", "content": "Vera is tall."}],
@@ -41,14 +26,12 @@ def tall_vera(said: Said) -> dict[str, Any]:
     }
 
 
-MEMORY_SCHEMA = {"type": "object", "properties": {"memory": {"type": "string"}}}
 MEMORY = at("v1/memories/{fact}/")
 BATCH = at("v1/batch/")
 
 CASES = {
     ("mem0-ping", "GET"): Case(at("v1/ping/"), foreign=200, messages=2, stranger=200),
     ("mem0-add", "POST"): Case(at("v3/memories/add/"), foreign=422, messages=10, body=tall_vera),
-    ("mem0-memories", "POST"): Case(at("v1/memories/"), foreign=422, messages=10, body=tall_vera),
     ("mem0-list", "POST"): Case(
         at("v3/memories/"),
         # An agent that there is not has no memories.
@@ -99,41 +82,6 @@ CASES = {
         messages=8,
         body=lambda said: {"memories": [{"memory_id": str(said.fact)}]},
         stranger=404,
-    ),
-    ("mem0-exports", "POST"): Case(
-        at("v1/exports/"),
-        foreign=200,
-        messages=2,
-        body=lambda said: {"schema": MEMORY_SCHEMA, "filters": of_vera(said)},
-        stranger=200,
-    ),
-    ("mem0-export", "POST"): Case(
-        at("v1/exports/get/"),
-        # An export is of the key that asked for it.
-        foreign=404,
-        messages=5,
-        body=lambda said: {"memory_export_id": exported(said)},
-        stranger=404,
-    ),
-    ("mem0-project", "GET"): Case(
-        lambda said: (
-            f"{MEM0}api/v1/orgs/organizations/{said.program.tenant.id}/projects/{said.program.tenant.id}/"
-        ),
-        foreign=404,
-        messages=3,
-        stranger=200,
-    ),
-    ("mem0-webhooks", "GET"): Case(
-        lambda said: f"{MEM0}api/v1/webhooks/projects/{said.program.tenant.id}/",
-        foreign=404,
-        messages=2,
-        stranger=200,
-    ),
-    ("mem0-profile", "GET"): Case(
-        at("v2/entities/user/vera/profile/"), foreign=200, messages=3, stranger=404
-    ),
-    ("mem0-profile-settings", "GET"): Case(
-        at("v2/profiles/settings/"), foreign=200, messages=2, stranger=200
     ),
     ("mem0-entities", "GET"): Case(at("v1/entities/"), foreign=200, messages=5, stranger=200),
     ("mem0-entity", "DELETE"): Case(

@@ -214,6 +214,7 @@ def test_a_role_that_could_go_round_the_policies_is_refused_before_anything_serv
         DATABASE_URL=embedded.database_url("superuser"),
         DATABASE_OWNER_URL=embedded.database_url("owner"),
         REDIS_URL=embedded.redis_url(),
+        CELERY_BROKER_URL=embedded.broker_url(),
         DEBUG="true",
     )
     assert status == CANNOT_BOOT

@@ -110,7 +110,7 @@ def test_what_is_refused_is_not_in_the_log(
 def test_details_of_what_is_refused_are_not_in_our_own_log_either(
     tenant_a: Tenant, kind: str
 ) -> None:
-    formatter = RedactingFormatter(settings.LOGGING["formatters"]["line"]["format"])
+    formatter = RedactingFormatter(settings.LOGGING["formatters"]["text"]["format"])
     with tenant_scope(tenant_a.id):
         error = refusal(REFUSED[kind])
     assert error is not None
@@ -122,7 +122,6 @@ def test_details_of_what_is_refused_are_not_in_our_own_log_either(
     assert details
     # Once as it is, and once as what another error came of.
     record = LogRecord("a", ERROR, "", 0, "failed", (), (type(error), error, error.__traceback__))
-    record.request_id = "-"
     printed = formatter.format(record)
     assert "The above exception was the direct cause" in printed
     assert "Traceback (most recent call last)" in printed

@@ -12,6 +12,7 @@ from django.db import connections
 from konstruct.local import embedded
 from konstruct.orchestrator.models import Agent
 from konstruct.trust.ledger import verify
+from memory.conversations.short_term import clear_window, get_recent_messages
 from memory.models import Message
 from memory.recall import recall
 from tenants.context import tenant_scope
@@ -68,12 +69,20 @@ def test_one_tenant_is_restored_beside_the_others(
     tenant_a: Tenant, agent: Agent, talk: Callable[..., Message], tmp_path: Path
 ) -> None:
     talk("My dog is called Rex.")
+
+    def window() -> list[str]:
+        turns = get_recent_messages(tenant_a.id, agent.id, "maria")
+        return [turn["content"] for turn in turns]
+
+    kept = window()[1]
     before = recall(tenant_a.id, agent.id, "maria", "What is my dog called?").hits
     dump = tmp_path / "acme.dump"
     name = connections["default"].settings_dict["NAME"]
     schema = tenant_a.schema_name
     tool("pg_dump", "--format", "custom", "--schema", schema, "--file", dump, "--dbname", name)
     talk("This is lost.")
+    clear_window(tenant_a.id, agent.id, "maria")
+    talk("This is lost, too.")
     connections["default"].close()
     tool("psql", "--dbname", name, "--command", f"DROP SCHEMA {schema} CASCADE")
     tool("pg_restore", "--exit-on-error", "--single-transaction", "--dbname", name, dump)
@@ -81,6 +90,9 @@ def test_one_tenant_is_restored_beside_the_others(
     with tenant_scope(tenant_a.id):
         assert Message.objects.count() == 2
     with database.as_owner():
-        # The cache still knows what came after the dump.
+        # The cache still knows what came after the dump, and shows nothing of it.
         assert verify(tenant_a.id, "a").findings != []
+        assert window() == ["My dog is called Rex.", kept]
+        talk("Hello again.")
+        assert window()[:3] == ["My dog is called Rex.", kept, "Hello again."]
         assert verify(tenant_a.id, "a", repair=True).findings == []

@@ -1,12 +1,21 @@
 """The log of the production server: what a request holds cannot write lines of its own into it."""
 
 import contextlib
+import json
 import re
 import socket
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
-from tests.konstruct.api.live import serving
+import httpx
+
+from konstruct.api.auth.key_text import parse_key
+from konstruct.api.models import ApiKey
+from tenants.context import tenant_scope
+from tests.konstruct.api.live import WORKER, running, serving
+from tests.konstruct.conftest import MESSAGES, Program
 
 ATTACKS = [
     b"GET /x%0aPOST%20/admin/%20200%1b[31m HTTP/1.1\r\nHost: localhost",
@@ -22,7 +31,17 @@ ATTACKS = [
     b"\x1b[31m / HTTP/1.1\r\nHost: localhost",
 ]
 # A record, or what belongs to the one before.
-LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} [A-Z]+ \S+ \[\S+\]: |\[\d{4}-|  ")
+LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} [A-Z]+ \S+ \[\S+( \w+=\S+)*\]: |  ")
+
+
+def send_attacks(url: str) -> None:
+    there = urlsplit(url)
+    for attack in ATTACKS:
+        with socket.create_connection((there.hostname, there.port), 60) as client:
+            client.sendall(attack + b"\r\nConnection: close\r\n\r\n")
+            with contextlib.suppress(ConnectionResetError):
+                while client.recv(65536):
+                    pass
 
 
 def test_no_request_forges_a_line_or_speaks_to_the_terminal(
@@ -30,15 +49,90 @@ def test_no_request_forges_a_line_or_speaks_to_the_terminal(
 ) -> None:
     log = tmp_path / "log"
     with serving(process_environment, log) as url:
-        there = urlsplit(url)
-        for attack in ATTACKS:
-            with socket.create_connection((there.hostname, there.port), 60) as client:
-                client.sendall(attack + b"\r\nConnection: close\r\n\r\n")
-                with contextlib.suppress(ConnectionResetError):
-                    while client.recv(65536):
-                        pass
+        send_attacks(url)
     written = log.read_bytes().decode()
     lines = written.removesuffix("\n").split("\n")
     assert [line for line in lines if not line.isprintable() or not LINE.match(line)] == []
     assert r"Not Found: /x\nPOST /admin/ 200\x1b[31m" in written
     assert "GET /x%0aPOST%20/admin/%20200%1b[31m 404" in written
+
+
+def key_id(program: Program) -> str:
+    text = parse_key(program.key)
+    assert text is not None
+    with tenant_scope(program.tenant.id):
+        return str(ApiKey.objects.get(prefix=text.prefix).pk)
+
+
+def test_each_line_is_an_object_that_names_the_request_the_tenant_and_the_key(
+    process_environment: dict[str, str], program_a: Program, program_b: Program, tmp_path: Path
+) -> None:
+    """Requests of two tenants, with and without a valid key, by turns on the same threads."""
+    log = tmp_path / "log"
+    ids = {
+        "a": (str(program_a.tenant.id), key_id(program_a)),
+        "b": (str(program_b.tenant.id), key_id(program_b)),
+        "wrong": (None, None),
+        "none": (None, None),
+    }
+    keys = {"a": program_a.key, "b": program_b.key, "wrong": f"{program_a.key}0", "none": ""}
+    environment = {
+        **process_environment,
+        "LOG_FORMAT": "json",
+        "WEB_THREADS": "2",
+        "UNVERIFIED_RATE_LIMIT_BURST": "1000",
+    }
+    worker = [*WORKER, "--loglevel", "INFO"]  # as it is deployed
+    with (
+        running(worker, environment, log),
+        serving(environment, log) as url,
+        httpx.Client(timeout=60) as client,
+    ):
+
+        def ask(number: int) -> None:
+            who = list(keys)[number % len(keys)]
+            headers = {"X-Request-ID": f"{who}-{number}"}
+            if keys[who]:
+                headers["Authorization"] = f"Bearer {keys[who]}"
+            path = f"{MESSAGES}{program_a.tenant.id}/" if number % 3 else "/api/v1/agents/"
+            client.get(url + path, headers=headers)
+
+        with ThreadPoolExecutor(8) as threads:
+            list(threads.map(ask, range(48)))
+        for program, who in ((program_a, "a"), (program_b, "b")):
+            client.post(
+                f"{url}{MESSAGES}?wait=30",
+                headers={"Authorization": f"Bearer {program.key}", "X-Request-ID": f"{who}-said"},
+                json={
+                    "agent": program.agent.name, "user_id": "maria", "thread_id": "t",
+                    "content": "My cat is called Findus.",
+                },
+            )  # fmt: skip
+        send_attacks(url)
+    written = log.read_bytes().decode("ascii")
+    printed_by_celery = ("", "worker: Warm shutdown (MainProcess)")
+    lines: list[dict[str, Any]] = [
+        json.loads(line) for line in written.splitlines() if line not in printed_by_celery
+    ]
+    assert all({"timestamp", "level", "logger", "event"} <= line.keys() for line in lines)
+    for line in lines:
+        who, dash, _ = line.get("request_id", "").partition("-")
+        if dash and who in ids:
+            assert (line.get("tenant_id"), line.get("key_id")) == ids[who]
+    access = [line for line in lines if line["logger"] == "konstruct.access"]
+    named = {line.get("request_id") for line in access}
+    assert {f"{list(keys)[n % 4]}-{n}" for n in range(48)} | {"a-said", "b-said"} <= named
+    (said,) = (line for line in access if line["request_id"] == "b-said")
+    assert (said["method"], said["path"], said["status"]) == ("POST", MESSAGES, 200)
+    # Django's own line of a 404, which is written after all middleware.
+    assert any(
+        line["logger"] == "django.request" and line.get("tenant_id") == ids["a"][0]
+        for line in lines
+    )
+    compiled = [line for line in lines if line["event"] == "working_context_compiled"]
+    assert sorted(line["tenant_id"] for line in compiled) == sorted([ids["a"][0], ids["b"][0]])
+    assert {line["task_name"] for line in compiled} == {
+        "konstruct.orchestrator.tasks.handle_message"
+    }
+    assert len({line["task_id"] for line in compiled}) == 2
+    assert "Findus" not in written

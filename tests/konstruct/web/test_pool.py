@@ -7,11 +7,17 @@ from typing import Any
 
 import pytest
 
-from konstruct.web.pool import Overloaded, Pool
+from konstruct.web.pool import Overloaded, Pool, Share
+
+A, B, C = (Share(name, is_verified=True) for name in "abc")
 
 
 def run(test: Coroutine[Any, Any, None]) -> None:
     asyncio.run(asyncio.wait_for(test, 60))
+
+
+def pool_of(threads: int, *, max_queued: int = 100) -> Pool:
+    return Pool(threads=threads, max_queued=max_queued, max_queued_unverified=max_queued)
 
 
 class Work:
@@ -19,7 +25,7 @@ class Work:
 
     def __init__(self) -> None:
         self.begun: list[str] = []
-        self._let_go = {name: threading.Event() for name in ("a", "b", "c")}
+        self._let_go = {name: threading.Event() for name in "abcx"}
 
     def call(self, name: str) -> str:
         self.begun.append(name)
@@ -37,10 +43,10 @@ class Work:
 
 def test_one_share_has_at_most_half_of_the_threads() -> None:
     async def test() -> None:
-        pool, work = Pool(threads=4, longest_queue=100), Work()
-        of_a = [asyncio.create_task(pool.run("a", work.call, "a")) for _ in range(10)]
+        pool, work = pool_of(4, max_queued=100), Work()
+        of_a = [asyncio.create_task(pool.run(A, work.call, "a")) for _ in range(10)]
         await work.until_begun("a", "a")
-        of_b = [asyncio.create_task(pool.run("b", work.call, "b")) for _ in range(10)]
+        of_b = [asyncio.create_task(pool.run(B, work.call, "b")) for _ in range(10)]
         await work.until_begun("a", "a", "b", "b")
         work.let_go("b")
         assert await asyncio.gather(*of_b) == ["b"] * 10
@@ -54,12 +60,12 @@ def test_one_share_has_at_most_half_of_the_threads() -> None:
 
 def test_queues_are_served_in_turn() -> None:
     async def test() -> None:
-        pool, work = Pool(threads=1, longest_queue=100), Work()
-        first = asyncio.create_task(pool.run("c", work.call, "c"))
+        pool, work = pool_of(1, max_queued=100), Work()
+        first = asyncio.create_task(pool.run(C, work.call, "c"))
         await work.until_begun("c")
-        rest = [asyncio.create_task(pool.run("a", work.call, "a")) for _ in range(3)]
+        rest = [asyncio.create_task(pool.run(A, work.call, "a")) for _ in range(3)]
         await asyncio.sleep(0)
-        rest += [asyncio.create_task(pool.run("b", work.call, "b")) for _ in range(2)]
+        rest += [asyncio.create_task(pool.run(B, work.call, "b")) for _ in range(2)]
         await asyncio.sleep(0)
         work.let_go("a", "b", "c")
         await asyncio.gather(first, *rest)
@@ -71,13 +77,13 @@ def test_queues_are_served_in_turn() -> None:
 
 def test_a_full_queue_is_its_shares_own() -> None:
     async def test() -> None:
-        pool, work = Pool(threads=2, longest_queue=1), Work()
-        running = [asyncio.create_task(pool.run("a", work.call, "a")) for _ in range(2)]
+        pool, work = pool_of(2, max_queued=1), Work()
+        running = [asyncio.create_task(pool.run(A, work.call, "a")) for _ in range(2)]
         await work.until_begun("a")
         with pytest.raises(Overloaded):
-            await pool.run("a", work.call, "a")
+            await pool.run(A, work.call, "a")
         work.let_go("a", "b")
-        assert await pool.run("b", work.call, "b") == "b"
+        assert await pool.run(B, work.call, "b") == "b"
         await asyncio.gather(*running)
         pool.close()
 
@@ -86,15 +92,15 @@ def test_a_full_queue_is_its_shares_own() -> None:
 
 def test_who_goes_leaves_the_queue_and_a_call_that_has_begun_keeps_its_thread() -> None:
     async def test() -> None:
-        pool, work = Pool(threads=1, longest_queue=1), Work()
-        begun = asyncio.create_task(pool.run("a", work.call, "a"))
+        pool, work = pool_of(1, max_queued=1), Work()
+        begun = asyncio.create_task(pool.run(A, work.call, "a"))
         await work.until_begun("a")
-        queued = asyncio.create_task(pool.run("b", work.call, "b"))
+        queued = asyncio.create_task(pool.run(B, work.call, "b"))
         await asyncio.sleep(0)
         for task in (queued, begun):
             task.cancel()
         await asyncio.gather(begun, queued, return_exceptions=True)
-        another = asyncio.create_task(pool.run("b", work.call, "b"))
+        another = asyncio.create_task(pool.run(B, work.call, "b"))
         await asyncio.sleep(0.01)
         assert work.begun == ["a"]
         work.let_go("a", "b")
@@ -107,10 +113,111 @@ def test_who_goes_leaves_the_queue_and_a_call_that_has_begun_keeps_its_thread() 
 
 def test_what_a_call_raises_is_raised_and_its_thread_is_free_again() -> None:
     async def test() -> None:
-        pool = Pool(threads=1, longest_queue=1)
+        pool = pool_of(1, max_queued=1)
         for _ in range(3):
             with pytest.raises(ZeroDivisionError):
-                await pool.run("a", lambda: 1 // 0)
+                await pool.run(A, lambda: 1 // 0)
+        pool.close()
+
+    run(test())
+
+
+def strangers(pool: Pool, work: Work, number: int, *, addresses: int) -> "list[asyncio.Task[str]]":
+    """Send so many unverified requests, by turns from so many addresses."""
+    shares = [Share(f"address {each}", is_verified=False) for each in range(addresses)]
+    return [
+        asyncio.create_task(pool.run(shares[each % addresses], work.call, "x"))
+        for each in range(number)
+    ]
+
+
+def test_unverified_requests_of_all_addresses_have_an_eighth_of_the_threads() -> None:
+    async def test() -> None:
+        pool, work = pool_of(16), Work()
+        unverified = strangers(pool, work, 60, addresses=60)
+        await work.until_begun("x", "x")
+        verified = [asyncio.create_task(pool.run(A, work.call, "a")) for _ in range(8)]
+        await work.until_begun(*"aaaaaaaaxx")
+        assert (pool.running(is_verified=False), pool.queued(is_verified=False)) == (2, 58)
+        work.let_go("a", "x")
+        await asyncio.gather(*verified, *unverified)
+        assert (pool.running(is_verified=False), pool.queued(is_verified=False)) == (0, 0)
+        pool.close()
+
+    run(test())
+
+
+def test_where_verified_requests_take_all_threads_unverified_ones_have_their_turn() -> None:
+    async def test() -> None:
+        pool, work = pool_of(2), Work()
+        running = [asyncio.create_task(pool.run(each, work.call, "c")) for each in (A, B)]
+        await work.until_begun("c", "c")
+        queued = [asyncio.create_task(pool.run(A, work.call, "a")) for _ in range(10)]
+        queued += [asyncio.create_task(pool.run(B, work.call, "b")) for _ in range(10)]
+        await asyncio.sleep(0)
+        unverified = strangers(pool, work, 10, addresses=1)
+        await asyncio.sleep(0)
+        work.let_go("a", "b", "c", "x")
+        await asyncio.gather(*running, *queued, *unverified)
+        # Never two at once, and one after each that was verified.
+        assert set(work.begun[2:6]) >= {"x"}
+        assert "xxx" not in "".join(work.begun)
+        pool.close()
+
+    run(test())
+
+
+def test_one_address_does_not_keep_another_waiting() -> None:
+    async def test() -> None:
+        pool, work = pool_of(8), Work()
+        flood = strangers(pool, work, 50, addresses=1)
+        await work.until_begun("x")
+        newcomer = asyncio.create_task(
+            pool.run(Share("another address", is_verified=False), work.call, "a")
+        )
+        await asyncio.sleep(0)
+        work.let_go("a", "x")
+        await asyncio.gather(newcomer, *flood)
+        assert work.begun.index("a") <= 2
+        pool.close()
+
+    run(test())
+
+
+def test_beyond_what_may_wait_the_longest_unverified_queue_loses_its_last() -> None:
+    async def test() -> None:
+        pool, work = pool_of(8, max_queued=10), Work()
+        flood = strangers(pool, work, 12, addresses=1)
+        await work.until_begun("x")
+        with pytest.raises(Overloaded):
+            await flood[-1]
+        newcomer = Share("another address", is_verified=False)
+        ours = [asyncio.create_task(pool.run(newcomer, work.call, "a")) for _ in range(5)]
+        await asyncio.sleep(0)
+        assert pool.queued(is_verified=False) == 10
+        with pytest.raises(Overloaded):  # the queues are equal now, and it would be the longer one
+            await pool.run(newcomer, work.call, "a")
+        work.let_go("a", "x")
+        assert await asyncio.gather(*ours) == ["a"] * 5
+        ended = await asyncio.gather(*flood, return_exceptions=True)
+        assert [isinstance(each, Overloaded) for each in ended] == [False] * 6 + [True] * 6
+        pool.close()
+
+    run(test())
+
+
+def test_clients_that_go_leave_nothing_behind() -> None:
+    async def test() -> None:
+        pool, work = pool_of(8), Work()
+        flood = strangers(pool, work, 30, addresses=30)
+        await work.until_begun("x")
+        for each in flood[1:]:
+            each.cancel()
+        await asyncio.gather(*flood[1:], return_exceptions=True)
+        assert pool.queued(is_verified=False) == 0
+        work.let_go("a", "x")
+        await flood[0]
+        assert await pool.run(Share("another", is_verified=False), work.call, "a") == "a"
         pool.close()
 
     run(test())

@@ -8,6 +8,7 @@ import pytest
 import uvicorn
 
 from konstruct.web import protocol
+from konstruct.web.handler import Handler
 from konstruct.web.protocol import Protocol
 
 HUGE = 64 * 1024 * 1024
@@ -24,9 +25,12 @@ async def application(scope: Any, receive: Any, send: Any) -> None:
 class Serving:
     """A uvicorn server with our connections, in this event loop."""
 
+    def __init__(self, app: Any = application) -> None:
+        self._app = app
+
     async def __aenter__(self) -> "Serving":
         config = uvicorn.Config(
-            application,
+            self._app,
             http=Protocol,
             port=0,
             lifespan="off",
@@ -165,6 +169,86 @@ def test_requests_on_one_connection_are_answered_however_long_it_stays(
                 assert head.startswith(b"HTTP/1.1 200")
                 assert await reader.readexactly(2) == b"xx"
                 await asyncio.sleep(0.1)
+            writer.close()
+
+    run(test())
+
+
+HIDDEN = b"GET /health/live HTTP/1.1\r\nHost: hidden\r\n\r\n"
+CHUNKS = b"0\r\n\r\n" + HIDDEN
+CHUNKED = b"Transfer-Encoding: chunked\r\n"
+
+
+def lengths(*values: bytes) -> bytes:
+    return b"".join(b"Content-Length: %b\r\n" % value for value in values)
+
+
+@pytest.mark.parametrize(
+    ("version", "headers", "body"),
+    [
+        # Two lengths of one body, by which a proxy in front may read other requests than we do.
+        (b"1.1", lengths(b"5") + CHUNKED, CHUNKS),
+        (b"1.1", CHUNKED + lengths(b"%d" % len(CHUNKS)), CHUNKS),
+        (b"1.1", lengths(b"0") + CHUNKED, CHUNKS),
+        (b"1.1", b"content-length: 5\r\ntransfer-encoding: CHUNKED\r\n", CHUNKS),
+        (b"1.0", CHUNKED, CHUNKS),
+        (b"1.1", lengths(b"5", b"6"), HIDDEN),
+        (b"1.1", lengths(b"5, 6"), HIDDEN),
+        (b"1.1", lengths(b"+5"), HIDDEN),
+        (b"1.1", lengths(b"-5"), HIDDEN),
+        (b"1.1", lengths(b"0x5"), HIDDEN),
+        (b"1.1", lengths(b"5_0"), HIDDEN),
+        (b"1.1", lengths(b"\xb2"), HIDDEN),
+        (b"1.1", lengths(b"9" * 30), HIDDEN),
+        (b"1.1", lengths(b""), HIDDEN),
+        # Codings that one side takes for chunked and the other does not.
+        (b"1.1", CHUNKED + CHUNKED, CHUNKS),
+        (b"1.1", b"Transfer-Encoding: chunked, chunked\r\n", CHUNKS),
+        (b"1.1", b"Transfer-Encoding: gzip, chunked\r\n", CHUNKS),
+        (b"1.1", b"Transfer-Encoding: identity\r\n", CHUNKS),
+        (b"1.1", b"Transfer-Encoding: xchunked\r\n", CHUNKS),
+        (b"1.1", b"Transfer-Encoding: chunked;q=1\r\n", CHUNKS),
+        (b"1.1", b"Transfer-Encoding: \x0bchunked\r\n", CHUNKS),
+        (b"1.1", b"Transfer-Encoding : chunked\r\n", CHUNKS),
+        # Chunks that one side ends elsewhere than the other.
+        (b"1.1", CHUNKED, b"g\r\n" + CHUNKS),
+        (b"1.1", CHUNKED, b"-1\r\n" + CHUNKS),
+        (b"1.1", CHUNKED, b"0x0\r\n\r\n" + HIDDEN),
+        (b"1.1", CHUNKED, b" 0\r\n\r\n" + HIDDEN),
+        (b"1.1", CHUNKED, b"0" * 25 + b"\r\n\r\n" + HIDDEN),
+        (b"1.1", CHUNKED, b"\r\n" + CHUNKS),
+        (b"1.1", CHUNKED, b"1\r\nab\r\n" + CHUNKS),
+    ],
+)
+def test_a_body_whose_end_is_ambiguous_is_refused_with_its_connection(
+    version: bytes, headers: bytes, body: bytes
+) -> None:
+    async def test() -> None:
+        async with Serving(Handler()) as server:
+            for path in (b"/health/live", b"/api/v1/messages/"):
+                await refused(server, path)
+
+    async def refused(server: Serving, path: bytes) -> None:
+        sent = b"POST %b HTTP/%b\r\nHost: localhost\r\n%b\r\n%b"
+        reader, writer = await server.open(sent % (path, version, headers, body))
+        received = await reader.read()
+        writer.close()
+        assert received.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 501 ")), received
+        assert received.count(b"HTTP/1.1 ") == 1
+        assert b"connection: close" in received.lower()
+
+    run(test())
+
+
+def test_two_lengths_that_agree_are_one() -> None:
+    async def test() -> None:
+        async with Serving() as server:
+            headers = lengths(b"2", b"2") + lengths(b"2, 2")
+            sent = b"POST / HTTP/1.1\r\nHost: localhost\r\n%b\r\nxx" % headers
+            reader, writer = await server.open(
+                sent + GET.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
+            )
+            assert (await reader.read()).count(b"HTTP/1.1 200 ") == 2
             writer.close()
 
     run(test())

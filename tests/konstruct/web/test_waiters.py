@@ -9,6 +9,7 @@ from uuid import UUID
 import pytest
 from django.conf import settings
 from django_redis import get_redis_connection
+from structlog.contextvars import bind_contextvars, get_contextvars
 
 from konstruct.orchestrator.replies.reply_wait import announce, announced_message
 from konstruct.web import waiters as module
@@ -156,6 +157,23 @@ def test_a_look_that_fails_is_made_again(monkeypatch: pytest.MonkeyPatch) -> Non
         await waiters.close()
 
     run(test())
+
+
+def test_a_look_names_no_request_in_the_log_though_one_has_begun_it() -> None:
+    ids: list[dict[str, Any]] = []
+
+    async def look(tenant_id: UUID, message_ids: Collection[UUID]) -> Collection[UUID]:
+        ids.append(get_contextvars())
+        return message_ids
+
+    async def test() -> None:
+        bind_contextvars(request_id="of the first", tenant_id=str(TENANT), key_id="of the first")
+        waiters = make(look)
+        await waiters.wait(TENANT, uuid.uuid4(), 30)
+        await waiters.close()
+
+    run(test())
+    assert ids[0] == {}
 
 
 def test_waiting_ends_with_the_time_and_with_the_process() -> None:

@@ -11,7 +11,10 @@ from memory.context.chat import (
     alternating_turns,
     chat_sections,
     flattened,
+    sections_of,
+    turn_text,
 )
+from memory.context.lines import undated
 
 
 def user(content: str) -> dict[str, str]:
@@ -32,6 +35,16 @@ def test_the_sections_stand_in_the_order_of_the_prompt() -> None:
         assistant("Hello"),
         user("Why?"),
     ]
+
+
+def test_instructions_of_an_application_are_a_message_after_the_system_prompt() -> None:
+    sections = chat_sections("You are Ada.", "- tea", [], "Why?", instructions="Be brief.")
+    messages = flattened(sections)
+    assert [each["content"] for each in messages[:2]] == ["You are Ada.", "Be brief."]
+    assert messages[2]["content"].startswith(CONTEXT_OPENING)
+    assert sections_of(messages, "Be brief.") == sections
+    without_memories = chat_sections("You are Ada.", "", [], "Why?", instructions="Be brief.")
+    assert sections_of(flattened(without_memories), "Be brief.") == without_memories
 
 
 def test_a_section_without_anything_has_no_message() -> None:
@@ -76,3 +89,35 @@ def test_any_window_alternates_and_is_not_changed_itself(window: list[dict[str, 
     roles = [turn["role"] for turn in alternating_turns(window)]
     assert roles == ["user", "assistant"] * (len(roles) // 2)
     assert window == before
+
+
+@pytest.mark.parametrize(
+    ("at", "opening"),
+    [
+        ("2026-03-14T09:30:59.5+00:00", "[Saturday, 2026-03-14 09:30] "),
+        ("2026-03-14T23:30:00-05:00", "[Sunday, 2026-03-15 04:30] "),
+        ("2026-03-14T09:30:00", "[Saturday, 2026-03-14 09:30] "),
+        ("", ""),
+        ("yesterday", ""),
+        (None, ""),
+        (7, ""),
+    ],
+)
+def test_a_users_turn_begins_with_its_date_where_it_has_one(at: object, opening: str) -> None:
+    turn = {"role": "user", "content": "My sister visits tomorrow.", "at": at}
+    assert turn_text(turn) == f"{opening}My sister visits tomorrow."
+    assert undated(turn_text(turn)) == "My sister visits tomorrow."
+    assert turn_text({**turn, "role": "assistant"}) == "My sister visits tomorrow."
+
+
+def test_each_of_two_turns_in_a_row_keeps_its_date() -> None:
+    turns = [
+        {"role": "user", "content": "a", "at": "2026-03-14T09:30:00+00:00"},
+        {"role": "user", "content": "b", "at": "2026-03-15T09:30:00+00:00"},
+        {"role": "assistant", "content": "c", "at": "2026-03-15T09:31:00+00:00"},
+    ]
+    assert alternating_turns(turns) == [
+        user("[Saturday, 2026-03-14 09:30] a\n\n[Sunday, 2026-03-15 09:30] b"),
+        assistant("c"),
+    ]
+    assert turns[0]["content"] == "a"

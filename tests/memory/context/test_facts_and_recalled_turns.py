@@ -115,6 +115,17 @@ def test_facts_below_the_floor_are_found_and_not_told(tenant_a: Tenant) -> None:
         ContextManager(fact_floor=2)
 
 
+def test_a_text_that_is_a_fact_with_and_without_an_agent_is_told_once(tenant_a: Tenant) -> None:
+    for agent_id, user_id in ((None, None), (AGENT, None), (AGENT, USER), (None, USER)):
+        MANAGER.store_memory(
+            tenant_a.id, "Ann likes green tea.", agent_id=agent_id, user_id=user_id
+        )
+    found = MANAGER.gather(
+        tenant_a.id, "t", "What does Ann drink?", agent_id=AGENT, user_id=USER, session_messages=[]
+    )
+    assert found.lines == ["- Fact: Ann likes green tea."]
+
+
 def test_the_nearest_facts_need_less_than_the_others(tenant_a: Tenant) -> None:
     for content in ("Maria is allergic to walnuts.", *(f"Invoice {n} is due." for n in range(5))):
         MANAGER.store_memory(tenant_a.id, content)

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from memory.context.lines import fact_line, interleaved, turn_line
+from memory.context.lines import fact_line, interleaved, line_of, text_of_item, turn_line
 
 
 def test_facts_are_labelled_and_turns_say_who_and_when() -> None:
@@ -23,3 +23,11 @@ def test_the_best_of_each_ranking_comes_before_the_second_of_any() -> None:
     assert interleaved(["a", "b", "c"], ["1"]) == ["a", "1", "b", "c"]
     assert interleaved([], ["1", "2"]) == ["1", "2"]
     assert interleaved() == []
+
+
+def test_a_line_that_was_fitted_stays_as_it_is_and_its_text_is_plain() -> None:
+    line = "- Ann: I like\r tea [… truncated …] and"
+    text = text_of_item(line)
+    assert (str(text), line_of(text)) == ("Ann: I like\r tea [… truncated …] and", line)
+    assert text_of_item("- a\n  b") == "a\nb"
+    assert line_of("a\nb") == "- a\n  b"

@@ -146,8 +146,8 @@ def test_a_prompt_knows_what_it_tells_and_what_it_left_out(
     )
     prompt = manager.fit(found, "", "fast")
 
-    assert [memory.fact.memory_id for memory in prompt.told if memory.fact] == [fact]
-    assert [memory.message_id for memory in prompt.told if memory.message_id] == []
+    assert [memory.fact.memory_id for memory in prompt.included if memory.fact] == [fact]
+    assert [memory.message_id for memory in prompt.included if memory.message_id] == []
     trace = prompt.trace()
     assert trace["hits"] == []
     assert {cut["message_id"]: cut["reason"] for cut in trace["cut"]}[said[0].message_id] == (

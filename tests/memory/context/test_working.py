@@ -7,6 +7,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from memory.context import tokens
+from memory.context.chat import alternating_turns
 from memory.context.exceptions import UnknownModelTier
 from memory.context.working import (
     MESSAGE_OVERHEAD,
@@ -305,3 +306,42 @@ def test_the_compiler_needs_neither_django_nor_langgraph() -> None:
     ).stdout
 
     assert output.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("reserved", [0, 1, 1_001, 5_600, 10**6])
+def test_turns_and_memories_alone_give_up_reserved_tokens(reserved: int) -> None:
+    whole = WorkingContextCompiler("fast")
+    compiler = WorkingContextCompiler("fast", reserved_tokens=reserved)
+    for section in ("system_prompt", "task_and_buffer"):
+        assert compiler.share(section) == whole.share(section)
+    given = [
+        whole.share(section) - compiler.share(section)
+        for section in ("session_history", "relevant_context")
+    ]
+    assert sum(given) >= min(reserved, 5_600)
+    assert max(given) <= min((reserved + 1) // 2, 2_800)
+    texts = ["word " * 400] * 20
+    turns = [{"role": role, "content": "word " * 300} for role in ("user", "assistant") * 10]
+    fitted = compiler.fit("Be kind.", turns, texts, "And now?")
+    assert fitted.token_usage["total"] <= compiler.budget - min(reserved, 5_600)
+
+
+def test_a_negative_reserve_is_refused() -> None:
+    with pytest.raises(InvalidArgument, match="reserved_tokens"):
+        WorkingContextCompiler(reserved_tokens=-1)
+
+
+def test_the_dates_of_turns_count_in_the_historys_share() -> None:
+    compiler = WorkingContextCompiler("fast")
+    said = [
+        {"role": role, "content": "Yes.", "at": "2026-03-14T09:30:00+00:00"}
+        for _ in range(400)
+        for role in ("user", "assistant")
+    ]
+    plain = [{"role": turn["role"], "content": turn["content"]} for turn in said]
+    kept = compiler.fit("", said, [], "So?").messages
+    assert len(kept) < len(compiler.fit("", plain, [], "So?").messages)
+    written = alternating_turns(kept)
+    assert written[0]["content"] == "[Saturday, 2026-03-14 09:30] Yes."
+    size = sum(tokens.count(turn["content"]) + MESSAGE_OVERHEAD for turn in written)
+    assert 0.9 * compiler.share("session_history") < size <= compiler.share("session_history")

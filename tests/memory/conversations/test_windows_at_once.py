@@ -8,7 +8,7 @@ from django_redis import get_redis_connection
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memory.conversations import short_term
+from memory.conversations import short_term, window_store
 from memory.conversations.short_term import (
     aappend_message,
     aget_recent_messages,
@@ -33,6 +33,20 @@ def test_concurrent_appends_lose_nothing(tenant_a, at_once):
     for writer in range(8):
         own = [text for text in found if text.startswith(f"{writer}-")]
         assert own == [f"{writer}-{n}" for n in range(25)]
+
+
+def test_a_turn_that_comes_while_a_missing_window_is_written_is_kept(tenant_a, monkeypatch):
+    append, is_first = window_store.append, iter([True])
+
+    def append_beside_another_writer(key, turns, **options):
+        appended = append(key, turns, **options)
+        if next(is_first, False):
+            append_message(tenant_a.id, AGENT, USER, "user", "of the other writer")
+        return appended
+
+    monkeypatch.setattr(window_store, "append", append_beside_another_writer)
+    append_message(tenant_a.id, AGENT, USER, "user", "of this writer")
+    assert contents(tenant_a.id) == ["of the other writer", "of this writer"]
 
 
 @pytest.mark.django_db(transaction=True)

@@ -14,8 +14,9 @@ import pytest
 from asgiref.sync import async_to_sync
 
 from memory.embedding import embedder, loading, model_files
-from memory.embedding.embedder import Embedder, aembed, embed, get_embedder, model_version
+from memory.embedding.embedder import Embedder, embed, get_embedder, model_version
 from memory.embedding.model_files import ModelFiles
+from memory.embeddings import aembed
 from memory.exceptions import EmbeddingModelError, InvalidArgument
 
 ROOT = Path(__file__).resolve().parents[3]

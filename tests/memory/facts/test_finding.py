@@ -198,3 +198,29 @@ def test_vectors_of_another_model_are_not_compared_until_embedded_again(tenant_a
     (found,) = MEMORY.search(tenant_a.id, "Ann likes tea.")
     assert found.memory_id == memory_id
     assert found.score == pytest.approx(1.0, abs=1e-5)
+
+
+def test_an_agent_finds_a_text_once_that_is_its_own_fact_and_everybodys(tenant_a: Tenant) -> None:
+    store(tenant_a, "The office opens at nine.", agent_id=None)
+    newest = store(tenant_a, "The office opens at nine.")
+    store(tenant_a, "The office closes at six.")
+
+    def found(**narrowed: Any) -> list[str]:
+        return contents(MEMORY.search(tenant_a.id, "office hours", **narrowed))
+
+    assert sorted(found(agent_id=AGENT)) == [
+        "The office closes at six.", "The office opens at nine.",
+    ]  # fmt: skip
+    (first,) = MEMORY.search(tenant_a.id, "When does the office open?", 1, AGENT)
+    assert first.memory_id == newest
+    assert len(found(agent_id=AGENT, limit=2)) == 2
+    # To choose between agents, all are returned.
+    assert len(found()) == 3
+
+
+def test_one_text_about_two_users_is_two_facts(tenant_a: Tenant) -> None:
+    for user in ("ann", "bob", None):
+        store(tenant_a, "Likes tea.", user_id=user)
+    assert len(MEMORY.search(tenant_a.id, "tea", agent_id=AGENT)) == 3
+    for narrowed in ({"user_id": "ann"}, {"shared_only": True}):
+        assert len(MEMORY.search(tenant_a.id, "tea", agent_id=AGENT, **narrowed)) == 1

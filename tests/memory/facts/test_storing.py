@@ -11,7 +11,8 @@ from django.utils import timezone
 
 from memory.context import MemoryEntry
 from memory.embedding.embedder import embed, model_version
-from memory.exceptions import InvalidArgument
+from memory.exceptions import FactBusy, InvalidArgument
+from memory.facts import service, versions
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests.memory.facts.keeping import AGENT, MEMORY, OTHER_AGENT, contents, fact, rows, store
@@ -131,6 +132,44 @@ def test_the_same_text_of_another_agent_or_user_is_another_entry(tenant_a: Tenan
     assert again == stored
 
 
+def test_a_text_that_others_store_and_delete_all_the_time_is_not_tried_for_ever(
+    tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store(tenant_a, "Ann likes tea.")
+    other = store(tenant_a, "Ann likes wine.")
+    looked: list[MemoryEntry] = []
+
+    def deleted_again(entry: MemoryEntry) -> None:
+        """The constraint finds the other caller's entry, and a moment later it is deleted."""
+        looked.append(entry)
+        assert len(looked) < 100
+
+    monkeypatch.setattr(service, "standing_entry", deleted_again)
+    monkeypatch.setattr(versions, "standing_entry", deleted_again)
+    with pytest.raises(FactBusy, match="try again"):
+        store(tenant_a, "Ann likes tea.")
+    with pytest.raises(FactBusy, match="try again"):
+        MEMORY.update(other, tenant_a.id, content="Ann likes tea.")
+    monkeypatch.undo()
+    assert contents(MEMORY.history(other, tenant_a.id)) == ["Ann likes wine."]
+    assert rows(tenant_a) == (2, 0)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_text_that_another_deletes_meanwhile_is_stored(tenant_a: Tenant) -> None:
+    def store_and_delete(number: int) -> None:
+        try:
+            for _ in range(5):
+                memory_id = store(tenant_a, "Ann likes tea.")
+                MEMORY.delete(memory_id, tenant_a.id)
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(store_and_delete, range(4)))
+    assert rows(tenant_a) == (0, 0)
+
+
 @pytest.mark.django_db(transaction=True)
 def test_the_same_text_stored_by_many_at_once_is_one_entry(tenant_a: Tenant) -> None:
     vector = embed(["Ann likes tea."])[0]
@@ -210,10 +249,12 @@ def test_ids_may_be_given_as_text(tenant_a: Tenant) -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"content": ""}, "content='' says nothing"),
-        ({"content": " \n"}, "says nothing"),
+        ({"content": ""}, "content='' is blank"),
+        ({"content": " \n"}, "is blank"),
         ({"content": "a\x00b"}, "holds a NUL character"),
-        ({"content": None}, "content=None is not text"),
+        ({"content": None}, "content is missing"),
+        ({"content": 7}, "content=7 is not text"),
+        ({"content": "a\ud800"}, "half of a surrogate pair"),
         ({"agent_id": "ann"}, "agent_id='ann' is not a UUID"),
         ({"user_id": ""}, "user_id='' is empty"),
         ({"metadata": [1]}, r"metadata=\[1\] is not an object"),
@@ -228,6 +269,32 @@ def test_a_fact_that_cannot_be_is_refused_and_leaves_nothing(
     with pytest.raises(InvalidArgument, match=message):
         MEMORY.store(fact(tenant_a, **{"content": "Ann likes tea.", **fields}))
 
+    assert rows(tenant_a) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({}, "content is missing: give the text that is to be remembered"),
+        ({"content": None}, "content is missing"),
+        ({"content": " \n"}, r"content=' \\n' is blank"),
+        ({"content": "a\x00b"}, "holds a NUL character at 1"),
+    ],
+)
+def test_an_entry_without_content_is_refused_when_it_is_made(
+    fields: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InvalidArgument, match=message):
+        MemoryEntry(tenant_id=UUID(int=9), **fields)
+
+
+def test_an_entry_that_lost_its_content_is_refused_when_it_is_stored(tenant_a: Tenant) -> None:
+    entry = fact(tenant_a, "Ann likes tea.")
+    entry.content = " "
+    with pytest.raises(InvalidArgument, match="is blank"):
+        MEMORY.store(entry)
+    with tenant_scope(tenant_a.id), pytest.raises(InvalidArgument, match="is blank"):
+        MEMORY.store(MemoryEntry())
     assert rows(tenant_a) == (0, 0)
 
 

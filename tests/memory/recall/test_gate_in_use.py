@@ -19,6 +19,7 @@ from memory.recall.policy import RecallPolicy
 from tenants import transaction
 from tenants.context import tenant_scope
 from tenants.models import Tenant
+from tests.memory.recalled import SMALL_TALK, UNGATED
 from tests.memory.said import AGENT, START, say
 
 CONVERSATIONS: list[dict[str, Any]] = json.loads(
@@ -117,6 +118,70 @@ def test_what_only_asks_the_same_is_told_of_as_left_out(tenant_a: Tenant) -> Non
     result = recall(tenant_a.id, AGENT, "sam", QUESTION)
     assert result.hits[0].message_id == allergic
     assert [cut.reason for cut in result.cut].count("asks the same") == 1
+
+
+# A statement, a question, and how the user has asked the same before.
+ASKED_IN_OTHER_WORDS = [
+    (
+        "My sister Zoe moved to Lisbon last spring.",
+        "Which city did my sister move to?",
+        "Do you know where my sister has moved?",
+    ),
+    (
+        "We take the train to Berlin on Saturday for the marathon.",
+        "How do we get to Berlin?",
+        "Which day do we travel to Berlin?",
+    ),
+    ("I am allergic to walnuts.", "What am I allergic to?", "Do I have any allergies?"),
+    (
+        "Nina prefers the window seat when she flies.",
+        "Which seat does Nina prefer?",
+        "What seat should I book for Nina?",
+    ),
+]
+
+
+@pytest.mark.parametrize("policy", [RecallPolicy(), UNGATED, RecallPolicy(mode="vector")])
+@pytest.mark.parametrize(("statement", "question", "asked_before"), ASKED_IN_OTHER_WORDS)
+def test_an_earlier_question_in_other_words_stands_below_the_statement(
+    tenant_a: Tenant, statement: str, question: str, asked_before: str, policy: RecallPolicy
+) -> None:
+    say(tenant_a, *SMALL_TALK)
+    say(tenant_a, statement, start=START + timedelta(days=1))
+    say(tenant_a, asked_before, thread="q", start=START + timedelta(days=2))
+    say(tenant_a, NOTHING, thread="q", role="assistant", start=START + timedelta(days=2, minutes=1))
+    hits = recall(tenant_a.id, AGENT, "ann", question, policy=policy).hits
+    assert hits[0].content == statement
+
+
+@pytest.mark.parametrize(("question", "asked_before"), [each[1:] for each in ASKED_IN_OTHER_WORDS])
+def test_an_earlier_question_alone_is_no_memory(
+    tenant_a: Tenant, question: str, asked_before: str
+) -> None:
+    say(tenant_a, *SMALL_TALK)
+    say(tenant_a, asked_before, thread="q", start=START + timedelta(days=2))
+    result = recall(tenant_a.id, AGENT, "ann", question)
+    assert asked_before not in [hit.content for hit in result.hits]
+    assert "asks the same" in [cut.reason for cut in result.cut]
+
+
+@pytest.mark.parametrize(
+    ("statement", "question"),
+    [
+        (
+            "My flight to Oslo leaves on Friday at 9, remember?",
+            "When does my flight to Oslo leave?",
+        ),
+        ("Can you remember that my favourite colour is teal?", "What is my favourite colour?"),
+        ("Do not forget: my passport number is X123", "What is my passport number?"),
+        ("When I was five I lived in Rome", "Where did I live when I was five?"),
+    ],
+)
+def test_a_statement_with_the_form_of_a_question_is_recalled(
+    tenant_a: Tenant, statement: str, question: str
+) -> None:
+    say(tenant_a, statement)
+    assert [hit.content for hit in recall(tenant_a.id, AGENT, "ann", question).hits] == [statement]
 
 
 def test_a_question_asked_in_vain_is_asked_in_vain_again(tenant_a: Tenant) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from memory.recall.query_analysis import MAX_TERMS, Question, proper_names
 from memory.text import lexical
-from memory.text.questions import is_question
+from memory.text.questions import is_question, only_asks
 
 
 @pytest.mark.parametrize(
@@ -21,6 +21,47 @@ from memory.text.questions import is_question
 )
 def test_what_only_asks_is_a_question(text: str) -> None:
     assert is_question(text)
+    assert only_asks(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I live in Bern, did you know?",
+        "My flight to Oslo leaves on Friday at 9, remember?",
+        "My flight to Oslo leaves on Friday, doesn't it?",
+        "Did I tell you that my dog is called Rex?",
+        "Can you please remember that my favourite colour is teal?",
+        "Could you note my birthday is on 3 May?",
+        "Do not forget: my passport number is X123",
+        "Do not call me before nine",
+        "Do remember my password is qwerty",
+        "How do I take my coffee: black, no sugar",
+        "When I was five I lived in Rome",
+        "What I love most is hiking",
+    ],
+)
+def test_what_tells_something_does_not_only_ask(text: str) -> None:
+    assert is_question(text)
+    assert not only_asks(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "What am I allergic to, do you know?",
+        "So, what am I allergic to?",
+        "Hey, do you know where my sister has moved?",
+        "Do you remember where I live?",
+        "Can you tell me when my train to Bern leaves?",
+        "do you know my name",
+        "Quick question: where do I live?",
+        "does the 9:30 train stop in Bern?",
+        "Where do I keep my note about the store?",
+    ],
+)
+def test_a_question_that_speaks_of_remembering_only_asks(text: str) -> None:
+    assert only_asks(text)
 
 
 @pytest.mark.parametrize(

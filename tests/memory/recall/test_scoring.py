@@ -14,6 +14,8 @@ from memory.recall.query_analysis import Question
 from memory.recall.scoring import (
     ECHO_WORDS,
     EPOCH,
+    NEAR_QUESTION_COSINE,
+    NEAR_QUESTION_COST,
     PRIOR_MESSAGES,
     Ranking,
     rank,
@@ -106,6 +108,7 @@ def by_hand(turns: Turns, pieces: Pieces) -> list[dict[str, Any]]:
                 "has_time": turns.has_time[at],
                 "words": turns.words[at],
                 "echo": bool(echo),
+                "asks": turns.asks[at],
                 "cosine": max(cosines, default=0.0),
                 "weighed": bool(cosines) or turns.words[at] > 0,
             }
@@ -121,6 +124,7 @@ def by_hand(turns: Turns, pieces: Pieces) -> list[dict[str, Any]]:
     for at, row in enumerate(rows):
         same = [r for r in rows if r["session"] == row["session"] and not r["echo"]]
         best = sorted((r["base"] for r in same), reverse=True)[:3]
+        row["repeats"] = bool(row["asks"] and row["cosine"] >= NEAR_QUESTION_COSINE)
         before, after = rows[at - 1] if at else None, rows[at + 1] if at + 1 < len(rows) else None
         row["score"] = (
             row["base"]
@@ -130,6 +134,7 @@ def by_hand(turns: Turns, pieces: Pieces) -> list[dict[str, Any]]:
             + WEIGHTS.session * (sum(best) / len(best) if best else row["base"])
             + WEIGHTS.previous * (before["cosine"] if _speaks(before, row) else mean_cosine)
             + WEIGHTS.following * (after["base"] if _speaks(after, row) else mean_base)
+            - (NEAR_QUESTION_COST if row["repeats"] else 0)
         )
     return sorted(rows, key=lambda row: (row["echo"], -row["score"]))
 
@@ -184,11 +189,12 @@ def test_weighs_as_by_hand(seed: int, old: float) -> None:
     expected = by_hand(*evidence)
     ranking = ranking_of(*evidence, echoes_last=True, limit=100)
     assert any(found.echo for found in ranking.found)
+    assert any(found.repeats_question for found in ranking.found)
     assert [found.number for found in ranking.found] == [row["number"] for row in expected]
     for found, row in zip(ranking.found, expected, strict=True):
         assert found.score == pytest.approx(row["score"])
         assert (found.cosine, found.lexical) == pytest.approx((row["cosine"], row["lexical"]))
-        assert found.echo is row["echo"]
+        assert (found.echo, found.repeats_question) == (row["echo"], row["repeats"])
 
 
 def test_words_of_time_count_where_it_is_asked_when() -> None:

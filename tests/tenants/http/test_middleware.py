@@ -147,3 +147,10 @@ def test_an_unknown_host_through_the_whole_stack(
 )
 def test_the_name_of_a_host(header: str, name: str) -> None:
     assert host_name(header) == name
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_cookie_that_no_session_can_have_is_none(tenant_a: Tenant) -> None:
+    cookie = r'sessionid="0123456789\000"'
+    client = Client(headers={"host": "tenant-a.localhost", "cookie": cookie})
+    assert client.get("/admin/login/").status_code == 200

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from konstruct_client import documents
 from konstruct_client.client import AsyncClient
-from konstruct_client.errors import NotFound
+from konstruct_client.errors import NotFound, TimedOut
 
 MOST_ADDED, MOST_LISTED = 1_000, 50
+MAX_POP_ATTEMPTS = 20
 
 
 class NewItem(NamedTuple):
@@ -43,14 +45,21 @@ class Items:
             await self._conversations.add_items(told[start : start + MOST_ADDED], **self._place)
 
     async def pop(self) -> dict[str, Any] | None:
-        """Remove the newest item and return it, None if there is none. Of two one gets it."""
-        while rows := await self._rows(1):
-            try:
+        """Remove the newest item and return it, None if there is none. Of two callers one gets it.
+
+        Raises:
+            TimedOut: other callers took the newest item MAX_POP_ATTEMPTS times in a row.
+        """
+        for _ in range(MAX_POP_ATTEMPTS):
+            rows = await self._rows(1)
+            if not rows:
+                return None
+            with contextlib.suppress(NotFound):  # another caller took it
                 await self._conversations.remove_item(rows[0]["id"])
-            except NotFound:
-                continue  # somebody else has taken it
-            return rows[0]["item"]
-        return None
+                return rows[0]["item"]
+        raise TimedOut(
+            f"Other callers took the newest item {MAX_POP_ATTEMPTS} times in a row: try again."
+        )
 
     async def clear(self) -> None:
         """Remove all items."""

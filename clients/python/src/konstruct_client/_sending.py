@@ -7,7 +7,7 @@ import json
 import platform
 import random
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
@@ -89,6 +89,7 @@ class Sender:
     def send(self, call: Call[T]) -> T:
         """Send a call; return what its answer means."""
         request, attempt = self.options.request(call), 0
+        # Ends: `wait_before_next` allows `retries` further attempts.
         while True:
             attempt += 1
             outcome: Outcome
@@ -104,6 +105,7 @@ class Sender:
     def lines(self, call: Call[Any]) -> Iterator[str]:
         """Send a call; yield the lines of its answer as they come."""
         request, attempt, has_begun = self.options.request(call), 0, False
+        # Ends: `wait_before_next` allows `retries` further attempts.
         while True:
             attempt += 1
             outcome: Outcome
@@ -134,6 +136,7 @@ class AsyncSender:
     async def send(self, call: Call[T]) -> T:
         """Send a call; return what its answer means."""
         request, attempt = self.options.request(call), 0
+        # Ends: `wait_before_next` allows `retries` further attempts.
         while True:
             attempt += 1
             outcome: Outcome
@@ -149,6 +152,7 @@ class AsyncSender:
     async def lines(self, call: Call[Any]) -> AsyncIterator[str]:
         """Send a call; yield the lines of its answer as they come."""
         request, attempt, has_begun = self.options.request(call), 0, False
+        # Ends: `wait_before_next` allows `retries` further attempts.
         while True:
             attempt += 1
             outcome: Outcome
@@ -226,6 +230,6 @@ def _plain(value: Any) -> str:
 def _parameter(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, dict):
-        return json.dumps(value, default=_plain)
+    if isinstance(value, Mapping):
+        return json.dumps(dict(value), default=_plain)
     return value.isoformat() if isinstance(value, datetime) else str(value)

@@ -32,6 +32,12 @@ class Agent(TypedDict):
     """Model name for the LLM pool. Blank: LLM_MODEL, or the pool decides by tier."""
     model_tier: NotRequired[Literal["fast", "reasoning"]]
     """fast: short contexts and low cost. reasoning: long contexts."""
+    accepts_client_instructions: NotRequired[bool]
+    """Follow the system and developer messages that an application sends through OpenAI's
+    interface, after the agent's own instructions. Those of a bound key are never followed."""
+    max_completion_tokens: NotRequired[int | None]
+    """Tokens that one answer of the language model may have. An application may ask for fewer.
+    Blank: no limit but the model's own."""
     is_active: NotRequired[bool]
     """An inactive agent accepts no messages; its memory stays."""
     recall_mode: NotRequired[Literal["hybrid", "vector"]]
@@ -87,6 +93,12 @@ class NewAgent(TypedDict):
     """Model name for the LLM pool. Blank: LLM_MODEL, or the pool decides by tier."""
     model_tier: NotRequired[Literal["fast", "reasoning"]]
     """fast: short contexts and low cost. reasoning: long contexts."""
+    accepts_client_instructions: NotRequired[bool]
+    """Follow the system and developer messages that an application sends through OpenAI's
+    interface, after the agent's own instructions. Those of a bound key are never followed."""
+    max_completion_tokens: NotRequired[int | None]
+    """Tokens that one answer of the language model may have. An application may ask for fewer.
+    Blank: no limit but the model's own."""
     is_active: NotRequired[bool]
     """An inactive agent accepts no messages; its memory stays."""
     recall_mode: NotRequired[Literal["hybrid", "vector"]]
@@ -566,6 +578,12 @@ class AgentChanges(TypedDict):
     """Model name for the LLM pool. Blank: LLM_MODEL, or the pool decides by tier."""
     model_tier: NotRequired[Literal["fast", "reasoning"]]
     """fast: short contexts and low cost. reasoning: long contexts."""
+    accepts_client_instructions: NotRequired[bool]
+    """Follow the system and developer messages that an application sends through OpenAI's
+    interface, after the agent's own instructions. Those of a bound key are never followed."""
+    max_completion_tokens: NotRequired[int | None]
+    """Tokens that one answer of the language model may have. An application may ask for fewer.
+    Blank: no limit but the model's own."""
     is_active: NotRequired[bool]
     """An inactive agent accepts no messages; its memory stays."""
     recall_mode: NotRequired[Literal["hybrid", "vector"]]
@@ -804,6 +822,14 @@ class StoredFact(TypedDict):
     """False: the same text stood already, and has taken in what was sent beside it."""
     near_duplicates: list[NearFact]
     """Facts that say nearly the same. They are reported, never merged."""
+
+
+class StoredFacts(TypedDict):
+    """The facts of a batch as they are stored, in the order of the request."""
+
+    created: int
+    """The number of facts that are new."""
+    results: list[StoredFact]
 
 
 class TokenUsage(TypedDict):

@@ -6,6 +6,7 @@ from typing import Final
 from django.http import HttpRequest, HttpResponse
 
 from konstruct.api.http.errors.problems import Problem, problem_document
+from tenants.http.refusals import leave_log_to_request
 
 API_PREFIX: Final = "/api/"
 
@@ -31,6 +32,7 @@ def problem_response(request: HttpRequest, problem: Problem) -> HttpResponse:
     """Return the problem as a response in the form of the request's address."""
     response = (_form_at(request.path) or problem_document)(request, problem)
     response.tells_problem = True  # type: ignore[attr-defined]  # for the middleware
+    leave_log_to_request(request, response)
     return response
 
 

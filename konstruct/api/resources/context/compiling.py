@@ -20,7 +20,7 @@ from konstruct.api.http.bodies.fields import (
 from konstruct.api.http.schema import problems
 from konstruct.api.http.views import ApiView
 from konstruct.api.models import KeyScope
-from konstruct.orchestrator.builder import build_system_prompt
+from konstruct.orchestrator.builder import date_clause, system_prompt_with
 from konstruct.orchestrator.models import ModelTier
 from konstruct.orchestrator.recall_policy import recall_policy
 from memory.arguments import text_argument
@@ -280,7 +280,8 @@ class CompileView(ApiView):
             session_messages=fields.get("messages"),
             policy=recall_policy(agent),
         )
-        system_prompt = fields.get("system_prompt", build_system_prompt(agent))
+        own = system_prompt_with(agent, [date_clause()])
+        system_prompt = fields.get("system_prompt", own)
         prompt = manager.fit(gathered, system_prompt, tier)
         return Response(CompiledSerializer(_document(prompt)).data)
 
@@ -296,7 +297,7 @@ def _document(prompt: Prompt) -> dict[str, Any]:
             "memories": fitted.memories_left_out,
             "task": fitted.task_cut,
         },
-        "sources": [_source(memory) for memory in prompt.told],
+        "sources": [_source(memory) for memory in prompt.included],
         "prompt": prompt.messages,
     }
 

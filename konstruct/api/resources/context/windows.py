@@ -15,7 +15,6 @@ from konstruct.api.models import KeyScope
 from konstruct.orchestrator.models import Agent
 from memory.conf import WINDOW
 from memory.conversations.short_term import clear_window, get_recent_messages
-from memory.exceptions import WindowNotCleared
 from memory.models import Role
 from tenants import transaction
 from tenants.context import required_tenant_id
@@ -131,16 +130,9 @@ class WindowView(ApiView):
     def delete(self, request: Request) -> Response:
         """Clear the window, for good."""
         agent, user_id = self._whose(checked_query(request, WindowOf))
-        problem = None
         with transaction.atomic():
             self.record()
-            try:
-                clear_window(required_tenant_id(), agent.id, user_id)
-            except WindowNotCleared as error:
-                # It is cleared in the transcript all the same, which is to stay.
-                problem = error
-        if problem is not None:
-            raise problem
+            clear_window(required_tenant_id(), agent.id, user_id)
         return Response(status=204)
 
     def _whose(self, filters: dict[str, Any]) -> tuple[Agent, str]:

@@ -10,6 +10,7 @@ from rest_framework.exceptions import ValidationError
 
 from konstruct.api.http.bodies.fields import (
     NOT_BLANK,
+    BoundedListField,
     ChannelIdField,
     MomentField,
     StrictBooleanField,
@@ -29,6 +30,7 @@ from memory.models.fact_filters import parse_filters, values_of
 
 LONGEST_QUERY = 8192
 MOST_RESULTS = 100
+MAX_FACTS_PER_BATCH = 100
 FILTERS_HELP = (
     'What the metadata must be: {"topic": "food"} equal, {"topic": {"in": ["food", "drink"]}}, '
     '{"source.url": {"exists": true}}, {"priority": {"gte": 2, "lt": 5}}. All must hold.'
@@ -100,6 +102,17 @@ class NewFactSerializer(FactFields):
         required=False,
         help_text="The user whom it is about. Default: nobody in particular; for a key that is "
         "bound to a user, that one.",
+    )
+
+
+class NewFactsSerializer(StrictSerializer):
+    """Facts to be stored together."""
+
+    facts = BoundedListField(
+        child=NewFactSerializer(),
+        min_length=1,
+        max_length=MAX_FACTS_PER_BATCH,
+        help_text="The facts. All of them are stored, or none.",
     )
 
 
@@ -229,6 +242,13 @@ class StoredFactSerializer(FactSerializer):
     near_duplicates = NearFactSerializer(
         many=True, help_text="Facts that say nearly the same. They are reported, never merged."
     )
+
+
+class StoredFactsSerializer(serializers.Serializer):
+    """The facts of a batch as they are stored, in the order of the request."""
+
+    created = serializers.IntegerField(help_text="The number of facts that are new.")
+    results = StoredFactSerializer(many=True)
 
 
 class FoundFactSerializer(FactSerializer):

@@ -21,6 +21,7 @@ from konstruct.api.models import KeyScope
 from konstruct.api.resources.agent_names import agent_names
 from konstruct.api.resources.facts.rows import facts_here, locked_fact, visible_facts
 from konstruct.api.resources.facts.serializers import (
+    MAX_FACTS_PER_BATCH,
     AtSerializer,
     FactChangeSerializer,
     FactListSerializer,
@@ -30,12 +31,14 @@ from konstruct.api.resources.facts.serializers import (
     FactSerializer,
     FoundFactSerializer,
     NewFactSerializer,
+    NewFactsSerializer,
     StoredFactSerializer,
+    StoredFactsSerializer,
     VersionPages,
 )
 from konstruct.audit.models import Action
 from memory.exceptions import FactNotFound
-from memory.facts import LongTermMemory, Stored, selected
+from memory.facts import LongTermMemory, Stored, embed_facts, selected
 from memory.models import MemoryEntry
 from memory.models.fact_querysets import MemoryEntryQuerySet
 from tenants import transaction
@@ -140,12 +143,7 @@ class FactsView(ApiView):
         body = NewFactSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         fields = body.validated_data
-        whose = {
-            "agent_id": _agent_id(self.caller, fields),
-            "user_id": _user_id(self.caller, fields),
-        }
-        said = {name: fields[name] for name in fields if name not in ("agent", "user_id")}
-        entry = MemoryEntry(tenant_id=required_tenant_id(), **whose, **said)
+        entry = _entry(self.caller, fields, _agent_id(self.caller, fields))
         kept: list[Stored] = []
 
         def keep() -> UUID:
@@ -162,10 +160,7 @@ class FactsView(ApiView):
             self.note(standing, after=row_state(standing))
         else:
             self.note(standing, action=Action.VIEW)
-        document = _documents([standing], request)[0] | {
-            "created": stored.created,
-            "near_duplicates": stored.near_duplicates,
-        }
+        (document,) = _stored_documents([standing], [stored], request)
         return Response(
             StoredFactSerializer(document).data,
             status=201 if stored.created else 200,
@@ -192,6 +187,54 @@ class FactsView(ApiView):
             at=query.get("at"),
         )
         return _page(facts, request, self, FactPages())
+
+
+class FactBatchView(ApiView):
+    """Several facts in one request."""
+
+    # Texts are embedded before the transaction.
+    own_transactions = ("POST",)
+    permissions = {"POST": ("memory.add_memoryentry", "memory.view_memoryentry")}
+    keeps_to_binding = True
+
+    @extend_schema(
+        operation_id="create_facts",
+        summary="Store several facts",
+        description=f"Up to {MAX_FACTS_PER_BATCH} facts, each as `POST /api/v1/facts/` takes it. "
+        "All of them are stored, or none. The same request again stores nothing twice, because "
+        "the same text of the same agent and user is the same fact.",
+        tags=["facts"],
+        request=NewFactsSerializer,
+        examples=[
+            OpenApiExample(
+                "two facts", request_only=True, value={"facts": [NEW_FACT.value, SHARED_FACT.value]}
+            )
+        ],
+        responses={200: StoredFactsSerializer, **problems(422)},
+    )
+    def post(self, request: Request) -> Response:
+        """Store the facts of the request, in its order."""
+        checked_query(request, NoParametersSerializer)
+        body = NewFactsSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        facts = body.validated_data["facts"]
+        by_agent = {fields.get("agent"): fields for fields in facts}
+        agents = {name: _agent_id(self.caller, fields) for name, fields in by_agent.items()}
+        entries = [_entry(self.caller, fields, agents[fields.get("agent")]) for fields in facts]
+        owners = {(entry.agent_id, entry.user_id) for entry in entries}
+        if len(owners) > 1:
+            self.caller.named.clear()  # the access log would name the last one alone
+        embed_facts(entries)
+        with transaction.atomic():
+            stored = FACTS.remember_all(entries)
+            ids = {each.memory_id for each in stored}
+            rows = facts_here().entries().defer("embedding").filter(memory_id__in=ids)
+            by_id = {fact.memory_id: fact for fact in rows}
+            new = [str(each.memory_id) for each in stored if each.created]
+            self.note(facts=new)
+            self.record()
+        results = _stored_documents([by_id[each.memory_id] for each in stored], stored, request)
+        return Response(StoredFactsSerializer({"created": len(new), "results": results}).data)
 
 
 class FactSearchView(ApiView):
@@ -244,8 +287,8 @@ class FactView(ApiView):
         "PATCH": ("memory.change_memoryentry",),
         "DELETE": ("memory.delete_memoryentry",),
     }
-    # Who may write a fact may take it back.
-    scopes = {"DELETE": KeyScope.WRITE}
+    # A key that may write a fact may read and delete it by its id.
+    scopes = {"GET": (KeyScope.READ, KeyScope.WRITE), "DELETE": KeyScope.WRITE}
     keeps_to_binding = True
 
     @extend_schema(
@@ -336,6 +379,16 @@ class FactHistoryView(ApiView):
         return _page(versions, request, self, VersionPages())
 
 
+def _entry(caller: Caller, fields: dict[str, Any], agent_id: UUID | None) -> MemoryEntry:
+    """Return the new fact that a request describes."""
+    return MemoryEntry(
+        tenant_id=required_tenant_id(),
+        agent_id=agent_id,
+        user_id=_user_id(caller, fields),
+        **{name: fields[name] for name in fields if name not in ("agent", "user_id")},
+    )
+
+
 def _agent_id(caller: Caller, fields: dict[str, Any]) -> UUID | None:
     """The agent that the request names, or else the one that the key is bound to."""
     return caller.agent(fields["agent"]).id if "agent" in fields else caller.agent_id
@@ -372,6 +425,15 @@ def _documents(facts: Iterable[MemoryEntry], request: Request) -> list[dict[str,
     facts = list(facts)
     names = agent_names(fact.agent_id for fact in facts if fact.agent_id is not None)
     return [_document(fact, names, request) for fact in facts]
+
+
+def _stored_documents(
+    facts: Iterable[MemoryEntry], stored: Iterable[Stored], request: Request
+) -> list[dict[str, Any]]:
+    return [
+        document | {"created": each.created, "near_duplicates": each.near_duplicates}
+        for document, each in zip(_documents(facts, request), stored, strict=True)
+    ]
 
 
 def _document(fact: MemoryEntry, names: dict[UUID, str], request: Request) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from konstruct.api.http.lists.pagination import (
 )
 from konstruct.api.http.schema import problems, response_header
 from konstruct.api.http.views import ApiView
+from konstruct.api.models import KeyScope
 from konstruct.api.resources.agent_names import agent_names
 from konstruct.audit.models import Action
 from konstruct.orchestrator.handoff.escalations import Thread, open_escalation, resolve
@@ -219,6 +220,7 @@ class EscalationView(ApiView):
     """One escalation."""
 
     permissions = {"GET": ("orchestrator.view_escalation",)}
+    scopes = {"GET": (KeyScope.READ, KeyScope.WRITE)}
     keeps_to_binding = True
 
     @extend_schema(

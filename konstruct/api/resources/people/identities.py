@@ -151,6 +151,7 @@ class IdentityView(ApiView):
     """One identity."""
 
     permissions = {"GET": ("orchestrator.view_channelidentity",)}
+    scopes = {"GET": (KeyScope.READ, KeyScope.WRITE)}
 
     @extend_schema(
         operation_id="get_identity",

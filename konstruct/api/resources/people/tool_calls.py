@@ -27,6 +27,7 @@ from konstruct.api.http.lists.pagination import (
 )
 from konstruct.api.http.schema import problems
 from konstruct.api.http.views import ApiView
+from konstruct.api.models import KeyScope
 from konstruct.api.resources.agent_names import agent_names
 from konstruct.orchestrator.exceptions import AlreadyDecided
 from konstruct.orchestrator.models import ToolCall
@@ -107,6 +108,7 @@ class ToolCallView(ApiView):
     """One tool call."""
 
     permissions = {"GET": ("orchestrator.view_toolcall",)}
+    scopes = {"GET": (KeyScope.READ, KeyScope.WRITE)}
     keeps_to_binding = True
 
     @extend_schema(

@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from django.db import InterfaceError, OperationalError
 from django.http import (
     HttpRequest,
     HttpResponse,
@@ -41,12 +40,9 @@ def _of_slack(answer: Answer) -> Callable[[HttpRequest], HttpResponse]:
         try:
             body = slacks_body(request)
         except NotSlacks as refusal:
+            logger.warning("A request to %s was refused: %s", request.path, refusal)
             return _plain(str(refusal), refusal.status)
-        try:
-            return answer(request, body)
-        except (OperationalError, InterfaceError) as error:
-            logger.warning("Slack is told to come again, Postgres is down: %s", error)
-            return _plain("Come again.", 503, retry_after=5)
+        return answer(request, body)
 
     return csrf_exempt(require_POST(view))
 

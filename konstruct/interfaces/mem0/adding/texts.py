@@ -118,7 +118,7 @@ def keep(
     expires_at: datetime | None,
 ) -> list[Stored]:
     """Keep texts as facts, one each; what stands already takes in the metadata."""
-    kept = []
+    entries = []
     for text in texts:
         # Who said it is told of what no user said.
         role = {} if text.role == "user" else {"role": text.role}
@@ -133,8 +133,8 @@ def keep(
             entry.valid_from = timestamp
         if expires_at is not None:
             entry.expires_at = expires_at
-        kept.append(FACTS.remember(entry))
-    return kept
+        entries.append(entry)
+    return FACTS.remember_all(entries)
 
 
 def standing(first: UUID, texts: Sequence[Text], owner: Owner) -> list[UUID]:

@@ -25,8 +25,6 @@ OF_THREAD = (session_key, engaged_thread_key, escalation_status_key, pending_too
 BATCH = 1000
 
 _WINDOW, _OF_MESSAGES = ("memory", "short"), ("dedup", "partial_reply")
-# Filters and schemas that programs wrote can name anybody, and can be asked for again.
-_FREE_TEXT = "mem0_exports"
 _THEIRS = f"SELECT id::text FROM memory_message WHERE id::text = ANY(%(ids)s) AND {OF_PERSON}"
 
 
@@ -34,7 +32,7 @@ def remove_keys(person: Person) -> int:
     """Remove windows, marks of messages, and the state of the person's own threads; how many.
 
     A window is found by the user's id in its name, a mark or the text of a reply by the message,
-    while that is there. What programs wrote freely goes, whoever it names.
+    while the message exists.
     """
     client = get_redis_connection("default")
     threads = {
@@ -45,11 +43,7 @@ def remove_keys(person: Person) -> int:
     removed = 0
     for keys in _all_keys(client, person):
         of_messages = _of_messages(keys)
-        theirs = [
-            key
-            for key in keys
-            if key in threads or _is_window(key, person) or key.split(":")[1:2] == [_FREE_TEXT]
-        ]
+        theirs = [key for key in keys if key in threads or _is_window(key, person)]
         theirs += _shared_windows(client, set(keys) - set(theirs), person)
         messages = _messages_among([id for id, _ in of_messages], person)
         theirs += [key for id, key in of_messages if id in messages]

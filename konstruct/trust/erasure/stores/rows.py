@@ -66,6 +66,7 @@ def count_messages(person: Person) -> int:
 def remove_messages(person: Person, progress: ErasureProgress) -> None:
     """Remove all messages, and with each batch, in its transaction, what refers to it."""
     for agent_id in person.agents:
+        # Ends: each batch removes messages of a person who can send no more.
         while _remove_batch(person, agent_id, progress):
             progress.report_messages()
 

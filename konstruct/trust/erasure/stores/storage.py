@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from django.db import OperationalError
+from django.db import InternalError, OperationalError
 from django_redis import get_redis_connection
 from redis.exceptions import RedisError
 
@@ -24,6 +24,9 @@ logger = logging.getLogger(__name__)
 REWRITTEN_UP_TO_BYTES = 16 * 2**20
 # Who waits for a table so long gives way to who uses it.
 LOCK_TIMEOUT = "500ms"
+# PostgreSQL's horizon of removable rows may move backwards between the vacuum of a TOAST table and
+# a rewrite, which then misses the TOAST rows of a dead row and fails. The next attempt succeeds.
+MAX_REWRITE_ATTEMPTS = 3
 # So long the transactions that were open when rows were removed are given to end.
 TRANSACTION_SECONDS = 5.0
 # So long the cache is given to write its file.
@@ -109,7 +112,7 @@ def _rewrite(table: str) -> bool:
         (before,) = cursor.fetchone()
         cursor.execute(f"SET lock_timeout = '{LOCK_TIMEOUT}'")
     try:
-        _vacuum(table, "(FULL, ANALYZE)")
+        _rewrite_table(table)
     except OperationalError as error:
         logger.warning("%s is not written anew, since it is in use: %s", table, error)
         return False
@@ -117,6 +120,23 @@ def _rewrite(table: str) -> bool:
         with connection.cursor() as cursor:
             cursor.execute(f"SET lock_timeout = '{before}'")
     return True
+
+
+def _rewrite_table(table: str) -> None:
+    """Run VACUUM FULL.
+
+    Raises:
+        OperationalError: another session uses the table for longer than LOCK_TIMEOUT.
+        InternalError: the table or its TOAST table is damaged.
+    """
+    for attempt in range(1, MAX_REWRITE_ATTEMPTS + 1):
+        try:
+            return _vacuum(table, "(FULL, ANALYZE)")
+        except InternalError as error:
+            if attempt == MAX_REWRITE_ATTEMPTS:
+                raise
+            logger.warning("VACUUM FULL of %s failed and is repeated: %s", table, error)
+            _wait_for_older_transactions()
 
 
 def _vacuum(table: str, how: str) -> None:

@@ -38,7 +38,7 @@ def test_a_person_is_shown_across_agents_with_the_ways_on(
     client = browser(populated_a.tenant)
     page = client.get(PERSON, {"user": "maria"})
     ((agent, known, _),) = page.context["known"]
-    assert (agent, known.messages, known.recalls, known.facts) == (populated_a.agent, 7, 3, 1)
+    assert (agent, known.messages, known.recalls, known.facts) == (populated_a.agent, 8, 3, 1)
     assert "likes green tea" in page.text
     # Not embedded yet, and known all the same.
     assert client.get(PERSON, {"user": "bob"}).status_code == 200
@@ -60,10 +60,11 @@ def test_the_export_holds_everything_of_this_person_and_of_nobody_else(
     (agent,) = exported["agents"]
     assert exported["user_id"] == "maria"
     assert agent["messages"][0]["content"] == "My sister lives in Lisbon and visits in May."
-    assert len(agent["messages"]) == 7
+    assert len(agent["messages"]) == 8
     assert agent["messages"][0]["embedded"][0]["content"].endswith("visits in May.")
     assert len(agent["recalls"]) == 3
-    assert agent["stored_directly"][0]["content"] == "Stored directly."
+    (stored,) = (each for each in agent["messages"] if each["channel"] == "stored")
+    assert stored["content"] == "Stored directly."
     assert len(agent["cleared_windows"]) == 1
     assert [fact["content"] for fact in exported["facts"] if fact["version_of"] is None] == [
         "Of tenant-a: likes green tea."

@@ -176,10 +176,25 @@ def test_a_tenants_failures_lock_nobody_out_of_another(
         assert key.decode().split(":")[0] in (str(tenant_a.id), str(tenant_b.id), "public")
 
 
-def test_names_in_other_forms_are_the_same_name(tenant_a: Tenant, eva: User) -> None:
-    for username in ("ｅｖａ", "eva", "evａ", "eva", "ｅva"):
-        log_in("wrong", username=username)
-    assert log_in(RIGHT).status_code == 429
+@pytest.mark.parametrize("typed", [" eva", "eva\t", "\u00a0eva\x1f", "ｅｖａ "])
+@pytest.mark.parametrize("host", ["tenant-a.localhost", "localhost"])
+def test_what_the_form_takes_for_the_same_name_is_counted_as_the_same_name(
+    tenant_a: Tenant, eva: User, as_owner: Callable[..., Any], host: str, typed: str
+) -> None:
+    """Blanks around a name and full-width letters; on the tenant's site and the operators'."""
+    User.objects.create_superuser("eva", password=RIGHT)
+    assert log_in(RIGHT, username=typed, host=host).status_code == 302
+    for _ in range(5):
+        log_in("wrong", username=typed, host=host)
+    assert log_in(RIGHT, host=host).status_code == 429
+    assert log_in(RIGHT, username=typed, host=host).status_code == 429
+
+
+def test_what_the_form_takes_for_another_name_is_another_name(tenant_a: Tenant, eva: User) -> None:
+    """The backend compares exactly: a name in capitals is nobody's, and locks nobody out."""
+    for typed in ("Eva", "EVA", "e va", "eva\u200b", "eva\0"):
+        assert log_in(RIGHT, username=typed).status_code == 200
+    assert log_in(RIGHT).status_code == 302
 
 
 def test_a_login_a_logout_and_a_new_password_are_recorded(tenant_a: Tenant, eva: User) -> None:

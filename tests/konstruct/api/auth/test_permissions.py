@@ -1,7 +1,5 @@
 """What a person may do by the API: what the admin lets them do, on every route."""
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import Any
 from uuid import uuid4
 
@@ -15,8 +13,8 @@ from konstruct.audit.roles import ROLES
 from tenants.context import tenant_scope
 from tests.konstruct.api.case import Case
 from tests.konstruct.api.routes import CASES, V1, patterns
-from tests.konstruct.api.said import Said, said_something
-from tests.konstruct.conftest import Program, json_bytes
+from tests.konstruct.api.said import Said
+from tests.konstruct.conftest import json_bytes
 
 pytestmark = pytest.mark.django_db
 
@@ -32,14 +30,6 @@ OF_NO_ROLE = {
     "orchestrator.add_channelidentity",
     "orchestrator.change_toolcall",
 }
-
-
-@pytest.fixture(scope="module")
-def said(
-    module_transaction: Callable[[], AbstractContextManager[None]], standing_program: Program
-) -> Said:
-    with module_transaction():
-        return said_something(standing_program)
 
 
 def person(said: Said, permissions: set[str]) -> Client:

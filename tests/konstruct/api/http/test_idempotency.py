@@ -1,6 +1,7 @@
 """Idempotency-Key: a key belongs to its caller, whatever others send."""
 
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -14,7 +15,6 @@ from django.test import Client
 from django.utils import timezone
 
 from konstruct.api.auth.keys import issue_key
-from konstruct.api.http import idempotency
 from konstruct.api.models import ApiKey, IdempotencyRecord, KeyScope
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from konstruct.orchestrator.replies import outbox
@@ -232,11 +232,12 @@ def test_what_was_made_before_the_upgrade_is_asked_for_again(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_who_waits_for_the_first_request_is_told_to_come_again(
+def test_the_same_request_while_the_first_is_at_work_is_refused_at_once(
     program_a: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However long it takes, and no statement waits in Postgres meanwhile."""
-    monkeypatch.setattr(idempotency, "WAIT_SECONDS", 0.2)
+    """It waits neither in Postgres nor in a thread of the web with a transaction."""
+    slept: list[float] = []
+    monkeypatch.setattr(time, "sleep", slept.append)
     is_at_work, go_on = threading.Event(), threading.Event()
     remember = LongTermMemory.remember
 
@@ -260,6 +261,7 @@ def test_who_waits_for_the_first_request_is_told_to_come_again(
         go_on.set()
         assert first.result().status_code == 201
     assert (second.status_code, second.headers["Retry-After"]) == (409, "1")
+    assert slept == []
     assert second.json()["type"] == "urn:konstruct:problem:idempotency-key-in-use"
     again = program_a.post(FACTS, {"agent": "ada", "content": "Tea."}, headers=KEY)
     assert again.json()["memory_id"] == first.result().json()["memory_id"]

@@ -1,14 +1,21 @@
 """The OpenAPI description: current, complete, served from local files."""
 
+import gzip
 import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from django.conf import settings
 from django.core.management import call_command
-from django.test import Client
+from django.test import Client, RequestFactory
 from django.urls import get_resolver
+from drf_spectacular.generators import SchemaGenerator
+
+from konstruct.api.http import description
 
 COMMITTED = Path(settings.BASE_DIR) / "docs" / "openapi.yaml"
 
@@ -82,6 +89,78 @@ def test_generated_types_ask_for_what_is_required_and_no_more(schema: str) -> No
     line = schemas["Import"]["properties"]["messages"]["items"]
     assert line["type"] == "object"
     assert line["properties"]["role"]["enum"] == ["user", "assistant"]
+
+
+@pytest.fixture
+def not_made_yet() -> Iterator[None]:
+    """A process that has not served the description."""
+    description._descriptions.cache_clear()
+    yield
+    description._descriptions.cache_clear()
+
+
+@pytest.mark.usefixtures("db", "not_made_yet")
+def test_the_first_requests_at_once_are_served_one_description(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[object] = []
+    make = SchemaGenerator.get_schema
+
+    def counted(self: SchemaGenerator, *args: Any, **kwargs: Any) -> Any:
+        made.append(self)
+        return make(self, *args, **kwargs)
+
+    monkeypatch.setattr(SchemaGenerator, "get_schema", counted)
+    view = description.DescriptionView.as_view()
+    asked = [RequestFactory().get("/api/schema/", {"version": n, "lang": n}) for n in range(8)]
+    with ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(view, asked))
+    assert {answer.status_code for answer in answers} == {200}
+    assert {answer.content for answer in answers} == {COMMITTED.read_bytes()}
+    assert len(made) == 1
+
+
+@pytest.mark.parametrize("encoding", ["identity", "gzip"])
+@pytest.mark.parametrize(
+    ("accept", "media_type"),
+    [
+        ("*/*", "application/vnd.oai.openapi"),
+        ("application/yaml", "application/yaml"),
+        ("application/json", "application/json"),
+        ("application/vnd.oai.openapi+json", "application/vnd.oai.openapi+json"),
+    ],
+)
+def test_the_description_has_a_strong_etag(
+    db: None, accept: str, media_type: str, encoding: str
+) -> None:
+    client = Client(headers={"Host": "localhost", "Accept": accept, "Accept-Encoding": encoding})
+    first = client.get("/api/schema/")
+    assert first.headers["Content-Type"] == media_type
+    assert first.headers["ETag"].startswith('"')
+    assert {"Accept", "Accept-Encoding"} <= set(first.headers["Vary"].split(", "))
+    content = gzip.decompress(first.content) if encoding == "gzip" else first.content
+    assert yaml.load(content, yaml.CSafeLoader) == yaml.load(
+        COMMITTED.read_text(), yaml.CSafeLoader
+    )
+    again = client.get("/api/schema/?version=2", headers={"If-None-Match": first.headers["ETag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    assert again.headers["ETag"] == first.headers["ETag"]
+
+
+def test_each_representation_has_an_etag_of_its_own(db: None) -> None:
+    tags = {
+        Client(headers={"Host": "localhost", "Accept": accept, "Accept-Encoding": encoding})
+        .get("/api/schema/")
+        .headers["ETag"]
+        for accept in ("application/json", "application/yaml")
+        for encoding in ("identity", "gzip")
+    }
+    assert len(tags) == 4
+
+
+def test_the_description_is_not_served_in_other_formats(db: None) -> None:
+    client = Client(headers={"Host": "localhost", "Accept": "text/html"})
+    assert client.get("/api/schema/").status_code == 406
 
 
 @pytest.mark.parametrize("host", ["localhost", "tenant-a.localhost"])

@@ -47,6 +47,8 @@ def test_an_agent_is_made(program_a: Program) -> None:
         "persona": "",
         "model": "",
         "model_tier": "reasoning",
+        "accepts_client_instructions": True,
+        "max_completion_tokens": None,
         "is_active": True,
         "recall_mode": "hybrid",
         "recall_top_k": 5,
@@ -74,6 +76,9 @@ def test_an_agent_is_made(program_a: Program) -> None:
         ({"name": "5b0e6f4c-6b1a-4b86-9a55-21c0e2d0f0aa"}, ["name"]),
         ({"recall_top_k": 0}, ["recall_top_k"]),
         ({"recall_top_k": "3"}, ["recall_top_k"]),
+        ({"max_completion_tokens": 0}, ["max_completion_tokens"]),
+        ({"max_completion_tokens": 2**31}, ["max_completion_tokens"]),
+        ({"accepts_client_instructions": "no"}, ["accepts_client_instructions"]),
         ({"recall_open_at": 2}, ["recall_open_at"]),
         ({"recall_open_at": True}, ["recall_open_at"]),
         ({"recall_weights": {"nonsense": 1}}, ["recall_weights.nonsense"]),
@@ -127,13 +132,15 @@ def test_tenants_keys_are_apart(program_a: Program, program_b: Program) -> None:
     assert first.json()["id"] != other.json()["id"]
 
 
-def test_of_two_at_once_with_one_key_one_makes_the_agent(
+def test_of_several_at_once_with_one_key_one_makes_the_agent(
     transactional_db: None, program_a: Program
 ) -> None:
     responses: list[Any] = []
 
     def send() -> None:
-        responses.append(make(program_a, key="k1"))
+        while (response := make(program_a, key="k1")).status_code == 409:
+            assert response.headers["Retry-After"] == "1"  # the first is still at work
+        responses.append(response)
         connections.close_all()
 
     threads = [threading.Thread(target=send) for _ in range(4)]

@@ -1,7 +1,5 @@
 """Conversations, windows, users, recall events, usage: what there is to read."""
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
@@ -11,7 +9,7 @@ from memory.conversations.short_term import append_message
 from memory.models import WindowClear
 from tenants.context import tenant_scope
 from tests.konstruct.api.auth.test_scopes import with_key
-from tests.konstruct.api.said import Said, said_something
+from tests.konstruct.api.said import Said
 from tests.konstruct.conftest import MESSAGES, Program
 
 pytestmark = pytest.mark.django_db
@@ -21,15 +19,6 @@ TRANSCRIPT = "/api/v1/conversations/transcript/"
 EVENTS = "/api/v1/recall-events/"
 USERS = "/api/v1/users/"
 WINDOWS = "/api/v1/windows/"
-
-
-@pytest.fixture(scope="module")
-def said(
-    module_transaction: Callable[[], AbstractContextManager[None]], standing_program: Program
-) -> Said:
-    """Tenant A, in which something was said."""
-    with module_transaction():
-        return said_something(standing_program)
 
 
 def results(program: Program, address: str) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ from django.core.management import CommandError, call_command
 
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.history_import import KNOWN, OF_SOMEBODY, REQUIRED
+from konstruct.orchestrator.models import Agent
 from memory.conversations import short_term
 from memory.indexing import outbox
 from memory.models import Message, PendingEmbedding
@@ -164,6 +165,16 @@ def test_role_and_content_are_enough_and_the_rest_is_given(program_a: Program) -
     assert len({each["created_at"] for each in results}) == 1
     window = short_term.get_recent_messages(program_a.tenant.id, program_a.agent.id, "maria")
     assert [turn["message_id"] for turn in window] == [each["message_id"] for each in results]
+
+
+def test_an_inactive_agent_has_to_be_named(program_a: Program) -> None:
+    other = create_agent(tenant_id=program_a.tenant.id, name="bo")
+    with tenant_scope(program_a.tenant.id):
+        Agent.objects.filter(pk=other.pk).update(is_active=False)
+    (of_none,) = bare(program_a, BARE[0])["results"]
+    assert of_none["agent_id"] == str(program_a.agent.id)
+    (of_other,) = bare(program_a, {**BARE[0], "agent": "bo"})["results"]
+    assert of_other["agent_id"] == str(other.pk)
 
 
 def test_the_same_body_again_and_a_longer_one_write_nothing_twice(program_a: Program) -> None:

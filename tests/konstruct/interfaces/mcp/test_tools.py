@@ -9,6 +9,8 @@ import pytest
 from konstruct.api.auth.keys import issue_key
 from konstruct.audit.models import AccessEvent
 from konstruct.interfaces.mcp.tools import TOOLS
+from konstruct.orchestrator.agents import create_agent
+from konstruct.orchestrator.models import Agent
 from memory.facts import LongTermMemory
 from memory.indexing import outbox
 from memory.models import MemoryEntry
@@ -59,6 +61,33 @@ def test_facts_and_messages_are_found_in_one_search(program_a: Program, version:
     assert (event.action, event.subject, event.user_id) == ("search", "facts and memories", "maria")
     assert event.detail["tool"] == "search"
     assert event.detail["query"] == "Where does my sister live?"
+
+
+def test_facts_beside_the_question_are_left_out_and_the_floors_are_named(
+    program_a: Program,
+) -> None:
+    remember(program_a, "Maria is allergic to walnuts.")
+    for asked in ("xyzzy", "Which quarter does the invoice of the printer belong to?"):
+        found = call(program_a, "search", query=asked, user_id="maria")
+        assert found["structuredContent"]["results"] == []
+        assert text_of(found) == (
+            "Nothing is remembered that answers this: a fact needs a similarity of 0.18, one of"
+            " the 3 nearest 0.1, the best message a probability of 0.06. Ask in other words."
+        )
+
+
+def test_a_text_that_is_a_fact_with_and_without_an_agent_is_found_once(program_a: Program) -> None:
+    for agent_id in (None, program_a.agent.id):
+        LongTermMemory().store(
+            MemoryEntry(
+                tenant_id=program_a.tenant.id,
+                agent_id=agent_id,
+                user_id="maria",
+                content="Maria is allergic to walnuts.",
+            )
+        )
+    found = call(program_a, "search", query="What is Maria allergic to?", user_id="maria")
+    assert len(found["structuredContent"]["results"]) == 1
 
 
 def test_what_was_remembered_is_corrected_and_forgotten(program_a: Program) -> None:
@@ -233,13 +262,35 @@ def test_what_fails_inside_is_told_without_its_reason(
 
 
 def test_of_several_agents_one_must_be_named(program_a: Program) -> None:
-    from konstruct.orchestrator.agents import create_agent
-
-    create_agent(tenant_id=program_a.tenant.id, name="bo")
+    for name in ("bo", "al"):
+        create_agent(tenant_id=program_a.tenant.id, name=name)
+    close_agents(program_a, "al")
     refused = call(program_a, "search", query="q", user_id="maria")
     assert refused["isError"] is True
-    assert "'ada', 'bo'" in text_of(refused)
-    assert call(program_a, "search", query="q", user_id="maria", agent="bo")["isError"] is False
+    assert "'ada', 'bo', 'al' (inactive)" in text_of(refused)
+    for name in ("bo", "al"):
+        found = call(program_a, "search", query="q", user_id="maria", agent=name)
+        assert found["isError"] is False
+
+
+def test_the_only_active_agent_is_the_one_that_is_searched(program_a: Program) -> None:
+    program_a.send("My sister lives in Porto.")
+    outbox.drain(program_a.tenant.id)
+    create_agent(tenant_id=program_a.tenant.id, name="aaron")
+    close_agents(program_a, "aaron")
+    question = {"query": "Where does my sister live?", "user_id": "maria"}
+    (found,) = call(program_a, "search", **question)["structuredContent"]["results"]
+    assert found["content"] == "My sister lives in Porto."
+    close_agents(program_a, "ada")
+    refused = call(program_a, "search", **question)
+    assert "'aaron' (inactive), 'ada' (inactive)" in text_of(refused)
+    bound = narrow(program_a, agent_id=program_a.agent.id)
+    assert call(bound, "search", **question)["structuredContent"]["results"]
+
+
+def close_agents(program: Program, *names: str) -> None:
+    with tenant_scope(program.tenant.id):
+        assert Agent.objects.filter(name__in=names).update(is_active=False) == len(names)
 
 
 def test_schemas_and_results_agree(program_a: Program) -> None:

@@ -6,7 +6,6 @@ from konstruct.api.auth.keys import issue_key
 from tests.konstruct.conftest import Program
 
 ADD, LIST, SEARCH = "/mem0/v3/memories/add/", "/mem0/v3/memories/", "/mem0/v3/memories/search/"
-EXPORTS, EXPORT = "/mem0/v1/exports/", "/mem0/v1/exports/get/"
 MEMORIES, BATCH, ENTITIES = "/mem0/v1/memories/", "/mem0/v1/batch/", "/mem0/v1/entities/"
 
 

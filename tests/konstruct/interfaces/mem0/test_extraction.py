@@ -1,12 +1,16 @@
 """Facts that a language model extracts from what is added, and what is kept without them."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
+from konstruct.interfaces.mem0 import asking
 from konstruct.interfaces.mem0.adding import extraction
+from konstruct.orchestrator import runner
 from tenants.context import connection
 from tests.konstruct.conftest import Program
 from tests.konstruct.interfaces.mem0.calls import ADD, listed, refusal
@@ -50,6 +54,22 @@ def test_facts_are_kept_instead_of_what_was_said(
     assert "You are kind." not in conversation
 
 
+def test_extraction_passes_through_run_agent(
+    program: Program, model: LLMServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def canned(msg: Any, agent: Any, messages: Any = None) -> str:
+        asked.append((msg.tenant_id, agent.name, messages[-1]["content"] == msg.content))
+        return json.dumps({"facts": FACTS[:1]})
+
+    monkeypatch.setattr(runner, "run_agent", canned)
+    answer = program.post(ADD, BODY).json()
+    assert [each["memory"] for each in answer["results"]] == FACTS[:1]
+    assert asked == [(program.tenant.id, "mem0", True)]
+    assert model.requests == []
+
+
 def test_nothing_worth_remembering_is_nothing_kept(program: Program, model: LLMServer) -> None:
     says(model, '{"facts": []}')
     assert program.post(ADD, BODY).json() == {"results": []}
@@ -84,10 +104,24 @@ def test_a_model_that_refuses_loses_nothing(program: Program, model: LLMServer) 
 def test_as_many_wait_for_the_model_as_may(
     program: Program, model: LLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(extraction.asking._waiting, "acquire", lambda blocking: False)
+    monkeypatch.setattr(asking, "MAX_WAITING", 0)
     told = program.post(ADD, BODY).json()
     assert told["ignored"]["infer"] == extraction.BUSY
     assert model.requests == []
+
+
+def test_one_tenant_does_not_keep_the_model_from_another(
+    program: Program, model: LLMServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting = Counter({program.tenant.id: asking.MAX_WAITING_OF_TENANT})
+    monkeypatch.setattr(asking, "_waiting", waiting)
+    assert program.post(ADD, BODY).json()["ignored"]["infer"] == extraction.BUSY
+    another = uuid4()
+    waiting[another] = waiting.pop(program.tenant.id)
+    for _ in range(2):
+        says(model, json.dumps({"facts": FACTS}))
+        assert "infer" not in program.post(ADD, BODY).json().get("ignored", {})
+    assert waiting == {another: asking.MAX_WAITING_OF_TENANT}
 
 
 def test_the_model_is_asked_outside_of_a_transaction_and_for_nobody_in_vain(

@@ -25,7 +25,7 @@ FIELDS = {
     ("POST", ADD): ("messages", "text", "filters", "metadata", "infer", "timestamp", "user_id",
                     "expiration_date", "agent_id", "run_id", "app_id", "custom_categories"),
     ("POST", LIST): ("filters", "fields", "categories", "start_date", "end_date", "show_expired"),
-    ("POST", SEARCH): ("query", "filters", "top_k", "limit", "threshold", "metadata", "fields",
+    ("POST", SEARCH): ("query", "filters", "top_k", "threshold", "metadata", "fields",
                        "categories", "show_expired", "rerank"),
     ("PUT", BATCH): ("memories",),
     ("DELETE", BATCH): ("memories",),

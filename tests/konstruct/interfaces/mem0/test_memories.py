@@ -178,25 +178,18 @@ def test_entities_and_their_deletion(program: Program) -> None:
     assert [each["name"] for each in page["results"]] == ["r1", "alex"]
     gone = program.request("DELETE", "/mem0/v2/entities/agent/ada/")
     assert gone.json()["count"] == 2
-    again = refusal(program.request("DELETE", "/mem0/v1/entities/agent/ada/"), 404)
+    again = refusal(program.request("DELETE", "/mem0/v2/entities/agent/ada/"), 404)
     assert again == "there are no memories of the agent 'ada' for this key"
     assert refusal(program.request("DELETE", "/mem0/v2/entities/user/*/"), 404)
     assert entities() == [("run", "r1", 1), ("user", "alex", 1), ("user", "bea", 1)]
-    assert program.request("DELETE", "/mem0/v1/entities/run/r1/").json()["count"] == 1
+    assert program.request("DELETE", "/mem0/v2/entities/run/r1/").json()["count"] == 1
     with tenant_scope(program.tenant.id):
         assert Agent.objects.filter(name="ada").exists()
 
 
-def test_what_clients_before_version_2_send_is_understood(program: Program) -> None:
-    said = {"messages": "I sail.", "user_id": "carl", "run_id": "r8", "infer": False}
-    version = {"version": "v2", "output_format": "v1.1", "async_mode": True}
-    (kept,) = program.post(MEMORIES, {**said, **version}).json()["results"]
-    carls, of_ada = [kept["id"]], {"filters": {"user_id": "carl"}, "agent_id": "ada"}
-    assert "with api_version v2" in refusal(program.post(f"{MEMORIES}search/", {}), 404)
-    for named, ids in (({"user_id": "carl"}, carls), ({"run_id": "r8"}, carls), (of_ada, [])):
-        for path, more in (("", {}), ("search/", {"query": "boats", "source": "A TOOL"})):
-            found = program.post(f"/mem0/v2/memories/{path}", {**named, **more, **version}).json()
-            assert [each["id"] for each in found["results"]] == ids
+@pytest.mark.parametrize("path", ["v1/memories/search/", "v2/memories/", "v1/entities/run/r1/"])
+def test_addresses_of_clients_before_version_2_name_the_remedy(program: Program, path: str) -> None:
+    assert "must be upgraded" in refusal(program.post(f"/mem0/{path}", {}), 404)
 
 
 def test_an_unknown_agent_is_made_when_something_is_added_for_it(program: Program) -> None:
@@ -362,6 +355,12 @@ def test_the_same_request_with_a_key_is_done_once(program: Program) -> None:
     [
         ("PUT", "api/v1/webhooks/7/", "webhooks"),
         ("POST", "v1/summary/", "summaries"),
+        ("POST", "v1/exports/", "exports"),
+        ("POST", "v1/exports/get/", "exports"),
+        ("GET", "v2/entities/user/alex/profile/", "profiles"),
+        ("GET", "v2/profiles/settings/", "profiles"),
+        ("GET", "api/v1/webhooks/projects/7/", "webhooks"),
+        ("GET", "api/v1/orgs/organizations/x/projects/y/", "organizations"),
         ("POST", "v2/profiles/settings/", "profiles"),
         ("POST", "v2/profiles/jobs/", "profiles"),
         ("PATCH", "api/v1/orgs/organizations/x/projects/y/", "organizations"),
@@ -375,7 +374,7 @@ def test_what_is_not_offered_says_so(program: Program, method: str, path: str, t
 
 @pytest.mark.parametrize("path", ["", "v1/memories/m1/", "v3/", "v1/memories/%00/", "%FF/"])
 def test_an_unknown_path_is_answered_in_the_same_form(program: Program, path: str) -> None:
-    assert refusal(program.get(f"/mem0/{path}"), 404).startswith("There is nothing at this address")
+    assert refusal(program.get(f"/mem0/{path}"), 404).startswith("Nothing is at this address")
 
 
 def test_the_record_says_whom_a_request_was_about(program: Program) -> None:

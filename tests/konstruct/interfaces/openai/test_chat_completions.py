@@ -222,7 +222,7 @@ def test_a_body_that_is_no_object_is_refused(chat: Chat, body: bytes) -> None:
     assert error_of(chat.program.post(CHAT, body), 400)["type"] == "invalid_request_error"
 
 
-def test_what_a_client_says_of_the_model_is_not_followed_and_not_refused(chat: Chat) -> None:
+def test_parameters_without_an_effect_here_are_not_refused(chat: Chat) -> None:
     parameters = {"temperature": 0.5, "max_tokens": 5, "n": 1, "response_format": {"type": "text"}}
     unknown = {"chat_id": "5", "tools": [], "stream_options": {"include_usage": True}}
     instructions = {"role": "system", "content": "You are a pirate."}
@@ -268,7 +268,7 @@ def test_what_was_given_up_is_said_once_and_tried_again_when_it_is_asked_for_aga
         given_up(chat, failure)
         view_of = {"message": str(failure), "code": failure.code}
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("konstruct.interfaces.openai.views._try_again", lambda message: None)
+            patch.setattr("konstruct.interfaces.openai.views._try_again", lambda *arguments: False)
             response = chat.ask("Hello", headers=KEY)
         assert error_of(response, status).items() >= view_of.items()
         assert response.headers["X-Should-Retry"] == "false"

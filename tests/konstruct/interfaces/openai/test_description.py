@@ -31,6 +31,8 @@ def test_every_route_is_described() -> None:
     assert set(read) == requests.ROLES
     tools = described("openai")["components"]["schemas"]["Request"]["properties"]["tools"]
     assert tools["maxItems"] == options.MOST_TOOLS
+    described_parameters = described("openai")["components"]["schemas"]["Request"]["properties"]
+    assert set(options.SAMPLING) <= described_parameters.keys()
 
 
 def test_answers_are_as_they_are_described(client: Client) -> None:
@@ -62,6 +64,13 @@ def test_answers_are_as_they_are_described(client: Client) -> None:
         {"tool_choice": "always"},
         {"response_format": {"type": "xml"}},
         {"stream": "yes"},
+        {"temperature": 2.5},
+        {"top_p": -1},
+        {"presence_penalty": "1"},
+        {"seed": 1.5},
+        {"max_tokens": 0},
+        {"stop": []},
+        {"stop": ["a", ""]},
     ],
 )
 def test_what_is_not_described_is_refused(client: Client, sent: dict[str, Any]) -> None:

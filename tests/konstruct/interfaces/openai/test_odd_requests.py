@@ -1,15 +1,21 @@
 """Whatever is sent is answered or refused by name, and never by a failure of ours."""
 
 import json
+import re
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from konstruct.api.auth.caller import Caller
 from konstruct.api.http.errors.problems import Problem, Refusal
 from konstruct.interfaces.openai.errors import error_document
+from konstruct.interfaces.openai.following import MAX_NAMED, report_of
+from konstruct.interfaces.openai.options import SAMPLING
 from konstruct.interfaces.openai.requests import ROLES, ChatRequest, read_request
+from konstruct.orchestrator.models import Agent
 
+AGENT = Agent(name="ada", max_completion_tokens=5)
 SIMPLE = st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters())
 ANYTHING = st.recursive(
     SIMPLE,
@@ -33,7 +39,7 @@ TOOLS = st.lists(
     max_size=2,
 )
 NAMES = ("n", "logprobs", "top_logprobs", "modalities", "response_format", "functions")
-NAMES += ("tool_choice", "parallel_tool_calls")
+NAMES += ("tool_choice", "parallel_tool_calls", *SAMPLING)
 BODIES = st.fixed_dictionaries(
     {"model": st.text(min_size=1) | ANYTHING, "messages": MESSAGES | ANYTHING},
     optional={"stream": st.booleans() | ANYTHING, "tools": TOOLS, **dict.fromkeys(NAMES, ANYTHING)},
@@ -47,14 +53,30 @@ def read_or_refused(body: Any) -> ChatRequest | Problem:
         return refusal.problem
 
 
-@given(BODIES | ANYTHING)
-def test_a_body_is_read_or_refused(body: Any) -> None:
+def read_and_reported(body: Any) -> None:
+    """Check that a body is read or refused, and that the rest of it can be named in an answer."""
     found = read_or_refused(body)
     if isinstance(found, Problem):
         assert found.status == 400
         assert json.dumps(error_document(found))
-    else:
-        role = "tool" if found.continues else "user"
-        assert found.said[-1][0] == role
-        assert role == "tool" or found.said[-1] == ("user", found.content)
-        assert found.said_before is None or isinstance(found.said_before, str)
+        return
+    role = "tool" if found.continues else "user"
+    assert found.said[-1][0] == role
+    assert role == "tool" or found.said[-1] == ("user", found.content)
+    assert found.said_before is None or isinstance(found.said_before, str)
+    report = report_of(found, AGENT, Caller("key-1", "tests", frozenset(), user_id="maria"))
+    # As REST framework renders it: UTF-8, which has no halves of surrogate pairs.
+    assert json.dumps(report.document(), ensure_ascii=False).encode()
+    assert len(report.ignored) <= MAX_NAMED + len(SAMPLING) + 2
+    assert all(re.fullmatch(r"[\w.*, -]*", value, re.A) for value in report.headers().values())
+
+
+@given(BODIES | ANYTHING)
+def test_a_body_is_read_or_refused(body: Any) -> None:
+    read_and_reported(body)
+
+
+@given(st.dictionaries(st.text(st.characters()), ANYTHING))
+def test_any_parameter_is_read_refused_or_named(body: dict[str, Any]) -> None:
+    message = {"role": "user", "content": "Hi"}
+    read_and_reported({**body, "model": "ada", "messages": [message], "n": 1})

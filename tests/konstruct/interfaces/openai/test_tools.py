@@ -285,9 +285,8 @@ def test_long_results_and_many_rounds_have_an_end(client: Client, monkeypatch: A
 
 def test_the_form_of_an_answer_is_the_clients(client: Client, settings: Any) -> None:
     form = {"type": "json_schema", "json_schema": {"name": "a", "schema": {"type": "object"}}}
-    client.ask(QUESTION, tools=[], response_format=form, temperature=0)
+    client.ask(QUESTION, tools=[], response_format=form)
     assert client.llm.requests[-1].body["response_format"] == form
-    assert "temperature" not in client.llm.requests[-1].body
     settings.LLM_POOL_URL = ""
     named = {"type": "function", "function": {"name": "weather"}}
     for asked in ({"response_format": form}, {"tool_choice": "required"}, {"tool_choice": named}):

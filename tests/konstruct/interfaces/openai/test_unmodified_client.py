@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -120,11 +121,9 @@ def test_what_was_said_is_remembered(client_of: ClientOf, program: Program, llm:
     assert first.choices[0].finish_reason == "stop"
     ask(client, "My sister lives in Porto.", "Noted.", "Where does she live?")
     prompt = llm.requests[-1].body["messages"]
-    assert [each["content"] for each in prompt if each["role"] != "system"] == [
-        "My sister lives in Porto.",
-        "Noted.",
-        "Where does she live?",
-    ]
+    turns = [each["content"] for each in prompt if each["role"] != "system"]
+    assert re.fullmatch(r"\[\w+day, [-\d]+ [:\d]+\] My sister lives in Porto\.", turns[0])
+    assert turns[1:] == ["Noted.", "Where does she live?"]
     assert transcript(program) == [
         ("user", "My sister lives in Porto."),
         ("assistant", "Noted."),
@@ -150,6 +149,60 @@ def test_a_stream_is_read_by_both_clients(url: str, client_of: ClientOf, program
     assert asyncio.run(read()) == "Noted."
     with tenant_scope(program.tenant.id):
         assert Message.objects.filter(user_id="paul", thread_id="c1", role="user").count() == 1
+
+
+def test_instructions_and_sampling_are_followed_and_the_rest_is_named(
+    client_of: ClientOf, program: Program, llm: LLMServer
+) -> None:
+    with tenant_scope(program.tenant.id):
+        update_agent(program.agent, max_completion_tokens=50)
+    client = client_of(program)
+    sampling: Any = {"temperature": 0.3, "top_p": 0.5, "seed": 7, "stop": ["END"]}
+    instructions: Any = {"role": "developer", "content": "Answer in French."}
+    for number, stream in enumerate((False, True)):
+        said: Any = {"role": "user", "content": f"Hello {number}"}
+        answer = {"message": {"content": "Bon"}, "finish_reason": "length"}
+        cut = streamed("B", "on", reason="length") if stream else Answer({"choices": [answer]})
+        llm.answers = [cut]
+        completion: Any = client.chat.completions.create(
+            model="ada",
+            user="maria",
+            messages=[instructions, said],
+            max_completion_tokens=500,
+            store=True,
+            stream=stream,
+            **sampling,
+        )
+        if stream:
+            *chunks, last = completion
+            assert "".join(each.choices[0].delta.content or "" for each in chunks) == "Bon"
+            reported = [hasattr(each, "konstruct") for each in chunks]
+            assert (reported[0], any(reported[1:])) == (True, False)
+            completion = last
+        assert completion.choices[0].finish_reason == "length"
+        assert [each["param"] for each in completion.konstruct["ignored"]] == ["store"]
+        assert completion.konstruct["adjusted"][0]["value"] == 50
+        body = llm.requests[-1].body
+        assert {**sampling, "max_completion_tokens": 50}.items() <= body.items()
+        texts = [each["content"] for each in body["messages"] if each["role"] == "system"]
+        assert texts[1].endswith("Answer in French.")
+    again: Any = {"role": "user", "content": "Hello again"}
+    with client.chat.completions.stream(
+        model="ada", user="maria", messages=[again], store=True
+    ) as streaming:
+        whole: Any = streaming.get_final_completion()
+    assert [each["param"] for each in whole.konstruct["ignored"]] == ["store"]
+    with pytest.raises(openai.BadRequestError) as hot:
+        ask(client, "Hi", temperature=3)
+    assert (hot.value.param, hot.value.code) == ("temperature", "invalid_value")
+    _, key = issue_key(tenant_id=program.tenant.id, name="bound", user_id="paul")
+    bound = client_of(Program(program.tenant, program.agent, str(key)))
+    raw = bound.chat.completions.with_raw_response.create(
+        model="ada", messages=[instructions, {"role": "user", "content": "Hello"}]
+    )
+    assert raw.headers["X-Konstruct-Ignored"] == "messages"
+    assert "bound" in raw.parse().konstruct["ignored"][0]["reason"]  # type: ignore[attr-defined]
+    assert "French" not in json.dumps(llm.requests[-1].body)
 
 
 def test_errors_are_the_clients_own(client_of: ClientOf, program: Program) -> None:

@@ -19,6 +19,7 @@ from konstruct.orchestrator.handoff.escalations import OpenedBy, Outcome, Thread
 from konstruct.orchestrator.models import Agent, Escalation, ToolCall
 from konstruct.orchestrator.pipeline import respond, write
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
+from memory.context.lines import dated
 from memory.conversations.short_term import get_recent_messages
 from memory.models import Message
 from tenants.context import tenant_scope
@@ -57,7 +58,7 @@ def test_the_other_agent_answers_this_thread_and_says_who_it_is_first(
     assert asked.body["messages"][0]["content"].startswith("You are Bert.")
     assert "You are Ada" not in words(asked)
     assert asked.body["messages"][1:] == [
-        {"role": "user", "content": "My sister lives in Lisbon."},
+        {"role": "user", "content": f"{dated(before.created_at)} My sister lives in Lisbon."},
         {"role": "assistant", "content": "ada: Noted."},
         {"role": "user", "content": "Where is my invoice?"},
     ]

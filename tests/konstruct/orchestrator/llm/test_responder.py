@@ -10,6 +10,7 @@ from konstruct.orchestrator.llm.responder import (
     NOTHING,
     REMEMBER,
     respond,
+    small_talk,
     tool_wanted,
 )
 from tests.konstruct.orchestrator.test_builder import Ada, assistant, user
@@ -81,3 +82,70 @@ def test_it_does_not_answer_a_question_with_an_earlier_question() -> None:
 def test_words_without_meaning_alone_find_nothing() -> None:
     window = [user("I was there with them."), assistant(NOTHING)]
     assert ask("Where was I?", window=window) == NOTHING
+
+
+FACT = "Fact: Deal closes in May."
+
+
+@pytest.mark.parametrize(
+    ("said", "begins"),
+    [
+        ("hello", "Hello! Tell me what I should remember"),
+        ("Hi there", "Hello!"),
+        ("Hi, Iris!", "Hello!"),
+        ("good morning", "Hello!"),
+        ("Hello, how are you?", "Hello!"),
+        ("thanks", "You are welcome!"),
+        ("Thanks, that helps a lot.", "You are welcome!"),
+        ("Thank you so much!", "You are welcome!"),
+        ("bye", "Goodbye!"),
+        ("Thanks, and see you tomorrow!", "Goodbye!"),
+        ("Guten Morgen, Frau Keller", "Hallo!"),
+        ("Grüß Gott", "Hallo!"),
+        ("Gru\u0308\u00df Gott", "Hallo!"),
+        ("merci beaucoup", "Avec plaisir"),
+        ("¡Hasta mañana!", "¡Adiós!"),
+        ("hola", "¡Hola!"),
+    ],
+)
+def test_small_talk_is_answered_in_kind_and_quotes_nothing(said: str, begins: str) -> None:
+    answer = ask(said, recalled=[FACT, f"user: {said}"])
+    assert answer.startswith(begins)
+    assert answer.endswith(DISCLAIMER)
+    assert "May" not in answer
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Hi, what am I allergic to?",
+        "Hello, my dog is called Rex.",
+        "Hello, My Dog Is Rex",
+        "Hi Anna Maria Lopez Garcia",
+        "hello walnuts",
+        "You too",
+        "",
+        "!",
+        "hi " * 40,
+    ],
+)
+def test_a_message_that_says_more_than_a_greeting_is_no_small_talk(said: str) -> None:
+    assert small_talk(said) is None
+
+
+def test_the_date_of_a_turn_in_the_window_is_no_word_of_it() -> None:
+    window = [
+        user("[Monday, 2026-11-23 08:33] My dog is called Rex."),
+        assistant(NOTED),
+        user("[Monday, 2026-11-23 08:34] I have tea at five."),
+        assistant(NOTED),
+        user("[Monday, 2026-11-23 08:35] What happens on Monday?"),
+        assistant(NOTHING),
+    ]
+    assert ask("What is my dog called?", window=window) == (
+        f"{FOUND}\n- My dog is called Rex.\n{DISCLAIMER}"
+    )
+    assert ask("What is at five?", window=window) == (
+        f"{FOUND}\n- I have tea at five.\n{DISCLAIMER}"
+    )
+    assert ask("What was on Monday 2026?", window=window) == NOTHING

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from konstruct.orchestrator.exceptions import LLMReplyInvalid
+from konstruct.orchestrator.exceptions import LLMRefused, LLMReplyInvalid
 from konstruct.orchestrator.llm.wire import (
     Completion,
     CompletionRequest,
@@ -202,3 +202,29 @@ def test_a_stream_is_asked_for_its_usage_where_there_is_one() -> None:
     ways = [(OPENAI, True), (OPENAI, False), (POOL, True), (POOL, False)]
     asked = [endpoint.payload(request, stream=stream) for endpoint, stream in ways]
     assert ["stream_options" in each for each in asked] == [True, False, False, False]
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ({"choices": [{"message": {"content": "Hi"}, "finish_reason": "length"}]}, "length"),
+        ({"choices": [{"text": "Hi", "finish_reason": "content_filter"}]}, "content_filter"),
+        ({"choices": [{"message": {"content": "Hi"}, "finish_reason": "stop"}]}, "stop"),
+        ({"choices": [{"message": {"content": "Hi"}, "finish_reason": None}]}, "stop"),
+        ({"choices": [{"message": {"content": "Hi"}, "finish_reason": ["length"]}]}, "stop"),
+        ({"choices": [{"message": {"content": "Hi"}, "finish_reason": "eos_token"}]}, "stop"),
+        ({"content": "Hi", "finish_reason": "length"}, "length"),
+        ({"content": "Hi"}, "stop"),
+        ("Hi", "stop"),
+    ],
+)
+def test_the_reason_of_an_answers_end_is_read_where_it_is_one_of_openais(
+    answer: object, reason: str
+) -> None:
+    assert read_completion(answer, with_calls=False).finish_reason == reason
+
+
+def test_an_answer_cut_before_its_text_is_not_tried_again() -> None:
+    nothing = {"choices": [{"message": {"content": None}, "finish_reason": "length"}]}
+    with pytest.raises(LLMRefused, match="max_completion_tokens"):
+        read_completion(nothing, with_calls=False)

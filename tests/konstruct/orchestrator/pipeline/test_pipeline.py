@@ -73,6 +73,24 @@ def make_due(message: Message) -> None:
     assert message.id in claimed(outbox.REPLIES)
 
 
+def test_a_worker_that_finds_and_cannot_read_a_message_leaves(
+    send: Callable[..., Message], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[Any] = []
+
+    def taken(thread: Any) -> None:
+        looked.append(thread)
+        assert len(looked) < 100
+
+    monkeypatch.setattr(worker, "oldest_ready", taken)
+    message = send("Hello")
+    handle(message)
+    assert len(looked) == worker.THREAD_TURN + 1
+    monkeypatch.undo()
+    handle(message)
+    assert replies() == [("Hello", "Noted.")]
+
+
 def test_a_message_gets_a_reply_and_both_turns_are_remembered(
     send: Callable[..., Message], program: Program
 ) -> None:

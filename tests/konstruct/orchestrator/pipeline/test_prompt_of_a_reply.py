@@ -1,5 +1,6 @@
 """The prompt of a reply: facts and memories in it, never over the budget, kept as it was sent."""
 
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -28,6 +29,9 @@ from tests.servers.llm import LLMServer
 
 pytestmark = pytest.mark.slow
 
+DATED = re.compile(
+    r"\n\nThe current date and time is \w+day, \d{4}-\d\d-\d\d \d\d:\d\d \(UTC\)\. [^\n]+\Z"
+)
 BUDGETS = {"fast": 8000, "reasoning": 32000}
 REMEMBER = ContextManager().store_memory
 
@@ -177,7 +181,8 @@ def test_no_history_makes_a_prompt_exceed_the_budget_of_the_agents_tier(
     prompt = ask(f"What is the beagle called? {huge} Tell me its name.")
     assert 0.5 * BUDGETS[tier] < size(prompt) <= BUDGETS[tier]
     assert prompt[0]["content"].startswith("You are Ada. ")
-    assert prompt[0]["content"].endswith(TRANSPARENCY_CLAUSE)
+    assert TRANSPARENCY_CLAUSE in prompt[0]["content"]
+    assert DATED.search(prompt[0]["content"])
     assert prompt[-1]["content"].startswith("What is the beagle called? ")
     assert prompt[-1]["content"].endswith(" Tell me its name.")
     roles = [message["role"] for message in prompt]

@@ -141,12 +141,12 @@ EVENT = {
     "kind": "mention", "workspace": "T1", "channel": "C1", "user": "U1", "ts": "1.1",
     "thread_ts": "1.1", "text": "", "name": "", "files": [],
 }  # fmt: skip
-PIPELINE = "konstruct.orchestrator.pipeline."
+ORCHESTRATOR = "konstruct.orchestrator."
 STEPS = [
-    ("respond", "gather_context", "before"),
-    ("respond", "ask", "after"),
-    ("write", "append_to_window", "after"),
-    ("write", "finish", "before"),
+    ("pipeline.respond", "gather_context", "before"),
+    ("runner", "run_agent", "after"),
+    ("pipeline.write", "append_to_window", "after"),
+    ("pipeline.write", "finish", "before"),
 ]
 
 
@@ -154,14 +154,14 @@ STEPS = [
 def test_a_message_that_kills_its_workers_is_given_up(
     program_a: Program, workers: Callable[..., int], module: str, name: str, when: str
 ) -> None:
-    how = "kill" if name != "ask" else "137"
+    how = "kill" if name != "run_agent" else "137"
     deadly, next_one = (
         program_a.send(content, thread_id="t").json()["id"]
         for content in ("My DEADLY secret.", "My sister lives in Lisbon.")
     )
     job = {
         "run": "reply", "tenant": str(program_a.tenant.id), "id": deadly,
-        "module": PIPELINE + module, "name": name, "when": when, "how": how,
+        "module": ORCHESTRATOR + module, "name": name, "when": when, "how": how,
     }  # fmt: skip
     ended = []
     for attempt in range(1, 4):
@@ -205,7 +205,7 @@ def test_a_message_that_kills_its_workers_is_given_up(
 
 @pytest.mark.parametrize(
     ("module", "name", "when"),
-    [("respond", "ask", "before"), ("write", "record_reply", "after")],
+    [("runner", "run_agent", "before"), ("pipeline.write", "record_reply", "after")],
 )
 def test_a_worker_that_is_killed_once_costs_the_message_nothing_but_time(
     program_a: Program, workers: Callable[..., int], module: str, name: str, when: str
@@ -216,7 +216,7 @@ def test_a_worker_that_is_killed_once_costs_the_message_nothing_but_time(
     )
     job = {
         "run": "reply", "tenant": str(program_a.tenant.id), "id": first,
-        "module": PIPELINE + module,
+        "module": ORCHESTRATOR + module,
         "name": name, "when": when, "how": "kill",
     }  # fmt: skip
     assert workers(**job) == -signal.SIGKILL

@@ -14,11 +14,10 @@ from psycopg.errors import LockNotAvailable
 
 from konstruct.api.http.exceptions import problem_of
 from konstruct.celery import app
-from konstruct.orchestrator import locks
+from konstruct.orchestrator import locks, runner
 from konstruct.orchestrator.exceptions import Busy
 from konstruct.orchestrator.messages import konstruct_message
 from konstruct.orchestrator.models import PendingReply
-from konstruct.orchestrator.pipeline import respond
 from konstruct.orchestrator.replies import outbox
 from konstruct.orchestrator.tasks import handle_message
 from memory.models import Message
@@ -48,7 +47,7 @@ def run_with(
     def fail(*args: object) -> None:
         raise error
 
-    monkeypatch.setattr(respond, "ask", fail)
+    monkeypatch.setattr(runner, "run_agent", fail)
     sent = [program.send(text, thread_id="t").json()["id"] for text in ("One", "Two")]
     with pytest.raises(type(error)):
         handle_message(str(program.tenant.id), sent[0])
@@ -146,6 +145,15 @@ def test_postgres_ends_what_web_and_workers_wait_for(db: None) -> None:
             if name == "idle_in_transaction_session_timeout":
                 # A batch of embeddings computes inside its transaction.
                 assert milliseconds > 1000 * django_settings.CELERY_TASK_TIME_LIMIT
+
+
+def test_a_statement_cannot_fill_the_disk_nor_lift_the_limit(db: None) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT current_setting(name), has_parameter_privilege(name, 'SET')"
+            " FROM (VALUES ('temp_file_limit')) AS limited (name)"
+        )
+        assert cursor.fetchone() == ("1GB", False)
 
 
 def test_who_waits_for_a_lock_in_vain_is_told_to_come_again() -> None:

@@ -12,7 +12,7 @@ from konstruct.api.models import KeyScope
 from konstruct.audit.models import AccessEvent, Action, MessageErasure
 from konstruct.channels.models import Delivery
 from konstruct.orchestrator.models import Agent, Escalation
-from konstruct.orchestrator.tool_catalog import TOOLS, Beneficiary
+from konstruct.orchestrator.tool_catalog import TOOLS, ToolContext
 from konstruct.trust import jobs
 from konstruct.trust.erasure import carry_out
 from konstruct.trust.ledger import verify
@@ -53,8 +53,8 @@ def said(tenant_a: Tenant, agent: Agent, talk: Callable[..., Message]) -> Messag
     talk("Good morning.", thread_id="t")
     talk("And what was it before?", thread_id="other")
     with tenant_scope(tenant_a.id):
-        whose = Beneficiary(agent.id, "maria", said.pk)
-        TOOLS["remember_fact"].run({"fact": f"Maria avoids {SECRET}."}, whose)
+        context = ToolContext(agent.id, "maria", said.pk)
+        TOOLS["remember_fact"].run({"fact": f"Maria avoids {SECRET}."}, context)
         Escalation.objects.create(
             agent_id=agent.id, user_id="maria", thread_id="t", channel="rest", message_id=said.pk,
             opened_by="user", reason=SAID, resolved_at=Now(),

@@ -16,7 +16,7 @@ from django_redis import get_redis_connection
 from konstruct.api.auth.keys import issue_key
 from konstruct.api.models import ApiKey, IdempotencyRecord
 from konstruct.audit.access_log import Actor, record_access
-from konstruct.audit.erasure_requests import request_erasure
+from konstruct.audit.erasure_requests import request_erasure, request_message_erasure
 from konstruct.audit.models import AccessEvent, Action, ActorKind, ErasureRequest
 from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.models import (
@@ -37,6 +37,7 @@ from memory.context import SessionStore
 from memory.conversations.items import add_items
 from memory.conversations.short_term import append_message, clear_window, get_recent_messages
 from memory.facts import LongTermMemory
+from memory.indexing import outbox as embeddings
 from memory.long_term import store_embedding
 from memory.models import MemoryEntry, Message, PendingEmbedding
 from tenants.context import connection, tenant_scope
@@ -121,7 +122,11 @@ def helped(message: Message, user: str) -> None:
         message.agent_id, user, message.thread_id,
         [({"said": message.content}, message.pk), ({"call": message.content}, None)],
     )  # fmt: skip
-    AnswerOptions.objects.create(message=message, options={"tools": [{"said": message.content}]})
+    AnswerOptions.objects.create(
+        message=message,
+        options={"tools": [{"said": message.content}]},
+        instructions=[f"The user has said: {message.content}"],
+    )
     ToolCall.objects.create(
         **whose, message=message, round=0, position=0, call_id="c", name="remember_fact",
         arguments={"fact": message.content}, state="denied", expires_at=Now(),
@@ -180,7 +185,7 @@ def test_nothing_of_the_person_is_left_and_nothing_of_others_is_gone(
     tenant_a: Tenant, full: Message, agent: Agent, tmp_path: Path, capsys: Any
 ) -> None:
     bobs_window = get_recent_messages(tenant_a.id, agent.id, "bob")
-    assert len(traces_of_maria(everything(tenant_a), full)) == 38
+    assert len(traces_of_maria(everything(tenant_a), full)) == 39
     capsys.readouterr()
     with database.as_owner():
         call_command("erase_user", "--tenant", "tenant-a", "--user", MARIA, "--yes", "--json")
@@ -197,7 +202,7 @@ def test_nothing_of_the_person_is_left_and_nothing_of_others_is_gone(
         assert trace.encode() not in archive.read_bytes()
 
     tables = receipt["tables"]
-    assert tables["memory_message"]["removed"] == 7
+    assert tables["memory_message"]["removed"] == 8
     assert len(tables["memory_message"]["sha256_of_ids"]) == 64
     assert tables["memory_memoryentry"]["removed"] == 2
     assert tables["checkpoints"] == {"removed": 1}
@@ -268,7 +273,7 @@ def test_an_erasure_that_was_interrupted_at_every_step_goes_on(
                 carry_out(request)
     assert jobs.ERASE.do_all() == 1
     request.refresh_from_db()
-    assert request.receipt["tables"]["memory_message"]["removed"] == 7
+    assert request.receipt["tables"]["memory_message"]["removed"] == 8
     assert traces_of_maria(everything(tenant_a), full) == []
     assert jobs.ERASE.do_all() == 0
 
@@ -288,7 +293,7 @@ def test_what_is_said_meanwhile_goes_in_another_round(
 
     monkeypatch.setattr(rows, "remove_messages", talkative)
     request = carry_out(request_erasure(MARIA, by=EVA))
-    assert request.receipt["tables"]["memory_message"]["removed"] == 8
+    assert request.receipt["tables"]["memory_message"]["removed"] == 9
     assert request.receipt["rounds"] == 2
     assert traces_of_maria(everything(tenant_a), full) == []
     assert not PendingReply.objects.exists()
@@ -320,7 +325,7 @@ def test_the_application_can_neither_erase_nor_write_receipts(
             carry_out(request)
         with pytest.raises(Exception, match="permission denied"):
             ErasureRequest.objects.update(receipt={})
-        assert Message.objects.filter(user_id=MARIA).count() == 7
+        assert Message.objects.filter(user_id=MARIA).count() == 8
 
 
 def test_the_command_asks(tenant_a: Tenant, full: Message, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -333,3 +338,34 @@ def test_the_command_asks(tenant_a: Tenant, full: Message, monkeypatch: pytest.M
         )
     with tenant_scope(tenant_a.id):
         assert not ErasureRequest.objects.exists()
+
+
+@pytest.mark.parametrize("whole_person", [True, False], ids=["a person", "a message"])
+def test_instructions_of_an_application_go_with_the_person_and_with_the_message(
+    tenant_a: Tenant, talk: Callable[..., Message], whole_person: bool
+) -> None:
+    """They are in the options while the message waits, and then in the prompt of its reply."""
+    said = talk("Where is my cat?", "carol", "hers", instructions=["Carol's code is heliotrope."])
+    if whole_person:
+        waiting = Incoming(
+            said.agent_id, "carol", "hers", "rest", "And now?", instructions=["Code: heliotrope."]
+        )
+        accept(waiting, tenant_id=tenant_a.id)
+    embeddings.drain(tenant_a.id)
+    kept = [line.split(":")[0] for line in everything(tenant_a).splitlines() if "heliot" in line]
+    assert set(kept) == {"memory_recallevent"} | (
+        {"orchestrator_answeroptions"} if whole_person else set()
+    )
+    with database.as_owner(), tenant_scope(tenant_a.id):
+        if whole_person:
+            carry_out(request_erasure("carol", by=EVA))
+        else:
+            request_message_erasure(
+                agent_id=said.agent_id,
+                user_id="carol",
+                thread_id="hers",
+                message_id=said.pk,
+                by=EVA,
+            )
+            assert jobs.ERASE_MESSAGES.do_all() == 1
+    assert "heliotrope" not in everything(tenant_a)

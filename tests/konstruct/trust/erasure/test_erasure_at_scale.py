@@ -9,6 +9,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 from django.conf import settings
+from django.db import InternalError
 from django_redis import get_redis_connection
 from redis.connection import AbstractConnection
 
@@ -227,3 +228,23 @@ def test_a_table_that_is_in_use_is_vacuumed_and_not_waited_for(
     receipt: Any = carry_out(request).receipt
     assert receipt["storage"]["vacuumed"] == ["memory_message"]
     assert "memory_posting" in receipt["storage"]["rewritten"]
+
+
+@pytest.mark.alone
+def test_a_rewrite_that_misses_a_row_of_toast_is_repeated(
+    tenant_a: Tenant, agent: Agent, talk: Callable[..., Message], owner: None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    vacuum, failed = storage._vacuum, []
+
+    def fail_once(table: str, how: str) -> None:
+        if table == "memory_message" and not failed:
+            failed.append(table)
+            raise InternalError("missing chunk number 0 for toast value 129959 in pg_toast_19214")
+        vacuum(table, how)
+
+    monkeypatch.setattr(storage, "_vacuum", fail_once)
+    talk("Hello.", "maria", "hers")
+    receipt: Any = carry_out(ask_for_erasure("maria", by=EVA)).receipt
+    assert failed == ["memory_message"]
+    assert "memory_message" in receipt["storage"]["rewritten"]

@@ -8,6 +8,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db.models import F
 from django.db.models.functions import Now
+from django_redis import get_redis_connection
 
 from konstruct.audit.models import AccessEvent, RetentionRule
 from konstruct.orchestrator.models import Agent
@@ -16,11 +17,12 @@ from konstruct.trust.erasure.retention import Removed, apply_rules
 from konstruct.trust.ledger import verify
 from memory.conversations.importing import ImportedTurn, import_turns
 from memory.conversations.items import add_items
-from memory.conversations.short_term import get_recent_messages
+from memory.conversations.short_term import append_message, clear_window, get_recent_messages
 from memory.indexing import outbox
-from memory.models import ConversationItem, Message, Scope
+from memory.models import ConversationItem, Message, Scope, WindowClear
 from tenants.context import tenant_scope
 from tenants.models import Tenant
+from tenants.redis_keys import memory_short_key
 from tests import database
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -134,3 +136,32 @@ def test_batches_go_on_where_the_one_before_ended_and_part_no_reply_from_its_mes
     with tenant_scope(tenant_a.id):
         left = Message.objects.order_by("number").values_list("thread_id", flat=True)
         assert list(left) == ["t1", "t1", "t4", "t4"]
+
+
+def test_the_clear_of_a_window_goes_with_its_messages_and_leaves_nothing_in_the_cache(
+    tenant_a: Tenant, agent: Agent, history: Callable[..., None], talk: Callable[..., Message],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """Also where the process was killed before it changed the cache."""
+    for user_id in ("maria", "bob"):
+        history(user_id, 50)
+        append_message(tenant_a.id, agent.id, user_id, "user", "alone")
+        clear_window(tenant_a.id, agent.id, user_id)
+        append_message(tenant_a.id, agent.id, user_id, "user", "alone since")
+    with tenant_scope(tenant_a.id):
+        RetentionRule.objects.create(days=30)
+    shorten = retention.shorten_window
+    monkeypatch.setattr(
+        retention, "shorten_window", lambda *of: None if of[1] == "maria" else shorten(*of)
+    )
+    assert [removed.users for removed in applied(tenant_a)] == [2]
+    cache = get_redis_connection("default")
+    assert not cache.exists(memory_short_key(tenant_a.id, agent.id, "bob"))
+    with tenant_scope(tenant_a.id):
+        assert not WindowClear.objects.exists()
+    for user_id in ("maria", "bob"):
+        assert get_recent_messages(tenant_a.id, agent.id, user_id) == []
+        talk("Today.", user_id)
+        window = get_recent_messages(tenant_a.id, agent.id, user_id)
+        assert window[0]["content"] == "Today."
+    assert verify(tenant_a.id, "a").findings == []

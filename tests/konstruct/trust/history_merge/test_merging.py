@@ -150,7 +150,7 @@ def test_all_that_was_said_follows_and_nothing_is_lost(
     assert who_answers(Thread(agent.id, "U1", "dm")) is None
     assert AccessEvent.objects.filter(user_id="maria", subject="person").exists()
     done = HistoryMerge.objects.get(from_user="U1")
-    assert (done.done_at is not None, done.moved["memory_message"]) == (True, 7)
+    assert (done.done_at is not None, done.moved["memory_message"]) == (True, 8)
     keys = get_redis_connection("default").keys("*memory:short*")
     assert [key for key in keys if key.endswith(b":U1")] == []
 

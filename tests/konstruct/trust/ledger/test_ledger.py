@@ -171,6 +171,12 @@ def test_a_window_that_differs_is_rebuilt(
     cache.ltrim(key, 0, 1)
     assert kinds(tenant_a, repair=True) == []
     assert cache.lrange(key, 0, -1) == whole
+    # A clear that the transcript does not have, as a version before this one marked it.
+    cache.delete(key)
+    cache.rpush(key, '{"cleared":1000000000}')
+    assert kinds(tenant_a) == [windows.NOT_THE_TAIL]
+    assert kinds(tenant_a, repair=True) == []
+    assert cache.lrange(key, 0, -1) == whole
 
 
 def test_a_window_of_no_transcript_is_removed(

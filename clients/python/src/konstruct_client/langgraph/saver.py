@@ -171,6 +171,7 @@ class KonstructSaver(BaseCheckpointSaver[str]):
 
     def _found(self, *, before: str | None, **wanted: Any) -> Iterator[documents.Checkpoint]:
         """All checkpoints, page by page."""
+        # Ends: each page has older checkpoints than the one before, and an empty one is the last.
         while True:
             last = None
             for last in self._checkpoints.list(before=before, **wanted):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from konstruct_client import documents
@@ -47,6 +47,15 @@ class Facts(Resource[S]):
             valid_from=valid_from, valid_to=valid_to, expires_at=expires_at,
         )  # fmt: skip
         return Call("POST", "facts/", body=body, headers=once(idempotency_key))
+
+    @call
+    def create_many(self, facts: Iterable[Mapping[str, Any]]) -> Call[documents.StoredFacts]:
+        """Keep up to 100 facts in one request: all of them, or none.
+
+        Args:
+            facts: each with `content`, and what else `create` takes, by the same names.
+        """
+        return Call("POST", "facts/batch/", body={"facts": [dict(each) for each in facts]})
 
     @call
     def get(self, memory_id: str, *, at: Moment | None = None) -> Call[documents.Fact]:

@@ -10,7 +10,7 @@ from konstruct_client import documents
 from konstruct_client._calls import Call, Page, given, listing, once, segment
 from konstruct_client._methods import Resource, S, call, pages, stream
 
-Status = Literal["queued", "answered", "failed", "with_person", "awaiting_consent"]
+Status = Literal["queued", "answered", "failed", "with_person", "awaiting_consent", "with_program"]
 ByTime = Literal["-created_at", "created_at"]
 Moment = datetime | str
 
@@ -27,6 +27,7 @@ class Messages(Resource[S]):
         user_id: str,
         thread_id: str | None = None,
         name: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
         wait: float = 0,
         idempotency_key: str | None = None,
     ) -> Call[documents.Message]:
@@ -37,10 +38,14 @@ class Messages(Resource[S]):
             user_id: who speaks, in your terms.
             thread_id: the conversation; by default one per user.
             name: the speaker's display name.
+            metadata: a JSON object that searches and lists can filter by.
             wait: seconds to wait for the reply, 60 at most. Look at the answer's `status`.
             idempotency_key: the same request under the same key is the same message.
         """
-        body = given(agent=agent, user_id=user_id, thread_id=thread_id, name=name, content=content)
+        body = given(
+            agent=agent, user_id=user_id, thread_id=thread_id, name=name, content=content,
+            metadata=metadata,
+        )  # fmt: skip
         query = {"wait": wait} if wait else {}
         return Call("POST", "messages/", query, body, once(idempotency_key), seconds=wait)
 
@@ -53,6 +58,7 @@ class Messages(Resource[S]):
         user_id: str,
         thread_id: str | None = None,
         name: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
         wait: float = 0,
         idempotency_key: str | None = None,
     ) -> Call[documents.Message]:
@@ -63,7 +69,10 @@ class Messages(Resource[S]):
         Args:
             wait: seconds for which to read at most; 180 by default.
         """
-        body = given(agent=agent, user_id=user_id, thread_id=thread_id, name=name, content=content)
+        body = given(
+            agent=agent, user_id=user_id, thread_id=thread_id, name=name, content=content,
+            metadata=metadata,
+        )  # fmt: skip
         query = {"wait": wait} if wait else {}
         headers = {"Accept": "text/event-stream", **once(idempotency_key)}
         return Call("POST", "messages/", query, body, headers)
@@ -87,15 +96,21 @@ class Messages(Resource[S]):
         user_id: str | None = None,
         thread_id: str | None = None,
         status: Status | None = None,
+        filters: Mapping[str, Any] | None = None,
         since: Moment | None = None,
         until: Moment | None = None,
         ordering: ByTime | None = None,
         limit: int | None = None,
     ) -> Call[Page[documents.Message]]:
-        """List what users said, newest first. `limit` is the size of a page, 200 at most."""
+        """List messages of users, newest first.
+
+        Args:
+            filters: what the metadata must be: `{"order": 17}`, `{"order": {"gte": 17}}`.
+            limit: the size of a page, 200 at most.
+        """
         return listing(
             "messages/", agent=agent, user_id=user_id, thread_id=thread_id, status=status,
-            since=since, until=until, ordering=ordering, limit=limit,
+            filters=filters, since=since, until=until, ordering=ordering, limit=limit,
         )  # fmt: skip
 
     @call
@@ -154,15 +169,20 @@ class Conversations(Resource[S]):
         agent: str,
         user_id: str,
         thread_id: str | None = None,
+        filters: Mapping[str, Any] | None = None,
         since: Moment | None = None,
         until: Moment | None = None,
         ordering: ByTime | None = None,
         limit: int | None = None,
     ) -> Call[Page[documents.Turn]]:
-        """List every turn, oldest first; without a thread, of all of the user's."""
+        """List every turn, oldest first; without a thread, those of all threads of the user.
+
+        Args:
+            filters: what the metadata must be, as in `messages.list`.
+        """
         return listing(
             "conversations/transcript/", agent=agent, user_id=user_id, thread_id=thread_id,
-            since=since, until=until, ordering=ordering, limit=limit,
+            filters=filters, since=since, until=until, ordering=ordering, limit=limit,
         )  # fmt: skip
 
     @call
@@ -251,17 +271,23 @@ class Memories(Resource[S]):
         gate: bool | None = None,
         mode: Literal["hybrid", "vector"] | None = None,
         explain: bool | None = None,
+        include: Iterable[Literal["messages", "facts"]] | None = None,
+        filters: Mapping[str, Any] | None = None,
         at: Moment | None = None,
     ) -> Call[documents.SearchResult]:
         """Search what an agent remembers of a user, as its replies do.
 
         Args:
             gate: false returns the best `top_k`, however unlikely that they answer the query.
+            include: "messages", "facts" or both; by default messages. With facts, the
+                answer has `facts` beside `results`.
+            filters: what the metadata must be, as in `messages.list`.
             at: search what had been said by then.
         """
+        included = None if include is None else list(include)
         body = given(
             agent=agent, user_id=user_id, query=query, top_k=top_k, gate=gate, mode=mode,
-            explain=explain, at=at,
+            explain=explain, include=included, filters=filters, at=at,
         )  # fmt: skip
         return Call("POST", "memories/search/", body=body)
 

@@ -10,6 +10,8 @@ from konstruct_client._calls import Call, Page, given, listing, segment
 from konstruct_client._methods import Resource, S, call, pages
 from konstruct_client.resources.messages import ByTime, Moment
 
+CallState = Literal["waiting", "with_program", "approved", "denied", "expired", "done", "failed"]
+
 
 class Users(Resource[S]):
     """End users that are known."""
@@ -128,7 +130,7 @@ class ToolCalls(Resource[S]):
         agent: str | None = None,
         user_id: str | None = None,
         message_id: str | None = None,
-        state: Literal["waiting", "approved", "denied", "expired", "done", "failed"] | None = None,
+        state: CallState | None = None,
         since: Moment | None = None,
         until: Moment | None = None,
         ordering: ByTime | None = None,

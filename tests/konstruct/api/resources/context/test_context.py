@@ -1,5 +1,6 @@
 """The context of a prompt by REST: what the pipeline would give a model, within the budget."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -45,7 +46,9 @@ def test_a_context_is_facts_recalled_turns_and_the_window(program_a: Program) ->
 
     context = compiled(program_a)
 
-    assert context["system_prompt"] == build_system_prompt(program_a.agent)
+    own, _, date = context["system_prompt"].rpartition("\n\n")
+    assert own == build_system_prompt(program_a.agent)
+    assert f"is {datetime.now(UTC):%A, %Y-%m-%d} " in date
     assert said(context) == [f"turn {number}" for number in range(20)]
     assert context["context"].splitlines() == [
         "- Fact: Maria is allergic to penicillin.",

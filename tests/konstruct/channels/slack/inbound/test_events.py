@@ -23,7 +23,7 @@ from tenants.serving.claims import tenant_of_workspace
 from tests.konstruct.channels.conftest import install, messages
 from tests.konstruct.conftest import Program
 from tests.outbox import claimed, work
-from tests.servers.slack import SlackServer, event, mention, said, signed
+from tests.servers.slack import SIGNING_SECRET, SlackServer, event, mention, said, signed
 
 Post = Callable[..., Any]
 
@@ -188,6 +188,26 @@ def test_what_is_not_slack_is_refused(
     settings.SLACK_SIGNING_SECRET = ""
     assert post(mention("T1", "x")).status_code == 404
     assert messages(connected) == []
+
+
+def test_a_signing_secret_is_rotated_while_slack_signs_with_either(
+    slack: SlackServer, post: Post, settings: Any, db: None
+) -> None:
+    body, new = (
+        b'{"type": "url_verification", "challenge": "x"}',
+        "7d0ad2a4cc0d1b90d02c7c9e85c6b3a1",
+    )
+
+    def statuses() -> list[int]:
+        secrets = (SIGNING_SECRET, new)
+        return [post(body, headers=signed(body, secret=each)).status_code for each in secrets]
+
+    assert statuses() == [200, 401]
+    settings.SLACK_SIGNING_SECRET = new
+    settings.SLACK_SIGNING_SECRET_FALLBACKS = [SIGNING_SECRET]
+    assert statuses() == [200, 200]
+    settings.SLACK_SIGNING_SECRET_FALLBACKS = []
+    assert statuses() == [401, 200]
 
 
 def test_on_a_tenants_own_host_slack_is_not_heard(connected: Program, post: Post) -> None:

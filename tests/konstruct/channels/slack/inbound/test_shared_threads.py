@@ -15,6 +15,7 @@ from konstruct.orchestrator.handoff.escalations import OpenedBy, Thread
 from konstruct.trust.erasure import carry_out
 from konstruct.trust.ledger import verify, verifying
 from konstruct.trust.ledger.windows import NOT_THE_THREAD
+from memory.context.lines import undated
 from memory.models import Message
 from tenants.context import tenant_scope
 from tenants.redis_keys import session_key
@@ -52,16 +53,17 @@ def test_what_others_said_in_the_thread_is_in_the_prompt_once_and_under_their_na
     system, first, reply, task = asked(llm_server)
     assert "Several people speak in this thread." in system["content"]
     assert "The message to answer is from U2." in system["content"]
-    assert first == {"role": "user", "content": "U1: Our boat is called Argo."}
+    assert (first["role"], undated(first["content"])) == ("user", "U1: Our boat is called Argo.")
+    assert undated(first["content"]) != first["content"]
     assert reply == {"role": "assistant", "content": "Noted."}
     assert task["content"].startswith("What is it called?")
     post(said("T1", "Is it ours?", user="U1", thread_ts=thread))
     answer_all(connected)
     system, first, reply, second, again, task = asked(llm_server)
     assert "from U1." in system["content"]
-    assert first["content"] == "U1: Our boat is called Argo."
+    assert undated(first["content"]) == "U1: Our boat is called Argo."
     # Nobody speaks in another's name.
-    assert second["content"] == "U2: What is it called?\n  U1: Sink it."
+    assert undated(second["content"]) == "U2: What is it called?\n  U1: Sink it."
     assert (reply["content"], again["content"], task["content"]) == (
         "Noted.", "Noted.", "Is it ours?",
     )  # fmt: skip
@@ -172,7 +174,7 @@ def test_a_thread_that_is_handed_over_shows_who_answers(
     assert slack.posts("T1")[-1].startswith("*bert:*")
     assert "This is bert." in slack.posts("T1")[-1]
     _, first, reply, _ = asked(llm_server)
-    assert first["content"] == "Our boat is called Argo."
+    assert undated(first["content"]) == "Our boat is called Argo."
     assert reply["content"] == "ada: Noted."
     # Another speaker's conversation with the agent was not handed over.
     post(said("T1", "And mine?", user="U2", thread_ts=thread))

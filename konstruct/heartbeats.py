@@ -1,0 +1,46 @@
+"""Heartbeats of the processes that serve no requests: worker, beat and owner worker.
+
+Such a process writes its heartbeat while it does its work. /health/ready reports a process without
+a heartbeat; a health check of its container looks at the age of the file HEARTBEAT_FILE.
+"""
+
+import logging
+from typing import Final
+
+from django.conf import settings
+from django_redis import get_redis_connection
+from django_redis.exceptions import ConnectionInterrupted
+from redis.exceptions import RedisError
+
+logger = logging.getLogger(__name__)
+
+WORKER: Final = "worker"
+BEAT: Final = "beat"
+OWNER: Final = "owner"
+# How often a heartbeat is written, and how old it may be.
+INTERVAL_SECONDS: Final = 5.0
+MAX_AGE_SECONDS: Final = 30
+# The processes serve all tenants, so the key begins with the public schema instead of a tenant.
+_KEY: Final = "public:heartbeat:{}"
+
+
+def write_heartbeat(process: str) -> None:
+    """Write the heartbeat of a process: in the cache, and in the file HEARTBEAT_FILE if it is set.
+
+    A process works on without its heartbeat: where the cache is down or takes no writes, and where
+    the file cannot be written. Its health checks report it then.
+    """
+    if settings.HEARTBEAT_FILE:
+        try:
+            settings.HEARTBEAT_FILE.touch()
+        except OSError as error:
+            logger.warning("The heartbeat of the %s is not in its file: %s", process, error)
+    try:
+        get_redis_connection().set(_KEY.format(process), 1, ex=MAX_AGE_SECONDS)
+    except (RedisError, ConnectionInterrupted) as error:
+        logger.debug("The heartbeat of the %s is not in the cache: %s", process, error)
+
+
+def has_heartbeat(process: str) -> bool:
+    """Return whether a process of this kind has been at work within MAX_AGE_SECONDS."""
+    return bool(get_redis_connection().exists(_KEY.format(process)))

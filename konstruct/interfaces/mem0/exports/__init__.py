@@ -1,1 +1,0 @@
-"""Exports: what is asked for, the schema that it is to have, and the memories in it."""

@@ -1,0 +1,58 @@
+/* Makes unfold's pages work with Alpine's build for a content security policy without 'unsafe-eval'.
+
+That build reads an attribute as one expression over the data of its element: no statements, no
+functions, no globals. Most of unfold's attributes are that. The others are rewritten here before
+Alpine starts, and what they call is put into the data of the page. */
+
+"use strict";
+
+/* In this order: what unfold writes, and the same as one expression. */
+const REWRITTEN = [
+  [
+    /\$watch\('sidebarDesktopOpen', value => .*?\)\)/,
+    "$watch('sidebarDesktopOpen', rememberSidebar)",
+  ],
+  [
+    /localStorage\.setItem\('sidebarDesktopOpen', .*?\)/,
+    "rememberSidebar(sidebarDesktopOpen)",
+  ],
+  [
+    /if \(\$refs\.searchInput\.value === ''\) \{.*?\} else \{.*?\}/,
+    "clearSearch($refs.searchInput)",
+  ],
+  [/^if \((.*?)\) (selectItem\(.*\))$/, "$1 && $2"],
+];
+
+function rewritten(text) {
+  const rewrite = (each, [written, instead]) => each.replace(written, instead);
+  const statements = REWRITTEN.reduce(rewrite, text)
+    .split(";")
+    .map((each) => each.trim())
+    .filter(Boolean);
+  return statements.length > 1 ? `[${statements.join(", ")}]` : statements[0] || "null";
+}
+
+/* What attributes call by a name that is a global of the page. */
+const GLOBALS = {
+  localStorage: { getItem: (name) => localStorage.getItem(name) },
+  window: { location: { pathname: location.pathname, search: location.search } },
+  getCurrentTab: () => getCurrentTab(),
+  sortRecords: (event) => sortRecords(event),
+  moveRecords: (event) => moveRecords(event),
+  rememberSidebar: (open) => localStorage.setItem("sidebarDesktopOpen", open ? "1" : "0"),
+  clearSearch: (input) => (input.value === "" ? input.blur() : (input.value = "")),
+};
+
+document.addEventListener("alpine:init", () => {
+  for (const element of document.querySelectorAll("*")) {
+    for (const { name, value } of [...element.attributes]) {
+      if (name === "x-init" || name.startsWith("x-on:")) {
+        element.setAttribute(name, rewritten(value));
+      }
+    }
+  }
+  Alpine.data("theme", (...chosen) => ({ ...theme(...chosen), ...GLOBALS }));
+  Alpine.data("searchForm", () => searchForm());
+  Alpine.data("searchDropdown", () => searchDropdown());
+  Alpine.data("searchCommand", () => searchCommand());
+});

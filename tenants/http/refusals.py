@@ -1,0 +1,63 @@
+"""Requests that are refused before a view answers them, or because a server is down."""
+
+import logging
+import sys
+from http import HTTPStatus
+
+from django.http import HttpRequest, HttpResponse
+from django.views import defaults
+
+from tenants.exceptions import TenantPaused
+from tenants.outages import is_outage, outage_reason
+from tenants.postgresql.exceptions import ServerDown
+
+logger = logging.getLogger(__name__)
+
+
+def refuse(status: HTTPStatus, sentence: str) -> HttpResponse:
+    """Answer a request that reaches no view (the API makes a problem document of it)."""
+    return HttpResponse(f"{sentence}\n", status=status, content_type="text/plain; charset=utf-8")
+
+
+def refuse_later(request: HttpRequest, error: Exception) -> HttpResponse:
+    """Answer 503 with Retry-After to a request that can be served again soon.
+
+    Args:
+        error: the tenant that is paused, or the outage (tenants/outages.py).
+    """
+    note_outage(request, error)
+    known = error if isinstance(error, TenantPaused | ServerDown) else ServerDown
+    response = refuse(HTTPStatus.SERVICE_UNAVAILABLE, known.public)
+    response.headers["Retry-After"] = str(known.retry_after)
+    leave_log_to_request(request, response)
+    return response
+
+
+def note_outage(request: HttpRequest, error: Exception) -> None:
+    """Log one line for a request that is refused with 503, with the reason.
+
+    The web process adds the reason to the line that it logs for each request
+    (konstruct/web/handler.py). Other servers log no such line, so this function logs one for them.
+    """
+    reason = outage_reason(error)
+    request.outage = reason  # type: ignore[attr-defined]  # HttpRequest is open for this
+    if not getattr(request, "waits_in_event_loop", False):
+        logger.error("%s %s 503: %s", request.method, request.path, reason)
+
+
+def leave_log_to_request(request: HttpRequest, response: HttpResponse) -> None:
+    """Keep Django from logging a response if `note_outage` has noted its request."""
+    if hasattr(request, "outage"):
+        response._has_been_logged = True  # type: ignore[attr-defined]  # Django looks at it
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """Answer a request that failed: 503 if a server is down, otherwise Django's page for 500.
+
+    This is `handler500` of the URL configurations: Django calls it for the errors of middleware
+    and of views.
+    """
+    error = sys.exc_info()[1]
+    if isinstance(error, Exception) and is_outage(error):
+        return refuse_later(request, error)
+    return defaults.server_error(request)

@@ -1,0 +1,47 @@
+"""The ids that each log line names: of the request, the tenant, the API key and the task.
+
+A request and a task bind theirs in structlog's context variables. The tenant is the
+one that the thread has entered (`tenants.context`), or else the request's: lines that are written
+after a request has left its tenant name it too.
+"""
+
+from collections.abc import MutableMapping
+from typing import Any, Final
+
+from django.db import DEFAULT_DB_ALIAS, connections
+from django.http import HttpRequest
+from structlog.contextvars import bind_contextvars, get_contextvars
+
+LOGGED_IDS: Final = ("request_id", "tenant_id", "key_id", "task_name", "task_id")
+# The key in an ASGI scope under which threads leave ids for the event loop.
+_IN_SCOPE: Final = "konstruct.log_ids"
+
+
+def bind_request_ids(request: HttpRequest, **ids: object) -> None:
+    """Add these ids to all further log lines of a request, with its access line.
+
+    Args:
+        request: the request; an ASGI request keeps the ids for the event loop too.
+        ids: values of LOGGED_IDS. Pass verified ids only: the log would otherwise name a tenant
+            or a key that the client only claims.
+    """
+    texts = {name: str(value) for name, value in ids.items()}
+    bind_contextvars(**texts)
+    scope = getattr(request, "scope", None)
+    if scope is not None:
+        scope.setdefault(_IN_SCOPE, {}).update(texts)
+
+
+def bind_ids_of_scope(scope: MutableMapping[str, Any]) -> None:
+    """Add the ids that threads have bound for a request to the log lines of its event loop task."""
+    bind_contextvars(**scope.get(_IN_SCOPE, {}))
+
+
+def log_ids() -> dict[str, str]:
+    """Return the ids that a log line of this thread names now, in the order of LOGGED_IDS."""
+    ids = get_contextvars()
+    # A line in an event loop, or before there are applications, makes no connection object.
+    for each in connections.all(initialized_only=True):
+        if each.alias == DEFAULT_DB_ALIAS and (tenant_id := getattr(each, "tenant_id", None)):
+            ids["tenant_id"] = str(tenant_id)
+    return {name: ids[name] for name in LOGGED_IDS if name in ids}

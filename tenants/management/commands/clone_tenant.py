@@ -1,0 +1,11 @@
+"""manage.py clone_tenant: refused."""
+
+from tenants.management.refused import RefusedCommand
+
+
+class Command(RefusedCommand):
+    """Names what to run instead."""
+
+    remedy = (
+        "run manage.py create_tenant SLUG, then manage.py export_memory and manage.py import_memory"
+    )

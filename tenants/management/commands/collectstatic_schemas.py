@@ -1,0 +1,12 @@
+"""manage.py collectstatic_schemas: refused."""
+
+from tenants.management.refused import RefusedCommand
+
+
+class Command(RefusedCommand):
+    """Names what to run instead."""
+
+    remedy = (
+        "files of the pages are the same for all tenants and need no command; a proxy that "
+        "serves them takes manage.py collectstatic"
+    )

@@ -1,0 +1,12 @@
+"""manage.py create_missing_schemas: refused."""
+
+from tenants.management.refused import RefusedCommand
+
+
+class Command(RefusedCommand):
+    """Names what to run instead."""
+
+    remedy = (
+        "run manage.py create_tenant SLUG again, which finishes what was interrupted; "
+        "manage.py list_tenants shows the state of each"
+    )

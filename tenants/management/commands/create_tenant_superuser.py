@@ -1,0 +1,12 @@
+"""manage.py create_tenant_superuser: refused."""
+
+from tenants.management.refused import RefusedCommand
+
+
+class Command(RefusedCommand):
+    """Names what to run instead."""
+
+    remedy = (
+        "run manage.py create_tenant_admin --tenant SLUG --username NAME, which records it in "
+        "the access log"
+    )

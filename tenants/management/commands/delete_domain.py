@@ -1,0 +1,9 @@
+"""manage.py delete_domain: refused."""
+
+from tenants.management.refused import RefusedCommand
+
+
+class Command(RefusedCommand):
+    """Names what to run instead."""
+
+    remedy = "remove the domain on the tenant's page of the operators' admin"

@@ -1,0 +1,9 @@
+"""manage.py dumpdata: refused."""
+
+from tenants.management.refused import RefusedCommand
+
+
+class Command(RefusedCommand):
+    """Names what to run instead."""
+
+    remedy = "run manage.py export_memory for a tenant, or pg_dump for all (docs/operations.md)"

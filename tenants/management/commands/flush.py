@@ -1,0 +1,9 @@
+"""manage.py flush: refused."""
+
+from tenants.management.refused import RefusedCommand
+
+
+class Command(RefusedCommand):
+    """Names what to run instead."""
+
+    remedy = "run manage.py delete_tenant SLUG, or manage.py erase_user for one person"

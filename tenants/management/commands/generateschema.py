@@ -1,0 +1,9 @@
+"""manage.py generateschema: refused."""
+
+from tenants.management.refused import RefusedCommand
+
+
+class Command(RefusedCommand):
+    """Names what to run instead."""
+
+    remedy = "run manage.py spectacular, which writes the OpenAPI description"

@@ -1,0 +1,9 @@
+"""manage.py loaddata: refused."""
+
+from tenants.management.refused import RefusedCommand
+
+
+class Command(RefusedCommand):
+    """Names what to run instead."""
+
+    remedy = "run manage.py import_memory or manage.py import_transcript"

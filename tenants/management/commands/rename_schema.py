@@ -1,0 +1,12 @@
+"""manage.py rename_schema: refused."""
+
+from tenants.management.refused import RefusedCommand
+
+
+class Command(RefusedCommand):
+    """Names what to run instead."""
+
+    remedy = (
+        "a schema is named after the tenant's id, which manage.py list_tenants shows; the "
+        "name of a tenant is changed in the operators' admin"
+    )

@@ -1,0 +1,12 @@
+"""manage.py tenant_command: refused."""
+
+from tenants.management.refused import RefusedCommand
+
+
+class Command(RefusedCommand):
+    """Names what to run instead."""
+
+    remedy = (
+        "run a command of Konstruct with --tenant SLUG, or enter the tenant by "
+        "tenants.context.tenant_scope in manage.py shell"
+    )

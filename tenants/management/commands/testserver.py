@@ -1,0 +1,9 @@
+"""manage.py testserver: refused."""
+
+from tenants.management.refused import RefusedCommand
+
+
+class Command(RefusedCommand):
+    """Names what to run instead."""
+
+    remedy = "run manage.py demo, which makes tenants to try, or make test"

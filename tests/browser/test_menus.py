@@ -1,0 +1,81 @@
+"""Menus, search, filters and the theme of the admin, under a policy that evaluates no text."""
+
+from collections.abc import Callable
+
+from playwright.sync_api import expect
+
+from tests.browser.conftest import Aurora, Visitor
+
+
+def test_menus_work_and_no_text_is_evaluated(
+    standing_aurora: Aurora, visit: Callable[..., Visitor]
+) -> None:
+    admin = visit(standing_aurora.host)
+    page = admin.page
+    answer = page.goto(f"{admin.url}/admin/login/")
+    assert answer is not None
+    assert "script-src 'self';" in answer.headers["content-security-policy"]
+
+    admin.log_in("admin")
+
+    # The sidebar goes, stays away on the next page, and comes back.
+    sidebar, toggle = page.locator("#nav-sidebar"), page.get_by_text("dock_to_right").first
+    for _ in range(2):
+        toggle.click()
+        expect(sidebar).to_be_hidden()
+        page.reload()
+        expect(sidebar).to_be_hidden()
+        toggle.click()
+        expect(sidebar).to_be_visible()
+
+    # The menu of the person has the theme, and closes by a click elsewhere.
+    page.get_by_text("unfold_more").click()
+    expect(page.get_by_role("button", name="Log out")).to_be_visible()
+    page.get_by_text("Dark", exact=True).click()
+    expect(page.locator("html")).to_have_class("dark")
+    page.get_by_text("Light", exact=True).click()
+    expect(page.locator("html")).not_to_have_class("dark")
+    page.get_by_role("heading", name="Dashboard").click()
+    expect(page.get_by_role("button", name="Log out")).to_be_hidden()
+
+    # A page is found and opened by keys alone.
+    asked = page.locator("#search-input-command")
+    page.keyboard.press("Control+k")
+    expect(asked).to_be_focused()
+    page.keyboard.type("replies")
+    found = page.locator("#command-results-list li")
+    expect(found.first).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(asked).to_have_value("")
+    page.keyboard.press("ArrowDown")
+    first = found.first.locator("a").get_attribute("href")
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"{admin.url}{first}")
+
+    # Filters open and close, by a click and by a key.
+    admin.open("/admin/audit/accessevent/")
+    filters = page.locator("#changelist-filter")
+    for close in (
+        lambda: page.keyboard.press("Escape"),
+        page.locator("#changelist-filter-close").click,
+    ):
+        page.get_by_text("Filters", exact=False).first.click()
+        expect(filters).to_be_visible()
+        close()
+        expect(filters).to_be_hidden()
+    # What is searched for is reached by a key.
+    page.keyboard.press("/")
+    expect(page.locator("#searchbar")).to_be_focused()
+
+    # Actions appear once something is chosen.
+    admin.open("/admin/api/apikey/")
+    action = page.locator("select[name=action]")
+    expect(action).to_be_hidden()
+    page.locator("input.action-select").first.check()
+    expect(action).to_be_visible()
+
+    # On a phone the sidebar comes over the page.
+    page.set_viewport_size({"width": 390, "height": 844})
+    expect(sidebar).to_be_hidden()
+    page.get_by_text("dock_to_right").last.click()
+    expect(sidebar).to_be_visible()

@@ -1,0 +1,72 @@
+"""Every command that `manage.py help` offers is documented, or refused with what to run instead."""
+
+import re
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.core.management import CommandError, call_command, get_commands, load_command_class
+
+from tenants.management.refused import RefusedCommand
+
+PAGE = (Path(settings.BASE_DIR) / "docs" / "commands.md").read_text()
+OFFERED = get_commands()
+
+
+def documented(heading: str) -> list[str]:
+    """The commands in the first column of a section's table."""
+    section = PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (`.*?) \|", section, re.MULTILINE)
+    return [name for row in rows for name in re.findall(r"`(\w+)`", row)]
+
+
+def refused() -> list[str]:
+    return sorted(
+        name
+        for name, app in OFFERED.items()
+        if isinstance(load_command_class(app, name), RefusedCommand)
+    )
+
+
+def test_every_command_has_one_row() -> None:
+    rows = documented("Konstruct") + documented("Django") + documented("Refused")
+    assert sorted(rows) == sorted(OFFERED)
+
+
+def test_each_table_has_its_own() -> None:
+    ours = {name for name, app in OFFERED.items() if app.startswith(("konstruct", "tenants"))}
+    assert sorted(documented("Refused")) == refused()
+    assert sorted(documented("Konstruct")) == sorted(ours.difference(refused()))
+
+
+def test_none_of_django_tenants_is_offered_as_it_is() -> None:
+    assert "django_tenants" not in OFFERED.values()
+
+
+@pytest.mark.parametrize("name", refused())
+def test_a_refused_command_says_in_one_line_what_to_run(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(CommandError) as error:
+        call_command(name)
+    line = str(error.value)
+    assert line.startswith(f"{name} is refused: ")
+    assert error.value.returncode == 2
+    assert "\n" not in line
+    named = set(re.findall(r"manage\.py (\w+)", line))
+    assert named <= OFFERED.keys() - set(refused())
+    assert named or "make test" in line or "operators' admin" in line
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("name", ["create_tenant_superuser", "clone_tenant", "rename_schema"])
+def test_whatever_was_typed_for_the_other_command_is_refused(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = load_command_class(OFFERED[name], name)
+    for typed in (["--username", "x", "--schema=a"], ["a", "b", "--no-input"]):
+        with pytest.raises(SystemExit) as ended:
+            command.run_from_argv(["manage.py", name, *typed])
+        assert ended.value.code == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith(f"CommandError: {name} is refused: ")

@@ -1,0 +1,135 @@
+"""Escalations while a worker, a program or an erasure changes the thread's messages."""
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from django.db import connections
+
+from konstruct.orchestrator import pipeline
+from konstruct.orchestrator.exceptions import Busy
+from konstruct.orchestrator.handoff import escalations, handovers
+from konstruct.orchestrator.handoff.escalations import OpenedBy, Thread
+from konstruct.orchestrator.models import Agent, Escalation, HeldFor, PendingReply
+from konstruct.orchestrator.replies import outbox
+from memory.models import Message
+from tenants import transaction
+from tenants.context import connection, tenant_scope
+from tests import database
+from tests.konstruct.conftest import Program
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Say = Callable[..., Message]
+
+_IS_BLOCKING = """
+SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND %s = ANY (pg_blocking_pids(pid)))
+"""
+
+
+@contextmanager
+def meanwhile(program: Program, function: Callable[[], Any]) -> Iterator[Future[Any]]:
+    """Call the function on another connection, and begin the block when it waits for this one."""
+
+    def call() -> Any:
+        try:
+            with tenant_scope(program.tenant.id):
+                return function()
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(1) as threads, transaction.atomic():
+        yield (future := threads.submit(call))
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_backend_pid()")
+            session = cursor.fetchone()
+        with database.as_owner(), connection.cursor() as cursor:
+            for _ in range(500):
+                cursor.execute(_IS_BLOCKING, session)
+                if future.done() or cursor.fetchone() == (True,):
+                    break
+                time.sleep(0.01)
+        assert not future.done(), future.exception()
+
+
+def escalate(thread: Thread) -> bool:
+    return escalations.open_escalation(thread, opened_by=OpenedBy.PROGRAM, reason="VIP")[1]
+
+
+def test_a_message_that_a_worker_finishes_while_a_person_is_called_is_not_held(
+    say: Say, program: Program
+) -> None:
+    """The other message of the thread is."""
+    answered, waiting = say("Hello", handled=False), say("And this?", handled=False)
+    thread = Thread.of(answered)
+    with meanwhile(program, lambda: escalate(thread)) as opened:
+        outbox.finish(answered.id)
+    assert opened.result() is True
+    assert list(PendingReply.objects.held(HeldFor.PERSON).values_list("pk", flat=True)) == [
+        waiting.id
+    ]
+    assert Escalation.objects.open().to_people().count() == 1
+
+
+@pytest.mark.parametrize("agent_answers", [True, False])
+def test_a_message_that_is_erased_while_its_escalation_is_resolved_stays_away(
+    say: Say, program: Program, agent_answers: bool
+) -> None:
+    say("Hello")
+    thread = Thread.of(say("talk to a human"))
+    held = say("Are you there?")
+    escalation = Escalation.objects.open().get()
+
+    def resolve() -> None:
+        escalations.resolve(escalation.pk, by="eva", let_agent_answer=agent_answers)
+
+    with meanwhile(program, resolve) as resolved:
+        PendingReply.objects.filter(pk=held.id).delete()
+    assert resolved.result() is None
+    assert not Escalation.objects.open().exists()
+    assert not PendingReply.objects.filter(pk=held.id).exists()
+    escalate(thread)
+
+
+def test_a_worker_and_a_call_for_a_person_at_once_lose_no_message(
+    say: Say, program: Program
+) -> None:
+    """In whichever order: it is answered by the agent, or held for the person."""
+    for number in range(5):
+        message = say("Hello", handled=False, thread_id=f"t{number}")
+
+        def work(message: Message = message) -> None:
+            try:
+                pipeline.handle(tenant_id=program.tenant.id, message_id=message.id)
+            finally:
+                connections.close_all()
+
+        with ThreadPoolExecutor(1) as threads:
+            working = threads.submit(work)
+            assert escalate(Thread.of(message))
+            working.result()
+        pending = PendingReply.objects.filter(pk=message.id).values_list("held_for", flat=True)
+        is_answered = Message.objects.filter(in_reply_to=message).exists()
+        assert list(pending) == ([] if is_answered else [HeldFor.PERSON])
+
+
+def test_what_others_open_and_end_all_the_time_is_not_tried_for_ever(
+    say: Say, program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    message, tried = say("Hello"), []
+
+    def overtaken(*arguments: Any, **named: Any) -> None:
+        tried.append(named)
+        assert len(tried) < 100
+
+    bert = Agent.objects.create(name="bert")
+    monkeypatch.setattr(escalations, "put_in_place", overtaken)
+    thread = Thread.of(message)
+    with pytest.raises(Busy, match=r"thread 't1' .* try again"):
+        escalate(thread)
+    with pytest.raises(Busy, match=r"thread 't1' .* try again"):
+        handovers.hand_over(thread, bert.id, opened_by=OpenedBy.PROGRAM, name="crm", reason="VIP")
+    assert not Escalation.objects.exists()

@@ -1,0 +1,159 @@
+"""Running an agent: what is sent, what is returned, and what a replacement of it changes."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from konstruct.orchestrator import builder, runner
+from konstruct.orchestrator.exceptions import LLMReplyInvalid
+from konstruct.orchestrator.llm.wire import Completion, Requested
+from konstruct.orchestrator.runner import RunOptions, complete, run_agent
+from tests.servers.llm import Answer, LLMServer, streamed
+
+TOOL = {"type": "function", "function": {"name": "weather", "parameters": {}}}
+CALL = {"id": "1", "function": {"name": "weather", "arguments": "{}"}}
+USAGE = {"prompt_tokens": 3, "completion_tokens": 2}
+PROMPT = [{"role": "user", "content": "Hello"}]
+
+
+@dataclass(frozen=True)
+class Ada:
+    system_prompt: str = "You are Ada."
+    identity: str = ""
+    persona: str = ""
+    model: str = "m"
+    model_tier: str = "fast"
+
+
+@dataclass(frozen=True)
+class Hello:
+    content: str = "Hello"
+
+
+@pytest.fixture(autouse=True)
+def _server(llm_server: LLMServer, settings: Any) -> None:
+    settings.LLM_POOL_URL = llm_server.url + "/v1"
+
+
+def test_without_messages_it_sends_the_system_prompt_and_the_message(
+    llm_server: LLMServer,
+) -> None:
+    assert run_agent(Hello(), Ada()) == "Noted."
+    assert llm_server.requests[0].body["messages"] == [
+        {"role": "system", "content": builder.build_system_prompt(Ada())},
+        {"role": "user", "content": "Hello"},
+    ]
+
+
+def test_messages_that_are_given_are_sent_as_they_are(llm_server: LLMServer) -> None:
+    run_agent(Hello(), Ada(), PROMPT)
+    assert llm_server.requests[0].body == {"model": "m", "messages": PROMPT}
+
+
+def test_tools_options_text_and_usage_are_keywords(llm_server: LLMServer) -> None:
+    llm_server.answers = [streamed("It ", "rains.", {"tool_calls": [CALL]}, usage=USAGE)]
+    told: list[str] = []
+    completions: list[Completion] = []
+    text = run_agent(
+        Hello(),
+        Ada(),
+        PROMPT,
+        tools=[TOOL],
+        options={"temperature": 0},
+        on_text=told.append,
+        on_completion=completions.append,
+    )
+    assert (text, "".join(told)) == ("It rains.", "It rains.")
+    assert completions == [
+        Completion("It rains.", (Requested("1", "weather", {}),), {**USAGE, "total_tokens": 5})
+    ]
+    sent = llm_server.requests[0].body
+    assert (sent["tools"], sent["temperature"], sent["stream"]) == ([TOOL], 0, True)
+
+
+def test_a_wrapper_with_three_parameters_changes_the_text_and_keeps_the_rest(
+    llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = runner.run_agent
+
+    def shout(msg: Any, agent: Any, messages: Any = None) -> str:
+        return original(msg, agent, messages).upper()
+
+    monkeypatch.setattr(runner, "run_agent", shout)
+    message = {"content": "It rains.", "tool_calls": [CALL]}
+    llm_server.default = Answer({"choices": [{"message": message}], "usage": USAGE})
+    told: list[str] = []
+    options = RunOptions(tools=[TOOL], options={"seed": 1}, on_text=told.append)
+    completion = complete(Hello(), Ada(), PROMPT, options)
+    assert completion.text == "IT RAINS."
+    assert [each.name for each in completion.requested] == ["weather"]
+    assert completion.usage == {**USAGE, "total_tokens": 5}
+    assert told == ["IT RAINS."]
+    sent = llm_server.requests[0].body
+    assert (sent["tools"], sent["seed"], "stream" in sent) == ([TOOL], 1, False)
+
+
+def test_a_wrapper_that_asks_twice_is_charged_twice_and_takes_the_answer_it_returns(
+    llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = runner.run_agent
+
+    def first_of_two(msg: Any, agent: Any, messages: Any = None) -> str:
+        first = original(msg, agent, messages)
+        original(msg, replace(agent, model="other"), messages)
+        return first
+
+    monkeypatch.setattr(runner, "run_agent", first_of_two)
+    said = {"content": "Let me look.", "tool_calls": [CALL]}
+    llm_server.answers = [
+        Answer({"choices": [{"message": said}], "usage": USAGE}),
+        Answer({"choices": [{"message": {"content": "No."}}], "usage": USAGE}),
+    ]
+    completion = complete(Hello(), Ada(), PROMPT, RunOptions(tools=[TOOL]))
+    assert (completion.text, len(completion.requested)) == ("Let me look.", 1)
+    assert completion.usage == {
+        "prompt_tokens": 6,
+        "completion_tokens": 4,
+        "total_tokens": 10,
+    }
+    assert [request.body["model"] for request in llm_server.requests] == ["m", "other"]
+
+
+def test_a_replacement_needs_no_language_model(
+    llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(runner, "run_agent", lambda msg, agent, messages=None: " Canned.\0 ")
+    completion = complete(Hello(), Ada(), PROMPT, RunOptions(tools=[TOOL], on_text=told.append))
+    assert completion == Completion("Canned.")
+    assert told == ["Canned."]
+    assert llm_server.requests == []
+
+
+@pytest.mark.parametrize("returned", [None, "", " \n", 7])
+def test_a_replacement_that_gives_no_text_is_an_error(
+    returned: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "run_agent", lambda msg, agent, messages=None: returned)
+    with pytest.raises(LLMReplyInvalid, match="no text"):
+        complete(Hello(), Ada(), PROMPT)
+
+
+def test_keywords_of_one_call_do_not_reach_the_next(llm_server: LLMServer) -> None:
+    complete(Hello(), Ada(), PROMPT, RunOptions(options={"seed": 1}))
+    run_agent(Hello(), Ada(), PROMPT)
+    assert [request.body.get("seed") for request in llm_server.requests] == [1, None]
+
+
+def test_a_replaced_builder_makes_the_prompt_of_a_message_alone(
+    llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def terse(agent: Any, current: str, recent: Any, context: Any) -> Any:
+        return [{"role": "user", "content": f"{agent.system_prompt} {current}"}]
+
+    monkeypatch.setattr(builder, "build_messages_with_memory", terse)
+    run_agent(Hello(), Ada())
+    assert llm_server.requests[0].body["messages"] == [
+        {"role": "user", "content": "You are Ada. Hello"}
+    ]

@@ -1,0 +1,173 @@
+"""deploy/bootstrap.sql: it refuses a server that will not do, and never stops what serves."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from konstruct.local import embedded
+from konstruct.local.embedded import postgres
+from tenants.checks.walls import open_ways
+from tests import database
+
+pytestmark = pytest.mark.slow
+
+NAME = f"bootstrapped_{database.WORKER}"
+# How versions without migration 0007 of `tenants` enter a tenant.
+OLD_STATEMENT = "SELECT set_config('app.current_tenant', '', false)"
+# The newest release that is too old; Debian 12 has it.
+TOO_OLD = Path("/usr/lib/postgresql/15/bin")
+
+
+def bootstrap(
+    *arguments: str, script: Path = postgres.BOOTSTRAP, **environment: str
+) -> "subprocess.CompletedProcess[str]":
+    """Run the script in the test's database, as an administrator does."""
+    psql = [postgres.binaries() / "psql", "--no-psqlrc", "--quiet", "--file", script]
+    return subprocess.run(
+        [*psql, "--dbname", embedded.database_url("superuser", NAME), *arguments],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def ask(role: str, query: str) -> list[tuple[object, ...]]:
+    with psycopg.connect(embedded.database_url(role, NAME), autocommit=True) as connection:
+        cursor = connection.execute(query.encode())
+        return cursor.fetchall() if cursor.description else []
+
+
+@pytest.fixture
+def created() -> Iterator[None]:
+    """A database in which the script has never run."""
+    embedded.ensure_postgres()
+    with psycopg.connect(
+        embedded.database_url("superuser", "postgres"), autocommit=True
+    ) as superuser:
+        superuser.execute(f"DROP DATABASE IF EXISTS {NAME}")
+        superuser.execute(f"CREATE DATABASE {NAME} TEMPLATE template0")
+        yield
+        superuser.execute(f"DROP DATABASE {NAME} WITH (FORCE)")
+
+
+def state() -> list[tuple[object, ...]]:
+    """What the script changes first, in between and last."""
+    return ask(
+        "superuser",
+        "SELECT datacl::text, pg_get_userbyid(datdba), to_regnamespace('extensions')::text,"
+        " has_function_privilege('public', 'set_config(text,text,bool)', 'EXECUTE')"
+        " FROM pg_database WHERE datname = current_database()",
+    )
+
+
+def migrated(*names: str) -> None:
+    """Let the database say that these migrations of `tenants` are applied."""
+    ask("owner", "CREATE TABLE IF NOT EXISTS public.django_migrations (app text, name text)")
+    for name in names:
+        ask("owner", f"INSERT INTO public.django_migrations VALUES ('tenants', '{name}')")
+
+
+def test_an_empty_database_is_closed_at_once(created: None) -> None:
+    assert (bootstrap().returncode, bootstrap().stderr) == (0, "")
+    with psycopg.connect(embedded.database_url("app", NAME)) as app:
+        assert open_ways(app.cursor()) == []
+
+
+def test_the_old_version_serves_until_it_is_migrated_and_replaced(created: None) -> None:
+    """The order of docs/operations.md: script, migrate, new processes, script."""
+    assert bootstrap("--set", "keep_old_code=1").returncode == 0
+    migrated("0001_initial", "0004_claim_workspaces")
+    with psycopg.connect(embedded.database_url("app", NAME), autocommit=True) as old_process:
+        first = bootstrap()
+        assert (first.returncode, first.stderr.count("\n")) == (0, 2)
+        assert first.stderr.startswith("konstruct: SQL can enter any tenant")
+        migrated("0007_let_tenants_lock_and_note")
+        assert bootstrap("--set", "keep_old_code=1").stderr == first.stderr
+        assert old_process.execute(OLD_STATEMENT).fetchall() == [("",)]
+        assert ask("app", OLD_STATEMENT) == [("",)]
+    last = bootstrap()
+    assert (last.returncode, last.stderr) == (0, "")
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        ask("app", OLD_STATEMENT)
+    with psycopg.connect(embedded.database_url("app", NAME)) as app:
+        assert open_ways(app.cursor()) == []
+
+
+def test_without_pgvector_nothing_is_changed(created: None) -> None:
+    before = state()
+    ran = bootstrap(PGOPTIONS="-c extension_control_path=/var/empty")
+    assert ran.returncode == 3
+    assert "konstruct needs pgvector 0.8 or newer. This server has no extension" in ran.stderr
+    assert "Nothing was changed. Install pgvector for PostgreSQL 18." in ran.stderr
+    assert state() == before
+
+
+def test_a_failure_in_between_changes_nothing(created: None) -> None:
+    ask("superuser", "CREATE SCHEMA extensions")
+    # The last but one thing that the script makes, in the way of it.
+    ask(
+        "superuser",
+        "CREATE FUNCTION extensions.konstruct_keep_grants() RETURNS int LANGUAGE sql RETURN 1",
+    )
+    before = state()
+    ran = bootstrap()
+    assert (ran.returncode, "cannot change return type" in ran.stderr) == (3, True)
+    assert state() == before
+
+
+@pytest.fixture
+def old_server() -> Iterator[str]:
+    """A new server of the newest release that is too old: the URL of its superuser."""
+    user = {"user": "nobody"} if os.geteuid() == 0 else {}  # Postgres refuses to be root
+    with tempfile.TemporaryDirectory(prefix="konstruct-old-", dir="/tmp") as folder:
+        if user:
+            shutil.chown(folder, "nobody")
+        data = Path(folder, "data")
+        options = f"-c listen_addresses= -c unix_socket_directories={folder} -c fsync=off"
+
+        def do(program: str, *arguments: str) -> None:
+            command = [TOO_OLD / program, "--pgdata", data, *arguments]
+            subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL, **user)
+
+        do("initdb", "--username", "postgres", "--auth", "trust", "--no-sync")
+        do("pg_ctl", "start", "--wait", "--options", options, "--log", f"{folder}/log")
+        try:
+            yield f"host={folder} user=postgres dbname=postgres"
+        finally:
+            do("pg_ctl", "stop", "--mode", "immediate")
+
+
+def test_a_server_below_the_needed_version_is_refused_first(created: None, tmp_path: Path) -> None:
+    """As if a newer version were needed than this server's."""
+    script = tmp_path / "bootstrap.sql"
+    script.write_text(postgres.BOOTSTRAP.read_text().replace("< 160000", "< 990000"))
+    before = state()
+    ran = bootstrap(script=script)
+    assert ran.returncode == 3
+    assert "konstruct needs PostgreSQL 16 or newer. This server is PostgreSQL 18." in ran.stderr
+    assert state() == before
+
+
+@pytest.mark.skipif(not TOO_OLD.exists(), reason="there is no PostgreSQL 15")
+def test_a_server_that_is_too_old_is_named_and_not_changed(old_server: str) -> None:
+    ran = subprocess.run(
+        [postgres.binaries() / "psql", "-Xq", "-d", old_server, "-f", postgres.BOOTSTRAP],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 3
+    assert "konstruct needs PostgreSQL 16 or newer. This server is PostgreSQL 15." in ran.stderr
+    with psycopg.connect(old_server) as superuser:
+        made = superuser.execute(
+            "SELECT rolname FROM pg_roles WHERE rolname LIKE 'konstruct%'"
+            " UNION SELECT nspname FROM pg_namespace WHERE nspname = 'extensions'"
+        )
+        assert made.fetchall() == []

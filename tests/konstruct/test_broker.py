@@ -1,0 +1,81 @@
+"""A worker survives the loss of its broker, whatever it still has to say on the lost connection."""
+
+import logging
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from celery import Celery
+from celery.beat import ScheduleEntry
+from celery.schedules import schedule
+from kombu import Connection
+from kombu.common import ignore_errors
+
+from konstruct.beat import Scheduler
+from konstruct.celery import app
+from konstruct.heartbeats import BEAT, has_heartbeat
+from tests.konstruct.running import forget_heartbeats
+
+QUEUE = "test-of-the-broker"
+logger = logging.getLogger(__name__)
+
+
+@pytest.fixture
+def connection() -> Iterator[Connection]:
+    """A connection to the broker, with one message that is not acknowledged."""
+    with app.connection_for_write() as made:
+        with made.SimpleQueue(QUEUE) as queue:
+            queue.put({"n": 1})
+        yield made
+    with app.connection_for_write() as cleaning:
+        cleaning.default_channel.queue_delete(QUEUE)
+
+
+def take(connection: Connection) -> Any:
+    message = connection.default_channel.basic_get(QUEUE)
+    assert message is not None
+    return message
+
+
+def test_closing_a_lost_connection_with_a_message_in_hand_is_an_error_that_celery_ignores(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Celery closes a lost connection twice; the first time kombu removes what the second needs."""
+    take(connection)
+    monkeypatch.setattr(connection.default_channel, "_pool", None)
+    connection.transport.client = None
+    ignore_errors(connection, connection.close)
+
+
+def test_acknowledging_on_a_closed_connection_is_an_error_that_celery_logs(
+    connection: Connection, caplog: pytest.LogCaptureFixture
+) -> None:
+    message = take(connection)
+    errors = connection.connection_errors
+    connection.close()
+    message.ack_log_error(logger, errors)
+    assert "Couldn't ack" in caplog.messages[-1]
+
+
+def beat(broker: str) -> tuple[Scheduler, ScheduleEntry]:
+    application = Celery("beat", broker=broker, set_as_current=False)
+    application.conf.broker_transport_options = app.conf.broker_transport_options
+    entry = ScheduleEntry(
+        "sweep", "tenants.tasks.sweep", schedule=schedule(timedelta(seconds=5)), app=application,
+        options={"queue": QUEUE},
+    )  # fmt: skip
+    return Scheduler(app=application, lazy=True), entry
+
+
+def test_beat_logs_a_lost_broker_once_and_has_no_heartbeat(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    forget_heartbeats()
+    scheduler, entry = beat("redis+socket:///nonexistent")
+    for _ in range(3):
+        scheduler.apply_entry(entry)
+    (line,) = [each for each in caplog.records if each.levelno >= logging.WARNING]
+    assert line.getMessage().startswith("No task can be sent: SchedulingError: ")
+    assert line.exc_info is None
+    assert not has_heartbeat(BEAT)

@@ -1,0 +1,322 @@
+"""Behind a real nginx with deploy/nginx.conf: TLS, hosts, addresses, streams, new processes."""
+
+import os
+import shutil
+import signal
+import ssl
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from socket import create_server
+from urllib.parse import urlsplit
+
+import httpx
+import psutil
+import psycopg
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from konstruct.audit.models import AccessEvent
+from konstruct.local.embedded import postgres
+from tenants.checks.walls import open_ways
+from tenants.context import tenant_scope
+from tenants.models import Tenant
+from tests import database
+from tests.konstruct.api.live import WEB, running
+from tests.konstruct.conftest import Program
+from tests.konstruct.running import PROJECT, eventually
+
+NGINX = shutil.which("nginx", path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin")
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.slow,
+    pytest.mark.skipif(NGINX is None and not os.environ.get("CI"), reason="there is no nginx"),
+]
+
+# What nginx needs around a file that is included in its http block.
+AROUND = """
+daemon off;
+{user}
+error_log stderr warn;
+pid {folder}/pid;
+events {{}}
+http {{
+    access_log off;
+    client_body_temp_path {folder}/body;
+    proxy_temp_path {folder}/proxy;
+    fastcgi_temp_path {folder}/fastcgi;
+    uwsgi_temp_path {folder}/uwsgi;
+    scgi_temp_path {folder}/scgi;
+    include {folder}/konstruct.conf;
+}}
+"""
+
+
+class Deployment:
+    """nginx and the web processes behind it, each with an environment of its own."""
+
+    def __init__(self, environment: dict[str, str], folder: Path, ends: ExitStack) -> None:
+        self.environment = {**environment, "BEHIND_TLS_PROXY": "true", "TRUSTED_PROXIES": "1"}
+        self.http, self.https, *self.ports = free_ports(4)
+        self._folder, self._ends = folder, ends
+        self._webs: dict[int, ExitStack] = {}
+        self._nginx = self._start_nginx()
+        ends.callback(lambda: [web.close() for web in self._webs.values()])
+        self.replace({}, {})
+
+    def replace(self, *changes: dict[str, str]) -> None:
+        """Replace the web processes one by one, each by one with these changes of environment."""
+        for port, change in zip(self.ports, changes, strict=True):
+            if port in self._webs:
+                self._send_nothing_to(port)
+                self._webs.pop(port).close()
+            self._webs[port] = started = ExitStack()
+            environment = {**self.environment, **change, "PORT": str(port)}
+            started.enter_context(running(WEB, environment, self._folder / f"web-{port}.log"))
+            eventually(partial(is_ready, port))
+            self._send_nothing_to(None)
+
+    def client(self, host: str = "localhost") -> httpx.Client:
+        """A client of one of the hosts, which trusts the certificate."""
+        known = ssl.create_default_context(cafile=str(self._folder / "certificate.pem"))
+        return httpx.Client(
+            base_url=f"https://localhost:{self.https}",
+            headers={"Host": f"{host}:{self.https}"},
+            verify=known,
+            timeout=60,
+        )
+
+    def _send_nothing_to(self, port: int | None) -> None:
+        """Mark a web process as down, or none; return when nginx has no request there."""
+        before = self._nginx.children()
+        self._configure(down=port)
+        self._nginx.send_signal(signal.SIGHUP)
+        eventually(lambda: not any(each.is_running() for each in before))
+
+    def _configure(self, down: int | None = None) -> None:
+        config = (PROJECT / "deploy" / "nginx.conf").read_text()
+        for theirs, ours in {
+            "listen 80;": f"listen 127.0.0.1:{self.http};",
+            "listen 443 ssl;": f"listen 127.0.0.1:{self.https} ssl;",
+            "127.0.0.1:8000": f"127.0.0.1:{self.ports[0]}",
+            "127.0.0.1:8001": f"127.0.0.1:{self.ports[1]}",
+            ".example.com;": ".localhost;",
+            "/etc/ssl/konstruct/fullchain.pem": f"{self._folder}/certificate.pem",
+            "/etc/ssl/konstruct/privkey.pem": f"{self._folder}/key.pem",
+        }.items():
+            assert theirs in config
+            config = config.replace(theirs, ours)
+        config = config.replace(f":{down} max_fails=0;", f":{down} max_fails=0 down;")
+        (self._folder / "konstruct.conf").write_text(config)
+
+    def _start_nginx(self) -> psutil.Popen:
+        certify(self._folder)
+        self._configure()
+        user = "user root;" if os.geteuid() == 0 else ""  # who may enter the folder
+        (self._folder / "nginx.conf").write_text(AROUND.format(folder=self._folder, user=user))
+        log = self._ends.enter_context((self._folder / "nginx.log").open("w"))
+        nginx = psutil.Popen(
+            [str(NGINX), "-p", self._folder, "-c", self._folder / "nginx.conf"], stderr=log
+        )
+        self._ends.callback(nginx.wait, 30)
+        self._ends.callback(nginx.terminate)
+        return nginx
+
+
+def free_ports(count: int) -> list[int]:
+    with ExitStack() as opened:
+        servers = [opened.enter_context(create_server(("127.0.0.1", 0))) for _ in range(count)]
+        return [server.getsockname()[1] for server in servers]
+
+
+def is_ready(port: int) -> bool:
+    try:
+        return httpx.get(f"http://127.0.0.1:{port}/health/ready", timeout=5).is_success
+    except httpx.TransportError:
+        return False
+
+
+def certify(folder: Path) -> None:
+    """Write a certificate of the hosts, signed by itself, and its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), True)
+        .sign(key, hashes.SHA256())
+    )
+    (folder / "certificate.pem").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    (folder / "key.pem").write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+
+
+@pytest.fixture(scope="module")
+def deployment(environment_of_processes: dict[str, str]) -> Iterator[Deployment]:
+    with ExitStack() as ends:
+        folder = ends.enter_context(tempfile.TemporaryDirectory(prefix="konstruct-nginx-"))
+        yield Deployment(environment_of_processes, Path(folder), ends)
+
+
+def key(program: Program, **more: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {program.key}", **more}
+
+
+def test_plain_http_is_sent_to_https(deployment: Deployment) -> None:
+    asked = httpx.get(
+        f"http://127.0.0.1:{deployment.http}/admin/?next=1", headers={"Host": "tenant-a.localhost"}
+    )
+    assert (asked.status_code, asked.headers["Location"]) == (
+        308,
+        "https://tenant-a.localhost/admin/?next=1",
+    )
+
+
+def test_a_person_logs_in_by_https_at_a_tenants_host(
+    deployment: Deployment, tenant_a: Tenant
+) -> None:
+    with deployment.client("tenant-a.localhost") as client:
+        page = client.get("/admin/login/")
+        assert "max-age=" in page.headers["Strict-Transport-Security"]
+        assert "Secure" in page.headers["Set-Cookie"]
+        # Django compares the origin with scheme and host: a wrong header would be a 403.
+        form = {"username": "nora", "password": "wrong"}
+        form["csrfmiddlewaretoken"] = client.cookies["csrftoken"]
+        origin = {"Origin": f"https://{client.headers['Host']}"}
+        refused = client.post("/admin/login/", data=form, headers=origin)
+        assert (refused.status_code, "correct" in refused.text) == (200, True)
+
+
+def test_the_host_decides_the_tenant_and_the_key_fits_to_it(
+    deployment: Deployment, program_a: Program
+) -> None:
+    for host, status in (
+        ("localhost", 200),
+        ("tenant-a.localhost", 200),
+        ("tenant-b.localhost", 401),
+    ):
+        with deployment.client(host) as client:
+            assert client.get("/api/v1/agents/", headers=key(program_a)).status_code == status
+
+
+def test_an_address_that_the_client_claims_is_not_believed(
+    deployment: Deployment, program_a: Program
+) -> None:
+    claimed = key(program_a, **{"X-Forwarded-For": "203.0.113.7"})
+    with deployment.client() as client:
+        assert client.get("/api/v1/messages/?user_id=maria", headers=claimed).status_code == 200
+    with tenant_scope(program_a.tenant.id):
+        assert set(AccessEvent.objects.values_list("address", flat=True)) == {"127.0.0.1"}
+
+
+def test_a_stream_arrives_while_it_is_written(deployment: Deployment, program_a: Program) -> None:
+    """No worker answers: a proxy that collects the response would send nothing for a minute."""
+    body = {"agent": "ada", "user_id": "maria", "content": "Hello"}
+    asking = key(program_a, Accept="text/event-stream")
+    with (
+        deployment.client() as client,
+        client.stream("POST", "/api/v1/messages/", json=body, headers=asking, timeout=40) as stream,
+    ):
+        assert next(stream.iter_lines()) == "event: accepted"
+
+
+@pytest.mark.parametrize(("size", "by"), [(2_600_000, "konstruct"), (3_200_000, "nginx")])
+def test_a_body_that_is_too_large_is_explained(
+    deployment: Deployment, program_a: Program, size: int, by: str
+) -> None:
+    body = {"agent": "ada", "user_id": "maria", "content": "x" * size}
+    with deployment.client() as client:
+        refused = client.post("/api/v1/messages/", json=body, headers=key(program_a))
+    assert refused.status_code == 413
+    assert ("urn:konstruct:problem" in refused.text) is (by == "konstruct")
+
+
+SECOND_LOGIN = "konstruct_app_2"
+
+
+@pytest.fixture
+def second_login() -> Iterator[str]:
+    """The URL of a second login of the application; it is removed when the webs are the first's."""
+    password = "of-the-second-login"
+    psql = [postgres.binaries() / "psql", "-Xq", "-d", database.url_of("superuser")]
+    ran = subprocess.run(
+        [*psql, "-v", f"login={SECOND_LOGIN}", "-f", PROJECT / "deploy" / "app_login.sql"],
+        env={**os.environ, "KONSTRUCT_APP_PASSWORD": password},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    url = urlsplit(database.url_of("app"))
+    host = url.netloc.rpartition("@")[2]
+    yield url._replace(netloc=f"{SECOND_LOGIN}:{password}@{host}", query="").geturl()
+    with psycopg.connect(database.url_of("superuser"), autocommit=True) as superuser:
+        superuser.execute(f"DROP ROLE {SECOND_LOGIN}")
+
+
+def sessions_of_second_login() -> int:
+    with psycopg.connect(database.url_of("superuser")) as superuser:
+        found = superuser.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE usename = %s", [SECOND_LOGIN]
+        )
+        return found.fetchall()[0][0]
+
+
+def test_no_request_fails_while_processes_and_the_password_are_replaced(
+    deployment: Deployment, program_a: Program, second_login: str
+) -> None:
+    """The steps of docs/operations.md: to the second login, and back to the first."""
+    answered, ends = list[int](), threading.Event()
+
+    def ask() -> None:
+        with deployment.client() as client:
+            while not ends.is_set():
+                got = client.get("/api/v1/agents/", headers=key(program_a))
+                answered.append(got.status_code)
+                body = {"agent": "ada", "user_id": "maria", "content": "Hello"}
+                sent = client.post("/api/v1/messages/", json=body, headers=key(program_a))
+                answered.append(sent.status_code)
+                ends.wait(0.05)
+
+    client = threading.Thread(target=ask)
+    client.start()
+    try:
+        second = {"DATABASE_URL": second_login}
+        deployment.replace(second, second)
+        eventually(lambda: len(answered) > 20)
+        assert sessions_of_second_login() > 0
+        deployment.replace({}, {})
+        assert sessions_of_second_login() == 0
+    finally:
+        ends.set()
+        client.join(60)
+    assert set(answered) == {200, 202}
+
+
+def test_the_second_login_can_do_what_the_first_can_and_nothing_more(second_login: str) -> None:
+    with psycopg.connect(second_login, autocommit=True) as session:
+        acts_as = "SELECT current_user::text, current_setting('statement_timeout')"
+        assert session.execute(acts_as).fetchall() == [("konstruct_app", "5min")]
+        assert open_ways(session.cursor()) == []
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            session.execute("DROP OWNED BY konstruct_app")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            session.execute("SET ROLE konstruct_owner")
+        session.execute("RESET ROLE")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            session.execute("SELECT set_config('app.current_tenant', '', false)")

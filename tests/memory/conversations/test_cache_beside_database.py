@@ -1,0 +1,263 @@
+"""The cache is older or newer than the database: windows are what the transcript says."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from django_redis import get_redis_connection
+
+from memory.conversations import window_store
+from memory.conversations.short_term import (
+    append_message,
+    append_turns,
+    clear_window,
+    get_recent_messages,
+    rebuild_window,
+)
+from memory.conversations.thread_window import append_to_thread, get_thread_turns, rebuild_thread
+from memory.conversations.transcript import record_message
+from memory.conversations.turns import Turn
+from memory.models import Message, PendingEmbedding, WindowClear
+from tenants import transaction
+from tenants.context import tenant_scope
+from tenants.models import Tenant
+from tenants.redis_keys import session_key
+from tests import database
+from tests.memory.conversations.window import AGENT, USER, contents, key_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+THREAD = "T1/C1/17.5"
+# More round trips than any call needs: a loop without an end fails here.
+MAX_ROUND_TRIPS = 300
+# What a version before this one left in the list where a window was cleared.
+OLD_MARK = b'{"cleared":1000000000}'
+
+
+@pytest.fixture(autouse=True)
+def bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fail instead of running for ever."""
+    calls, run = [], window_store._run
+
+    def counted(*arguments: Any) -> int:
+        calls.append(arguments)
+        assert len(calls) < MAX_ROUND_TRIPS
+        return run(*arguments)
+
+    monkeypatch.setattr(window_store, "_run", counted)
+
+
+@pytest.fixture
+def spoken(tenant_a: Tenant) -> Callable[..., Message]:
+    """Say something in a shared thread, and have it answered; the reply."""
+
+    def spoken(question: str, answer: str, tenant: Tenant = tenant_a) -> Message:
+        named: Any = {
+            "tenant_id": tenant.id, "agent_id": AGENT, "user_id": USER, "thread_id": THREAD,
+            "channel": "slack", "appended": True,
+        }  # fmt: skip
+        asked, _ = record_message(**named, role="user", content=question)
+        reply, _ = record_message(**named, role="assistant", content=answer, in_reply_to=asked.id)
+        append_turns(tenant.id, AGENT, USER, [Turn.of(asked), Turn.of(reply)])
+        for message in (asked, reply):
+            append_to_thread(tenant.id, message)
+        return reply
+
+    return spoken
+
+
+def thread(tenant: Tenant) -> list[str]:
+    return [turn["content"] for turn in get_thread_turns(tenant.id, THREAD, "slack")]
+
+
+def held(tenant: Tenant) -> list[list[bytes]]:
+    """What the cache has, unchecked."""
+    keys = key_of(tenant.id), session_key(tenant.id, THREAD)
+    return [get_redis_connection("default").lrange(key, 0, -1) for key in keys]
+
+
+def put_back(tenant: Tenant, lists: list[list[bytes]]) -> None:
+    """Bring the cache back to an earlier state, as if nothing had changed it since."""
+    cache = get_redis_connection("default")
+    for key, entries in zip(
+        (key_of(tenant.id), session_key(tenant.id, THREAD)), lists, strict=True
+    ):
+        cache.delete(key)
+        if entries:
+            cache.rpush(key, *entries)
+
+
+def restore_before(tenant: Tenant, *messages: Message) -> None:
+    """Remove clears and messages, as the restore of a dump that is older does."""
+    with database.as_owner(), tenant_scope(tenant.id):
+        server = tenant.server
+        WindowClear.objects.all()._raw_delete(server)
+        for message in messages:
+            PendingEmbedding.objects.filter(message=message)._raw_delete(server)
+            Message.objects.filter(pk=message.pk)._raw_delete(server)
+
+
+@contextmanager
+def rolled_back(tenant: Tenant) -> Iterator[None]:
+    """Do the block in a transaction of the tenant that is not committed."""
+    with tenant_scope(tenant.id), transaction.atomic():
+        yield
+        transaction.set_rollback(True)
+
+
+def test_a_clear_that_is_rolled_back_changes_no_window(
+    tenant_a: Tenant, spoken: Callable[..., Message]
+) -> None:
+    spoken("q1", "a1")
+    append_message(tenant_a.id, AGENT, USER, "user", "alone")
+    before = held(tenant_a)
+    with rolled_back(tenant_a):
+        clear_window(tenant_a.id, AGENT, USER)
+        assert held(tenant_a) == before
+    assert held(tenant_a) == before
+    assert contents(tenant_a.id) == ["q1", "a1", "alone"]
+    spoken("q2", "a2")
+    assert contents(tenant_a.id) == ["q1", "a1", "alone", "q2", "a2"]
+    assert thread(tenant_a) == ["q1", "a1", "q2", "a2"]
+
+
+def test_what_is_read_in_a_transaction_that_is_rolled_back_leaves_no_trace(
+    tenant_a: Tenant, spoken: Callable[..., Message]
+) -> None:
+    spoken("q1", "a1")
+    with rolled_back(tenant_a):
+        clear_window(tenant_a.id, AGENT, USER)
+        assert contents(tenant_a.id) == []
+        append_message(tenant_a.id, AGENT, USER, "user", "of the transaction")
+        spoken("q2", "a2")
+        assert contents(tenant_a.id) == ["of the transaction", "q2", "a2"]
+        assert thread(tenant_a) == ["q2", "a2"]
+    assert contents(tenant_a.id) == ["q1", "a1"]
+    assert thread(tenant_a) == ["q1", "a1"]
+
+
+def test_a_clear_holds_though_its_process_was_killed_after_the_commit(
+    tenant_a: Tenant, spoken: Callable[..., Message]
+) -> None:
+    append_message(tenant_a.id, AGENT, USER, "user", "alone")
+    spoken("q1", "a1")
+    before = held(tenant_a)
+    clear_window(tenant_a.id, AGENT, USER)
+    put_back(tenant_a, before)
+    assert contents(tenant_a.id) == []
+    assert thread(tenant_a) == []
+    put_back(tenant_a, before)
+    spoken("q2", "a2")
+    assert contents(tenant_a.id) == ["q2", "a2"]
+    assert thread(tenant_a) == ["q2", "a2"]
+    put_back(tenant_a, before)
+    append_message(tenant_a.id, AGENT, USER, "user", "new")
+    assert contents(tenant_a.id) == ["q2", "a2", "new"]
+
+
+def test_a_window_without_a_transcript_stays_cleared_too(tenant_a: Tenant) -> None:
+    append_message(tenant_a.id, AGENT, USER, "user", "alone")
+    before = held(tenant_a)
+    clear_window(tenant_a.id, AGENT, USER)
+    put_back(tenant_a, before)
+    assert contents(tenant_a.id) == []
+    append_message(tenant_a.id, AGENT, USER, "user", "new")
+    append_message(tenant_a.id, AGENT, USER, "user", "newer")
+    assert get_recent_messages(tenant_a.id, AGENT, USER) == [
+        {"role": "user", "content": "new"},
+        {"role": "user", "content": "newer"},
+    ]
+
+
+def test_an_older_dump_beside_a_newer_cache(
+    tenant_a: Tenant, tenant_b: Tenant, spoken: Callable[..., Message]
+) -> None:
+    """What the dump lacks is gone from the windows, and what it has is there: of this tenant."""
+    for tenant in (tenant_a, tenant_b):
+        spoken("q1", "a1", tenant)
+        clear_window(tenant.id, AGENT, USER)
+    lost = spoken("q2", "a2")
+    spoken("q2", "a2", tenant_b)
+    append_message(tenant_a.id, AGENT, USER, "user", "after the lost clear")
+    restore_before(tenant_a, lost)
+    newer = held(tenant_a)
+    assert contents(tenant_a.id) == ["q1", "a1"]
+    assert thread(tenant_a) == ["q1", "a1", "q2"]
+    put_back(tenant_a, newer)
+    spoken("q3", "a3")
+    assert contents(tenant_a.id) == ["q1", "a1", "q3", "a3"]
+    assert thread(tenant_a) == ["q1", "a1", "q2", "q3", "a3"]
+    assert contents(tenant_b.id) == ["q2", "a2"]
+    clear_window(tenant_a.id, AGENT, USER)
+    assert contents(tenant_a.id) == []
+
+
+@pytest.mark.parametrize("mark", [OLD_MARK, b'{"forgotten":"x"}'])
+def test_a_mark_that_the_transcript_does_not_know_stops_nothing(
+    tenant_a: Tenant, spoken: Callable[..., Message], mark: bytes
+) -> None:
+    spoken("q1", "a1")
+    for change in (
+        lambda: None,
+        lambda: spoken("q2", "a2"),
+        lambda: append_message(tenant_a.id, AGENT, USER, "user", "alone"),
+        lambda: rebuild_window(tenant_a.id, AGENT, USER),
+        lambda: rebuild_thread(tenant_a.id, THREAD, "slack"),
+    ):
+        put_back(tenant_a, [[mark], [mark]])
+        change()
+        assert contents(tenant_a.id)[:2] == ["q1", "a1"]
+        assert thread(tenant_a)[:2] == ["q1", "a1"]
+    spoken("q3", "a3")
+    assert contents(tenant_a.id)[-2:] == ["q3", "a3"]
+
+
+def test_a_window_that_another_changes_all_the_time_is_written_by_its_next_reader(
+    tenant_a: Tenant, spoken: Callable[..., Message], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spoken("q1", "a1")
+    write = window_store.write
+
+    def overtaken(key: str, *arguments: Any, **named: Any) -> bool:
+        window_store.forget(key)
+        return write(key, *arguments, **named)
+
+    monkeypatch.setattr(window_store, "write", overtaken)
+    get_redis_connection("default").flushdb()
+    spoken("q2", "a2")
+    rebuild_window(tenant_a.id, AGENT, USER)
+    rebuild_thread(tenant_a.id, THREAD, "slack")
+    append_message(tenant_a.id, AGENT, USER, "user", "alone")
+    assert contents(tenant_a.id)[:4] == ["q1", "a1", "q2", "a2"]
+    assert thread(tenant_a) == ["q1", "a1", "q2", "a2"]
+    monkeypatch.undo()
+    assert contents(tenant_a.id)[:4] == ["q1", "a1", "q2", "a2"]
+    assert thread(tenant_a) == ["q1", "a1", "q2", "a2"]
+
+
+def test_clears_appends_and_reads_at_once_agree_with_the_transcript(
+    tenant_a: Tenant,
+    tenant_b: Tenant,
+    talk: Callable[..., Any],
+    at_once: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two tenants with the same ids, each with writers, readers and clears."""
+    monkeypatch.undo()  # many calls, each of them bounded
+
+    def work(job: tuple[Tenant, int]) -> None:
+        tenant, number = job
+        for step in range(6):
+            if number == 0 and step % 2:
+                clear_window(tenant.id, AGENT, USER)
+            talk(tenant.id, f"q{number}.{step}", f"{tenant.slug} {number}.{step}")
+            contents(tenant.id)
+
+    at_once(work, [(tenant, number) for tenant in (tenant_a, tenant_b) for number in range(4)])
+    for tenant in (tenant_a, tenant_b):
+        talk(tenant.id, "last", f"{tenant.slug} last")
+        live = contents(tenant.id)
+        rebuild_window(tenant.id, AGENT, USER)
+        assert sorted(live) == sorted(contents(tenant.id))
+        assert {text.split()[0] for text in live if " " in text} == {tenant.slug}
