@@ -22,7 +22,7 @@ EXAMPLES ?= 60
 MINUTES ?= 30
 SEED ?= 1
 # What `make servers` runs besides the quick tests where tenants are spread: attacks, and kills of create and migrate.
-SPREAD_TOO := tests/konstruct/trust/isolation/test_isolation_proof.py $(addprefix tests/tenants/schemas/, \
+SPREAD_TOO := tests/konstruct/isolation/test_isolation_proof.py $(addprefix tests/tenants/schemas/, \
 	test_provisioning_at_once.py test_killed_migrations.py)
 # Sessions that the pooler of `make pooled` has for each process of tests.
 POOL_SIZE ?= 3
@@ -84,7 +84,7 @@ alone: setup
 
 pooled: setup ## the tests of every commit and the attacks on isolation, through PgBouncer, which pools transactions
 	KONSTRUCT_POOL_SIZE=$(POOL_SIZE) $(PYTEST) $(SHARED_OUT) -m "not slow and not long"
-	KONSTRUCT_POOL_SIZE=$(POOL_SIZE) $(PYTEST) tests/konstruct/trust/isolation/test_isolation_proof.py
+	KONSTRUCT_POOL_SIZE=$(POOL_SIZE) $(PYTEST) tests/konstruct/isolation/test_isolation_proof.py
 
 servers: setup ## placement, moves and standbys; the tests of every commit, attacks and kills, tenants spread over three servers
 	$(PYTEST) -m "long or not long" tests/tenants/servers

@@ -8,4 +8,5 @@ Django's autodiscovery, which the URLs call, imports this package, as the admin 
 from konstruct.admin import agents as agents
 from konstruct.admin import memory as memory
 from konstruct.admin import operations as operations
+from konstruct.admin import people as people
 from konstruct.admin import security as security

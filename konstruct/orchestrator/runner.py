@@ -9,11 +9,11 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from konstruct.llm.exceptions import LLMReplyInvalid
+from konstruct.llm.pool import Tell, language_model
+from konstruct.llm.wire import Completion, CompletionRequest, storable, total
 from konstruct.orchestrator import builder
 from konstruct.orchestrator.answer_limits import limited_options
-from konstruct.orchestrator.exceptions import LLMReplyInvalid
-from konstruct.orchestrator.llm.pool import Tell, language_model
-from konstruct.orchestrator.llm.wire import Completion, CompletionRequest, storable, total
 
 
 class Runnable(builder.Persona, Protocol):

@@ -33,15 +33,15 @@ def readings() -> dict[str, Reading]:
         VisibleAsciiField,
     )
     from konstruct.api.http.etags import _matches
-    from konstruct.api.resources.facts.serializers import FiltersTextField
+    from konstruct.api.resources.memory.facts.serializers import FiltersTextField
     from konstruct.channels.slack.inbound import parsing
     from konstruct.channels.slack.outbound import mrkdwn
     from konstruct.interfaces.mem0 import filters as mem0_filters
     from konstruct.interfaces.mem0.adding.extraction import _facts
     from konstruct.interfaces.mem0.memories import _read
+    from konstruct.llm import event_stream, responder, wire
     from konstruct.orchestrator.handoff import detection
     from konstruct.orchestrator.history_import import _moment
-    from konstruct.orchestrator.llm import event_stream, responder, wire
     from konstruct.strict_json import read_json
     from memory.context import lines, tokens
     from memory.context.task import Task
@@ -154,10 +154,13 @@ def documents() -> dict[str, Callable[[int], object]]:
 def bodies() -> Iterator[tuple[str, Attack]]:
     """Every serializer and reader of JSON against every document."""
     from konstruct.api.http.exceptions import problem_of
-    from konstruct.api.resources.agents import AgentFields
-    from konstruct.api.resources.context.compiling import CompileSerializer
-    from konstruct.api.resources.erasures import NewErasureSerializer
-    from konstruct.api.resources.facts.serializers import FactSearchSerializer, NewFactSerializer
+    from konstruct.api.resources.agents.agents import AgentFields
+    from konstruct.api.resources.memory.facts.serializers import (
+        FactSearchSerializer,
+        NewFactSerializer,
+    )
+    from konstruct.api.resources.memory.working_context import CompileSerializer
+    from konstruct.api.resources.people.erasures import NewErasureSerializer
     from konstruct.channels.rest.history_import import ImportSerializer
     from konstruct.channels.rest.serializers import SendSerializer
     from konstruct.interfaces.mem0 import filters as mem0_filters

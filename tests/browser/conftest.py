@@ -24,10 +24,10 @@ from konstruct.channels.exceptions import ChannelRefused
 from konstruct.channels.models import Delivery
 from konstruct.channels.slack.workspaces.installations import connect
 from konstruct.channels.slack.workspaces.oauth import SCOPES
+from konstruct.llm.exceptions import LLMRefused
 from konstruct.local import demo_conversations
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.agents import create_agent
-from konstruct.orchestrator.exceptions import LLMRefused
 from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.models import Agent, ChannelIdentity, Escalation
 from konstruct.orchestrator.pipeline.accept import Incoming, accept

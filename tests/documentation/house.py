@@ -6,6 +6,7 @@
 import ast
 import re
 import tomllib
+from itertools import chain
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -37,7 +38,7 @@ def drawing() -> str:
     """Return the drawing: packages from top to bottom, and the floors inside of each."""
     inside = floors()
     lines = []
-    for (package,) in inside.pop(""):
+    for package in chain.from_iterable(inside.pop("")):
         lines.append(f"{package:27} {purpose(package)}")
         for rooms in inside.get(package, []):
             for number, room in enumerate(rooms):

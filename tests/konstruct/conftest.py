@@ -11,9 +11,9 @@ from django.test import Client
 
 from konstruct.api.auth.key_text import new_key
 from konstruct.api.models import ApiKey, KeyScope
-from konstruct.orchestrator.llm import pool
+from konstruct.llm import pool
 from konstruct.orchestrator.models import Agent
-from konstruct.trust.erasure.stores import storage
+from konstruct.privacy.erasure.stores import storage
 from tenants.context import public_scope, tenant_scope
 from tenants.models import Tenant
 from tests.servers.llm import LLMServer

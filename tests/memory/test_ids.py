@@ -9,7 +9,7 @@ import pytest
 from django.db import IntegrityError
 
 from konstruct.orchestrator.identities import channel_identities
-from konstruct.trust.archives import export_memory, import_memory
+from konstruct.privacy.archive import export_memory, import_memory
 from memory.archive import SQLiteManager
 from memory.browse.users import look_alikes
 from memory.conversations.importing import ImportedTurn, import_turns

@@ -1,10 +1,9 @@
-"""Pages of what agents remember: conversations, facts, people, windows, and reasons."""
+"""Pages of what agents remember: conversations, facts, windows, and reasons."""
 
 from konstruct.admin.memory import (
     conversations,
     facts,
     memories,
-    people,
     retention,
     rows,
     windows,
@@ -14,7 +13,6 @@ __all__ = [
     "conversations",
     "facts",
     "memories",
-    "people",
     "retention",
     "rows",
     "windows",

@@ -13,9 +13,9 @@ from django.urls import reverse
 from konstruct.admin.access import note
 from konstruct.admin.choosing import as_number, as_user_id, as_uuid, whose
 from konstruct.admin.lists import agent_names
-from konstruct.admin.memory.erasing import ERASE
-from konstruct.admin.memory.reasons import why_of
+from konstruct.admin.memory.recall_events import why_of
 from konstruct.admin.operations.escalations import others_than
+from konstruct.admin.people.erasures import ERASE
 from konstruct.audit.models import Action
 from konstruct.channels.models import Delivery
 from konstruct.orchestrator.exceptions import NothingToRetry

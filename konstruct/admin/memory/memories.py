@@ -10,7 +10,7 @@ from konstruct.admin.access import note
 from konstruct.admin.choosing import Chosen, as_user_id, as_uuid
 from konstruct.admin.lists import agent_names
 from konstruct.admin.memory.highlighting import highlighted
-from konstruct.admin.memory.reasons import features_of, left_out
+from konstruct.admin.memory.recall_events import features_of, left_out
 from konstruct.audit.models import Action
 from konstruct.orchestrator.recall_policy import recall_policy
 from memory.browse.neighbours import nearest_neighbours

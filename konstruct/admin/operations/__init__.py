@@ -1,9 +1,8 @@
-"""Pages of work in progress: replies, deliveries, tool calls, escalations, identities."""
+"""Pages of work in progress: replies, deliveries, tool calls, escalations."""
 
 from konstruct.admin.operations import (
     deliveries,
     escalations,
-    identities,
     inbox,
     installations,
     replies,
@@ -13,7 +12,6 @@ from konstruct.admin.operations import (
 __all__ = [
     "deliveries",
     "escalations",
-    "identities",
     "inbox",
     "installations",
     "replies",

@@ -2,32 +2,32 @@
 
 from django.urls import path
 
-from konstruct.api.resources.agents import AgentsView, AgentView
-from konstruct.api.resources.context.checkpoints import CheckpointsView, CheckpointWritesView
-from konstruct.api.resources.context.compiling import CompileView
-from konstruct.api.resources.context.sessions import SessionsView, SessionView
-from konstruct.api.resources.context.windows import WindowView
-from konstruct.api.resources.conversations import ConversationsView, TranscriptView
-from konstruct.api.resources.erasures import ErasuresView, ErasureView
-from konstruct.api.resources.facts.views import (
+from konstruct.api.resources.agents.agents import AgentsView, AgentView
+from konstruct.api.resources.memory.checkpoints import CheckpointsView, CheckpointWritesView
+from konstruct.api.resources.memory.conversations import ConversationsView, TranscriptView
+from konstruct.api.resources.memory.facts.views import (
     FactBatchView,
     FactHistoryView,
     FactSearchView,
     FactsView,
     FactView,
 )
-from konstruct.api.resources.items import ItemsView, ItemView
-from konstruct.api.resources.memories import MemorySearchView
-from konstruct.api.resources.people.escalations import (
+from konstruct.api.resources.memory.items import ItemsView, ItemView
+from konstruct.api.resources.memory.memories import MemorySearchView
+from konstruct.api.resources.memory.recall_events import RecallEventsView, RecallEventView
+from konstruct.api.resources.memory.sessions import SessionsView, SessionView
+from konstruct.api.resources.memory.windows import WindowView
+from konstruct.api.resources.memory.working_context import CompileView
+from konstruct.api.resources.operations.escalations import (
     EscalationsView,
     EscalationView,
     ResolutionView,
 )
+from konstruct.api.resources.operations.tool_calls import DecisionView, ToolCallsView, ToolCallView
+from konstruct.api.resources.operations.usage import UsageView
+from konstruct.api.resources.people.erasures import ErasuresView, ErasureView
 from konstruct.api.resources.people.identities import IdentitiesView, IdentityView, LinkView
-from konstruct.api.resources.people.tool_calls import DecisionView, ToolCallsView, ToolCallView
 from konstruct.api.resources.people.users import UsersView
-from konstruct.api.resources.recall_events import RecallEventsView, RecallEventView
-from konstruct.api.resources.usage import UsageView
 
 urlpatterns = [
     path("agents/", AgentsView.as_view(), name="agents"),

@@ -17,7 +17,7 @@ from konstruct.api.http.lists.pagination import (
     ordering_field,
     page_of,
 )
-from konstruct.api.resources.facts.serializers import (
+from konstruct.api.resources.memory.facts.serializers import (
     FILTERS_HELP,
     CheckedObjectField,
     FiltersTextField,

@@ -20,8 +20,8 @@ from konstruct.api.http.request_id import current_request_id
 from konstruct.api.http.schema import problems, response_header
 from konstruct.api.http.views import ApiView
 from konstruct.api.models import KeyScope
-from konstruct.api.resources.agent_names import agent_names
-from konstruct.api.resources.erasures import (
+from konstruct.api.resources.agents.agent_names import agent_names
+from konstruct.api.resources.people.erasures import (
     ERASE,
     ERASURE_LOCATION,
     EraseSerializer,

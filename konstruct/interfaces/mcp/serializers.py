@@ -11,7 +11,7 @@ from konstruct.api.http.bodies.fields import (
     StrictSerializer,
 )
 from konstruct.api.http.lists.pagination import CURSOR_TEXT
-from konstruct.api.resources.facts.serializers import LONGEST_QUERY, CheckedObjectField
+from konstruct.api.resources.memory.facts.serializers import LONGEST_QUERY, CheckedObjectField
 from memory.models.fact_filters import values_of
 
 MOST_RESULTS = 50

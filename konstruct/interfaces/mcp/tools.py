@@ -13,8 +13,8 @@ from rest_framework.exceptions import ValidationError
 from konstruct.api.auth.caller import Caller
 from konstruct.api.http.bodies.fields import StrictSerializer
 from konstruct.api.models import KeyScope
-from konstruct.api.resources.facts.rows import locked_fact, visible_facts
-from konstruct.api.resources.facts.serializers import FactPages
+from konstruct.api.resources.memory.facts.rows import locked_fact, visible_facts
+from konstruct.api.resources.memory.facts.serializers import FactPages
 from konstruct.audit.models import Action
 from konstruct.interfaces.mcp import serializers as shapes
 from konstruct.interfaces.mcp.schemas import input_schema, output_schema

@@ -10,9 +10,9 @@ from uuid import UUID, uuid4
 
 from django.conf import settings
 
+from konstruct.llm.exceptions import LLMError
+from konstruct.llm.pool import HttpLanguageModel, language_model
 from konstruct.orchestrator import runner
-from konstruct.orchestrator.exceptions import LLMError
-from konstruct.orchestrator.llm.pool import HttpLanguageModel, language_model
 from konstruct.orchestrator.messages import KonstructMessage
 from konstruct.orchestrator.models import Agent, ModelTier
 from konstruct.strict_json import NotStrictJSON, read_json

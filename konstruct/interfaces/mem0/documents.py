@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 from uuid import UUID
 
-from konstruct.api.resources.agent_names import agent_names
+from konstruct.api.resources.agents.agent_names import agent_names
 from konstruct.interfaces.mem0.filters import IN_METADATA
 from memory.models import MemoryEntry
 

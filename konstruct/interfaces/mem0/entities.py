@@ -11,7 +11,7 @@ from rest_framework.response import Response
 
 from konstruct.api.http.bodies.fields import checked_query
 from konstruct.api.models import KeyScope
-from konstruct.api.resources.agent_names import agent_names
+from konstruct.api.resources.agents.agent_names import agent_names
 from konstruct.interfaces.mem0 import filters
 from konstruct.interfaces.mem0.base import Mem0View
 from konstruct.interfaces.mem0.memories import page_address

@@ -19,7 +19,7 @@ from konstruct.api.http.bodies.fields import (
     StrictIntegerField,
     StrictSerializer,
 )
-from konstruct.api.resources.facts.serializers import LONGEST_QUERY, CheckedObjectField
+from konstruct.api.resources.memory.facts.serializers import LONGEST_QUERY, CheckedObjectField
 from konstruct.interfaces.mem0 import filters as language
 from konstruct.interfaces.mem0.documents import first_moment_after
 from memory.exceptions import InvalidArgument

@@ -13,13 +13,13 @@ from konstruct.interfaces.openai.errors import refused
 from konstruct.interfaces.openai.options import SAMPLING, wants_usage
 from konstruct.interfaces.openai.requests import ChatRequest
 from konstruct.interfaces.openai.speakers import THREAD_PARAMETERS, USER_PARAMETERS
+from konstruct.llm.wire import storable
 from konstruct.orchestrator.answer_limits import (
     LENGTH_LIMITS,
     joined_instructions,
     limited_options,
     max_instruction_tokens,
 )
-from konstruct.orchestrator.llm.wire import storable
 from konstruct.orchestrator.models import Agent
 from memory.context import tokens
 

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from konstruct.api.http.errors.problems import Refusal
 from konstruct.interfaces.openai.errors import refused
+from konstruct.llm.wire import storable_value
 from konstruct.orchestrator.answer_limits import LENGTH_LIMITS
-from konstruct.orchestrator.llm.wire import storable_value
 
 # As in OpenAI's API.
 MOST_TOOLS: Final = 128

@@ -14,7 +14,7 @@ from konstruct.orchestrator.agents import find_agent
 from konstruct.orchestrator.exceptions import AgentNotFound
 from konstruct.orchestrator.identities.erasure_requests import ThreadOfOthers, ask_for_erasure
 from konstruct.orchestrator.identities.linked_ids import is_known, linked_ids
-from konstruct.trust.erasure import carry_out
+from konstruct.privacy.erasure import carry_out
 from tenants import transaction
 from tenants.audit.changes import row_state
 from tenants.audit.operator_account import operator_name

@@ -6,7 +6,7 @@ from typing import Any
 
 from konstruct.audit.commands import record_command
 from konstruct.audit.models import Action
-from konstruct.trust.archives import import_memory
+from konstruct.privacy.archive import import_memory
 from tenants import transaction
 from tenants.context import tenant_scope
 from tenants.management.base import KonstructCommand, tenant_of

@@ -10,7 +10,7 @@ from typing import Any, Final
 from django.core.management import CommandError
 
 from konstruct.heartbeats import OWNER, write_heartbeat
-from konstruct.trust import jobs
+from konstruct.privacy import jobs
 from tenants.context import connection
 from tenants.management.base import KonstructCommand
 from tenants.moving.moving import settle_moves

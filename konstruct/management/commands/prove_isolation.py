@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from konstruct.trust.isolation import Proof, Wall, prove
+from konstruct.isolation import Proof, Wall, prove
 from tenants.management.base import KonstructCommand, UsageError
 
 

@@ -9,7 +9,7 @@ from konstruct.audit.models import Action, RetentionRule
 from konstruct.orchestrator.agents import find_agent
 from konstruct.orchestrator.exceptions import AgentNotFound
 from konstruct.orchestrator.models import Agent
-from konstruct.trust.erasure.retention import apply_rules
+from konstruct.privacy.retention import apply_rules
 from tenants import transaction
 from tenants.audit.changes import row_state
 from tenants.context import tenant_scope

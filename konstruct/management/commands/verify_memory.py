@@ -9,7 +9,7 @@ from django.core.management.base import CommandError
 
 from konstruct.audit.commands import record_command
 from konstruct.audit.models import Action
-from konstruct.trust.ledger import Finding, Ledger, verify
+from konstruct.consistency import Finding, Ledger, verify
 from tenants.context import tenant_scope
 from tenants.management.base import KonstructCommand, tenant_of
 from tenants.models import Tenant

@@ -1,7 +1,7 @@
 """Identities: as whom somebody speaks whom a channel knows by an id of its own.
 
 By themselves everybody is a user apart. Linked, they speak as somebody who is known already, and
-what they said before follows them (konstruct/trust/history_merge).
+what they said before follows them (konstruct/privacy/merge).
 """
 
 from uuid import UUID, uuid4

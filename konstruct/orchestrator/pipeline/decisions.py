@@ -6,9 +6,9 @@ from enum import Enum
 from typing import Self
 from uuid import UUID
 
+from konstruct.llm.wire import Completion
 from konstruct.orchestrator.handoff import escalations
 from konstruct.orchestrator.handoff.escalations import OpenedBy
-from konstruct.orchestrator.llm.wire import Completion
 from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.pipeline.snapshot import Consent, Snapshot
 from memory.context.prompt import Prompt

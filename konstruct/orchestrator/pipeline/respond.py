@@ -2,14 +2,14 @@
 
 from contextlib import AbstractContextManager, nullcontext
 
+from konstruct.llm.pool import Tell
+from konstruct.llm.wire import Completion
 from konstruct.orchestrator import builder, runner
 from konstruct.orchestrator.answer_limits import instructions_for
 from konstruct.orchestrator.handoff import escalations, handovers, thread_turns
 from konstruct.orchestrator.handoff.detection import phrase_in
 from konstruct.orchestrator.handoff.escalations import OpenedBy
 from konstruct.orchestrator.handoff.thread_turns import PromptTurns
-from konstruct.orchestrator.llm.pool import Tell
-from konstruct.orchestrator.llm.wire import Completion
 from konstruct.orchestrator.messages import KonstructMessage
 from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.pipeline import write

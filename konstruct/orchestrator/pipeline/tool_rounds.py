@@ -10,10 +10,10 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any, Final
 
+from konstruct.llm.pool import Tell
+from konstruct.llm.wire import Completion, total
 from konstruct.orchestrator import runner
 from konstruct.orchestrator.handoff import handover_tools
-from konstruct.orchestrator.llm.pool import Tell
-from konstruct.orchestrator.llm.wire import Completion, total
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import Agent, ToolCall
 from konstruct.orchestrator.pipeline import write

@@ -8,11 +8,11 @@ from dataclasses import replace
 from functools import partial
 from uuid import UUID
 
+from konstruct.llm.wire import Completion
 from konstruct.orchestrator.exceptions import AlreadyDecided, MessageNotFound
 from konstruct.orchestrator.handoff import escalations, handover_tools, handovers, thread_turns
 from konstruct.orchestrator.handoff.answering import who_answers
 from konstruct.orchestrator.handoff.escalations import OpenedBy
-from konstruct.orchestrator.llm.wire import Completion
 from konstruct.orchestrator.locks import window_lock
 from konstruct.orchestrator.messages import KonstructMessage, Thread
 from konstruct.orchestrator.models import Agent, AnswerOptions, ToolCall

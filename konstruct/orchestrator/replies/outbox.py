@@ -5,7 +5,8 @@ from uuid import UUID
 
 from django.conf import settings
 
-from konstruct.orchestrator.exceptions import LLMRefused, NothingToRetry
+from konstruct.llm.exceptions import LLMRefused
+from konstruct.orchestrator.exceptions import NothingToRetry
 from konstruct.orchestrator.models import HeldFor, PendingReply
 from memory.models import Message
 from tenants.outbox import Kind

@@ -15,9 +15,9 @@ from django.conf import settings
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from konstruct.llm.wire import Completion
 from konstruct.orchestrator import thread_cache
 from konstruct.orchestrator.exceptions import AlreadyDecided, ToolCallNotFound
-from konstruct.orchestrator.llm.wire import Completion
 from konstruct.orchestrator.messages import KonstructMessage, konstruct_message
 from konstruct.orchestrator.models import Agent, HeldFor, PendingReply, ToolCall
 from konstruct.orchestrator.models.tool_calls import ToolCallState

@@ -9,8 +9,8 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
+from konstruct.llm.exceptions import LLMRefused
 from konstruct.orchestrator import pipeline
-from konstruct.orchestrator.exceptions import LLMRefused
 from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.pipeline.accept import Incoming, accept

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from konstruct.llm.exceptions import LLMReplyInvalid
+from konstruct.llm.wire import Completion, Requested
 from konstruct.orchestrator import builder, runner
-from konstruct.orchestrator.exceptions import LLMReplyInvalid
-from konstruct.orchestrator.llm.wire import Completion, Requested
 from konstruct.orchestrator.runner import RunOptions, complete, run_agent
 from tests.servers.llm import Answer, LLMServer, streamed
 

@@ -9,8 +9,8 @@ import pytest
 from django.utils import timezone
 from django_redis import get_redis_connection
 
-from konstruct.trust.archives import export_memory, import_memory
-from konstruct.trust.ledger import verify
+from konstruct.consistency import verify
+from konstruct.privacy.archive import export_memory, import_memory
 from memory.conversations.importing import ImportedTurn, import_turns
 from memory.conversations.short_term import append_message, clear_window, get_recent_messages
 from memory.conversations.transcript import record_message

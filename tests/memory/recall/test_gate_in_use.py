@@ -9,8 +9,8 @@ from uuid import UUID
 
 import pytest
 
+from konstruct.llm.responder import NOTED, NOTHING
 from konstruct.local import demo_conversations
-from konstruct.orchestrator.llm.responder import NOTED, NOTHING
 from memory.conversations.transcript import record_message
 from memory.indexing.service import index_messages
 from memory.models import Message

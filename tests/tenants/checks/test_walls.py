@@ -10,7 +10,7 @@ import pytest
 from django.contrib.auth.models import Group
 from django.db import DatabaseError
 
-from konstruct.trust.isolation.statements import (
+from konstruct.isolation.statements import (
     ENTERING,
     HARMING,
     NAMING,

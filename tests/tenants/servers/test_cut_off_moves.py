@@ -15,8 +15,8 @@ from konstruct.audit.access_log import Actor
 from konstruct.audit.models import ActorKind, ErasureRequest
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.identities.erasure_requests import ask_for_erasure
-from konstruct.trust import erasure, jobs
-from konstruct.trust.erasure.erasing import NotErased
+from konstruct.privacy import erasure, jobs
+from konstruct.privacy.erasure.erasing import NotErased
 from memory.models import Message
 from tenants.context import tenant_scope
 from tenants.exceptions import SchemaBusy, UnknownTenant

@@ -15,7 +15,7 @@ from konstruct.api.auth.keys import issue_key
 from konstruct.audit.models import AccessEvent, MessageErasure
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.models import Agent
-from konstruct.trust.erasure import messages
+from konstruct.privacy.erasure import messages
 from memory.models import Message
 from tenants import outbox
 from tenants.context import connection, current_server, tenant_scope

@@ -9,9 +9,9 @@ from django.db import DatabaseError, close_old_connections
 from django.test import Client
 
 from konstruct.api.auth.keys import issue_key
+from konstruct.isolation.proving import prove
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.models import Agent
-from konstruct.trust.isolation.proving import prove
 from tenants import outbox, transaction
 from tenants.context import (
     connection,

@@ -11,8 +11,8 @@ from konstruct.api.auth.keys import issue_key
 from konstruct.audit.models import MessageErasure
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.models import Agent
-from konstruct.trust.archives.exporting import export_memory
-from konstruct.trust.erasure import messages
+from konstruct.privacy.archive.exporting import export_memory
+from konstruct.privacy.erasure import messages
 from memory.archive import SQLiteManager
 from memory.models import Message
 from tenants import transaction

@@ -1,1 +1,1 @@
-"""End users: their ids, and what waits for a person: escalations and consent."""
+"""People: end users, their linked ids, and their erasure."""

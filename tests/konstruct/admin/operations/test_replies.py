@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 from django.test import Client
 
-from konstruct.orchestrator.exceptions import LLMRefused
+from konstruct.llm.exceptions import LLMRefused
 from konstruct.orchestrator.models import PendingReply
 from konstruct.orchestrator.replies import outbox
 from tenants.context import tenant_scope

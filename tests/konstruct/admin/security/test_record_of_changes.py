@@ -15,7 +15,7 @@ from konstruct.orchestrator.models import Agent, ChannelIdentity, Escalation
 from memory.models import MemoryEntry, Message
 from tenants.admin.sites import tenant_site
 from tenants.context import tenant_scope
-from tests.konstruct.admin.test_agents import AGENT_FORM
+from tests.konstruct.admin.agents.test_agents import AGENT_FORM
 from tests.konstruct.conftest import Program
 
 pytestmark = pytest.mark.django_db

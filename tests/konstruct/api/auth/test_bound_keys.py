@@ -15,7 +15,7 @@ from konstruct.api.auth.keys import issue_key
 from konstruct.api.models import KeyScope
 from konstruct.audit.models import ErasureRequest
 from konstruct.orchestrator.identities import channel_identities
-from konstruct.trust import jobs
+from konstruct.privacy import jobs
 from memory.context import SessionStore
 from memory.conversations.short_term import get_recent_messages
 from tenants.context import connection, tenant_scope

@@ -8,7 +8,7 @@ import pytest
 
 from konstruct.audit.models import AccessEvent
 from konstruct.orchestrator.models import Agent
-from konstruct.trust.erasure.stores.scrubbing import Names, scrubbed_detail
+from konstruct.privacy.erasure.stores.scrubbing import Names, scrubbed_detail
 from memory.models import MemoryEntry
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program

@@ -9,8 +9,8 @@ import pytest
 
 from konstruct.api.auth.keys import issue_key
 from konstruct.audit.models import AccessEvent
+from konstruct.llm.exceptions import LLMRefused, LLMTimeout
 from konstruct.orchestrator.agents import create_agent
-from konstruct.orchestrator.exceptions import LLMRefused, LLMTimeout
 from konstruct.orchestrator.messages import konstruct_message
 from konstruct.orchestrator.models import HeldFor
 from konstruct.orchestrator.replies import holds, outbox

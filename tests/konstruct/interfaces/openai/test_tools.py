@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from konstruct.api.auth.keys import issue_key
+from konstruct.consistency import replies as ledger
 from konstruct.interfaces.openai import views
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.agents import update_agent
 from konstruct.orchestrator.models import AnswerOptions, PendingReply, ToolCall
 from konstruct.orchestrator.pipeline import tool_rounds
 from konstruct.orchestrator.tools import program_calls
-from konstruct.trust.ledger import replies as ledger
 from memory.models import Message
 from tenants.context import tenant_scope
 from tenants.models import OutboxEntry

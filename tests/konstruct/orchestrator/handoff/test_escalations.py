@@ -7,6 +7,8 @@ import pytest
 from django.db import connections
 from django_redis import get_redis_connection
 
+from konstruct.consistency import replies as ledger
+from konstruct.consistency import windows
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.exceptions import EscalationOver, NothingToEscalate
 from konstruct.orchestrator.handoff import escalations
@@ -17,8 +19,6 @@ from konstruct.orchestrator.models import Agent, Escalation, HeldFor, PendingRep
 from konstruct.orchestrator.pipeline import respond, write
 from konstruct.orchestrator.replies import delivery_hooks, outbox
 from konstruct.orchestrator.replies.status import Status, progress_of, sent_messages, with_status
-from konstruct.trust.ledger import replies as ledger
-from konstruct.trust.ledger import windows
 from memory.conversations.short_term import get_recent_messages
 from memory.exceptions import InvalidArgument
 from memory.models import Message

@@ -1,7 +1,7 @@
 """What each agent remembers of a thread that was handed over, and what stands in its prompts."""
 
+from konstruct.consistency import verify
 from konstruct.orchestrator.models import Agent, HeldFor, PendingReply
-from konstruct.trust.ledger import verify
 from memory.conversations.short_term import get_recent_messages
 from memory.facts import LongTermMemory
 from memory.indexing.outbox import drain

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django_redis import get_redis_connection
 
-from konstruct.api.resources.context import windows as endpoint
+from konstruct.api.resources.memory import windows as endpoint
 from memory.conversations import window_store
 from memory.conversations.short_term import clear_window, get_recent_messages
 from memory.models import Message, WindowClear

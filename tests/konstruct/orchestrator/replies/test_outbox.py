@@ -11,8 +11,9 @@ from django.db import connections
 from django.db.models import F
 from django.db.models.functions import Now
 
+from konstruct.llm.exceptions import LLMReplyInvalid, LLMUnavailable
 from konstruct.orchestrator import pipeline
-from konstruct.orchestrator.exceptions import LLMReplyInvalid, LLMUnavailable, MessageNotFound
+from konstruct.orchestrator.exceptions import MessageNotFound
 from konstruct.orchestrator.locks import thread_lock
 from konstruct.orchestrator.messages import konstruct_message
 from konstruct.orchestrator.models import PendingReply

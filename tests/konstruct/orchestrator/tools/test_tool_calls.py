@@ -13,6 +13,7 @@ from django.db import connections
 from django.db.models.functions import Now
 from django_redis import get_redis_connection
 
+from konstruct.consistency import replies as ledger
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.exceptions import AlreadyDecided, ToolCallNotFound
 from konstruct.orchestrator.messages import konstruct_message
@@ -20,7 +21,6 @@ from konstruct.orchestrator.models import Agent, PendingReply, ToolCall
 from konstruct.orchestrator.pipeline import snapshot
 from konstruct.orchestrator.replies.status import Status, progress_of, sent_messages
 from konstruct.orchestrator.tools import tool_calls
-from konstruct.trust.ledger import replies as ledger
 from memory.models import MemoryEntry, Message
 from tenants.context import connection, tenant_scope
 from tests.konstruct.conftest import Program

@@ -9,12 +9,12 @@ from django_redis import get_redis_connection
 from konstruct.audit.access_log import Actor
 from konstruct.audit.erasure_requests import request_erasure
 from konstruct.audit.models import ActorKind
+from konstruct.consistency import verify, verifying
+from konstruct.consistency.windows import NOT_THE_THREAD
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.handoff import handovers
 from konstruct.orchestrator.handoff.escalations import OpenedBy, Thread
-from konstruct.trust.erasure import carry_out
-from konstruct.trust.ledger import verify, verifying
-from konstruct.trust.ledger.windows import NOT_THE_THREAD
+from konstruct.privacy.erasure import carry_out
 from memory.context.lines import undated
 from memory.models import Message
 from tenants.context import tenant_scope

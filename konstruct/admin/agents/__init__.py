@@ -1,0 +1,5 @@
+"""Pages of agents."""
+
+from konstruct.admin.agents import agents
+
+__all__ = ["agents"]

@@ -1,0 +1,273 @@
+"""Agents: who they are, which model speaks for them, how they remember; and trying them out."""
+
+import logging
+from typing import Any
+from uuid import UUID, uuid4
+
+from django import forms
+from django.contrib import admin
+from django.contrib.postgres.forms import SimpleArrayField
+from django.core.validators import MaxLengthValidator, ProhibitNullCharactersValidator
+from django.http import Http404, HttpRequest, HttpResponseBase
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from unfold.decorators import display
+from unfold.widgets import UnfoldAdminTextareaWidget
+
+from konstruct.admin.access import AuditedAdmin, note
+from konstruct.admin.lists import agent_names
+from konstruct.admin.memory.recall_events import why_from
+from konstruct.audit.models import Action
+from konstruct.llm.exceptions import LLMError
+from konstruct.orchestrator.agents import find_agent
+from konstruct.orchestrator.exceptions import AgentNotFound
+from konstruct.orchestrator.messages import KonstructMessage
+from konstruct.orchestrator.models import Agent
+from konstruct.orchestrator.pipeline.respond import draft_reply
+from konstruct.orchestrator.tool_catalog import TOOLS
+from tenants.admin.sites import tenant_site
+from tenants.context import required_tenant_id
+from tenants.exceptions import detail_of
+
+logger = logging.getLogger(__name__)
+
+TRY = "audit.try_agent"
+LONGEST_TRIAL = 32_768
+
+
+def _help(name: str) -> str:
+    return str(Agent._meta.get_field(name).help_text)  # type: ignore[union-attr]  # none is a relation
+
+
+class AgentForm(forms.ModelForm):
+    """Tools and agents to choose from, and phrases one a line."""
+
+    tools = forms.MultipleChoiceField(
+        choices=[(name, name) for name in sorted(TOOLS)],
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+        help_text=_help("tools"),
+    )
+    escalate_on = SimpleArrayField(
+        forms.CharField(
+            max_length=200, required=False, validators=[ProhibitNullCharactersValidator()]
+        ),
+        delimiter="\n",
+        required=False,
+        widget=UnfoldAdminTextareaWidget,
+        help_text=f"{_help('escalate_on')} One a line.",
+    )
+
+    hands_to = forms.TypedMultipleChoiceField(
+        coerce=UUID,
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+        help_text=_help("hands_to"),
+    )
+    hand_over_on = forms.CharField(
+        required=False,
+        validators=[ProhibitNullCharactersValidator()],
+        widget=UnfoldAdminTextareaWidget,
+        help_text="Words or phrases with which a message is for another agent, one a line with"
+        " that agent's name: “invoice: billing”.",
+    )
+    hand_back_on = SimpleArrayField(
+        forms.CharField(
+            max_length=200, required=False, validators=[ProhibitNullCharactersValidator()]
+        ),
+        delimiter="\n",
+        required=False,
+        widget=UnfoldAdminTextareaWidget,
+        help_text=f"{_help('hand_back_on')} One a line.",
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        names = agent_names()
+        chosen: Any = self.fields["hands_to"]
+        chosen.choices = [(str(pk), name) for pk, name in names.items() if pk != self.instance.pk]
+        self.initial["hand_over_on"] = "\n".join(
+            f"{phrase}: {names.get(UUID(to), to)}"
+            for phrase, to in self.instance.hand_over_on.items()
+        )
+
+    def clean_hand_over_on(self) -> dict[str, str]:
+        """The agent's id for each phrase."""
+        rules = {}
+        for line in filter(str.strip, self.cleaned_data["hand_over_on"].splitlines()):
+            phrase, colon, name = line.rpartition(":")
+            if not colon or not phrase.strip():
+                raise forms.ValidationError(f"“{line}” is not a phrase, a colon and an agent.")
+            try:
+                rules[phrase.strip()] = str(find_agent(name.strip()).pk)
+            except AgentNotFound as error:
+                raise forms.ValidationError(str(error)) from error
+        return rules
+
+    def clean_hand_back_on(self) -> list[str]:
+        """Without the empty lines."""
+        return [phrase for phrase in self.cleaned_data["hand_back_on"] if phrase]
+
+    def clean_escalate_on(self) -> list[str]:
+        """Without the empty lines."""
+        return [phrase for phrase in self.cleaned_data["escalate_on"] if phrase]
+
+
+@admin.register(Agent, site=tenant_site)
+class AgentAdmin(AuditedAdmin):
+    """Agents: who they are and how they remember."""
+
+    form = AgentForm
+    list_display = ("name", "model_tier", "model", "recall_mode", "is_active", "created_at")
+    list_filter = ("is_active", "model_tier", "recall_mode")
+    search_fields = ("name", "identity", "persona")
+    readonly_fields = ("id", "created_at", "trial")
+    fieldsets = (
+        (None, {"fields": ("name", "is_active", "trial", "id", "created_at")}),
+        (
+            "Prompt",
+            {
+                "fields": ("system_prompt", "identity", "persona"),
+                "description": "Every prompt opens with these, in this order, and with a sentence"
+                " that has the agent say that it is an AI when asked.",
+            },
+        ),
+        (
+            "Language model",
+            {
+                "fields": ("model_tier", "model", "max_completion_tokens"),
+                "description": "The tier also decides how long a prompt may become.",
+            },
+        ),
+        (
+            "Applications",
+            {
+                "fields": ("accepts_client_instructions",),
+                "description": "What programs that speak OpenAI's interface may decide.",
+            },
+        ),
+        (
+            "Tools and people",
+            {
+                "fields": ("tools", "escalate_on", "escalate_after_failures"),
+                "description": "What it may do once the user has consented, and when a person"
+                " answers instead.",
+            },
+        ),
+        (
+            "Other agents",
+            {
+                "fields": ("hands_to", "hand_over_on", "hand_back_on"),
+                "description": "When another agent answers a conversation instead, and when that"
+                " ends. A circle of agents ends at a person.",
+            },
+        ),
+        (
+            "Recall",
+            {
+                "fields": (
+                    "recall_mode",
+                    "recall_top_k",
+                    "recall_neighbours",
+                    "recall_gate",
+                    "recall_open_at",
+                    "recall_keep_at",
+                    "recall_weights",
+                ),
+                "description": "What is left blank is as measured, which is right for most agents."
+                " Under “Memories” you see at once what a change finds.",
+            },
+        ),
+    )
+
+    def get_fieldsets(self, request: HttpRequest, obj: Agent | None = None) -> Any:
+        """Of a new one without what Postgres will say."""
+        if obj is not None:
+            return self.fieldsets
+        (title, first), *others = self.fieldsets
+        written = [name for name in first["fields"] if name not in self.readonly_fields]
+        return ((title, {"fields": written}), *others)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Agent | None = None) -> bool:
+        """Its memory would be nobody's: an agent that is not wanted any more is made inactive."""
+        return False
+
+    @display(description="Try it")
+    def trial(self, agent: Agent) -> SafeString | str:
+        """The way to a message that is answered and not stored."""
+        if agent._state.adding:
+            return "Once it is saved."
+        return format_html(
+            '<a class="k-link" href="{}">Send it a message that is answered and not stored</a>',
+            reverse("admin:try_agent", args=[agent.pk]),
+        )
+
+
+class TrialForm(forms.Form):
+    """A message to try an agent with."""
+
+    user_id = forms.CharField(
+        label="As the user",
+        required=False,
+        strip=False,
+        max_length=255,
+        help_text="Whose memories it has. Blank: somebody whom it does not know.",
+        widget=forms.TextInput(attrs={"class": "k-input", "autocomplete": "off"}),
+    )
+    content = forms.CharField(
+        label="Message",
+        validators=[MaxLengthValidator(LONGEST_TRIAL)],
+        widget=forms.Textarea(attrs={"class": "k-input"}),
+    )
+
+
+@tenant_site.page("agents/<uuid:agent_id>/try/", name="try_agent", permission=TRY)
+def try_agent(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
+    """Have a message answered as the pipeline would, and store nothing of it."""
+    agent = Agent.objects.filter(pk=agent_id).first()
+    if agent is None:
+        raise Http404("This tenant has no such agent.")
+    form = TrialForm(request.POST or None)
+    tried: dict[str, Any] = {}
+    if request.method == "POST" and form.is_valid():
+        tried = _answer(request, agent, form)
+    return tenant_site.render(
+        request,
+        "konstruct/try_agent.html",
+        title=f"Try {agent.name}",
+        agent=agent,
+        form=form,
+        **tried,
+    )
+
+
+def _answer(request: HttpRequest, agent: Agent, form: TrialForm) -> dict[str, Any]:
+    """The reply and why it was given, or what went wrong."""
+    given = form.cleaned_data
+    # Only the words are written down that were asked of somebody's memory.
+    note(
+        request,
+        Action.TRY,
+        "agent",
+        subject_id=agent.pk,
+        agent_id=agent.pk,
+        user_id=given["user_id"] or None,
+        query=given["content"],
+    )
+    message = KonstructMessage(
+        id=uuid4(),
+        tenant_id=required_tenant_id(),
+        agent_id=agent.pk,
+        user_id=given["user_id"] or f"nobody-{uuid4()}",
+        thread_id=f"trial-{uuid4()}",
+        channel="trial",
+        content=given["content"],
+    )
+    try:
+        draft = draft_reply(message, agent)
+    except LLMError as error:
+        logger.warning("The trial of agent %s failed: %s", agent.pk, detail_of(error))
+        return {"problem": str(error)}
+    why = None if draft.prompt is None else why_from(draft.prompt.trace())
+    return {"reply": draft.content, "why": why}

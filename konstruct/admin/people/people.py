@@ -1,0 +1,170 @@
+"""People: an end user across agents and channels; exporting all that is known; forgetting it."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.http import content_disposition_header, urlencode
+
+from konstruct.admin.access import actor_of, note
+from konstruct.admin.choosing import as_user_id, whose
+from konstruct.admin.people.export import person_as_json
+from konstruct.admin.people.identities import known_as
+from konstruct.api.http.request_id import current_request_id
+from konstruct.audit.erasure_requests import AlreadyRequested
+from konstruct.audit.models import AccessEvent, Action, ErasureRequest
+from konstruct.audit.pseudonyms import pseudonym, pseudonyms
+from konstruct.orchestrator.identities.erasure_requests import ask_for_erasure
+from konstruct.orchestrator.identities.linked_ids import is_known, linked_ids
+from konstruct.orchestrator.models import Agent
+from memory.browse.person import acquaintances
+from memory.browse.threads import latest_threads
+from memory.browse.users import known_users, look_alikes
+from memory.ids import spelled
+from memory.models import MemoryEntry
+from tenants.admin.sites import tenant_site
+
+PER_PAGE = 50
+SEE = "memory.view_scope"
+EXPORT = "audit.export_person"
+ERASE = "audit.add_erasurerequest"
+
+
+@tenant_site.page("people/", name="people", permission=SEE)
+def people_list(request: HttpRequest) -> HttpResponseBase:
+    """Users by their ids."""
+    like, after = as_user_id(request.GET.get("q")), request.GET.get("after", "").replace("\0", "")
+    note(request, Action.SEARCH if like else Action.LIST, "people", query=like)
+    found = known_users(beyond=after, containing=like, limit=PER_PAGE + 1)
+    return tenant_site.render(
+        request,
+        "konstruct/people.html",
+        title="People",
+        people=[(person, urlencode({"user": person.user_id})) for person in found[:PER_PAGE]],
+        q=like,
+        after=after,
+        following=urlencode({"q": like, "after": found[PER_PAGE - 1].user_id})
+        if len(found) > PER_PAGE
+        else "",
+    )
+
+
+@tenant_site.page("people/person/", name="person", permission=SEE)
+def person(request: HttpRequest) -> HttpResponseBase:
+    """One user, with every agent."""
+    user_id = as_user_id(request.GET.get("user"))
+    erasure = ErasureRequest.objects.about(user_id).first() if user_id else None
+    known_now = bool(user_id) and is_known([user_id])
+    if not known_now and erasure is None:
+        messages.warning(request, f"Nothing is known of {user_id!r}.")
+        return redirect(reverse("admin:people"))
+    agents = {agent.pk: agent for agent in Agent.objects.all()}
+    # Of who is erased, looking does not write down the id again.
+    note(request, Action.VIEW, "person", user_id=user_id if known_now else pseudonym(user_id))
+    known = acquaintances(user_id, list(agents))
+    threads = latest_threads(
+        agent_ids=[each.agent_id for each in known], user_id=user_id, limit=10
+    ).threads
+    return tenant_site.render(
+        request,
+        "konstruct/person.html",
+        title="Person",
+        user_id=user_id,
+        spelled=spelled(user_id),
+        query=urlencode({"user": user_id}),
+        known=[
+            (
+                agents[each.agent_id],
+                each,
+                whose(each.agent_id, user_id),
+            )
+            for each in known
+        ],
+        threads=[(thread, agents[thread.agent_id].name) for thread in threads],
+        facts=MemoryEntry.objects.filter(user_id=user_id).entries().defer("embedding")[:20],
+        accesses=_accesses(request, user_id),
+        erasure=erasure,
+        known_now=known_now,
+        linked=_linked(user_id),
+        channels=known_as(request, user_id),
+        may_export=request.user.has_perm(EXPORT),
+        may_erase=request.user.has_perm(ERASE),
+        may_see_receipt=request.user.has_perm("audit.view_erasurerequest"),
+        may_recall=request.user.has_perm("audit.recall_memories"),
+        may_read=request.user.has_perm("memory.view_message"),
+        may_see_windows=request.user.has_perm("memory.view_windowclear"),
+        may_see_facts=request.user.has_perm("memory.view_memoryentry"),
+    )
+
+
+@tenant_site.page("people/person/export/", name="export_person", permission=EXPORT)
+def export(request: HttpRequest) -> HttpResponseBase:
+    """Send all that is known of a user."""
+    user_id = as_user_id(request.GET.get("user"))
+    agents = list(Agent.objects.all())
+    if request.method != "POST" or not user_id or not is_known([user_id]):
+        return redirect(f"{reverse('admin:person')}?{urlencode({'user': user_id})}")
+    note(request, Action.EXPORT, "person", user_id=user_id)
+    disposition = content_disposition_header(True, f"{user_id[:80]}.json")
+    return StreamingHttpResponse(
+        person_as_json(user_id, agents),
+        content_type="application/json",
+        headers={"Content-Disposition": disposition or "attachment"},
+    )
+
+
+@tenant_site.page("people/person/erase/", name="erase_person", permission=ERASE)
+def erase(request: HttpRequest) -> HttpResponseBase:
+    """Ask for the erasure of a user, once their id was typed to show that it is meant."""
+    user_id = as_user_id(request.GET.get("user"))
+    if not user_id or not is_known([user_id]):
+        messages.warning(request, f"Nothing is known of {user_id!r}.")
+        return redirect(reverse("admin:people"))
+    problem = ""
+    if request.method == "POST":
+        if request.POST.get("typed") == user_id:
+            return _request(request, user_id)
+        problem = "This is not the id of the user."
+    return tenant_site.render(
+        request,
+        "konstruct/erase_person.html",
+        title="Request erasure",
+        user_id=user_id,
+        query=urlencode({"user": user_id}),
+        linked=_linked(user_id),
+        spelled=spelled(user_id),
+        alike=[
+            (other, spelled(other), urlencode({"user": other})) for other in look_alikes(user_id)
+        ],
+        problem=problem,
+        reason=request.POST.get("reason", ""),
+    )
+
+
+def _request(request: HttpRequest, user_id: str) -> HttpResponseBase:
+    try:
+        ask_for_erasure(
+            user_id,
+            by=actor_of(request),
+            reason=request.POST.get("reason", "").replace("\0", "")[:2000],
+            request_id=current_request_id(),
+        )
+    except AlreadyRequested as error:
+        messages.warning(request, str(error))
+    else:
+        messages.success(request, "The erasure is requested. An operator's process carries it out.")
+    return redirect(f"{reverse('admin:person')}?{urlencode({'user': user_id})}")
+
+
+def _accesses(request: HttpRequest, user_id: str) -> Any:
+    if not request.user.has_perm("audit.view_accessevent"):
+        return []
+    names = [user_id, *pseudonyms(user_id)]
+    return AccessEvent.objects.filter(user_id__in=names).order_by("-id")[:10]
+
+
+def _linked(user_id: str) -> list[tuple[str, str]]:
+    """The other ids of the person, each with the address of its page."""
+    return [(other, urlencode({"user": other})) for other in linked_ids(user_id)[1:]]

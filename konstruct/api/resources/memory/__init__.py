@@ -1,0 +1,1 @@
+"""Conversations, facts, items, memories, recall events and sessions."""

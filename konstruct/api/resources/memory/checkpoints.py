@@ -1,0 +1,379 @@
+"""Checkpoints of LangGraph graphs that run elsewhere: saved and read by REST, never decoded.
+
+What is in them is a session, which `sessions/` lists, shows and clears.
+"""
+
+import base64
+import binascii
+import json
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from django.core.validators import RegexValidator
+from django.http import HttpResponse
+from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_field
+from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
+from rest_framework.renderers import JSONRenderer
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from konstruct.api.http.bodies.fields import (
+    BoundedListField,
+    ChannelIdField,
+    MomentField,
+    NoParametersSerializer,
+    StrictCharField,
+    StrictIntegerField,
+    StrictSerializer,
+    checked_query,
+)
+from konstruct.api.http.errors.problems import Problem, Refusal
+from konstruct.api.http.lists.pagination import PAGE_SIZE, PageQuerySerializer, page_of
+from konstruct.api.http.schema import problems
+from konstruct.api.http.views import ApiView
+from konstruct.api.resources.memory.checkpoint_pages import (
+    MOST_BYTES,
+    PAGE_BYTES,
+    NewestCheckpointsFirst,
+)
+from konstruct.strict_json import NotStrictJSON, read_json
+from memory.context.checkpoints.encoded import Encoded, checked
+from tenants.context import required_tenant_id
+
+MOST_VALUES = 1_000
+# Postgres makes bytes of these names, where a backslash would begin an escape.
+PLAIN_NAME = RegexValidator(r"^[^\x00\\]*\Z", "Give a name without NUL characters and backslashes.")
+
+
+class NameField(StrictCharField):
+    """A name that LangGraph gives, such as a channel's."""
+
+    def __init__(self, **options: Any) -> None:
+        least = {} if options.get("allow_blank") else {"min_length": 1}
+        super().__init__(**{"max_length": 512, "validators": [PLAIN_NAME], **least, **options})
+
+
+BASE64 = r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
+
+
+@extend_schema_field({"type": "string", "contentEncoding": "base64", "pattern": BASE64})
+class BytesField(serializers.CharField):
+    """Bytes in base64."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"allow_blank": True, "trim_whitespace": False, **options})
+
+    def to_internal_value(self, data: Any) -> bytes:  # type: ignore[override]  # of its text
+        """Decode."""
+        if not isinstance(data, str):
+            self.fail("invalid")
+        try:
+            return base64.b64decode(data, validate=True)
+        except (binascii.Error, ValueError) as error:
+            raise ValidationError(f"Give base64: {error}.") from error
+
+
+class StorableObjectField(serializers.DictField):
+    """A JSON object that Postgres can keep: no NUL characters, no half of a surrogate pair."""
+
+    child = serializers.JSONField(allow_null=True)
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        """Refuse what is no object, or cannot be kept."""
+        if not isinstance(data, Mapping):
+            self.fail("not_a_dict", input_type=type(data).__name__)
+        try:
+            text = json.dumps(data, ensure_ascii=False)
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise ValidationError("Give Unicode text, without halves of pairs.") from error
+        if "\\u0000" in text.replace("\\\\", ""):
+            raise ValidationError("Give text without NUL characters.")
+        return dict(data)
+
+
+NAME = {"type": "string", "minLength": 1, "maxLength": 512, "pattern": r"^[^\x00\\]*$"}
+VERSIONS = {
+    "type": "object",
+    "propertyNames": NAME,
+    "additionalProperties": {"anyOf": [NAME, {"type": "integer"}]},
+}
+
+
+@extend_schema_field(VERSIONS)
+class VersionsField(StorableObjectField):
+    """Versions of channels: texts, or whole numbers."""
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        """Refuse other versions, and names that cannot be."""
+        versions = super().to_internal_value(data)
+        for channel, version in versions.items():
+            NameField().run_validation(channel)
+            if type(version) is not int:
+                NameField().run_validation(version)
+        return versions
+
+
+@extend_schema_field({"type": "object", "propertyNames": NAME, "additionalProperties": VERSIONS})
+class SeenField(StorableObjectField):
+    """Versions of channels that each node has seen."""
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        """Refuse what are no versions, and names that cannot be."""
+        seen = super().to_internal_value(data)
+        names = map(NameField().run_validation, seen)
+        return dict(zip(names, map(VersionsField().run_validation, seen.values()), strict=True))
+
+
+class NewChannelValueSerializer(StrictSerializer):
+    """The value of a channel, as LangGraph's serializer writes it."""
+
+    channel = NameField()
+    type = NameField(help_text="Its encoding: msgpack, json, bytes, null …")
+    value = BytesField(help_text="In base64.")
+
+
+class ChannelValueSerializer(serializers.Serializer):
+    """The value of a channel, as LangGraph's serializer has written it."""
+
+    channel = serializers.CharField()
+    type = serializers.CharField(help_text="Its encoding: msgpack, json, bytes, null …")
+    value = serializers.CharField(help_text="In base64.")
+
+
+class PendingWriteSerializer(ChannelValueSerializer):
+    """What a task has written since a checkpoint."""
+
+    task_id = serializers.CharField()
+
+
+class CheckpointStateSerializer(StrictSerializer):
+    """A checkpoint without its values."""
+
+    v = StrictIntegerField(min_value=1, max_value=1000, help_text="LangGraph's format.")
+    id = NameField(help_text="Ids grow with time.")
+    ts = MomentField()
+    channel_versions = VersionsField()
+    versions_seen = SeenField()
+    updated_channels = BoundedListField(
+        child=NameField(), max_length=MOST_VALUES, required=False, allow_null=True
+    )
+
+
+class PlaceSerializer(StrictSerializer):
+    """Which checkpoint, of which graph."""
+
+    thread_id = ChannelIdField(help_text="The graph's thread.")
+    checkpoint_ns = NameField(
+        required=False, default="", allow_blank=True, help_text="Of a subgraph; empty: the graph."
+    )
+
+
+class NewCheckpointSerializer(PlaceSerializer):
+    """A checkpoint to be saved."""
+
+    parent_checkpoint_id = NameField(required=False, allow_null=True)
+    checkpoint = CheckpointStateSerializer()
+    values = BoundedListField(
+        child=NewChannelValueSerializer(),
+        max_length=MOST_VALUES,
+        help_text="Of the channels that have changed since the parent.",
+    )
+    metadata = StorableObjectField(help_text="What lists can be filtered by.")
+
+
+class NewWritesSerializer(PlaceSerializer):
+    """What a task has written, to be kept with a checkpoint."""
+
+    checkpoint_id = NameField()
+    task_id = NameField()
+    task_path = StrictCharField(required=False, default="", allow_blank=True, max_length=2000)
+    writes = BoundedListField(child=NewChannelValueSerializer(), max_length=MOST_VALUES)
+
+
+@extend_schema_field({"type": "string", "description": "A JSON object as text."})
+class FilterField(StrictCharField):
+    """What the metadata must hold: a JSON object as text."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        """Read the object."""
+        try:
+            value = read_json(super().to_internal_value(data))
+        except NotStrictJSON as error:
+            raise ValidationError(str(error)) from error
+        return StorableObjectField().run_validation(value)
+
+
+class CheckpointListSerializer(PageQuerySerializer):
+    """Query parameters of the list."""
+
+    thread_id = ChannelIdField(required=False, help_text="Only of this thread.")
+    checkpoint_ns = NameField(required=False, allow_blank=True, help_text="Only of this graph.")
+    checkpoint_id = NameField(required=False, help_text="Only this one.")
+    before = NameField(required=False, help_text="Only those whose id is smaller.")
+    filters = FilterField(required=False, help_text="What the metadata must hold, as JSON text.")
+    limit = serializers.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=PAGE_SIZE,
+        help_text=f"Exactly so many in a page. Without it, as many as have {PAGE_BYTES // 10**6} MB"
+        f" together, and {PAGE_SIZE} at most.",
+    )
+
+
+class CheckpointSerializer(serializers.Serializer):
+    """A checkpoint, with its values and what was written since."""
+
+    thread_id = serializers.CharField()
+    checkpoint_ns = serializers.CharField()
+    checkpoint_id = serializers.CharField()
+    parent_checkpoint_id = serializers.CharField(allow_null=True)
+    checkpoint = serializers.DictField(child=serializers.JSONField(allow_null=True))
+    values = ChannelValueSerializer(many=True)
+    metadata = serializers.DictField(child=serializers.JSONField(allow_null=True))
+    pending_writes = PendingWriteSerializer(many=True)
+
+
+class CheckpointsView(ApiView):
+    """Checkpoints of the tenant's sessions, which no bound key sees."""
+
+    permissions = {"GET": ("memory.view_message",), "POST": ("memory.add_message",)}
+    own_transactions = ("POST",)
+
+    @extend_schema(
+        operation_id="list_checkpoints",
+        summary="List checkpoints, newest first",
+        description="With their values, as LangGraph's serializer has written them. A page is "
+        "bounded by what is in it: follow `next`. With `limit` it has exactly so many, or is "
+        f"refused if these have more than {MOST_BYTES // 10**6} MB.",
+        tags=["sessions"],
+        parameters=[CheckpointListSerializer],
+        responses={200: page_of(CheckpointSerializer, "A page of checkpoints."), **problems(422)},
+    )
+    def get(self, request: Request) -> HttpResponse:
+        """List checkpoints."""
+        query = checked_query(request, CheckpointListSerializer)
+        names = ("thread_id", "checkpoint_ns", "checkpoint_id")
+        place = {name: query[name] for name in names if name in query}
+        if place and "thread_id" not in place:
+            raise Refusal(Problem.of_status(422, "Name the thread_id of this place, too."))
+        before = {"configurable": {"checkpoint_id": query["before"]}} if "before" in query else None
+        saver = _saver()
+        config = {"configurable": place} if place else None
+        saved = partial(saver.saved, config, filter=query.get("filters"), before=before)
+        pages = NewestCheckpointsFirst(is_counted="limit" in query)
+        page = pages.paginate_queryset(saved, request, view=self)
+        # Each as bytes before the next is read: values are large.
+        documents = [_json(CheckpointSerializer(_document(each)).data) for each in saver.read(page)]
+        frame = _json(pages.get_paginated_response([]).data)
+        content = [frame.removesuffix(b"]}"), b",".join(documents), b"]}"]
+        return HttpResponse(content, content_type="application/json")
+
+    @extend_schema(
+        operation_id="save_checkpoint",
+        summary="Save a checkpoint",
+        description="What a LangGraph checkpointer saves. Values are encoded by LangGraph's "
+        "serializer, and refused if they hold an object of a class that is not allowed. The same "
+        "checkpoint again takes the place of the first.",
+        tags=["sessions"],
+        request=NewCheckpointSerializer,
+        responses={204: OpenApiResponse(description="It is saved."), **problems(422)},
+    )
+    def post(self, request: Request) -> Response:
+        """Save a checkpoint."""
+        checked_query(request, NoParametersSerializer)
+        body = NewCheckpointSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        fields = body.validated_data
+        state = fields["checkpoint"]
+        changed = {each["channel"]: _encoded(each) for each in fields["values"]}
+        unknown = changed.keys() - state["channel_versions"].keys()
+        if unknown:
+            told = f"These have no version in channel_versions: {', '.join(unknown)}."
+            raise Refusal(Problem.of_status(422, told))
+        versions = {channel: str(state["channel_versions"][channel]) for channel in changed}
+        place = {name: fields[name] for name in ("thread_id", "checkpoint_ns")}
+        place["checkpoint_id"] = fields.get("parent_checkpoint_id")
+        checkpoint = {**state, "ts": state["ts"].isoformat(), "channel_values": changed}
+        self.record()  # LangGraph's connection is another one, whose transaction this is no part of
+        _saver().put({"configurable": place}, checkpoint, fields["metadata"], versions)
+        return Response(status=204)
+
+
+class CheckpointWritesView(ApiView):
+    """What tasks have written since a checkpoint."""
+
+    permissions = {"POST": ("memory.add_message",)}
+    own_transactions = ("POST",)
+
+    @extend_schema(
+        operation_id="save_checkpoint_writes",
+        summary="Save what a task has written",
+        description="What a LangGraph checkpointer keeps of a step that is not complete.",
+        tags=["sessions"],
+        request=NewWritesSerializer,
+        responses={204: OpenApiResponse(description="It is saved."), **problems(422)},
+    )
+    def post(self, request: Request) -> Response:
+        """Save writes."""
+        checked_query(request, NoParametersSerializer)
+        body = NewWritesSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        fields = body.validated_data
+        names = ("thread_id", "checkpoint_ns", "checkpoint_id")
+        writes = [(each["channel"], _encoded(each)) for each in fields["writes"]]
+        self.record()
+        _saver().put_writes(
+            {"configurable": {name: fields[name] for name in names}},
+            writes,
+            fields["task_id"],
+            fields["task_path"],
+        )
+        return Response(status=204)
+
+
+def _saver() -> Any:
+    # Imported here: LangGraph takes half a second and 40 MB of every process that loads it.
+    from memory.context.checkpoints.encoded import EncodedSerializer
+    from memory.context.checkpoints.pages import PagedSaver
+
+    return PagedSaver(required_tenant_id(), serde=EncodedSerializer())
+
+
+def _json(document: Any) -> bytes:
+    return bytes(JSONRenderer().render(document))
+
+
+def _encoded(value: Mapping[str, Any]) -> Encoded:
+    return checked(value["type"], value["value"])
+
+
+def _document(found: Any) -> dict[str, Any]:
+    """A checkpoint as it is told."""
+    place, parent = found.config["configurable"], found.parent_config
+    state = dict(found.checkpoint)
+    values = state.pop("channel_values")
+    return {
+        **{name: place[name] for name in ("thread_id", "checkpoint_ns", "checkpoint_id")},
+        "parent_checkpoint_id": parent["configurable"]["checkpoint_id"] if parent else None,
+        "checkpoint": state,
+        "values": [{"channel": name, **_told(value)} for name, value in values.items()],
+        "metadata": found.metadata,
+        "pending_writes": [
+            {"task_id": task_id, "channel": channel, **_told(value)}
+            for task_id, channel, value in found.pending_writes or []
+        ],
+    }
+
+
+def _told(value: Any) -> dict[str, Any]:
+    """A value that was kept encoded; or one that a saver of ours has kept in JSON."""
+    if isinstance(value, Encoded):
+        type_, data = value.type, value.data
+    elif value is None:
+        type_, data = "null", b""
+    else:
+        type_, data = "json", json.dumps(value).encode()
+    return {"type": type_, "value": base64.b64encode(data).decode()}

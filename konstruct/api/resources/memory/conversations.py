@@ -1,0 +1,256 @@
+"""Conversations: which there are, and what was said in one."""
+
+from typing import Any
+from urllib.parse import urlencode
+
+from django.db.models import Count, OuterRef, QuerySet, Subquery
+from drf_spectacular.utils import OpenApiExample, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.reverse import reverse
+
+from konstruct.api.http.bodies.fields import ChannelIdField, checked_query
+from konstruct.api.http.lists.filters import InTime, OfAgentAndUser, narrowed
+from konstruct.api.http.lists.pagination import (
+    NewestFirst,
+    PageQuerySerializer,
+    ordering_field,
+    page_of,
+)
+from konstruct.api.http.schema import problems
+from konstruct.api.http.views import ApiView
+from konstruct.api.models import KeyScope
+from konstruct.api.resources.agents.agent_names import agent_names
+from konstruct.api.resources.memory.facts.serializers import FILTERS_HELP, FiltersTextField
+from konstruct.api.resources.people.erasures import (
+    ERASE,
+    ERASURE_LOCATION,
+    EraseSerializer,
+    ErasureSerializer,
+    erase_messages,
+)
+from memory.conversations.metadata import narrowed_by_metadata
+from memory.models import Message, Role
+
+LONGEST_PREVIEW = 200
+
+TURN = {
+    "id": "7c1c34a5-5a0c-4c8e-bb7f-1f6f2f3a9d10",
+    "role": "user",
+    "name": "Maria",
+    "content": "My sister visits in May.",
+    "channel": "rest",
+    "thread_id": "2026-03-14",
+    "created_at": "2026-03-14T09:30:00Z",
+    "in_reply_to": None,
+    "external_id": None,
+    "metadata": {"order": 1017},
+}
+CONVERSATION = {
+    "url": "http://localhost:8000/api/v1/conversations/transcript/?agent=0b6ef0bd-51a8-4c92-9f1e-"
+    "7d0f5a3b6c21&user_id=U024BE7LH&thread_id=2026-03-14",
+    "agent": "ada",
+    "agent_id": "0b6ef0bd-51a8-4c92-9f1e-7d0f5a3b6c21",
+    "user_id": "U024BE7LH",
+    "thread_id": "2026-03-14",
+    "messages": 2,
+    "first_at": "2026-03-14T09:30:00Z",
+    "last_at": "2026-03-14T09:30:20Z",
+    "last_role": "assistant",
+    "last_content": "How nice, how long will she stay?",
+}
+
+
+class ConversationSerializer(serializers.Serializer):
+    """An agent's conversation with a user in one thread."""
+
+    url = serializers.URLField(help_text="Its transcript.")
+    agent = serializers.CharField(help_text="The agent's name.")
+    agent_id = serializers.UUIDField()
+    user_id = serializers.CharField()
+    thread_id = serializers.CharField()
+    messages = serializers.IntegerField(help_text="Turns of both.")
+    first_at = serializers.DateTimeField(help_text="When it began.")
+    last_at = serializers.DateTimeField(help_text="When something was said last.")
+    last_role = serializers.ChoiceField(choices=Role.choices, help_text="Who spoke last.")
+    last_content = serializers.CharField(
+        help_text=f"What was said last, its first {LONGEST_PREVIEW} characters."
+    )
+
+
+class TurnSerializer(serializers.ModelSerializer):
+    """What was said, verbatim."""
+
+    in_reply_to = serializers.UUIDField(
+        source="in_reply_to_id", allow_null=True, help_text="The message that it answers."
+    )
+
+    metadata = serializers.SerializerMethodField(help_text="As it was sent, or empty.")
+
+    def get_metadata(self, turn: Message) -> dict[str, Any]:
+        """An object also where there is none."""
+        return turn.metadata or {}
+
+    class Meta:
+        model = Message
+        fields = list(TURN)
+
+
+class ConversationsQuery(OfAgentAndUser, InTime, PageQuerySerializer):
+    """Query parameters of the list of conversations."""
+
+    thread_id = ChannelIdField(required=False, help_text="Only threads of this id.")
+    ordering = ordering_field(NewestFirst)
+
+
+class TranscriptQuery(InTime, PageQuerySerializer):
+    """Query parameters of a transcript."""
+
+    agent = ChannelIdField(help_text="Name or id of the agent.")
+    user_id = ChannelIdField(help_text="The user.")
+    thread_id = ChannelIdField(
+        required=False, help_text="The conversation; without it, all that the two have said."
+    )
+    filters = FiltersTextField(required=False, help_text=f"{FILTERS_HELP} As JSON text.")
+    ordering = serializers.ChoiceField(
+        choices=["created_at", "-created_at"],
+        required=False,
+        help_text="The order; a minus is descending. Default: `created_at`.",
+    )
+
+
+class AsItWasSaid(NewestFirst):
+    """The turns of a conversation, the first of them first."""
+
+    orderings = {name: NewestFirst.orderings[name] for name in ("created_at", "-created_at")}
+
+
+class EraseConversationSerializer(EraseSerializer):
+    """Query parameters of an erasure: which conversation, and why."""
+
+    agent = ChannelIdField(help_text="Name or id of the agent.")
+    user_id = ChannelIdField(help_text="The user.")
+    thread_id = ChannelIdField(help_text="The conversation.")
+
+
+class ConversationsView(ApiView):
+    """All conversations of the tenant."""
+
+    permissions = {"GET": ("memory.view_message",)}
+    keeps_to_binding = True
+
+    @extend_schema(
+        operation_id="list_conversations",
+        summary="List conversations",
+        description="One row per agent, user and thread, by what was said last; `since` and "
+        "`until` are of that, too.",
+        tags=["conversations"],
+        parameters=[ConversationsQuery],
+        examples=[OpenApiExample("one", response_only=True, value=CONVERSATION)],
+        responses={
+            200: page_of(ConversationSerializer, "A page of conversations."),
+            **problems(422),
+        },
+    )
+    def get(self, request: Request) -> Response:
+        """List conversations."""
+        filters = checked_query(request, ConversationsQuery)
+        last = narrowed(Message.objects.last_of_threads(), filters, self.caller)
+        if "thread_id" in filters:
+            last = last.filter(thread_id=filters["thread_id"])
+        pages = NewestFirst()
+        page = pages.paginate_queryset(_with_counts(last), request, view=self)
+        names = agent_names(message.agent_id for message in page)
+        return pages.get_paginated_response(
+            [_document(message, names.get(message.agent_id, ""), request) for message in page]
+        )
+
+
+class TranscriptView(ApiView):
+    """What was said."""
+
+    permissions = {"GET": ("memory.view_message",), "DELETE": (ERASE,)}
+    scopes = {"DELETE": KeyScope.ERASE}
+    keeps_to_binding = True
+
+    @extend_schema(
+        operation_id="get_transcript",
+        summary="Read a conversation",
+        description="Every turn, verbatim, also those that were imported; the first one first. "
+        "A conversation that never was is empty.",
+        tags=["conversations"],
+        parameters=[TranscriptQuery],
+        examples=[OpenApiExample("one", response_only=True, value=TURN)],
+        responses={200: page_of(TurnSerializer, "A page of turns."), **problems(422)},
+    )
+    def get(self, request: Request) -> Response:
+        """Read a conversation."""
+        filters = checked_query(request, TranscriptQuery)
+        turns = narrowed(Message.objects.all(), filters, self.caller)
+        if "thread_id" in filters:
+            turns = turns.filter(thread_id=filters["thread_id"])
+        if "filters" in filters:
+            turns = narrowed_by_metadata(turns, filters["filters"])
+        pages = AsItWasSaid()
+        page = pages.paginate_queryset(turns, request, view=self)
+        return pages.get_paginated_response(TurnSerializer(page, many=True).data)
+
+    @extend_schema(
+        operation_id="erase_conversation",
+        summary="Erase a conversation",
+        description="All its messages, as `DELETE /api/v1/messages/{message_id}/` erases one. What "
+        "is said there later stays. Of a conversation that never was nothing is found. A session "
+        "of a graph of the same name is cleared by itself.",
+        tags=["conversations"],
+        parameters=[EraseConversationSerializer, ERASURE_LOCATION],
+        responses={202: ErasureSerializer, **problems(422)},
+    )
+    def delete(self, request: Request) -> Response:
+        """Ask for its erasure."""
+        query = checked_query(request, EraseConversationSerializer)
+        return erase_messages(
+            self,
+            agent_id=self.caller.agent(query["agent"]).id,
+            user_id=self.caller.user(query["user_id"]),
+            thread_id=query["thread_id"],
+            reason=query.get("reason", ""),
+        )
+
+
+def _with_counts(last: "QuerySet[Message]") -> "QuerySet[Message]":
+    """Add to the last message of each conversation how many there are, and when the first was.
+
+    As sub-selects, which Postgres computes for the rows of the page alone.
+    """
+    same = Message.objects.filter(
+        agent_id=OuterRef("agent_id"),
+        user_id=OuterRef("user_id"),
+        thread_id=OuterRef("thread_id"),
+    )
+    count = same.order_by().values("thread_id").annotate(count=Count("number")).values("count")
+    first = same.order_by("created_at", "number").values("created_at")[:1]
+    return last.annotate(messages=Subquery(count), first_at=Subquery(first))
+
+
+def _document(message: Any, agent: str, request: Request) -> dict[str, Any]:
+    parameters = {
+        "agent": message.agent_id, "user_id": message.user_id, "thread_id": message.thread_id
+    }  # fmt: skip
+    address = reverse("transcript", request=request)
+    return dict(
+        ConversationSerializer(
+            {
+                "url": f"{address}?{urlencode(parameters)}",
+                "agent": agent,
+                "agent_id": message.agent_id,
+                "user_id": message.user_id,
+                "thread_id": message.thread_id,
+                "messages": message.messages,
+                "first_at": message.first_at,
+                "last_at": message.created_at,
+                "last_role": message.role,
+                "last_content": message.content[:LONGEST_PREVIEW],
+            }
+        ).data
+    )

@@ -1,0 +1,456 @@
+"""Facts by REST: what is known apart from any conversation, with its versions and its time."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+from uuid import UUID
+
+from django.http import Http404
+from drf_spectacular.utils import OpenApiExample, OpenApiResponse, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.reverse import reverse
+
+from konstruct.api.auth.caller import Caller
+from konstruct.api.http.bodies.fields import NoParametersSerializer, checked_query
+from konstruct.api.http.etags import IF_MATCH, etag_of, require_match, tagged
+from konstruct.api.http.idempotency import IDEMPOTENCY_KEY, create_once
+from konstruct.api.http.lists.pagination import PageQuerySerializer, page_of
+from konstruct.api.http.schema import problems, response_header
+from konstruct.api.http.views import ApiView
+from konstruct.api.models import KeyScope
+from konstruct.api.resources.agents.agent_names import agent_names
+from konstruct.api.resources.memory.facts.rows import facts_here, locked_fact, visible_facts
+from konstruct.api.resources.memory.facts.serializers import (
+    MAX_FACTS_PER_BATCH,
+    AtSerializer,
+    FactChangeSerializer,
+    FactListSerializer,
+    FactPages,
+    FactSearchResultSerializer,
+    FactSearchSerializer,
+    FactSerializer,
+    FoundFactSerializer,
+    NewFactSerializer,
+    NewFactsSerializer,
+    StoredFactSerializer,
+    StoredFactsSerializer,
+    VersionPages,
+)
+from konstruct.audit.models import Action
+from memory.exceptions import FactNotFound
+from memory.facts import LongTermMemory, Stored, embed_facts, selected
+from memory.models import MemoryEntry
+from memory.models.fact_querysets import MemoryEntryQuerySet
+from tenants import transaction
+from tenants.audit.changes import row_state
+from tenants.context import required_tenant_id
+
+FACTS = LongTermMemory()
+
+NEW_FACT = OpenApiExample(
+    "a fact about a user",
+    request_only=True,
+    value={
+        "agent": "ada",
+        "user_id": "U024BE7LH",
+        "content": "Maria is allergic to walnuts.",
+        "metadata": {"topic": "health", "source": {"url": "https://crm.example/maria"}},
+    },
+)
+SHARED_FACT = OpenApiExample(
+    "a fact that all agents know",
+    request_only=True,
+    value={
+        "content": "The library closes at six.",
+        "metadata": {"topic": "hours"},
+        "expires_at": "2027-01-01T00:00:00Z",
+    },
+)
+CHANGE = OpenApiExample(
+    "what is so from now on", request_only=True, value={"content": "Maria lives in Rome."}
+)
+QUESTION = OpenApiExample(
+    "a question, narrowed by metadata",
+    request_only=True,
+    value={
+        "agent": "ada",
+        "user_id": "U024BE7LH",
+        "query": "What must Maria not eat?",
+        "filters": {"topic": {"in": ["health", "food"]}},
+    },
+)
+FACT = {
+    "memory_id": "0b0d1f3e-9d0c-4f0e-8f63-1f2c1c4e6a11",
+    "url": "http://localhost:8000/api/v1/facts/0b0d1f3e-9d0c-4f0e-8f63-1f2c1c4e6a11/",
+    "agent": "ada",
+    "agent_id": "0b6ef0bd-51a8-4c92-9f1e-7d0f5a3b6c21",
+    "user_id": "U024BE7LH",
+    "content": "Maria is allergic to walnuts.",
+    "metadata": {"topic": "health", "source": {"url": "https://crm.example/maria"}},
+    "created_at": "2026-03-14T09:30:00Z",
+    "updated_at": "2026-03-14T09:30:00Z",
+    "valid_from": "2026-03-14T09:30:00Z",
+    "valid_to": None,
+    "expires_at": None,
+    "version_id": "0b0d1f3e-9d0c-4f0e-8f63-1f2c1c4e6a11",
+    "supersedes": None,
+}
+KEPT = OpenApiExample(
+    "a fact that was kept",
+    response_only=True,
+    status_codes=["201"],
+    value={**FACT, "created": True, "near_duplicates": []},
+)
+ONE = OpenApiExample("the fact", response_only=True, status_codes=["200"], value=FACT)
+PAGE = page_of(FactSerializer, "A page of facts.")
+LOCATION = response_header("Location", "The fact's own address.", 200, 201)
+ETAG = response_header("ETag", "The fact's state, for If-Match and If-None-Match.", 200)
+
+
+class FactsView(ApiView):
+    """The facts of the tenant."""
+
+    permissions = {
+        "GET": ("memory.view_memoryentry",),
+        # The answer shows the fact that stands, and others that say nearly the same.
+        "POST": ("memory.add_memoryentry", "memory.view_memoryentry"),
+    }
+    keeps_to_binding = True
+
+    @extend_schema(
+        operation_id="create_fact",
+        summary="Keep a fact",
+        description="The same text of the same agent and user is the same fact: it comes back with "
+        "`created: false`. What is sent beside it is not lost: metadata is added to what stands, "
+        "and `valid_from`, `valid_to` and `expires_at` are those sent; what was before is kept as "
+        "a version. Facts that say nearly the same are reported in `near_duplicates`.",
+        tags=["facts"],
+        request=NewFactSerializer,
+        parameters=[IDEMPOTENCY_KEY, LOCATION],
+        examples=[NEW_FACT, SHARED_FACT, KEPT],
+        responses={
+            201: OpenApiResponse(StoredFactSerializer, description="Kept."),
+            200: OpenApiResponse(
+                StoredFactSerializer,
+                description="The same text stood already; what was sent beside it was added.",
+            ),
+            **problems(409, 422),
+        },
+    )
+    def post(self, request: Request) -> Response:
+        """Keep a fact."""
+        checked_query(request, NoParametersSerializer)
+        body = NewFactSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        fields = body.validated_data
+        entry = _entry(self.caller, fields, _agent_id(self.caller, fields))
+        kept: list[Stored] = []
+
+        def keep() -> UUID:
+            kept.append(FACTS.remember(entry))
+            return kept[0].memory_id
+
+        memory_id = create_once(request, keep)
+        # Nothing was kept for a request that came before: its fact stands, or is deleted since.
+        stored = kept[0] if kept else Stored(memory_id, created=False)
+        standing = facts_here().entries().defer("embedding").filter(memory_id=memory_id).first()
+        if standing is None:
+            raise FactNotFound(f"there is no fact {memory_id} any more")
+        if stored.created:
+            self.note(standing, after=row_state(standing))
+        else:
+            self.note(standing, action=Action.VIEW)
+        (document,) = _stored_documents([standing], [stored], request)
+        return Response(
+            StoredFactSerializer(document).data,
+            status=201 if stored.created else 200,
+            headers={"Location": document["url"]},
+        )
+
+    @extend_schema(
+        operation_id="list_facts",
+        summary="List facts, newest first",
+        description="What is so now, or was so `at` a moment.",
+        tags=["facts"],
+        parameters=[FactListSerializer],
+        responses={200: PAGE, **problems(422)},
+    )
+    def get(self, request: Request) -> Response:
+        """List facts, in pages."""
+        query = checked_query(request, FactListSerializer)
+        facts = selected(
+            required_tenant_id(),
+            agent_id=_agent_id(self.caller, query),
+            user_id=_user_id(self.caller, query),
+            shared=self.caller.user_id is None,
+            filters=query.get("filters"),
+            at=query.get("at"),
+        )
+        return _page(facts, request, self, FactPages())
+
+
+class FactBatchView(ApiView):
+    """Several facts in one request."""
+
+    # Texts are embedded before the transaction.
+    own_transactions = ("POST",)
+    permissions = {"POST": ("memory.add_memoryentry", "memory.view_memoryentry")}
+    keeps_to_binding = True
+
+    @extend_schema(
+        operation_id="create_facts",
+        summary="Store several facts",
+        description=f"Up to {MAX_FACTS_PER_BATCH} facts, each as `POST /api/v1/facts/` takes it. "
+        "All of them are stored, or none. The same request again stores nothing twice, because "
+        "the same text of the same agent and user is the same fact.",
+        tags=["facts"],
+        request=NewFactsSerializer,
+        examples=[
+            OpenApiExample(
+                "two facts", request_only=True, value={"facts": [NEW_FACT.value, SHARED_FACT.value]}
+            )
+        ],
+        responses={200: StoredFactsSerializer, **problems(422)},
+    )
+    def post(self, request: Request) -> Response:
+        """Store the facts of the request, in its order."""
+        checked_query(request, NoParametersSerializer)
+        body = NewFactsSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        facts = body.validated_data["facts"]
+        by_agent = {fields.get("agent"): fields for fields in facts}
+        agents = {name: _agent_id(self.caller, fields) for name, fields in by_agent.items()}
+        entries = [_entry(self.caller, fields, agents[fields.get("agent")]) for fields in facts]
+        owners = {(entry.agent_id, entry.user_id) for entry in entries}
+        if len(owners) > 1:
+            self.caller.named.clear()  # the access log would name the last one alone
+        embed_facts(entries)
+        with transaction.atomic():
+            stored = FACTS.remember_all(entries)
+            ids = {each.memory_id for each in stored}
+            rows = facts_here().entries().defer("embedding").filter(memory_id__in=ids)
+            by_id = {fact.memory_id: fact for fact in rows}
+            new = [str(each.memory_id) for each in stored if each.created]
+            self.note(facts=new)
+            self.record()
+        results = _stored_documents([by_id[each.memory_id] for each in stored], stored, request)
+        return Response(StoredFactsSerializer({"created": len(new), "results": results}).data)
+
+
+class FactSearchView(ApiView):
+    """Facts by meaning."""
+
+    permissions = {"POST": ("memory.view_memoryentry",)}
+    scopes = {"POST": KeyScope.READ}
+    keeps_to_binding = True
+
+    @extend_schema(
+        operation_id="search_facts",
+        summary="Search facts",
+        description="The facts nearest in meaning to a text, best first.",
+        tags=["facts"],
+        request=FactSearchSerializer,
+        examples=[QUESTION],
+        responses={
+            200: FactSearchResultSerializer,
+            **problems(422),
+        },
+    )
+    def post(self, request: Request) -> Response:
+        """Search."""
+        checked_query(request, NoParametersSerializer)
+        body = FactSearchSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        fields = body.validated_data
+        agent_id, user_id = _agent_id(self.caller, fields), _user_id(self.caller, fields)
+        self.about_to_read()
+        found = FACTS.search(
+            required_tenant_id(),
+            fields["query"],
+            fields["limit"],
+            agent_id,
+            user_id=user_id,
+            shared=self.caller.user_id is None,
+            shared_only=fields["shared_only"],
+            filters=fields.get("filters"),
+            at=fields.get("at"),
+            threshold=fields["threshold"],
+        )
+        return Response({"results": found_documents(found, request)})
+
+
+class FactView(ApiView):
+    """One fact."""
+
+    permissions = {
+        "GET": ("memory.view_memoryentry",),
+        "PATCH": ("memory.change_memoryentry",),
+        "DELETE": ("memory.delete_memoryentry",),
+    }
+    # A key that may write a fact may read and delete it by its id.
+    scopes = {"GET": (KeyScope.READ, KeyScope.WRITE), "DELETE": KeyScope.WRITE}
+    keeps_to_binding = True
+
+    @extend_schema(
+        operation_id="get_fact",
+        summary="Get a fact",
+        description="As it is, or as it was `at` a moment. One that is not so any more, or is not "
+        "to be found any more, is a 404; its history stays.",
+        tags=["facts"],
+        parameters=[AtSerializer, ETAG],
+        examples=[ONE],
+        responses={200: FactSerializer},
+    )
+    def get(self, request: Request, memory_id: UUID) -> Response:
+        """Show the fact."""
+        at = checked_query(request, AtSerializer).get("at")
+        versions = visible_facts(self.caller).versions_of(memory_id).as_of(at).defer("embedding")
+        fact = versions.order_by("-valid_from").first()
+        if fact is None:
+            raise Http404
+        self.note(fact)
+        return tagged(request, _told(fact, request))
+
+    @extend_schema(
+        operation_id="change_fact",
+        summary="Change a fact",
+        description="What is left out stays. What was known before is kept as a version, which was "
+        "so until now, or until `valid_from`. To let a fact end, set `valid_to` or `expires_at`.",
+        tags=["facts"],
+        request=FactChangeSerializer,
+        parameters=[IF_MATCH, ETAG],
+        examples=[CHANGE],
+        responses={200: FactSerializer, **problems(409, 412)},
+    )
+    def patch(self, request: Request, memory_id: UUID) -> Response:
+        """Let a new version take the place of the old one."""
+        checked_query(request, NoParametersSerializer)
+        body = FactChangeSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        with transaction.atomic():
+            standing = locked_fact(self.caller, memory_id)
+            require_match(request, _told(standing, request))
+            was = row_state(standing)
+            fact = FACTS.update(memory_id, required_tenant_id(), **body.validated_data)
+            self.note(fact, before=was, after=row_state(fact))
+        document = _told(fact, request)
+        return Response(document, headers={"ETag": etag_of(document)})
+
+    @extend_schema(
+        operation_id="delete_fact",
+        summary="Delete a fact",
+        description="With all its versions, for good.",
+        tags=["facts"],
+        request=None,
+        parameters=[IF_MATCH],
+        responses={204: OpenApiResponse(description="It is gone."), **problems(412)},
+    )
+    def delete(self, request: Request, memory_id: UUID) -> Response:
+        """Delete."""
+        checked_query(request, NoParametersSerializer)
+        with transaction.atomic():
+            standing = locked_fact(self.caller, memory_id)
+            require_match(request, _told(standing, request))
+            FACTS.delete(memory_id, required_tenant_id())
+            self.note(standing, before=row_state(standing))
+        return Response(status=204)
+
+
+class FactHistoryView(ApiView):
+    """What a fact was before."""
+
+    permissions = {"GET": ("memory.view_memoryentry",)}
+    keeps_to_binding = True
+
+    @extend_schema(
+        operation_id="list_fact_versions",
+        summary="List the versions of a fact, newest first",
+        description="The fact as it stands, then what it was before; also one that has expired.",
+        tags=["facts"],
+        parameters=[PageQuerySerializer],
+        responses={200: PAGE},
+    )
+    def get(self, request: Request, memory_id: UUID) -> Response:
+        """List versions, in pages."""
+        checked_query(request, PageQuerySerializer)
+        versions = visible_facts(self.caller).versions_of(memory_id)
+        if not versions.entries().exists():
+            raise Http404
+        return _page(versions, request, self, VersionPages())
+
+
+def _entry(caller: Caller, fields: dict[str, Any], agent_id: UUID | None) -> MemoryEntry:
+    """Return the new fact that a request describes."""
+    return MemoryEntry(
+        tenant_id=required_tenant_id(),
+        agent_id=agent_id,
+        user_id=_user_id(caller, fields),
+        **{name: fields[name] for name in fields if name not in ("agent", "user_id")},
+    )
+
+
+def _agent_id(caller: Caller, fields: dict[str, Any]) -> UUID | None:
+    """The agent that the request names, or else the one that the key is bound to."""
+    return caller.agent(fields["agent"]).id if "agent" in fields else caller.agent_id
+
+
+def _user_id(caller: Caller, fields: dict[str, Any]) -> str | None:
+    """The user whom the request names, or else the one that the key is bound to."""
+    return caller.user(fields["user_id"]) if "user_id" in fields else caller.user_id
+
+
+def _page(
+    facts: MemoryEntryQuerySet, request: Request, view: ApiView, pages: FactPages | VersionPages
+) -> Response:
+    page = pages.paginate_queryset(facts.defer("embedding"), request, view=view)
+    documents = FactSerializer(_documents(page, request), many=True).data
+    return pages.get_paginated_response(documents)
+
+
+def found_documents(found: Sequence[MemoryEntry], request: Request) -> Any:
+    """What is told of facts that a search has found."""
+    documents = _documents(found, request)
+    results = [
+        {**document, "score": fact.score} for fact, document in zip(found, documents, strict=True)
+    ]
+    return FoundFactSerializer(results, many=True).data
+
+
+def _told(fact: MemoryEntry, request: Request) -> dict[str, Any]:
+    return dict(FactSerializer(_documents([fact], request)[0]).data)
+
+
+def _documents(facts: Iterable[MemoryEntry], request: Request) -> list[dict[str, Any]]:
+    """What is told of facts; one query for the names of all their agents."""
+    facts = list(facts)
+    names = agent_names(fact.agent_id for fact in facts if fact.agent_id is not None)
+    return [_document(fact, names, request) for fact in facts]
+
+
+def _stored_documents(
+    facts: Iterable[MemoryEntry], stored: Iterable[Stored], request: Request
+) -> list[dict[str, Any]]:
+    return [
+        document | {"created": each.created, "near_duplicates": each.near_duplicates}
+        for document, each in zip(_documents(facts, request), stored, strict=True)
+    ]
+
+
+def _document(fact: MemoryEntry, names: dict[UUID, str], request: Request) -> dict[str, Any]:
+    identity = fact.version_of or fact.memory_id
+    return {
+        "memory_id": identity,
+        "url": reverse("fact", args=[identity], request=request),
+        "agent": names.get(fact.agent_id) if fact.agent_id else None,
+        "agent_id": fact.agent_id,
+        "user_id": fact.user_id,
+        "content": fact.content,
+        "metadata": fact.metadata,
+        "created_at": fact.created_at,
+        "updated_at": fact.updated_at,
+        "valid_from": fact.valid_from,
+        "valid_to": fact.valid_to,
+        "expires_at": fact.expires_at,
+        "version_id": fact.memory_id,
+        "supersedes": fact.supersedes,
+    }

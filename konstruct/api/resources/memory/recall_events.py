@@ -1,0 +1,194 @@
+"""Recall events: what was recalled for a reply, and why."""
+
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Func, IntegerField, Q
+from django.http import Http404
+from drf_spectacular.utils import OpenApiExample, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.reverse import reverse
+
+from konstruct.api.http.bodies.fields import NoParametersSerializer, checked_query
+from konstruct.api.http.lists.filters import InTime, OfAgentAndUser, narrowed
+from konstruct.api.http.lists.pagination import (
+    KeysetPagination,
+    PageQuerySerializer,
+    ordering_field,
+    page_of,
+)
+from konstruct.api.http.schema import problems
+from konstruct.api.http.views import ApiView
+from konstruct.api.resources.agents.agent_names import agent_names
+from memory.models import Message, RecallEvent
+
+EXAMPLE = {
+    "id": "3d6a1f5e-0e38-4f6c-9c5b-2f1d7f0f9b44",
+    "url": "http://localhost:8000/api/v1/recall-events/3d6a1f5e-0e38-4f6c-9c5b-2f1d7f0f9b44/",
+    "agent": "ada",
+    "agent_id": "0b6ef0bd-51a8-4c92-9f1e-7d0f5a3b6c21",
+    "user_id": "U024BE7LH",
+    "message_id": "7c1c34a5-5a0c-4c8e-bb7f-1f6f2f3a9d10",
+    "reply_id": "d2f4c7a8-93b1-4a57-8c86-5b1f0e6d3a92",
+    "query": "When does my sister visit?",
+    "hit_count": 1,
+    "cut_count": 4,
+    "injected_count": 1,
+    "abstained": False,
+    "embedding_model": "all-MiniLM-L6-v2@1c2d3e4f",
+    "milliseconds": 4.2,
+    "created_at": "2026-04-02T08:15:00Z",
+}
+
+
+class BaseRecallEventSerializer(serializers.Serializer):
+    """What is said of every recall."""
+
+    id = serializers.UUIDField()
+    url = serializers.URLField(help_text="Where it is in full.")
+    agent = serializers.CharField(help_text="The agent's name.")
+    agent_id = serializers.UUIDField()
+    user_id = serializers.CharField()
+    message_id = serializers.UUIDField(allow_null=True, help_text="The message that was answered.")
+    reply_id = serializers.UUIDField(
+        allow_null=True, help_text="The reply that was written with these memories."
+    )
+    query = serializers.CharField(help_text="What was asked of memory.")
+    abstained = serializers.BooleanField(help_text="Nothing was worth giving.")
+    embedding_model = serializers.CharField()
+    milliseconds = serializers.FloatField(help_text="Time that the recall took.")
+    created_at = serializers.DateTimeField(help_text="When it was written down.")
+
+
+class RecallEventSerializer(BaseRecallEventSerializer):
+    """What was recalled for one reply, in numbers."""
+
+    hit_count = serializers.IntegerField(help_text="How many memories were found.")
+    cut_count = serializers.IntegerField(help_text="How many of the best were left out.")
+    injected_count = serializers.IntegerField(help_text="How many the language model was given.")
+
+
+class RecallEventInFullSerializer(BaseRecallEventSerializer):
+    """What was recalled for one reply, and why."""
+
+    hits = serializers.ListField(
+        child=serializers.DictField(),
+        help_text="What was found, best first, with the score of every channel.",
+    )
+    cut = serializers.ListField(
+        child=serializers.DictField(), help_text="The best of what was left out, and why."
+    )
+    facts = serializers.ListField(
+        child=serializers.DictField(), help_text="The facts that were weighed, and why."
+    )
+    injected = serializers.ListField(
+        child=serializers.CharField(), help_text="What the language model was given, as given."
+    )
+    prompt = serializers.DictField(
+        allow_null=True,
+        help_text="The prompt as it was sent, with the tokens of each section; null if not kept.",
+    )
+
+
+class EventPages(KeysetPagination):
+    """Events by their age."""
+
+    orderings = {
+        "-created_at": ("-created_at", "-id"),
+        "created_at": ("created_at", "id"),
+    }
+
+
+class RecallEventsQuery(OfAgentAndUser, InTime, PageQuerySerializer):
+    """Query parameters of the list of recall events."""
+
+    message_id = serializers.UUIDField(
+        required=False, help_text="Only the recall for this message, or for this reply."
+    )
+    abstained = serializers.ChoiceField(
+        choices=["true", "false"],
+        required=False,
+        help_text="Only recalls that gave nothing, or only those that gave something.",
+    )
+    ordering = ordering_field(EventPages)
+
+
+class RecallEventsView(ApiView):
+    """Why agents said what they said."""
+
+    permissions = {"GET": ("memory.view_recallevent",)}
+    keeps_to_binding = True
+
+    @extend_schema(
+        operation_id="list_recall_events",
+        summary="List recall events",
+        description="One per reply, newest first, written a moment after it.",
+        tags=["recall events"],
+        parameters=[RecallEventsQuery],
+        examples=[OpenApiExample("one", response_only=True, value=EXAMPLE)],
+        responses={
+            200: page_of(RecallEventSerializer, "A page of recall events."),
+            **problems(422),
+        },
+    )
+    def get(self, request: Request) -> Response:
+        """List what was recalled."""
+        filters = checked_query(request, RecallEventsQuery)
+        events = narrowed(RecallEvent.objects.all(), filters, self.caller)
+        if "abstained" in filters:
+            events = events.filter(abstained=filters["abstained"] == "true")
+        if "message_id" in filters:
+            given = filters["message_id"]
+            replies = Message.objects.filter(Q(pk=given) | Q(in_reply_to=given))
+            events = events.filter(reply__in=replies.values("pk"))
+        counted = events.defer("hits", "cut", "facts", "injected", "prompt").annotate(
+            hit_count=_length("hits"), cut_count=_length("cut"), injected_count=_length("injected")
+        )
+        pages = EventPages()
+        page = pages.paginate_queryset(counted.select_related("reply"), request, view=self)
+        names = agent_names(event.agent_id for event in page)
+        documents = [_document(event, names, request) for event in page]
+        return pages.get_paginated_response(RecallEventSerializer(documents, many=True).data)
+
+
+class RecallEventView(ApiView):
+    """Why an agent said what it said."""
+
+    # With the prompt as it was sent, which the admin shows beside the conversation.
+    permissions = {"GET": ("memory.view_recallevent", "memory.view_message")}
+    keeps_to_binding = True
+
+    @extend_schema(
+        operation_id="get_recall_event",
+        summary="Get a recall event",
+        description="With the prompt as it was sent, which no user's key may read.",
+        tags=["recall events"],
+        responses={200: RecallEventInFullSerializer},
+    )
+    def get(self, request: Request, event_id: UUID) -> Response:
+        """Show what was recalled, with scores and reasons."""
+        checked_query(request, NoParametersSerializer)
+        events = self.caller.rows(RecallEvent.objects.filter(pk=event_id))
+        event = events.select_related("reply").first()
+        if event is None:
+            raise Http404
+        self.caller.require_prompts()
+        self.note(event)
+        document = _document(event, agent_names([event.agent_id]), request)
+        return Response(RecallEventInFullSerializer(document).data)
+
+
+def _length(name: str) -> Func:
+    return Func(name, function="jsonb_array_length", output_field=IntegerField())
+
+
+def _document(event: Any, names: dict[UUID, str], request: Request) -> dict[str, Any]:
+    """Return what a serializer shows of an event: its columns, and what stands elsewhere."""
+    return {
+        **vars(event),
+        "url": reverse("recall-event", args=[event.id], request=request),
+        "agent": names.get(event.agent_id, ""),
+        "message_id": event.reply and event.reply.in_reply_to_id,
+    }

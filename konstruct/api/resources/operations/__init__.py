@@ -1,0 +1,1 @@
+"""Escalations, tool calls and usage."""

@@ -1,0 +1,59 @@
+"""What facts can be found by is what their metadata say."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from konstruct.consistency.records import Finding
+from memory.facts.versions import write_attributes
+from memory.models import MemoryAttribute, MemoryEntry
+from memory.models.attributes import Attribute
+from memory.models.fact_filters import values_of
+from tenants import transaction
+
+DIFFERENT = "fact whose attributes are not those of its metadata"
+NO_ENTRY = "version of a fact that is not there"
+
+
+def count() -> dict[str, int]:
+    """Facts, without their old versions."""
+    return {"facts": MemoryEntry.objects.entries().count()}
+
+
+def check() -> Iterator[Finding]:
+    """Recount the attributes of every fact."""
+    facts = MemoryEntry.objects.only("memory_id", "metadata").prefetch_related("attributes")
+    for fact in facts.iterator(chunk_size=500):
+        if differ(fact.metadata, fact.attributes.all()):
+            yield Finding(DIFFERENT, str(fact.pk))
+    entries = MemoryEntry.objects.entries().values("memory_id")
+    versions = MemoryEntry.objects.filter(version_of__isnull=False)
+    for pk in versions.exclude(version_of__in=entries).values_list("pk", flat=True):
+        yield Finding(NO_ENTRY, str(pk))
+
+
+def differ(metadata: Mapping[str, Any], attributes: Iterable[Attribute]) -> bool:
+    """Whether attributes are not those of the metadata."""
+    wanted = sorted(
+        (key, value.kind, value.text or "", value.number or 0.0)
+        for key, value in values_of(metadata)
+    )
+    standing = sorted(
+        (each.key, each.kind, each.text or "", each.number or 0.0) for each in attributes
+    )
+    return wanted != standing
+
+
+def write_anew(findings: Sequence[Finding]) -> None:
+    """Write the attributes from the metadata."""
+    for fact in MemoryEntry.objects.filter(pk__in=[each.subject for each in findings]):
+        with transaction.atomic():
+            MemoryAttribute.objects.filter(memory=fact).delete()
+            write_attributes(fact)
+
+
+def remove(findings: Sequence[Finding]) -> None:
+    """Remove versions that nothing leads to."""
+    MemoryEntry.objects.filter(pk__in=[each.subject for each in findings]).delete()
+
+
+REPAIRS = {DIFFERENT: write_anew, NO_ENTRY: remove}

@@ -1,0 +1,156 @@
+"""Embedded + pending = due, and the index of words is what a recount of the transcript gives."""
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from functools import reduce
+from operator import xor
+from typing import NamedTuple
+from uuid import UUID
+
+from konstruct.consistency.records import Finding
+from memory.indexing.service import lexemes_of
+from memory.models import Message, PendingEmbedding
+from memory.scopes import scope_number
+from memory.text import lexical
+from tenants import transaction
+from tenants.context import connection
+
+NOT_INDEXED = "message that is neither embedded nor waiting for it"
+NO_VECTOR = "embedded message without a vector"
+WORDS_DIFFER = "words of a message in the index that are not those it holds"
+NO_MESSAGE = "index of words of a message that is not there"
+WRONG_SCOPE = "message in the index of another conversation"
+STRANGE_VECTOR = "vector in another conversation than its message"
+
+# One row for each message: its words in the index as a number and a fingerprint, not one by one.
+_BOOKS = """
+SELECT message.id, message.number, message.agent_id, message.user_id, message.role, message.name,
+       message.content, message.created_at,
+       pending.message_id IS NOT NULL AS pending,
+       indexed.scope_id AS scope,
+       EXISTS (
+           SELECT FROM memory_conversationembedding AS piece WHERE piece.message_id = message.id
+       ) AS embedded,
+       posted.scope_id AS posted_scope, coalesce(posted.words, 0), coalesce(posted.print, 0),
+       coalesce(posted.message_number, indexed.message_number)
+FROM memory_message AS message
+LEFT JOIN memory_pendingembedding AS pending ON pending.message_id = message.id
+FULL JOIN memory_indexedmessage AS indexed ON indexed.message_number = message.number
+FULL JOIN (
+    SELECT message_number, scope_id, count(*) FILTER (WHERE own) AS words,
+           bit_xor(h) FILTER (WHERE own) AS print
+    FROM memory_posting GROUP BY message_number, scope_id
+) AS posted ON posted.message_number = coalesce(message.number, indexed.message_number)
+"""
+
+
+class _Row(NamedTuple):
+    id: UUID | None
+    number: int
+    agent_id: UUID
+    user_id: str
+    role: str
+    name: str
+    content: str
+    created_at: datetime
+    pending: bool
+    scope: int | None
+    embedded: bool
+    posted_scope: int | None
+    words: int
+    fingerprint: int
+    posted_number: int
+
+
+def count() -> dict[str, int]:
+    """Messages, and how many of them are embedded or wait for it."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*), count(indexed.message_number)"
+            " FILTER (WHERE pending.message_id IS NULL), count(pending.message_id)"
+            " FROM memory_message AS message"
+            " LEFT JOIN memory_indexedmessage AS indexed"
+            " ON indexed.message_number = message.number"
+            " LEFT JOIN memory_pendingembedding AS pending ON pending.message_id = message.id"
+        )
+        names = ("to be embedded", "embedded", "pending")
+        return dict(zip(names, cursor.fetchone(), strict=True))
+
+
+def check() -> Iterator[Finding]:
+    """Read the whole transcript and compare it with what the index holds."""
+    with connection.chunked_cursor() as cursor:
+        cursor.execute(_BOOKS)
+        for row in cursor:
+            yield from _compare(_Row(*row))
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT piece.id FROM memory_conversationembedding AS piece"
+            " JOIN memory_message AS message ON message.id = piece.message_id"
+            " WHERE (piece.agent_id, piece.user_id) <> (message.agent_id, message.user_id)"
+        )
+        for (pk,) in cursor.fetchall():
+            yield Finding(STRANGE_VECTOR, str(pk))
+
+
+def _compare(row: _Row) -> Iterator[Finding]:
+    if row.id is None:
+        yield Finding(NO_MESSAGE, str(row.posted_number))
+        return
+    if row.pending:
+        return
+    if row.scope is None:
+        yield Finding(NOT_INDEXED, str(row.id))
+        return
+    scope = scope_number(row.agent_id, row.user_id)
+    if row.scope != scope or row.posted_scope not in (None, scope):
+        yield Finding(WRONG_SCOPE, str(row.id))
+        return
+    if row.content.strip() and not row.embedded:
+        yield Finding(NO_VECTOR, str(row.id))
+    own = lexemes_of(row.name, row.role, row.content, row.created_at)
+    hashes = {lexical.lexeme_hash(lexeme) for lexeme in own}
+    if (row.words, row.fingerprint) != (len(hashes), reduce(xor, hashes, 0)):
+        yield Finding(WORDS_DIFFER, str(row.id), f"{row.words} instead of {len(hashes)}")
+
+
+def index_again(message_ids: Sequence[str]) -> None:
+    """Let the workers embed and index them; what stands already stays."""
+    PendingEmbedding.objects.bulk_create(
+        [PendingEmbedding(message_id=pk) for pk in message_ids], ignore_conflicts=True
+    )
+
+
+def index_anew(message_ids: Sequence[str]) -> None:
+    """Forget what the index holds of them, and let the workers index them. As the owner."""
+    numbers = list(Message.objects.filter(pk__in=message_ids).values_list("number", flat=True))
+    with transaction.atomic():
+        forget_words(numbers)
+        index_again(message_ids)
+
+
+def forget_words(numbers: Sequence[int], *, scopes: Sequence[int] = ()) -> list[int]:
+    """Remove messages from the index of words; how many postings, and messages. As the owner.
+
+    Args:
+        scopes: theirs, if they are surely there; else all postings of the tenant are read.
+    """
+    removed = []
+    values = {"numbers": list(numbers), "scopes": list(scopes)}
+    with transaction.atomic(), connection.cursor() as cursor:
+        for table in ("memory_posting", "memory_indexedmessage"):
+            of_scopes = "scope_id = ANY(%(scopes)s) AND " if scopes else ""
+            cursor.execute(
+                f"DELETE FROM {table} WHERE {of_scopes}message_number = ANY(%(numbers)s)", values
+            )
+            removed.append(cursor.rowcount)
+    return removed
+
+
+REPAIRS: dict[str, Callable[[Sequence[Finding]], object]] = {
+    NOT_INDEXED: lambda findings: index_again([each.subject for each in findings]),
+    NO_VECTOR: lambda findings: index_again([each.subject for each in findings]),
+    WORDS_DIFFER: lambda findings: index_anew([each.subject for each in findings]),
+    WRONG_SCOPE: lambda findings: index_anew([each.subject for each in findings]),
+    NO_MESSAGE: lambda findings: forget_words([int(each.subject) for each in findings]),
+}

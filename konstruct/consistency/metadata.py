@@ -1,0 +1,39 @@
+"""What messages can be found by is what their metadata say."""
+
+from collections.abc import Iterator, Sequence
+
+from django.db.models import Exists, OuterRef, Q
+
+from konstruct.consistency.facts import differ
+from konstruct.consistency.records import Finding
+from memory.conversations.metadata import write_attributes
+from memory.models import Message, MessageAttribute
+from tenants import transaction
+
+DIFFERENT = "message whose attributes are not those of its metadata"
+
+
+def count() -> dict[str, int]:
+    """Nothing that is not counted already."""
+    return {}
+
+
+def check() -> Iterator[Finding]:
+    """Recount the attributes of every message that has any, or should."""
+    of_message = MessageAttribute.objects.filter(message_id=OuterRef("pk"))
+    said = Message.objects.filter(Q(metadata__isnull=False) | Exists(of_message))
+    messages = said.only("pk", "metadata").prefetch_related("attributes")
+    for message in messages.iterator(chunk_size=500):
+        if differ(message.metadata or {}, message.attributes.all()):
+            yield Finding(DIFFERENT, str(message.pk))
+
+
+def write_anew(findings: Sequence[Finding]) -> None:
+    """Write the attributes from the metadata. As the owner."""
+    ids = [each.subject for each in findings]
+    with transaction.atomic():
+        MessageAttribute.objects.filter(message_id__in=ids).delete()
+        write_attributes(Message.objects.filter(pk__in=ids))
+
+
+REPAIRS = {DIFFERENT: write_anew}

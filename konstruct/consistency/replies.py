@@ -1,0 +1,108 @@
+"""Accepted = answered + given up with a reason + held for somebody + waiting."""
+
+from collections.abc import Iterator, Sequence
+
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from konstruct.consistency.records import Finding
+from konstruct.orchestrator.messages import konstruct_message
+from konstruct.orchestrator.models import Escalation, HeldFor, PendingReply, ToolCall
+from konstruct.orchestrator.replies import holds, outbox
+from memory.conf import IMPORT_CHANNEL, STORED_CHANNEL
+from memory.models import Message, Role
+from tenants import transaction
+from tenants.context import connection
+from tenants.outbox.attempts import INTERRUPTED
+
+# Messages that nothing answers: history, and texts that a program has stored.
+UNANSWERED_CHANNELS = (IMPORT_CHANNEL, STORED_CHANNEL)
+LOST = "accepted message with neither reply nor place in the outbox"
+ANSWERED_AND_FAILED = "answered message that is kept as given up"
+NO_REASON = "given up without a reason"
+HELD_FOR_NOBODY = "held message of which nobody is asked anything"
+STRANGE_REPLY = "reply in another conversation than its message"
+
+_COUNTS = """
+SELECT count(*) AS accepted,
+       count(reply.id) AS answered,
+       count(*) FILTER (WHERE reply.id IS NULL AND pending.failed_at IS NOT NULL) AS failed,
+       count(*) FILTER (
+           WHERE reply.id IS NULL AND pending.held_for <> ''
+       ) AS held,
+       count(*) FILTER (
+           WHERE reply.id IS NULL AND pending.message_id IS NOT NULL AND pending.failed_at IS NULL
+             AND pending.held_for = ''
+       ) AS waiting
+FROM memory_message AS asked
+LEFT JOIN memory_message AS reply ON reply.in_reply_to_id = asked.id
+LEFT JOIN orchestrator_pendingreply AS pending ON pending.message_id = asked.id
+WHERE asked.role = %s AND asked.channel <> ALL (%s)
+"""
+
+
+def count() -> dict[str, int]:
+    """The five figures, of one moment."""
+    with connection.cursor() as cursor:
+        cursor.execute(_COUNTS, [Role.USER, [*UNANSWERED_CHANNELS]])
+        names = ("accepted", "answered", "failed", "held", "waiting")
+        return dict(zip(names, cursor.fetchone(), strict=True))
+
+
+def check() -> Iterator[Finding]:
+    """Messages that nobody will answer, and outbox rows that do not say what they should."""
+    lost = Message.objects.filter(
+        role=Role.USER, reply__isnull=True, pending_reply__isnull=True
+    ).exclude(channel__in=UNANSWERED_CHANNELS)
+    for pk in lost.values_list("pk", flat=True).iterator():
+        yield Finding(LOST, str(pk))
+    for pending in PendingReply.objects.failed().select_related("message__reply"):
+        # A worker that was killed after it had written the reply down leaves both.
+        if hasattr(pending.message, "reply") and pending.error_code not in INTERRUPTED:
+            yield Finding(ANSWERED_AND_FAILED, str(pending.pk))
+        elif not pending.last_error:
+            yield Finding(NO_REASON, str(pending.pk))
+    for pk in _held_for_nobody().values_list("pk", flat=True):
+        yield Finding(HELD_FOR_NOBODY, str(pk))
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT reply.id FROM memory_message AS reply"
+            " JOIN memory_message AS asked ON asked.id = reply.in_reply_to_id"
+            " WHERE (reply.agent_id, reply.user_id, reply.thread_id)"
+            " <> (asked.agent_id, asked.user_id, asked.thread_id)"
+        )
+        for (pk,) in cursor.fetchall():
+            yield Finding(STRANGE_REPLY, str(pk))
+
+
+def _held_for_nobody() -> QuerySet[PendingReply]:
+    """Messages that wait for a person where none answers, or for calls that nobody is asked for."""
+    same = {name: OuterRef(f"message__{name}") for name in ("agent_id", "user_id", "thread_id")}
+    answers = Exists(Escalation.objects.open().to_people().filter(**same))
+    asked = Exists(ToolCall.objects.waiting().filter(message=OuterRef("message")))
+    is_out = Exists(ToolCall.objects.with_program().filter(message=OuterRef("message")))
+    return PendingReply.objects.filter(
+        Q(held_for=HeldFor.PERSON) & ~answers
+        | Q(held_for=HeldFor.CONSENT) & ~asked
+        | Q(held_for=HeldFor.PROGRAM) & ~is_out
+    )
+
+
+def let_go(findings: Sequence[Finding]) -> None:
+    """Let held messages be answered."""
+    for message in Message.objects.filter(pk__in=[each.subject for each in findings]):
+        with transaction.atomic():
+            holds.release(konstruct_message(message))
+
+
+def put_back(findings: Sequence[Finding]) -> None:
+    """Let lost messages be answered."""
+    for message in Message.objects.filter(Q(pk__in=[each.subject for each in findings])):
+        outbox.put(message)
+
+
+def take_out(findings: Sequence[Finding]) -> None:
+    """Take what is answered out of the outbox."""
+    PendingReply.objects.filter(pk__in=[each.subject for each in findings]).delete()
+
+
+REPAIRS = {LOST: put_back, ANSWERED_AND_FAILED: take_out, HELD_FOR_NOBODY: let_go}

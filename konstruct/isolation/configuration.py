@@ -1,0 +1,105 @@
+"""Whether roles, policies and grants are as they should be, for all tenants."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from konstruct.isolation.records import Attempt, Wall
+from tenants.checks.connections import why_role_is_unsafe
+from tenants.checks.walls import open_ways
+from tenants.context import connection, server_scope
+from tenants.naming import SCHEMA_PATTERN
+from tenants.roles import APP_ROLE
+from tenants.schemas.rls_enforcement import unprotected_relations
+from tenants.servers import MAIN, servers
+
+APPEND_ONLY: Final = (
+    "api_creation",
+    "audit_accessevent",
+    "audit_erasurerequest",
+    "audit_messageerasure",
+    "memory_conversationembedding",
+    "memory_indexedmessage",
+    "memory_message",
+    "memory_messageattribute",
+    "memory_posting",
+    "memory_recallevent",
+    "memory_scope",
+    "memory_windowclear",
+)
+SHOWN = 5
+
+_CHECKS = {
+    "the role can make or change roles or databases": (
+        "SELECT rolname FROM pg_roles WHERE rolname = %(app)s"
+        " AND (rolsuper OR rolbypassrls OR rolcreaterole OR rolcreatedb OR rolreplication)"
+    ),
+    "the role is a member of another": (
+        "SELECT roleid::regrole::text FROM pg_auth_members WHERE member = %(app)s::regrole"
+    ),
+    "the role owns something": (
+        "SELECT relname FROM pg_class WHERE relowner = %(app)s::regrole"
+        " UNION ALL SELECT nspname FROM pg_namespace WHERE nspowner = %(app)s::regrole"
+    ),
+    "the role may create in a tenant's schema": (
+        "SELECT nspname FROM pg_namespace"
+        " WHERE nspname ~ %(schemas)s AND has_schema_privilege(%(app)s, oid, 'CREATE')"
+    ),
+    "the role may change an append-only table": (
+        "SELECT n.nspname || '.' || c.relname FROM pg_class AS c"
+        " JOIN pg_namespace AS n ON n.oid = c.relnamespace"
+        " WHERE n.nspname ~ %(schemas)s AND c.relname = ANY(%(append_only)s)"
+        " AND (has_table_privilege(%(app)s, c.oid, 'UPDATE, DELETE')"
+        " OR has_any_column_privilege(%(app)s, c.oid, 'UPDATE'))"
+    ),
+    "the role may empty, refer to or watch a table": (
+        "SELECT n.nspname || '.' || c.relname FROM pg_class AS c"
+        " JOIN pg_namespace AS n ON n.oid = c.relnamespace"
+        " WHERE n.nspname ~ %(schemas)s AND c.relkind IN ('r', 'p')"
+        " AND has_table_privilege(%(app)s, c.oid, 'TRUNCATE, REFERENCES, TRIGGER')"
+    ),
+    "everybody may use a table": (
+        "SELECT n.nspname || '.' || c.relname FROM pg_class AS c"
+        " JOIN pg_namespace AS n ON n.oid = c.relnamespace, aclexplode(c.relacl) AS acl"
+        " WHERE n.nspname ~ %(schemas)s AND acl.grantee = 0"
+    ),
+    "a function or view runs with its owner's rights": (
+        "SELECT p.proname FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace"
+        " WHERE n.nspname ~ %(schemas)s AND p.prosecdef UNION ALL"
+        " SELECT c.relname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace"
+        " WHERE n.nspname ~ %(schemas)s AND c.relkind IN ('v', 'm')"
+    ),
+}
+
+
+def check_configuration() -> Iterator[Attempt]:
+    """Look at the catalogue of each server as the application sees it."""
+    for server in servers():
+        with server_scope(server):
+            yield from _check_catalogue("" if server == MAIN else f" on {server}")
+
+
+def _check_catalogue(where: str) -> Iterator[Attempt]:
+    parameters: dict[str, Any] = {
+        "app": APP_ROLE,
+        "schemas": SCHEMA_PATTERN,
+        "append_only": list(APPEND_ONLY),
+    }
+    with connection.cursor() as cursor:
+        reason = why_role_is_unsafe()
+        yield _looked(
+            Wall.ROLE, f"the role could bypass policies{where}", [reason] if reason else []
+        )
+        for what, sql in _CHECKS.items():
+            cursor.execute(sql, parameters)
+            yield _looked(Wall.ROLE, what + where, [name for (name,) in cursor.fetchall()])
+        yield _looked(Wall.ROLE, f"SQL could enter a tenant, or harm all{where}", open_ways(cursor))
+        names = [
+            f"{each.schema}.{each.name}" for each in unprotected_relations(cursor, SCHEMA_PATTERN)
+        ]
+        yield _looked(Wall.POLICY, f"a tenant's table has no forced policy{where}", names)
+
+
+def _looked(wall: Wall, what: str, found: list[str]) -> Attempt:
+    more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    outcome = ", ".join(found[:SHOWN]) + more if found else "none"
+    return Attempt(wall, "catalogue", what, bool(found), outcome)

@@ -1,0 +1,227 @@
+"""The built-in responder: quotes what was recalled, where no language model is configured. Pure.
+
+It says that it is not a language model, and quotes only lines that it was given. It answers a
+greeting, thanks and a goodbye in kind and quotes nothing, because lines that are recalled for them
+match by chance. Without a line that fits it answers a question with NOTHING and a statement with
+NOTED; the pipeline remembers the statement.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from konstruct.llm.wire import Requested
+from memory.context.chat import CONTEXT_OPENING
+from memory.context.lines import undated
+from memory.text.chunking import split_sentences
+from memory.text.questions import is_question
+
+DISCLAIMER = "(Built-in responder, not a language model.)"
+NOTHING = f"I remember nothing that answers this. {DISCLAIMER}"
+NOTED = f"I will remember that. {DISCLAIMER}"
+NOT_DONE = f"I have not remembered that. {DISCLAIMER}"
+FOUND = "This is what I remember:"
+MOST_RECALLED = 3
+MOST_FROM_WINDOW = 2
+
+REMEMBER = "remember_fact"
+# "Remember that …", "Please remember: …", and not "Do you remember that …".
+# Possessive throughout: no part gives back what another could take, so that it is read once.
+_TO_REMEMBER = re.compile(
+    r"\s*+(?:please\b[\s,]*+)?+remember(?:\s++this\b)?+(?:\s*+(?::|,\s++that\b)|\s++that\b)"
+    r"\s*+(?P<fact>\S.*+)",
+    re.I | re.S,
+)
+
+_WORD = re.compile(r"[^\W_]+")
+# Words that carry no meaning of their own in a question.
+_LITTLE_WORDS = (
+    "a about after again all am an and any are as at be been before but by can could did do "
+    "does doing for from had has have he her hers him his how i if in into is it its just know "
+    "me mine my no not of on or our ours please remember s said say she should so some t tell "
+    "than that the their them then there these they this to told too us was we were what when "
+    "where which who whom whose why will with would you your yours "
+)
+_STOP_WORDS = frozenset(_LITTLE_WORDS.split())
+_ENDINGS = {"ing": "", "ies": "y", "ed": "", "es": "", "s": "", "e": ""}
+
+# A longer message is more than a greeting, thanks or a goodbye.
+MAX_SMALL_TALK_CHARACTERS: Final = 80
+# "Good morning, Frau Keller"
+MAX_NAME_WORDS: Final = 2
+
+
+class _SmallTalk(NamedTuple):
+    """The greetings, thanks and goodbyes of a language, and the answer to each."""
+
+    greetings: str
+    greeted: str
+    thanks: str
+    thanked: str
+    goodbyes: str
+    left: str
+
+
+_LANGUAGES: Final = (
+    _SmallTalk(
+        "hello|hi|hey|hello there|hi there|hey there|hiya|howdy|greetings|morning|good morning"
+        "|good afternoon|good evening|good day|how are you|how do you do|how is it going"
+        "|how s it going|what s up|nice to meet you",
+        "Hello! Tell me what I should remember, or ask me about what you have told me.",
+        "thanks|thank you|many thanks|thx|cheers",
+        "You are welcome! Is there anything else that I should remember?",
+        "bye|bye bye|goodbye|good bye|good night|see you|see you later|see you soon"
+        "|see you tomorrow|take care|have a nice day|until tomorrow",
+        "Goodbye! I remember what you have told me.",
+    ),
+    _SmallTalk(
+        "hallo|moin|servus|grüezi|grüß gott|guten morgen|guten tag|guten abend|wie geht s"
+        "|wie geht es dir|wie geht es ihnen",
+        "Hallo! Was soll ich mir merken? Oder frag mich nach dem, was du mir erzählt hast.",
+        "danke|danke schön|dankeschön|danke sehr|vielen dank|besten dank",
+        "Gern geschehen! Soll ich mir noch etwas merken?",
+        "tschüss|tschüs|ciao|auf wiedersehen|bis bald|bis später|bis morgen|gute nacht",
+        "Auf Wiedersehen! Ich merke mir, was du mir erzählt hast.",
+    ),
+    _SmallTalk(
+        "bonjour|bonsoir|salut|coucou|ça va|comment ça va|comment allez vous",
+        "Bonjour ! Que dois-je retenir ? Ou interroge-moi sur ce que tu m'as dit.",
+        "merci|merci beaucoup|merci bien|mille mercis",
+        "Avec plaisir ! Dois-je retenir autre chose ?",
+        "au revoir|à bientôt|à demain|à plus tard|bonne nuit|bonne journée",
+        "Au revoir ! Je retiens ce que tu m'as dit.",
+    ),
+    _SmallTalk(
+        "hola|buenos días|buen día|buenas tardes|buenas noches|buenas|qué tal|cómo estás",
+        "¡Hola! ¿Qué debo recordar? O pregúntame por lo que me has contado.",
+        "gracias|muchas gracias|mil gracias",
+        "¡De nada! ¿Debo recordar algo más?",
+        "adiós|hasta luego|hasta pronto|hasta mañana|nos vemos",
+        "¡Adiós! Recuerdo lo que me has contado.",
+    ),
+)
+# Words that change nothing beside a greeting, thanks or a goodbye.
+_BESIDE_SMALL_TALK: Final = frozenset(
+    _WORD.findall(
+        "again all everyone everybody team friend dear my and so very much a lot for your the help"
+        " that helps helped was is great ok okay well today too you"
+    )
+)
+
+
+def _plain(text: str) -> str:
+    """Return the words of a text without accents, in lower case, one space between two."""
+    decomposed = unicodedata.normalize("NFKD", text.casefold())
+    return " ".join(_WORD.findall("".join(c for c in decomposed if not unicodedata.combining(c))))
+
+
+# The answer to each phrase, and how much it matters beside others: "thanks, bye" says goodbye.
+_ANSWERS: Final[dict[str, tuple[int, str]]] = {
+    _plain(phrase): (weight, f"{answer} {DISCLAIMER}")
+    for language in _LANGUAGES
+    for weight, (phrases, answer) in enumerate((language[:2], language[2:4], language[4:]))
+    for phrase in phrases.split("|")
+}
+MAX_PHRASE_WORDS: Final = max(len(phrase.split()) for phrase in _ANSWERS)
+
+
+def small_talk(text: str) -> str | None:
+    """Return the answer to a message that only greets, thanks or says goodbye.
+
+    Returns:
+        The answer in the language of the message: English, German, French or Spanish. None for
+        every other message, and for one of more than MAX_SMALL_TALK_CHARACTERS.
+    """
+    if len(text) > MAX_SMALL_TALK_CHARACTERS:
+        return None
+    written = _WORD.findall(unicodedata.normalize("NFC", text))
+    words = [_plain(word) for word in written]
+    found: list[tuple[int, str]] = []
+    at = name_words = 0
+    while at < len(words):  # each iteration consumes at least one word
+        for length in range(MAX_PHRASE_WORDS, 0, -1):
+            answer = _ANSWERS.get(" ".join(words[at : at + length]))
+            if answer is not None:
+                found.append(answer)
+                at, name_words = at + length, MAX_NAME_WORDS
+                break
+        else:
+            is_name = name_words > 0 and written[at][0].isupper()
+            if not (is_name or words[at] in _BESIDE_SMALL_TALK):
+                return None
+            at, name_words = at + 1, name_words - 1 if is_name else 0
+    return max(found)[1] if found else None
+
+
+def respond(messages: Sequence[Mapping[str, Any]]) -> str:
+    """Answer the last user message from the recalled lines and the user's turns in the window."""
+    question = next((_said(m) for m in reversed(messages) if m["role"] == "user"), "")
+    courtesy = small_talk(question)
+    if courtesy is not None:
+        return courtesy
+    just_said = _said_in_window(messages, question)[:MOST_FROM_WINDOW]
+    recalled = _recalled(messages)[:MOST_RECALLED]
+    if not just_said and not recalled:
+        return NOTHING if any(map(is_question, split_sentences(question))) else NOTED
+    return "\n".join((FOUND, *(f"- {line}" for line in (*just_said, *recalled)), DISCLAIMER))
+
+
+def tool_wanted(
+    messages: Sequence[Mapping[str, Any]], tools: Iterable[Mapping[str, Any]]
+) -> Requested | None:
+    """The call for what the user explicitly asks to be remembered, if there is the tool for it."""
+    said = _said(messages[-1])
+    found = _TO_REMEMBER.fullmatch(said)
+    if found is None or said.rstrip().endswith("?"):
+        return None
+    if not any(tool["function"]["name"] == REMEMBER for tool in tools):
+        return None
+    return Requested("call_0", REMEMBER, {"fact": " ".join(found["fact"].split())})
+
+
+def after_tool(result: str) -> str:
+    """Answer once the tool has said what came of it."""
+    was_done = result.startswith(("Remembered", "This was known"))
+    return f"{result} {DISCLAIMER}" if was_done else NOT_DONE
+
+
+def _recalled(messages: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the recalled lines, best first as recall ordered them, without our own old answers."""
+    for message in messages:
+        if message["role"] == "system" and message["content"].startswith(CONTEXT_OPENING):
+            items = message["content"].split("\n- ")[1:]
+            return [" ".join(item.split()) for item in items if DISCLAIMER not in item]
+    return []
+
+
+def _said_in_window(messages: Sequence[Mapping[str, Any]], question: str) -> list[str]:
+    """Return the user's statements that share at least half of the question's words, best first.
+
+    The window is not recalled, since a model sees it anyway; here there are only words to go by.
+    """
+    asked = _words(question)
+    scored = []
+    for position, message in enumerate(messages[:-1]):
+        said = " ".join(_said(message).split())
+        shared = len(asked & _words(said))
+        if message["role"] == "user" and 0 < len(asked) <= 2 * shared and not said.endswith("?"):
+            scored.append((shared, position, said))
+    return [said for _, _, said in sorted(scored, reverse=True)]
+
+
+def _said(message: Mapping[str, Any]) -> str:
+    """Return the text of a message without the dates that a prompt writes before turns."""
+    return undated(message["content"])
+
+
+def _words(text: str) -> set[str]:
+    """Return the words that carry meaning, roughly stemmed."""
+    return {_stem(word) for word in _WORD.findall(text.casefold()) if word not in _STOP_WORDS}
+
+
+def _stem(word: str) -> str:
+    for ending, instead in _ENDINGS.items():
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            return word.removesuffix(ending) + instead
+    return word

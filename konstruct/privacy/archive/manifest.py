@@ -1,0 +1,166 @@
+"""The manifest of an archive: what it holds, and digests by which it is known to be whole."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from konstruct.privacy.archive.kinds import KINDS
+from memory.archive import IncompleteArchive, SQLiteManager, UntrustedArchive
+from memory.archive.plain_vectors import stored_vectors
+from tenants.exceptions import KonstructError
+
+# 2: tool calls, escalations and identities. 3: items of conversations.
+FORMAT = 3
+TABLES = """
+CREATE TABLE manifest (document TEXT NOT NULL) STRICT;
+CREATE TABLE exported (
+    kind TEXT NOT NULL, position INTEGER NOT NULL, row TEXT NOT NULL, PRIMARY KEY (kind, position)
+) STRICT, WITHOUT ROWID;
+"""
+# What is searched offline, besides what is imported again. Vectors are read by `stored_vectors`.
+OFFLINE_VECTORS = "offline_vectors"
+OFFLINE = {
+    "offline_conversations": (
+        "SELECT id, title, created_at, updated_at, metadata FROM conversations ORDER BY id"
+    ),
+    "offline_messages": (
+        "SELECT id, conversation_id, role, content, timestamp, embedding_id FROM messages"
+        " ORDER BY position"
+    ),
+    OFFLINE_VECTORS: "",
+}
+
+
+class ArchiveRefused(KonstructError):
+    """The file cannot be imported; nothing was changed."""
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What stands in the file about the file."""
+
+    format: int
+    exported_at: str
+    tenant_id: str
+    tenant: str
+    user_id: str | None
+    embedding_model: str
+    counts: dict[str, int]
+    sha256: dict[str, str]
+
+    @property
+    def digest(self) -> str:
+        """One SHA-256 of all that is imported: equal for equal memories, whenever exported."""
+        parts = [[kind.name, self.sha256[kind.name]] for kind in KINDS if kind.since <= self.format]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+    def check(self) -> None:
+        """Raise TypeError or ValueError unless all of it is as an export writes it."""
+        texts = (self.tenant_id, self.tenant, self.exported_at, self.embedding_model)
+        if type(self.format) is not int or self.format < 1:
+            raise ValueError(f"its format is {self.format!r:.80}")
+        if not all(isinstance(text, str) and text.isprintable() for text in texts):
+            raise ValueError("it names tenant, time or model by something else than text")
+        if not isinstance(self.user_id, str | None):
+            raise TypeError(f"its user_id is {self.user_id!r:.80}")
+        UUID(self.tenant_id)
+        datetime.fromisoformat(self.exported_at)
+        for values, kind in ((self.counts, int), (self.sha256, str)):
+            if not isinstance(values, dict) or not all(
+                type(value) is kind for value in values.values()
+            ):
+                raise ValueError("its counts or digests are none")
+
+    def text(self) -> str:
+        """As it stands in the file."""
+        return json.dumps(asdict(self), sort_keys=True, ensure_ascii=False)
+
+
+def digest_of(rows: Iterable[str]) -> tuple[int, str]:
+    """How many rows there are, and a SHA-256 over them in their order."""
+    digest, count = hashlib.sha256(), 0
+    for row in rows:
+        digest.update(row.encode() + b"\n")
+        count += 1
+    return count, digest.hexdigest()
+
+
+def rows_of(file: SQLiteManager | UntrustedArchive, kind: str) -> Iterator[str]:
+    """The rows of a kind as they stand in the file, one after the other."""
+    with file.snapshot() as connection:
+        if kind == OFFLINE_VECTORS:
+            for id, model_version, vector in stored_vectors(connection):
+                yield json.dumps([id, model_version, vector.hex().upper()], ensure_ascii=False)
+        elif kind in OFFLINE:
+            for row in connection.execute(OFFLINE[kind]):
+                yield json.dumps(row, ensure_ascii=False)
+        else:
+            for (row,) in connection.execute(
+                "SELECT row FROM exported WHERE kind = ? ORDER BY position", (kind,)
+            ):
+                yield row
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[tuple[UntrustedArchive, Manifest]]:
+    """An export that is whole and that this program can import, and its manifest.
+
+    Raises:
+        ArchiveRefused: it is no export, of a later version, or was changed since it was made.
+        ArchiveError: it is no archive, damaged, or holds more than an archive does.
+    """
+    if not path.is_file():
+        raise ArchiveRefused(f"{path} is not a file: give the path of an archive")
+    try:
+        file = UntrustedArchive(path, exactly=TABLES)
+    except IncompleteArchive as error:
+        raise ArchiveRefused(
+            f"{path} is an archive, but no export of a tenant's memory: {error}"
+        ) from error
+    with file:
+        manifest = _manifest(file, path)
+        for kind in manifest.sha256:
+            found = digest_of(rows_of(file, kind))
+            if found != (manifest.counts[kind], manifest.sha256[kind]):
+                raise changed(path, kind)
+        yield file, manifest
+
+
+def changed(path: Path, kind: str) -> ArchiveRefused:
+    """That a kind of rows is not what the manifest says."""
+    return ArchiveRefused(
+        f"{path} was changed since it was exported: its {kind} have another digest than its"
+        " manifest says"
+    )
+
+
+def read_manifest(path: Path) -> Manifest:
+    """The manifest of a file that is whole and that this program can import; see `opened`."""
+    with opened(path) as (_, manifest):
+        return manifest
+
+
+def _manifest(file: UntrustedArchive, path: Path) -> Manifest:
+    rows = file.rows("SELECT document FROM manifest LIMIT 2")
+    try:
+        [(text,)] = rows
+        document: dict[str, Any] = json.loads(text)
+        if document["format"] > FORMAT:
+            raise ArchiveRefused(
+                f"{path} has format {document['format']!r:.20}; this program knows up to {FORMAT}:"
+                " update Konstruct to import it"
+            )
+        manifest = Manifest(**document)
+        manifest.check()
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise ArchiveRefused(f"{path} has a manifest that cannot be read: {error}") from error
+    kinds = {*(kind.name for kind in KINDS if kind.since <= manifest.format), *OFFLINE}
+    if not (manifest.counts.keys() == manifest.sha256.keys() == kinds):
+        raise ArchiveRefused(f"{path} has a manifest that cannot be read: it names other kinds")
+    return manifest

@@ -1,0 +1,5 @@
+"""Erases a person, and applies retention, in every store, with a receipt."""
+
+from konstruct.privacy.erasure.erasing import carry_out
+
+__all__ = ["carry_out"]

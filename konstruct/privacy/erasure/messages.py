@@ -1,0 +1,246 @@
+"""Erasing messages: one, or a conversation's. Everything else of the user stays.
+
+With a message go its reply, the copies that other agents have of both, and what was made of them:
+vectors, words, facts that name it, traces of what was recalled. Turns after it whose index holds
+its words too, as an earlier version wrote it, are indexed anew. It may be killed at any point and
+run again.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import UUID
+
+from django.db.models import Q
+from django.db.models.functions import Now
+from django_redis import get_redis_connection
+
+from konstruct.api.models import IdempotencyRecord
+from konstruct.audit.models import MessageErasure
+from konstruct.consistency.indexing import forget_words, index_again
+from konstruct.orchestrator.locks import wait_for_threads, window_lock
+from konstruct.orchestrator.messages import Thread
+from konstruct.orchestrator.models import Agent, Escalation, PendingReply
+from konstruct.orchestrator.replies import outbox
+from konstruct.privacy.erasure.progress import add_rows, now
+from konstruct.privacy.erasure.stores.rows import delete
+from konstruct.privacy.erasure.tables import RULES, Rule
+from konstruct.privacy.erasure.traces import forget_in_traces, quotes_of
+from konstruct.privacy.retention import shorten_window
+from memory.conversations import thread_window
+from memory.conversations.copies import copy_id
+from memory.models import ConversationItem, MemoryAttribute, MemoryEntry, Message, PendingEmbedding
+from memory.scopes import scope_number
+from memory.text.bm25 import CONTEXT_WEIGHTS
+from tenants import transaction
+from tenants.context import connection, required_tenant_id
+from tenants.redis_keys import idempotency_key, partial_reply_key
+from tenants.schemas.old_copies import drop_old_copies
+
+# Messages that are removed in one transaction, about: a message and its reply go together.
+BATCH: Final = 500
+IN_CACHE: Final = "in_cache"
+REPLY_ERASED: Final = "Its reply was erased."
+MESSAGES: Final = Message._meta.db_table
+# The turns of the same threads after these whose index may hold their words: it was written by an
+# earlier version, or is being written.
+_FOLLOWING: Final = """
+    SELECT DISTINCT turn.id, turn.number FROM memory_message AS message, LATERAL (
+        SELECT id, number FROM memory_message AS later
+        WHERE later.agent_id = message.agent_id AND later.user_id = message.user_id
+          AND later.thread_id = message.thread_id
+          AND (later.created_at, later.number) > (message.created_at, message.number)
+          AND later.id <> ALL(%(ids)s)
+        ORDER BY later.created_at, later.number LIMIT %(most)s
+    ) AS turn
+    WHERE message.id = ANY(%(ids)s) AND NOT EXISTS (
+        SELECT FROM memory_indexedmessage AS indexed
+        WHERE indexed.message_number = turn.number AND indexed.lexemes > 0
+    )
+"""
+Tables = dict[str, dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Messages that go together, of whichever agents."""
+
+    messages: Sequence[Message]
+
+    @property
+    def ids(self) -> list[UUID]:
+        """Their ids."""
+        return [message.pk for message in self.messages]
+
+    @property
+    def threads(self) -> set[Thread]:
+        """The threads that they are in."""
+        return {Thread(each.agent_id, each.user_id, each.thread_id) for each in self.messages}
+
+    @property
+    def users(self) -> list[tuple[UUID, str]]:
+        """The pairs of agent and user whose they are, in one order for everybody."""
+        return sorted({(each.agent_id, each.user_id) for each in self.messages})
+
+    def in_cache(self) -> dict[str, Any]:
+        """Whose windows, which threads and which messages the cache may hold copies of."""
+        return {
+            "users": [[str(agent_id), user_id] for agent_id, user_id in self.users],
+            "threads": sorted({thread.thread_id for thread in self.threads}),
+            "ids": [str(pk) for pk in self.ids],
+        }
+
+
+def carry_out(request: MessageErasure) -> MessageErasure:
+    """Erase what the request names, in the tenant that we are in; the request, with its receipt."""
+    if request.done_at is not None:
+        return request
+    drop_old_copies(required_tenant_id())
+    receipt = request.receipt or {"began_at": now(), "tables": {}, "quoted_in": []}
+    # Whoever was killed has left copies in the cache of what is not in the transcript any more.
+    _forget_in_cache(receipt.pop(IN_CACHE, None))
+    for batch in _batches(request):
+        _take_from_workers(batch)
+        receipt["quoted_in"] += _quotes(batch, request)
+        with _windows(batch), transaction.atomic():
+            _remove(batch, request, receipt["tables"])
+            request.receipt = receipt | {IN_CACHE: batch.in_cache()}
+            request.save(update_fields=["receipt"])
+        _forget_in_cache(batch.in_cache())
+    if request.message_id is None:
+        _remove_items(request, receipt["tables"])
+    request.receipt = receipt | {"found": bool(receipt["tables"]), "ended_at": now()}
+    request.last_error, request.done_at = "", Now()
+    request.save(update_fields=["receipt", "last_error", "done_at"])
+    request.refresh_from_db()
+    return request
+
+
+def _batches(request: MessageErasure) -> Iterator[Batch]:
+    """What is there at this moment, batch by batch, until nothing is."""
+    if request.message_id is not None:
+        named = Message.objects.filter(pk=request.message_id)
+    else:
+        named = Message.objects.filter(
+            agent_id=request.agent_id, user_id=request.user_id, thread_id=request.thread_id
+        ).order_by("created_at", "number")
+    agents = list(Agent.objects.values_list("pk", flat=True))
+    # Ends: the caller removes each batch before it asks for the next.
+    while ids := list(named.values_list("pk", flat=True)[:BATCH]):
+        with_replies = Message.objects.filter(Q(pk__in=ids) | Q(in_reply_to__in=ids))
+        own = list(with_replies.values_list("pk", flat=True))
+        copies = [copy_id(pk, agent_id) for pk in own for agent_id in agents]
+        yield Batch(list(Message.objects.filter(pk__in=own + copies)))
+
+
+def _take_from_workers(batch: Batch) -> None:
+    """Let nobody begin to answer, and wait for who answers already."""
+    PendingReply.objects.filter(message__in=batch.ids).delete()
+    wait_for_threads(batch.threads)
+
+
+def _quotes(batch: Batch, request: MessageErasure) -> list[str]:
+    """Ids of messages that stay and say the same: copies go."""
+    named = [message for message in batch.messages if message.pk == request.message_id]
+    gone = {str(pk) for pk in batch.ids}
+    return [pk for message in named for pk in quotes_of(message) if pk not in gone]
+
+
+def _remove(batch: Batch, request: MessageErasure, tables: Tables) -> None:
+    """Remove rows of all tables, in the order in which they refer to one another."""
+
+    def add(table: str, keys: Iterable[str] | None, count: int, done: str) -> None:
+        add_rows(tables, table, keys, count, done)
+
+    values: dict[str, Any] = {"ids": batch.ids, "most": len(CONTEXT_WEIGHTS)}
+    unanswered = _left_without_reply(batch)
+    with connection.cursor() as cursor:
+        cursor.execute(_FOLLOWING, values)
+        following = dict(cursor.fetchall())
+        # Whoever indexes them at this moment, with the words of these, is waited for.
+        list(PendingEmbedding.objects.select_for_update().filter(pk__in=following))
+        for rule in RULES:
+            if rule.of_message and rule.table != MESSAGES:
+                delete(cursor, rule, f"{rule.of_message} = ANY(%(ids)s)", values, add)
+        add("memory_recallevent", None, forget_in_traces(batch.messages), "changed")
+        facts = _facts_of(batch)
+        MemoryEntry.objects.filter(pk__in=facts).delete()
+        add("memory_memoryentry", facts, len(facts), "removed")
+        made, _ = IdempotencyRecord.objects.filter(made__in=[*batch.ids, *facts]).delete()
+        add("api_creation", None, made, "removed")
+        add("orchestrator_escalation", None, _forget_in_escalations(batch, request), "changed")
+        numbers = [message.number for message in batch.messages]
+        scopes = [scope_number(*pair) for pair in batch.users]
+        words = forget_words([*numbers, *following.values()], scopes=scopes)
+        for table, count in zip(("memory_posting", "memory_indexedmessage"), words, strict=True):
+            add(table, None, count, "removed")
+        index_again([str(pk) for pk in following])
+        delete(cursor, Rule(MESSAGES, "id"), "id = ANY(%(ids)s)", values, add)
+    for message in unanswered:
+        outbox.put(message)
+        outbox.close(message.pk, REPLY_ERASED)
+
+
+def _remove_items(request: MessageErasure, tables: Tables) -> None:
+    """Remove what frameworks keep of the conversation beside its messages, such as tools' calls."""
+    items = ConversationItem.objects.filter(
+        agent_id=request.agent_id, user_id=request.user_id, thread_id=request.thread_id
+    )
+    if count := items._raw_delete(items.db):
+        add_rows(tables, ConversationItem._meta.db_table, None, count, "removed")
+
+
+def _facts_of(batch: Batch) -> list[str]:
+    """Facts whose metadata name one of the messages as `message_id`, with all their versions."""
+    naming = MemoryAttribute.objects.filter(
+        key="message_id", kind="text", text__in=[str(pk) for pk in batch.ids]
+    )
+    named: set[UUID] = set()
+    for memory_id, version_of in naming.values_list("memory_id", "memory__version_of"):
+        named.add(version_of or memory_id)
+    of_users = Q(user_id__in={user_id for _, user_id in batch.users}) | Q(user_id__isnull=True)
+    versions = MemoryEntry.objects.filter(of_users, Q(pk__in=named) | Q(version_of__in=named))
+    return [str(pk) for pk in versions.values_list("pk", flat=True)]
+
+
+def _left_without_reply(batch: Batch) -> list[Message]:
+    """Messages whose reply goes, and that stay: nobody is to answer them again by itself."""
+    asked = {
+        message.in_reply_to_id
+        for message in batch.messages
+        if message.in_reply_to_id is not None and message.in_reply_to_id not in batch.ids
+    }
+    return list(Message.objects.filter(pk__in=asked, pending_reply__isnull=True))
+
+
+def _forget_in_escalations(batch: Batch, request: MessageErasure) -> int:
+    about = Escalation.objects.filter(message_id__in=batch.ids)
+    if request.message_id is None:
+        about |= Escalation.objects.filter(
+            agent_id=request.agent_id, user_id=request.user_id, thread_id=request.thread_id
+        )
+    return about.exclude(reason="", note="").update(reason="", note="", message_id=None)
+
+
+def _forget_in_cache(left: Mapping[str, Any] | None) -> None:
+    """Forget what the cache holds of messages that are gone: see Batch.in_cache."""
+    if left is None:
+        return
+    tenant_id = required_tenant_id()
+    for agent_id, user_id in left["users"]:
+        shorten_window(UUID(agent_id), user_id)
+    thread_window.forget_threads(tenant_id, left["threads"])
+    keys = [
+        key(tenant_id, pk) for pk in left["ids"] for key in (idempotency_key, partial_reply_key)
+    ]
+    get_redis_connection("default").unlink(*keys)
+
+
+@contextmanager
+def _windows(batch: Batch) -> Iterator[None]:
+    """Hold the windows, so that no reply is written in between."""
+    with ExitStack() as stack:
+        for agent_id, user_id in batch.users:
+            stack.enter_context(window_lock(Thread(agent_id, user_id, "")))
+        yield

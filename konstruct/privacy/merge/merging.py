@@ -1,0 +1,193 @@
+"""Carrying out a move. It may be killed at any point and run again: what is moved is moved.
+
+Whoever answers a message of either user at that moment waits for a batch at most, and a worker that
+began under the old id finds that it is another user's now (pipeline.conclude).
+"""
+
+import logging
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db.models.functions import Now
+from django_redis import get_redis_connection
+
+from konstruct.audit.access_log import Actor, record_access
+from konstruct.audit.models import Action, ActorKind
+from konstruct.orchestrator import thread_cache
+from konstruct.orchestrator.locks import window_lock
+from konstruct.orchestrator.messages import Thread
+from konstruct.orchestrator.models import Escalation, HistoryMerge, ToolCall
+from konstruct.privacy.merge.statements import (
+    AGENTS,
+    LOCK,
+    NEXT,
+    OF_AGENT,
+    OF_MESSAGES,
+    OF_USER,
+    Move,
+)
+from memory.conversations import short_term, thread_window, window_store
+from memory.models import Message
+from memory.scopes import scope_number
+from tenants import transaction
+from tenants.context import connection, required_tenant_id
+from tenants.locking.tenant_locks import held_lock
+from tenants.redis_keys import (
+    escalation_status_key,
+    memory_short_key,
+    pending_tool_confirm_key,
+)
+
+logger = logging.getLogger(__name__)
+
+# Questions with their replies that are moved in one transaction.
+BATCH = 500
+# A message may be accepted under the old id just after the link: so long it is looked for.
+LOOKED_FOR = timedelta(seconds=60)
+MOVING = Actor(ActorKind.OPERATOR, "moving", "moving")
+
+
+def carry_out(move: HistoryMerge, *, looked_for: timedelta | None = None) -> bool:
+    """Move all that there is at this moment, in the tenant that we are in; whether it is done.
+
+    It is done when it is so old (LOOKED_FOR) that nothing more can come under the old id.
+    """
+    with _only_one(move) as ours:
+        if not ours:
+            return False
+        for agent_id in _agents(move):
+            # Ends: each batch takes messages from the old id, under which no more come.
+            while _move_messages(move, agent_id):
+                pass
+            _move_of_agent(move, agent_id)
+        _move_of_user(move)
+        _shorten_windows(move)
+        age = LOOKED_FOR if looked_for is None else looked_for
+        past = HistoryMerge.objects.open().filter(pk=move.pk, created_at__lte=Now() - age)
+        return bool(past.update(done_at=Now(), last_error=""))
+
+
+# --- Rows -----------------------------------------------------------------------------------------
+
+
+def _agents(move: HistoryMerge) -> list[UUID]:
+    with connection.cursor() as cursor:
+        cursor.execute(AGENTS, {"from": move.from_user})
+        return sorted(agent for (agent,) in cursor.fetchall())
+
+
+def _move_messages(move: HistoryMerge, agent_id: UUID) -> bool:
+    """Move the next messages of one agent; False if there are none."""
+    parameters = _parameters(move, agent_id)
+    with _windows(move, agent_id), transaction.atomic(), connection.cursor() as cursor:
+        if not _still_wanted(move):
+            return False
+        cursor.execute(NEXT, {**parameters, "limit": BATCH})
+        batch = cursor.fetchall()
+        if not batch:
+            return False
+        ids, numbers = (list(column) for column in zip(*batch, strict=True))
+        cursor.execute(LOCK, {"ids": ids})
+        _mark_threads(move)
+        _do(move, OF_MESSAGES, {**parameters, "ids": ids, "numbers": numbers})
+    return True
+
+
+def _move_of_agent(move: HistoryMerge, agent_id: UUID) -> None:
+    with _windows(move, agent_id), transaction.atomic():
+        if _still_wanted(move):
+            _do(move, OF_AGENT, _parameters(move, agent_id))
+
+
+def _move_of_user(move: HistoryMerge) -> None:
+    with transaction.atomic():
+        if not _still_wanted(move):
+            return
+        _mark_threads(move)
+        moved = _do(move, OF_USER, {"from": move.from_user, "to": move.user_id, "by": str(move)})
+        if moved:
+            record_access(
+                Action.LINK,
+                "what was said before",
+                by=MOVING,
+                subject_id=move.pk,
+                user_id=move.user_id,
+                was=move.from_user,
+            )
+
+
+def _do(move: HistoryMerge, moves: Sequence[Move], parameters: dict[str, Any]) -> Counter[str]:
+    """Run the statements, and note on the move how many rows each has moved."""
+    moved: Counter[str] = Counter()
+    with connection.cursor() as cursor:
+        for each in moves:
+            cursor.execute(each.statement, parameters)
+            if cursor.rowcount:
+                moved[each.table] += cursor.rowcount
+    if moved:
+        locked = HistoryMerge.objects.get(pk=move.pk)
+        locked.moved = dict(Counter(locked.moved) + moved)
+        locked.save(update_fields=["moved"])
+    return moved
+
+
+def _parameters(move: HistoryMerge, agent_id: UUID) -> dict[str, Any]:
+    return {
+        "agent": agent_id,
+        "from": move.from_user,
+        "to": move.user_id,
+        "from_scope": scope_number(agent_id, move.from_user),
+        "to_scope": scope_number(agent_id, move.user_id),
+    }
+
+
+def _still_wanted(move: HistoryMerge) -> bool:
+    """Hold the row against an unlinking or another linking until the transaction ends."""
+    locked = HistoryMerge.objects.select_for_update().open().filter(pk=move.pk).first()
+    return locked is not None and locked.user_id == move.user_id
+
+
+# --- The cache ------------------------------------------------------------------------------------
+
+
+def _mark_threads(move: HistoryMerge) -> None:
+    """Let nobody trust the copies of threads whose escalations and tool calls are moved."""
+    tenant_id = required_tenant_id()
+    for model, key in ((Escalation, escalation_status_key), (ToolCall, pending_tool_confirm_key)):
+        threads = model._default_manager.filter(user_id=move.from_user)
+        for thread_id in threads.values_list("thread_id", flat=True).order_by().distinct():
+            thread_cache.changing(key(tenant_id, thread_id))
+
+
+def _shorten_windows(move: HistoryMerge) -> None:
+    """Let the windows of both be what the transcript says now."""
+    tenant_id, client = required_tenant_id(), get_redis_connection("default")
+    agents = Message.objects.filter(user_id=move.user_id).values_list("agent_id", flat=True)
+    for agent_id in list(agents.order_by().distinct()):
+        with _windows(move, agent_id):
+            if not Message.objects.filter(agent_id=agent_id, user_id=move.from_user).exists():
+                client.unlink(memory_short_key(tenant_id, agent_id, move.from_user))
+            key = memory_short_key(tenant_id, agent_id, move.user_id)
+            if window_store.read(key):
+                short_term.rebuild_window(tenant_id, agent_id, move.user_id)
+    thread_window.forget_all_threads(tenant_id)
+
+
+# --- Locks ----------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _windows(move: HistoryMerge, agent_id: UUID) -> Iterator[None]:
+    """Hold the windows of both users, so that no reply is written in between."""
+    with ExitStack() as stack:
+        for user_id in sorted((move.from_user, move.user_id)):
+            stack.enter_context(window_lock(Thread(agent_id, user_id, "")))
+        yield
+
+
+def _only_one(move: HistoryMerge) -> AbstractContextManager[bool]:
+    return held_lock(f"konstruct.moving {move.pk}")

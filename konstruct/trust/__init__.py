@@ -1,4 +1,0 @@
-"""Operators' guarantees: ledger, erasure, proof of isolation, archives.
-
-The highest layer, which knows every store.
-"""

@@ -1,5 +1,0 @@
-"""Erases a person, and applies retention, in every store, with a receipt."""
-
-from konstruct.trust.erasure.erasing import carry_out
-
-__all__ = ["carry_out"]

@@ -1,6 +1,0 @@
-"""The proof of isolation: throw-away tenants attack each other in the operator's own deployment."""
-
-from konstruct.trust.isolation.proving import prove
-from konstruct.trust.isolation.records import Attempt, Proof, Wall
-
-__all__ = ["Attempt", "Proof", "Wall", "prove"]

@@ -1,0 +1,191 @@
+"""A person in the admin: known by whom, exported whole, and asked to be forgotten."""
+
+import json
+from collections.abc import Callable
+from urllib.parse import urlencode
+
+import pytest
+from django.test import Client
+
+from konstruct.audit.models import AccessEvent, ErasureRequest
+from konstruct.audit.pseudonyms import pseudonym
+from konstruct.orchestrator.identities import channel_identities
+from konstruct.privacy import jobs
+from memory.models import MemoryEntry, Message
+from tenants.context import tenant_scope
+from tests import database
+from tests.konstruct.conftest import Program
+
+PEOPLE, PERSON = "/admin/people/", "/admin/people/person/"
+EXPORT, ERASE = f"{PERSON}export/?user=maria", f"{PERSON}erase/?user=maria"
+
+
+def test_people_are_listed_and_found(
+    populated_a: Program, populated_b: Program, browser: Callable[..., Client]
+) -> None:
+    client = browser(populated_a.tenant)
+    listed = [person.user_id for person, _ in client.get(PEOPLE).context["people"]]
+    # Of bob nothing is embedded yet.
+    assert listed == ["bob", "maria"]
+    for part, found in (("ARI", ["maria"]), ("%", []), ("_", []), ("bob", ["bob"])):
+        page = client.get(PEOPLE, {"q": part})
+        assert [person.user_id for person, _ in page.context["people"]] == found
+
+
+def test_a_person_is_shown_across_agents_with_the_ways_on(
+    populated_a: Program, browser: Callable[..., Client]
+) -> None:
+    client = browser(populated_a.tenant)
+    page = client.get(PERSON, {"user": "maria"})
+    ((agent, known, _),) = page.context["known"]
+    assert (agent, known.messages, known.recalls, known.facts) == (populated_a.agent, 8, 3, 1)
+    assert "likes green tea" in page.text
+    # Not embedded yet, and known all the same.
+    assert client.get(PERSON, {"user": "bob"}).status_code == 200
+    assert "Nothing is known" in client.get(PERSON, {"user": "eve"}, follow=True).text
+
+
+@pytest.mark.slow
+def test_the_export_holds_everything_of_this_person_and_of_nobody_else(
+    populated_a: Program,
+    populated_b: Program,
+    browser: Callable[..., Client],
+    say: Callable[..., Message],
+) -> None:
+    answer = browser(populated_a.tenant).post(EXPORT)
+    assert answer.streaming
+    assert answer["Content-Disposition"] == 'attachment; filename="maria.json"'
+    text = b"".join(answer.streaming_content).decode()  # type: ignore[arg-type]  # not async
+    exported = json.loads(text)
+    (agent,) = exported["agents"]
+    assert exported["user_id"] == "maria"
+    assert agent["messages"][0]["content"] == "My sister lives in Lisbon and visits in May."
+    assert len(agent["messages"]) == 8
+    assert agent["messages"][0]["embedded"][0]["content"].endswith("visits in May.")
+    assert len(agent["recalls"]) == 3
+    (stored,) = (each for each in agent["messages"] if each["channel"] == "stored")
+    assert stored["content"] == "Stored directly."
+    assert len(agent["cleared_windows"]) == 1
+    assert [fact["content"] for fact in exported["facts"] if fact["version_of"] is None] == [
+        "Of tenant-a: likes green tea."
+    ]
+    assert len(exported["facts"]) == 2
+    assert exported["access_log"][0]["action"] == "export"
+    for foreign in ("tenant-b", "I wait in"):
+        assert foreign not in text
+
+
+def test_an_erasure_is_asked_for_once_the_id_was_typed(
+    populated_a: Program, browser: Callable[..., Client]
+) -> None:
+    client = browser(populated_a.tenant)
+    assert "This is not the id" in client.post(ERASE, {"typed": "mario"}).text
+    with tenant_scope(populated_a.tenant.id):
+        assert not ErasureRequest.objects.exists()
+    done = client.post(ERASE, {"typed": "maria", "reason": "Her own wish."}, follow=True)
+    assert "The erasure is requested." in done.text
+    assert "asked for already" in client.post(ERASE, {"typed": "maria"}, follow=True).text
+    with tenant_scope(populated_a.tenant.id):
+        request = ErasureRequest.objects.get()
+        event = AccessEvent.objects.get(action="erase")
+        # Until the owner's process has done it, everything is there.
+        assert Message.objects.filter(user_id="maria").exists()
+    assert (request.user_id, request.reason, request.done_at) == ("maria", "Her own wish.", None)
+    assert (event.user_id, event.subject_id) == ("maria", str(request.pk))
+    assert "waits for the owner" in client.get("/admin/audit/erasurerequest/").text
+
+
+@pytest.mark.parametrize(
+    ("address", "permission"), [(EXPORT, "export_person"), (ERASE, "add_erasurerequest")]
+)
+def test_exporting_and_erasing_are_for_those_who_may(
+    populated_a: Program, browser: Callable[..., Client], address: str, permission: str
+) -> None:
+    looker = browser(populated_a.tenant, "view_scope", "view_message")
+    assert looker.post(address, {"typed": "maria"}).status_code == 403
+    page = looker.get(PERSON, {"user": "maria"}).text
+    assert ("Export as JSON" in page, "Request erasure" in page) == (False, False)
+    allowed = browser(populated_a.tenant, "view_scope", permission)
+    assert allowed.post(address, {"typed": "maria"}).status_code in (200, 302)
+
+
+@pytest.mark.parametrize("other", ["maria ", " maria", "Maria", "maria%"])
+def test_the_id_is_taken_as_it_is_in_every_address(
+    populated_a: Program,
+    browser: Callable[..., Client],
+    say: Callable[..., Message],
+    other: str,
+) -> None:
+    client = browser(populated_a.tenant)
+    for page in (PERSON, f"{PERSON}erase/"):
+        told = client.get(page, {"user": other}, follow=True).text
+        assert "Nothing is known" in told
+    say(populated_a, "I am another one.", answered=False, user_id=other)
+    shown = client.get(PERSON, {"user": other})
+    assert (shown.context["user_id"], shown.context["facts"].count()) == (other, 0)
+    address = f"{PERSON}erase/?{urlencode({'user': other})}"
+    assert "This is not the id" in client.post(address, {"typed": "maria"}).text
+    assert "This is not the id" in client.post(ERASE, {"typed": other}).text
+    client.post(address, {"typed": other})
+    with tenant_scope(populated_a.tenant.id):
+        assert ErasureRequest.objects.get().user_id == other
+
+
+def test_forms_take_an_id_as_it_is(populated_a: Program, browser: Callable[..., Client]) -> None:
+    client, agent_id = browser(populated_a.tenant), str(populated_a.agent.pk)
+    with tenant_scope(populated_a.tenant.id):
+        identity = channel_identities.identity_of("slack", "T1", "U1")
+    client.post(f"/admin/identities/{identity.pk}/link/", {"user_id": "zoe "})
+    client.post(f"/admin/agents/{agent_id}/try/", {"user_id": " zoe", "content": "Hello"})
+    fact = {"content": "Zoe sings.", "metadata": "{}", "agent_id": agent_id, "user_id": "zoe  "}
+    client.post("/admin/memory/memoryentry/add/", fact)
+    with tenant_scope(populated_a.tenant.id):
+        identity.refresh_from_db()
+        assert identity.user_id == "zoe "
+        assert AccessEvent.objects.get(action="try").user_id == " zoe"
+        assert MemoryEntry.objects.filter(user_id="zoe  ").exists()
+
+
+def test_who_is_linked_is_named_before_they_are_erased(
+    populated_a: Program, browser: Callable[..., Client], say: Callable[..., Message]
+) -> None:
+    client = browser(populated_a.tenant)
+    say(populated_a, "From Slack.", answered=False, user_id="U024")
+    with tenant_scope(populated_a.tenant.id):
+        channel_identities.link(
+            channel_identities.identity_of("slack", "T1", "U024"), "maria", by="eva"
+        )
+    for named, other in (("maria", "U024"), ("U024", "maria")):
+        page = client.get(f"{PERSON}erase/?user={named}")
+        assert page.context["linked"] == [(other, f"user={other}")]
+        assert "Linked, and erased with it" in page.text
+        assert client.get(PERSON, {"user": named}).context["linked"] == [(other, f"user={other}")]
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_the_page_of_who_was_erased_has_the_receipt(
+    populated_a: Program, browser: Callable[..., Client], say: Callable[..., Message]
+) -> None:
+    client = browser(populated_a.tenant)
+    client.post(ERASE, {"typed": "maria", "reason": "Her own wish."})
+    assert "erasure requested" in client.get(PERSON, {"user": "maria"}).text
+    with database.as_owner():
+        assert jobs.ERASE.do_all() == 1
+    page = client.get(PERSON, {"user": "maria"})
+    assert "Her own wish." in page.text
+    assert "memory_message" in page.text
+    assert "Request erasure" not in page.text
+    looker = browser(populated_a.tenant, "view_scope")
+    assert "memory_message" not in looker.get(PERSON, {"user": "maria"}).text
+    with tenant_scope(populated_a.tenant.id):
+        name = pseudonym("maria")
+        # Looking has not written the id down again, and who looked before is still told.
+        assert not AccessEvent.objects.filter(user_id="maria").exists()
+        assert AccessEvent.objects.filter(user_id=name, action="view").count() >= 3
+    listed = client.get("/admin/audit/erasurerequest/").text
+    assert name in listed
+    say(populated_a, "I am back.", answered=False)
+    page = client.get(PERSON, {"user": "maria"})
+    assert "What is shown below came since" in page.text
+    assert "Request erasure" in page.text

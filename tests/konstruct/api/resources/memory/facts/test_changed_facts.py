@@ -1,0 +1,323 @@
+"""Facts by REST: changed with their history, deleted, and nobody else's."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from django.utils import timezone
+
+from konstruct.api.auth.keys import issue_key
+from konstruct.orchestrator.agents import create_agent
+from konstruct.orchestrator.models import Agent
+from tenants.context import tenant_scope
+from tests.konstruct.api.resources.memory.facts.keeping import (
+    FACTS,
+    SEARCH,
+    bad_fields,
+    change,
+    found,
+    keep,
+    listed,
+    path_of,
+    stored,
+)
+from tests.konstruct.conftest import Program, json_bytes
+
+
+def test_a_change_keeps_what_was_known_before(program_a: Program) -> None:
+    fact = keep(program_a, "Maria lives in Bonn.", metadata={"topic": "home"})
+    before = timezone.now()
+    response = change(program_a, fact, content="Maria lives in Rome.")
+    changed = response.json()
+    assert response.status_code == 200
+    assert changed["memory_id"] == fact["memory_id"]
+    assert changed["content"] == "Maria lives in Rome."
+    assert changed["metadata"] == {"topic": "home"}
+    assert changed["created_at"] == fact["created_at"]
+    assert changed["supersedes"] is not None
+
+    history = program_a.get(path_of(fact, "history/")).json()["results"]
+    assert [version["content"] for version in history] == [
+        "Maria lives in Rome.",
+        "Maria lives in Bonn.",
+    ]
+    assert [version["memory_id"] for version in history] == [fact["memory_id"]] * 2
+    assert history[1]["version_id"] == changed["supersedes"]
+    assert history[1]["valid_to"] == changed["valid_from"]
+
+    at = urlencode({"at": before.isoformat()})
+    assert program_a.get(path_of(fact, f"?{at}")).json()["content"] == "Maria lives in Bonn."
+    assert listed(program_a, at=before.isoformat()) == ["Maria lives in Bonn."]
+    assert listed(program_a) == ["Maria lives in Rome."]
+    assert found(program_a, "Where does Maria live?", at=before.isoformat()) == [
+        "Maria lives in Bonn."
+    ]
+    assert found(program_a, "Where does Maria live?") == ["Maria lives in Rome."]
+
+
+def test_a_fact_that_ends_or_expires_is_not_found_any_more(program_a: Program) -> None:
+    past = timezone.now() - timedelta(days=1)
+    for name in ("valid_to", "expires_at"):
+        fact = keep(program_a, f"Tea, until its {name}.", valid_from="2020-01-01T00:00:00Z")
+        assert change(program_a, fact, **{name: past.isoformat()}).status_code == 200
+        assert listed(program_a) == []
+        assert found(program_a, "tea") == []
+        assert program_a.get(path_of(fact)).status_code == 404
+        versions = program_a.get(path_of(fact, "history/")).json()["results"]
+        assert len(versions) == 2
+        # It can be so again.
+        assert change(program_a, fact, **{name: None}).status_code == 200
+        assert program_a.get(path_of(fact)).status_code == 200
+        program_a.request("DELETE", path_of(fact))
+
+
+def test_a_change_into_a_fact_that_stands_is_a_conflict(program_a: Program) -> None:
+    standing = keep(program_a, "Maria lives in Rome.")
+    fact = keep(program_a, "Maria lives in Bonn.")
+    response = change(program_a, fact, content="Maria lives in Rome.")
+    assert response.status_code == 409
+    assert response.json()["type"] == "urn:konstruct:problem:duplicate-fact"
+    assert standing["memory_id"] in response.json()["detail"]
+    assert listed(program_a) == ["Maria lives in Bonn.", "Maria lives in Rome."]
+    assert stored(program_a) == 2
+
+
+@pytest.mark.parametrize(
+    ("fields", "bad"),
+    [
+        ({}, ["body"]),
+        ({"agent": "bo"}, ["agent"]),
+        ({"user_id": "theo"}, ["user_id"]),
+        ({"content": ""}, ["content"]),
+        ({"content": None}, ["content"]),
+        ({"valid_to": "then"}, ["valid_to"]),
+        ({"metadata": None}, ["metadata"]),
+    ],
+)
+def test_a_change_that_cannot_be_is_refused_by_field(
+    program_a: Program, fields: dict[str, Any], bad: list[str]
+) -> None:
+    fact = keep(program_a, "Tea.")
+    assert bad_fields(change(program_a, fact, **fields)) == bad
+    assert stored(program_a) == 1
+
+
+def test_a_deleted_fact_is_gone_with_its_history(program_a: Program) -> None:
+    fact = keep(program_a, "Tea.")
+    change(program_a, fact, content="Coffee.")
+    assert program_a.request("DELETE", path_of(fact)).status_code == 204
+    assert stored(program_a) == 0
+    for response in (
+        program_a.get(path_of(fact)),
+        program_a.get(path_of(fact, "history/")),
+        program_a.request("DELETE", path_of(fact)),
+        change(program_a, fact, content="Tea."),
+    ):
+        assert response.status_code == 404
+        assert response.json()["type"] == "urn:konstruct:problem:not-found"
+
+
+def test_a_fact_is_kept_once_for_an_idempotency_key(program_a: Program) -> None:
+    body = {"agent": "ada", "content": "Tea."}
+    key = {"Idempotency-Key": "one"}
+    first = program_a.post(FACTS, body, headers=key)
+    assert first.status_code == 201
+    change(program_a, first.json(), content="Coffee.")
+    again = program_a.post(FACTS, body, headers=key)
+    assert (again.status_code, again.json()["created"]) == (200, False)
+    assert again.json()["memory_id"] == first.json()["memory_id"]
+    assert again.json()["content"] == "Coffee."
+    assert program_a.post(FACTS, {"content": "Milk."}, headers=key).status_code == 422
+    assert listed(program_a) == ["Coffee."]
+    program_a.request("DELETE", path_of(first.json()))
+    assert program_a.post(FACTS, body, headers=key).status_code == 404
+    assert stored(program_a) == 0
+
+
+def test_a_change_of_what_somebody_has_changed_meanwhile_is_refused(program_a: Program) -> None:
+    fact = keep(program_a, "Maria lives in Bonn.")
+    seen = program_a.get(path_of(fact)).headers["ETag"]
+    assert program_a.get(path_of(fact), headers={"If-None-Match": seen}).status_code == 304
+
+    def change_seen(content: str) -> Any:
+        return program_a.request(
+            "PATCH",
+            path_of(fact),
+            data=json_bytes({"content": content}),
+            content_type="application/json",
+            headers={"If-Match": seen},
+        )
+
+    changed = change_seen("Maria lives in Rome.")
+    assert changed.status_code == 200
+    assert changed.headers["ETag"] == program_a.get(path_of(fact)).headers["ETag"] != seen
+    late = change_seen("Maria lives in Oslo.")
+    assert late.status_code == 412
+    deleted = program_a.request("DELETE", path_of(fact), headers={"If-Match": seen})
+    assert deleted.status_code == 412
+    assert listed(program_a) == ["Maria lives in Rome."]
+
+
+def test_two_tenants_with_the_same_texts_never_meet(program_a: Program, program_b: Program) -> None:
+    ours, theirs = (
+        keep(program, "Our secret is tea.", user_id="maria", metadata={"topic": "secret"})
+        for program in (program_a, program_b)
+    )
+    ours["path"] = path_of(ours)
+    change(program_a, ours, content="Our secret is green tea.")
+
+    assert ours["memory_id"] != theirs["memory_id"]
+    assert listed(program_b) == listed(program_b, user_id="maria") == ["Our secret is tea."]
+    assert found(program_b, "green tea", user_id="maria") == ["Our secret is tea."]
+    for response in (
+        program_b.get(ours["path"]),
+        program_b.get(f"{ours['path']}history/"),
+        change(program_b, ours, content="Stolen."),
+        change(program_b, ours, expires_at="2020-01-01T00:00:00Z"),
+        program_b.request("DELETE", ours["path"]),
+        # Agents have other ids in other tenants.
+        program_b.get(f"{FACTS}?agent={program_a.agent.id}"),
+        program_b.post(SEARCH, {"agent": str(program_a.agent.id), "query": "tea"}),
+        program_b.post(FACTS, {"agent": str(program_a.agent.id), "content": "Smuggled."}),
+    ):
+        assert response.status_code in (404, 422)
+        assert b"tea" not in response.content
+    assert listed(program_a) == ["Our secret is green tea."]
+    assert (stored(program_a), stored(program_b)) == (2, 1)
+
+
+def test_agents_with_the_same_id_in_two_tenants_share_no_fact(
+    program_a: Program, program_b: Program, as_owner: Callable[..., Any]
+) -> None:
+    with tenant_scope(program_b.tenant.id):
+        create_agent(tenant_id=program_b.tenant.id, name="twin", id=program_a.agent.id)
+    keep(program_a, "Our secret is tea.", user_id="maria")
+    for name in ("twin", str(program_a.agent.id)):
+        assert listed(program_b, agent=name) == []
+        assert found(program_b, "tea", agent=name, user_id="maria") == []
+
+
+@pytest.mark.parametrize(
+    ("method", "tail"),
+    [
+        ("GET", ""),
+        ("POST", ""),
+        ("POST", "search/"),
+        ("GET", "{}/"),
+        ("PATCH", "{}/"),
+        ("DELETE", "{}/"),
+        ("GET", "{}/history/"),
+    ],
+)
+def test_without_a_key_there_is_nothing(program_a: Program, method: str, tail: str) -> None:
+    fact = keep(program_a, "Tea.")
+    stranger = Program(program_a.tenant, program_a.agent, "ks_wrong")
+    response = stranger.request(method, FACTS + tail.format(fact["memory_id"]))
+    assert response.status_code == 401
+    assert stored(program_a) == 1
+
+
+def bound(program: Program, **binding: Any) -> Program:
+    _, key = issue_key(tenant_id=program.tenant.id, name="bound", **binding)
+    return Program(program.tenant, program.agent, str(key))
+
+
+def test_a_users_key_sees_and_changes_the_facts_about_them(program_a: Program, bo: Agent) -> None:
+    mine = keep(program_a, "Maria likes tea.", user_id="maria")
+    others = [
+        program_a.post(FACTS, {"content": "Everybody knows of tea."}).json(),
+        keep(program_a, "Theo likes tea.", user_id="theo"),
+        keep(program_a, "Bo says that Maria likes tea.", agent="bo", user_id="maria"),
+    ]
+    ours = bound(program_a, agent_id=program_a.agent.id, user_id="maria")
+
+    assert listed(ours) == listed(ours, user_id="maria") == ["Maria likes tea."]
+    assert found(ours, "tea") == found(ours, "tea", agent="ada") == ["Maria likes tea."]
+    assert found(ours, "tea", shared_only=True) == []
+    for fact in others:
+        assert ours.get(path_of(fact)).status_code == 404
+        assert ours.get(path_of(fact, "history/")).status_code == 404
+        assert change(ours, fact, content="Stolen.").status_code == 404
+        assert ours.request("DELETE", path_of(fact)).status_code == 404
+    assert ours.get(f"{FACTS}?user_id=theo").status_code == 403
+    assert ours.get(f"{FACTS}?agent=bo").status_code == 422
+    assert ours.post(FACTS, {"user_id": "theo", "content": "Smuggled."}).status_code == 403
+
+    kept = ours.post(FACTS, {"content": "Maria drinks it without milk."}).json()
+    assert (kept["agent"], kept["user_id"]) == ("ada", "maria")
+    assert change(ours, mine, content="Maria loves tea.").status_code == 200
+    assert ours.request("DELETE", path_of(kept)).status_code == 204
+    assert sorted(listed(program_a)) == [
+        "Bo says that Maria likes tea.",
+        "Everybody knows of tea.",
+        "Maria loves tea.",
+        "Theo likes tea.",
+    ]
+
+
+def test_an_agents_key_sees_what_the_agent_knows_and_changes_its_own(
+    program_a: Program, bo: Agent
+) -> None:
+    shared = program_a.post(FACTS, {"content": "Everybody knows of tea."}).json()
+    own = keep(program_a, "Maria likes tea.", user_id="maria")
+    others = keep(program_a, "Bo knows of tea.", agent="bo")
+    adas = bound(program_a, agent_id=program_a.agent.id)
+
+    assert listed(adas) == ["Maria likes tea.", "Everybody knows of tea."]
+    assert sorted(found(adas, "tea")) == ["Everybody knows of tea.", "Maria likes tea."]
+    assert found(adas, "tea", shared_only=True) == ["Everybody knows of tea."]
+    assert [adas.get(path_of(fact)).status_code for fact in (shared, own, others)] == [
+        200,
+        200,
+        404,
+    ]
+    for fact in (shared, others):
+        assert change(adas, fact, content="Stolen.").status_code == 404
+        assert adas.request("DELETE", path_of(fact)).status_code == 404
+    assert adas.post(FACTS, {"agent": "bo", "content": "Smuggled."}).status_code == 422
+    assert adas.post(FACTS, {"content": "Theo likes tea."}).json()["agent"] == "ada"
+    assert change(adas, own, content="Maria loves tea.").status_code == 200
+    assert stored(program_a) == 5
+
+
+def test_a_reading_key_searches_and_changes_nothing(program_a: Program) -> None:
+    fact = keep(program_a, "Tea.")
+    reader = bound(program_a, scopes=["read"])
+    assert listed(reader) == found(reader, "tea") == ["Tea."]
+    for response in (
+        reader.post(FACTS, {"content": "Coffee."}),
+        change(reader, fact, content="Coffee."),
+        reader.request("DELETE", path_of(fact)),
+    ):
+        assert response.status_code == 403
+    assert listed(program_a) == ["Tea."]
+
+
+def test_moments_are_told_in_utc(program_a: Program) -> None:
+    fact = keep(program_a, "Tea.", valid_from="2020-06-01T12:00:00+02:00")
+    assert datetime.fromisoformat(fact["valid_from"]) == datetime(2020, 6, 1, 10, tzinfo=UTC)
+
+
+def test_what_is_sent_with_a_text_that_stands_is_added_and_nothing_is_dropped(
+    program_a: Program,
+) -> None:
+    def send(**fields: Any) -> Any:
+        return program_a.post(FACTS, {"agent": "ada", "content": "Tea is at five.", **fields})
+
+    first = send(metadata={"topic": "tea"})
+    second = send(
+        metadata={"source": {"url": "https://crm.example"}}, valid_to="2999-01-01T00:00:00Z"
+    )
+    assert (first.status_code, second.status_code) == (201, 200)
+    stands = program_a.get(second.headers["Location"]).json()
+    assert stands["metadata"] == {"topic": "tea", "source": {"url": "https://crm.example"}}
+    assert (stands["valid_to"], second.json()["created"]) == ("2999-01-01T00:00:00Z", False)
+    assert {name: second.json()[name] for name in stands} == stands
+    versions = program_a.get(f"{second.headers['Location']}history/").json()["results"]
+    assert [version["metadata"] for version in versions][1:] == [{"topic": "tea"}]
+
+    refused = send(metadata={"topic": "coffee"}, valid_from="2001-01-01T00:00:00Z")
+    assert refused.status_code == 400
+    assert program_a.get(second.headers["Location"]).json() == stands

@@ -1,0 +1,91 @@
+"""Several facts in one request: all of them are stored, or none."""
+
+from typing import Any
+
+import pytest
+
+from konstruct.api.auth.keys import issue_key
+from konstruct.audit.models import AccessEvent
+from memory.models import MemoryEntry
+from tenants.context import tenant_scope
+from tests.konstruct.api.resources.memory.facts.keeping import FACTS, keep, listed
+from tests.konstruct.conftest import Program
+
+BATCH = f"{FACTS}batch/"
+TEA = {"agent": "ada", "user_id": "maria", "content": "Maria drinks tea."}
+NUTS = {
+    "agent": "ada",
+    "user_id": "bea",
+    "content": "Bea eats nuts.",
+    "metadata": {"topic": "food"},
+}
+HOURS = {"content": "The library closes at six."}
+
+
+def send(program: Program, *facts: dict[str, Any]) -> Any:
+    return program.post(BATCH, {"facts": list(facts)})
+
+
+def test_facts_are_stored_in_the_order_of_the_request(program_a: Program) -> None:
+    standing = keep(program_a, TEA["content"], user_id="maria")
+    answer = send(program_a, NUTS, TEA, HOURS, NUTS).json()
+    assert answer["created"] == 2
+    results = answer["results"]
+    assert [(each["content"], each["created"]) for each in results] == [
+        (NUTS["content"], True), (TEA["content"], False),
+        (HOURS["content"], True), (NUTS["content"], False),
+    ]  # fmt: skip
+    assert results[1]["memory_id"] == standing["memory_id"]
+    assert [(each["agent"], each["user_id"]) for each in results[:3]] == [
+        ("ada", "bea"), ("ada", "maria"), (None, None),
+    ]  # fmt: skip
+    assert results[0]["metadata"] == {"topic": "food"}
+    assert len(listed(program_a)) == 3
+
+
+def test_the_same_request_again_stores_nothing_twice(program_a: Program) -> None:
+    first, again = send(program_a, TEA, NUTS).json(), send(program_a, TEA, NUTS).json()
+    assert (first["created"], again["created"]) == (2, 0)
+    assert [each["memory_id"] for each in first["results"]] == [
+        each["memory_id"] for each in again["results"]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "status", "field"),
+    [
+        ({"content": " "}, 400, "facts.1.content"),
+        ({"content": "Tea.", "colour": "green"}, 400, "facts.1.colour"),
+        ({"content": "Tea.", "agent": "nobody"}, 422, "agent"),
+        ({"content": "Tea.", "valid_to": "2026-01-01T00:00:00Z"}, 400, "valid_to"),
+    ],
+)
+def test_one_that_is_invalid_keeps_all_out(
+    program_a: Program, wrong: dict[str, str], status: int, field: str
+) -> None:
+    answer = send(program_a, TEA, {**wrong, "valid_from": "2026-01-02T00:00:00Z"})
+    assert answer.status_code == status
+    assert field in answer.content.decode()
+    assert listed(program_a) == []
+
+
+def test_a_batch_has_a_limit(program_a: Program) -> None:
+    many = [{"content": f"Fact {number}."} for number in range(101)]
+    assert send(program_a).status_code == send(program_a, *many).status_code == 400
+    assert send(program_a, *many[:100]).json()["created"] == 100
+
+
+def test_a_bound_key_stores_facts_of_its_user_alone(program_a: Program) -> None:
+    _, text = issue_key(tenant_id=program_a.tenant.id, name="bound", user_id="maria")
+    bound = Program(program_a.tenant, program_a.agent, str(text))
+    assert send(bound, TEA, NUTS).status_code == 403
+    assert [each["user_id"] for each in send(bound, TEA, HOURS).json()["results"]] == ["maria"] * 2
+
+
+def test_the_access_log_names_the_new_facts(program_a: Program) -> None:
+    results = send(program_a, TEA, NUTS).json()["results"]
+    with tenant_scope(program_a.tenant.id):
+        (event,) = AccessEvent.objects.filter(action="create", subject="facts")
+        assert event.detail["facts"] == [each["memory_id"] for each in results]
+        assert not event.user_id
+        assert all(MemoryEntry.objects.values_list("embedding_model", flat=True))

@@ -1,0 +1,254 @@
+"""Facts by REST: kept, listed and found."""
+
+import json
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+import pytest
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from konstruct.orchestrator.models import Agent
+from tenants.context import tenant_connection
+from tests.konstruct.api.resources.memory.facts.keeping import (
+    FACTS,
+    SEARCH,
+    bad_fields,
+    change,
+    found,
+    keep,
+    listed,
+    path_of,
+    stored,
+)
+from tests.konstruct.conftest import Program
+
+
+def test_a_kept_fact_is_told_whole_and_has_an_address(program_a: Program) -> None:
+    before = timezone.now()
+    response = program_a.post(
+        FACTS,
+        {
+            "agent": "ada",
+            "user_id": "maria",
+            "content": "Maria is allergic to walnuts.",
+            "metadata": {"topic": "health", "tags": ["food", None], "source": {"line": 3}},
+            "valid_from": "2020-01-01T00:00:00+01:00",
+            "expires_at": "2999-01-01T00:00:00Z",
+        },
+    )
+    fact = response.json()
+    assert response.status_code == 201
+    assert response.headers["Location"] == fact["url"]
+    assert before <= datetime.fromisoformat(fact.pop("created_at")) <= timezone.now()
+    assert before <= datetime.fromisoformat(fact.pop("updated_at")) <= timezone.now()
+    assert fact == {
+        "memory_id": fact["memory_id"],
+        "url": f"http://localhost{FACTS}{fact['memory_id']}/",
+        "agent": "ada",
+        "agent_id": str(program_a.agent.id),
+        "user_id": "maria",
+        "content": "Maria is allergic to walnuts.",
+        "metadata": {"topic": "health", "tags": ["food", None], "source": {"line": 3}},
+        "valid_from": "2019-12-31T23:00:00Z",
+        "valid_to": None,
+        "expires_at": "2999-01-01T00:00:00Z",
+        "version_id": fact["memory_id"],
+        "supersedes": None,
+        "created": True,
+        "near_duplicates": [],
+    }
+    told = program_a.get(urlsplit(fact["url"]).path).json()
+    assert told["content"] == "Maria is allergic to walnuts."
+    assert "created" not in told
+
+
+def test_a_fact_of_nobody_in_particular(program_a: Program) -> None:
+    response = program_a.post(FACTS, {"content": "The library closes at six."})
+    fact = response.json()
+    assert (fact["agent"], fact["agent_id"], fact["user_id"]) == (None, None, None)
+    assert fact["metadata"] == {}
+
+
+def test_the_same_text_is_the_same_fact_and_near_ones_are_reported(program_a: Program) -> None:
+    first = keep(program_a, "Maria lives in Bonn.", user_id="maria")
+    body = {"agent": "ada", "user_id": "maria", "content": "Maria lives in Bonn."}
+    again = program_a.post(FACTS, body)
+    assert (again.status_code, again.json()["created"]) == (200, False)
+    assert again.json()["memory_id"] == first["memory_id"]
+
+    near = keep(program_a, "Maria is living in Bonn.", user_id="maria")
+    (reported,) = near["near_duplicates"]
+    assert reported["memory_id"] == first["memory_id"]
+    assert reported["content"] == "Maria lives in Bonn."
+    assert 0.9 <= reported["score"] < 1
+    assert stored(program_a) == 2
+
+
+@pytest.mark.parametrize(
+    ("fields", "bad"),
+    [
+        ({}, ["content"]),
+        ({"content": " \n"}, ["content"]),
+        ({"content": 7}, ["content"]),
+        ({"content": "a\0"}, ["content"]),
+        ({"content": "x" * 40_000}, ["content"]),
+        ({"content": "tea", "metadata": []}, ["metadata"]),
+        ({"content": "tea", "metadata": {"a": "b\0"}}, ["metadata"]),
+        ({"content": "tea", "metadata": {"": 1}}, ["metadata"]),
+        ({"content": "tea", "metadata": {str(n): n for n in range(300)}}, ["metadata"]),
+        ({"content": "tea", "valid_from": "2020-01-01T00:00:00"}, ["valid_from"]),
+        ({"content": "tea", "valid_from": None}, ["valid_from"]),
+        ({"content": "tea", "expires_at": "9999-12-31T23:59:59-12:00"}, ["expires_at"]),
+        ({"content": "tea", "user_id": ""}, ["user_id"]),
+        ({"content": "tea", "tenant_id": "x"}, ["tenant_id"]),
+        ({"content": "tea", "agent_id": "x"}, ["agent_id"]),
+        ({"content": "tea", "embedding": [1.0]}, ["embedding"]),
+        ({"content": "tea", "memory_id": str(uuid4())}, ["memory_id"]),
+    ],
+)
+def test_a_fact_that_cannot_be_is_refused_by_field(
+    program_a: Program, fields: dict[str, Any], bad: list[str]
+) -> None:
+    assert bad_fields(program_a.post(FACTS, fields)) == bad
+    assert stored(program_a) == 0
+
+
+def test_a_fact_that_ends_before_it_begins_is_refused(program_a: Program) -> None:
+    times = {"valid_from": "2020-01-02T00:00:00Z", "valid_to": "2020-01-01T00:00:00Z"}
+    response = program_a.post(FACTS, {"content": "tea", **times})
+    assert response.status_code == 400
+    assert "is before valid_from" in response.json()["detail"]
+    assert stored(program_a) == 0
+
+
+def test_an_unknown_agent_is_named(program_a: Program) -> None:
+    for response in (
+        program_a.post(FACTS, {"agent": "nobody", "content": "tea"}),
+        program_a.get(f"{FACTS}?agent=nobody"),
+        program_a.post(SEARCH, {"agent": "nobody", "query": "tea"}),
+    ):
+        assert response.status_code == 422
+        assert response.json()["errors"][0]["field"] == "agent"
+    assert stored(program_a) == 0
+
+
+def test_a_list_is_newest_first_and_narrowed(program_a: Program, bo: Agent) -> None:
+    keep(program_a, "Ada knows of tea.", metadata={"topic": "food", "priority": 1})
+    keep(program_a, "Bo knows of tea.", agent="bo", metadata={"topic": "food", "priority": 3})
+    keep(program_a, "Maria likes tea.", user_id="maria", metadata={"topic": "drink"})
+    keep(program_a, "Theo likes tea.", user_id="theo")
+    program_a.post(FACTS, {"content": "Everybody knows of tea."})
+
+    everything = ["Everybody knows", "Theo likes", "Maria likes", "Bo knows", "Ada knows"]
+    assert [text.rsplit(" tea", 1)[0].removesuffix(" of") for text in listed(program_a)] == (
+        everything
+    )
+    assert listed(program_a, agent="bo") == ["Everybody knows of tea.", "Bo knows of tea."]
+    assert listed(program_a, agent=str(bo.id)) == ["Everybody knows of tea.", "Bo knows of tea."]
+    assert "Theo likes tea." not in listed(program_a, user_id="maria")
+    assert "Maria likes tea." in listed(program_a, user_id="maria")
+
+    def filtered(**filters: Any) -> list[str]:
+        return listed(program_a, filters=json.dumps(filters))
+
+    assert filtered(topic="food") == ["Bo knows of tea.", "Ada knows of tea."]
+    assert filtered(topic={"in": ["drink"]}) == ["Maria likes tea."]
+    assert filtered(priority={"gte": 2}) == ["Bo knows of tea."]
+    assert filtered(topic={"exists": False}) == ["Everybody knows of tea.", "Theo likes tea."]
+
+
+def test_pages_stay_put_while_facts_are_kept(program_a: Program) -> None:
+    for number in range(5):
+        keep(program_a, f"Fact number {number}.")
+    page = program_a.get(f"{FACTS}?limit=2").json()
+    assert [fact["content"] for fact in page["results"]] == ["Fact number 4.", "Fact number 3."]
+    assert page["previous"] is None
+    keep(program_a, "A new one.")
+    second = program_a.get(page["next"].removeprefix("http://localhost")).json()
+    assert [fact["content"] for fact in second["results"]] == ["Fact number 2.", "Fact number 1."]
+    back = program_a.get(second["previous"].removeprefix("http://localhost")).json()
+    assert back["results"] == page["results"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "limit=0",
+        "limit=201",
+        "cursor=%25",
+        "ordering=content",
+        "at=2026-01-01",
+        "filters=x",
+        "filters=[]",
+        "filters=%7B%22a%22%3A%7B%22like%22%3A1%7D%7D",
+        "user_id=",
+        "tenant_id=1",
+        "limit=1&limit=2",
+    ],
+)
+def test_a_list_that_cannot_be_names_the_parameter(program_a: Program, query: str) -> None:
+    assert bad_fields(program_a.get(f"{FACTS}?{query}")) == [query.split("=")[0]]
+
+
+def test_a_search_finds_by_meaning_best_first(program_a: Program, bo: Agent) -> None:
+    keep(program_a, "Maria is allergic to walnuts.", user_id="maria", metadata={"topic": "health"})
+    keep(program_a, "The car is red.", user_id="maria")
+    keep(program_a, "Theo is allergic to milk.", user_id="theo")
+    keep(program_a, "Bo's guests are allergic to nothing.", agent="bo")
+
+    ada = {"agent": "ada", "user_id": "maria"}
+    assert found(program_a, "Who has an allergy?", **ada) == [
+        "Maria is allergic to walnuts.",
+        "The car is red.",
+    ]
+    assert found(program_a, "Who has an allergy?", limit=1, **ada) == [
+        "Maria is allergic to walnuts."
+    ]
+    assert found(program_a, "Who has an allergy?", threshold=0.3, **ada) == [
+        "Maria is allergic to walnuts."
+    ]
+    assert found(program_a, "car", filters={"topic": "health"}) == ["Maria is allergic to walnuts."]
+    assert found(program_a, "allergy", shared_only=True) == ["Bo's guests are allergic to nothing."]
+    (best, *_) = program_a.post(SEARCH, {"query": "The car is red."}).json()["results"]
+    assert best["score"] == pytest.approx(1, abs=1e-4)
+    assert best["agent"] == "ada"
+
+
+@pytest.mark.parametrize(
+    ("fields", "bad"),
+    [
+        ({"query": ""}, "query"),
+        ({"query": "x" * 9000}, "query"),
+        ({"query": "tea", "limit": 0}, "limit"),
+        ({"query": "tea", "limit": 101}, "limit"),
+        ({"query": "tea", "limit": "3"}, "limit"),
+        ({"query": "tea", "threshold": 2}, "threshold"),
+        ({"query": "tea", "threshold": "nan"}, "threshold"),
+        ({"query": "tea", "shared_only": 1}, "shared_only"),
+        ({"query": "tea", "filters": {"a": {"like": 1}}}, "filters"),
+        ({"query": "tea", "filters": "a"}, "filters"),
+        ({"query": "tea", "top_k": 3}, "top_k"),
+    ],
+)
+def test_a_search_that_cannot_be_names_the_field(
+    program_a: Program, fields: dict[str, Any], bad: str
+) -> None:
+    assert bad_fields(program_a.post(SEARCH, fields)) == [bad]
+
+
+@pytest.mark.slow
+def test_a_list_costs_the_same_however_long_it_is(program_a: Program, bo: Agent) -> None:
+    def queries(path: str) -> int:
+        with CaptureQueriesContext(tenant_connection()) as captured:
+            assert program_a.get(path).status_code == 200
+        return len(captured)
+
+    fact = keep(program_a, "Fact 0.")
+    few = queries(FACTS), queries(path_of(fact, "history/"))
+    for number in range(1, 20):
+        keep(program_a, f"Fact {number}.", agent=("ada", "bo")[number % 2])
+        change(program_a, fact, content=f"Fact 0, version {number}.")
+    assert (queries(FACTS), queries(path_of(fact, "history/"))) == few

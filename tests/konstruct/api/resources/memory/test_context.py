@@ -1,0 +1,235 @@
+"""The context of a prompt by REST: what the pipeline would give a model, within the budget."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+
+from konstruct.api.auth.keys import issue_key
+from konstruct.orchestrator.agents import create_agent
+from konstruct.orchestrator.builder import build_system_prompt
+from memory.context import tokens
+from memory.context.working import MESSAGE_OVERHEAD, REPLY_OVERHEAD
+from memory.conversations.short_term import append_message
+from memory.models import MemoryEntry, Message
+from tenants.context import tenant_scope
+from tests.konstruct.api.resources.memory.facts.keeping import keep
+from tests.konstruct.api.resources.memory.test_memories import remember
+from tests.konstruct.api.resources.memory.test_sessions import converse
+from tests.konstruct.conftest import Program
+
+COMPILE = "/api/v1/context/compile/"
+
+
+def compiled(program: Program, task: Any = "What am I allergic to?", **fields: Any) -> Any:
+    body = {"agent": program.agent.name, "user_id": "maria", "task": task, **fields}
+    response = program.post(COMPILE, body)
+    assert response.status_code == 200, response.content
+    return response.json()
+
+
+def said(context: dict[str, Any]) -> list[str]:
+    return [turn["content"] for turn in context["messages"]]
+
+
+def test_a_context_is_facts_recalled_turns_and_the_window(program_a: Program) -> None:
+    remember(program_a, "I am allergic to walnuts, so never order the cake.")
+    fact = keep(program_a, "Maria is allergic to penicillin.", user_id="maria")
+    keep(program_a, "The car is red.", user_id="maria")
+    # More than the window holds, so that what was imported has left it.
+    for number in range(20):
+        role = ("user", "assistant")[number % 2]
+        append_message(program_a.tenant.id, program_a.agent.id, "maria", role, f"turn {number}")
+    with tenant_scope(program_a.tenant.id):
+        message = Message.objects.get()
+
+    context = compiled(program_a)
+
+    own, _, date = context["system_prompt"].rpartition("\n\n")
+    assert own == build_system_prompt(program_a.agent)
+    assert f"is {datetime.now(UTC):%A, %Y-%m-%d} " in date
+    assert said(context) == [f"turn {number}" for number in range(20)]
+    assert context["context"].splitlines() == [
+        "- Fact: Maria is allergic to penicillin.",
+        "- [Saturday, 2026-03-14 09:00] user: I am allergic to walnuts, so never order the cake.",
+    ]
+    assert context["sources"] == [
+        {"kind": "fact", "id": fact["memory_id"]},
+        {"kind": "message", "id": str(message.id)},
+    ]
+    assert context["task"] == "What am I allergic to?"
+    assert (context["model_tier"], context["budget"]) == ("fast", 8000)
+    assert context["left_out"] == {"messages": 0, "memories": 0, "task": []}
+    usage = context["token_usage"]
+    assert usage["total"] == sum(usage[name] for name in ("system", "session", "memory", "task"))
+    assert [turn["role"] for turn in context["prompt"]] == [
+        "system",
+        "system",
+        *["user", "assistant"] * 10,
+        "user",
+    ]
+    assert context["prompt"][1]["content"].startswith("Relevant context from past conversations:\n")
+    assert context["prompt"][1]["content"].endswith(context["context"])
+    assert context["prompt"][-1] == {"role": "user", "content": "What am I allergic to?"}
+
+
+def test_a_task_with_data_searches_by_its_description_and_tells_all_of_it(
+    program_a: Program,
+) -> None:
+    fact = keep(program_a, "Maria is allergic to penicillin.", user_id="maria")
+    task = {"description": "What am I allergic to?", "ward": 7, "contract": "clause " * 4000}
+
+    context = compiled(program_a, task)
+
+    assert context["sources"] == [{"kind": "fact", "id": fact["memory_id"]}]
+    assert context["task"].startswith(
+        "What am I allergic to?\n\nData of the task:\n- ward: 7\n- contract: clause"
+    )
+    assert context["left_out"]["task"] == ["contract"]
+    assert context["prompt"][-1] == {"role": "user", "content": context["task"]}
+
+
+@pytest.mark.parametrize("task", ["", {}, {"description": " ", "ward": 7}, {"ward": 7}])
+def test_a_task_without_a_description_searches_nothing(program_a: Program, task: Any) -> None:
+    keep(program_a, "Maria is allergic to penicillin.", user_id="maria")
+    context = compiled(program_a, task)
+    assert (context["context"], context["sources"]) == ("", [])
+    assert ("- ward: 7" in context["task"]) == (bool(task))
+
+
+def test_a_program_may_bring_its_own_turns_prompt_and_tier(program_a: Program) -> None:
+    append_message(program_a.tenant.id, program_a.agent.id, "maria", "user", "From the window")
+    turns = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi."}]
+    context = compiled(
+        program_a, messages=turns, system_prompt="You are Bo.", model_tier="reasoning"
+    )
+    assert said(context) == ["Hello", "Hi."]
+    assert context["system_prompt"] == "You are Bo."
+    assert (context["model_tier"], context["budget"]) == ("reasoning", 32000)
+    assert said(compiled(program_a, messages=[])) == []
+
+
+def test_without_a_user_nobodys_memory_is_told(program_a: Program) -> None:
+    remember(program_a, "I am allergic to walnuts, so never order the cake.")
+    keep(program_a, "Maria is allergic to penicillin.", user_id="maria")
+    keep(program_a, "Guests who are allergic to milk get oat milk.")
+    response = program_a.post(COMPILE, {"agent": "ada", "task": "Who is allergic to milk?"})
+    context = response.json()
+    assert context["context"] == "- Fact: Guests who are allergic to milk get oat milk."
+    assert context["messages"] == []
+
+
+@pytest.mark.slow
+def test_no_prompt_is_over_its_budget(program_a: Program) -> None:
+    turns = [
+        {"role": ("user", "assistant")[number % 2], "content": f"{number} " + "слово 🦄 " * 900}
+        for number in range(60)
+    ]
+    for number in range(4):
+        keep(program_a, f"{number}: " + "Maria is allergic to 🥜. " * 1200)
+    for tier, budget in (("fast", 8000), ("reasoning", 32000)):
+        context = compiled(
+            program_a,
+            "Who is allergic? " * 1900,
+            messages=turns,
+            system_prompt="Be kind. " * 3600,
+            model_tier=tier,
+        )
+        size = REPLY_OVERHEAD + sum(
+            tokens.count(turn["content"]) + MESSAGE_OVERHEAD for turn in context["prompt"]
+        )
+        assert budget * 0.7 < size <= budget
+        assert context["left_out"]["messages"] > 0
+        assert context["prompt"][-1]["content"].startswith("Who is allergic? Who is")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_graphs_thread_is_the_session(program_a: Program, program_b: Program) -> None:
+    converse(program_a, "thread", HumanMessage("From the graph"), AIMessage("Yes."))
+    append_message(program_a.tenant.id, program_a.agent.id, "maria", "user", "From the window")
+    assert said(compiled(program_a, thread_id="thread")) == ["From the graph", "Yes."]
+    assert said(compiled(program_a, thread_id="unknown")) == ["From the window"]
+    assert said(compiled(program_b, thread_id="thread")) == []
+
+
+def test_nothing_is_stored(program_a: Program) -> None:
+    compiled(program_a)
+    with tenant_scope(program_a.tenant.id):
+        assert not Message.objects.exists()
+        assert not MemoryEntry.objects.exists()
+
+
+def test_two_tenants_with_the_same_names_never_meet(program_a: Program, program_b: Program) -> None:
+    remember(program_a, "I am allergic to walnuts, so never order the cake.")
+    keep(program_a, "Maria is allergic to penicillin.", user_id="maria")
+    append_message(program_a.tenant.id, program_a.agent.id, "maria", "user", "Our secret")
+    with tenant_scope(program_b.tenant.id):
+        create_agent(tenant_id=program_b.tenant.id, name="twin", id=program_a.agent.id)
+    for agent in ("ada", "twin"):
+        context = compiled(program_b, agent=agent)
+        assert (context["context"], context["messages"]) == ("", [])
+    response = program_a.post(COMPILE, {"agent": str(program_b.agent.id), "task": "?"})
+    assert response.status_code == 422
+
+
+def test_agents_and_users_of_one_tenant_are_kept_apart(program_a: Program) -> None:
+    create_agent(tenant_id=program_a.tenant.id, name="bo")
+    remember(program_a, "I am allergic to walnuts, so never order the cake.")
+    keep(program_a, "Maria is allergic to penicillin.", user_id="maria")
+    append_message(program_a.tenant.id, program_a.agent.id, "maria", "user", "Our secret")
+    for fields in ({"agent": "bo"}, {"user_id": "theo"}):
+        context = compiled(program_a, **fields)
+        assert (context["context"], context["messages"]) == ("", [])
+
+
+def test_an_agents_key_compiles_for_it_alone_and_a_users_not_at_all(program_a: Program) -> None:
+    """A user's could read the agent's prompt, and what the agent is told of others' affairs."""
+    create_agent(tenant_id=program_a.tenant.id, name="bo")
+    keep(program_a, "Maria is allergic to penicillin.", user_id="maria")
+
+    def ask(binding: dict[str, Any], **fields: Any) -> Any:
+        _, key = issue_key(tenant_id=program_a.tenant.id, name="bound", **binding)
+        bound = Program(program_a.tenant, program_a.agent, str(key))
+        body = {"agent": "ada", "user_id": "maria", "task": "Who is allergic?", **fields}
+        return bound.post(COMPILE, body)
+
+    of_ada = {"agent_id": program_a.agent.id}
+    assert ask(of_ada).json()["context"] == "- Fact: Maria is allergic to penicillin."
+    assert ask(of_ada, agent="bo").status_code == 422
+    assert ask(of_ada, thread_id="thread").status_code == 403
+    for binding in ({"user_id": "maria"}, {**of_ada, "user_id": "maria"}):
+        for fields in ({}, {"system_prompt": ""}, {"user_id": "theo"}):
+            refused = ask(binding, **fields)
+            assert refused.status_code == 403
+            assert b"penicillin" not in refused.content
+
+
+@pytest.mark.parametrize(
+    ("fields", "bad"),
+    [
+        ({"task": None}, "task"),
+        ({"task": 7}, "task"),
+        ({"task": ["Why?"]}, "task"),
+        ({"task": {"description": 7}}, "task"),
+        ({"task": {"note": "a\0"}}, "task"),
+        ({"task": {"note": "x" * 40_000}}, "task"),
+        ({"task": "x" * 40_000}, "task"),
+        ({"task": "a\0"}, "task"),
+        ({"user_id": ""}, "user_id"),
+        ({"model_tier": "huge"}, "model_tier"),
+        ({"messages": "Hello"}, "messages"),
+        ({"messages": [{"role": "tool", "content": "x"}]}, "messages.0.role"),
+        ({"messages": [{"role": "user", "content": "x", "name": "y"}]}, "messages.0.name"),
+        ({"messages": [{"role": "user", "content": "x"}] * 1001}, "messages"),
+        ({"system_prompt": None}, "system_prompt"),
+        ({"tenant_id": "x"}, "tenant_id"),
+    ],
+)
+def test_what_cannot_be_compiled_is_refused_by_field(
+    program_a: Program, fields: dict[str, Any], bad: str
+) -> None:
+    body = {"agent": "ada", "user_id": "maria", "task": "Why?", **fields}
+    response = program_a.post(COMPILE, body)
+    assert response.status_code == 400
+    assert [error["field"] for error in response.json()["errors"]] == [bad]

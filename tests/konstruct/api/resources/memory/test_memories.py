@@ -1,0 +1,160 @@
+"""Searching memories by REST, and the tenant in numbers."""
+
+from typing import Any
+
+import pytest
+
+from konstruct.api.resources.operations import usage
+from konstruct.orchestrator.history_import import import_history
+from memory.indexing import outbox
+from tenants.context import tenant_scope
+from tests.konstruct.conftest import Program
+from tests.messages import statements
+
+SEARCH = "/api/v1/memories/search/"
+USAGE = "/api/v1/usage/"
+
+SAID = (
+    "My sister Clara moved to Lisbon in spring.",
+    "I am allergic to walnuts, so never order the cake.",
+    "The car is at the garage until Friday.",
+    "We painted the kitchen yellow.",
+)
+
+
+def remember(program: Program, *texts: str, user_id: str = "maria") -> None:
+    """Let the program's agent know what the user said."""
+    lines = [
+        {
+            "external_id": f"{user_id}-{number}",
+            "agent": program.agent.name,
+            "user_id": user_id,
+            "thread_id": "then",
+            "role": "user",
+            "content": text,
+            "created_at": f"2026-03-14T09:{number:02}:00Z",
+        }
+        for number, text in enumerate(texts)
+    ]
+    with tenant_scope(program.tenant.id):
+        import_history(lines, tenant_id=program.tenant.id)
+    outbox.drain(program.tenant.id)
+
+
+def search(program: Program, query: str, **fields: Any) -> Any:
+    """Ask the program's agent."""
+    body = {"agent": program.agent.name, "user_id": "maria", "query": query, **fields}
+    return program.post(SEARCH, body)
+
+
+def test_what_was_said_is_found_best_first(program_a: Program) -> None:
+    remember(program_a, *SAID)
+    response = search(program_a, "What am I allergic to?", gate=False)
+    results = response.json()["results"]
+    assert response.status_code == 200
+    assert results[0]["content"] == SAID[1]
+    assert results[0]["external_id"] == "maria-1"
+    assert results[0]["created_at"] == "2026-03-14T09:01:00Z"
+    assert "channels" not in results[0]
+    assert [each["score"] for each in results] == sorted(
+        (each["score"] for each in results), reverse=True
+    )
+    assert len({each["message_id"] for each in results}) == len(results)
+
+
+def test_options_of_a_search(program_a: Program) -> None:
+    remember(program_a, *SAID)
+    one = search(program_a, "Where is the car?", gate=False, top_k=1, explain=True).json()
+    assert [each["content"] for each in one["results"]] == [SAID[2]]
+    assert 0 < one["results"][0]["channels"]["cosine"] <= 1
+    then = search(program_a, "Where is the car?", gate=False, at="2026-03-14T09:01:30Z").json()
+    assert {each["content"] for each in then["results"]} == {SAID[0], SAID[1]}
+    vector = search(program_a, "Where is the car?", gate=False, mode="vector").json()
+    assert vector["results"][0]["content"] == SAID[2]
+
+
+def test_nothing_is_said_where_nothing_is_known(program_a: Program) -> None:
+    assert search(program_a, "What am I allergic to?").json() == {"results": [], "abstained": True}
+
+
+def test_other_users_and_tenants_are_never_looked_at(
+    program_a: Program, program_b: Program
+) -> None:
+    remember(program_a, *SAID, user_id="theo")
+    remember(program_b, "I like walnuts.")
+    assert search(program_a, "What am I allergic to?", gate=False).json()["results"] == []
+    found = search(program_b, "What am I allergic to?", gate=False).json()["results"]
+    assert [each["content"] for each in found] == ["I like walnuts."]
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"query": " "}, "query"),
+        ({"query": "x" * 9000}, "query"),
+        ({"query": "a\0"}, "query"),
+        ({"top_k": 0}, "top_k"),
+        ({"top_k": 101}, "top_k"),
+        ({"top_k": "3"}, "top_k"),
+        ({"top_k": True}, "top_k"),
+        ({"gate": "yes"}, "gate"),
+        ({"mode": "psychic"}, "mode"),
+        ({"at": "2026-03-14T09:30:00"}, "at"),
+        ({"at": "soon"}, "at"),
+        ({"explain": 1}, "explain"),
+        ({"tenant_id": "x"}, "tenant_id"),
+        ({"user_id": ""}, "user_id"),
+    ],
+)
+def test_a_search_that_cannot_be_names_the_field(
+    program_a: Program, fields: dict[str, Any], field: str
+) -> None:
+    response = search(program_a, **{"query": "Where is the car?", **fields})
+    assert response.status_code == 400
+    assert [error["field"] for error in response.json()["errors"]] == [field]
+
+
+def test_an_unknown_agent_is_named(program_a: Program) -> None:
+    response = search(program_a, "Where?", agent="nobody")
+    assert response.status_code == 422
+    assert response.json()["errors"][0]["field"] == "agent"
+
+
+def test_usage_counts_this_tenant_alone(program_a: Program, program_b: Program) -> None:
+    remember(program_a, *SAID)
+    program_a.send("Hello")
+    empty = {
+        "agents": 1,
+        "users": 0,
+        "messages": 0,
+        "embeddings": 0,
+        "pending_embeddings": 0,
+        "failed_embeddings": 0,
+        "pending_replies": 0,
+        "failed_replies": 0,
+    }
+    assert program_a.get(USAGE).json() == {
+        **empty,
+        "users": 1,
+        "messages": 5,
+        "embeddings": 4,
+        "pending_embeddings": 1,
+        "pending_replies": 1,
+    }
+    assert program_b.get(USAGE).json() == empty
+    assert program_b.get(f"{USAGE}?tenant=a").status_code == 400
+
+
+def test_usage_counts_no_further_than_is_quick_and_says_so(
+    program_a: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remember(program_a, *SAID)
+    monkeypatch.setattr(usage, "COUNTED_UP_TO", 2)
+    with statements() as sent:
+        counts = program_a.get(USAGE).json()
+    assert counts["not_exact"] == ["messages", "embeddings"]
+    # Postgres has no estimate of so few: they are counted.
+    assert (counts["users"], counts["messages"], counts["embeddings"]) == (1, 4, 4)
+    counting = [sql for sql in sent if "COUNT(" in sql]
+    assert len(counting) >= 8
+    assert all("LIMIT" in sql for sql in counting)

@@ -1,0 +1,67 @@
+"""Erasures by REST: asked for by a program, done by the owner's process, seen with the receipt."""
+
+import pytest
+
+from konstruct.audit.models import AccessEvent, ActorKind
+from konstruct.privacy import jobs
+from memory.models import Message
+from tenants.context import tenant_scope
+from tests import database
+from tests.konstruct.api.auth.test_scopes import refusal, with_key
+from tests.konstruct.conftest import MESSAGES, Program
+
+ERASURES = "/api/v1/erasures/"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_user_is_forgotten_and_the_program_gets_the_receipt(program_a: Program) -> None:
+    message_id = program_a.send("My secret.").json()["id"]
+    asked = program_a.post(ERASURES, {"user_id": "maria", "reason": "by mail"})
+    assert asked.status_code == 202
+    address = asked.headers["Location"]
+    assert (asked.json()["state"], asked.json()["requested_by"]) == ("requested", "tests")
+    with tenant_scope(program_a.tenant.id):
+        event = AccessEvent.objects.get(action="erase")
+    assert (event.actor_kind, event.user_id) == (ActorKind.PROGRAM, "maria")
+    again = program_a.post(ERASURES, {"user_id": "maria"})
+    assert "asked for already" in refusal(again, 409)
+
+    with database.as_owner():
+        assert jobs.ERASE.do_all() == 1
+    done = program_a.get(address).json()
+    assert (done["url"], done["state"], done["reason"]) == (address, "done", "by mail")
+    assert done["receipt"]["tables"]["memory_message"]["removed"] == 1
+    assert program_a.get(f"{MESSAGES}{message_id}/").status_code == 404
+    with tenant_scope(program_a.tenant.id):
+        assert not Message.objects.exists()
+
+
+def test_a_key_asks_for_what_it_is_bound_to(program_a: Program) -> None:
+    hers = with_key(program_a, scopes=["read", "erase"], user_id="maria")
+    theirs = with_key(program_a, scopes=["read", "erase"], agent_id=program_a.agent.id)
+    writer = with_key(program_a, scopes=["read", "write"])
+    refusal(hers.post(ERASURES, {"user_id": "theo"}), 403)
+    assert refusal(writer.post(ERASURES, {"user_id": "theo"}), 403) == (
+        "This needs the scope erase; yours: read, write."
+    )
+    of_agent = theirs.post(ERASURES, {"user_id": "theo"}).json()
+    assert of_agent["agent_id"] == str(program_a.agent.id)
+    assert hers.post(ERASURES, {"user_id": "maria"}).status_code == 202
+    refusal(hers.get(f"{ERASURES}{of_agent['id']}/"), 404)
+    assert program_a.get(f"{ERASURES}{of_agent['id']}/").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "user_id"),
+        ({"user_id": ""}, "user_id"),
+        ({"user_id": "x", "agent": 1}, "agent"),
+        ({"user_id": "x", "thread": "y"}, "thread"),
+        ({"user_id": "x", "threads": "y"}, "threads"),
+    ],
+)
+def test_what_cannot_be_is_refused(program_a: Program, body: dict[str, object], field: str) -> None:
+    answer = program_a.post(ERASURES, body)
+    assert answer.status_code == 400
+    assert answer.json()["errors"][0]["field"] == field

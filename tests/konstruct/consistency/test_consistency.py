@@ -1,0 +1,236 @@
+"""verify_memory: a whole memory has no findings; whatever is broken is found, and put right."""
+
+import json
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.core.management import CommandError, call_command
+from django_redis import get_redis_connection
+
+from konstruct.consistency import facts, indexing, metadata, replies, verify, windows
+from konstruct.consistency import outbox as places
+from konstruct.orchestrator.models import Agent, PendingReply
+from konstruct.orchestrator.pipeline.accept import Incoming, accept
+from memory.conversations.short_term import append_message, clear_window
+from memory.facts import LongTermMemory
+from memory.indexing import outbox
+from memory.models import (
+    MemoryAttribute,
+    MemoryEntry,
+    Message,
+    MessageAttribute,
+    PendingEmbedding,
+)
+from tenants.context import connection, tenant_scope
+from tenants.models import OutboxEntry, Tenant
+from tenants.redis_keys import memory_short_key
+
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+
+
+def kinds(tenant: Tenant, *, repair: bool = False) -> list[str]:
+    """What is wrong now."""
+    return [finding.kind for finding in verify(tenant.id, "a", repair=repair).findings]
+
+
+def know(tenant: Tenant, content: str, metadata: dict[str, Any]) -> None:
+    entry = MemoryEntry(tenant_id=tenant.id, content=content, metadata=metadata)
+    LongTermMemory().store(entry)
+
+
+def execute(tenant: Tenant, sql: str, *parameters: object) -> None:
+    with tenant_scope(tenant.id), connection.cursor() as cursor:
+        cursor.execute(sql, parameters)
+
+
+def test_a_whole_memory_adds_up(tenant_a: Tenant, talk: Callable[..., Message]) -> None:
+    talk("My dog Rex was born in May.")
+    talk("…")
+    talk("你好，我住在上海。", user_id="李:雷")
+    know(tenant_a, "Rex is a dog.", {"a": {"b": [1, "x"]}})
+    append_message(tenant_a.id, Agent().id, "nobody", "user", "by itself")
+    ledger = verify(tenant_a.id, "a")
+    assert ledger.findings == []
+    assert ledger.counts == {
+        "accepted": 3, "answered": 3, "failed": 0, "held": 0, "waiting": 0, "to be embedded": 6,
+        "embedded": 6, "pending": 0, "windows": 3, "facts": 1,
+    }  # fmt: skip
+
+
+def test_windows_that_are_lost_cleared_or_shorter_are_in_order(
+    tenant_a: Tenant, agent: Agent, talk: Callable[..., Message]
+) -> None:
+    for number in range(12):
+        talk(f"Number {number}.")
+    assert kinds(tenant_a) == []
+    clear_window(tenant_a.id, agent.id, "maria")
+    assert kinds(tenant_a) == []
+    get_redis_connection("default").flushdb()
+    assert kinds(tenant_a) == []
+
+
+def test_a_message_that_nobody_would_answer_is_put_back(
+    tenant_a: Tenant, agent: Agent, talk: Callable[..., Message]
+) -> None:
+    message, _ = accept(Incoming(agent.id, "maria", "t", "rest", "Hello?"), tenant_id=tenant_a.id)
+    with tenant_scope(tenant_a.id):
+        PendingReply.objects.all().delete()
+        assert kinds(tenant_a) == [replies.LOST]
+        assert kinds(tenant_a, repair=True) == []
+        assert PendingReply.objects.get().message_id == message.id
+
+
+def test_an_answered_message_that_is_kept_as_given_up_is_taken_out(
+    tenant_a: Tenant, talk: Callable[..., Message]
+) -> None:
+    message = talk("Hello.")
+    with tenant_scope(tenant_a.id):
+        PendingReply.objects.create(message=message, failed_at=message.created_at, last_error="x")
+        assert kinds(tenant_a) == [replies.ANSWERED_AND_FAILED]
+        assert kinds(tenant_a, repair=True) == []
+        assert not PendingReply.objects.exists()
+
+
+def test_a_message_given_up_without_a_reason_is_told(tenant_a: Tenant, agent: Agent) -> None:
+    message, _ = accept(Incoming(agent.id, "maria", "t", "rest", "Hello?"), tenant_id=tenant_a.id)
+    with tenant_scope(tenant_a.id):
+        PendingReply.objects.update(failed_at=message.created_at)
+    assert kinds(tenant_a, repair=True) == [replies.NO_REASON]
+
+
+def test_what_waits_without_a_place_in_the_outbox_gets_one_and_strays_go(
+    tenant_a: Tenant, agent: Agent
+) -> None:
+    """As after a restore of one tenant's schema."""
+    accept(Incoming(agent.id, "maria", "t", "rest", "Hello?"), tenant_id=tenant_a.id)
+    with tenant_scope(tenant_a.id):
+        (waiting,) = OutboxEntry.objects.filter(kind="embedding").values_list("key", flat=True)
+        OutboxEntry.objects.filter(kind="embedding").delete()
+        for kind in ("reply", "embedding", "delivery", "arrival"):
+            OutboxEntry.objects.create(tenant_id=tenant_a.id, kind=kind, key=uuid4())
+        found = kinds(tenant_a)
+        assert (found.count(places.OF_NOTHING), found.count(places.NOT_IN_THE_OUTBOX)) == (4, 1)
+        assert kinds(tenant_a, repair=True) == []
+        (entry,) = OutboxEntry.objects.filter(kind="embedding")
+        assert entry.key == waiting
+
+
+def test_a_message_that_nobody_would_embed_is_put_back(tenant_a: Tenant, agent: Agent) -> None:
+    accept(Incoming(agent.id, "maria", "t", "rest", "Hello?"), tenant_id=tenant_a.id)
+    with tenant_scope(tenant_a.id):
+        PendingEmbedding.objects.all().delete()
+    assert kinds(tenant_a) == [indexing.NOT_INDEXED]
+    assert kinds(tenant_a, repair=True) == []
+    assert outbox.drain(tenant_a.id).stored == 1
+    assert kinds(tenant_a) == []
+
+
+@pytest.mark.parametrize(
+    ("damage", "finding"),
+    [
+        ("DELETE FROM memory_posting WHERE ctid = (SELECT ctid FROM memory_posting WHERE own"
+         " LIMIT 1)", indexing.WORDS_DIFFER),
+        ("INSERT INTO memory_posting (scope_id, h, message_number, w, own) SELECT scope_id, 1,"
+         " message_number, 1, true FROM memory_indexedmessage LIMIT 1", indexing.WORDS_DIFFER),
+        ("INSERT INTO memory_posting (scope_id, h, message_number, w, own)"
+         " VALUES (1, 1, 987654321, 1, true)", indexing.NO_MESSAGE),
+        ("UPDATE memory_indexedmessage SET scope_id = 1 WHERE by_user", indexing.WRONG_SCOPE),
+        ("DELETE FROM memory_conversationembedding WHERE role = 'user'", indexing.NO_VECTOR),
+    ],
+)  # fmt: skip
+def test_a_broken_index_is_found_and_made_anew(
+    tenant_a: Tenant,
+    talk: Callable[..., Message],
+    as_owner: Callable[[], AbstractContextManager[None]],
+    damage: str,
+    finding: str,
+) -> None:
+    talk("My dog Rex was born in May.")
+    with as_owner():
+        execute(tenant_a, damage)
+        assert kinds(tenant_a) == [finding]
+        assert kinds(tenant_a, repair=True) == []
+        outbox.drain(tenant_a.id)
+        assert kinds(tenant_a) == []
+
+
+def test_a_window_that_differs_is_rebuilt(
+    tenant_a: Tenant, agent: Agent, talk: Callable[..., Message]
+) -> None:
+    talk("One.")
+    talk("Two.")
+    cache, key = get_redis_connection("default"), memory_short_key(tenant_a.id, agent.id, "maria")
+    whole = cache.lrange(key, 0, -1)
+    cache.rpush(key, whole[0])
+    assert kinds(tenant_a) == [windows.NOT_THE_TAIL]
+    assert kinds(tenant_a, repair=True) == []
+    assert cache.lrange(key, 0, -1) == whole
+    cache.ltrim(key, 0, 1)
+    assert kinds(tenant_a, repair=True) == []
+    assert cache.lrange(key, 0, -1) == whole
+    # A clear that the transcript does not have, as a version before this one marked it.
+    cache.delete(key)
+    cache.rpush(key, '{"cleared":1000000000}')
+    assert kinds(tenant_a) == [windows.NOT_THE_TAIL]
+    assert kinds(tenant_a, repair=True) == []
+    assert cache.lrange(key, 0, -1) == whole
+
+
+def test_a_window_of_no_transcript_is_removed(
+    tenant_a: Tenant, agent: Agent, talk: Callable[..., Message]
+) -> None:
+    talk("One.")
+    cache, key = get_redis_connection("default"), memory_short_key(tenant_a.id, agent.id, "eve")
+    cache.copy(memory_short_key(tenant_a.id, agent.id, "maria"), key)
+    assert kinds(tenant_a) == [windows.UNKNOWN_TURNS]
+    assert kinds(tenant_a, repair=True) == []
+    assert not cache.exists(key)
+
+
+def test_attributes_of_facts_are_recounted(tenant_a: Tenant) -> None:
+    know(tenant_a, "Rex is a dog.", {"a": "b", "c": 1})
+    with tenant_scope(tenant_a.id):
+        MemoryAttribute.objects.filter(key="c").delete()
+        assert kinds(tenant_a) == [facts.DIFFERENT]
+        assert kinds(tenant_a, repair=True) == []
+        assert sorted(MemoryAttribute.objects.values_list("key", flat=True)) == ["a", "c"]
+
+
+def test_attributes_of_messages_are_recounted(
+    tenant_a: Tenant,
+    talk: Callable[..., Message],
+    as_owner: Callable[[], AbstractContextManager[None]],
+) -> None:
+    talk("Where is it?", metadata={"order": 17, "tags": ["late"]})
+    with as_owner(), tenant_scope(tenant_a.id):
+        MessageAttribute.objects.filter(key="order").delete()
+        assert kinds(tenant_a) == [metadata.DIFFERENT]
+        assert kinds(tenant_a, repair=True) == []
+        assert MessageAttribute.objects.filter(key="order", number=17).exists()
+
+
+def test_the_command_says_what_is_wrong_and_exits_with_1(
+    tenant_a: Tenant, agent: Agent, talk: Callable[..., Message], capsys: Any
+) -> None:
+    talk("Hello.")
+    call_command("verify_memory", "--tenant", "tenant-a")
+    assert capsys.readouterr().out == (
+        "tenant-a: 1 accepted = 1 answered + 0 given up + 0 held + 0 waiting;"
+        " 2 messages = 2 embedded + 0 pending; 1 windows, 0 facts\n"
+    )
+    lost, _ = accept(Incoming(agent.id, "maria", "t", "rest", "?"), tenant_id=tenant_a.id)
+    with tenant_scope(tenant_a.id):
+        PendingReply.objects.all().delete()
+    with pytest.raises(CommandError, match="1 findings: see --repair") as caught:
+        call_command("verify_memory", "--json")
+    assert caught.value.returncode == 1
+    document = {each["tenant"]: each for each in json.loads(capsys.readouterr().out)}
+    assert document["tenant-b"]["findings"] == []
+    assert document["tenant-a"]["findings"] == [
+        {"kind": replies.LOST, "subject": str(lost.id), "detail": ""}
+    ]
+    call_command("verify_memory", "--repair")
+    assert f"repaired: 1 × {replies.LOST}\n    {lost.id}\n" in capsys.readouterr().out

@@ -1,0 +1,291 @@
+"""Language models behind HTTP, against a real server on loopback."""
+
+import contextlib
+import socket
+import threading
+from base64 import b64encode
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from konstruct.llm import pool
+from konstruct.llm.exceptions import (
+    LLMError,
+    LLMRefused,
+    LLMReplyInvalid,
+    LLMTimeout,
+    LLMUnavailable,
+)
+from konstruct.llm.pool import (
+    BuiltInResponder,
+    HttpLanguageModel,
+    language_model,
+)
+from konstruct.llm.wire import CompletionRequest
+from tenants.exceptions import detail_of
+from tests.servers.llm import Answer, LLMServer
+
+MESSAGES = [{"role": "user", "content": "Hi"}]
+REQUEST = CompletionRequest(MESSAGES, model="", tier="fast")
+
+
+@pytest.fixture
+def pauses() -> list[float]:
+    return []
+
+
+def ask(server: LLMServer, pauses: list[float], **options: object) -> str:
+    model = HttpLanguageModel(server.url, sleep=pauses.append, **{"api": "pool", **options})
+    return model.complete(REQUEST).text
+
+
+@contextlib.contextmanager
+def dripping(answer: bytes, pause: float = 0.05) -> Iterator[tuple[str, list[bytes]]]:
+    """Serve one answer byte by byte; yield the address, and the bytes that were sent."""
+    sent: list[bytes] = []
+    stopped = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            peer, _ = server.accept()
+            with peer, contextlib.suppress(OSError):
+                for byte in answer:
+                    if stopped.wait(pause):
+                        return
+                    peer.sendall(bytes([byte]))
+                    sent.append(bytes([byte]))
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}", sent
+        stopped.set()
+        thread.join()
+
+
+def test_a_pool_is_asked_at_complete(llm_server: LLMServer, pauses: list[float]) -> None:
+    llm_server.answers = [Answer({"content": "Hello"})]
+    assert ask(llm_server, pauses) == "Hello"
+    assert [(request.path, request.body) for request in llm_server.requests] == [
+        ("/complete", {"model_tier": "fast", "messages": MESSAGES})
+    ]
+
+
+def test_an_openai_server_is_asked_with_key_and_model(
+    llm_server: LLMServer, pauses: list[float]
+) -> None:
+    llm_server.answers = [Answer({"choices": [{"message": {"content": "Hello"}}]})]
+    answer = ask(llm_server, pauses, api="openai", key="secret", default_model="small")
+    request = llm_server.requests[0]
+    assert answer == "Hello"
+    assert request.path == "/v1/chat/completions"
+    assert request.headers["Authorization"] == "Bearer secret"
+    assert request.body == {"model": "small", "messages": MESSAGES}
+
+
+def test_auto_finds_out_once_which_api_a_server_speaks(
+    llm_server: LLMServer, pauses: list[float]
+) -> None:
+    llm_server.paths = {"/v1/chat/completions"}
+    llm_server.answers = [Answer({"content": "one"}), Answer({"content": "two"})]
+    assert [ask(llm_server, pauses, api="auto") for _ in range(2)] == ["one", "two"]
+    assert [request.path for request in llm_server.requests] == [
+        "/complete",
+        "/v1/chat/completions",
+        "/v1/chat/completions",
+    ]
+
+
+@pytest.mark.parametrize("status", [429, 500, 502, 503])
+def test_what_may_pass_is_tried_again_with_growing_pauses(
+    llm_server: LLMServer, pauses: list[float], status: int
+) -> None:
+    llm_server.answers = [Answer("busy", status), Answer("busy", status), Answer({"text": "Hi"})]
+    assert ask(llm_server, pauses) == "Hi"
+    assert [0.4 <= pauses[0] <= 0.6, 0.8 <= pauses[1] <= 1.2, len(pauses)] == [True, True, 2]
+
+
+def test_retry_after_is_waited_for(llm_server: LLMServer, pauses: list[float]) -> None:
+    llm_server.answers = [Answer("busy", 429, {"Retry-After": "3"}), Answer({"text": "Hi"})]
+    assert ask(llm_server, pauses) == "Hi"
+    assert pauses == [3.0]
+
+
+def test_a_long_retry_after_is_left_to_the_outbox(
+    llm_server: LLMServer, pauses: list[float]
+) -> None:
+    llm_server.answers = [Answer("busy", 429, {"Retry-After": "120"})]
+    with pytest.raises(LLMUnavailable, match="not available now") as caught:
+        ask(llm_server, pauses)
+    assert "answered 429: 'busy'" in caught.value.detail
+    assert caught.value.retry_after == 120.0
+    assert (pauses, len(llm_server.requests)) == ([], 1)
+
+
+def test_an_error_that_stays_is_reported_with_what_the_server_said(
+    llm_server: LLMServer, pauses: list[float]
+) -> None:
+    llm_server.answers = [Answer("out of memory", 500)] * pool.TRIES
+    with pytest.raises(LLMUnavailable) as caught:
+        ask(llm_server, pauses)
+    assert str(caught.value) == "The language model is not available now (HTTP 500)."
+    assert caught.value.detail == f"{llm_server.url}/complete answered 500: 'out of memory'."
+    assert len(llm_server.requests) == pool.TRIES
+
+
+@pytest.mark.parametrize("status", [301, 400, 401, 403, 404, 422])
+def test_a_refusal_is_not_tried_again(
+    llm_server: LLMServer, pauses: list[float], status: int
+) -> None:
+    llm_server.answers = [Answer("no such model", status)]
+    with pytest.raises(LLMRefused, match=rf"refused the request \(HTTP {status}\)") as caught:
+        ask(llm_server, pauses, key="secret")
+    assert f"answered {status}: 'no such model'" in caught.value.detail
+    assert "no such model" not in str(caught.value)
+    assert len(llm_server.requests) == 1
+
+
+def test_an_error_never_shows_the_key(llm_server: LLMServer, pauses: list[float]) -> None:
+    llm_server.answers = [Answer("no", 401)]
+    with pytest.raises(LLMRefused) as caught:
+        ask(llm_server, pauses, key="very-secret")
+    assert "very-secret" not in str(caught.value) + caught.value.detail
+    assert "very-secret" not in repr(
+        HttpLanguageModel("http://u:very-secret@llm", key="very-secret")
+    )
+
+
+@pytest.mark.parametrize("answer", [Answer("no", 400), Answer("no", 500), Answer("no"), None])
+def test_user_and_password_of_the_address_are_sent_and_never_shown(
+    llm_server: LLMServer,
+    pauses: list[float],
+    answer: Answer | None,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    url = llm_server.url.replace("://", "://user:p%40ss-word@")
+    if answer is None:
+        url = url.replace(str(llm_server._server.server_port), "1")
+    else:
+        llm_server.default = answer
+    model = HttpLanguageModel(url, sleep=pauses.append)
+    with pytest.raises(LLMError) as caught:
+        model.complete(REQUEST)
+    shown = f"{caught.value} {caught.value.detail} {caught.value!r} {caplog.text}"
+    assert "ss-word" not in shown
+    for request in llm_server.requests:
+        assert request.headers["Authorization"] == "Basic " + b64encode(b"user:p@ss-word").decode()
+
+
+@pytest.mark.parametrize("password", ["pa/ss", "pa#ss", "pa?ss", "pa@ss", "[ss"])
+def test_a_password_that_is_no_part_of_a_url_is_not_shown_either(
+    password: str, pauses: list[float], settings: object
+) -> None:
+    settings.LLM_POOL_URL = f"http://user:{password}@127.0.0.1:1"
+    model = HttpLanguageModel(settings.LLM_POOL_URL, sleep=pauses.append)
+    with pytest.raises(LLMError) as caught:
+        model.complete(REQUEST)
+    assert "ss" not in detail_of(caught.value).replace("address", "").replace("password", "")
+
+
+@pytest.mark.parametrize("body", ["<html>oops</html>", "", "[" * 100_000])
+def test_what_is_not_json_is_reported(
+    llm_server: LLMServer, pauses: list[float], body: str
+) -> None:
+    llm_server.answers = [Answer(body)]
+    with pytest.raises(LLMReplyInvalid, match="it is not JSON"):
+        ask(llm_server, pauses)
+
+
+def test_an_endless_answer_is_cut_off(llm_server: LLMServer, pauses: list[float]) -> None:
+    llm_server.answers = [Answer({"content": "x" * 5_000_000})]
+    with pytest.raises(LLMReplyInvalid, match="too long") as caught:
+        ask(llm_server, pauses, longest_reply=100)
+    assert "sent more than 66,736 bytes" in caught.value.detail
+
+
+def test_an_answer_that_is_too_long_is_an_error_and_the_longest_is_taken(
+    llm_server: LLMServer, pauses: list[float]
+) -> None:
+    llm_server.answers = [Answer({"content": "😀" * 101}), Answer({"content": "😀" * 100})]
+    with pytest.raises(LLMReplyInvalid, match="too long") as caught:
+        ask(llm_server, pauses, longest_reply=100)
+    assert "101 characters" in caught.value.detail
+    assert ask(llm_server, pauses, longest_reply=100) == "😀" * 100
+
+
+@pytest.mark.parametrize("depth", [100, 490, 900])
+def test_an_answer_that_is_nested_too_deeply_is_reported(
+    llm_server: LLMServer, pauses: list[float], depth: int
+) -> None:
+    llm_server.answers = [Answer("[" * depth + "]" * depth)]
+    with pytest.raises(LLMReplyInvalid):
+        ask(llm_server, pauses)
+
+
+def test_a_silent_server_is_given_up_after_the_time_out(
+    llm_server: LLMServer, pauses: list[float]
+) -> None:
+    llm_server.answers = [Answer({"content": "late"}, wait=True)]
+    with pytest.raises(LLMUnavailable, match=r"did not answer within 0\.2 seconds"):
+        ask(llm_server, pauses, timeout=0.2)
+    assert len(llm_server.requests) == 1
+
+
+def test_a_server_that_drips_is_given_up_after_the_time_out(
+    llm_server: LLMServer, pauses: list[float]
+) -> None:
+    llm_server.answers = [Answer({"content": "x" * 100}, drip=0.05)]
+    with pytest.raises(LLMTimeout, match=r"did not answer within 0\.2 seconds"):
+        ask(llm_server, pauses, timeout=0.2)
+
+
+@pytest.mark.slow
+def test_a_server_that_drips_its_headers_is_given_up_after_the_time_out(
+    pauses: list[float],
+) -> None:
+    """Every read is answered in time, and there would be a thousand of them."""
+    answer = b"HTTP/1.1 200 OK\r\n" + b"X-Filler: 1\r\n" * 1000
+    with dripping(answer) as (url, sent), pytest.raises(LLMTimeout, match="within 1 seconds"):
+        HttpLanguageModel(url, timeout=1, sleep=pauses.append).complete(REQUEST)
+    assert 0 < len(sent) < 1000
+
+
+def test_all_tries_together_keep_to_the_time_out(
+    llm_server: LLMServer, pauses: list[float]
+) -> None:
+    """A pause that would pass the deadline is left to the outbox."""
+    llm_server.default = Answer("busy", 503)
+    with pytest.raises(LLMUnavailable, match="HTTP 503"):
+        ask(llm_server, pauses, timeout=0.2)
+    assert (pauses, len(llm_server.requests)) == ([], 1)
+
+
+def test_a_server_that_is_not_there_is_reported(pauses: list[float]) -> None:
+    with LLMServer() as gone:
+        pass
+    with pytest.raises(LLMUnavailable, match="cannot be reached") as caught:
+        ask(gone, pauses)
+    assert "Is LLM_POOL_URL right" in caught.value.detail
+    assert len(pauses) == pool.TRIES - 1
+
+
+@pytest.mark.parametrize("url", ["not a url", "http://[::bad", "ftp://llm"])
+def test_a_url_that_is_none_is_reported(url: str) -> None:
+    model = HttpLanguageModel(url, sleep=lambda seconds: None)
+    with pytest.raises((LLMRefused, LLMUnavailable)) as caught:
+        model.complete(REQUEST)
+    assert "LLM_POOL_URL" in caught.value.detail
+
+
+def test_the_settings_choose_the_language_model(settings: object) -> None:
+    settings.LLM_POOL_URL = ""
+    assert language_model() == BuiltInResponder()
+    settings.LLM_POOL_URL, settings.LLM_API, settings.LLM_API_KEY = "http://llm", "pool", "key"
+    settings.LLM_MODEL, settings.LLM_TIMEOUT = "m", 9
+    settings.LLM_MAX_REPLY_CHARACTERS = 5
+    assert language_model() == HttpLanguageModel("http://llm", "pool", "key", "m", 9, 5)
+
+
+def test_one_process_has_one_pool_of_connections() -> None:
+    assert pool._client() is pool._client()
+    assert isinstance(pool._client(), httpx.Client)

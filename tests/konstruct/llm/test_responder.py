@@ -1,0 +1,151 @@
+"""The built-in responder: it quotes, and never makes anything up."""
+
+import pytest
+
+from konstruct.llm.responder import (
+    DISCLAIMER,
+    FOUND,
+    NOTED,
+    NOTHING,
+    REMEMBER,
+    respond,
+    small_talk,
+    tool_wanted,
+)
+from konstruct.orchestrator.builder import build_messages_with_memory
+from tests.konstruct.orchestrator.test_builder import Ada, assistant, user
+
+
+def ask(question: str, *, window: list[dict[str, str]] = [], recalled: list[str] = []) -> str:  # noqa: B006
+    return respond(build_messages_with_memory(Ada(), question, window, recalled))
+
+
+def test_with_nothing_recalled_it_says_so() -> None:
+    assert ask("Where did I move?") == NOTHING
+    assert "not a language model" in NOTHING
+
+
+@pytest.mark.parametrize(
+    ("said", "fact"),
+    [
+        ("Remember: tea at five", "tea at five"),
+        ("please, remember this:\n tea   at five", "tea at five"),
+        ("Remember, that tea is at five", "tea is at five"),
+        ("remember this that tea", "tea"),
+        ("remember  that\n tea", "tea"),
+        ("rememberthat tea", None),
+        ("remember that", None),
+        ("Do you remember that tea", None),
+        ("remember that tea?", None),
+        ("remember" + " " * 32_000 + ":", None),
+    ],
+)
+def test_what_is_to_be_remembered_is_said_so(said: str, fact: str | None) -> None:
+    wanted = tool_wanted([user(said)], [{"function": {"name": REMEMBER}}])
+    assert (wanted and wanted.arguments) == (fact and {"fact": fact})
+
+
+def test_a_statement_is_noted_and_a_question_inside_it_is_answered() -> None:
+    assert ask("I moved to Porto.") == NOTED
+    assert ask("I moved to Porto. Where did I live before?") == NOTHING
+
+
+def test_it_quotes_the_best_recalled_lines_in_their_order() -> None:
+    lines = [f"Maria: fact {number}" for number in range(5)]
+    assert ask("Which facts?", recalled=lines) == (
+        f"{FOUND}\n- Maria: fact 0\n- Maria: fact 1\n- Maria: fact 2\n{DISCLAIMER}"
+    )
+
+
+def test_it_does_not_quote_its_own_old_answers() -> None:
+    own = f"Ada: {FOUND}\n- Maria: I moved to Porto.\n{DISCLAIMER}"
+    answer = ask("Where did I move?", recalled=[own, "Maria: I moved to Porto."])
+    assert answer == f"{FOUND}\n- Maria: I moved to Porto.\n{DISCLAIMER}"
+
+
+def test_it_finds_what_was_just_said_in_the_window() -> None:
+    window = [
+        user("My dog is called Rex."),
+        assistant(NOTHING),
+        user("The weather is fine."),
+        assistant(NOTHING),
+    ]
+    answer = ask("What is my dog called?", window=window)
+    assert answer == f"{FOUND}\n- My dog is called Rex.\n{DISCLAIMER}"
+
+
+def test_it_does_not_answer_a_question_with_an_earlier_question() -> None:
+    window = [user("What is my dog called?"), assistant(NOTHING)]
+    assert ask("What is my dog called?", window=window) == NOTHING
+
+
+def test_words_without_meaning_alone_find_nothing() -> None:
+    window = [user("I was there with them."), assistant(NOTHING)]
+    assert ask("Where was I?", window=window) == NOTHING
+
+
+FACT = "Fact: Deal closes in May."
+
+
+@pytest.mark.parametrize(
+    ("said", "begins"),
+    [
+        ("hello", "Hello! Tell me what I should remember"),
+        ("Hi there", "Hello!"),
+        ("Hi, Iris!", "Hello!"),
+        ("good morning", "Hello!"),
+        ("Hello, how are you?", "Hello!"),
+        ("thanks", "You are welcome!"),
+        ("Thanks, that helps a lot.", "You are welcome!"),
+        ("Thank you so much!", "You are welcome!"),
+        ("bye", "Goodbye!"),
+        ("Thanks, and see you tomorrow!", "Goodbye!"),
+        ("Guten Morgen, Frau Keller", "Hallo!"),
+        ("Grüß Gott", "Hallo!"),
+        ("Gru\u0308\u00df Gott", "Hallo!"),
+        ("merci beaucoup", "Avec plaisir"),
+        ("¡Hasta mañana!", "¡Adiós!"),
+        ("hola", "¡Hola!"),
+    ],
+)
+def test_small_talk_is_answered_in_kind_and_quotes_nothing(said: str, begins: str) -> None:
+    answer = ask(said, recalled=[FACT, f"user: {said}"])
+    assert answer.startswith(begins)
+    assert answer.endswith(DISCLAIMER)
+    assert "May" not in answer
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Hi, what am I allergic to?",
+        "Hello, my dog is called Rex.",
+        "Hello, My Dog Is Rex",
+        "Hi Anna Maria Lopez Garcia",
+        "hello walnuts",
+        "You too",
+        "",
+        "!",
+        "hi " * 40,
+    ],
+)
+def test_a_message_that_says_more_than_a_greeting_is_no_small_talk(said: str) -> None:
+    assert small_talk(said) is None
+
+
+def test_the_date_of_a_turn_in_the_window_is_no_word_of_it() -> None:
+    window = [
+        user("[Monday, 2026-11-23 08:33] My dog is called Rex."),
+        assistant(NOTED),
+        user("[Monday, 2026-11-23 08:34] I have tea at five."),
+        assistant(NOTED),
+        user("[Monday, 2026-11-23 08:35] What happens on Monday?"),
+        assistant(NOTHING),
+    ]
+    assert ask("What is my dog called?", window=window) == (
+        f"{FOUND}\n- My dog is called Rex.\n{DISCLAIMER}"
+    )
+    assert ask("What is at five?", window=window) == (
+        f"{FOUND}\n- I have tea at five.\n{DISCLAIMER}"
+    )
+    assert ask("What was on Monday 2026?", window=window) == NOTHING

@@ -1,0 +1,230 @@
+"""What goes to a language model's server and comes back."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from konstruct.llm.exceptions import LLMRefused, LLMReplyInvalid
+from konstruct.llm.wire import (
+    Completion,
+    CompletionRequest,
+    Endpoint,
+    Requested,
+    endpoints,
+    read_completion,
+    read_reply,
+    retry_after_seconds,
+    total,
+)
+
+POOL = Endpoint("http://llm/complete", "pool")
+OPENAI = Endpoint("http://llm/v1/chat/completions", "openai")
+
+
+@pytest.mark.parametrize(
+    ("url", "api", "known", "expected"),
+    [
+        ("http://llm", "pool", None, [POOL]),
+        ("http://llm/", "openai", None, [OPENAI]),
+        ("http://llm/v1", "openai", None, [OPENAI]),
+        ("http://llm", "auto", None, [POOL, OPENAI]),
+        ("http://llm", "auto", "pool", [POOL]),
+        ("http://llm", "auto", "openai", [OPENAI]),
+        ("http://llm/v1/", "auto", None, [OPENAI]),
+        ("http://llm/v1/chat/completions", "auto", None, [OPENAI]),
+    ],
+)
+def test_where_a_language_model_is_asked(
+    url: str, api: str, known: str | None, expected: list[Endpoint]
+) -> None:
+    assert endpoints(url, api, known=known) == expected
+
+
+def test_a_pool_is_told_the_tier_and_a_model_only_if_there_is_one() -> None:
+    messages = [{"role": "user", "content": "Hi"}]
+    assert POOL.payload(CompletionRequest(messages, model="", tier="fast")) == {
+        "model_tier": "fast",
+        "messages": messages,
+    }
+    assert POOL.payload(CompletionRequest(messages, model="m", tier="fast")) == {
+        "model": "m",
+        "model_tier": "fast",
+        "messages": messages,
+    }
+
+
+@pytest.mark.parametrize("endpoint", [POOL, OPENAI])
+def test_tools_are_said_in_the_same_words_to_both_and_only_if_there_are_any(
+    endpoint: Endpoint,
+) -> None:
+    tools = [{"type": "function", "function": {"name": "f"}}]
+    asked = CompletionRequest([], model="m", tier="fast", tools=tools)
+    offered = endpoint.payload(asked)
+    assert offered["tools"] == tools
+    assert "tool_choice" not in offered
+    last = endpoint.payload(replace(asked, may_call=False))
+    assert last["tool_choice"] == "none"
+    assert "tool_choice" not in endpoint.payload(replace(asked, tools=(), may_call=False))
+
+
+def test_where_json_is_wanted_a_message_says_so() -> None:
+    asked = CompletionRequest([{"role": "user", "content": "Hi"}], model="m", tier="fast")
+    for form, last in (("json_object", "JSON"), ("json_schema", "Hi"), ("text", "Hi")):
+        payload = OPENAI.payload(replace(asked, options={"response_format": {"type": form}}))
+        assert last in payload["messages"][-1]["content"]
+    assert len(asked.messages) == 1
+
+
+def test_calls_are_read_in_every_shape_and_as_postgres_can_keep_them() -> None:
+    call = {"id": "c", "function": {"name": "f\0", "arguments": '{"a": "x\\u0000y", "n": NaN}'}}
+    read = Completion("", (Requested("c", "f", {"a": "xy", "n": "nan"}),))
+    for data in (
+        {"tool_calls": [call]},
+        {"message": {"content": None, "tool_calls": [call, "nonsense"]}},
+        {"choices": [{"message": {"content": "", "tool_calls": [call]}}]},
+    ):
+        assert read_completion(data, with_calls=True) == read
+    before = {"choices": [{"message": {"content": "Hi\0 ", "tool_calls": [call]}}]}
+    assert read_completion(before, with_calls=True) == replace(read, text="Hi")
+    hello = {"content": "Hi", "tool_calls": [call]}
+    assert read_completion(hello, with_calls=False) == Completion("Hi")
+    assert read_completion({"content": "Hi", "tool_calls": []}, with_calls=True).text == "Hi"
+    with pytest.raises(LLMReplyInvalid):
+        read_completion({"tool_calls": "x"}, with_calls=True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "read"),
+    [
+        ("", {}),
+        ({"a": 1}, {"a": 1}),
+        ("[1]", [1]),
+        ("{", "{"),
+        (None, None),
+        ('"' + "x" * 70_000 + '"', '"' + "x" * 99 + "… (70002 characters)"),
+    ],
+)
+def test_arguments_that_cannot_be_read_show_why(arguments: object, read: object) -> None:
+    call = {"function": {"name": "f", "arguments": arguments}}
+    (requested,) = read_completion({"tool_calls": [call]}, with_calls=True).requested
+    assert (requested.call_id, requested.arguments) == ("call_0", read)
+
+
+def test_openai_always_gets_a_model() -> None:
+    messages = [{"role": "user", "content": "Hi"}]
+    assert OPENAI.payload(CompletionRequest(messages, model="", tier="reasoning")) == {
+        "model": "reasoning",
+        "messages": messages,
+    }
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"content": "Hi"},
+        {"text": " Hi\n"},
+        {"response": "Hi"},
+        {"message": {"role": "assistant", "content": "Hi"}},
+        {"choices": [{"message": {"content": "Hi"}}]},
+        {"choices": [{"text": "Hi"}]},
+        {"choices": [{"message": {"content": [{"type": "text", "text": "Hi"}]}}]},
+        {"content": [{"type": "thinking", "text": "no"}, {"type": "text", "text": "Hi"}]},
+        {"content": "", "text": "Hi"},
+        {"content": "H\0i"},
+        "Hi",
+    ],
+)
+def test_every_shape_of_answer_in_use_is_read(data: Any) -> None:
+    assert read_reply(data) == "Hi"
+
+
+def test_half_a_surrogate_pair_becomes_something_that_postgres_stores() -> None:
+    assert read_reply({"content": "Hi \ud83d"}) == "Hi ?"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [{}, {"content": ""}, {"content": "  "}, {"choices": []}, [], None, 7, {"content": 7},
+     {"choices": [{"message": {"content": None, "tool_calls": []}}]}, {"error": "busy"}],
+)  # fmt: skip
+def test_an_answer_without_text_is_refused_and_shown(data: Any) -> None:
+    with pytest.raises(LLMReplyInvalid, match="holds no text"):
+        read_reply(data)
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        (None, None),
+        ("", None),
+        ("7", 7.0),
+        ("soon", None),
+        ("-3", None),
+        ("Wed, 01 Jan 2025 00:00:30 GMT", 30.0),
+        ("Wed, 01 Jan 2020 00:00:00 GMT", 0.0),
+    ],
+)
+def test_retry_after_is_a_number_or_a_date(value: str | None, seconds: float | None) -> None:
+    assert retry_after_seconds(value, now=datetime(2025, 1, 1, tzinfo=UTC)) == seconds
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        None,
+        {},
+        [1, 2],
+        {"prompt_tokens": 1},
+        {"prompt_tokens": "1", "completion_tokens": 2},
+        {"prompt_tokens": True, "completion_tokens": 2},
+        {"prompt_tokens": -1, "completion_tokens": 2},
+        {"prompt_tokens": 1.5, "completion_tokens": 2},
+        {"prompt_tokens": 10**30, "completion_tokens": 2},
+    ],
+)
+def test_usage_that_is_no_count_is_not_known(usage: object) -> None:
+    assert read_completion({"content": "Hi", "usage": usage}, with_calls=False).usage is None
+
+
+def test_usage_of_several_answers_is_known_if_that_of_each_is() -> None:
+    reported = {"prompt_tokens": 3, "completion_tokens": 0, "total_tokens": 9}
+    one = read_completion({"content": "Hi", "usage": reported}, with_calls=True).usage
+    assert one == {"prompt_tokens": 3, "completion_tokens": 0, "total_tokens": 3}
+    assert total([one, one]) == {"prompt_tokens": 6, "completion_tokens": 0, "total_tokens": 6}
+    assert (total([]), total([one, None])) == (None, None)
+
+
+def test_a_stream_is_asked_for_its_usage_where_there_is_one() -> None:
+    options = {"stream_options": {"include_usage": True}}
+    request = CompletionRequest([], "m", "fast", options=options)
+    ways = [(OPENAI, True), (OPENAI, False), (POOL, True), (POOL, False)]
+    asked = [endpoint.payload(request, stream=stream) for endpoint, stream in ways]
+    assert ["stream_options" in each for each in asked] == [True, False, False, False]
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ({"choices": [{"message": {"content": "Hi"}, "finish_reason": "length"}]}, "length"),
+        ({"choices": [{"text": "Hi", "finish_reason": "content_filter"}]}, "content_filter"),
+        ({"choices": [{"message": {"content": "Hi"}, "finish_reason": "stop"}]}, "stop"),
+        ({"choices": [{"message": {"content": "Hi"}, "finish_reason": None}]}, "stop"),
+        ({"choices": [{"message": {"content": "Hi"}, "finish_reason": ["length"]}]}, "stop"),
+        ({"choices": [{"message": {"content": "Hi"}, "finish_reason": "eos_token"}]}, "stop"),
+        ({"content": "Hi", "finish_reason": "length"}, "length"),
+        ({"content": "Hi"}, "stop"),
+        ("Hi", "stop"),
+    ],
+)
+def test_the_reason_of_an_answers_end_is_read_where_it_is_one_of_openais(
+    answer: object, reason: str
+) -> None:
+    assert read_completion(answer, with_calls=False).finish_reason == reason
+
+
+def test_an_answer_cut_before_its_text_is_not_tried_again() -> None:
+    nothing = {"choices": [{"message": {"content": None}, "finish_reason": "length"}]}
+    with pytest.raises(LLMRefused, match="max_completion_tokens"):
+        read_completion(nothing, with_calls=False)

@@ -1,0 +1,285 @@
+"""Export and import: what comes back is what went out; what is not whole does not come in."""
+
+import json
+import sqlite3
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connections
+
+from konstruct.consistency import verify
+from konstruct.orchestrator import pipeline
+from konstruct.orchestrator.models import Agent
+from konstruct.orchestrator.pipeline.accept import Incoming, accept
+from konstruct.privacy.archive import export_memory, import_memory, read_manifest
+from konstruct.privacy.archive.kinds import KINDS, NOT_EXPORTED
+from konstruct.privacy.erasure.stores.rows import tables_of_tenant
+from memory.archive import MemoryManager
+from memory.context import SessionStore
+from memory.conversations.short_term import clear_window, get_recent_messages
+from memory.facts import LongTermMemory
+from memory.indexing import outbox
+from memory.models import ConversationEmbedding, MemoryEntry, Message, PendingEmbedding
+from memory.recall import recall
+from tenants.context import tenant_scope
+from tenants.models import Tenant
+from tests.konstruct.privacy.conftest import save_session
+from tests.konstruct.privacy.erasure.test_erasure import helped
+
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+
+QUESTIONS = ("What is my dog called?", "Where do I live?", "What am I allergic to?")
+
+
+@pytest.fixture
+def full(tenant_a: Tenant, agent: Agent, talk: Callable[..., Message]) -> None:
+    """Two people with everything that is kept of them."""
+    for said in ("My dog is called Rex.", "I live in Lisbon.", "I am allergic to walnuts.", "…"):
+        message = talk(said)
+    with tenant_scope(tenant_a.id):
+        helped(message, "maria")
+    clear_window(tenant_a.id, agent.id, "maria")
+    talk("Rex is three years old.")
+    talk("I like cheese.", "bob", "his")
+    entry = MemoryEntry(
+        tenant_id=tenant_a.id, agent_id=agent.id, user_id="maria", content="Maria has a dog.",
+        metadata={"topic": "pets", "n": 1.5},
+    )  # fmt: skip
+    memory_id = LongTermMemory().store(entry)
+    LongTermMemory().update(memory_id, tenant_a.id, content="Maria has a dog, Rex.")
+    save_session(tenant_a, "t", "Session of maria.")
+    save_session(tenant_a, "his", "Session of bob.")
+    accept(Incoming(agent.id, "maria", "t", "rest", "Are you there?"), tenant_id=tenant_a.id)
+
+
+def recalled(tenant: Tenant, agent: Agent) -> list[list[tuple[Any, ...]]]:
+    return [
+        [
+            (hit.message_id, hit.score, hit.probability, hit.channels)
+            for hit in recall(tenant.id, agent.id, "maria", question).hits
+        ]
+        for question in QUESTIONS
+    ]
+
+
+def test_every_table_is_exported_or_said_not_to_be(tenant_a: Tenant) -> None:
+    """A new table: add it to konstruct/privacy/archive/kinds.py."""
+    with tenant_scope(tenant_a.id):
+        assert set(tables_of_tenant()) == (
+            {kind.table for kind in KINDS if not kind.schema} | NOT_EXPORTED
+        )
+
+
+def test_a_memory_comes_back_equal_in_another_tenant(
+    tenant_a: Tenant, make_tenant: Callable[..., Tenant], full: None, agent: Agent, tmp_path: Path
+) -> None:
+    before = export_memory(tenant_a, tmp_path / "a.db")
+    assert before.counts["messages"] == 13
+    assert before.counts["index"] == before.counts["messages"] - 1
+    assert min(before.counts.values()) > 0
+    other = make_tenant()
+    import_memory(other, tmp_path / "a.db", expected_digest=before.digest)
+    after = export_memory(other, tmp_path / "b.db")
+    assert after.counts == before.counts
+    assert after.sha256 == before.sha256
+    assert after.digest == before.digest
+    assert recalled(other, agent) == recalled(tenant_a, agent)
+    assert all(recalled(other, agent))
+    assert get_recent_messages(other.id, agent.id, "maria") == get_recent_messages(
+        tenant_a.id, agent.id, "maria"
+    )
+    assert SessionStore(other.id).checkpointer.get({"configurable": {"thread_id": "his"}})
+    assert verify(other.id, "other").findings == []
+
+    news: list[int] = []
+    import_memory(other, tmp_path / "a.db", say=lambda kind, new, rows: news.append(new))
+    assert set(news) == {0}
+    assert export_memory(other, tmp_path / "c.db").digest == before.digest
+
+
+def test_one_persons_archive_holds_nobody_else(
+    tenant_a: Tenant, tenant_b: Tenant, full: None, agent: Agent, tmp_path: Path
+) -> None:
+    path = tmp_path / "maria.db"
+    export_memory(tenant_a, path, user_id="maria")
+    assert b"cheese" not in path.read_bytes()
+    assert b"Session of bob" not in path.read_bytes()
+    import_memory(tenant_b, path)
+    assert recalled(tenant_b, agent) == recalled(tenant_a, agent)
+    assert [path.name for path in tmp_path.iterdir()] == ["maria.db"]
+
+
+@pytest.mark.parametrize("replied", [False, True])
+@pytest.mark.parametrize("user_id", [None, "maria"])
+def test_messages_that_all_wait_for_embedding_are_embedded_where_they_are_imported(
+    tenant_a: Tenant,
+    tenant_b: Tenant,
+    agent: Agent,
+    tmp_path: Path,
+    replied: bool,
+    user_id: str | None,
+) -> None:
+    said = Incoming(agent.id, "maria", "t", "rest", "My dog is called Rex.")
+    message, _ = accept(said, tenant_id=tenant_a.id)
+    if replied:
+        pipeline.handle(tenant_id=tenant_a.id, message_id=message.id)
+    with tenant_scope(tenant_a.id):
+        assert not ConversationEmbedding.objects.exists()
+        waiting = PendingEmbedding.objects.count()
+        assert waiting == Message.objects.count() == 1 + replied
+    path = tmp_path / "a.db"
+    manifest = export_memory(tenant_a, path, user_id=user_id)
+    assert manifest.counts["pending_embeddings"] == waiting
+    with MemoryManager(path) as archive:
+        archive.verify()
+        assert archive.search("What is my dog called?") == []
+
+    import_memory(tenant_b, path, expected_digest=manifest.digest)
+    if not replied:
+        pipeline.handle(tenant_id=tenant_b.id, message_id=message.id)
+    outbox.drain(tenant_b.id)
+    with tenant_scope(tenant_b.id):
+        assert not PendingEmbedding.objects.exists()
+        embedded = set(ConversationEmbedding.objects.values_list("message_id", flat=True))
+        assert embedded == set(Message.objects.values_list("id", flat=True))
+    hits = recall(tenant_b.id, agent.id, "maria", QUESTIONS[0]).hits
+    assert message.id in [hit.message_id for hit in hits]
+
+
+def test_what_is_embedded_during_an_export_is_not_in_it(
+    tenant_a: Tenant, tenant_b: Tenant, agent: Agent, tmp_path: Path
+) -> None:
+    """The file is of the moment of its first read: messages, outboxes and vectors alike."""
+    said = Incoming(agent.id, "maria", "t", "rest", "My dog is called Rex.")
+    message, _ = accept(said, tenant_id=tenant_a.id)
+    pipeline.handle(tenant_id=tenant_a.id, message_id=message.id)
+
+    def embed_meanwhile(kind: str, rows: int) -> None:
+        if kind == "messages":
+            with ThreadPoolExecutor(1) as other:
+                other.submit(embed).result()
+
+    def embed() -> None:
+        try:
+            outbox.drain(tenant_a.id)
+        finally:
+            connections.close_all()
+
+    path = tmp_path / "a.db"
+    manifest = export_memory(tenant_a, path, say=embed_meanwhile)
+    with tenant_scope(tenant_a.id):
+        assert ConversationEmbedding.objects.count() == 2
+    counts = manifest.counts
+    assert (counts["embeddings"], counts["pending_embeddings"], counts["offline_vectors"]) == (
+        0, 2, 0,
+    )  # fmt: skip
+    import_memory(tenant_b, path)
+    outbox.drain(tenant_b.id)
+    with tenant_scope(tenant_b.id):
+        assert ConversationEmbedding.objects.count() == 2
+
+
+def test_it_is_searched_offline(tenant_a: Tenant, full: None, tmp_path: Path) -> None:
+    export_memory(tenant_a, tmp_path / "a.db")
+    with MemoryManager(tmp_path / "a.db") as archive:
+        hits = archive.search("What is my dog called?", k=3)
+        assert "My dog is called Rex." in [hit.message.content for hit in hits]
+        titles = {each.title for each in archive.list_conversations()}
+    assert titles == {"t", "his"}
+
+
+def change(path: Path, sql: str) -> None:
+    with apsw.Connection(str(path)) as sqlite:
+        sqlite.execute(sql)
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        ("UPDATE exported SET row = replace(row, 'Lisbon', 'London') WHERE kind = 'messages'",
+         "changed since it was exported: its messages"),
+        ("DELETE FROM exported WHERE kind = 'scopes'", "changed since it was exported: its scopes"),
+        ("UPDATE messages SET content = 'x' WHERE position = 1", "its offline_messages"),
+        ("UPDATE manifest SET document = json_set(document, '$.format', 99)",
+         "has format 99; this program knows up to 3"),
+        ("UPDATE manifest SET document = '{}'", "manifest that cannot be read"),
+        ("DROP TABLE manifest", "no export of a tenant's memory"),
+        ("PRAGMA user_version = 99", "schema version 99"),
+        ("PRAGMA application_id = 5", "another program"),
+    ],
+)  # fmt: skip
+def test_what_is_not_whole_is_refused_and_changes_nothing(
+    tenant_a: Tenant, tenant_b: Tenant, agent: Agent, talk: Callable[..., Message],
+    tmp_path: Path, damage: str, reason: str,
+) -> None:  # fmt: skip
+    talk("I live in Lisbon.")
+    path = tmp_path / "a.db"
+    export_memory(tenant_a, path)
+    change(path, damage)
+    with pytest.raises(CommandError, match=reason):
+        call_command("import_memory", "--tenant", "tenant-b", str(path))
+    with tenant_scope(tenant_b.id):
+        assert not Message.objects.exists()
+        assert not Agent.objects.exists()
+
+
+def test_files_that_are_none_are_refused(
+    tenant_a: Tenant, tenant_b: Tenant, full: None, tmp_path: Path
+) -> None:
+    whole, cut, foreign, text = (tmp_path / name for name in ("a.db", "cut.db", "f.db", "t.db"))
+    export_memory(tenant_a, whole)
+    cut.write_bytes(whole.read_bytes()[:-5000])
+    foreign_file = sqlite3.connect(foreign)
+    foreign_file.execute("CREATE TABLE x (y)")
+    foreign_file.close()
+    text.write_text("no archive")
+    for path in (cut, foreign, text, tmp_path / "missing.db"):
+        with pytest.raises(CommandError):
+            call_command("import_memory", "--tenant", "tenant-b", str(path))
+    assert not (tmp_path / "missing.db").exists()
+    with pytest.raises(CommandError, match="another archive: its digest is"):
+        call_command("import_memory", "--tenant", "tenant-b", "--digest", "x", str(whole))
+    with tenant_scope(tenant_b.id):
+        assert not Message.objects.exists()
+
+
+def test_what_stands_for_something_else_is_a_reason_to_import_nothing(
+    tenant_a: Tenant, tenant_b: Tenant, full: None, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.db"
+    export_memory(tenant_a, path)
+    with tenant_scope(tenant_b.id):
+        Agent.objects.create(name="ada")
+        with pytest.raises(CommandError, match=r"its agents cannot be imported: .* is taken"):
+            call_command("import_memory", "--tenant", "tenant-b", str(path))
+        assert not Message.objects.exists()
+    with tenant_scope(tenant_a.id):
+        Agent.objects.update(persona="Changed since.")
+    import_memory(tenant_a, path)
+    with tenant_scope(tenant_a.id):
+        assert Agent.objects.get().persona == "Changed since."
+
+
+def test_the_commands_say_what_they_do(
+    tenant_a: Tenant, tenant_b: Tenant, full: None, tmp_path: Path, capsys: Any
+) -> None:
+    path = tmp_path / "a.db"
+    capsys.readouterr()
+    call_command("export_memory", "--tenant", "tenant-a", str(path))
+    digest = read_manifest(path).digest
+    out = capsys.readouterr().out
+    assert "  13 messages\n" in out
+    assert out.endswith(f"exported to {path}; digest {digest}\n")
+    call_command("import_memory", "--tenant", "tenant-b", "--digest", digest, str(path))
+    assert "  13 of 13 messages are new\n" in capsys.readouterr().out
+    with pytest.raises(CommandError, match="exists already"):
+        call_command("export_memory", "--tenant", "tenant-a", str(path))
+    with pytest.raises(CommandError, match="nothing is known of user 'eve'"):
+        call_command("export_memory", "--tenant", "tenant-a", "--user", "eve", f"{path}2")
+    assert [each.name for each in tmp_path.iterdir()] == ["a.db"]
+    assert json.loads(read_manifest(path).text())["tenant"] == "tenant-a"

@@ -1,0 +1,118 @@
+"""An archive's checkpoints are data: what would run code is refused, and nothing is imported."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import ormsgpack
+import pytest
+from django.core.management import CommandError, call_command
+from langchain_core.messages import HumanMessage
+
+from konstruct.privacy.archive import ArchiveRefused, import_memory
+from memory.context import SessionStore
+from memory.models import Message
+from tenants.context import tenant_scope
+from tenants.models import Tenant
+from tests.konstruct.privacy.archive.forging import forge
+from tests.memory.context.checkpoints.attacks import json_attacks, msgpack_attacks, packed
+
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+
+ATTACKS = [
+    *(("msgpack", name) for name, _ in msgpack_attacks(Path("/nowhere"))),
+    *(("json", name) for name, _ in json_attacks(Path("/nowhere"))),
+]
+
+
+@pytest.fixture
+def archive(exported: bytes, tmp_path: Path) -> Path:
+    """An archive with a message and a session."""
+    path = tmp_path / "a.db"
+    path.write_bytes(exported)
+    return path
+
+
+def put(type_: str, value: bytes | None) -> Callable[[list[Any]], None]:
+    def change(rows: list[Any]) -> None:
+        rows[0] |= {"type": type_, "blob": None if value is None else f"\\x{value.hex()}"}
+
+    return change
+
+
+def is_empty(tenant: Tenant) -> bool:
+    with tenant_scope(tenant.id):
+        return not Message.objects.exists() and not SessionStore().list_sessions()
+
+
+@pytest.mark.parametrize("kind", ["checkpoint_blobs", "checkpoint_writes"])
+@pytest.mark.parametrize(("encoding", "attack"), ATTACKS)
+def test_what_would_run_code_is_refused_by_its_row_and_class(
+    archive: Path, tenant_b: Tenant, kind: str, encoding: str, attack: str
+) -> None:
+    made = archive.parent / "made"
+    attacks = {"msgpack": msgpack_attacks, "json": json_attacks}[encoding](made)
+    forge(archive, kind, put(encoding, dict(attacks)[attack]))
+    with pytest.raises(
+        CommandError,
+        match=rf"its {kind} cannot be imported: row 0 \(thread 'thread'\) a checkpoint's value",
+    ):
+        call_command("import_memory", "--tenant", "tenant-b", str(archive))
+    assert is_empty(tenant_b)
+    assert not made.exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (put("pickle", b"cos\nsystem\n"), "the encoding 'pickle'"),
+        (put("pickle+aes", b"x"), "the encoding 'pickle.aes'"),
+        (put("msgpack", b"\xc1"), "not readable msgpack"),
+        (lambda rows: rows[0].update(blob="\\001abc"), "not written in hexadecimal"),
+        (lambda rows: rows[0].update(blob="\\xZZ"), "not written in hexadecimal"),
+        (lambda rows: rows[0].update(blob=["\\x00"]), "no encoding and value"),
+        (lambda rows: rows[0].update(type=None), "no encoding and value"),
+        (lambda rows: rows.__setitem__(0, [1]), "is no JSON object"),
+        (lambda rows: rows[0].pop("blob"), "not readable msgpack"),
+        (lambda rows: rows[0].pop("channel"), "has no channel"),
+        (lambda rows: rows.append(rows[0] | {"extra": 1}), "row 1 has other fields"),
+    ],
+)
+def test_a_value_that_konstruct_does_not_write_is_refused(
+    archive: Path, tenant_b: Tenant, change: Callable[[list[Any]], None], reason: str
+) -> None:
+    forge(archive, "checkpoint_blobs", change)
+    with pytest.raises(ArchiveRefused, match=reason):
+        import_memory(tenant_b, archive)
+    assert is_empty(tenant_b)
+
+
+def test_data_is_taken_in_any_way_that_langgraph_writes_it(
+    archive: Path, tenant_b: Tenant, settings: Any
+) -> None:
+    def change(rows: list[Any]) -> None:
+        first, *_ = rows
+        values = [("msgpack+aes", b"x"), ("empty", None), ("null", b""), ("json", b'{"a": 1}')]
+        for number, (type_, value) in enumerate(values):
+            rows.append(dict(first, channel=f"c{number}"))
+            put(type_, value)(rows[-1:])
+        message = ["langchain_core.messages.human", "HumanMessage", {"content": "Hi"}, ""]
+        put("msgpack", b"\x91" + packed(5, message))(rows[:1])
+
+    forge(archive, "checkpoint_blobs", change)
+    import_memory(tenant_b, archive)
+    said = SessionStore(tenant_b.id).get_session_messages("thread")
+    assert [each["content"] for each in said] == [HumanMessage("Hi").content]
+
+
+def test_a_class_of_ones_own_is_taken_where_it_is_named(
+    archive: Path, tenant_b: Tenant, settings: Any
+) -> None:
+    value = ormsgpack.packb([ormsgpack.Ext(0, ormsgpack.packb(["shop.state", "Mood", "good"]))])
+    forge(archive, "checkpoint_blobs", put("msgpack", value))
+    with pytest.raises(ArchiveRefused, match=r"shop.state.Mood.*name it in CHECKPOINT_TYPES"):
+        import_memory(tenant_b, archive)
+    assert is_empty(tenant_b)
+    settings.CHECKPOINT_TYPES = ["shop.state.Mood"]
+    import_memory(tenant_b, archive)
+    assert [each.thread_id for each in SessionStore(tenant_b.id).list_sessions()] == ["thread"]

@@ -1,0 +1,276 @@
+"""Files that were made to harm who imports them: refused in bounded work, with nothing changed."""
+
+import json
+import os
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+import sqlite_vec
+
+from konstruct.privacy.archive import (
+    ArchiveRefused,
+    import_memory,
+    importing,
+    read_manifest,
+)
+from konstruct.privacy.archive import manifest as manifests
+from konstruct.privacy.archive.kinds import MESSAGES
+from konstruct.privacy.archive.rows import batches_of
+from memory.archive import (
+    ArchiveDamaged,
+    ArchiveUnavailable,
+    MemoryManager,
+    NotAnArchive,
+    SQLiteManager,
+    UnsafeArchive,
+    UntrustedArchive,
+)
+from memory.archive.database import untrusted
+from memory.models import Message
+from tenants.context import tenant_scope
+from tenants.exceptions import KonstructError
+from tenants.models import Tenant
+from tests.konstruct.privacy.archive.forging import forge_text, opened
+
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+
+ENDLESS = (
+    "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n)"
+    " SELECT 'messages' AS kind, i AS position, '{}' AS row FROM n"
+)
+CROSSED = (
+    "SELECT 'messages' AS kind, a.position, a.row FROM kept AS a, kept AS b, kept AS c, kept AS d"
+)
+# Each makes the file something that SQLite runs, or that is not what an export writes.
+SCHEMAS = {
+    "endless view": f"ALTER TABLE exported RENAME TO kept; CREATE VIEW exported AS {ENDLESS}",
+    "endless view alone": f"DROP TABLE exported; CREATE VIEW exported AS {ENDLESS}",
+    "crossed view": f"ALTER TABLE exported RENAME TO kept; CREATE VIEW exported AS {CROSSED}",
+    "view of the manifest": f"DROP TABLE manifest; CREATE VIEW manifest AS {ENDLESS}",
+    "a view beside": "CREATE VIEW more AS SELECT 1",
+    "a table beside": "CREATE TABLE more (x)",
+    "trigger": "CREATE TRIGGER t AFTER INSERT ON exported BEGIN DELETE FROM messages; END",
+    "computed column": (
+        "DROP TABLE exported; CREATE TABLE exported (kind TEXT, position INTEGER,"
+        " row TEXT AS (hex(zeroblob(100000000))))"
+    ),
+    "added column": "ALTER TABLE manifest ADD COLUMN more TEXT AS (hex(zeroblob(9))) VIRTUAL",
+    "fts": "DROP TABLE exported; CREATE VIRTUAL TABLE exported USING fts5(kind, position, row)",
+    "rtree": "CREATE VIRTUAL TABLE tree USING rtree(id, a, b)",
+    "index": "CREATE INDEX more ON exported (hex(row))",
+    "index of texts": "CREATE INDEX more ON messages (hex(content))",
+    "other constraint": (
+        "DROP TABLE manifest;"
+        "CREATE TABLE manifest (document TEXT NOT NULL CHECK (length(document) > 0)) STRICT"
+    ),
+    "other vectors": (
+        "DROP TABLE vectors; CREATE VIRTUAL TABLE vectors USING fts5(model_version, embedding)"
+    ),
+    "computed vectors": "CREATE TABLE vectors_more (a, b AS (hex(zeroblob(100000000))))",
+    "viewed vectors": "DROP TABLE vectors_rowids; CREATE VIEW vectors_rowids AS SELECT 1 AS rowid",
+    "disguised": (
+        "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql ="
+        f" 'CREATE VIEW exported AS {ENDLESS.replace(chr(39), chr(39) * 2)}', rootpage = 0"
+        " WHERE name = 'exported'"
+    ),
+    "thousands of tables": ";".join(f"CREATE TABLE more{n} (x)" for n in range(1200)),
+}
+
+
+@pytest.fixture
+def archive(exported: bytes, tmp_path: Path) -> Path:
+    """An archive of two messages and a session."""
+    path = tmp_path / "a.db"
+    path.write_bytes(exported)
+    return path
+
+
+def change(path: Path, sql: str) -> None:
+    """Run SQL in the file as a program that may do everything."""
+    sqlite = apsw.Connection(str(path))
+    sqlite.enable_load_extension(True)
+    sqlite.load_extension(sqlite_vec.loadable_path())
+    sqlite.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 0)
+    sqlite.pragma("journal_mode", "delete")
+    sqlite.execute(sql)
+    sqlite.close()
+
+
+def refused(tenant: Tenant, path: Path, error: type[Exception], reason: str) -> None:
+    before, beside = path.read_bytes(), sorted(os.listdir(path.parent))
+    with pytest.raises(error, match=reason):
+        import_memory(tenant, path)
+    assert path.read_bytes() == before
+    assert sorted(os.listdir(path.parent)) == beside
+    with tenant_scope(tenant.id):
+        assert not Message.objects.exists()
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+def test_a_schema_that_is_not_an_exports_is_refused(
+    archive: Path, tenant_b: Tenant, schema: str
+) -> None:
+    change(archive, SCHEMAS[schema])
+    refused(tenant_b, archive, KonstructError, "is not read|is damaged|no export of a tenant")
+
+
+@pytest.mark.parametrize(
+    "schema", ["a view beside", "trigger", "rtree", "other vectors", "index of texts"]
+)
+def test_a_portable_store_refuses_what_would_run(archive: Path, schema: str) -> None:
+    change(archive, SCHEMAS[schema])
+    for opener in (SQLiteManager, MemoryManager):
+        with pytest.raises(UnsafeArchive, match="is none of an archive's, or is defined in anoth"):
+            opener(archive)
+
+
+def test_a_portable_store_may_have_ordinary_tables_of_its_users(archive: Path) -> None:
+    change(archive, "CREATE TABLE mine (x); CREATE INDEX mine_x ON mine (x)")
+    with MemoryManager(archive) as manager:
+        assert len(manager.list_conversations()) == 1
+
+
+def test_reading_takes_steps_in_proportion_to_the_file(
+    archive: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(untrusted, "STEPS_AT_LEAST", 1_000_000)
+    monkeypatch.setattr(untrusted, "STEPS_FOR_A_BYTE", 1)
+    with (
+        UntrustedArchive(archive, exactly=manifests.TABLES) as file,
+        pytest.raises(UnsafeArchive, match="takes more steps than a file of its size needs"),
+    ):
+        file.rows(f"SELECT count(*) FROM ({ENDLESS})")
+
+
+def test_pages_that_are_met_again_and_again_are_not_followed(
+    archive: Path, tenant_b: Tenant
+) -> None:
+    """A tree whose inner pages name the same page many times has rows without end."""
+    with SQLiteManager(archive) as file:
+        ((root,),) = file.rows("SELECT rootpage FROM sqlite_schema WHERE name = 'messages'")
+        ((size,),) = file.rows("PRAGMA page_size")
+    content = bytearray(archive.read_bytes())
+    first = (root - 1) * size
+    cells = 100
+    page = bytearray(size)
+    page[0:12] = bytes(
+        [5, 0, 0, 0, cells, *(size - 6 * cells).to_bytes(2, "big"), 0]
+    ) + root.to_bytes(4, "big")
+    for cell in range(cells):
+        place = size - 6 * (cell + 1)
+        page[12 + 2 * cell : 14 + 2 * cell] = place.to_bytes(2, "big")
+        page[place : place + 5] = root.to_bytes(4, "big") + bytes([cell])
+    content[first : first + size] = page
+    archive.write_bytes(content)
+    refused(tenant_b, archive, ArchiveDamaged, "is damaged")
+
+
+def test_text_that_is_no_utf_8_is_refused(archive: Path, tenant_b: Tenant) -> None:
+    change(archive, "UPDATE exported SET row = CAST(x'7b22ff227d' AS TEXT) WHERE kind = 'messages'")
+    refused(tenant_b, archive, ArchiveDamaged, "is damaged")
+
+
+def test_a_value_that_is_too_long_is_refused(
+    archive: Path, tenant_b: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(untrusted._LIMITS, apsw.SQLITE_LIMIT_LENGTH, 100_000)
+    change(archive, "UPDATE exported SET row = hex(zeroblob(100000)) WHERE kind = 'messages'")
+    refused(tenant_b, archive, UnsafeArchive, "one of its values is too large")
+
+
+def test_a_log_beside_the_file_is_not_passed_over(archive: Path, tenant_b: Tenant) -> None:
+    Path(f"{archive}-wal").write_bytes(b"x")
+    refused(tenant_b, archive, ArchiveUnavailable, "a.db-wal beside .* holds part of its data")
+
+
+def test_a_file_in_a_directory_that_nobody_may_write_is_imported(
+    archive: Path, tenant_b: Tenant
+) -> None:
+    before = sorted(os.listdir(archive.parent))
+    archive.chmod(0o444)
+    archive.parent.chmod(0o555)
+    import_memory(tenant_b, archive)
+    archive.parent.chmod(0o755)
+    assert sorted(os.listdir(archive.parent)) == before
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused(
+    archive: Path, tenant_b: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was looked through is what is imported."""
+    with manifests.opened(archive) as (file, manifest):
+        other = replace(manifest, sha256=manifest.sha256 | {"messages": manifest.sha256["facts"]})
+        assert [len(batch) for batch in batches_of(file, MESSAGES, manifest)] == [2]
+        with pytest.raises(ArchiveRefused, match="its messages have another digest than its"):
+            list(batches_of(file, MESSAGES, other))
+    monkeypatch.setattr(importing, "opened", lambda path: nullcontext((file, other)))
+    with manifests.opened(archive) as (file, _):
+        refused(tenant_b, archive, ArchiveRefused, "its messages have another digest")
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"format": "2"}, "cannot be read"),
+        ({"format": True}, "cannot be read"),
+        ({"format": 0}, "cannot be read"),
+        ({"counts": [1]}, "cannot be read"),
+        ({"counts": {"messages": "2"}}, "cannot be read"),
+        ({"sha256": None}, "cannot be read"),
+        ({"tenant": "\x1b[31m"}, "cannot be read"),
+        ({"tenant_id": "x"}, "cannot be read"),
+        ({"exported_at": "now\n"}, "cannot be read"),
+        ({"user_id": 1}, "cannot be read"),
+        ({"more": 1}, "cannot be read"),
+    ],
+    ids=str,
+)
+def test_a_manifest_that_no_export_writes_is_refused(
+    archive: Path, tenant_b: Tenant, change: dict[str, Any], reason: str
+) -> None:
+    with opened(archive) as sqlite:
+        [(document,)] = sqlite.execute("SELECT document FROM manifest")
+        sqlite.execute(
+            "UPDATE manifest SET document = ?", (json.dumps(json.loads(document) | change),)
+        )
+    refused(tenant_b, archive, ArchiveRefused, reason)
+
+
+@pytest.mark.parametrize(
+    "row",
+    ["[" * 100_000, "1" * 10_000, "null", "[]", '"x"', '{"id": 1', '{"id": NaN}',
+     '{"id": "\\ud800"}', '{"id": "\\u0000"}', '{"tenant_id": "x", "id": "y"}'],
+    ids=lambda row: row[:20],
+)  # fmt: skip
+def test_a_row_that_is_none_is_refused(archive: Path, tenant_b: Tenant, row: str) -> None:
+    with opened(archive) as sqlite:
+        forge_text(sqlite, "agents", [row])
+    refused(tenant_b, archive, ArchiveRefused, "its agents cannot be imported|which this version")
+
+
+def test_vectors_that_were_changed_are_found_without_sqlite_vec(
+    archive: Path, tenant_b: Tenant
+) -> None:
+    whole = archive.read_bytes()
+    assert read_manifest(archive).counts["offline_vectors"] == 2
+    for sql in (
+        "UPDATE vectors_vector_chunks00 SET vectors = zeroblob(length(vectors))",
+        "UPDATE vectors_vector_chunks00 SET vectors = x'00'",
+        "UPDATE vectors_rowids SET chunk_offset = -1",
+        "UPDATE vectors_rowids SET chunk_offset = 1 << 62",
+        "UPDATE vectors_rowids SET chunk_offset = 'x', chunk_id = x'00'",
+        "DELETE FROM vectors_rowids",
+        "UPDATE properties SET value = 'x'",
+    ):
+        archive.write_bytes(whole)
+        change(archive, sql)
+        refused(tenant_b, archive, KonstructError, "offline_vectors|where the file says")
+
+
+def test_an_empty_file_is_none(tmp_path: Path, tenant_b: Tenant) -> None:
+    (tmp_path / "empty.db").touch()
+    refused(tenant_b, tmp_path / "empty.db", NotAnArchive, "is empty")

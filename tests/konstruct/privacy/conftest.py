@@ -1,0 +1,88 @@
+"""Fixtures of trust: a tenant in which two people have talked, as the real pipeline does it."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+
+from konstruct.consistency import verifying
+from konstruct.orchestrator import pipeline
+from konstruct.orchestrator.models import Agent
+from konstruct.orchestrator.pipeline.accept import Incoming, accept
+from konstruct.privacy.archive import export_memory
+from memory.context import SessionStore
+from memory.indexing import outbox
+from memory.models import Message
+from tenants.context import tenant_scope
+from tenants.models import Tenant
+from tests import database
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is in work here: what looks wrong need not be looked at later."""
+    monkeypatch.setattr(verifying, "LOOK_AGAIN_SECONDS", 0)
+
+
+@pytest.fixture
+def agent(tenant_a: Tenant) -> Agent:
+    with tenant_scope(tenant_a.id):
+        return Agent.objects.create(name="ada")
+
+
+@pytest.fixture
+def talk(tenant_a: Tenant, agent: Agent) -> Callable[..., Message]:
+    """Send a message through the whole pipeline."""
+    return partial(said_in, tenant_a, agent)
+
+
+def said_in(
+    tenant: Tenant,
+    agent: Agent,
+    content: str,
+    user_id: str = "maria",
+    thread_id: str = "t",
+    **given: Any,
+) -> Message:
+    """Send a message through the whole pipeline."""
+    agent_id = given.pop("agent_id", agent.id)
+    incoming = Incoming(agent_id, user_id, thread_id, "rest", content, **given)
+    message, _ = accept(incoming, tenant_id=tenant.id)
+    pipeline.handle(tenant_id=tenant.id, message_id=message.id)
+    outbox.drain(tenant.id)
+    return message
+
+
+def save_session(tenant: Tenant, thread_id: str, content: str) -> None:
+    """Put a session of one message, as an agent's graph does."""
+    from langgraph.checkpoint.base import empty_checkpoint
+
+    saver = SessionStore(tenant.id).checkpointer
+    checkpoint = empty_checkpoint()
+    checkpoint["channel_values"] = {"messages": [content]}
+    checkpoint["channel_versions"] = {"messages": "1"}
+    config: Any = {"configurable": {"thread_id": thread_id, "checkpoint_ns": ""}}
+    config = saver.put(config, checkpoint, {}, {"messages": "1"})
+    saver.put_writes(config, [("messages", content)], "task")
+
+
+@pytest.fixture(scope="module")
+def exported(
+    standing_tenants: dict[str, Tenant],
+    django_db_blocker: Any,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> bytes:
+    """An archive of two messages and a session, for tests of a module to tamper with.
+
+    What it was made from is gone.
+    """
+    tenant, path = standing_tenants["tenant-a"], tmp_path_factory.mktemp("exported") / "a.db"
+    with django_db_blocker.unblock():
+        with tenant_scope(tenant.id):
+            agent = Agent.objects.create(name="ada")
+        said_in(tenant, agent, "I live in Lisbon.")
+        save_session(tenant, "thread", "Hello")
+        export_memory(tenant, path)
+        database.remove_committed_rows()
+    return path.read_bytes()

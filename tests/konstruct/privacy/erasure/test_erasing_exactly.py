@@ -1,0 +1,295 @@
+"""An erasure reaches the person who was named, under all their ids, and nobody and nothing else."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth import get_user_model
+from django.core.management import CommandError, call_command
+
+from konstruct.api.models import IdempotencyRecord
+from konstruct.audit.access_log import Actor, record_access
+from konstruct.audit.models import AccessEvent, Action, ActorKind, ErasureRequest
+from konstruct.audit.pseudonyms import pseudonym
+from konstruct.orchestrator.exceptions import PersonBeingErased
+from konstruct.orchestrator.identities import channel_identities
+from konstruct.orchestrator.identities.erasure_requests import ThreadOfOthers, ask_for_erasure
+from konstruct.orchestrator.identities.linked_ids import is_known, linked_ids
+from konstruct.orchestrator.models import Agent, ChannelIdentity
+from konstruct.privacy import jobs
+from konstruct.privacy.erasure import carry_out
+from konstruct.privacy.erasure.stores import rows
+from memory.context import SessionStore
+from memory.models import Message
+from tenants.audit.changes import RowState
+from tenants.context import connection, tenant_scope
+from tenants.models import Tenant
+from tests import database
+
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+
+EVA = Actor(ActorKind.PERSON, "1", "eva")
+# What stands in the record as the name of something, and what a pattern would be.
+LOOKALIKES = (
+    *(
+        "agent",
+        "ada",
+        "changed",
+        "fields",
+        "POST",
+        "POST /api/v1/facts/",
+        "user_id",
+        "was",
+        "query",
+    ),
+    *("null", "true", "1", "0", "%", "_", ".*", ".", "^", " ", "bob ", " bob", "Bob", "BOB", "bo"),
+    *("{}", "[]", '"', "'", "\\", "(erased)", "erased:", "eva", "facts", "view", "his", "a,b"),
+    "00000000-0000-0000-0000-000000000000",
+)
+
+
+@pytest.fixture
+def owner(tenant_a: Tenant) -> Iterator[None]:
+    with database.as_owner(), tenant_scope(tenant_a.id):
+        yield
+
+
+@pytest.fixture
+def record(tenant_a: Tenant, agent: Agent, talk: Callable[..., Message]) -> Message:
+    """Bob, and a record of what somebody did with his memory and with other things."""
+    said = talk("I like cheese.", "bob", "his")
+    with tenant_scope(tenant_a.id):
+        record_access(Action.SEARCH, "facts", by=EVA, agent="ada", query="POST agent changed 1")
+        record_access(Action.LIST, "fact", by=EVA, address="user_id__exact=bob&q=agent&o=1")
+        record_access(Action.VIEW, "conversation", by=EVA, user_id="bob", subject_id=said.pk)
+        record_access(
+            Action.EDIT,
+            "agent",
+            by=EVA,
+            subject_id=agent.pk,
+            before=RowState({"user_id": None}),
+        )
+        record_access(Action.LINK, "identity", by=EVA, user_id="bob", was="U1")
+        user = get_user_model().objects.create_superuser("eva", password="pw")
+        LogEntry.objects.create(
+            user=user, object_id=str(agent.pk), object_repr="ada", action_flag=2,
+            change_message='[{"changed": {"fields": ["Persona"]}}]',
+        )  # fmt: skip
+        IdempotencyRecord.objects.create(
+            operation="POST /api/v1/facts/", key="POST", digest="d", made=agent.pk
+        )
+    return said
+
+
+def everything() -> dict[str, list[str]]:
+    """All rows by table, but for requests of erasure and the entries about these."""
+    found = {}
+    with connection.cursor() as cursor:
+        for table in rows.tables_of_tenant():
+            if table != "audit_erasurerequest":
+                about = " WHERE action <> 'erase'" if table == "audit_accessevent" else ""
+                cursor.execute(f"SELECT (t.*)::text FROM {table} AS t{about} ORDER BY 1")
+                found[table] = [row for (row,) in cursor.fetchall()]
+    return found
+
+
+def test_erasing_who_is_not_there_changes_nothing(
+    tenant_a: Tenant, record: Message, owner: None
+) -> None:
+    before = everything()
+    for user_id in LOOKALIKES:
+        receipt = carry_out(ask_for_erasure(user_id, by=EVA)).receipt
+        assert receipt is not None
+        assert (user_id, receipt["found"]) == (user_id, False)
+        assert (user_id, receipt["tables"]) == (user_id, {"audit_accessevent": {"changed": 1}})
+        assert (user_id, receipt["cache_keys"]) == (user_id, 0)
+        assert everything() == before
+
+
+def test_spaces_and_case_tell_people_apart(
+    tenant_a: Tenant, agent: Agent, talk: Callable[..., Message], owner: None
+) -> None:
+    ids = ["zoe", "zoe ", " zoe", "Zoe", "zoe%", "zo_"]
+    for user_id in ids:
+        talk(f"I am {user_id!r}.", user_id, f"of {user_id!r}")
+    for number, user_id in enumerate(ids[1:], 1):
+        carry_out(ask_for_erasure(user_id, by=EVA))
+        left = set(Message.objects.values_list("user_id", flat=True))
+        assert left == {"zoe", *ids[number + 1 :]}
+
+
+def test_the_record_of_who_looked_stays(tenant_a: Tenant, record: Message, owner: None) -> None:
+    def told() -> list[tuple[Any, ...]]:
+        events = AccessEvent.objects.exclude(action=Action.ERASE).order_by("pk")
+        return list(
+            events.values_list("actor", "action", "subject", "user_id", "subject_id", "detail")
+        )
+
+    before = told()
+    carry_out(ask_for_erasure("bob", by=EVA))
+    name = pseudonym("bob")
+    expected = [list(event) for event in before]
+    expected[1][5] = {"address": f"user_id__exact={name.replace(':', '%3A')}&q=agent&o=1"}
+    expected[2][3:5] = [name, "(erased)"]
+    expected[4][3:] = [name, "", {"was": "(erased)"}]
+    assert [list(event) for event in told()] == expected
+    assert LogEntry.objects.get().object_repr == "ada"
+    assert IdempotencyRecord.objects.exists()
+    # Whoever knows the id finds what was done with their memory, and the receipt.
+    assert ErasureRequest.objects.about("bob").get().user_id == name
+    assert not ErasureRequest.objects.about("bo").exists()
+
+
+@pytest.fixture
+def linked(tenant_a: Tenant, talk: Callable[..., Message]) -> ChannelIdentity:
+    """U024 of Slack, who is maria, and known as her of old."""
+    talk("From Slack.", "U024", "dm")
+    talk("From the web.", "maria", "web")
+    talk("I am bob.", "bob", "his")
+    with tenant_scope(tenant_a.id):
+        identity = channel_identities.identity_of("slack", "T1", "U024")
+        return channel_identities.link(identity, "maria", by="eva")
+
+
+@pytest.mark.parametrize("named", ["U024", "maria"])
+@pytest.mark.parametrize("is_moved", [False, True])
+def test_who_is_linked_is_erased_with_them(
+    tenant_a: Tenant, linked: ChannelIdentity, owner: None, named: str, is_moved: bool
+) -> None:
+    if is_moved:
+        jobs.MERGE.do_all()
+    request = carry_out(ask_for_erasure(named, by=EVA))
+    assert set(Message.objects.values_list("user_id", flat=True)) == {"bob"}
+    assert not is_known(["U024", "maria"])
+    assert request.user_ids[0] == pseudonym(named)
+    assert set(request.user_ids) == {pseudonym("U024"), pseudonym("maria")}
+    for each in ("U024", "maria"):
+        assert ErasureRequest.objects.about(each).get() == request
+
+
+def test_chains_are_one_person_and_who_was_unlinked_is_not(
+    tenant_a: Tenant, linked: ChannelIdentity, talk: Callable[..., Message], owner: None
+) -> None:
+    second = channel_identities.link(
+        channel_identities.identity_of("mail", "", "m@x"), "U024", by="eva"
+    )
+    channel_identities.link(channel_identities.identity_of("sms", "", "+1"), "m@x", by="eva")
+    assert linked_ids("+1") == ["+1", "U024", "m@x", "maria"]
+    jobs.MERGE.do_all()
+    channel_identities.unlink(second)
+    assert linked_ids("m@x") == ["m@x"]
+    talk("I am somebody else.", "m@x", "mail")
+    carry_out(ask_for_erasure("m@x", by=EVA))
+    assert set(Message.objects.values_list("user_id", flat=True)) == {"bob", "maria"}
+    carry_out(ask_for_erasure("+1", by=EVA))
+    assert set(Message.objects.values_list("user_id", flat=True)) == {"bob"}
+
+
+def test_who_is_who_stays_as_it_is_until_they_are_erased(
+    tenant_a: Tenant, linked: ChannelIdentity, owner: None
+) -> None:
+    request = ask_for_erasure("maria", by=EVA)
+    other = channel_identities.identity_of("slack", "T1", "U9")
+    for change in (
+        lambda: channel_identities.link(other, "maria", by="eva"),
+        lambda: channel_identities.link(other, "U024", by="eva"),
+        lambda: channel_identities.unlink(linked),
+    ):
+        with pytest.raises(PersonBeingErased, match="erasure of 'maria' is asked for"):
+            change()
+    carry_out(request)
+    assert channel_identities.link(other, "maria", by="eva").user_id == "maria"
+
+
+def test_one_agent_forgets_all_linked_ids(
+    tenant_a: Tenant,
+    agent: Agent,
+    linked: ChannelIdentity,
+    talk: Callable[..., Message],
+    owner: None,
+) -> None:
+    bert = Agent.objects.create(name="bert")
+    talk("Bert knows.", "maria", "with bert", agent_id=bert.id)
+    carry_out(ask_for_erasure("U024", by=EVA, agent_id=agent.id))
+    assert set(Message.objects.values_list("user_id", "agent_id")) == {
+        ("maria", bert.id),
+        ("bob", agent.id),
+    }
+    assert linked_ids("U024") == ["U024", "maria"]
+
+
+def save_session(tenant: Tenant, thread_id: str, *user_ids: str | None) -> None:
+    """A session with a checkpoint of each of these users' runs."""
+    from langgraph.checkpoint.base import empty_checkpoint
+
+    saver = SessionStore(tenant.id).checkpointer
+    config: Any = {"configurable": {"thread_id": thread_id, "checkpoint_ns": ""}}
+    for user_id in user_ids:
+        checkpoint = empty_checkpoint()
+        checkpoint["channel_values"] = {"messages": [f"of {user_id}"]}
+        checkpoint["channel_versions"] = {"messages": "1"}
+        metadata: Any = {"user_id": user_id} if user_id else {}
+        config = saver.put(config, checkpoint, metadata, {"messages": "1"})
+
+
+def sessions(tenant: Tenant) -> set[str]:
+    return {session.thread_id for session in SessionStore(tenant.id).list_sessions()}
+
+
+def test_sessions_of_others_stay(
+    tenant_a: Tenant, talk: Callable[..., Message], owner: None
+) -> None:
+    talk("Mine.", "maria", "hers")
+    save_session(tenant_a, "hers", None)
+    save_session(tenant_a, "by name", "maria")
+    save_session(tenant_a, "both", "maria", "bob")
+    save_session(tenant_a, "bobs", "bob")
+    save_session(tenant_a, "nobodys", None)
+    # In a thread of that name she speaks alone, and the session names bob.
+    talk("Mine?", "maria", "bobs")
+    for thread in ("bobs", "both"):
+        with pytest.raises(ThreadOfOthers, match=f"Not of 'maria' alone: '{thread}'"):
+            ask_for_erasure("maria", by=EVA, threads=["hers", thread])
+    assert not ErasureRequest.objects.exists()
+    receipt = carry_out(ask_for_erasure("maria", by=EVA)).receipt
+    assert receipt is not None
+    assert sessions(tenant_a) == {"both", "bobs", "nobodys"}
+    assert receipt["sessions_left"] == 2
+    carry_out(ask_for_erasure("maria", by=EVA, threads=["nobodys"]))
+    assert sessions(tenant_a) == {"both", "bobs"}
+
+
+def test_a_bound_keys_word_makes_no_session_theirs(
+    tenant_a: Tenant, talk: Callable[..., Message], owner: None
+) -> None:
+    save_session(tenant_a, "began before", None)
+    talk("Mine now?", "maria", "began before")
+    talk("Mine.", "maria", "hers")
+    save_session(tenant_a, "hers", None)
+    for thread in ("began before", "unheard of"):
+        with pytest.raises(ThreadOfOthers):
+            ask_for_erasure("maria", by=EVA, threads=[thread], by_bound_key=True)
+    carry_out(ask_for_erasure("maria", by=EVA, threads=["hers"], by_bound_key=True))
+    assert sessions(tenant_a) == {"began before"}
+
+
+def test_the_command_tells_who_is_linked_and_takes_the_id_exactly(
+    tenant_a: Tenant, linked: ChannelIdentity, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    erase = ("erase_user", "--tenant", "tenant-a", "--user")
+    monkeypatch.setattr("builtins.input", lambda _: "U024 ")
+    with database.as_owner(), pytest.raises(CommandError, match="not erased"):
+        call_command(*erase, "U024")
+    assert "'maria' is linked to 'U024', and erased with them." in capsys.readouterr().err
+    with database.as_owner():
+        call_command(*erase, "U024 ", "--yes")
+        assert "nothing was kept of 'U024 ' in tenant-a" in capsys.readouterr().out
+        with tenant_scope(tenant_a.id):
+            assert Message.objects.filter(user_id="maria").exists()
+        call_command(*erase, "U024", "--yes")
+        told = capsys.readouterr()
+    assert "erased 'U024' of tenant-a" in told.out
+    assert "4 of 4 messages removed" in told.err
+    with tenant_scope(tenant_a.id):
+        assert set(Message.objects.values_list("user_id", flat=True)) == {"bob"}

@@ -1,0 +1,235 @@
+"""Erasing one message, or a conversation: nothing of it is left, and all else stays."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.db.models.functions import Now
+from django_redis import get_redis_connection
+
+from konstruct.api.auth.keys import issue_key
+from konstruct.api.models import KeyScope
+from konstruct.audit.models import AccessEvent, Action, MessageErasure
+from konstruct.channels.models import Delivery
+from konstruct.consistency import verify
+from konstruct.orchestrator.models import Agent, Escalation
+from konstruct.orchestrator.tool_catalog import TOOLS, ToolContext
+from konstruct.privacy import jobs
+from konstruct.privacy.erasure import carry_out
+from memory.conversations.copies import copy_for_agent
+from memory.conversations.items import add_items
+from memory.conversations.short_term import get_recent_messages
+from memory.indexing import outbox as embeddings
+from memory.models import IndexedMessage, MemoryEntry, Message, Posting, RecallEvent
+from memory.recall import recall
+from memory.recall.policy import RecallPolicy
+from memory.text.lexical import lexeme_hash, stem
+from tenants.context import tenant_scope
+from tenants.models import Tenant
+from tenants.redis_keys import partial_reply_key
+from tests import database
+from tests.konstruct.conftest import MESSAGES, Program
+from tests.konstruct.privacy.erasure.test_erasing_exactly import EVA
+from tests.konstruct.privacy.erasure.test_erasure import everything
+
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+
+SECRET = "walnuts"
+SAID = f"I am allergic to {SECRET}, and it matters to me."
+TRANSCRIPT = "/api/v1/conversations/transcript/"
+
+
+@pytest.fixture
+def eraser(tenant_a: Tenant, agent: Agent) -> Program:
+    _, key = issue_key(tenant_id=tenant_a.id, name="eraser", scopes=KeyScope.values)
+    return Program(tenant_a, agent, str(key))
+
+
+@pytest.fixture
+def said(tenant_a: Tenant, agent: Agent, talk: Callable[..., Message]) -> Message:
+    """A message that everything has been made of that can be, between others."""
+    talk("My sister lives in Porto.", thread_id="t")
+    said = talk(SAID, thread_id="t", metadata={"label": SECRET, "about": {SECRET: 1}})
+    talk("Good morning.", thread_id="t")
+    talk("And what was it before?", thread_id="other")
+    with tenant_scope(tenant_a.id):
+        context = ToolContext(agent.id, "maria", said.pk)
+        TOOLS["remember_fact"].run({"fact": f"Maria avoids {SECRET}."}, context)
+        Escalation.objects.create(
+            agent_id=agent.id, user_id="maria", thread_id="t", channel="rest", message_id=said.pk,
+            opened_by="user", reason=SAID, resolved_at=Now(),
+        )  # fmt: skip
+        Delivery.objects.create(message=said, channel="slack", address={})
+        items = [({"said": SAID}, said.pk), ({"call": "Of the thread."}, None)]
+        add_items(agent.id, "maria", "t", items)
+        bo = Agent.objects.create(name="bo")
+        copy_for_agent([said.pk], bo.id)
+        get_redis_connection("default").xadd(
+            partial_reply_key(tenant_a.id, said.id), {"text": SECRET}
+        )
+    embeddings.drain(tenant_a.id)
+    with database.as_owner(), tenant_scope(tenant_a.id):
+        # As if an earlier version had indexed the turn after it, with its words.
+        following = Message.objects.get(content="Good morning.")
+        own = Posting.objects.get(message_number=said.number, h=lexeme_hash(stem(SECRET)))
+        Posting.objects.create(
+            scope_id=own.scope_id, h=own.h, message_number=following.number, w=0.4, own=False
+        )
+        IndexedMessage.objects.filter(message_id=following.pk).update(lexemes=0)
+    get_recent_messages(tenant_a.id, agent.id, "maria")
+    return said
+
+
+def erase(tenant: Tenant) -> None:
+    """Let the owner do what is asked for, and the workers what follows from it."""
+    with database.as_owner():
+        assert jobs.ERASE_MESSAGES.do_all() == 1
+    embeddings.drain(tenant.id)
+
+
+def contents(tenant: Tenant, **filters: Any) -> list[str]:
+    with tenant_scope(tenant.id):
+        rows = Message.objects.filter(role="user", **filters).order_by("number")
+        return list(rows.values_list("content", flat=True))
+
+
+def test_one_message_leaves_nothing_behind(
+    tenant_a: Tenant, agent: Agent, said: Message, eraser: Program
+) -> None:
+    with tenant_scope(tenant_a.id):
+        reply = Message.objects.get(in_reply_to=said)
+        others = RecallEvent.objects.exclude(reply=reply).count()
+    assert SECRET in everything(tenant_a)
+    address = f"{MESSAGES}{said.pk}/?reason=asked+by+mail"
+    asked = eraser.request("DELETE", address)
+    assert asked.status_code == 202, asked.content
+    # Asked for again it is the same.
+    assert eraser.request("DELETE", address).json() == asked.json()
+    erase(tenant_a)
+
+    left = everything(tenant_a).splitlines()
+    assert [line for line in left if SECRET in line] == []
+    assert [line for line in left if str(reply.pk) in line] == []
+    told = [line.split(":")[0] for line in left if str(said.pk) in line]
+    assert set(told) <= {"audit_accessevent", "audit_messageerasure", "django_admin_log"}
+    receipt = eraser.get(asked.headers["Location"]).json()
+    assert (receipt["state"], receipt["reason"]) == ("done", "asked by mail")
+    assert receipt["receipt"]["tables"]["memory_message"]["removed"] == 3  # and the copy
+    assert receipt["receipt"]["tables"]["memory_memoryentry"]["removed"] == 1
+    assert eraser.get(f"{MESSAGES}{said.pk}/").status_code == 404
+    assert eraser.request("DELETE", address).status_code == 404
+
+    assert contents(tenant_a, thread_id="t") == [
+        "My sister lives in Porto.", "Good morning.",
+    ]  # fmt: skip
+    window = get_recent_messages(tenant_a.id, agent.id, "maria")
+    assert [turn["content"] for turn in window if turn["role"] == "user"] == contents(tenant_a)
+    found = recall(
+        tenant_a.id, agent.id, "maria", f"Which {SECRET}?", policy=RecallPolicy(gate=False)
+    )
+    assert found.hits
+    assert all(SECRET not in hit.content for hit in found.hits)
+    # Nor do the turns after it hold its words any more.
+    assert all(hit.channels["lexical"] == 0 for hit in found.hits)
+    with tenant_scope(tenant_a.id):
+        assert RecallEvent.objects.count() == others
+        event = AccessEvent.objects.filter(action=Action.ERASE).first()
+        assert event is not None
+        assert (event.actor, event.subject, event.subject_id) == ("eraser", "message", str(said.pk))
+    assert verify(tenant_a.id, "a").findings == []
+
+
+def test_of_a_reply_alone_the_question_stays_and_is_not_answered_again(
+    tenant_a: Tenant, said: Message, eraser: Program
+) -> None:
+    with tenant_scope(tenant_a.id):
+        reply = Message.objects.get(in_reply_to=said)
+    assert eraser.request("DELETE", f"{MESSAGES}{reply.pk}/").status_code == 202
+    erase(tenant_a)
+    assert SAID in contents(tenant_a)
+    document = eraser.get(f"{MESSAGES}{said.pk}/").json()
+    assert (document["status"], document["reply"]) == ("failed", None)
+    assert document["error"]["detail"] == "Its reply was erased."
+    assert verify(tenant_a.id, "a").findings == []
+
+
+def test_a_conversation_goes_as_a_whole_and_others_stay(
+    tenant_a: Tenant,
+    agent: Agent,
+    said: Message,
+    talk: Callable[..., Message],
+    eraser: Program,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("konstruct.privacy.erasure.messages.BATCH", 2)
+    talk("Theo speaks there, too.", "theo", "t")
+    where = f"{TRANSCRIPT}?agent=ada&user_id=maria&thread_id=t"
+    assert eraser.request("DELETE", where).status_code == 202
+    erase(tenant_a)
+    assert contents(tenant_a) == ["And what was it before?", "Theo speaks there, too."]
+    assert SECRET not in everything(tenant_a)
+    assert verify(tenant_a.id, "a").findings == []
+    # Of what is not there nothing is found.
+    again = eraser.request("DELETE", where).json()
+    erase(tenant_a)
+    assert eraser.get(again["url"]).json()["receipt"]["found"] is False
+
+
+def test_a_message_that_waits_for_its_reply_is_not_answered(
+    tenant_a: Tenant, eraser: Program
+) -> None:
+    sent = eraser.send(f"Are there {SECRET}?").json()
+    assert eraser.request("DELETE", f"{MESSAGES}{sent['id']}/").status_code == 202
+    erase(tenant_a)
+    assert SECRET not in everything(tenant_a)
+    assert verify(tenant_a.id, "a").findings == []
+
+
+def test_an_erasure_that_was_interrupted_goes_on(
+    tenant_a: Tenant, said: Message, eraser: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    eraser.request("DELETE", f"{MESSAGES}{said.pk}/")
+    for step in ("_take_from_workers", "forget_in_traces", "_forget_in_cache"):
+
+        def die(*_: Any) -> None:
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch, database.as_owner(), tenant_scope(tenant_a.id):
+            patch.setattr(f"konstruct.privacy.erasure.messages.{step}", die)
+            with pytest.raises(KeyboardInterrupt):
+                jobs.ERASE_MESSAGES.carry_out(MessageErasure.objects.get().pk)
+    erase(tenant_a)
+    assert SECRET not in everything(tenant_a)
+    assert verify(tenant_a.id, "a").findings == []
+
+
+def test_who_is_erased_takes_the_receipts_along(
+    tenant_a: Tenant, said: Message, eraser: Program
+) -> None:
+    eraser.request("DELETE", f"{MESSAGES}{said.pk}/")
+    with database.as_owner(), tenant_scope(tenant_a.id):
+        assert jobs.ERASE_MESSAGES.do_all() == 1
+        from konstruct.orchestrator.identities.erasure_requests import ask_for_erasure
+
+        receipt = carry_out(ask_for_erasure("maria", by=EVA)).receipt
+        assert receipt is not None
+        assert receipt["tables"]["audit_messageerasure"]["removed"] == 1
+        assert not MessageErasure.objects.exists()
+
+
+def test_a_key_without_the_scope_or_of_another_user_erases_nothing(
+    tenant_a: Tenant, agent: Agent, said: Message
+) -> None:
+    keys = {
+        403: {"scopes": ["read", "write"]},
+        404: {"scopes": KeyScope.values, "user_id": "theo"},
+    }
+    for status, options in keys.items():
+        _, key = issue_key(tenant_id=tenant_a.id, name="narrow", **options)  # type: ignore[arg-type]
+        program = Program(tenant_a, agent, str(key))
+        assert program.request("DELETE", f"{MESSAGES}{said.pk}/").status_code == status
+        where = f"{TRANSCRIPT}?agent=ada&user_id=maria&thread_id=t"
+        assert program.request("DELETE", where).status_code == 403
+    with tenant_scope(tenant_a.id):
+        assert not MessageErasure.objects.exists()
+        assert MemoryEntry.objects.exists()

@@ -1,0 +1,371 @@
+"""Erasing a person: nothing of theirs is left anywhere, nothing of others is gone."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth import get_user_model
+from django.core.management import CommandError, call_command
+from django.db import connections
+from django.db.models.functions import Now
+from django_redis import get_redis_connection
+
+from konstruct.api.auth.keys import issue_key
+from konstruct.api.models import ApiKey, IdempotencyRecord
+from konstruct.audit.access_log import Actor, record_access
+from konstruct.audit.erasure_requests import request_erasure, request_message_erasure
+from konstruct.audit.models import AccessEvent, Action, ActorKind, ErasureRequest
+from konstruct.consistency import verify
+from konstruct.orchestrator.identities import channel_identities
+from konstruct.orchestrator.models import (
+    Agent,
+    AnswerOptions,
+    Escalation,
+    PendingReply,
+    ToolCall,
+)
+from konstruct.orchestrator.pipeline.accept import Incoming, accept
+from konstruct.privacy import jobs
+from konstruct.privacy.archive import export_memory
+from konstruct.privacy.erasure import carry_out
+from konstruct.privacy.erasure.stores import rows
+from konstruct.privacy.erasure.tables import EXEMPT, RULES
+from memory.context import SessionStore
+from memory.conversations.items import add_items
+from memory.conversations.short_term import append_message, clear_window, get_recent_messages
+from memory.facts import LongTermMemory
+from memory.indexing import outbox as embeddings
+from memory.long_term import store_embedding
+from memory.models import MemoryEntry, Message, PendingEmbedding
+from tenants.context import connection, tenant_scope
+from tenants.models import Tenant
+from tenants.redis_keys import escape_part, idempotency_key, partial_reply_key
+from tests import database
+from tests.konstruct.privacy.conftest import save_session
+from tests.konstruct.privacy.test_backups import tool
+
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+
+MARIA = "U07:maria%"
+SECRET = "walnuts"
+EVA = Actor(ActorKind.PERSON, "1", "eva")
+
+
+@pytest.fixture
+def owner(tenant_a: Tenant) -> Iterator[None]:
+    """The block is the owner's, in tenant A."""
+    with database.as_owner(), tenant_scope(tenant_a.id):
+        yield
+
+
+@pytest.fixture
+def full(tenant_a: Tenant, agent: Agent, talk: Callable[..., Message]) -> Message:
+    """Maria and Bob with everything that can be kept of them; a message of Maria's."""
+    said = talk(f"I am allergic to {SECRET}.", MARIA, "hers", idempotency_key="rest/k1")
+    talk(f"No {SECRET} please, and my dog is Rex.", MARIA, "shared")
+    bobs = talk("I like cheese.", "bob", "shared")
+    talk("My cat is Tom.", "bob", "his")
+    for user, content in ((MARIA, f"Maria avoids {SECRET}."), ("bob", "Bob eats all.")):
+        entry = MemoryEntry(
+            tenant_id=tenant_a.id, agent_id=agent.id, user_id=user, content=content,
+            metadata={"topic": "food"},
+        )  # fmt: skip
+        memory_id = LongTermMemory().store(entry)
+        LongTermMemory().update(memory_id, tenant_a.id, content=content + " Surely.")
+    vector = [1.0] + [0.0] * 383
+    for user, content in ((MARIA, f"Directly: {SECRET}."), ("bob", "Directly: cheese.")):
+        store_embedding(tenant_a.id, agent.id, user, content, "user", vector)
+    clear_window(tenant_a.id, agent.id, MARIA)
+    talk("After the clear.", MARIA, "hers")
+    append_message(tenant_a.id, agent.id, MARIA, "user", f"By itself: {SECRET}")
+    waiting, _ = accept(
+        Incoming(agent.id, MARIA, "hers", "rest", f"Are there {SECRET}?"), tenant_id=tenant_a.id
+    )
+    save_session(tenant_a, "hers", f"Session of {SECRET}.")
+    save_session(tenant_a, "his", "Session of cheese.")
+    issue_key(tenant_id=tenant_a.id, name="her phone", user_id=MARIA)
+    issue_key(tenant_id=tenant_a.id, name="all")
+    get_redis_connection("default").set(idempotency_key(tenant_a.id, said.id), "1")
+    get_redis_connection("default").xadd(partial_reply_key(tenant_a.id, said.id), {"text": SECRET})
+    with tenant_scope(tenant_a.id):
+        for user, message in ((MARIA, said), ("bob", bobs)):
+            helped(message, user)
+        fact = MemoryEntry.objects.get(user_id=MARIA, version_of=None)
+        IdempotencyRecord.objects.create(operation="POST /f", key="k", digest="d", made=fact.pk)
+        IdempotencyRecord.objects.create(operation="POST /f", key="l", digest="d", made=agent.pk)
+        eva = get_user_model().objects.create_superuser("eva", password="pw")
+        LogEntry.objects.create(
+            user=eva, object_id=str(fact.pk), object_repr=fact.content, action_flag=2
+        )
+        record_access(Action.VIEW, "fact", by=EVA, subject_id=fact.pk)
+        record_access(Action.SEARCH, "people", by=EVA, query=MARIA)
+        record_access(Action.VIEW, "person", by=EVA, user_id=MARIA)
+        record_access(Action.CLEAR, "session", by=EVA, subject_id="hers")
+        record_access(Action.VIEW, "person", by=EVA, user_id="bob")
+    assert waiting.pk
+    return said
+
+
+def helped(message: Message, user: str) -> None:
+    """Let the user be known to Slack, have asked for a person, and be asked for consent."""
+    channel_identities.link(
+        channel_identities.identity_of("slack", "T1", f"{user} there"), user, by="eva"
+    )
+    whose = {"agent_id": message.agent_id, "user_id": user, "thread_id": message.thread_id}
+    Escalation.objects.create(
+        **whose, channel="rest", opened_by="user", reason=message.content, resolved_at=Now()
+    )
+    add_items(
+        message.agent_id, user, message.thread_id,
+        [({"said": message.content}, message.pk), ({"call": message.content}, None)],
+    )  # fmt: skip
+    AnswerOptions.objects.create(
+        message=message,
+        options={"tools": [{"said": message.content}]},
+        instructions=[f"The user has said: {message.content}"],
+    )
+    ToolCall.objects.create(
+        **whose, message=message, round=0, position=0, call_id="c", name="remember_fact",
+        arguments={"fact": message.content}, state="denied", expires_at=Now(),
+    )  # fmt: skip
+
+
+def everything(tenant: Tenant) -> str:
+    """All rows of all tables of the tenant as text, and all keys and values of the cache."""
+    found = []
+    with database.as_owner(), tenant_scope(tenant.id), connection.cursor() as cursor:
+        for table in rows.tables_of_tenant():
+            if table != "audit_erasurerequest":
+                cursor.execute(f"SELECT (t.*)::text FROM {tenant.schema_name}.{table} AS t")
+                found += [f"{table}: {row}" for (row,) in cursor.fetchall()]
+            if table in ("checkpoint_blobs", "checkpoint_writes"):
+                cursor.execute(f"SELECT encode(blob, 'escape') FROM {tenant.schema_name}.{table}")
+                found += [f"{table}: {row}" for (row,) in cursor.fetchall()]
+    cache = get_redis_connection("default")
+    for key in cache.scan_iter():
+        value = cache.lrange(key, 0, -1) if cache.type(key) == b"list" else b""
+        found.append(f"{key!r} {value!r}")
+    return "\n".join(found)
+
+
+def traces_of_maria(text: str, said: Message) -> list[str]:
+    words = (SECRET, MARIA, escape_part(MARIA), str(said.pk), "Rex")
+    return [line for line in text.splitlines() if any(word in line for word in words)]
+
+
+def test_every_table_has_a_rule(tenant_a: Tenant) -> None:
+    """A new table: say in konstruct/privacy/erasure/tables.py what an erasure does with it."""
+    with tenant_scope(tenant_a.id):
+        tables = set(rows.tables_of_tenant())
+    ruled = {rule.table for rule in RULES if not rule.schema}
+    assert tables == ruled | EXEMPT.keys()
+    assert not ruled & EXEMPT.keys()
+
+
+def test_a_table_that_nobody_knows_stops_an_erasure(tenant_a: Tenant, owner: None) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(f"CREATE TABLE {tenant_a.schema_name}.diary (user_id text)")
+    try:
+        request = request_erasure("x", by=EVA)
+        with pytest.raises(rows.UnknownTable, match="with diary: add it"):
+            carry_out(request)
+        assert jobs.ERASE.do_all() == 0
+        request.refresh_from_db()
+        assert request.done_at is None
+        assert "diary" in request.last_error
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute(f"DROP TABLE {tenant_a.schema_name}.diary")
+
+
+def test_nothing_of_the_person_is_left_and_nothing_of_others_is_gone(
+    tenant_a: Tenant, full: Message, agent: Agent, tmp_path: Path, capsys: Any
+) -> None:
+    bobs_window = get_recent_messages(tenant_a.id, agent.id, "bob")
+    assert len(traces_of_maria(everything(tenant_a), full)) == 39
+    capsys.readouterr()
+    with database.as_owner():
+        call_command("erase_user", "--tenant", "tenant-a", "--user", MARIA, "--yes", "--json")
+    receipt = json.loads(capsys.readouterr().out)
+    assert traces_of_maria(everything(tenant_a), full) == []
+
+    name = connections["default"].settings_dict["NAME"]
+    dump = tool("pg_dump", "--dbname", name, "--exclude-table-data", "*.audit_erasurerequest")
+    assert "Bob eats all." in dump
+    assert traces_of_maria(dump, full) == []
+    archive = tmp_path / "a.db"
+    export_memory(tenant_a, archive)
+    for trace in (SECRET, MARIA, str(full.pk)):
+        assert trace.encode() not in archive.read_bytes()
+
+    tables = receipt["tables"]
+    assert tables["memory_message"]["removed"] == 8
+    assert len(tables["memory_message"]["sha256_of_ids"]) == 64
+    assert tables["memory_memoryentry"]["removed"] == 2
+    assert tables["checkpoints"] == {"removed": 1}
+    assert tables["memory_pendingembedding"]["removed"] == 1
+    assert tables["api_apikey"]["removed"] == tables["api_creation"]["removed"] == 1
+    assert tables["django_admin_log"] == {"changed": 1}
+    assert receipt["cache_keys"] == 4
+    assert (receipt["left"], receipt["threads_shared_with_others"]) == (0, 1)
+    assert SECRET not in json.dumps(receipt)
+
+    assert verify(tenant_a.id, "a").findings == []
+    assert get_recent_messages(tenant_a.id, agent.id, "bob") == bobs_window
+    assert get_recent_messages(tenant_a.id, agent.id, MARIA) == []
+    with tenant_scope(tenant_a.id):
+        assert set(Message.objects.values_list("user_id", flat=True)) == {"bob"}
+        assert MemoryEntry.objects.count() == 2
+        assert SessionStore().checkpointer.get({"configurable": {"thread_id": "his"}})
+        assert ApiKey.objects.get().name == "all"
+        assert AccessEvent.objects.filter(action=Action.VIEW).count() == 3
+        assert AccessEvent.objects.get(user_id="bob")
+        assert not AccessEvent.objects.filter(subject_id="hers").exists()
+        assert LogEntry.objects.get().object_repr == "(erased)"
+        request = ErasureRequest.objects.get()
+    assert (request.done_at is None, request.progress) == (False, None)
+
+
+def test_one_agent_forgets_and_the_others_do_not(
+    tenant_a: Tenant, agent: Agent, full: Message, talk: Callable[..., Message]
+) -> None:
+    with tenant_scope(tenant_a.id):
+        bert = Agent.objects.create(name="bert")
+    talk("Bert may know of walnuts.", MARIA, "with bert", agent_id=bert.id)
+    with database.as_owner():
+        call_command(
+            "erase_user", "--tenant", "tenant-a", "--user", MARIA, "--agent", "ada", "--yes"
+        )
+    with tenant_scope(tenant_a.id):
+        hers = Message.objects.filter(user_id=MARIA)
+        assert set(hers.values_list("agent_id", flat=True)) == {bert.id}
+        assert ApiKey.objects.count() == 2
+    assert len(get_recent_messages(tenant_a.id, bert.id, MARIA)) == 2
+    assert get_recent_messages(tenant_a.id, agent.id, MARIA) == []
+    assert verify(tenant_a.id, "a").findings == []
+
+
+def die(*_: Any, **__: Any) -> None:
+    raise KeyboardInterrupt
+
+
+def test_an_erasure_that_was_interrupted_at_every_step_goes_on(
+    tenant_a: Tenant, full: Message, owner: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = request_erasure(MARIA, by=EVA)
+    for step in (
+        "erasing._let_workers_finish",
+        "stores.records.forget",
+        "stores.cache.remove_keys",
+        "stores.rows.remove_messages",
+        "stores.rows.remove_rest",
+        "erasing.left_of",
+        "erasing.mentions_of",
+        "stores.storage.settle",
+        "erasing._write_receipt",
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(f"konstruct.privacy.erasure.{step}", die)
+            with pytest.raises(KeyboardInterrupt):
+                carry_out(request)
+    assert jobs.ERASE.do_all() == 1
+    request.refresh_from_db()
+    assert request.receipt["tables"]["memory_message"]["removed"] == 8
+    assert traces_of_maria(everything(tenant_a), full) == []
+    assert jobs.ERASE.do_all() == 0
+
+
+def test_what_is_said_meanwhile_goes_in_another_round(
+    tenant_a: Tenant, agent: Agent, full: Message, owner: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = []
+
+    remove = rows.remove_messages
+
+    def talkative(person: Any, progress: Any) -> None:
+        remove(person, progress)
+        if not said:
+            incoming = Incoming(agent.id, MARIA, "hers", "rest", f"More {SECRET}.")
+            said.append(accept(incoming, tenant_id=tenant_a.id))
+
+    monkeypatch.setattr(rows, "remove_messages", talkative)
+    request = carry_out(request_erasure(MARIA, by=EVA))
+    assert request.receipt["tables"]["memory_message"]["removed"] == 9
+    assert request.receipt["rounds"] == 2
+    assert traces_of_maria(everything(tenant_a), full) == []
+    assert not PendingReply.objects.exists()
+    assert not PendingEmbedding.objects.exists()
+
+
+def test_who_mentions_them_is_told_and_stays(
+    tenant_a: Tenant, talk: Callable[..., Message], owner: None
+) -> None:
+    talk("Hello.", "maria")
+    talk("I met maria today. Marianne too.", "bob")
+    request = carry_out(request_erasure("maria", by=EVA))
+    assert request.receipt["mentions_by_others"]["memory_message"] == 1
+    assert Message.objects.filter(user_id="bob").exists()
+
+
+def test_an_unknown_user_gets_a_receipt_of_nothing(tenant_a: Tenant, owner: None) -> None:
+    request = carry_out(request_erasure("nobody", by=EVA, reason="asked by mail"))
+    assert request.receipt["found"] is False
+    assert request.receipt["tables"] == {"audit_accessevent": {"changed": 1}}
+
+
+def test_the_application_can_neither_erase_nor_write_receipts(
+    tenant_a: Tenant, full: Message
+) -> None:
+    with tenant_scope(tenant_a.id):
+        request = request_erasure(MARIA, by=EVA)
+        with pytest.raises(Exception, match="permission denied"):
+            carry_out(request)
+        with pytest.raises(Exception, match="permission denied"):
+            ErasureRequest.objects.update(receipt={})
+        assert Message.objects.filter(user_id=MARIA).count() == 8
+
+
+def test_the_command_asks(tenant_a: Tenant, full: Message, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("builtins.input", lambda _: "bob")
+    with pytest.raises(CommandError, match="not erased"):
+        call_command("erase_user", "--tenant", "tenant-a", "--user", MARIA)
+    with pytest.raises(CommandError, match="eve"):
+        call_command(
+            "erase_user", "--tenant", "tenant-a", "--user", MARIA, "--yes", "--agent", "eve"
+        )
+    with tenant_scope(tenant_a.id):
+        assert not ErasureRequest.objects.exists()
+
+
+@pytest.mark.parametrize("whole_person", [True, False], ids=["a person", "a message"])
+def test_instructions_of_an_application_go_with_the_person_and_with_the_message(
+    tenant_a: Tenant, talk: Callable[..., Message], whole_person: bool
+) -> None:
+    """They are in the options while the message waits, and then in the prompt of its reply."""
+    said = talk("Where is my cat?", "carol", "hers", instructions=["Carol's code is heliotrope."])
+    if whole_person:
+        waiting = Incoming(
+            said.agent_id, "carol", "hers", "rest", "And now?", instructions=["Code: heliotrope."]
+        )
+        accept(waiting, tenant_id=tenant_a.id)
+    embeddings.drain(tenant_a.id)
+    kept = [line.split(":")[0] for line in everything(tenant_a).splitlines() if "heliot" in line]
+    assert set(kept) == {"memory_recallevent"} | (
+        {"orchestrator_answeroptions"} if whole_person else set()
+    )
+    with database.as_owner(), tenant_scope(tenant_a.id):
+        if whole_person:
+            carry_out(request_erasure("carol", by=EVA))
+        else:
+            request_message_erasure(
+                agent_id=said.agent_id,
+                user_id="carol",
+                thread_id="hers",
+                message_id=said.pk,
+                by=EVA,
+            )
+            assert jobs.ERASE_MESSAGES.do_all() == 1
+    assert "heliotrope" not in everything(tenant_a)

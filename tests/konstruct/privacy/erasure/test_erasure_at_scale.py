@@ -1,0 +1,250 @@
+"""An erasure of somebody who said much: its work grows with their messages in batches only."""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from typing import Any
+from unittest.mock import patch
+from uuid import uuid4
+
+import psycopg
+import pytest
+from django.conf import settings
+from django.db import InternalError
+from django_redis import get_redis_connection
+from redis.connection import AbstractConnection
+
+from konstruct.audit.access_log import Actor
+from konstruct.audit.models import ActorKind, ErasureRequest
+from konstruct.local import embedded
+from konstruct.local.embedded import paths
+from konstruct.orchestrator.identities.erasure_requests import ask_for_erasure
+from konstruct.orchestrator.models import Agent
+from konstruct.privacy.erasure import carry_out
+from konstruct.privacy.erasure.stores import rows, storage
+from memory.conversations.short_term import append_message
+from memory.models import ConversationEmbedding, Message
+from tenants.context import connection, tenant_scope
+from tenants.models import Tenant
+from tenants.redis_keys import memory_short_key
+from tests import database
+from tests.messages import statements
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+EVA = Actor(ActorKind.PERSON, "1", "eva")
+
+
+@pytest.fixture
+def owner(tenant_a: Tenant) -> Iterator[None]:
+    with database.as_owner(), tenant_scope(tenant_a.id):
+        yield
+
+
+def say(agent: Agent, user_id: str, messages: int) -> None:
+    """Write so many messages with a reply each, every second pair in a thread of its own."""
+    for number in range(messages // 2):
+        asked = Message.objects.create(
+            agent_id=agent.pk, user_id=user_id, role="user", channel="rest",
+            thread_id=f"{user_id} {number // 2}", content=f"Question {number} of {user_id}",
+        )  # fmt: skip
+        Message.objects.create(
+            agent_id=agent.pk, user_id=user_id, role="assistant", channel="rest",
+            thread_id=asked.thread_id, content=f"Answer {number}", in_reply_to=asked,
+        )  # fmt: skip
+
+
+def others_keys(tenant: Tenant, agent: Agent, number: int) -> None:
+    client = get_redis_connection("default")
+    for each in range(number):
+        client.rpush(memory_short_key(tenant.id, agent.pk, f"other{each}"), f"turn {uuid4()}")
+
+
+def work_of(user_id: str) -> tuple[int, int]:
+    """Carry an erasure out; how many statements and how many messages to the cache it took."""
+    request = ask_for_erasure(user_id, by=EVA)
+    sent = AbstractConnection.send_packed_command
+    with (
+        statements() as sent_to_postgres,
+        # This process' alone: others work on the same server beside it.
+        patch.object(AbstractConnection, "send_packed_command", autospec=True) as messages,
+    ):
+        messages.side_effect = sent
+        carry_out(request)
+    return len(sent_to_postgres), messages.call_count
+
+
+@pytest.mark.slow
+def test_more_messages_threads_and_keys_take_no_more_round_trips(
+    tenant_a: Tenant, agent: Agent, owner: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(storage, "_rewrite_cache_file", lambda: "none")
+    works = []
+    for size in (40, 80, 160):
+        user_id = f"heavy{size}"
+        say(agent, user_id, size)
+        others_keys(tenant_a, agent, size)
+        works.append(work_of(user_id))
+    to_postgres, commands = zip(*works, strict=True)
+    assert to_postgres[0] == to_postgres[1] == to_postgres[2]
+    # A walk over 160 keys may take a page of SCAN more.
+    assert max(commands) - min(commands) <= 4
+    assert min(commands) >= 2
+    # Of the cache: two walks, and a removal for each.
+    assert max(commands) < 30
+
+
+def test_batches_are_noted_and_told_as_they_go(
+    tenant_a: Tenant, agent: Agent, owner: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    say(agent, "maria", 40)
+    monkeypatch.setattr(rows, "BATCH", 10)
+    request, told, noted = ask_for_erasure("maria", by=EVA), [], []
+
+    def report(step: str) -> None:
+        told.append(step)
+        progress = ErasureRequest.objects.get(pk=request.pk).progress or {}
+        noted.append((progress["messages"]["removed"], Message.objects.count()))
+
+    receipt = carry_out(request, report=report).receipt
+    assert receipt is not None
+    counted = [step for step in told if step.endswith("messages removed")]
+    assert len(counted) >= 3
+    assert counted[-1] == "40 of 40 messages removed"
+    assert all(removed + left == 40 for removed, left in noted)
+    assert receipt["tables"]["memory_message"]["removed"] == 40
+
+
+def test_the_digest_is_of_all_ids_in_whatever_batches(
+    tenant_a: Tenant, agent: Agent, owner: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    say(agent, "maria", 40)
+    ids = [str(pk) for pk in Message.objects.values_list("pk", flat=True)]
+    expected = sum(int(hashlib.sha256(id.encode()).hexdigest(), 16) for id in ids) % 2**256
+    monkeypatch.setattr(rows, "BATCH", 7)
+    receipt = carry_out(ask_for_erasure("maria", by=EVA)).receipt
+    assert receipt is not None
+    assert receipt["tables"]["memory_message"]["sha256_of_ids"] == f"{expected:064x}"
+
+
+SECRET = "heliotropewalnut"
+
+
+# An id that stands nowhere else.
+WHOSE = "maria-of-the-heliotropes"
+
+
+def tables_on_disk_with(text: str, tenant: Tenant) -> list[str]:
+    """Tables and indexes of the tenant whose files hold the text."""
+    found = []
+    with psycopg.connect(
+        embedded.database_url("superuser", connection.settings_dict["NAME"]), autocommit=True
+    ) as admin:
+        admin.execute("CHECKPOINT")
+        tables = admin.execute(
+            "SELECT relname, pg_relation_filepath(oid) FROM pg_class"
+            " WHERE relnamespace = %s::regnamespace AND pg_relation_filepath(oid) IS NOT NULL",
+            [tenant.schema_name],
+        ).fetchall()
+    for table, path in tables:
+        for part in (paths.home() / "postgres").glob(f"{path}*"):
+            if text.encode() in part.read_bytes():
+                found.append(table)
+    return sorted(set(found))
+
+
+# Transactions of tests beside it, in other databases too, would keep removed rows in the files.
+@pytest.mark.alone
+@pytest.mark.skipif(not settings.EMBEDDED_DATABASE, reason="reads the files of the server")
+def test_files_of_small_tables_and_of_the_cache_hold_nothing_any_more(
+    tenant_a: Tenant, agent: Agent, talk: Callable[..., Message], owner: None
+) -> None:
+    talk(f"My {SECRET}.", WHOSE, "hers")
+    append_message(tenant_a.id, agent.pk, WHOSE, "user", f"By itself: {SECRET}")
+    assert "memory_message" in tables_on_disk_with(SECRET, tenant_a)
+    assert "message_user" in tables_on_disk_with(WHOSE, tenant_a)
+    receipt: Any = carry_out(ask_for_erasure(WHOSE, by=EVA)).receipt
+    assert tables_on_disk_with(SECRET, tenant_a) == []
+    assert tables_on_disk_with(WHOSE, tenant_a) == []
+    files = [file for file in (paths.home() / "valkey").rglob("*") if file.is_file()]
+    assert files
+    assert [file for file in files if SECRET.encode() in file.read_bytes()] == []
+    stored = receipt["storage"]
+    assert "memory_message" in stored["rewritten"]
+    assert (stored["vacuumed"], stored["cache_file"]) == ([], "rewritten")
+    assert "pages_of_vacuumed_tables" not in stored["later"]
+    assert {"write_ahead_log", "logs", "backups"} <= stored["later"].keys()
+
+
+@pytest.mark.slow
+def test_rows_that_an_open_transaction_may_read_are_not_said_to_be_gone(
+    tenant_a: Tenant, agent: Agent, talk: Callable[..., Message], owner: None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(storage, "TRANSACTION_SECONDS", 0.2)
+    talk("Hello.", "maria", "hers")
+    # A dump of another database does the same.
+    there = database.url_of("superuser", tenant_a.server)
+    with psycopg.connect(there, dbname="postgres") as other:
+        other.execute("SELECT pg_current_xact_id()")
+        receipt: Any = carry_out(ask_for_erasure("maria", by=EVA)).receipt
+    stored = receipt["storage"]
+    assert {"memory_message", "audit_erasurerequest"} <= set(stored["vacuumed"])
+    assert "pages_of_vacuumed_tables" in stored["later"]
+
+
+@pytest.mark.alone
+def test_large_tables_are_vacuumed_unless_an_operator_says_otherwise(
+    tenant_a: Tenant, agent: Agent, talk: Callable[..., Message], owner: None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(storage, "REWRITTEN_UP_TO_BYTES", 0)
+    for rewrite in (False, True):
+        talk("Hello.", "maria", "hers")
+        receipt: Any = carry_out(ask_for_erasure("maria", by=EVA), rewrite=rewrite).receipt
+        stored = receipt["storage"]
+        done, other = ("rewritten", "vacuumed") if rewrite else ("vacuumed", "rewritten")
+        assert "memory_message" in stored[done]
+        assert stored[other] == []
+        assert ("pages_of_vacuumed_tables" in stored["later"]) is not rewrite
+    assert not ConversationEmbedding.objects.exists()
+
+
+@pytest.mark.alone
+def test_a_table_that_is_in_use_is_vacuumed_and_not_waited_for(
+    tenant_a: Tenant, agent: Agent, talk: Callable[..., Message], owner: None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(storage, "LOCK_TIMEOUT", "10ms")
+    talk("Hello.", "maria", "hers")
+    request = ask_for_erasure("maria", by=EVA)
+    settle = storage.settle
+
+    def settled(tables: Any, *, rewrite: bool = False) -> Any:
+        with psycopg.connect(database.url_of("owner")) as other:
+            other.execute(f"SELECT FROM {tenant_a.schema_name}.memory_message LIMIT 1")
+            return settle(tables, rewrite=rewrite)
+
+    monkeypatch.setattr(storage, "settle", settled)
+    receipt: Any = carry_out(request).receipt
+    assert receipt["storage"]["vacuumed"] == ["memory_message"]
+    assert "memory_posting" in receipt["storage"]["rewritten"]
+
+
+@pytest.mark.alone
+def test_a_rewrite_that_misses_a_row_of_toast_is_repeated(
+    tenant_a: Tenant, agent: Agent, talk: Callable[..., Message], owner: None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    vacuum, failed = storage._vacuum, []
+
+    def fail_once(table: str, how: str) -> None:
+        if table == "memory_message" and not failed:
+            failed.append(table)
+            raise InternalError("missing chunk number 0 for toast value 129959 in pg_toast_19214")
+        vacuum(table, how)
+
+    monkeypatch.setattr(storage, "_vacuum", fail_once)
+    talk("Hello.", "maria", "hers")
+    receipt: Any = carry_out(ask_for_erasure("maria", by=EVA)).receipt
+    assert failed == ["memory_message"]
+    assert "memory_message" in receipt["storage"]["rewritten"]

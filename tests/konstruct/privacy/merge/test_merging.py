@@ -1,0 +1,217 @@
+"""What was said before a link follows the person: all of it, exactly, however often it is begun."""
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django_redis import get_redis_connection
+
+from konstruct.audit.access_log import Actor, record_access
+from konstruct.audit.erasure_requests import request_erasure
+from konstruct.audit.models import AccessEvent, Action, ActorKind
+from konstruct.consistency import verify
+from konstruct.orchestrator import pipeline
+from konstruct.orchestrator.handoff import escalations
+from konstruct.orchestrator.handoff.answering import who_answers
+from konstruct.orchestrator.handoff.escalations import Thread
+from konstruct.orchestrator.identities import channel_identities
+from konstruct.orchestrator.messages import konstruct_message
+from konstruct.orchestrator.models import Agent, Escalation, HistoryMerge, ToolCall
+from konstruct.orchestrator.pipeline import respond, snapshot, write
+from konstruct.orchestrator.pipeline.accept import Incoming, accept
+from konstruct.privacy import jobs
+from konstruct.privacy.erasure.erasing import carry_out as erase
+from konstruct.privacy.merge import carry_out, merging
+from konstruct.privacy.merge.statements import OF_AGENT, OF_MESSAGES, OF_USER, STAYS
+from memory.conversations.importing import ImportedTurn, import_turns
+from memory.conversations.short_term import clear_window, get_recent_messages
+from memory.facts import LongTermMemory
+from memory.indexing import outbox
+from memory.long_term import store_embedding
+from memory.models import (
+    ConversationEmbedding,
+    ConversationItem,
+    MemoryEntry,
+    Message,
+    Posting,
+    RecallEvent,
+    Scope,
+)
+from memory.recall import recall
+from memory.scopes import scope_number
+from tenants.context import connection, tenant_scope
+from tenants.models import Tenant
+from tests import database
+from tests.konstruct.privacy.conftest import save_session
+from tests.konstruct.privacy.erasure.test_erasure import helped
+
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+
+NOW = timedelta(0)
+EVA = Actor(ActorKind.PERSON, "1", "eva")
+
+
+@pytest.fixture
+def said(tenant_a: Tenant, agent: Agent, talk: Callable[..., Message]) -> Iterator[Tenant]:
+    """What an identity U1 and the user maria said, before anybody knew that they are one."""
+    with tenant_scope(tenant_a.id):
+        identity = channel_identities.identity_of("slack", "T1", "U1")
+    first = talk("My dog is called Rex.", "U1", "dm")
+    talk("I live in Lisbon.", "maria", "t")
+    clear_window(tenant_a.id, agent.id, "maria")
+    talk("My dog is three years old.", "U1", "dm")
+    clear_window(tenant_a.id, agent.id, "U1")
+    talk("I am allergic to walnuts.", "maria", "t")
+    talk("And my cat is called Tom.", "U1", "dm")
+    store_embedding(tenant_a.id, agent.id, "U1", "Directly.", "user", [1.0] * 384)
+    facts = LongTermMemory()
+    for user, content in (("U1", "Has a dog."), ("U1", "Has a cat."), ("maria", "Has a dog.")):
+        entry = MemoryEntry(tenant_id=tenant_a.id, agent_id=agent.id, user_id=user, content=content)
+        stored = facts.store(entry)
+        facts.update(stored, tenant_a.id, metadata={"topic": "pets"})
+    turn = {"thread_id": "old", "role": "user", "name": "", "created_at": first.created_at}
+    import_turns(
+        tenant_a.id,
+        [
+            ImportedTurn(external_id="e1", agent_id=agent.id, user_id=user, content=user, **turn)
+            for user in ("U1", "maria")
+        ],
+    )
+    outbox.drain(tenant_a.id)
+    save_session(tenant_a, "dm", "Session.")
+    with tenant_scope(tenant_a.id):
+        record_access(Action.VIEW, "person", by=EVA, user_id="U1")
+        helped(first, "U1")
+        thread = Thread(agent.id, "U1", "dm")
+        escalations.open_escalation(
+            thread, opened_by=Escalation.OpenedBy.PERSON, name="eva", reason="Mine."
+        )
+        assert who_answers(thread) is not None
+        channel_identities.link(identity, "maria", by="eva")
+        get_recent_messages(tenant_a.id, agent.id, "maria")
+        yield tenant_a
+
+
+def counts() -> dict[str, int]:
+    models: tuple[Any, ...] = (
+        Message, ConversationItem, ConversationEmbedding, Posting, RecallEvent, MemoryEntry,
+        ToolCall, Escalation,
+    )  # fmt: skip
+    return {model.__name__: model.objects.count() for model in models}
+
+
+def move(tenant: Tenant, *, looked_for: timedelta = NOW) -> bool:
+    with database.as_owner(), tenant_scope(tenant.id):
+        done = [carry_out(each, looked_for=looked_for) for each in HistoryMerge.objects.open()]
+        return all(done)
+
+
+def test_every_table_with_a_user_is_moved_or_said_to_stay(tenant_a: Tenant) -> None:
+    """A new table: add it to konstruct/privacy/merge/statements.py."""
+    with tenant_scope(tenant_a.id), connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT table_name FROM information_schema.columns WHERE column_name = 'user_id'"
+            " AND table_schema = current_schema() AND data_type IN ('text', 'character varying')"
+        )
+        tables = {table for (table,) in cursor.fetchall()}
+    moved = {each.table for each in (*OF_MESSAGES, *OF_AGENT, *OF_USER)}
+    assert tables - moved == STAYS.keys()
+
+
+def test_all_that_was_said_follows_and_nothing_is_lost(
+    said: Tenant, agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = counts()
+    monkeypatch.setattr(merging, "LOOKED_FOR", NOW)
+    with database.as_owner():
+        assert jobs.MERGE.do_all() == 2
+    assert counts() == before
+    assert set(Message.objects.values_list("user_id", flat=True)) == {"maria"}
+    assert set(Scope.objects.values_list("user_id", flat=True)) == {"maria"}
+    assert set(Posting.objects.values_list("scope_id", flat=True)) == {
+        scope_number(agent.id, "maria")
+    }
+    assert verify(said.id, "a").findings == []
+    hits = recall(said.id, agent.id, "maria", "What is my dog called?").hits
+    assert "My dog is called Rex." in [hit.content for hit in hits]
+    assert recall(said.id, agent.id, "U1", "What is my dog called?").hits == ()
+    # What either of them cleared stays cleared, and what they said since is one window.
+    window = [turn["content"] for turn in get_recent_messages(said.id, agent.id, "maria")]
+    assert "I live in Lisbon." not in window
+    assert "My dog is three years old." not in window
+    assert window.index("I am allergic to walnuts.") < window.index("And my cat is called Tom.")
+    facts = MemoryEntry.objects.entries().values_list("user_id", "content")
+    assert sorted(facts) == [("maria", "Has a cat."), ("maria", "Has a dog.")]
+    assert Message.objects.filter(external_id="e1").count() == 1
+    assert Message.objects.filter(external_id__startswith="e1#").count() == 1
+    assert who_answers(Thread(agent.id, "maria", "dm")) is not None
+    assert who_answers(Thread(agent.id, "U1", "dm")) is None
+    assert AccessEvent.objects.filter(user_id="maria", subject="person").exists()
+    done = HistoryMerge.objects.get(from_user="U1")
+    assert (done.done_at is not None, done.moved["memory_message"]) == (True, 8)
+    keys = get_redis_connection("default").keys("*memory:short*")
+    assert [key for key in keys if key.endswith(b":U1")] == []
+
+    # Erasing the person finds all of it, and what is on its way to them.
+    accept(Incoming(agent.id, "U9", "t9", "rest", "I am Maria."), tenant_id=said.id)
+    channel_identities.link(channel_identities.identity_of("slack", "T1", "U9"), "maria", by="eva")
+    with database.as_owner(), tenant_scope(said.id):
+        receipt = erase(request_erasure("maria", by=EVA)).receipt
+    assert receipt is not None
+    assert receipt["left"] == 0
+    assert not Message.objects.exists()
+    assert not HistoryMerge.objects.exists()
+
+
+def test_killed_in_the_middle_it_goes_on_where_it_was(
+    said: Tenant, agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = counts()
+    monkeypatch.setattr(merging, "BATCH", 1)
+    moved = merging._move_messages
+    for killed_at in (1, 2):
+        left = [killed_at]
+
+        def dying(*arguments: Any, left: list[int] = left) -> bool:
+            left[0] -= 1
+            if left[0] < 0:
+                raise KeyboardInterrupt
+            return moved(*arguments)
+
+        with monkeypatch.context() as patch, suppress(KeyboardInterrupt):
+            patch.setattr(merging, "_move_messages", dying)
+            move(said)
+        assert set(Message.objects.values_list("user_id", flat=True)) == {"U1", "maria"}
+        strange = "SELECT count(*) FROM memory_message r JOIN memory_message a"
+        with connection.cursor() as cursor:
+            cursor.execute(f"{strange} ON a.id = r.in_reply_to_id WHERE a.user_id <> r.user_id")
+            assert cursor.fetchone() == (0,)
+    assert move(said)
+    assert counts() == before
+    assert verify(said.id, "a").findings == []
+
+
+def test_what_comes_late_under_the_old_id_is_looked_for_unless_unlinked(
+    said: Tenant, agent: Agent
+) -> None:
+    assert not move(said, looked_for=timedelta(hours=1))
+    late, _ = accept(Incoming(agent.id, "U1", "late", "rest", "Late."), tenant_id=said.id)
+    answered = snapshot.read(konstruct_message(late))
+    draft = respond.draft_reply(answered.message, agent)
+    assert move(said)
+    # A worker that has begun under the old id leaves it to one who begins anew.
+    write.conclude(answered, draft)
+    assert not Message.objects.filter(in_reply_to=late).exists()
+    pipeline.handle(tenant_id=said.id, message_id=late.id)
+    assert Message.objects.get(in_reply_to=late).user_id == "maria"
+    outbox.drain(said.id)
+    assert verify(said.id, "a").findings == []
+
+    identity = channel_identities.unlink(channel_identities.identity_of("slack", "T1", "U1"))
+    channel_identities.link(identity, "maria", by="eva")
+    accept(Incoming(agent.id, "U1", "late", "rest", "Mine."), tenant_id=said.id)
+    channel_identities.unlink(identity)
+    assert move(said)
+    assert Message.objects.get(content="Mine.").user_id == "U1"

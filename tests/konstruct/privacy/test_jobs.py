@@ -1,0 +1,175 @@
+"""What the owner's worker does for tenants waits in the outbox, and is claimed from there."""
+
+import logging
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connections
+from django.test.utils import CaptureQueriesContext
+
+from konstruct.audit.access_log import Actor
+from konstruct.audit.erasure_requests import request_erasure
+from konstruct.audit.models import OF_THE_TENANT, ActorKind, ErasureRequest, RetentionRule
+from konstruct.management.commands import owner_worker
+from konstruct.orchestrator.identities import channel_identities
+from konstruct.privacy import erasure, jobs
+from konstruct.privacy import merge as history_merge
+from konstruct.privacy.erasure import erasing
+from tenants.context import public_scope, tenant_scope
+from tenants.models import OutboxEntry, Tenant
+from tests import database
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+AsOwner = Callable[[], AbstractContextManager[None]]
+EVA = Actor(ActorKind.PERSON, "1", "eva")
+
+
+def waiting(tenant: Tenant) -> list[str]:
+    with tenant_scope(tenant.id):
+        return sorted(OutboxEntry.objects.values_list("kind", flat=True))
+
+
+@pytest.mark.parametrize("job", jobs.JOBS)
+def test_a_tenant_that_never_served_is_passed_over(
+    as_owner: AsOwner, caplog: pytest.LogCaptureFixture, job: jobs.Job
+) -> None:
+    Tenant.objects.create(slug="never-served", name="has no schema")
+    with as_owner(), caplog.at_level(logging.WARNING):
+        jobs.catch_up()
+        assert job.do_all() == 0
+    assert caplog.records == []
+
+
+def test_nothing_to_do_is_one_statement_for_all_tenants(as_owner: AsOwner) -> None:
+    with as_owner(), public_scope(), CaptureQueriesContext(connections["default"]) as statements:
+        assert [job.do_all() for job in jobs.JOBS] == [0] * len(jobs.JOBS)
+    assert len(statements) == len(jobs.JOBS)
+
+
+def test_what_is_asked_for_waits_until_it_is_done(
+    tenant_a: Tenant, tenant_b: Tenant, as_owner: AsOwner
+) -> None:
+    for tenant in (tenant_a, tenant_b):
+        with tenant_scope(tenant.id):
+            request_erasure("maria", by=EVA)
+        assert waiting(tenant) == ["erasure"]
+    with as_owner():
+        assert jobs.ERASE.do_all() == 2
+    assert waiting(tenant_a) == waiting(tenant_b) == []
+    with tenant_scope(tenant_b.id):
+        assert ErasureRequest.objects.get().done_at is not None
+
+
+def test_a_suspended_tenants_people_are_erased_too(tenant_a: Tenant, as_owner: AsOwner) -> None:
+    with tenant_scope(tenant_a.id):
+        request_erasure("maria", by=EVA)
+    with as_owner():
+        Tenant.objects.filter(pk=tenant_a.pk).update(state=Tenant.State.SUSPENDED)
+        assert jobs.ERASE.do_all() == 1
+
+
+def test_what_fails_says_why_and_is_tried_again_later(
+    tenant_a: Tenant, as_owner: AsOwner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with tenant_scope(tenant_a.id):
+        request = request_erasure("maria", by=EVA)
+
+    def broken(*arguments: Any) -> None:
+        raise erasing.NotErased("they go on talking")
+
+    with as_owner(), monkeypatch.context() as patch:
+        patch.setattr(erasure, "carry_out", broken)
+        assert jobs.ERASE.do_all() == 0
+        assert jobs.ERASE.do_all() == 0
+    with tenant_scope(tenant_a.id):
+        request.refresh_from_db()
+        entry = OutboxEntry.objects.get()
+    assert request.last_error == "they go on talking"
+    assert (entry.attempts, entry.failed_at) == (1, None)
+    assert entry.due_at - entry.created_at >= timedelta(seconds=10)
+
+
+def test_what_another_process_is_at_is_left_to_it(
+    tenant_a: Tenant, as_owner: AsOwner, caplog: pytest.LogCaptureFixture
+) -> None:
+    with tenant_scope(tenant_a.id):
+        request = request_erasure("maria", by=EVA)
+    begun, let_go = threading.Event(), threading.Event()
+
+    def other() -> None:
+        with database.as_owner(), tenant_scope(tenant_a.id), erasing._only_one(request.pk):
+            begun.set()
+            let_go.wait(60)
+        connections.close_all()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    try:
+        assert begun.wait(60)
+        with as_owner():
+            assert jobs.ERASE.do_all() == 0
+    finally:
+        let_go.set()
+        thread.join()
+    with tenant_scope(tenant_a.id):
+        request.refresh_from_db()
+        assert (request.last_error, OutboxEntry.objects.get().attempts) == ("", 0)
+    assert caplog.records == []
+
+
+def test_a_move_is_looked_at_until_nothing_can_come_late(
+    tenant_a: Tenant, as_owner: AsOwner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with tenant_scope(tenant_a.id):
+        identity = channel_identities.identity_of("slack", "T1", "U1")
+        channel_identities.link(identity, "maria", by="eva")
+    with as_owner():
+        assert jobs.MERGE.do_all() == 0
+    assert waiting(tenant_a) == ["history merge"]
+    with tenant_scope(tenant_a.id):
+        OutboxEntry.objects.update(sweep_at="2026-01-01T00:00Z")
+    monkeypatch.setattr(history_merge.merging, "LOOKED_FOR", timedelta(0))
+    with as_owner():
+        assert jobs.MERGE.do_all() == 1
+    assert waiting(tenant_a) == []
+
+
+def test_rules_are_applied_again_and_again_as_long_as_there_are_any(
+    tenant_a: Tenant, as_owner: AsOwner
+) -> None:
+    with tenant_scope(tenant_a.id):
+        RetentionRule.objects.create(days=10)
+        RetentionRule.objects.update(days=20)
+    with as_owner():
+        assert jobs.RETAIN.do_all() == 0
+    with tenant_scope(tenant_a.id):
+        entry = OutboxEntry.objects.get(kind="retention", key=OF_THE_TENANT)
+        assert timedelta(minutes=50) < entry.due_at - entry.created_at
+        OutboxEntry.objects.update(sweep_at="2026-01-01T00:00Z")
+    with as_owner(), tenant_scope(tenant_a.id):
+        RetentionRule.objects.all().delete()
+    with as_owner():
+        assert jobs.RETAIN.do_all() == 1
+    assert waiting(tenant_a) == []
+
+
+def test_what_older_processes_ask_for_is_noted_at_the_start(
+    tenant_a: Tenant, as_owner: AsOwner
+) -> None:
+    with tenant_scope(tenant_a.id):
+        request_erasure("maria", by=EVA)
+        RetentionRule.objects.create(days=10)
+        OutboxEntry.objects.all().delete()
+    with as_owner():
+        jobs.catch_up()
+        jobs.catch_up()
+    assert waiting(tenant_a) == ["erasure", "retention"]
+
+
+def test_each_kind_has_a_thread_and_erasures_have_two() -> None:
+    assert [owner_worker.LOOPS.count(job.do_all) for job in jobs.JOBS] == [1, 2, 1, 1]

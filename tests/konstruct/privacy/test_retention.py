@@ -1,0 +1,167 @@
+"""Retention: what is past its time goes, whole; nothing goes without a rule."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db.models import F
+from django.db.models.functions import Now
+from django_redis import get_redis_connection
+
+from konstruct.audit.models import AccessEvent, RetentionRule
+from konstruct.consistency import verify
+from konstruct.orchestrator.models import Agent
+from konstruct.privacy import retention
+from konstruct.privacy.retention import Removed, apply_rules
+from memory.conversations.importing import ImportedTurn, import_turns
+from memory.conversations.items import add_items
+from memory.conversations.short_term import append_message, clear_window, get_recent_messages
+from memory.indexing import outbox
+from memory.models import ConversationItem, Message, Scope, WindowClear
+from tenants.context import tenant_scope
+from tenants.models import Tenant
+from tenants.redis_keys import memory_short_key
+from tests import database
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def history(tenant_a: Tenant, agent: Agent) -> Callable[..., None]:
+    """Turns of a user from so many days ago."""
+
+    def history(user_id: str, *days: int) -> None:
+        now = datetime.now(UTC)
+        import_turns(
+            tenant_a.id,
+            [
+                ImportedTurn(
+                    f"{user_id} {number}", agent.id, user_id, "t", "user", f"Turn of day {day}.",
+                    now - timedelta(days=day),
+                )
+                for number, day in enumerate(days)
+            ],
+        )  # fmt: skip
+        outbox.drain(tenant_a.id)
+        with tenant_scope(tenant_a.id):
+            said = Message.objects.filter(user_id=user_id).values_list("pk", flat=True)
+            add_items(agent.id, user_id, "t", [({}, pk) for pk in said])
+
+    return history
+
+
+def run(*arguments: str) -> None:
+    with database.as_owner():
+        call_command("retention", "--tenant", "tenant-a", *arguments)
+
+
+def applied(tenant: Tenant) -> list[Removed]:
+    with database.as_owner(), tenant_scope(tenant.id):
+        return apply_rules()
+
+
+def test_what_is_older_goes_with_its_index_and_its_place_in_the_window(
+    tenant_a: Tenant, agent: Agent, history: Callable[..., None], talk: Callable[..., Message],
+    capsys: Any,
+) -> None:  # fmt: skip
+    history("maria", 50, 40, 3)
+    history("bob", 60)
+    talk("Today.", "maria")
+    assert len(get_recent_messages(tenant_a.id, agent.id, "maria")) == 5
+    capsys.readouterr()
+    run("--days", "30", "--apply")
+    assert capsys.readouterr().out == (
+        "removed 3 messages of 2 users with ada, older than 30 days\n"
+        "tenant-a: all others: 30 days\n"
+    )
+    window = get_recent_messages(tenant_a.id, agent.id, "maria")
+    assert [turn["content"] for turn in window][:2] == ["Turn of day 3.", "Today."]
+    assert get_recent_messages(tenant_a.id, agent.id, "bob") == []
+    assert verify(tenant_a.id, "a").findings == []
+    with tenant_scope(tenant_a.id):
+        assert list(Scope.objects.values_list("user_id", flat=True)) == ["maria"]
+        assert ConversationItem.objects.get().message.content == "Turn of day 3."
+        ruled, event = AccessEvent.objects.order_by("id")
+    assert (ruled.action, ruled.detail["after"]["days"]) == ("create", 30)
+    assert (event.actor, event.agent_id, event.detail["messages"]) == ("retention", agent.id, 3)
+
+
+def test_an_agent_may_have_its_own_rule(
+    tenant_a: Tenant, agent: Agent, history: Callable[..., None], capsys: Any
+) -> None:
+    history("maria", 50, 5)
+    run("--days", "1")
+    run("--agent", "ada", "--days", "100")
+    assert applied(tenant_a) == []
+    run("--agent", "ada", "--off")
+    run("--days", "10")
+    assert [removed.messages for removed in applied(tenant_a)] == [1]
+    assert applied(tenant_a) == []
+    run("--off")
+    assert capsys.readouterr().out.endswith("tenant-a: conversations are kept for good\n")
+    with tenant_scope(tenant_a.id):
+        assert not RetentionRule.objects.exists()
+
+
+def test_without_a_rule_nothing_goes(tenant_a: Tenant, history: Callable[..., None]) -> None:
+    history("maria", 5000)
+    assert applied(tenant_a) == []
+
+
+@pytest.mark.parametrize("days", ["0", "-1", "x", "99999999"])
+def test_days_that_cannot_be_are_refused(tenant_a: Tenant, days: str) -> None:
+    with pytest.raises(CommandError, match="--days") as caught:
+        run("--days", days)
+    assert caught.value.returncode == 2
+
+
+@pytest.mark.slow
+def test_batches_go_on_where_the_one_before_ended_and_part_no_reply_from_its_message(
+    tenant_a: Tenant, agent: Agent, talk: Callable[..., Message], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retention, "BATCH", 2)
+    for number in range(5):
+        talk(f"Message {number}.", "maria", f"t{number}")
+    with tenant_scope(tenant_a.id):
+        long_ago = Message.objects.filter(thread_id__in=["t0", "t2", "t3", "t4"])
+        with database.as_owner(), tenant_scope(tenant_a.id):
+            long_ago.update(created_at=F("created_at") - timedelta(days=9))
+            # A reply of today keeps its message.
+            Message.objects.filter(thread_id="t4", role="assistant").update(created_at=Now())
+            RetentionRule.objects.create(days=5)
+    (removed,) = applied(tenant_a)
+    assert (removed.messages, removed.users) == (6, 1)
+    with tenant_scope(tenant_a.id):
+        left = Message.objects.order_by("number").values_list("thread_id", flat=True)
+        assert list(left) == ["t1", "t1", "t4", "t4"]
+
+
+def test_the_clear_of_a_window_goes_with_its_messages_and_leaves_nothing_in_the_cache(
+    tenant_a: Tenant, agent: Agent, history: Callable[..., None], talk: Callable[..., Message],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """Also where the process was killed before it changed the cache."""
+    for user_id in ("maria", "bob"):
+        history(user_id, 50)
+        append_message(tenant_a.id, agent.id, user_id, "user", "alone")
+        clear_window(tenant_a.id, agent.id, user_id)
+        append_message(tenant_a.id, agent.id, user_id, "user", "alone since")
+    with tenant_scope(tenant_a.id):
+        RetentionRule.objects.create(days=30)
+    shorten = retention.shorten_window
+    monkeypatch.setattr(
+        retention, "shorten_window", lambda *of: None if of[1] == "maria" else shorten(*of)
+    )
+    assert [removed.users for removed in applied(tenant_a)] == [2]
+    cache = get_redis_connection("default")
+    assert not cache.exists(memory_short_key(tenant_a.id, agent.id, "bob"))
+    with tenant_scope(tenant_a.id):
+        assert not WindowClear.objects.exists()
+    for user_id in ("maria", "bob"):
+        assert get_recent_messages(tenant_a.id, agent.id, user_id) == []
+        talk("Today.", user_id)
+        window = get_recent_messages(tenant_a.id, agent.id, user_id)
+        assert window[0]["content"] == "Today."
+    assert verify(tenant_a.id, "a").findings == []
