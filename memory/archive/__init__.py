@@ -4,7 +4,6 @@ It needs neither Django nor Postgres. Only the product's own embedder, which Mem
 where none is given, needs them.
 """
 
-from memory.archive.database.untrusted import UntrustedArchive
 from memory.archive.exceptions import (
     ArchiveBusy,
     ArchiveClosed,
@@ -25,6 +24,7 @@ from memory.archive.facts import FactHit
 from memory.archive.manager import MemoryManager
 from memory.archive.records import Conversation, Message, SearchHit, StoredVector, VectorHit
 from memory.archive.sqlite_manager import SQLiteManager
+from memory.archive.untrusted import UntrustedArchive
 from memory.archive.vector_store import VectorStore
 
 __all__ = [

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from memory.archive.database.closing import Closing
+from memory.archive.database import Closing
 from memory.archive.embedder import Embedder, checked_embedder
 from memory.archive.exceptions import EmbedderError, ModelMismatch
 from memory.archive.facts import FactHit, search_facts
@@ -21,7 +21,6 @@ from memory.archive.records import (
     new_message,
     new_messages,
 )
-from memory.archive.reembedding import other_models, reembed
 from memory.archive.sqlite_manager import SQLiteManager
 from memory.archive.vector_store import VectorStore
 from memory.arguments import count_argument, text_argument
@@ -30,6 +29,21 @@ from memory.exceptions import InvalidArgument
 
 # The manager makes the vectors, and with them their ids.
 _KEYS = tuple(key for key in MESSAGE_KEYS if key != "embedding_id")
+# Messages in one transaction: what is embedded again after a kill.
+REEMBEDDING_BATCH = 256
+
+_OTHER_MODELS = """
+SELECT DISTINCT e.model_version FROM embeddings e JOIN messages m ON m.embedding_id = e.id
+WHERE e.model_version < :version OR e.model_version > :version
+"""
+# IS NOT: a message without a vector is one of no model.
+_STALE = """
+SELECT m.position, m.id, m.content, m.embedding_id
+FROM messages m LEFT JOIN embeddings e ON e.id = m.embedding_id
+WHERE e.model_version IS NOT :version AND m.position BETWEEN :first AND :last
+ORDER BY m.position LIMIT :batch
+"""
+_END = 2**63 - 1
 
 
 class MemoryManager(Closing):
@@ -179,9 +193,10 @@ class MemoryManager(Closing):
         if conversation_id is not None:
             ids = self._sqlite.embedding_ids(conversation_id)
         version = self._embedder.version
-        if others := other_models(self._sqlite, version):
+        if others := self._sqlite.rows(_OTHER_MODELS, {"version": version}):
+            names = ", ".join(repr(other) for (other,) in others)
             raise ModelMismatch(
-                f"{self.path} holds messages that were embedded by {others}, and could not be found"
+                f"{self.path} holds messages that were embedded by {names}, and could not be found"
                 f" by {version!r}: open it with that embedder, or call reembed() first"
             )
         hits = self._vectors.search(
@@ -212,7 +227,31 @@ class MemoryManager(Closing):
 
         Done in batches: killed in between, it goes on from there when called again.
         """
-        return reembed(self._sqlite, self._vectors, self._encode, self._embedder.version)
+        version = self._embedder.version
+        done = 0
+        scope = {"version": version, "first": 0, "last": _END, "batch": REEMBEDDING_BATCH}
+        while batch := self._sqlite.rows(_STALE, scope):
+            texts = {id: content for _, id, content, _ in batch if content.strip()}
+            embedded = dict(zip(texts, self._encode(list(texts.values())), strict=True))
+            last = batch[-1][0]
+            with self._sqlite.transaction() as connection:
+                # Others may have deleted or embedded some while we were embedding.
+                stale = self._sqlite.rows(_STALE, {**scope, "last": last})
+                worded = [id for _, id, _, _ in stale if id in embedded]
+                stored = self._vectors.store_batch(
+                    [embedded[id] for id in worded], model_version=version
+                )
+                connection.executemany(
+                    "UPDATE messages SET embedding_id = ? WHERE id = ?",
+                    zip(stored, worded, strict=True),
+                )
+                connection.executemany(
+                    "DELETE FROM embeddings WHERE id = ?",
+                    ((old,) for _, _, _, old in stale if old is not None),
+                )
+            done += len(worded)
+            scope["first"] = last + 1
+        return done
 
     # --- The file --------------------------------------------------------------------------------
 

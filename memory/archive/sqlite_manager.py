@@ -5,16 +5,14 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import apsw
 
-from memory.archive.database import integrity, schema
-from memory.archive.database.closing import Closing
-from memory.archive.database.connections import Bindings, Connections
-from memory.archive.database.schema_check import require_own_schema
-from memory.archive.database.transactions import reading
+from memory.archive import schema
+from memory.archive.database import Bindings, Closing, Connections, reading
 from memory.archive.exceptions import ArchiveDamaged, DuplicateId, UnknownId
 from memory.archive.records import (
     Conversation,
@@ -32,6 +30,22 @@ from memory.arguments import count_argument, id_argument, text_argument
 _CONVERSATION = "SELECT id, title, created_at, updated_at, metadata FROM conversations"
 _MESSAGE = "SELECT id, conversation_id, role, content, timestamp, embedding_id FROM messages"
 _OF_EMBEDDINGS = "WHERE embedding_id IN (SELECT value FROM json_each(?))"
+# How many problems are named: one damaged page can make thousands.
+MAX_PROBLEMS = 5
+
+_DISAGREEMENTS = {
+    "{} embeddings have no vector": (
+        "SELECT count(*) FROM embeddings WHERE number NOT IN (SELECT rowid FROM vectors)"
+    ),
+    "{} vectors have no embedding": (
+        "SELECT count(*) FROM vectors WHERE rowid NOT IN (SELECT number FROM embeddings)"
+    ),
+    "{} messages have an embedding_id that is not there": (
+        # Not by NOT IN, which holds for messages without one, too, when there are no embeddings.
+        "SELECT count(*) FROM messages WHERE embedding_id IS NOT NULL AND NOT EXISTS"
+        " (SELECT 1 FROM embeddings WHERE embeddings.id = messages.embedding_id)"
+    ),
+}
 
 
 class SQLiteManager(Closing):
@@ -338,7 +352,7 @@ class SQLiteManager(Closing):
             ArchiveDamaged: with the first things that are wrong.
         """
         with self.snapshot() as connection:
-            if problems := integrity.problems(connection):
+            if problems := _problems(connection):
                 raise ArchiveDamaged(
                     f"{self.path} is damaged: {'; '.join(problems)}; restore it from a copy"
                 )
@@ -352,8 +366,29 @@ def _prepare(connection: apsw.Connection, path: Path) -> None:
     """Look at what a file holds before anything of it is used."""
     with reading(connection):
         schema.version_of(connection, path)
-        require_own_schema(connection, path)
+        schema.require_own_schema(connection, path)
     schema.prepare(connection, path)
+
+
+def _problems(connection: apsw.Connection) -> list[str]:
+    """Return inconsistencies of the file, at most MAX_PROBLEMS of each kind."""
+    found = [
+        row[0]
+        for row in connection.execute(f"PRAGMA integrity_check({MAX_PROBLEMS})")
+        if row[0] != "ok"
+    ]
+    found += [
+        f"row {row} of {table} refers to a row of {parent} that is not there"
+        for table, row, parent, _ in islice(
+            connection.execute("PRAGMA foreign_key_check"), MAX_PROBLEMS
+        )
+    ]
+    # Without a table of vectors in this file, they are kept elsewhere.
+    if not found and schema.recorded_dimensions(connection) is not None:
+        for problem, query in _DISAGREEMENTS.items():
+            if count := connection.execute(query).get:
+                found.append(problem.format(count))
+    return found
 
 
 def _conversation(row: tuple[Any, ...]) -> Conversation:

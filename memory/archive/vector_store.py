@@ -2,32 +2,30 @@
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import apsw
+import numpy as np
 from numpy.typing import ArrayLike
 
-from memory.archive.database import schema
-from memory.archive.database.closing import Closing
+from memory.archive import schema
+from memory.archive.database import Closing
 from memory.archive.exceptions import DimensionMismatch, DuplicateId, ModelMismatch, UnknownId
 from memory.archive.records import StoredVector, VectorHit, new_id
 from memory.archive.sqlite_manager import SQLiteManager
-from memory.archive.vectors import batch_bytes, vector_bytes, vector_of
 from memory.arguments import count_argument, id_argument, similarity_argument
 from memory.conf import EMBEDDING_DIMENSIONS
 from memory.exceptions import InvalidArgument
 
+# What sqlite-vec reads: single precision.
+FLOAT = np.dtype("<f4")
 # Limits of sqlite-vec 0.1.9.
 MAX_DIMENSIONS = 8192
 MAX_K = 4096
 
 # Vectors that were stored without saying which model made them are of one unknown model.
 UNSPECIFIED = "unspecified"
-
-# Up to this many ids are looked up and compared one by one: 26 ms for 500 of 100,000 vectors where
-# vec0, which reads all of them, took 159 (benchmarks/writing/archive.py, on a busy machine).
-FEW_IDS = 1000
 
 # What a hit says of its message, which either the vector names or which names the vector.
 _HIT = """
@@ -48,16 +46,6 @@ WITH nearest AS MATERIALIZED (
 _AMONG = """
 AND rowid IN (
     SELECT number FROM embeddings WHERE id IN (SELECT value FROM json_each(:ids))
-)
-"""
-_SEARCH_AMONG_FEW = """
-WITH nearest AS MATERIALIZED (
-    SELECT number, 1 - vec_distance_cosine(vectors.embedding, :vector) AS similarity
-    FROM (SELECT DISTINCT value AS id FROM json_each(:ids))
-    CROSS JOIN embeddings USING (id)
-    CROSS JOIN vectors ON vectors.rowid = embeddings.number
-    WHERE embeddings.model_version = :model_version
-    ORDER BY similarity DESC, number LIMIT :k
 )
 """
 
@@ -106,7 +94,7 @@ class VectorStore(Closing):
             InvalidArgument: it has another size, a number that is not finite, or no direction.
             DuplicateId: there is a vector of this id.
         """
-        blob = vector_bytes("vector", vector, self.dimensions)
+        blob = _vector_bytes("vector", vector, self.dimensions)
         ids = None if id is None else [id]
         return self._insert([blob], ids, model_version, [message_id])[0]
 
@@ -119,7 +107,7 @@ class VectorStore(Closing):
         message_ids: Sequence[str | None] | None = None,
     ) -> list[str]:
         """Store all of these vectors, or none, and return their ids. Errors as for `store`."""
-        blobs = batch_bytes(vectors, self.dimensions)
+        blobs = _batch_bytes(vectors, self.dimensions)
         return self._insert(blobs, ids, model_version, message_ids)
 
     def get(self, id: str) -> StoredVector:
@@ -137,7 +125,7 @@ class VectorStore(Closing):
         if not rows:
             raise _unknown_vector(id)
         blob, model_version, message_id = rows[0]
-        return StoredVector(id, vector_of(blob), model_version, message_id)
+        return StoredVector(id, _vector_of(blob), model_version, message_id)
 
     def delete(self, id: str) -> None:
         """Delete a vector; a message that had it stays, without one.
@@ -168,7 +156,7 @@ class VectorStore(Closing):
             InvalidArgument: the vector could not be stored here either, or k is out of range.
             ModelMismatch: no model_version is given, and there are vectors of several.
         """
-        blob = vector_bytes("vector", vector, self.dimensions)
+        blob = _vector_bytes("vector", vector, self.dimensions)
         k = count_argument("k", k)
         if k > MAX_K:
             raise InvalidArgument(f"k={k} is more than the {MAX_K} that sqlite-vec can give")
@@ -182,9 +170,8 @@ class VectorStore(Closing):
         bindings: dict[str, Any] = {"vector": blob, "k": k, "model_version": model_version}
         query = _SEARCH.format(among="")
         if ids is not None:
-            among = [id_argument("ids", id) for id in ids]
-            bindings["ids"] = json.dumps(among)
-            query = _SEARCH_AMONG_FEW if len(among) <= FEW_IDS else _SEARCH.format(among=_AMONG)
+            bindings["ids"] = json.dumps([id_argument("ids", id) for id in ids])
+            query = _SEARCH.format(among=_AMONG)
         rows = self._file.rows(query + _HIT, bindings)
         # Rounding in single precision can step over the ends of the scale.
         hits = [
@@ -274,3 +261,69 @@ class VectorStore(Closing):
 
 def _unknown_vector(id: str) -> UnknownId:
     return UnknownId(f"there is no vector with id={id!r}")
+
+
+def _vector_bytes(name: str, vector: ArrayLike, dimensions: int) -> bytes:
+    """One vector as sqlite-vec takes it."""
+    return _batch_bytes([vector], dimensions, names=lambda _: name)[0]
+
+
+def _batch_bytes(
+    vectors: Iterable[ArrayLike],
+    dimensions: int,
+    *,
+    names: Callable[[int], str] = "vectors[{}]".format,
+) -> list[bytes]:
+    """Vectors as sqlite-vec takes them; a batch is checked at once, which a loop would make slow.
+
+    Raises:
+        InvalidArgument: which vector cannot be stored, and why: it is not a flat list of
+            `dimensions` finite numbers, or it has no direction that could be compared.
+    """
+    if not isinstance(vectors, Iterable):
+        raise InvalidArgument(f"{vectors!r} is not a list of vectors")
+    rows = vectors if isinstance(vectors, np.ndarray) else list(vectors)
+    if len(rows) == 0:
+        return []
+    try:
+        array = np.asarray(rows)
+    except ValueError:
+        raise _refusal(rows, dimensions, names) from None
+    if array.ndim != 2 or array.shape[1] != dimensions or array.dtype.kind not in "fiu":
+        raise _refusal(rows, dimensions, names)
+    with np.errstate(all="ignore"):
+        single = np.ascontiguousarray(array, dtype=FLOAT)
+        # sqlite-vec sums in single precision: what overflows or vanishes there has no direction.
+        lengths = np.einsum("ij,ij->i", single, single)
+    wrong = np.flatnonzero(~((lengths > 0) & np.isfinite(lengths)))
+    if wrong.size:
+        row = int(wrong[0])
+        infinite = np.flatnonzero(~np.isfinite(single[row]))
+        if infinite.size:
+            column = int(infinite[0])
+            raise InvalidArgument(
+                f"{names(row)}[{column}]={array[row, column]} is not a finite number"
+            )
+        raise InvalidArgument(
+            f"{names(row)} has no direction: its squared length is {lengths[row]}"
+        )
+    return [row.tobytes() for row in single]
+
+
+def _vector_of(blob: bytes) -> tuple[float, ...]:
+    """The numbers of a stored vector."""
+    return tuple(np.frombuffer(blob, dtype=FLOAT).tolist())
+
+
+def _refusal(rows: Iterable[Any], dimensions: int, names: Callable[[int], str]) -> InvalidArgument:
+    """What is wrong with the first vector that is not a flat list of `dimensions` numbers."""
+    for number, row in enumerate(rows):
+        try:
+            array = np.asarray(row)
+        except ValueError:
+            return InvalidArgument(f"{names(number)} is not a flat list of numbers")
+        if array.ndim != 1 or (array.size and array.dtype.kind not in "fiu"):
+            return InvalidArgument(f"{names(number)}={str(row)[:80]} is not a flat list of numbers")
+        if array.size != dimensions:
+            return InvalidArgument(f"{names(number)} has {array.size} dimensions, not {dimensions}")
+    return InvalidArgument("the vectors are not a list of lists of numbers")

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from konstruct.privacy.archive.kinds import KINDS
 from memory.archive import IncompleteArchive, SQLiteManager, UntrustedArchive
-from memory.archive.plain_vectors import stored_vectors
+from memory.archive.untrusted import stored_vectors
 from tenants.exceptions import KonstructError
 
 # 2: tool calls, escalations and identities. 3: items of conversations.

@@ -11,8 +11,7 @@ from typing import Any
 import apsw
 import pytest
 
-from memory.archive import ArchiveBusy, ArchiveClosed, SQLiteManager
-from memory.archive.database import connections
+from memory.archive import ArchiveBusy, ArchiveClosed, SQLiteManager, database
 from tests.memory.archive.processes import opened, process
 
 pytestmark = pytest.mark.slow
@@ -95,7 +94,7 @@ def test_a_snapshot_does_not_move_and_does_not_stop_a_writer(path: Path) -> None
 
 
 def test_a_writer_that_waits_too_long_is_told(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "BUSY_TIMEOUT_MS", 50)
+    monkeypatch.setattr(database, "BUSY_TIMEOUT_MS", 50)
     with SQLiteManager(path) as file, SQLiteManager(path) as other:
         with file.transaction():
             with pytest.raises(ArchiveBusy, match="is being written by somebody else"):

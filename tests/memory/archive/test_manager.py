@@ -18,8 +18,8 @@ from memory.archive import (
     SQLiteManager,
     UnknownId,
     VectorStore,
-    reembedding,
 )
+from memory.archive import manager as manager_module
 from memory.embedding import embedder
 from memory.exceptions import InvalidArgument
 
@@ -266,7 +266,7 @@ def test_messages_of_another_model_are_not_forgotten_in_silence(path: Path) -> N
 def test_reembedding_goes_on_where_it_was_stopped(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reembedding, "BATCH", 4)
+    monkeypatch.setattr(manager_module, "REEMBEDDING_BATCH", 4)
     with SQLiteManager(path) as file:
         conversation = file.create_conversation()
         file.add_messages(

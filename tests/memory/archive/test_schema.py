@@ -18,8 +18,9 @@ from memory.archive import (
     NotAnArchive,
     SQLiteManager,
     VectorStore,
+    schema,
 )
-from memory.archive.database import connections, schema
+from memory.archive import database as archive_database
 from memory.exceptions import InvalidArgument
 from tenants.exceptions import KonstructError
 
@@ -311,7 +312,7 @@ def test_a_new_file_that_somebody_holds_is_waited_for_and_then_reported(
     path = tmp_path / "held.db"
     holder = apsw.Connection(str(path))
     holder.execute("BEGIN EXCLUSIVE")
-    monkeypatch.setattr(connections, "BUSY_TIMEOUT_MS", 50)
+    monkeypatch.setattr(archive_database, "BUSY_TIMEOUT_MS", 50)
     with pytest.raises(ArchiveBusy, match="is being written by somebody else"):
         SQLiteManager(path)
     holder.execute("COMMIT; BEGIN")

@@ -20,7 +20,6 @@ from memory.archive import (
     UnknownId,
     VectorHit,
     VectorStore,
-    vector_store,
 )
 from memory.exceptions import InvalidArgument
 
@@ -98,21 +97,15 @@ def test_search_among_ids(store: VectorStore) -> None:
     assert store.search([1, 0, 0], ids=iter([])) == []
 
 
-def test_among_few_and_among_many_ids_the_same_is_found(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_search_among_ids_finds_the_nearest_of_them(path: Path) -> None:
     vectors = random_vectors(300)
     with VectorStore(path) as store:
         ids = store.store_batch(vectors[:250], model_version="m")
         ids += store.store_batch(vectors[250:], model_version="other")
         some = [*ids[::3], *ids[::3]]
-        few = store.search(vectors[0], 20, model_version="m", ids=some)
-        monkeypatch.setattr(vector_store, "FEW_IDS", 0)
-        many = store.search(vectors[0], 20, model_version="m", ids=some)
+        found = store.search(vectors[0], 20, model_version="m", ids=some)
         every = store.search(vectors[0], 300, model_version="m")
-    assert [hit.id for hit in few] == [hit.id for hit in every if hit.id in some][:20]
-    assert [hit.id for hit in many] == [hit.id for hit in few]
-    assert [hit.similarity for hit in many] == pytest.approx([hit.similarity for hit in few])
+    assert [hit.id for hit in found] == [hit.id for hit in every if hit.id in some][:20]
 
 
 def test_an_empty_store_finds_nothing(store: VectorStore) -> None:

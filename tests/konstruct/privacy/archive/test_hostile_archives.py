@@ -28,8 +28,8 @@ from memory.archive import (
     SQLiteManager,
     UnsafeArchive,
     UntrustedArchive,
+    untrusted,
 )
-from memory.archive.database import untrusted
 from memory.models import Message
 from tenants.context import tenant_scope
 from tenants.exceptions import KonstructError

@@ -1,10 +1,14 @@
-"""Connections to one archive: one for each thread that uses it, in any number of processes."""
+"""Connections to one archive, one for each thread that uses it, and their transactions.
+
+Not apsw's `with connection`: that waits for another writer without letting go of the GIL (seen with
+apsw 3.54), and if the writer is a thread of this process, it waits in vain until the time is up.
+"""
 
 import os
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -12,7 +16,6 @@ from uuid import uuid4
 import apsw
 import sqlite_vec
 
-from memory.archive.database.transactions import reading, writing
 from memory.archive.exceptions import (
     ArchiveClosed,
     ArchiveDamaged,
@@ -30,6 +33,52 @@ IN_MEMORY = ":memory:"
 _FLAGS = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
 
 Bindings = tuple[Any, ...] | dict[str, Any]
+
+
+class Closing(AbstractContextManager["Any"]):
+    """An object that holds a file: its `with` block closes it."""
+
+    def close(self) -> None:
+        """Close the file."""
+        raise NotImplementedError
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+@contextmanager
+def writing(connection: apsw.Connection) -> Iterator[apsw.Connection]:
+    """All that is written inside, or nothing of it. Inside another transaction: a savepoint.
+
+    The write lock is taken at the beginning: a transaction that reads first and writes later cannot
+    wait for another writer.
+    """
+    with _transaction(connection, "BEGIN IMMEDIATE"):
+        yield connection
+
+
+@contextmanager
+def reading(connection: apsw.Connection) -> Iterator[apsw.Connection]:
+    """All that is read inside is of one moment; nobody waits for it."""
+    with _transaction(connection, "BEGIN DEFERRED"):
+        yield connection
+
+
+@contextmanager
+def _transaction(connection: apsw.Connection, begin: str) -> Iterator[None]:
+    if connection.in_transaction:
+        begin, undo, end = "SAVEPOINT inner", "ROLLBACK TO inner; RELEASE inner", "RELEASE inner"
+    else:
+        undo, end = "ROLLBACK", "COMMIT"
+    connection.execute(begin)
+    try:
+        yield
+        connection.execute(end)
+    except BaseException:
+        # A full disk, for one, has made SQLite roll back by itself.
+        if connection.in_transaction:
+            connection.execute(undo)
+        raise
 
 
 class Connections:

@@ -1,6 +1,7 @@
 """An archive that somebody else may have made: read and never written, and nothing of it runs."""
 
 import os
+from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,16 +10,14 @@ from urllib.parse import quote
 
 import apsw
 
-from memory.archive.database.closing import Closing
-from memory.archive.database.connections import Bindings, check_size, file_path
-from memory.archive.database.schema import version_of
-from memory.archive.database.schema_check import require_own_schema
+from memory.archive.database import Bindings, Closing, check_size, file_path
 from memory.archive.exceptions import (
     ArchiveDamaged,
     ArchiveUnavailable,
     NotAnArchive,
     explained,
 )
+from memory.archive.schema import require_own_schema, version_of
 
 # Postgres makes no JSON of a row that is longer than 2**28 bytes.
 LONGEST_VALUE = 2**28 + 2**20
@@ -36,6 +35,15 @@ _CONFIGURATION = {
     apsw.SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION: 0,
 }
 _LIMITS = {apsw.SQLITE_LIMIT_LENGTH: LONGEST_VALUE, apsw.SQLITE_LIMIT_ATTACHED: 0}
+# Chunks of 1,024 vectors that are kept at hand; vectors of different models lie in different ones.
+_CHUNKS_HELD = 8
+_FLOAT_BYTES = 4
+
+_PLACES = """
+SELECT embeddings.id, model_version, chunk_id, chunk_offset
+FROM embeddings JOIN vectors_rowids ON vectors_rowids.rowid = number ORDER BY number
+"""
+_CHUNK = "SELECT vectors FROM vectors_vector_chunks00 WHERE rowid = ?"
 
 
 class UntrustedArchive(Closing):
@@ -121,3 +129,29 @@ def _require_one_file(path: Path) -> None:
                 f"{beside.name} beside {path} holds part of its data: open the archive once with"
                 " MemoryManager where you trust it, and close it"
             )
+
+
+def stored_vectors(connection: apsw.Connection) -> Iterator[tuple[str, str, bytes]]:
+    """Yield id, model and vector of each embedding, in the order in which they were stored.
+
+    They are read from the tables of vec0 (sqlite-vec 0.1) without sqlite-vec, which would trust the
+    values in them.
+
+    Raises:
+        ArchiveDamaged: a vector does not stand where the file says.
+    """
+    dimensions = connection.execute("SELECT value FROM properties WHERE name = 'dimensions'").get
+    size = _FLOAT_BYTES * dimensions if isinstance(dimensions, int) else 0
+    chunks: OrderedDict[int, bytes] = OrderedDict()
+    for id, model_version, chunk, offset in connection.execute(_PLACES):
+        if chunk not in chunks:
+            found = connection.execute(_CHUNK, (chunk,)).get
+            chunks[chunk] = found if isinstance(found, bytes) else b""
+            if len(chunks) > _CHUNKS_HELD:
+                chunks.popitem(last=False)
+        chunks.move_to_end(chunk)
+        place = offset * size if isinstance(offset, int) else -1
+        vector = chunks[chunk][place : place + size] if place >= 0 else b""
+        if not size or len(vector) != size:
+            raise ArchiveDamaged(f"the vector of {id!r} does not stand where the file says")
+        yield id, model_version, vector

@@ -1,1 +1,0 @@
-"""The SQLite file of an archive: connections, transactions, schema, checks of foreign files."""
