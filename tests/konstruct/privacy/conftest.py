@@ -1,4 +1,4 @@
-"""Fixtures of trust: a tenant in which two people have talked, as the real pipeline does it."""
+"""Fixtures of privacy: a tenant in which two people have talked, as the real pipeline does it."""
 
 from collections.abc import Callable
 from functools import partial

@@ -1,0 +1,5 @@
+"""Fixtures of consistency: the tenant of the tests of privacy, in which two people have talked."""
+
+from tests.konstruct.privacy.conftest import agent, at_once, talk
+
+__all__ = ["agent", "at_once", "talk"]
