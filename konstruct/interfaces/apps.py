@@ -16,9 +16,9 @@ class InterfacesConfig(AppConfig):
         from konstruct.api.http.errors import addresses
         from konstruct.interfaces.mcp import errors as mcp
         from konstruct.interfaces.mcp.addresses import ENDPOINT
-        from konstruct.interfaces.mem0.base import error_form
+        from konstruct.interfaces.mem0 import base as mem0
         from konstruct.interfaces.openai import errors as openai
 
         addresses.register(ENDPOINT, mcp.error_response)
-        addresses.register("/mem0/", error_form)
+        addresses.register("/mem0/", mem0.error_response)
         addresses.register(openai.PREFIX, openai.error_response)

@@ -37,8 +37,8 @@ def readings() -> dict[str, Reading]:
     from konstruct.channels.slack.inbound import parsing
     from konstruct.channels.slack.outbound import mrkdwn
     from konstruct.interfaces.mem0 import filters as mem0_filters
-    from konstruct.interfaces.mem0.adding.extraction import _facts
-    from konstruct.interfaces.mem0.memories import _read
+    from konstruct.interfaces.mem0.extraction import parse_facts
+    from konstruct.interfaces.mem0.views import read_filters
     from konstruct.llm import event_stream, responder, wire
     from konstruct.orchestrator.handoff import detection
     from konstruct.orchestrator.history_import import _moment
@@ -131,8 +131,8 @@ def readings() -> dict[str, Reading]:
         "mem0's filters, of metadata": lambda text: mem0_filters.parse({"metadata": {text: text}}),
         "mem0's filters, as a name": lambda text: mem0_filters.parse({text: text}),
         "mem0's filters, as a time": lambda text: mem0_filters.parse({"created_at": text}),
-        "mem0's filters, in an address": _read,
-        "mem0's facts of a language model": _facts,
+        "mem0's filters, in an address": read_filters,
+        "mem0's facts of a language model": parse_facts,
     }
 
 

@@ -1,4 +1,4 @@
-"""What mem0's endpoints share: keys, the form of errors, what is not offered."""
+"""The base of mem0's views, its error documents, and answers for routes that do not exist."""
 
 import json
 from collections.abc import Callable
@@ -8,33 +8,41 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
 from konstruct.api.auth.authentication import ApiKeyAuthentication
+from konstruct.api.http.bodies.fields import StrictSerializer
 from konstruct.api.http.errors.addresses import problem_response
 from konstruct.api.http.errors.problems import LONGEST_DETAIL, Problem
 from konstruct.api.http.request_id import current_request_id
 from konstruct.api.http.views import ApiView
 
-# Of what is wrong with a request, so much is in the one sentence that clients show.
-MOST_TOLD = 5
+# Clients show only `detail`. It names this many field errors.
+MAX_FIELD_ERRORS_IN_DETAIL = 5
 
 
 class Mem0View(ApiView):
-    """A view for mem0's clients, which come with an API key and keep to what it is bound to."""
+    """A view for mem0's clients, which authenticate with an API key."""
 
     authentication_classes = [ApiKeyAuthentication]
     keeps_to_binding = True
-    # docs/mem0.yaml describes them.
+    # docs/mem0.yaml describes these views.
     schema = None
 
+    def body(self, serializer_class: type[StrictSerializer]) -> dict[str, Any]:
+        """Return the validated body of the request. Raises ValidationError."""
+        serializer = serializer_class(data=self.request.data)
+        serializer.is_valid(raise_exception=True)
+        return dict(serializer.validated_data)
 
-def error_form(request: HttpRequest, problem: Problem) -> HttpResponse:
-    """Return a problem as clients of mem0 read it: JSON, whose `detail` says all of it.
 
-    In ASCII, since what a caller sent may hold halves of surrogate pairs.
+def error_response(request: HttpRequest, problem: Problem) -> HttpResponse:
+    """Return a problem in mem0's form: JSON with `detail`.
+
+    The JSON is ASCII: request values in it may hold halves of surrogate pairs.
     """
     document = problem.as_json(path=request.path, request_id=current_request_id())
     if errors := document.get("errors"):
-        told = (f"{each['field']}: {each['detail']}" for each in errors[:MOST_TOLD])
-        document["detail"] = " ".join(told)[:LONGEST_DETAIL]
+        details = (f"{error['field']}: {error['detail']}" for error in errors)
+        first = [*details][:MAX_FIELD_ERRORS_IN_DETAIL]
+        document["detail"] = " ".join(first)[:LONGEST_DETAIL]
     return HttpResponse(
         json.dumps(document),
         status=problem.status,

@@ -1,50 +1,71 @@
-"""mem0's language of filters, taken apart and checked. Pure.
+"""mem0's filters: parse them, and turn them into a query of facts.
 
-    {"user_id": "alex", "metadata": {"topic": "food"}}          all must hold
-    {"AND": [{"user_id": "alex"}, {"run_id": "*"}]}             "*" is any, but not none
+    {"user_id": "alex", "metadata": {"topic": "food"}}          all conditions must hold
+    {"AND": [{"user_id": "alex"}, {"run_id": "*"}]}             "*" is any value, but not null
     {"OR": [{"agent_id": "ada"}, {"user_id": {"in": ["a", "b"]}}]}
     {"user_id": "alex", "NOT": [{"categories": {"contains": "spam"}}]}
 
-Of a NOT's list, none may hold. `ne` holds of what has no such value, too.
+A NOT holds if none of its conditions holds. `ne` also matches facts without a value.
 """
 
+import operator
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final
+from functools import reduce
+from typing import Any, Final, cast
 from uuid import UUID
 
+from django.db.models import Q
+
+from konstruct.api.auth.caller import Caller
+from konstruct.orchestrator.agents import find_agents
 from memory.arguments import id_argument, text_argument, uuid_argument
 from memory.exceptions import InvalidArgument
+from memory.models import MemoryAttribute, MemoryEntry
+from memory.models.attributes import attributes_that_fulfil
 from memory.models.fact_filters import RANGES, parse_filters
+from memory.models.fact_querysets import MemoryEntryQuerySet
+from tenants.context import required_tenant_id
 
 ENTITIES: Final = ("user_id", "agent_id", "app_id", "run_id")
-# Entities that a fact has no column for: they stand in its metadata, under the same name.
+# A fact has no column for these entities: they are values of its metadata.
 IN_METADATA: Final = ("app_id", "run_id")
-TIMES: Final = ("created_at", "updated_at", "timestamp")
-FIELDS: Final = (*ENTITIES, *TIMES, "categories", "keywords", "memory_ids", "metadata")
 COMBINATIONS: Final = ("AND", "OR", "NOT")
 WILDCARD: Final = "*"
-# Each condition is a sub-query of its own, and each list a part of the statement.
-MOST_CONDITIONS: Final = 32
-MOST_VALUES: Final = 256
-DEEPEST: Final = 8
-LONGEST_KEYWORD: Final = 512
+# Each condition is a subquery, and each value of a list is a part of the statement.
+MAX_CONDITIONS: Final = 32
+MAX_VALUES: Final = 256
+MAX_DEPTH: Final = 8
+MAX_KEYWORD_CHARACTERS: Final = 512
 
-_OF_ENTITIES: Final = ("eq", "ne", "in")
-_OF_TIMES: Final = ("eq", "ne", *RANGES)
-_OF_METADATA: Final = ("eq", "ne", "in", *RANGES, "contains", "icontains")
-_OF_CATEGORIES: Final = ("eq", "ne", "in", "contains", "icontains")
-_OF_KEYWORDS: Final = ("contains", "icontains")
+_TIMES: Final = ("created_at", "updated_at", "timestamp")
+_OPERATORS: Final[dict[str, tuple[str, ...]]] = {
+    **dict.fromkeys(ENTITIES, ("eq", "ne", "in")),
+    **dict.fromkeys(_TIMES, ("eq", "ne", *RANGES)),
+    "categories": ("eq", "ne", "in", "contains", "icontains"),
+    "keywords": ("contains", "icontains"),
+    "memory_ids": ("in",),
+    "metadata": ("eq", "ne", "in", *RANGES, "contains", "icontains"),
+}
+_COLUMNS: Final = {
+    "created_at": "created_at",
+    "updated_at": "updated_at",
+    "timestamp": "valid_from",
+    "keywords": "content",
+    "memory_ids": "memory_id",
+    "user_id": "user_id",
+    "agent_id": "agent_id",
+}
 
 
 @dataclass(frozen=True, slots=True)
-class Demand:
-    """What one field must be.
+class Condition:
+    """A condition on one field.
 
-    `field` is a name of `FIELDS`, or `metadata.` and a path. `operator` is eq, ne, in, gt, gte, lt,
-    lte, contains, icontains, or any for the wildcard. `values` are ids as text, moments, UUIDs,
-    or what metadata can hold; an eq of None is "has none".
+    `field` is a key of `_OPERATORS`, or `metadata.` and a path. `operator` is eq, ne, in, gt, gte,
+    lt, lte, contains, icontains, or any for the wildcard. `values` are ids as text, datetimes,
+    UUIDs or metadata values; an eq of None means "has no value".
     """
 
     field: str
@@ -54,185 +75,117 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class Combination:
-    """AND, OR or NOT of parts. A NOT holds if none of its parts does; an empty AND always."""
+    """AND, OR or NOT of parts. An empty AND matches every fact."""
 
     kind: str
     parts: tuple["Filter", ...]
 
 
-Filter = Demand | Combination
-EVERYTHING: Final = Combination("AND", ())
+Filter = Condition | Combination
+MATCH_ALL: Final = Combination("AND", ())
 
 
 def parse(filters: Any) -> Filter:
-    """Take filters apart.
+    """Parse filters.
 
     Raises:
-        InvalidArgument: they are not of the language; the message names what, and what would be.
+        InvalidArgument: a filter is invalid; the message names it and the remedy.
     """
-    tree = _object(filters, "filters", depth=1)
-    conditions = sum(1 for _ in demands(tree))
-    if conditions > MOST_CONDITIONS:
-        raise InvalidArgument(
-            f"filters has {conditions} conditions; at most {MOST_CONDITIONS} can be"
-        )
+    tree = _parse_object(filters, "filters", depth=1)
+    _check_length("filters", sum(1 for _ in conditions(tree)))
     return tree
 
 
-def demands(tree: Filter) -> Iterator[Demand]:
-    """Every condition in a filter."""
-    if isinstance(tree, Demand):
+def conditions(tree: Filter) -> Iterator[Condition]:
+    """Yield every condition of a filter."""
+    if isinstance(tree, Condition):
         yield tree
     else:
         for part in tree.parts:
-            yield from demands(part)
+            yield from conditions(part)
 
 
-def names_an_entity(tree: Filter) -> bool:
-    """Whether a filter says anything of whose memories are meant."""
-    return any(demand.field in ENTITIES for demand in demands(tree))
-
-
-def is_confined(tree: Filter) -> bool:
-    """Whether all that a filter can find belongs to users, agents, apps or runs that it names."""
-    if isinstance(tree, Demand):
+def is_limited_to_entities(tree: Filter) -> bool:
+    """Return whether every match belongs to a user, agent, app or run that the filter names."""
+    if isinstance(tree, Condition):
         return tree.field in ENTITIES and tree.operator in ("eq", "in") and None not in tree.values
-    if tree.kind == "AND":
-        return any(is_confined(part) for part in tree.parts)
-    return tree.kind == "OR" and bool(tree.parts) and all(is_confined(part) for part in tree.parts)
+    limited = [is_limited_to_entities(part) for part in tree.parts]
+    return any(limited) if tree.kind == "AND" else tree.kind == "OR" and all(limited)
 
 
-def the_one(tree: Filter, field: str) -> str | None:
-    """The one value of a field that all that a filter finds must have; None if there is none."""
-    if isinstance(tree, Demand):
-        is_it = tree.field == field and tree.operator == "eq"
-        return tree.values[0] if is_it else None
-    if tree.kind != "AND":
-        return None
-    return next((one for part in tree.parts if (one := the_one(part, field)) is not None), None)
+def single_value(tree: Filter, field: str) -> str | None:
+    """Return the one value of a field that every match has, or None."""
+    if isinstance(tree, Condition):
+        return tree.values[0] if (tree.field, tree.operator) == (field, "eq") else None
+    parts = tree.parts if tree.kind == "AND" else ()
+    return next((value for part in parts if (value := single_value(part, field)) is not None), None)
 
 
-def _object(filters: Any, where: str, depth: int) -> Filter:
-    """All of an object's members must hold."""
-    if not isinstance(filters, Mapping):
-        raise InvalidArgument(f"{where}={_shown(filters)} is not an object")
-    if depth > DEEPEST:
-        raise InvalidArgument(f"filters is nested deeper than {DEEPEST} levels")
-    parts = [part for name in filters for part in _member(name, filters[name], depth)]
-    return parts[0] if len(parts) == 1 else Combination("AND", tuple(parts))
+def named_entities(tree: Filter) -> dict[str, list[str]]:
+    """Return the values of each entity that a filter names, for the access log.
+
+    Erasure searches the access log for user ids. It does not find them in nested filters.
+    """
+    named: dict[str, list[str]] = {}
+    for each in conditions(tree):
+        if each.field in ENTITIES:
+            values = [WILDCARD] if each.operator == "any" else each.values
+            named.setdefault(each.field, []).extend(value for value in values if value is not None)
+    return named
 
 
-def _member(name: str, value: Any, depth: int) -> Iterator[Filter]:
-    if name in COMBINATIONS:
-        # mem0 takes a NOT of one condition without brackets.
-        parts = [value] if name == "NOT" and isinstance(value, Mapping) else value
-        if not isinstance(parts, list) or not parts:
-            raise InvalidArgument(f"filters[{name!r}]={_shown(value)} is not a list of conditions")
-        if len(parts) > MOST_CONDITIONS:
-            raise InvalidArgument(
-                f"filters[{name!r}] has {len(parts)} conditions; at most {MOST_CONDITIONS} can be"
-            )
-        inner = tuple(_object(part, f"filters[{name!r}]", depth + 1) for part in parts)
-        if any(part == EVERYTHING for part in inner):
-            raise InvalidArgument(f"filters[{name!r}] holds an empty condition")
-        yield Combination(name, inner)
-    elif name == "memory_ids":
-        ids = value["in"] if isinstance(value, Mapping) and [*value] == ["in"] else value
-        yield Demand(name, "in", tuple(_memory_id(each) for each in _list(name, ids)))
-    elif name == "metadata":
-        if not isinstance(value, Mapping) or not value:
-            raise InvalidArgument(f"filters['metadata']={_shown(value)} is not an object of values")
-        for key, wanted in value.items():
-            parse_filters({key: {"exists": True}})
-            yield from _conditions(f"metadata.{key}", wanted, _OF_METADATA)
-    elif name in ENTITIES:
-        yield from _conditions(name, value, _OF_ENTITIES)
-    elif name in TIMES:
-        yield from _conditions(name, value, _OF_TIMES)
-    elif name == "categories":
-        yield from _conditions(
-            name, {"in": value} if isinstance(value, list) else value, _OF_CATEGORIES
-        )
-    elif name == "keywords":
-        yield from _conditions(
-            name, {"icontains": value} if isinstance(value, str) else value, _OF_KEYWORDS
-        )
-    else:
-        known = ", ".join((*COMBINATIONS, *FIELDS))
-        raise InvalidArgument(
-            f"filters knows no field {name[:80]!r}; use one of: {known}. A value of yours stands"
-            " under metadata"
-        )
-
-
-def _conditions(field: str, wanted: Any, operators: tuple[str, ...]) -> Iterator[Demand]:
-    """The conditions on a field: equality without an operator, else each operator."""
-    if not isinstance(wanted, Mapping):
-        if wanted == WILDCARD:
-            yield Demand(field, "any")
-            return
-        wanted = {"eq": wanted}
-    if not wanted:
-        raise InvalidArgument(f"filters[{field[:80]!r}] is empty: it says nothing to look for")
-    for operator, operand in wanted.items():
-        if operator not in operators:
-            raise InvalidArgument(
-                f"filters[{field[:80]!r}] knows no operator {operator[:80]!r};"
-                f" use one of: {', '.join(operators)}"
-            )
-        if operator == "eq" and operand == WILDCARD:
-            yield Demand(field, "any")
-            continue
-        operands = _list(field, operand) if operator == "in" else [operand]
-        yield Demand(field, operator, tuple(_value(field, operator, each) for each in operands))
-
-
-def _value(field: str, operator: str, value: Any) -> Any:
-    if operator in ("contains", "icontains"):
-        return _keyword(field, value)
-    if field in ENTITIES:
-        return None if value is None and operator == "eq" else id_argument(field, value)
-    if field in TIMES:
-        return moment(field, value)
-    path = field.removeprefix("metadata.")
-    parse_filters({path: {operator: value} if operator in RANGES else value})
-    return value
-
-
-def _keyword(field: str, value: Any) -> str:
-    text = text_argument(field, value)
-    if not 0 < len(text) <= LONGEST_KEYWORD:
-        raise InvalidArgument(
-            f"filters[{field[:80]!r}] looks for {len(text)} characters; give 1 to {LONGEST_KEYWORD}"
-        )
-    return text
-
-
-def _memory_id(value: Any) -> UUID:
-    return uuid_argument("memory_ids", value if isinstance(value, str) else repr(value)[:80])
-
-
-def _list(field: str, value: Any) -> list[Any]:
-    if not isinstance(value, list):
-        raise InvalidArgument(f"filters[{field[:80]!r}]={_shown(value)} is not a list")
-    if len(value) > MOST_VALUES:
-        raise InvalidArgument(
-            f"filters[{field[:80]!r}] has {len(value)} values; at most {MOST_VALUES} can be"
-        )
-    return value
-
-
-def moment(field: str, value: Any) -> datetime:
-    """A moment: a day, a time (UTC unless it says otherwise), or seconds since 1970.
+def require_entity(caller: Caller, tree: Filter) -> None:
+    """Require a filter to name a user, agent, app or run, unless the key is bound.
 
     Raises:
-        InvalidArgument: it is none of these.
+        InvalidArgument: the filter names none.
+    """
+    if not caller.is_bound and not any(each.field in ENTITIES for each in conditions(tree)):
+        raise InvalidArgument(
+            "Say whose memories are meant: name user_id, agent_id, app_id or run_id in filters,"
+            ' such as {"user_id": "alex"}, or {"user_id": "*"} for all users.'
+        )
+
+
+def memories_of(
+    caller: Caller, tree: Filter = MATCH_ALL, *, expired: bool = False
+) -> MemoryEntryQuerySet:
+    """Return the caller's facts that match a filter, as a lazy query inside the tenant.
+
+    Args:
+        caller: a key that is bound to an agent or a user finds only their facts.
+        tree: the filter.
+        expired: whether to include facts that have expired or are not valid yet.
+    """
+    facts = MemoryEntry.objects.of_tenant(required_tenant_id())
+    facts = facts.entries() if expired else facts.as_of()
+    names = {
+        value
+        for each in conditions(tree)
+        if each.field == "agent_id"
+        for value in each.values
+        if value is not None
+    }
+    agents = {name: agent.id for name, agent in find_agents(names).items()} if names else {}
+    user_id, agent = single_value(tree, "user_id"), single_value(tree, "agent_id")
+    if user_id is not None:  # for the access log
+        caller.named["user_id"] = user_id
+    if agent in agents and caller.agent_id in (None, agents[agent]):
+        caller.named["agent_id"] = agents[agent]
+    return cast(MemoryEntryQuerySet, caller.rows(facts.filter(_query(tree, agents))))
+
+
+def parse_time(field: str, value: Any) -> datetime:
+    """Parse a day, a time (UTC by default), or seconds since 1970.
+
+    Raises:
+        InvalidArgument: the value is none of these.
     """
     try:
         if isinstance(value, int | float) and not isinstance(value, bool):
             return datetime.fromtimestamp(value, UTC)
-        read = datetime.fromisoformat(value)
-        return read.replace(tzinfo=UTC) if read.tzinfo is None else read.astimezone(UTC)
+        time = datetime.fromisoformat(value)
+        return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
     except (ValueError, TypeError, OverflowError, OSError):
         raise InvalidArgument(
             f"{field}={_shown(value)} is no time; give one like 2026-03-14T09:30:00Z, a day, or"
@@ -240,8 +193,145 @@ def moment(field: str, value: Any) -> datetime:
         ) from None
 
 
+def _parse_object(filters: Any, where: str, depth: int) -> Filter:
+    if not isinstance(filters, Mapping):
+        raise InvalidArgument(f"{where}={_shown(filters)} is not an object")
+    if depth > MAX_DEPTH:
+        raise InvalidArgument(f"filters is nested deeper than {MAX_DEPTH} levels")
+    parts = [part for name in filters for part in _parse_member(name, filters[name], depth)]
+    return parts[0] if len(parts) == 1 else Combination("AND", tuple(parts))
+
+
+def _parse_member(name: str, value: Any, depth: int) -> Iterator[Filter]:
+    where = f"filters[{name[:80]!r}]"
+    if name in COMBINATIONS:
+        # mem0 accepts a NOT of one condition without brackets.
+        parts = [value] if name == "NOT" and isinstance(value, Mapping) else value
+        if not isinstance(parts, list) or not parts:
+            raise InvalidArgument(f"{where}={_shown(value)} is not a list of conditions")
+        _check_length(where, len(parts))
+        inner = tuple(_parse_object(part, where, depth + 1) for part in parts)
+        if any(part == MATCH_ALL for part in inner):
+            raise InvalidArgument(f"{where} holds an empty condition")
+        yield Combination(name, inner)
+    elif name == "metadata":
+        if not isinstance(value, Mapping) or not value:
+            raise InvalidArgument(f"{where}={_shown(value)} is not an object of values")
+        for key, operand in value.items():
+            parse_filters({key: {"exists": True}})
+            yield from _parse_conditions(f"metadata.{key}", operand, _OPERATORS["metadata"])
+    elif name in _OPERATORS:
+        is_list = name == "categories" and isinstance(value, list)
+        is_operator = isinstance(value, Mapping) and [*value] == ["in"]
+        if is_list or (name == "memory_ids" and not is_operator):
+            value = {"in": value}
+        elif name == "keywords" and isinstance(value, str):
+            value = {"icontains": value}
+        yield from _parse_conditions(name, value, _OPERATORS[name])
+    else:
+        known = ", ".join((*COMBINATIONS, *_OPERATORS))
+        raise InvalidArgument(
+            f"filters knows no field {name[:80]!r}; use one of: {known}. Put your own fields under"
+            " metadata"
+        )
+
+
+def _parse_conditions(field: str, value: Any, operators: tuple[str, ...]) -> Iterator[Condition]:
+    """Yield the conditions on a field: equality without an operator, else one per operator."""
+    wanted = value if isinstance(value, Mapping) else {"eq": value}
+    where = f"filters[{field[:80]!r}]"
+    if not wanted:
+        raise InvalidArgument(f"{where} is empty: it says nothing to look for")
+    for name, operand in wanted.items():
+        if name == "eq" and operand == WILDCARD and operators[0] == "eq":
+            yield Condition(field, "any")
+            continue
+        if name not in operators:
+            raise InvalidArgument(
+                f"{where} knows no operator {name[:80]!r}; use one of: {', '.join(operators)}"
+            )
+        operands = operand if name == "in" else [operand]
+        if not isinstance(operands, list):
+            raise InvalidArgument(f"{where}={_shown(operands)} is not a list")
+        if len(operands) > MAX_VALUES:
+            raise InvalidArgument(
+                f"{where} has {len(operands)} values; at most {MAX_VALUES} can be"
+            )
+        yield Condition(field, name, tuple(_parse_value(field, name, each) for each in operands))
+
+
+def _parse_value(field: str, name: str, value: Any) -> Any:
+    if name in ("contains", "icontains"):
+        text = text_argument(field, value)
+        if not 0 < len(text) <= MAX_KEYWORD_CHARACTERS:
+            raise InvalidArgument(
+                f"filters[{field[:80]!r}] looks for {len(text)} characters; give 1 to"
+                f" {MAX_KEYWORD_CHARACTERS}"
+            )
+        return text
+    if field in ENTITIES:
+        return None if value is None and name == "eq" else id_argument(field, value)
+    if field == "memory_ids":
+        return uuid_argument(field, value if isinstance(value, str) else repr(value)[:80])
+    if field in _TIMES:
+        return parse_time(field, value)
+    path = field.removeprefix("metadata.")
+    parse_filters({path: {name: value} if name in RANGES else value})
+    return value
+
+
+def _check_length(where: str, length: int) -> None:
+    if length > MAX_CONDITIONS:
+        raise InvalidArgument(f"{where} has {length} conditions; at most {MAX_CONDITIONS} can be")
+
+
 def _shown(value: Any) -> str:
-    """A value in a message; of a long one its beginning."""
+    """Return the beginning of a value, for an error message."""
     if isinstance(value, dict | list):
         return f"{type(value).__name__} of {len(value)}"
     return ascii(value)[:80]
+
+
+def _query(tree: Filter, agents: Mapping[str, UUID]) -> Q:
+    """Return the query of a filter. `agents` has the ids of the agents that the filter names."""
+    if isinstance(tree, Condition):
+        return _query_of_condition(tree, agents)
+    parts = [_query(part, agents) for part in tree.parts]
+    if not parts:
+        return Q()
+    joined = reduce(operator.and_ if tree.kind == "AND" else operator.or_, parts)
+    return ~joined if tree.kind == "NOT" else joined
+
+
+def _query_of_condition(condition: Condition, agents: Mapping[str, UUID]) -> Q:
+    field, name, values = condition.field, condition.operator, condition.values
+    if name == "ne":
+        return ~_query_of_condition(Condition(field, "eq", values), agents)
+    if field not in _COLUMNS:
+        return _query_of_metadata(condition)
+    column = _COLUMNS[field]
+    if name == "any" or values == (None,):
+        return Q(**{f"{column}__isnull": name != "any"})
+    if field == "agent_id":
+        values = tuple(agents[value] for value in values if value in agents)
+    if name in ("eq", "in"):
+        return Q(**{f"{column}__in": values})
+    return Q(**{f"{column}__{name}": values[0]})
+
+
+def _query_of_metadata(condition: Condition) -> Q:
+    path = condition.field.removeprefix("metadata.")
+    name, values = condition.operator, condition.values
+    (exists,) = parse_filters({path: {"exists": True}})
+    is_null = condition.field in IN_METADATA and values == (None,)
+    if name == "any" or is_null:
+        attributes = attributes_that_fulfil(exists, MemoryAttribute)
+    elif name in ("contains", "icontains"):
+        text = {f"text__{name}": values[0]}
+        attributes = MemoryAttribute.objects.filter(key=exists.key, kind="text", **text)
+    else:
+        wanted = {"in": [*values]} if name in ("eq", "in") else {name: values[0]}
+        (fulfilled,) = parse_filters({path: wanted})
+        attributes = attributes_that_fulfil(fulfilled, MemoryAttribute)
+    found = Q(memory_id__in=attributes.values("memory_id"))
+    return ~found if is_null else found

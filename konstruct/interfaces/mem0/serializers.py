@@ -1,8 +1,9 @@
-"""What clients of mem0 send."""
+"""Requests of mem0's clients, and the documents of memories that they read."""
 
-from collections.abc import Mapping
-from datetime import date, datetime, timedelta
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, Final
+from uuid import UUID
 
 from django.conf import settings
 from django.utils import timezone
@@ -19,33 +20,35 @@ from konstruct.api.http.bodies.fields import (
     StrictIntegerField,
     StrictSerializer,
 )
+from konstruct.api.resources.agents.agent_names import agent_names
 from konstruct.api.resources.memory.facts.serializers import LONGEST_QUERY, CheckedObjectField
 from konstruct.interfaces.mem0 import filters as language
-from konstruct.interfaces.mem0.documents import first_moment_after
+from konstruct.interfaces.mem0.filters import ENTITIES, IN_METADATA, MAX_VALUES
 from memory.exceptions import InvalidArgument
+from memory.models import MemoryEntry
 from memory.models.fact_filters import LONGEST_TEXT, values_of
 
-MOST_MESSAGES: Final = 100
-MOST_RESULTS: Final = 1_000
-LARGEST_PAGE: Final = 500
-LAST_PAGE: Final = 1_000_000
-MOST_DELETED: Final = 1_000
+MAX_MESSAGES: Final = 100
+MAX_RESULTS: Final = 1_000
+MAX_PAGE_SIZE: Final = 500
+MAX_ENTITY_PAGE_SIZE: Final = 1_000
+MAX_PAGE: Final = 1_000_000
+MAX_DELETED: Final = 1_000
 # Each text is embedded while the client waits.
-MOST_UPDATED: Final = 100
-LONGEST_REASON: Final = 2_000
-MOST_FIELDS: Final = 32
+MAX_UPDATED: Final = 100
+MAX_FIELDS: Final = 32
 
-# What clients send that has no meaning here, and what to say of it; "" is not worth a word.
+# Parameters of the clients that have no effect here, and the reason that the answer gives. An
+# empty reason is left out of the answer.
 NOT_EXTRACTED = "nothing is extracted by such instructions; memories are kept as facts"
 IGNORED: Final = {
-    "version": "",
-    "api_version": "",
-    "output_format": "",
-    "org_id": "",
-    "project_id": "",
-    "async_mode": "",
-    "latest_only": "",
-    "source": "",
+    **dict.fromkeys(
+        (
+            *("version", "api_version", "output_format", "org_id", "project_id"),
+            *("async_mode", "latest_only", "source"),
+        ),
+        "",
+    ),
     "custom_categories": NOT_EXTRACTED,
     "custom_instructions": NOT_EXTRACTED,
     "agent_custom_instructions": NOT_EXTRACTED,
@@ -53,7 +56,7 @@ IGNORED: Final = {
     "includes": NOT_EXTRACTED,
     "excludes": NOT_EXTRACTED,
     "enable_graph": "there is no graph",
-    "immutable": "every memory can be changed, and its history tells how",
+    "immutable": "every memory can be changed, and its history has each change",
     "rerank": "results are in the order of cosine similarity",
     "keyword_search": "results are in the order of cosine similarity; filter by keywords",
     "filter_memories": "no model picks among the results; narrow them by filters or threshold",
@@ -62,68 +65,54 @@ IGNORED: Final = {
 }
 
 
-def ignored(sent: Any) -> dict[str, str]:
-    """What of a request was not heeded, and why; the request said more than nothing of it."""
-    reasons = {name: IGNORED.get(name, "") for name in sent if sent[name]}
-    return {name: reason for name, reason in reasons.items() if reason}
+def with_ignored(document: dict[str, Any], sent: Any, **reasons: str) -> dict[str, Any]:
+    """Add `ignored` to a response: the parameters without effect, each with the reason."""
+    ignored = {name: IGNORED.get(name, "") for name, value in sent.items() if value} | reasons
+    ignored = {name: reason for name, reason in ignored.items() if reason}
+    return document | ({"ignored": ignored} if ignored else {})
 
 
 class LenientSerializer(StrictSerializer):
-    """Takes what `IGNORED` has beside its own fields, and no other name."""
+    """Accepts its own fields and the names in `IGNORED`, and no others."""
 
     def to_internal_value(self, data: Any) -> Any:
-        """Leave out what has no meaning here."""
+        """Drop the names in `IGNORED`."""
         if isinstance(data, Mapping):
             data = {name: data[name] for name in data if name in self.fields or name not in IGNORED}
         return super().to_internal_value(data)
 
 
-class FiltersField(serializers.Field):
-    """Filters in mem0's language."""
+class ParsedField(serializers.Field):
+    """A field that a function parses, which raises InvalidArgument."""
 
-    def to_internal_value(self, data: Any) -> language.Filter:
-        """Take them apart."""
+    def __init__(self, parse: Callable[[str, Any], Any], **options: Any) -> None:
+        super().__init__(**options)
+        self.parse = parse
+
+    def to_internal_value(self, data: Any) -> Any:
+        """Parse the value."""
         try:
-            return language.parse(data)
+            return self.parse(self.field_name or "", data)
         except InvalidArgument as error:
             raise ValidationError(str(error)) from error
-
-    def to_representation(self, value: Any) -> Any:
-        """Never told."""
-        return None
-
-
-class MomentField(serializers.Field):
-    """A time: a day, a time in UTC unless it says otherwise, or seconds since 1970."""
-
-    def to_internal_value(self, data: Any) -> datetime:
-        """Read it."""
-        try:
-            return language.moment(self.field_name or "", data)
-        except InvalidArgument as error:
-            raise ValidationError(str(error)) from error
-
-    def to_representation(self, value: Any) -> Any:
-        """Never told."""
-        return None
 
 
 class LastDayField(serializers.DateField):
-    """The last day of a memory; read as the moment at which it is over."""
+    """The last day of a memory; its value is the first moment after that day, in UTC."""
 
     def to_internal_value(self, data: Any) -> datetime:
-        """Read a day."""
+        """Parse a day."""
         day = super().to_internal_value(data)
         if not isinstance(day, date) or day > date.max - timedelta(days=1):
             self.fail("invalid", format="YYYY-MM-DD")
-        return first_moment_after(day)
+        return datetime.combine(day, time.min, UTC) + timedelta(days=1)
 
 
-class InMetadataField(ChannelIdField):
-    """An id that stands in the metadata, where a search must find all of it."""
+class MetadataIdField(ChannelIdField):
+    """An id that is stored in the metadata, and found there only if it is stored whole."""
 
     def to_internal_value(self, data: Any) -> str:
-        """Refuse one that would be abridged there."""
+        """Refuse an id that the index of metadata would cut off."""
         text = super().to_internal_value(data)
         if len(text.encode()) > LONGEST_TEXT:
             raise ValidationError(f"Give at most {LONGEST_TEXT} bytes of UTF-8.")
@@ -131,32 +120,29 @@ class InMetadataField(ChannelIdField):
 
 
 class EntitiesSerializer(StrictSerializer):
-    """Whose a memory is."""
+    """The entities that a memory belongs to."""
 
     user_id = ChannelIdField(required=False, allow_null=True)
     agent_id = ChannelIdField(required=False, allow_null=True)
-    app_id = InMetadataField(required=False, allow_null=True)
-    run_id = InMetadataField(required=False, allow_null=True)
+    app_id = MetadataIdField(required=False, allow_null=True)
+    run_id = MetadataIdField(required=False, allow_null=True)
 
 
 class MessageSerializer(serializers.Serializer):
-    """A message of a conversation; of other names, such as `name`, nothing is kept."""
+    """A message of a conversation. Its other members, such as `name`, are ignored."""
 
     role = serializers.ChoiceField(choices=["user", "assistant", "system", "tool"])
     content = serializers.JSONField(allow_null=True)
 
     def validate_content(self, content: Any) -> str:
-        """Return the text; of parts, their texts in lines of their own."""
+        """Return the text; the texts of several parts are joined by newlines."""
         if content is None:
             return ""
-        if isinstance(content, list):
-            content = "\n".join(_text_of_part(part) for part in content)
-        elif isinstance(content, dict):
-            content = _text_of_part(content)
-        text = StrictCharField(
-            allow_blank=True, max_length=settings.MAX_MESSAGE_CHARACTERS
-        ).run_validation(content)
-        return str(text)
+        if isinstance(content, list | dict):
+            parts = content if isinstance(content, list) else [content]
+            content = "\n".join(_text_of_part(part) for part in parts)
+        text = StrictCharField(allow_blank=True, max_length=settings.MAX_MESSAGE_CHARACTERS)
+        return str(text.run_validation(content))
 
 
 def _text_of_part(part: Any) -> str:
@@ -168,8 +154,20 @@ def _text_of_part(part: Any) -> str:
     return text
 
 
+class ChangeSerializer(LenientSerializer):
+    """A change of a memory."""
+
+    text = StrictCharField(
+        required=False, max_length=settings.MAX_MESSAGE_CHARACTERS, validators=[NOT_BLANK]
+    )
+    metadata = CheckedObjectField(check=values_of, required=False)
+    timestamp = ParsedField(language.parse_time, required=False)
+    expiration_date = LastDayField(required=False, allow_null=True)
+    least_fields = 1
+
+
 class AddSerializer(LenientSerializer, EntitiesSerializer):
-    """What is to be remembered."""
+    """Memories to be added."""
 
     messages = serializers.JSONField(required=False)
     text = StrictCharField(
@@ -178,142 +176,111 @@ class AddSerializer(LenientSerializer, EntitiesSerializer):
     filters = EntitiesSerializer(required=False)
     metadata = CheckedObjectField(check=values_of, required=False, allow_null=True)
     infer = StrictBooleanField(required=False, default=True)
-    timestamp = MomentField(required=False, allow_null=True)
+    timestamp = ParsedField(language.parse_time, required=False, allow_null=True)
     expiration_date = LastDayField(required=False, allow_null=True)
 
     def validate_messages(self, messages: Any) -> list[dict[str, str]]:
-        """Return messages with role and text; a text alone is a user's."""
+        """Return messages with role and text; a text without a role is a user's."""
         if isinstance(messages, str):
             messages = [{"role": "user", "content": messages}]
         elif isinstance(messages, dict):
             messages = [messages]
         field = BoundedListField(
-            max_length=MOST_MESSAGES, allow_empty=False, child=MessageSerializer()
+            max_length=MAX_MESSAGES, allow_empty=False, child=MessageSerializer()
         )
         return list(field.run_validation(messages))
 
     def validate_timestamp(self, timestamp: datetime | None) -> datetime | None:
-        """Refuse the future: a memory of then would not be found before."""
+        """Refuse a time in the future: until then no search would find the memory."""
         if timestamp is not None and timestamp > timezone.now():
             raise ValidationError("Give a time that is not in the future.")
         return timestamp
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """Bring together what may be said in two places."""
+        """Merge the places in which a request may name entities and texts."""
         if ("messages" in attrs) == ("text" in attrs):
             raise ValidationError({"messages": "Give messages, or text."})
         if "text" in attrs:
             attrs["messages"] = [{"role": "user", "content": attrs.pop("text")}]
         metadata = dict(attrs.get("metadata") or {})
-        inner = attrs.pop("filters", {})
-        for name in language.ENTITIES:
-            said = [attrs.pop(name, None), inner.get(name)]
-            if name in language.IN_METADATA:
-                said.append(metadata.get(name))
-            different = {each for each in said if each is not None}
-            if len(different) > 1:
+        in_filters = attrs.pop("filters", {})
+        for name in ENTITIES:
+            values = {attrs.get(name), in_filters.get(name)} - {None}
+            if name in IN_METADATA and metadata.get(name) is not None:
+                values.add(metadata[name])
+            if len(values) > 1:
                 raise ValidationError({name: "The request names two of them."})
-            attrs[name] = different.pop() if different else None
+            attrs[name] = values.pop() if values else None
         attrs["metadata"] = metadata
         return attrs
 
 
 class ReadSerializer(LenientSerializer):
-    """Fields that searches and lists share."""
+    """Fields that search and list have in common."""
 
-    filters = FiltersField(required=False, allow_null=True)
-    fields_ = serializers.JSONField(required=False)
+    filters = ParsedField(
+        lambda _, filters: language.parse(filters), required=False, allow_null=True
+    )
     categories = BoundedListField(
-        max_length=language.MOST_VALUES, child=StrictCharField(), required=False, allow_null=True
+        max_length=MAX_VALUES, child=StrictCharField(), required=False, allow_null=True
     )
     show_expired = StrictBooleanField(required=False, allow_null=True)
 
-    def get_fields(self) -> dict[str, Any]:
-        """Call one field as mem0 does: a serializer cannot have an attribute of that name."""
-        fields = super().get_fields()
-        del fields["fields_"]
-        fields["fields"] = BoundedListField(
-            max_length=MOST_FIELDS, child=StrictCharField(), required=False, allow_null=True
+    def get_fields(self) -> dict[str, serializers.Field]:
+        """Add the field `fields`: a serializer cannot have an attribute of that name."""
+        names = BoundedListField(
+            max_length=MAX_FIELDS, child=StrictCharField(), required=False, allow_null=True
         )
-        return fields
-
-    def more_conditions(self, attrs: Mapping[str, Any]) -> dict[str, Any]:
-        """What is asked for beside the filters, in their language."""
-        categories = attrs.get("categories")
-        return {"categories": categories} if categories else {}
+        return {**super().get_fields(), "fields": names}
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """Bring together all that narrows what is found."""
-        parts = [part for part in [attrs.get("filters")] if part is not None]
-        if more := self.more_conditions(attrs):
-            try:
-                parts.append(language.parse(more))
-            except InvalidArgument as error:
-                raise ValidationError(str(error)) from error
-        attrs["filters"] = language.Combination("AND", tuple(parts))
+        """Put the conditions beside `filters` into the filter."""
+        more = {name: attrs[name] for name in ("categories", "metadata") if attrs.get(name)}
+        dates = {"gte": attrs.get("start_date"), "lte": attrs.get("end_date")}
+        if dates := {name: value for name, value in dates.items() if value is not None}:
+            more["created_at"] = dates
+        try:
+            parts = [language.parse(more)] if more else []
+        except InvalidArgument as error:
+            raise ValidationError(str(error)) from error
+        given = attrs.get("filters")
+        attrs["filters"] = language.Combination("AND", (*([given] if given else []), *parts))
         return attrs
 
 
 class SearchSerializer(ReadSerializer):
-    """A question to the memories."""
+    """A search."""
 
     query = StrictCharField(max_length=LONGEST_QUERY, validators=[NOT_BLANK])
-    top_k = StrictIntegerField(required=False, allow_null=True, min_value=1, max_value=MOST_RESULTS)
+    top_k = StrictIntegerField(required=False, allow_null=True, min_value=1, max_value=MAX_RESULTS)
     threshold = StrictFloatField(required=False, allow_null=True, min_value=-1, max_value=1)
     metadata = serializers.JSONField(required=False, allow_null=True)
 
-    def more_conditions(self, attrs: Mapping[str, Any]) -> dict[str, Any]:
-        """As metadata, what it must be."""
-        metadata = attrs.get("metadata")
-        return super().more_conditions(attrs) | ({"metadata": metadata} if metadata else {})
-
 
 class ListSerializer(ReadSerializer):
-    """Which memories are to be listed."""
+    """A list."""
 
     start_date = serializers.JSONField(required=False, allow_null=True)
     end_date = serializers.JSONField(required=False, allow_null=True)
-
-    def more_conditions(self, attrs: Mapping[str, Any]) -> dict[str, Any]:
-        """As dates, when it was stored."""
-        bounds = {
-            operator: attrs[name]
-            for operator, name in (("gte", "start_date"), ("lte", "end_date"))
-            if attrs.get(name) is not None
-        }
-        return super().more_conditions(attrs) | ({"created_at": bounds} if bounds else {})
 
 
 class PageSerializer(LenientSerializer):
     """Query parameters of a list."""
 
-    page = serializers.IntegerField(required=False, default=1, min_value=1, max_value=LAST_PAGE)
+    page = serializers.IntegerField(required=False, default=1, min_value=1, max_value=MAX_PAGE)
     page_size = serializers.IntegerField(
-        required=False, default=100, min_value=1, max_value=LARGEST_PAGE
+        required=False, default=100, min_value=1, max_value=MAX_PAGE_SIZE
     )
 
 
-class ChangeSerializer(LenientSerializer):
-    """What is to be another."""
+class EntityPageSerializer(PageSerializer):
+    """Query parameters of the list of entities. Clients send none and read only the first page."""
 
-    text = StrictCharField(
-        required=False, max_length=settings.MAX_MESSAGE_CHARACTERS, validators=[NOT_BLANK]
-    )
-    metadata = CheckedObjectField(check=values_of, required=False)
-    timestamp = MomentField(required=False)
-    expiration_date = LastDayField(required=False, allow_null=True)
-    least_fields = 1
-
-
-class FeedbackSerializer(LenientSerializer):
-    """What somebody thinks of a memory; null takes back what was thought before."""
-
-    memory_id = serializers.UUIDField()
-    feedback = serializers.ChoiceField(
-        choices=("POSITIVE", "NEGATIVE", "VERY_NEGATIVE"), required=False, allow_null=True
-    )
-    feedback_reason = StrictCharField(
-        required=False, allow_null=True, allow_blank=True, max_length=LONGEST_REASON
+    page_size = serializers.IntegerField(
+        required=False,
+        default=MAX_ENTITY_PAGE_SIZE,
+        min_value=1,
+        max_value=MAX_ENTITY_PAGE_SIZE,
     )
 
 
@@ -324,7 +291,7 @@ class NamedMemorySerializer(StrictSerializer):
 
 
 class ChangedMemorySerializer(NamedMemorySerializer, ChangeSerializer):
-    """One memory of a batch, and what is to be another."""
+    """One memory of a batch, and its change."""
 
     least_fields = 2
 
@@ -333,7 +300,7 @@ class DeleteBatchSerializer(StrictSerializer):
     """Memories to be deleted."""
 
     memories = BoundedListField(
-        max_length=MOST_DELETED, allow_empty=False, child=NamedMemorySerializer()
+        max_length=MAX_DELETED, allow_empty=False, child=NamedMemorySerializer()
     )
 
 
@@ -341,5 +308,76 @@ class UpdateBatchSerializer(StrictSerializer):
     """Memories to be changed."""
 
     memories = BoundedListField(
-        max_length=MOST_UPDATED, allow_empty=False, child=ChangedMemorySerializer()
+        max_length=MAX_UPDATED, allow_empty=False, child=ChangedMemorySerializer()
     )
+
+
+def memory_documents(
+    facts: Iterable[MemoryEntry], fields: Sequence[str] = ()
+) -> list[dict[str, Any]]:
+    """Return facts as mem0's memories, with one query for the names of their agents.
+
+    Args:
+        facts: the facts; those of a search have a `score`.
+        fields: the members to return beside `id`; all by default.
+    """
+    facts = list(facts)
+    names = agent_names(fact.agent_id for fact in facts if fact.agent_id is not None)
+    documents = [_document(fact, names) for fact in facts]
+    if not fields:
+        return documents
+    return [
+        {name: value for name, value in document.items() if name == "id" or name in fields}
+        for document in documents
+    ]
+
+
+def _document(fact: MemoryEntry, names: Mapping[UUID, str]) -> dict[str, Any]:
+    last_day = None
+    if fact.expires_at is not None:
+        last_day = (fact.expires_at.astimezone(UTC) - timedelta(microseconds=1)).date()
+    document = {
+        "id": fact.memory_id,
+        "memory": fact.content,
+        "user_id": fact.user_id,
+        "agent_id": names.get(fact.agent_id) if fact.agent_id else None,
+        "app_id": fact.metadata.get("app_id"),
+        "run_id": fact.metadata.get("run_id"),
+        "metadata": _own_metadata(fact),
+        "categories": fact.metadata.get("categories"),
+        "created_at": fact.created_at,
+        "updated_at": fact.updated_at,
+        "timestamp": fact.valid_from,
+        "expiration_date": last_day,
+    }
+    score = getattr(fact, "score", None)
+    return document if score is None else document | {"score": score}
+
+
+def history_documents(versions: Sequence[MemoryEntry]) -> list[dict[str, Any]]:
+    """Return the history of a fact, oldest first, from its versions, newest first."""
+    names = agent_names(each.agent_id for each in versions[:1] if each.agent_id is not None)
+    documents: list[dict[str, Any]] = []
+    for version in reversed(versions):
+        before = documents[-1]["new_memory"] if documents else None
+        documents.append(
+            {
+                "id": version.memory_id,
+                "memory_id": version.version_of or version.memory_id,
+                "event": "ADD" if before is None else "UPDATE",
+                "old_memory": before,
+                "new_memory": version.content,
+                "metadata": _own_metadata(version),
+                "user_id": version.user_id,
+                "agent_id": names.get(version.agent_id) if version.agent_id else None,
+                "created_at": version.created_at,
+                "updated_at": version.updated_at,
+            }
+        )
+    return documents
+
+
+def _own_metadata(fact: MemoryEntry) -> dict[str, Any]:
+    """Return the metadata without the values that are members of mem0's documents."""
+    members = (*IN_METADATA, "categories")
+    return {name: value for name, value in fact.metadata.items() if name not in members}

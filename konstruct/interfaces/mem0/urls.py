@@ -2,22 +2,15 @@
 
 from django.urls import path, re_path
 
+from konstruct.interfaces.mem0 import views
 from konstruct.interfaces.mem0.base import not_offered, unknown
-from konstruct.interfaces.mem0.entities import EntitiesView, EntityView
-from konstruct.interfaces.mem0.memories import (
-    AddView,
-    ListView,
-    MemoriesView,
-    PingView,
-    SearchView,
-)
-from konstruct.interfaces.mem0.one import BatchView, FeedbackView, HistoryView, MemoryView
 
 # A name may hold slashes, which clients encode, and Django decodes.
 ENTITY = r"^v2/entities/(?P<kind>user|agent|app|run)/(?P<name>.+)/$"
 # Paths of mem0's clients that answer 501, each with the remedy.
 NOT_OFFERED = {
     r"^v1/exports/": "exports. List memories by get_all.",
+    r"^v1/feedback/": "feedback. Update the memory's metadata, by which memories are found.",
     r"^v1/summary/": "summaries. List memories by get_all, and summarise them in your program.",
     r"^v2/(?:profiles|entities/user/.+/profile)/": (
         "profiles. Search a user's memories, or list them."
@@ -30,17 +23,16 @@ NOT_OFFERED = {
 }
 
 urlpatterns = [
-    path("v1/ping/", PingView.as_view(), name="mem0-ping"),
-    path("v3/memories/", ListView.as_view(), name="mem0-list"),
-    path("v3/memories/add/", AddView.as_view(), name="mem0-add"),
-    path("v3/memories/search/", SearchView.as_view(), name="mem0-search"),
-    path("v1/memories/", MemoriesView.as_view(), name="mem0-memories"),
-    path("v1/memories/<uuid:memory_id>/", MemoryView.as_view(), name="mem0-memory"),
-    path("v1/memories/<uuid:memory_id>/history/", HistoryView.as_view(), name="mem0-history"),
-    path("v1/batch/", BatchView.as_view(), name="mem0-batch"),
-    path("v1/feedback/", FeedbackView.as_view(), name="mem0-feedback"),
-    path("v1/entities/", EntitiesView.as_view(), name="mem0-entities"),
+    path("v1/ping/", views.PingView.as_view(), name="mem0-ping"),
+    path("v3/memories/", views.ListView.as_view(), name="mem0-list"),
+    path("v3/memories/add/", views.AddView.as_view(), name="mem0-add"),
+    path("v3/memories/search/", views.SearchView.as_view(), name="mem0-search"),
+    path("v1/memories/", views.MemoriesView.as_view(), name="mem0-memories"),
+    path("v1/memories/<uuid:memory_id>/", views.MemoryView.as_view(), name="mem0-memory"),
+    path("v1/memories/<uuid:memory_id>/history/", views.HistoryView.as_view(), name="mem0-history"),
+    path("v1/batch/", views.BatchView.as_view(), name="mem0-batch"),
+    path("v1/entities/", views.EntitiesView.as_view(), name="mem0-entities"),
     *(re_path(pattern, not_offered(remedy)) for pattern, remedy in NOT_OFFERED.items()),
-    re_path(ENTITY, EntityView.as_view(), name="mem0-entity"),
+    re_path(ENTITY, views.EntityView.as_view(), name="mem0-entity"),
     re_path(r"", unknown),
 ]

@@ -62,13 +62,6 @@ CASES = {
     ("mem0-history", "GET"): Case(
         at("v1/memories/{fact}/history/"), foreign=404, messages=5, stranger=404
     ),
-    ("mem0-feedback", "POST"): Case(
-        at("v1/feedback/"),
-        foreign=404,
-        messages=10,
-        body=lambda said: {"memory_id": str(said.fact), "feedback": "POSITIVE"},
-        stranger=404,
-    ),
     ("mem0-batch", "PUT"): Case(
         BATCH,
         foreign=404,

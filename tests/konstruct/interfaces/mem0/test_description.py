@@ -22,7 +22,6 @@ READ = {
     "List": serializers.ListSerializer,
     "Search": serializers.SearchSerializer,
     "Change": serializers.ChangeSerializer,
-    "Feedback": serializers.FeedbackSerializer,
     "Entities": serializers.EntitiesSerializer,
     "UpdateBatch": serializers.UpdateBatchSerializer,
     "DeleteBatch": serializers.DeleteBatchSerializer,
@@ -84,7 +83,6 @@ def test_requests_and_answers_are_as_they_are_described(program: Program) -> Non
         ("POST", "/v3/memories/search/", "", {**OF_ALEX, "query": "tea?", "rerank": True}),
         ("GET", "/v1/memories/{memory_id}/", memory, None),
         ("PUT", "/v1/memories/{memory_id}/", memory, {"text": "I row daily."}),
-        ("POST", "/v1/feedback/", "", {"memory_id": made["id"], "feedback": "POSITIVE"}),
         ("GET", "/v1/memories/{memory_id}/history/", f"{memory}history/", None),
         ("PUT", "/v1/batch/", "", {"memories": [{"memory_id": others[0], "text": "I dive."}]}),
         ("DELETE", "/v1/batch/", "", {"memories": [{"memory_id": others[1]}]}),
@@ -122,7 +120,6 @@ def test_requests_and_answers_are_as_they_are_described(program: Program) -> Non
         ("/v3/memories/search/", {**OF_ALEX, "query": "a", "top_k": 0}),
         ("/v3/memories/search/", {**OF_ALEX, "query": "a", "threshold": 2}),
         ("/v3/memories/", {**OF_ALEX, "show_expired": "no"}),
-        ("/v1/feedback/", {"feedback": "POSITIVE"}),
     ],
 )
 def test_what_is_not_described_is_refused(program: Program, path: str, sent: Any) -> None:

@@ -8,8 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from konstruct.interfaces.mem0 import asking
-from konstruct.interfaces.mem0.adding import extraction
+from konstruct.interfaces.mem0 import extraction
 from konstruct.orchestrator import runner
 from tenants.context import connection
 from tests.konstruct.conftest import Program
@@ -104,7 +103,7 @@ def test_a_model_that_refuses_loses_nothing(program: Program, model: LLMServer) 
 def test_as_many_wait_for_the_model_as_may(
     program: Program, model: LLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asking, "MAX_WAITING", 0)
+    monkeypatch.setattr(extraction, "MAX_EXTRACTIONS", 0)
     told = program.post(ADD, BODY).json()
     assert told["ignored"]["infer"] == extraction.BUSY
     assert model.requests == []
@@ -113,29 +112,29 @@ def test_as_many_wait_for_the_model_as_may(
 def test_one_tenant_does_not_keep_the_model_from_another(
     program: Program, model: LLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    waiting = Counter({program.tenant.id: asking.MAX_WAITING_OF_TENANT})
-    monkeypatch.setattr(asking, "_waiting", waiting)
+    waiting = Counter({program.tenant.id: extraction.MAX_EXTRACTIONS_OF_TENANT})
+    monkeypatch.setattr(extraction, "_running", waiting)
     assert program.post(ADD, BODY).json()["ignored"]["infer"] == extraction.BUSY
     another = uuid4()
     waiting[another] = waiting.pop(program.tenant.id)
     for _ in range(2):
         says(model, json.dumps({"facts": FACTS}))
         assert "infer" not in program.post(ADD, BODY).json().get("ignored", {})
-    assert waiting == {another: asking.MAX_WAITING_OF_TENANT}
+    assert waiting == {another: extraction.MAX_EXTRACTIONS_OF_TENANT}
 
 
 def test_the_model_is_asked_outside_of_a_transaction_and_for_nobody_in_vain(
     program: Program, model: LLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     inside: list[int] = []
-    real = extraction.extract
+    real = extraction.extract_facts
     standing = len(connection.savepoint_ids)
 
-    def looking(messages: Any) -> Any:
+    def looking(conversation: str) -> Any:
         inside.append(len(connection.savepoint_ids) - standing)
-        return real(messages)
+        return real(conversation)
 
-    monkeypatch.setattr("konstruct.interfaces.mem0.memories.extract", looking)
+    monkeypatch.setattr("konstruct.interfaces.mem0.views.extract_facts", looking)
     says(model, json.dumps({"facts": FACTS}))
     assert program.post(ADD, BODY).status_code == 200
     assert inside == [0]

@@ -7,42 +7,42 @@ from uuid import UUID
 import pytest
 
 from konstruct.interfaces.mem0 import filters
-from konstruct.interfaces.mem0.filters import Combination, Demand
+from konstruct.interfaces.mem0.filters import Combination, Condition
 from memory.exceptions import InvalidArgument
 
-ALEX = Demand("user_id", "eq", ("alex",))
+ALEX = Condition("user_id", "eq", ("alex",))
 ID = "0b0d1f3e-9d0c-4f0e-8f63-1f2c1c4e6a11"
 
 
 @pytest.mark.parametrize(
     ("said", "meant"),
     [
-        ({}, filters.EVERYTHING),
+        ({}, filters.MATCH_ALL),
         ({"user_id": "alex"}, ALEX),
         ({"user_id": {"eq": "alex"}}, ALEX),
         ({"AND": [{"user_id": "alex"}]}, Combination("AND", (ALEX,))),
         (
             {"user_id": "alex", "run_id": "*"},
-            Combination("AND", (ALEX, Demand("run_id", "any"))),
+            Combination("AND", (ALEX, Condition("run_id", "any"))),
         ),
-        ({"run_id": {"eq": "*"}}, Demand("run_id", "any")),
-        ({"user_id": None}, Demand("user_id", "eq", (None,))),
-        ({"agent_id": {"in": ["a", "b"]}}, Demand("agent_id", "in", ("a", "b"))),
-        ({"NOT": {"app_id": "x"}}, Combination("NOT", (Demand("app_id", "eq", ("x",)),))),
-        ({"metadata": {"n": {"gte": 2}}}, Demand("metadata.n", "gte", (2,))),
-        ({"metadata": {"n": None}}, Demand("metadata.n", "eq", (None,))),
-        ({"metadata": {"n": "*"}}, Demand("metadata.n", "any")),
-        ({"categories": ["a"]}, Demand("categories", "in", ("a",))),
-        ({"keywords": "tea"}, Demand("keywords", "icontains", ("tea",))),
-        ({"memory_ids": [ID]}, Demand("memory_ids", "in", (UUID(ID),))),
-        ({"memory_ids": {"in": [ID]}}, Demand("memory_ids", "in", (UUID(ID),))),
+        ({"run_id": {"eq": "*"}}, Condition("run_id", "any")),
+        ({"user_id": None}, Condition("user_id", "eq", (None,))),
+        ({"agent_id": {"in": ["a", "b"]}}, Condition("agent_id", "in", ("a", "b"))),
+        ({"NOT": {"app_id": "x"}}, Combination("NOT", (Condition("app_id", "eq", ("x",)),))),
+        ({"metadata": {"n": {"gte": 2}}}, Condition("metadata.n", "gte", (2,))),
+        ({"metadata": {"n": None}}, Condition("metadata.n", "eq", (None,))),
+        ({"metadata": {"n": "*"}}, Condition("metadata.n", "any")),
+        ({"categories": ["a"]}, Condition("categories", "in", ("a",))),
+        ({"keywords": "tea"}, Condition("keywords", "icontains", ("tea",))),
+        ({"memory_ids": [ID]}, Condition("memory_ids", "in", (UUID(ID),))),
+        ({"memory_ids": {"in": [ID]}}, Condition("memory_ids", "in", (UUID(ID),))),
         (
             {"created_at": {"gte": "2026-03-14", "lt": 0}},
             Combination(
                 "AND",
                 (
-                    Demand("created_at", "gte", (datetime(2026, 3, 14, tzinfo=UTC),)),
-                    Demand("created_at", "lt", (datetime(1970, 1, 1, tzinfo=UTC),)),
+                    Condition("created_at", "gte", (datetime(2026, 3, 14, tzinfo=UTC),)),
+                    Condition("created_at", "lt", (datetime(1970, 1, 1, tzinfo=UTC),)),
                 ),
             ),
         ),
@@ -113,8 +113,8 @@ def test_what_is_not_of_the_language_is_refused_with_what_would_be(said: Any, to
 
 
 def test_as_deep_and_as_many_as_there_may_be() -> None:
-    assert filters.the_one(filters.parse(nested(8)), "user_id") == "alex"
-    assert len([*filters.demands(filters.parse({"AND": [{"user_id": "a"}] * 32}))]) == 32
+    assert filters.single_value(filters.parse(nested(8)), "user_id") == "alex"
+    assert len([*filters.conditions(filters.parse({"AND": [{"user_id": "a"}] * 32}))]) == 32
 
 
 @pytest.mark.parametrize(
@@ -134,12 +134,12 @@ def test_as_deep_and_as_many_as_there_may_be() -> None:
         ({"AND": [{"OR": [{"user_id": "a"}, {"metadata": {"a": 1}}]}, {"user_id": "*"}]}, False),
     ],
 )
-def test_what_is_confined_to_somebody(said: Any, confined: bool) -> None:
-    assert filters.is_confined(filters.parse(said)) == confined
+def test_what_is_limited_to_entities_to_somebody(said: Any, confined: bool) -> None:
+    assert filters.is_limited_to_entities(filters.parse(said)) == confined
 
 
 def test_the_one_user_whom_a_filter_is_about() -> None:
     one = filters.parse({"AND": [{"run_id": "*"}, {"user_id": "a"}]})
-    assert filters.the_one(one, "user_id") == "a"
+    assert filters.single_value(one, "user_id") == "a"
     either = filters.parse({"OR": [{"user_id": "a"}, {"user_id": "b"}]})
-    assert filters.the_one(either, "user_id") is None
+    assert filters.single_value(either, "user_id") is None

@@ -1,1 +1,0 @@
-"""Adding: the texts that a request has, and the facts that the language model extracts of them."""

@@ -1,0 +1,425 @@
+"""The views of mem0's routes."""
+
+import ast
+import json
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID, uuid4
+
+from django.db.models import CharField, Count, F, Max, Min, QuerySet, TextField, Value
+from django.db.models.functions import Cast
+from django.http import QueryDict
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.utils.urls import replace_query_param
+
+from konstruct.api.auth.caller import Caller
+from konstruct.api.http.bodies.fields import StrictSerializer, checked_query
+from konstruct.api.http.idempotency import create_once
+from konstruct.api.models import KeyScope
+from konstruct.api.resources.agents.agent_names import agent_names
+from konstruct.audit.models import Action
+from konstruct.interfaces.mem0 import filters
+from konstruct.interfaces.mem0 import serializers as requests
+from konstruct.interfaces.mem0.adding import (
+    Owner,
+    Text,
+    create_new_agent,
+    existing_facts,
+    find_owner,
+    store_texts,
+)
+from konstruct.interfaces.mem0.base import Mem0View
+from konstruct.interfaces.mem0.extraction import NotExtracted, extract_facts
+from konstruct.interfaces.mem0.filters import memories_of, named_entities, require_entity
+from konstruct.interfaces.mem0.serializers import (
+    history_documents,
+    memory_documents,
+    with_ignored,
+)
+from konstruct.strict_json import NotStrictJSON, read_json
+from memory.embedding.embedder import embed
+from memory.exceptions import FactNotFound, InvalidArgument
+from memory.facts import LongTermMemory, Stored, delete_facts, nearest
+from memory.models import MemoryAttribute, MemoryEntry
+from memory.models.fact_querysets import MemoryEntryQuerySet
+from tenants import transaction
+from tenants.audit.changes import row_state
+from tenants.context import required_tenant_id
+
+FACTS = LongTermMemory()
+DEFAULT_TOP_K = 10
+MAX_FILTERS_CHARACTERS = 4_096
+MAX_VERSIONS = 1_000
+# A key that may write memories may also delete them.
+DELETE_SCOPE = {"DELETE": KeyScope.WRITE}
+
+
+class PingView(Mem0View):
+    """Checks a key, which clients do first."""
+
+    def get(self, request: Request) -> Response:
+        """Return the tenant as both organization and project. A key has no email address."""
+        tenant_id = str(required_tenant_id())
+        return Response(
+            {"status": "ok", "org_id": tenant_id, "project_id": tenant_id, "user_email": None}
+        )
+
+
+class AddView(Mem0View):
+    """Adds memories."""
+
+    # The request to the language model is made before the transaction.
+    own_transactions = ("POST",)
+
+    def post(self, request: Request) -> Response:
+        """Store texts, or the facts that the language model extracts from them."""
+        fields = self.body(requests.AddSerializer)
+        owner = find_owner(self.caller, fields)
+        texts = [
+            Text(message["content"], message["role"])
+            for message in fields["messages"]
+            if message["role"] in ("user", "assistant") and message["content"].strip()
+        ]
+        reasons = {}
+        user_texts = [text for text in texts if text.role == "user"]
+        if fields["infer"] and user_texts:
+            conversation = "\n".join(f"{text.role}: {text.content}" for text in texts)
+            try:
+                user_texts = [Text(fact) for fact in extract_facts(conversation)]
+            except NotExtracted as error:
+                reasons["infer"] = str(error)
+        with transaction.atomic():
+            results = self._store(request, fields, owner, user_texts if fields["infer"] else texts)
+            self.record()
+        return Response(with_ignored({"results": results}, request.data, **reasons))
+
+    def _store(
+        self, request: Request, fields: dict[str, Any], owner: Owner, texts: list[Text]
+    ) -> list[dict[str, Any]]:
+        """Store the texts, once for an Idempotency-Key, and return their documents."""
+        stored: list[Stored] | None = None
+
+        def create() -> UUID:
+            nonlocal owner, stored
+            owner = create_new_agent(self.caller, owner)
+            stored = store_texts(texts, owner, fields)
+            return stored[0].memory_id if stored else uuid4()
+
+        first = create_once(request, create)
+        if stored is None:  # a repeated request; the model may have extracted other texts from it
+            stored = []
+            ids = existing_facts(first, texts, find_owner(self.caller, fields))
+        else:
+            ids = [each.memory_id for each in stored]
+        created = {each.memory_id for each in stored if each.created}
+        rows = memories_of(self.caller, expired=True).filter(memory_id__in=ids).defer("embedding")
+        facts = {fact.memory_id: fact for fact in rows}
+        self._note(
+            [fact for fact in facts.values() if fact.memory_id in created], [*facts.values()]
+        )
+        if created and owner.new_agent is not None:
+            self.note(made_agent=owner.new_agent)
+        return [
+            {"event": "ADD" if document["id"] in created else "NONE"} | document
+            for document in memory_documents(facts[each] for each in dict.fromkeys(ids))
+        ]
+
+    def _note(self, created: list[MemoryEntry], facts: list[MemoryEntry]) -> None:
+        """Log the facts that the request created, or else that it showed some."""
+        if not created:
+            self.note(facts[0] if facts else None, action=Action.VIEW)
+            return
+        self.note(created[0], after=row_state(created[0]))
+        if len(created) > 1:
+            self.note(facts=[str(fact.memory_id) for fact in created])
+
+
+class SearchView(Mem0View):
+    """Searches memories by meaning."""
+
+    scopes = {"POST": KeyScope.READ}
+
+    def post(self, request: Request) -> Response:
+        """Search."""
+        fields = self.body(requests.SearchSerializer)
+        rows = _memories_read(self, fields)
+        threshold = fields.get("threshold")
+        found = nearest(
+            rows,
+            embed([fields["query"]])[0],
+            fields.get("top_k") or DEFAULT_TOP_K,
+            threshold=-1.0 if threshold is None else threshold,
+        )
+        results = memory_documents(found, fields.get("fields") or ())
+        return Response(with_ignored({"results": results}, request.data))
+
+
+class ListView(Mem0View):
+    """Lists memories."""
+
+    scopes = {"POST": KeyScope.READ}
+
+    def post(self, request: Request) -> Response:
+        """List, newest first."""
+        fields = self.body(requests.ListSerializer)
+        rows = _memories_read(self, fields).order_by("-created_at", "-memory_id")
+        return _page(
+            request,
+            requests.PageSerializer,
+            rows.defer("embedding"),
+            lambda facts: memory_documents(facts, fields.get("fields") or ()),
+        )
+
+
+class MemoriesView(Mem0View):
+    """Deletes all memories of a user, an agent, an app or a run."""
+
+    scopes = DELETE_SCOPE
+
+    def delete(self, request: Request) -> Response:
+        """Delete the memories of the entities that the query names."""
+        tree = _filters_of_query(request.query_params)
+        if not filters.is_limited_to_entities(tree):
+            raise InvalidArgument(
+                "Nothing was deleted: name whose memories are to go, by user_id, agent_id, app_id"
+                " or run_id. A wildcard is not taken here."
+            )
+        removed = delete_facts(memories_of(self.caller, tree, expired=True))
+        self.note(deleted=removed, named=named_entities(tree))
+        return Response({"message": f"Memories deleted successfully: {removed}.", "count": removed})
+
+
+class MemoryView(Mem0View):
+    """One memory."""
+
+    scopes = DELETE_SCOPE
+
+    def get(self, request: Request, memory_id: UUID) -> Response:
+        """Return the memory."""
+        checked_query(request, requests.LenientSerializer)
+        fact = memories_of(self.caller).filter(memory_id=memory_id).defer("embedding").first()
+        if fact is None:
+            raise FactNotFound(f"there is no memory {memory_id}")
+        self.note(fact)
+        return Response(memory_documents([fact])[0])
+
+    def put(self, request: Request, memory_id: UUID) -> Response:
+        """Change the memory. Its former text stays in its history."""
+        fields = self.body(requests.ChangeSerializer)
+        fact = _locked(self.caller, [memory_id])[0]
+        before = row_state(fact)
+        fact = _update(fact, fields)
+        self.note(fact, before=before, after=row_state(fact))
+        return Response({"message": "Memory updated successfully!"} | memory_documents([fact])[0])
+
+    def delete(self, request: Request, memory_id: UUID) -> Response:
+        """Delete the memory with its history."""
+        fact = _locked(self.caller, [memory_id])[0]
+        FACTS.delete(memory_id, required_tenant_id())
+        self.note(fact, before=row_state(fact))
+        return Response({"message": "Memory deleted successfully!"})
+
+
+class HistoryView(Mem0View):
+    """The history of a memory."""
+
+    def get(self, request: Request, memory_id: UUID) -> Response:
+        """Return the changes of the memory, oldest first."""
+        if not memories_of(self.caller, expired=True).filter(memory_id=memory_id).exists():
+            raise FactNotFound(f"there is no memory {memory_id}")
+        versions = MemoryEntry.objects.of_tenant(required_tenant_id()).versions_of(memory_id)
+        newest = [*versions.defer("embedding")[:MAX_VERSIONS]]
+        self.note(newest[0])
+        return Response(history_documents(newest))
+
+
+class BatchView(Mem0View):
+    """Changes or deletes several memories: all of them, or none."""
+
+    scopes = DELETE_SCOPE
+
+    def put(self, request: Request) -> Response:
+        """Change the memories."""
+        memories = self.body(requests.UpdateBatchSerializer)["memories"]
+        changes = {each.pop("memory_id"): each for each in memories}
+        for fact in _locked(self.caller, list(changes)):
+            _update(fact, changes[fact.memory_id])
+        self.note(facts=sorted(map(str, changes)))
+        return Response({"message": f"Successfully updated {len(changes)} memories"})
+
+    def delete(self, request: Request) -> Response:
+        """Delete the memories with their histories."""
+        memories = self.body(requests.DeleteBatchSerializer)["memories"]
+        ids = {each["memory_id"] for each in memories}
+        _locked(self.caller, list(ids))
+        removed = delete_facts(memories_of(self.caller, expired=True).filter(memory_id__in=ids))
+        self.note(facts=sorted(map(str, ids)), deleted=removed)
+        return Response({"message": f"Successfully deleted {removed} memories"})
+
+
+class EntitiesView(Mem0View):
+    """The users, agents, apps and runs that have memories."""
+
+    def get(self, request: Request) -> Response:
+        """List the entities by kind and name."""
+        rows = _entities(memories_of(self.caller)).order_by("entity", "called")
+        return _page(request, requests.EntityPageSerializer, rows, _entity_documents)
+
+
+class EntityView(Mem0View):
+    """One user, agent, app or run."""
+
+    scopes = DELETE_SCOPE
+
+    def delete(self, request: Request, kind: str, name: str) -> Response:
+        """Delete the entity's memories; a user's messages, and an agent itself, stay."""
+        tree = filters.parse({f"{kind}_id": {"eq": name}})
+        removed = 0
+        if filters.is_limited_to_entities(tree):
+            removed = delete_facts(memories_of(self.caller, tree, expired=True))
+        if not removed:
+            raise FactNotFound(f"there are no memories of the {kind} {name!r} for this key")
+        self.note(deleted=removed, named=named_entities(tree))
+        return Response({"message": "Entity deleted successfully!", "count": removed})
+
+
+def _memories_read(view: Mem0View, fields: dict[str, Any]) -> MemoryEntryQuerySet:
+    """Return the facts that a search or a list reads, and note the entities that it names."""
+    require_entity(view.caller, fields["filters"])
+    view.note(named=named_entities(fields["filters"]))
+    return memories_of(view.caller, fields["filters"], expired=fields.get("show_expired") or False)
+
+
+def _page(
+    request: Request,
+    serializer_class: type[StrictSerializer],
+    rows: QuerySet[Any],
+    documents: Callable[[list[Any]], list[dict[str, Any]]],
+) -> Response:
+    """Return a page of ordered rows. A page after the last one is empty."""
+    query = checked_query(request, serializer_class)
+    page, size = query["page"], query["page_size"]
+    count = rows.order_by().count()
+
+    def url(number: int) -> str:
+        return str(replace_query_param(request.build_absolute_uri(), "page", str(number)))
+
+    return Response(
+        {
+            "count": count,
+            "next": url(page + 1) if page * size < count else None,
+            "previous": url(page - 1) if page > 1 else None,
+            "results": documents([*rows[(page - 1) * size : page * size]]),
+        }
+    )
+
+
+def _update(fact: MemoryEntry, fields: dict[str, Any]) -> MemoryEntry:
+    """Update a fact. The app and the run of a memory never change."""
+    names = {"text": "content", "timestamp": "valid_from", "expiration_date": "expires_at"}
+    change = {column: fields[name] for name, column in names.items() if name in fields}
+    if "metadata" in fields:
+        entities = {
+            name: fact.metadata[name] for name in filters.IN_METADATA if name in fact.metadata
+        }
+        change["metadata"] = {**fields["metadata"], **entities}
+    return FACTS.update(fact.memory_id, required_tenant_id(), **change)
+
+
+def _locked(caller: Caller, memory_ids: list[UUID]) -> list[MemoryEntry]:
+    """Return the facts with these ids in the order of their ids, locked for update.
+
+    Raises:
+        FactNotFound: the caller has no fact with one of these ids.
+    """
+    rows = memories_of(caller, expired=True).filter(memory_id__in=memory_ids).defer("embedding")
+    facts = [*rows.order_by("memory_id").select_for_update()]
+    if missing := {*memory_ids} - {fact.memory_id for fact in facts}:
+        raise FactNotFound(f"there is no memory {min(map(str, missing))}; nothing was changed")
+    return facts
+
+
+def _filters_of_query(query: QueryDict) -> filters.Filter:
+    """Return the filter of query parameters: entities by name, and `filters`.
+
+    Raises:
+        ValidationError, InvalidArgument: a parameter is unknown or invalid.
+    """
+    parts: list[filters.Filter] = []
+    for name, values in query.lists():
+        if name in ("org_id", "project_id"):
+            continue
+        if name not in (*filters.ENTITIES, "filters"):
+            known = ", ".join((*filters.ENTITIES, "filters"))
+            raise ValidationError({name: f"Unknown parameter. Known are: {known}."})
+        if len(values) > 1:
+            raise ValidationError({name: "Give this parameter once."})
+        value = read_filters(values[0]) if name == "filters" else {name: values[0]}
+        parts.append(filters.parse(value))
+    return filters.Combination("AND", tuple(parts))
+
+
+def read_filters(text: str) -> Any:
+    """Parse JSON, or a Python literal, which mem0's Python client sends.
+
+    Raises:
+        InvalidArgument: the text is neither.
+    """
+    if len(text) > MAX_FILTERS_CHARACTERS:
+        raise InvalidArgument(f"filters is longer than {MAX_FILTERS_CHARACTERS} characters")
+    try:
+        return read_json(text)
+    except NotStrictJSON:
+        pass
+    try:
+        return read_json(json.dumps(ast.literal_eval(text)))
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        raise InvalidArgument("filters is no object in JSON") from None
+
+
+def _entities(facts: MemoryEntryQuerySet) -> QuerySet[Any]:
+    """Return the entities of these facts, each with its number of facts and their times."""
+
+    def grouped(rows: QuerySet[Any], kind: str, key: Any, fact: str = "") -> QuerySet[Any]:
+        return (
+            rows.order_by()
+            .annotate(entity=Value(kind, CharField()), called=key)
+            .values("entity", "called")
+            .annotate(
+                total=Count("pk"),
+                first_at=Min(f"{fact}created_at"),
+                last_at=Max(f"{fact}updated_at"),
+            )
+        )
+
+    attributes = MemoryAttribute.objects.filter(kind="text", memory__in=facts.values("memory_id"))
+    agent_key = Cast("agent_id", TextField())
+    return grouped(facts.filter(user_id__isnull=False), "user", F("user_id")).union(
+        grouped(facts.filter(agent_id__isnull=False), "agent", agent_key),
+        *(
+            grouped(attributes.filter(key=f"{kind}_id"), kind, F("text"), "memory__")
+            for kind in ("app", "run")
+        ),
+        all=True,
+    )
+
+
+def _entity_documents(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    names = agent_names(UUID(row["called"]) for row in rows if row["entity"] == "agent")
+    documents = []
+    for row in rows:
+        is_agent = row["entity"] == "agent"
+        name = names.get(UUID(row["called"]), row["called"]) if is_agent else row["called"]
+        documents.append(
+            {
+                "id": name,
+                "name": name,
+                "type": row["entity"],
+                "total_memories": row["total"],
+                "created_at": row["first_at"],
+                "updated_at": row["last_at"],
+            }
+        )
+    return documents
