@@ -9,6 +9,7 @@ from uuid import UUID
 
 from memory.conf import WINDOW
 from memory.conversations import short_term as windows
+from memory.conversations.reading import Turn
 from memory.conversations.short_term import (
     aappend_message,
     aclear_window,
@@ -17,7 +18,6 @@ from memory.conversations.short_term import (
     clear_window,
     get_recent_messages,
 )
-from memory.conversations.turns import Turn
 from tenants.context import asynchronous
 
 __all__ = [

@@ -2,7 +2,7 @@
 
     python -m benchmarks.recall.refit_gate [--mode hybrid] FILE
 
-prints what belongs into memory/recall/relevance_gate.py. FILE has a JSON object per line:
+prints what belongs into memory/recall/policy.py. FILE has a JSON object per line:
 {"features": {…}, "relevant": true}, and a "weight" if it counts other than once; the features are
 the channels of a recalled memory. gate_features.py writes the one that the gate was fitted to.
 """
@@ -32,7 +32,7 @@ def main() -> None:
     parser.add_argument("file", type=Path, metavar="FILE")
     arguments = parser.parse_args()
     set_up()
-    from memory.recall.relevance_gate import FEATURE_NAMES
+    from memory.recall.policy import FEATURE_NAMES
 
     names = FEATURE_NAMES if arguments.mode == "hybrid" else ("cosine", "gap")
     try:

@@ -9,8 +9,7 @@ from django_redis import get_redis_connection
 from konstruct.consistency.records import Finding
 from konstruct.orchestrator.models import PendingReply
 from memory.conversations import short_term, thread_window, window_store
-from memory.conversations.reading import Conversation
-from memory.conversations.turns import decode
+from memory.conversations.reading import Conversation, decode
 from memory.models import Message
 from tenants.context import required_tenant_id
 from tenants.redis_keys import memory_short_key, session_key, thread_windows_pattern

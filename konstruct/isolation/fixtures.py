@@ -15,9 +15,9 @@ from konstruct.orchestrator.agents import create_agent
 from memory.conf import EMBEDDING_DIMENSIONS
 from memory.context import SessionStore
 from memory.conversations.items import add_items
+from memory.conversations.reading import Turn
 from memory.conversations.short_term import append_turns
 from memory.conversations.transcript import record_message
-from memory.conversations.turns import Turn
 from memory.facts import LongTermMemory
 from memory.long_term import store_embedding
 from memory.models import ConversationItem, MemoryEntry

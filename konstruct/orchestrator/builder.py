@@ -11,8 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from memory.context import tokens
-from memory.context.chat import ChatMessage, chat_sections, flattened
-from memory.context.lines import line_of, moment
+from memory.context.chat import ChatMessage, chat_sections, flattened, line_of, moment
 
 TRANSPARENCY_CLAUSE = (
     "You are an AI assistant. If someone asks whether you are a human or an AI, say plainly that "

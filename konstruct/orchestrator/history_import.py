@@ -14,8 +14,7 @@ from django.utils.dateparse import parse_datetime
 from konstruct.orchestrator.agents import find_agents
 from konstruct.orchestrator.models import Agent
 from memory.arguments import is_unicode, role_argument, text_argument
-from memory.conversations.derived_ids import DerivedIds
-from memory.conversations.importing import MAX_EXTERNAL_ID, ImportedTurn, import_turns
+from memory.conversations.importing import MAX_EXTERNAL_ID, DerivedIds, ImportedTurn, import_turns
 from memory.conversations.metadata import metadata_argument
 from memory.exceptions import InvalidArgument
 from memory.ids import new_id_argument

@@ -1,10 +1,152 @@
 """A prompt as the messages of a chat model: one form, whoever puts its parts together. Pure."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Literal
+from itertools import zip_longest
+from typing import Any, Literal, TypeVar
 
-from memory.context.lines import dated
+T = TypeVar("T")
+
+
+def item(text: str) -> str:
+    """One item of a list of memories.
+
+    What a line break inside begins is indented, so that no memory can pose as another item.
+    """
+    return "- " + "\n  ".join(_lines(text))
+
+
+class ItemText(str):
+    """The text of an item, with the line that was fitted into a budget."""
+
+    line: str
+
+
+def text_of_item(line: str) -> ItemText:
+    """The text from which `item` made the line."""
+    text = ItemText(line.removeprefix("- ").replace("\n  ", "\n"))
+    text.line = line
+    return text
+
+
+def line_of(text: str) -> str:
+    """The item of a text: the very line that was fitted, where the text is of one."""
+    return text.line if isinstance(text, ItemText) else item(text)
+
+
+def fact_line(content: str) -> str:
+    """An item that is known, apart from any conversation."""
+    return item(f"Fact: {content}")
+
+
+def turn_line(content: str, speaker: str, said_at: datetime | None = None) -> str:
+    """An item that somebody said: without its date, "yesterday" in it would mean nothing."""
+    when = f"{dated(said_at)} " if said_at else ""
+    return item(f"{when}{speaker}: {content}")
+
+
+def moment(at: datetime) -> str:
+    """A date and time in a prompt: weekday, ISO date and time in UTC."""
+    return f"{at.astimezone(UTC):%A, %Y-%m-%d %H:%M}"
+
+
+def dated(at: datetime) -> str:
+    """The mark in front of a turn, recalled or recent, that says when it was sent."""
+    return f"[{moment(at)}]"
+
+
+_DATED = re.compile(r"^\[[A-Z][a-z]+day, \d{4}-\d\d-\d\d \d\d:\d\d\] ", re.MULTILINE)
+
+
+def undated(text: str) -> str:
+    """The text without the marks of `dated` at the beginnings of its lines."""
+    return _DATED.sub("", text)
+
+
+def said_by(speaker: str, content: str) -> str:
+    """A turn of a conversation of several, under its speaker's name.
+
+    What a line break inside begins is indented, so that nobody can speak in another's name.
+    """
+    return "\n  ".join(_lines(f"{' '.join(speaker.split())}: {content}"))
+
+
+def interleaved(*rankings: Iterable[T]) -> list[T]:
+    """The best of each ranking, then the second of each, and so on: what is cut is cut from all."""
+    # Each by itself in a tuple, so that an empty one can stand where a ranking has ended.
+    wrapped = ([(each,) for each in ranking] for ranking in rankings)
+    return [
+        each for rank in zip_longest(*wrapped, fillvalue=()) for entry in rank for each in entry
+    ]
+
+
+def _lines(text: str) -> Iterator[str]:
+    yield from (line.rstrip() for line in text.strip().splitlines())
+
+
+# LangChain's message types, in the words of the chat format that everybody speaks.
+_ROLES = {"human": "user", "ai": "assistant", "AIMessageChunk": "assistant", "function": "tool"}
+
+
+def as_turn(message: Any) -> dict[str, Any]:
+    """A turn from a chat message (a mapping) or a LangChain message (an object); a new dict."""
+    if isinstance(message, Mapping):
+        role = _role(message.get("role") or message.get("type"))
+        return {**message, "role": role, "content": text_of(message)}
+    role = _role(getattr(message, "role", None) or getattr(message, "type", None))
+    turn = {"role": role, "content": text_of(message)}
+    for key in ("id", "name", "tool_call_id"):
+        if value := getattr(message, key, None):
+            turn[key] = value
+    return turn
+
+
+def _role(said: Any) -> str:
+    """The role in the chat format's words; the user's where none is given."""
+    return _ROLES.get(said, said) if isinstance(said, str) and said else "user"
+
+
+def text_of(item: Any) -> str:
+    """The text of a string, or of what has a `content`: a string, or parts as chat models use."""
+    if isinstance(item, str):
+        return item
+    content = attribute_of(item, "content")
+    if content is None:
+        return ""
+    if isinstance(content, list):
+        return "\n".join(filter(None, map(_part, content)))
+    return content if isinstance(content, str) else json.dumps(content, default=str)
+
+
+def score_of(item: Any) -> float | None:
+    """The score of what has a finite number as its `score`, else None."""
+    score = attribute_of(item, "score")
+    return float(score) if isinstance(score, int | float) and math.isfinite(score) else None
+
+
+def attribute_of(item: Any, name: str) -> Any:
+    """A value of a mapping, or an attribute of an object; None where there is none."""
+    return item.get(name) if isinstance(item, Mapping) else getattr(item, name, None)
+
+
+def writable(text: str) -> str:
+    """The text without what neither Postgres nor UTF-8 has: NUL, and halves of surrogate pairs.
+
+    The cache keeps any turn that a program appends; a language model's API and the trace of a
+    prompt do not.
+    """
+    return text.replace("\0", "").encode("utf-8", "replace").decode()
+
+
+def _part(part: Any) -> str:
+    """The text of one part of a message; an image or a tool call has none."""
+    if isinstance(part, str):
+        return part
+    return str(part.get("text") or "") if isinstance(part, Mapping) else ""
+
 
 CONTEXT_OPENING = "Relevant context from past conversations:"
 # What users once said comes back inside a system message, the place that models obey most.

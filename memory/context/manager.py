@@ -8,9 +8,7 @@ from uuid import UUID
 
 from memory import embeddings, recall, short_term
 from memory.arguments import similarity_argument, text_argument
-from memory.context.chat import SectionName
-from memory.context.lines import fact_line, interleaved, turn_line
-from memory.context.messages import as_turn, writable
+from memory.context.chat import SectionName, as_turn, fact_line, interleaved, turn_line, writable
 from memory.context.prompt import SHARES, Fact, Gathered, Memory, Prompt, reserved_tokens
 from memory.context.search import relevant_facts
 from memory.context.task import Task, TaskArgument

@@ -9,12 +9,14 @@ from memory.context import tokens
 from memory.context.chat import (
     ChatMessage,
     SectionName,
+    attribute_of,
     chat_sections,
     flattened,
+    score_of,
     sections_of,
+    text_of,
+    text_of_item,
 )
-from memory.context.lines import text_of_item
-from memory.context.messages import attribute_of, score_of, text_of
 from memory.context.task import Task
 from memory.context.working import MESSAGE_OVERHEAD, WorkingContext
 from memory.recall import Cut, Hit, RecallResult

@@ -10,9 +10,9 @@ from psycopg.errors import UndefinedTable
 
 from memory.arguments import count_argument, id_argument
 from memory.configured import require_configured_database
+from memory.context.chat import as_turn
 from memory.context.checkpoints.connections import connection_in
 from memory.context.exceptions import NoTenant, UnreadableSession
-from memory.context.messages import as_turn
 from tenants.context import asynchronous, current_tenant_id, pinned_tenant_id
 from tenants.exceptions import TenantPinned
 from tenants.naming import as_tenant_id

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 from memory.context import tokens
-from memory.context.lines import item
+from memory.context.chat import item
 from memory.exceptions import InvalidArgument
 
 DESCRIPTION = "description"

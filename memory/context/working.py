@@ -12,9 +12,17 @@ import structlog
 
 from memory.arguments import count_argument
 from memory.context import tokens
-from memory.context.chat import NO_REPLY, ChatMessage, chat_sections, flattened, turn_text
+from memory.context.chat import (
+    NO_REPLY,
+    ChatMessage,
+    as_turn,
+    chat_sections,
+    flattened,
+    score_of,
+    text_of,
+    turn_text,
+)
 from memory.context.exceptions import UnknownModelTier
-from memory.context.messages import as_turn, score_of, text_of
 from memory.context.task import Task, TaskArgument
 
 logger = structlog.get_logger(__name__)

@@ -19,10 +19,8 @@ from redis.exceptions import RedisError
 from memory.arguments import count_argument, role_argument
 from memory.conf import WINDOW
 from memory.conversations import thread_window, window_store
-from memory.conversations.reading import Conversation
-from memory.conversations.turns import Turn, decode
-from memory.conversations.window_copy import WindowCopy, is_current, logged_if_away
-from memory.conversations.window_store import MAX_ATTEMPTS
+from memory.conversations.reading import Conversation, Turn, decode
+from memory.conversations.window_store import MAX_ATTEMPTS, WindowCopy, is_current, logged_if_away
 from memory.exceptions import InvalidArgument
 from memory.ids import new_id_argument
 from tenants import transaction

@@ -18,7 +18,7 @@ from redis.exceptions import RedisError
 from memory.arguments import count_argument, id_argument
 from memory.conf import WINDOW
 from memory.conversations import window_store
-from memory.conversations.turns import Turn, decode
+from memory.conversations.reading import Turn, decode
 from memory.conversations.window_store import MAX_ATTEMPTS
 from memory.models import Message, WindowClear
 from tenants.context import required_tenant_id, tenant_scope

@@ -23,13 +23,15 @@ from memory.conf import NEAR_DUPLICATE
 from memory.configured import require_configured_database, require_configured_model
 from memory.embedding.embedder import embed, model_version
 from memory.exceptions import FactBusy, FactNotFound
-from memory.facts.arguments import (
+from memory.facts.finding import (
     check_entry,
     left_or_moment,
     moment_argument,
+    nearest,
+    nearest_rows,
+    selected,
     tenant_of,
 )
-from memory.facts.finding import nearest, nearest_rows, selected
 from memory.facts.versions import (
     MAX_ATTEMPTS,
     UNCHANGED,

@@ -15,7 +15,7 @@ from enum import IntEnum
 from functools import cache
 from typing import Final
 
-from memory.text.bm25 import CONTEXT_WEIGHTS
+from memory.text.lexical import CONTEXT_WEIGHTS
 from tenants.postgresql.prepared import Statements
 
 

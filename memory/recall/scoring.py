@@ -18,8 +18,15 @@ from numpy.typing import NDArray
 from memory.recall.evidence import Flags, Pieces, Turns
 from memory.recall.policy import RecallWeights
 from memory.recall.query_analysis import Question
-from memory.text.bm25 import AVERAGE_LENGTH, CONTEXT_WEIGHTS, frequency_of, saturated
-from memory.text.lexical import BESIDE_TEXT, date_lexemes, lexeme_hash
+from memory.text.lexical import (
+    AVERAGE_LENGTH,
+    BESIDE_TEXT,
+    CONTEXT_WEIGHTS,
+    date_lexemes,
+    frequency_of,
+    lexeme_hash,
+    saturated,
+)
 
 # Words are as rare as if so many other messages, without any of them, had been said before: in the
 # first days of a conversation every word would be common, and nothing could be told from anything.

@@ -25,10 +25,9 @@ from memory.embedding.embedder import embed, model_version
 from memory.exceptions import InvalidArgument
 from memory.models import Message
 from memory.recall.evidence import Evidence, Text, gather
-from memory.recall.policy import DEFAULT_POLICY, NO_WEIGHTS, RecallPolicy
+from memory.recall.policy import DEFAULT_POLICY, GATES, NO_WEIGHTS, GateFeatures, RecallPolicy
 from memory.recall.queries import LIMITS, Strategy
 from memory.recall.query_analysis import Question
-from memory.recall.relevance_gate import GATES, GateFeatures
 from memory.recall.scoring import (
     NEAR_QUESTION_COST,
     PRIOR_MESSAGES,

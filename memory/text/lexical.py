@@ -12,12 +12,49 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import blake2b
+from typing import Final, TypeVar
 
+import numpy as np
 import regex
+from numpy.typing import NDArray
 
-from memory.text.bm25 import saturated
 from memory.text.english import IRREGULAR, MONTHS, STOP_WORDS, TIME_WORDS
-from memory.text.normal_forms import decomposed
+
+# Normalising sorts the marks on a character, by insertion: a run of n different ones takes n²/4
+# steps. No script puts more than a handful on one; Unicode's stream-safe format has 30 at most
+# (UAX #15). The last two, of half width, become marks when they are decomposed.
+MOST_MARKS = 30
+_TOO_MANY_MARKS = regex.compile(rf"([\p{{M}}\uff9e\uff9f]{{{MOST_MARKS}}})[\p{{M}}\uff9e\uff9f]++")
+
+
+def decomposed(text: str) -> str:
+    """The text in form NFKD, without the marks of a character beyond its thirtieth."""
+    return unicodedata.normalize("NFKD", _TOO_MANY_MARKS.sub(r"\1", text))
+
+
+Numbers = TypeVar("Numbers", float, NDArray[np.float64])
+
+# The average length is a constant, and earlier turns count with such shares: the one before, then
+# the two before that. Measured in docs/measurements.md.
+K1: Final = 0.6
+B: Final = 0.3
+AVERAGE_LENGTH: Final = 32
+CONTEXT_WEIGHTS: Final = (0.5, 0.25, 0.25)
+
+
+def saturated(frequency: Numbers, length: Numbers) -> Numbers:
+    """The weight of a word that is said so often in so many words."""
+    return frequency * (1 + K1) / (frequency + _damping(length))
+
+
+def frequency_of(weight: Numbers, length: Numbers) -> Numbers:
+    """How often a word is said that has this weight in so many words."""
+    return weight * _damping(length) / (1 + K1 - weight)
+
+
+def _damping(length: Numbers) -> Numbers:
+    return K1 * (1 - B + B * length / AVERAGE_LENGTH)
+
 
 # What every turn of the user or the agent holds, so that "my" and "your" find whose it was as a
 # name would. No word can be spelt so.

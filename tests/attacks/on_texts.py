@@ -43,7 +43,7 @@ def readings() -> dict[str, Reading]:
     from konstruct.orchestrator.handoff import detection
     from konstruct.orchestrator.history_import import _moment
     from konstruct.strict_json import read_json
-    from memory.context import lines, tokens
+    from memory.context import chat, tokens
     from memory.context.task import Task
     from memory.models.fact_filters import parse_filters, values_of
     from memory.recall import query_analysis
@@ -75,7 +75,7 @@ def readings() -> dict[str, Reading]:
         "task.fitted": lambda text: Task.of(
             {"description": text[:500], "a": text, **dict.fromkeys(text.split()[:300], text[:50])}
         ).fitted(500),
-        "lines.turn_line": lambda text: lines.turn_line(text, text, datetime.now(UTC)),
+        "lines.turn_line": lambda text: chat.turn_line(text, text, datetime.now(UTC)),
         "asking.asks_for_a_person": detection.asks_for_a_person,
         "asking.phrase_in": lambda text: detection.phrase_in(text, ["a person", "é1"]),
         "asking.phrase_in, of a long phrase": lambda text: detection.phrase_in(

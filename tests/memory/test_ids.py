@@ -11,7 +11,7 @@ from django.db import IntegrityError
 from konstruct.orchestrator.identities import channel_identities
 from konstruct.privacy.archive import export_memory, import_memory
 from memory.archive import SQLiteManager
-from memory.browse.users import look_alikes
+from memory.browse.people import look_alikes
 from memory.conversations.importing import ImportedTurn, import_turns
 from memory.conversations.short_term import append_message, clear_window, get_recent_messages
 from memory.conversations.transcript import record_message

@@ -13,7 +13,7 @@ from konstruct.admin.memory.highlighting import highlighted
 from konstruct.admin.memory.recall_events import features_of, left_out
 from konstruct.audit.models import Action
 from konstruct.orchestrator.recall_policy import recall_policy
-from memory.browse.neighbours import nearest_neighbours
+from memory.browse.threads import nearest_neighbours
 from memory.models import Message, Scope
 from memory.recall import RecallResult, recall
 from tenants.admin.sites import tenant_site

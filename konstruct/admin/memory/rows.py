@@ -15,7 +15,7 @@ from unfold.decorators import display
 from konstruct.admin.access import AuditedReadOnlyAdmin, note
 from konstruct.admin.lists import AgentFilter, UserFilter, agent, shortened, with_agent_name
 from konstruct.audit.models import Action
-from memory.browse.text_search import numbers_of_messages_of, numbers_of_messages_with
+from memory.browse.threads import numbers_of_messages_of, numbers_of_messages_with
 from memory.conversations.short_term import clear_window
 from memory.embedding.embedder import model_version
 from memory.indexing import outbox

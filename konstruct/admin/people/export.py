@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from konstruct.audit.models import AccessEvent
 from konstruct.orchestrator.models import Agent, ChannelIdentity, Escalation, ToolCall
-from memory.browse import person
+from memory.browse import people
 from memory.conversations.short_term import get_recent_messages
 from tenants.context import required_tenant_id
 
@@ -23,18 +23,18 @@ def person_as_json(user_id: str, agents: Sequence[Agent]) -> Iterator[str]:
         yield ",\n" if number else "\n"
         yield f'{{"id": {_encode(agent.pk)}, "name": {_encode(agent.name)}'
         for name, rows in (
-            ("messages", person.messages_of(user_id, agent.pk)),
-            ("stored_directly", person.direct_embeddings_of(user_id, agent.pk)),
-            ("recalls", person.recalls_of(user_id, agent.pk)),
+            ("messages", people.messages_of(user_id, agent.pk)),
+            ("stored_directly", people.direct_embeddings_of(user_id, agent.pk)),
+            ("recalls", people.recalls_of(user_id, agent.pk)),
             ("window", get_recent_messages(required_tenant_id(), agent.pk, user_id)),
-            ("items", person.items_of(user_id, agent.pk)),
-            ("cleared_windows", person.cleared_windows_of(user_id, agent.pk)),
+            ("items", people.items_of(user_id, agent.pk)),
+            ("cleared_windows", people.cleared_windows_of(user_id, agent.pk)),
         ):
             yield f', "{name}": '
             yield from _array(rows)
         yield "}"
     yield '], "facts": '
-    yield from _array(person.facts_of(user_id))
+    yield from _array(people.facts_of(user_id))
     for name, row in (
         ("identities", ChannelIdentity),
         ("escalations", Escalation),

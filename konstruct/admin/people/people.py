@@ -19,9 +19,8 @@ from konstruct.audit.pseudonyms import pseudonym, pseudonyms
 from konstruct.orchestrator.identities.erasure_requests import ask_for_erasure
 from konstruct.orchestrator.identities.linked_ids import is_known, linked_ids
 from konstruct.orchestrator.models import Agent
-from memory.browse.person import acquaintances
+from memory.browse.people import acquaintances, known_users, look_alikes
 from memory.browse.threads import latest_threads
-from memory.browse.users import known_users, look_alikes
 from memory.ids import spelled
 from memory.models import MemoryEntry
 from tenants.admin.sites import tenant_site

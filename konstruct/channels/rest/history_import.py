@@ -29,8 +29,7 @@ from konstruct.orchestrator.history_import import (
     import_history,
 )
 from memory.arguments import ROLES
-from memory.conversations.derived_ids import DerivedIds
-from memory.conversations.importing import MAX_EXTERNAL_ID
+from memory.conversations.importing import MAX_EXTERNAL_ID, DerivedIds
 from tenants.context import required_tenant_id
 
 MOST_LINES = 1000

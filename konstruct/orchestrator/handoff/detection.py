@@ -8,7 +8,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-from memory.text.normal_forms import decomposed
+from memory.text.lexical import decomposed
 
 # No longer message is taken for a plain request, or for a plain answer.
 MOST_WORDS = 16

@@ -30,7 +30,7 @@ from konstruct.orchestrator.replies import delivery_hooks, holds, outbox
 from memory import short_term
 from memory.arguments import id_argument, text_argument
 from memory.conversations import transcript
-from memory.conversations.turns import Turn
+from memory.conversations.reading import Turn
 from memory.exceptions import InvalidArgument
 from memory.models import Message, Role
 from tenants import transaction

@@ -14,7 +14,7 @@ from konstruct.orchestrator.messages import KonstructMessage, Thread
 from konstruct.orchestrator.models import Agent
 from memory import short_term
 from memory.conf import WINDOW
-from memory.context.lines import said_by
+from memory.context.chat import said_by
 from memory.conversations.copies import copy_id
 from memory.conversations.thread_window import (
     ThreadTurn,

@@ -33,7 +33,7 @@ from memory import short_term
 from memory import tasks as memory_tasks
 from memory.conversations import transcript
 from memory.conversations.copies import copy_for_agent, copy_id
-from memory.conversations.turns import Turn
+from memory.conversations.reading import Turn
 from memory.models import Message, Role
 from tenants import transaction
 from tenants.exceptions import reason_of

@@ -32,7 +32,7 @@ from memory.conversations import thread_window
 from memory.conversations.copies import copy_id
 from memory.models import ConversationItem, MemoryAttribute, MemoryEntry, Message, PendingEmbedding
 from memory.scopes import scope_number
-from memory.text.bm25 import CONTEXT_WEIGHTS
+from memory.text.lexical import CONTEXT_WEIGHTS
 from tenants import transaction
 from tenants.context import connection, required_tenant_id
 from tenants.redis_keys import idempotency_key, partial_reply_key

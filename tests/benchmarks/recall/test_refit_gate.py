@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks.recall import refit_gate
-from memory.recall.relevance_gate import FEATURE_NAMES, Gate, GateFeatures
+from memory.recall.policy import FEATURE_NAMES, Gate, GateFeatures
 
 pytestmark = pytest.mark.slow  # scikit-learn takes seconds to import
 

@@ -5,8 +5,8 @@ from uuid import UUID
 
 import pytest
 
-from memory.browse import text_search
-from memory.browse.text_search import numbers_of_messages_with
+from memory.browse import threads
+from memory.browse.threads import numbers_of_messages_with
 from memory.conversations.importing import ImportedTurn, import_turns
 from memory.indexing import outbox
 from memory.models import Message
@@ -61,7 +61,7 @@ def test_the_newest_that_hold_every_word_are_found(
 def test_of_each_user_no_more_is_looked_at_than_the_newest_with_the_rarest_word(
     tenant_a: Tenant, numbers: dict[tuple[str, str], int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(text_search, "LOOKED_AT", 1)
+    monkeypatch.setattr(threads, "LOOKED_AT", 1)
     with tenant_scope(tenant_a.id):
         found = numbers_of_messages_with("cake coffee")
     newest = [numbers[user, "tea, cake and coffee"] for user in ("eve", "bob", "ann")]

@@ -13,8 +13,8 @@ from memory.context.chat import (
     flattened,
     sections_of,
     turn_text,
+    undated,
 )
-from memory.context.lines import undated
 
 
 def user(content: str) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from memory.context.lines import fact_line, interleaved, line_of, text_of_item, turn_line
+from memory.context.chat import fact_line, interleaved, line_of, text_of_item, turn_line
 
 
 def test_facts_are_labelled_and_turns_say_who_and_when() -> None:

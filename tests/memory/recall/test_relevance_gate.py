@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from memory.recall.relevance_gate import FEATURE_NAMES, GATES, Gate, GateFeatures
+from memory.recall.policy import FEATURE_NAMES, GATES, Gate, GateFeatures
 
 NOTHING = dict.fromkeys(FEATURE_NAMES, 0.0)
 

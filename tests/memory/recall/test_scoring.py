@@ -21,8 +21,7 @@ from memory.recall.scoring import (
     rank,
     weigh_words,
 )
-from memory.text.bm25 import saturated
-from memory.text.lexical import date_lexemes, lexeme_hash, term_weights
+from memory.text.lexical import date_lexemes, lexeme_hash, saturated, term_weights
 
 QUESTION = Question.of("When did my sister move to Lisbon?")
 WEIGHTS = RecallWeights()

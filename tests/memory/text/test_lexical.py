@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.text.bm25 import frequency_of, saturated
 from memory.text.chunking import count_words
 from memory.text.lexical import (
     date_lexemes,
+    frequency_of,
     holds_time,
     lexeme_hash,
     lexemes,
+    saturated,
     stem,
     term_weights,
     words,

@@ -39,7 +39,7 @@ from konstruct.api.resources.memory.checkpoint_pages import (
     NewestCheckpointsFirst,
 )
 from konstruct.strict_json import NotStrictJSON, read_json
-from memory.context.checkpoints.encoded import Encoded, checked
+from memory.context.checkpoints.pages import Encoded, checked
 from tenants.context import required_tenant_id
 
 MOST_VALUES = 1_000
@@ -336,8 +336,7 @@ class CheckpointWritesView(ApiView):
 
 def _saver() -> Any:
     # Imported here: LangGraph takes half a second and 40 MB of every process that loads it.
-    from memory.context.checkpoints.encoded import EncodedSerializer
-    from memory.context.checkpoints.pages import PagedSaver
+    from memory.context.checkpoints.pages import EncodedSerializer, PagedSaver
 
     return PagedSaver(required_tenant_id(), serde=EncodedSerializer())
 

@@ -20,7 +20,7 @@ from konstruct.api.http.lists.pagination import (
 from konstruct.api.http.schema import problems
 from konstruct.api.http.views import ApiView
 from konstruct.api.resources.agents.agent_names import agent_names
-from memory.browse.users import (
+from memory.browse.people import (
     MOST_COUNTED,
     MOST_COUNTED_IN_LIST,
     KnownUser,

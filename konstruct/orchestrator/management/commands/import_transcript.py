@@ -18,7 +18,7 @@ from konstruct.orchestrator.history_import import (
     import_history,
 )
 from konstruct.strict_json import NotStrictJSON, read_json
-from memory.conversations.derived_ids import DerivedIds
+from memory.conversations.importing import DerivedIds
 from memory.models import PendingEmbedding
 from tenants import transaction
 from tenants.context import tenant_scope

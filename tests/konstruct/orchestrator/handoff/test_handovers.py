@@ -19,7 +19,7 @@ from konstruct.orchestrator.handoff.escalations import OpenedBy, Outcome, Thread
 from konstruct.orchestrator.models import Agent, Escalation, ToolCall
 from konstruct.orchestrator.pipeline import respond, write
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
-from memory.context.lines import dated
+from memory.context.chat import dated
 from memory.conversations.short_term import get_recent_messages
 from memory.models import Message
 from tenants.context import tenant_scope

@@ -1,6 +1,6 @@
 """Which checkpoints go when only the newest stay."""
 
-from memory.context.checkpoints.pruning import CheckpointRow, superfluous
+from memory.context.checkpoints.checkpointer import CheckpointRow, superfluous
 
 
 def rows(namespace: str, *ids: str, root: str | None = None) -> list[CheckpointRow]:

@@ -15,7 +15,7 @@ from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.handoff import handovers
 from konstruct.orchestrator.handoff.escalations import OpenedBy, Thread
 from konstruct.privacy.erasure import carry_out
-from memory.context.lines import undated
+from memory.context.chat import undated
 from memory.models import Message
 from tenants.context import tenant_scope
 from tenants.redis_keys import session_key
