@@ -4,8 +4,8 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from konstruct.llm.completions import MOST_CALLS, storable
 from konstruct.llm.exceptions import LLMReplyInvalid, LLMUnavailable
-from konstruct.llm.wire import MOST_CALLS, storable
 
 MEDIA_TYPE = "text/event-stream"
 _DONE = "[DONE]"

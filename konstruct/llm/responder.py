@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from konstruct.llm.wire import Requested
+from konstruct.llm.completions import Requested
 from memory.context.chat import CONTEXT_OPENING, undated
 from memory.text.chunking import split_sentences
 from memory.text.questions import is_question

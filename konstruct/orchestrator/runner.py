@@ -9,9 +9,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from konstruct.llm.client import Tell, language_model
+from konstruct.llm.completions import Completion, CompletionRequest, storable, total
 from konstruct.llm.exceptions import LLMReplyInvalid
-from konstruct.llm.pool import Tell, language_model
-from konstruct.llm.wire import Completion, CompletionRequest, storable, total
 from konstruct.orchestrator import builder
 from konstruct.orchestrator.answer_limits import limited_options
 

@@ -39,7 +39,7 @@ def readings() -> dict[str, Reading]:
     from konstruct.interfaces.mem0 import filters as mem0_filters
     from konstruct.interfaces.mem0.extraction import parse_facts
     from konstruct.interfaces.mem0.views import read_filters
-    from konstruct.llm import event_stream, responder, wire
+    from konstruct.llm import completions, event_stream, responder
     from konstruct.orchestrator.handoff import detection
     from konstruct.orchestrator.history_import import _moment
     from konstruct.strict_json import read_json
@@ -84,7 +84,7 @@ def readings() -> dict[str, Reading]:
         "asking.yes_or_no": detection.yes_or_no,
         "responder.respond": lambda text: responder.respond(recalled(text)),
         "responder.tool_wanted": lambda text: responder.tool_wanted(recalled(text), remember),
-        "llm_wire.read_completion": lambda text: wire.read_completion(
+        "completions.read_completion": lambda text: completions.read_completion(
             {"content": text + "x", "tool_calls": [{"id": text, "name": text, "arguments": text}]},
             with_calls=False,
         ),

@@ -11,7 +11,7 @@ from django.test import Client
 
 from konstruct.api.auth.key_text import new_key
 from konstruct.api.models import ApiKey, KeyScope
-from konstruct.llm import pool
+from konstruct.llm import client as llm_client
 from konstruct.orchestrator.models import Agent
 from konstruct.privacy.erasure.stores import storage
 from tenants.context import public_scope, tenant_scope
@@ -74,7 +74,7 @@ def json_bytes(body: Any) -> bytes:
 @pytest.fixture
 def llm_server() -> Iterator[LLMServer]:
     """A language model's server, which answers "Noted." unless told otherwise."""
-    pool._spoken.clear()
+    llm_client._spoken.clear()
     with LLMServer() as server:
         yield server
 

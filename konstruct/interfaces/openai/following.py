@@ -13,7 +13,7 @@ from konstruct.interfaces.openai.errors import refused
 from konstruct.interfaces.openai.options import SAMPLING, wants_usage
 from konstruct.interfaces.openai.requests import ChatRequest
 from konstruct.interfaces.openai.speakers import THREAD_PARAMETERS, USER_PARAMETERS
-from konstruct.llm.wire import storable
+from konstruct.llm.completions import storable
 from konstruct.orchestrator.answer_limits import (
     LENGTH_LIMITS,
     joined_instructions,

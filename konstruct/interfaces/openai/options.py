@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from konstruct.api.http.errors.problems import Refusal
 from konstruct.interfaces.openai.errors import refused
-from konstruct.llm.wire import storable_value
+from konstruct.llm.completions import storable_value
 from konstruct.orchestrator.answer_limits import LENGTH_LIMITS
 
 # As in OpenAI's API.

@@ -15,7 +15,7 @@ from konstruct.api.auth.caller import Caller
 from konstruct.api.http.errors.problems import Refusal
 from konstruct.interfaces.openai.errors import refused
 from konstruct.interfaces.openai.requests import ChatRequest
-from konstruct.llm.wire import storable
+from konstruct.llm.completions import storable
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import ToolCall
 from konstruct.orchestrator.tools import program_calls

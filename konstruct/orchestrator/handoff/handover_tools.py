@@ -7,7 +7,7 @@ did is kept as a tool call, so that people see who asked for it.
 from collections.abc import Sequence
 from typing import Any, Final
 
-from konstruct.llm.wire import Completion, Requested
+from konstruct.llm.completions import Completion, Requested
 from konstruct.orchestrator.handoff import handovers
 from konstruct.orchestrator.messages import KonstructMessage, Thread
 from konstruct.orchestrator.models import Agent, Escalation

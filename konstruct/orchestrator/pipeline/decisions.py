@@ -6,7 +6,7 @@ from enum import Enum
 from typing import Self
 from uuid import UUID
 
-from konstruct.llm.wire import Completion
+from konstruct.llm.completions import Completion
 from konstruct.orchestrator.handoff import escalations
 from konstruct.orchestrator.handoff.escalations import OpenedBy
 from konstruct.orchestrator.models import Agent

@@ -2,8 +2,8 @@
 
 from contextlib import AbstractContextManager, nullcontext
 
-from konstruct.llm.pool import Tell
-from konstruct.llm.wire import Completion
+from konstruct.llm.client import Tell
+from konstruct.llm.completions import Completion
 from konstruct.orchestrator import builder, runner
 from konstruct.orchestrator.answer_limits import instructions_for
 from konstruct.orchestrator.handoff import escalations, handovers, thread_turns

@@ -10,8 +10,8 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any, Final
 
-from konstruct.llm.pool import Tell
-from konstruct.llm.wire import Completion, total
+from konstruct.llm.client import Tell
+from konstruct.llm.completions import Completion, total
 from konstruct.orchestrator import runner
 from konstruct.orchestrator.handoff import handover_tools
 from konstruct.orchestrator.messages import Thread

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from uuid import UUID
 
-from konstruct.llm.wire import Completion
+from konstruct.llm.completions import Completion
 from konstruct.orchestrator.exceptions import AlreadyDecided, MessageNotFound
 from konstruct.orchestrator.handoff import escalations, handover_tools, handovers, thread_turns
 from konstruct.orchestrator.handoff.answering import who_answers

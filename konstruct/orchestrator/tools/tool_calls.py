@@ -15,7 +15,7 @@ from django.conf import settings
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from konstruct.llm.wire import Completion
+from konstruct.llm.completions import Completion
 from konstruct.orchestrator import thread_cache
 from konstruct.orchestrator.exceptions import AlreadyDecided, ToolCallNotFound
 from konstruct.orchestrator.messages import KonstructMessage, konstruct_message

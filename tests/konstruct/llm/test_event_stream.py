@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from konstruct.llm import pool
+from konstruct.llm import client
+from konstruct.llm.client import HttpLanguageModel
+from konstruct.llm.completions import CompletionRequest, read_completion, read_reply
 from konstruct.llm.event_stream import Text, read_stream
 from konstruct.llm.exceptions import LLMReplyInvalid, LLMUnavailable
-from konstruct.llm.pool import HttpLanguageModel
-from konstruct.llm.wire import CompletionRequest, read_completion, read_reply
 from tests.servers.llm import Answer, LLMServer, streamed
 
 
@@ -118,4 +118,4 @@ def test_an_answer_that_was_told_is_not_begun_again(llm_server: LLMServer) -> No
     with pytest.raises(LLMUnavailable):
         ask(llm_server)
     assert len(llm_server.requests) == 2
-    assert pool.TRIES > 2
+    assert client.TRIES > 2

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from konstruct.llm.completions import Completion, Requested
 from konstruct.llm.exceptions import LLMReplyInvalid
-from konstruct.llm.wire import Completion, Requested
 from konstruct.orchestrator import builder, runner
 from konstruct.orchestrator.runner import RunOptions, complete, run_agent
 from tests.servers.llm import Answer, LLMServer, streamed

@@ -7,8 +7,8 @@ import pytest
 
 from konstruct.channels.rest.held import DETAILS
 from konstruct.channels.rest.serializers import MessageSerializer
+from konstruct.llm.completions import Completion, Requested
 from konstruct.llm.exceptions import LLMRefused, LLMUnavailable
-from konstruct.llm.wire import Completion, Requested
 from konstruct.orchestrator.messages import konstruct_message
 from konstruct.orchestrator.models import Agent, HeldFor, PendingReply, ToolCall
 from konstruct.orchestrator.replies import outbox

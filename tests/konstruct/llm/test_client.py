@@ -9,7 +9,13 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from konstruct.llm import pool
+from konstruct.llm import client
+from konstruct.llm.client import (
+    BuiltInResponder,
+    HttpLanguageModel,
+    language_model,
+)
+from konstruct.llm.completions import CompletionRequest
 from konstruct.llm.exceptions import (
     LLMError,
     LLMRefused,
@@ -17,12 +23,6 @@ from konstruct.llm.exceptions import (
     LLMTimeout,
     LLMUnavailable,
 )
-from konstruct.llm.pool import (
-    BuiltInResponder,
-    HttpLanguageModel,
-    language_model,
-)
-from konstruct.llm.wire import CompletionRequest
 from tenants.exceptions import detail_of
 from tests.servers.llm import Answer, LLMServer
 
@@ -125,12 +125,12 @@ def test_a_long_retry_after_is_left_to_the_outbox(
 def test_an_error_that_stays_is_reported_with_what_the_server_said(
     llm_server: LLMServer, pauses: list[float]
 ) -> None:
-    llm_server.answers = [Answer("out of memory", 500)] * pool.TRIES
+    llm_server.answers = [Answer("out of memory", 500)] * client.TRIES
     with pytest.raises(LLMUnavailable) as caught:
         ask(llm_server, pauses)
     assert str(caught.value) == "The language model is not available now (HTTP 500)."
     assert caught.value.detail == f"{llm_server.url}/complete answered 500: 'out of memory'."
-    assert len(llm_server.requests) == pool.TRIES
+    assert len(llm_server.requests) == client.TRIES
 
 
 @pytest.mark.parametrize("status", [301, 400, 401, 403, 404, 422])
@@ -266,7 +266,7 @@ def test_a_server_that_is_not_there_is_reported(pauses: list[float]) -> None:
     with pytest.raises(LLMUnavailable, match="cannot be reached") as caught:
         ask(gone, pauses)
     assert "Is LLM_POOL_URL right" in caught.value.detail
-    assert len(pauses) == pool.TRIES - 1
+    assert len(pauses) == client.TRIES - 1
 
 
 @pytest.mark.parametrize("url", ["not a url", "http://[::bad", "ftp://llm"])
@@ -287,5 +287,5 @@ def test_the_settings_choose_the_language_model(settings: object) -> None:
 
 
 def test_one_process_has_one_pool_of_connections() -> None:
-    assert pool._client() is pool._client()
-    assert isinstance(pool._client(), httpx.Client)
+    assert client._client() is client._client()
+    assert isinstance(client._client(), httpx.Client)

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from konstruct.llm.exceptions import LLMRefused, LLMReplyInvalid
-from konstruct.llm.wire import (
+from konstruct.llm.completions import (
     Completion,
     CompletionRequest,
     Endpoint,
@@ -18,6 +17,7 @@ from konstruct.llm.wire import (
     retry_after_seconds,
     total,
 )
+from konstruct.llm.exceptions import LLMRefused, LLMReplyInvalid
 
 POOL = Endpoint("http://llm/complete", "pool")
 OPENAI = Endpoint("http://llm/v1/chat/completions", "openai")

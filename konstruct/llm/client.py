@@ -15,9 +15,7 @@ import httpx
 from django.conf import settings
 
 from konstruct.llm import deadline, responder
-from konstruct.llm.event_stream import MEDIA_TYPE, Text, read_stream
-from konstruct.llm.exceptions import LLMRefused, LLMReplyInvalid, LLMTimeout, LLMUnavailable
-from konstruct.llm.wire import (
+from konstruct.llm.completions import (
     Completion,
     CompletionRequest,
     Endpoint,
@@ -26,6 +24,8 @@ from konstruct.llm.wire import (
     read_completion,
     retry_after_seconds,
 )
+from konstruct.llm.event_stream import MEDIA_TYPE, Text, read_stream
+from konstruct.llm.exceptions import LLMRefused, LLMReplyInvalid, LLMTimeout, LLMUnavailable
 from tenants.redaction import redact
 
 logger = logging.getLogger(__name__)
