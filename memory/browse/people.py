@@ -27,6 +27,77 @@ from tenants.context import connection, required_tenant_id
 BATCH = 200
 
 
+# Of what one agent has of a user: where one user is asked for, and in a list of many.
+MOST_COUNTED: Final = 10_000
+MOST_COUNTED_IN_LIST: Final = 1_000
+_USERS = """
+WITH RECURSIVE step AS (
+    SELECT {extreme}(user_id) AS user_id FROM ({first}) AS first
+    UNION ALL
+    SELECT (SELECT {extreme}(user_id) FROM ({following}) AS following)
+    FROM step WHERE step.user_id IS NOT NULL
+), agent_step AS (
+    {first_agent}
+), known AS (
+    SELECT user_id FROM step WHERE user_id IS NOT NULL {containing} LIMIT %(limit)s
+)
+SELECT known.user_id, fact.count, spoken.*
+FROM known
+CROSS JOIN LATERAL (
+    SELECT count(*) FROM (
+        SELECT FROM memory_memoryentry
+        WHERE tenant_id = %(tenant)s AND user_id = known.user_id AND version_of IS NULL {of_agent}
+          AND valid_from <= statement_timestamp()
+          AND coalesce(valid_to > statement_timestamp(), true)
+          AND coalesce(expires_at > statement_timestamp(), true)
+        LIMIT %(most)s
+    ) AS counted
+) AS fact
+LEFT JOIN LATERAL (
+    SELECT agent_step.agent_id, message.count, first.created_at, latest.created_at,
+        speaker.name, speaker.channel
+    FROM agent_step
+    CROSS JOIN LATERAL (
+        SELECT created_at {message} ORDER BY created_at, number LIMIT 1
+    ) AS first
+    CROSS JOIN LATERAL (
+        SELECT created_at {message} ORDER BY created_at DESC, number DESC LIMIT 1
+    ) AS latest
+    LEFT JOIN LATERAL (
+        SELECT name, channel {message} AND role = 'user'
+        ORDER BY created_at DESC, number DESC LIMIT 1
+    ) AS speaker ON true
+    CROSS JOIN LATERAL (
+        SELECT count(*) FROM (SELECT {message} LIMIT %(most)s) AS counted
+    ) AS message
+) AS spoken ON true
+ORDER BY known.user_id {order}, spoken.agent_id
+"""
+_PROBE = """
+(SELECT user_id FROM {table} WHERE tenant_id = %(tenant)s{conditions}
+ ORDER BY user_id {order} LIMIT 1)
+"""
+_MESSAGE = """FROM memory_message
+        WHERE tenant_id = %(tenant)s
+          AND agent_id = agent_step.agent_id AND user_id = known.user_id"""
+_AGENTS = """
+(SELECT agent_id FROM memory_message WHERE tenant_id = %(tenant)s ORDER BY agent_id LIMIT 1)
+UNION ALL
+SELECT following.agent_id FROM agent_step CROSS JOIN LATERAL (
+    SELECT agent_id FROM memory_message
+    WHERE tenant_id = %(tenant)s AND agent_id > agent_step.agent_id
+    ORDER BY agent_id LIMIT 1
+) AS following
+"""
+_INVISIBLE = r"[\s\u00a0\u00ad\u200b-\u200f\u2060-\u2064\ufeff]"
+_LOOK = f"lower(regexp_replace(normalize({{}}, NFKC), '{_INVISIBLE}', '', 'g'))"
+_ALIKE = f"""
+SELECT DISTINCT user_id FROM memory_scope
+WHERE user_id <> %(user)s AND {_LOOK.format("user_id")} = {_LOOK.format("%(user)s::text")}
+ORDER BY user_id LIMIT %(limit)s
+"""  # noqa: S608  (our constants)
+
+
 @dataclass(frozen=True, slots=True)
 class Acquaintance:
     """What one agent has of a user, in numbers; counts end at MOST_COUNTED."""
@@ -141,79 +212,6 @@ def _fields(row: Any, *names: str) -> dict[str, Any]:
 def _count(rows: Any) -> int:
     counted: int = rows.values("pk")[:MOST_COUNTED].count()
     return counted
-
-
-# Of what one agent has of a user: where one user is asked for, and in a list of many.
-MOST_COUNTED: Final = 10_000
-MOST_COUNTED_IN_LIST: Final = 1_000
-
-_USERS = """
-WITH RECURSIVE step AS (
-    SELECT {extreme}(user_id) AS user_id FROM ({first}) AS first
-    UNION ALL
-    SELECT (SELECT {extreme}(user_id) FROM ({following}) AS following)
-    FROM step WHERE step.user_id IS NOT NULL
-), agent_step AS (
-    {first_agent}
-), known AS (
-    SELECT user_id FROM step WHERE user_id IS NOT NULL {containing} LIMIT %(limit)s
-)
-SELECT known.user_id, fact.count, spoken.*
-FROM known
-CROSS JOIN LATERAL (
-    SELECT count(*) FROM (
-        SELECT FROM memory_memoryentry
-        WHERE tenant_id = %(tenant)s AND user_id = known.user_id AND version_of IS NULL {of_agent}
-          AND valid_from <= statement_timestamp()
-          AND coalesce(valid_to > statement_timestamp(), true)
-          AND coalesce(expires_at > statement_timestamp(), true)
-        LIMIT %(most)s
-    ) AS counted
-) AS fact
-LEFT JOIN LATERAL (
-    SELECT agent_step.agent_id, message.count, first.created_at, latest.created_at,
-        speaker.name, speaker.channel
-    FROM agent_step
-    CROSS JOIN LATERAL (
-        SELECT created_at {message} ORDER BY created_at, number LIMIT 1
-    ) AS first
-    CROSS JOIN LATERAL (
-        SELECT created_at {message} ORDER BY created_at DESC, number DESC LIMIT 1
-    ) AS latest
-    LEFT JOIN LATERAL (
-        SELECT name, channel {message} AND role = 'user'
-        ORDER BY created_at DESC, number DESC LIMIT 1
-    ) AS speaker ON true
-    CROSS JOIN LATERAL (
-        SELECT count(*) FROM (SELECT {message} LIMIT %(most)s) AS counted
-    ) AS message
-) AS spoken ON true
-ORDER BY known.user_id {order}, spoken.agent_id
-"""
-_PROBE = """
-(SELECT user_id FROM {table} WHERE tenant_id = %(tenant)s{conditions}
- ORDER BY user_id {order} LIMIT 1)
-"""
-_MESSAGE = """FROM memory_message
-        WHERE tenant_id = %(tenant)s
-          AND agent_id = agent_step.agent_id AND user_id = known.user_id"""
-_AGENTS = """
-(SELECT agent_id FROM memory_message WHERE tenant_id = %(tenant)s ORDER BY agent_id LIMIT 1)
-UNION ALL
-SELECT following.agent_id FROM agent_step CROSS JOIN LATERAL (
-    SELECT agent_id FROM memory_message
-    WHERE tenant_id = %(tenant)s AND agent_id > agent_step.agent_id
-    ORDER BY agent_id LIMIT 1
-) AS following
-"""
-
-_INVISIBLE = r"[\s\u00a0\u00ad\u200b-\u200f\u2060-\u2064\ufeff]"
-_LOOK = f"lower(regexp_replace(normalize({{}}, NFKC), '{_INVISIBLE}', '', 'g'))"
-_ALIKE = f"""
-SELECT DISTINCT user_id FROM memory_scope
-WHERE user_id <> %(user)s AND {_LOOK.format("user_id")} = {_LOOK.format("%(user)s::text")}
-ORDER BY user_id LIMIT %(limit)s
-"""  # noqa: S608  (our constants)
 
 
 @dataclass(slots=True)

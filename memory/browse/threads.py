@@ -22,6 +22,73 @@ from tenants.context import connection
 COMPARED_WHOLE = 20_000
 
 
+# Of what is not indexed yet, so many of the newest.
+LOOKED_THROUGH = 500
+# Words of a text that is searched for; those after it change nothing.
+MOST_TERMS = 32
+# Of a scope, so many of the newest messages with the rarest word are looked at for the others.
+LOOKED_AT = 5_000
+# How rare a word is, as far as that matters.
+COUNTED_UP_TO = 1_000
+_RAREST = """
+    SELECT h FROM unnest(%(terms)s::bigint[]) AS term (h)
+    ORDER BY (
+        SELECT count(*) FROM (
+            SELECT FROM memory_posting
+            WHERE scope_id = ANY (ARRAY(SELECT id FROM memory_scope)) AND h = term.h
+            LIMIT %(counted)s
+        ) AS counted
+    ), h LIMIT 1
+"""
+# Of each scope no more than can be asked for in all.
+_HOLDING_ALL = """
+    SELECT message_number FROM memory_scope CROSS JOIN LATERAL (
+        SELECT message_number FROM (
+            SELECT message_number FROM memory_posting
+            WHERE scope_id = memory_scope.id AND h = %(rarest)s AND own
+            ORDER BY message_number DESC LIMIT %(looked_at)s
+        ) AS candidate
+        WHERE NOT EXISTS (
+            SELECT FROM unnest(%(terms)s::bigint[]) AS term (h) WHERE NOT EXISTS (
+                SELECT FROM memory_posting other
+                WHERE other.scope_id = memory_scope.id AND other.h = term.h AND other.own
+                  AND other.message_number = candidate.message_number
+            )
+        )
+        ORDER BY message_number DESC LIMIT %(limit)s
+    ) AS found
+    ORDER BY message_number DESC LIMIT %(limit)s
+"""
+# Of the newest messages, so many are looked through for threads at once, and so often.
+SCANNED = 2_000
+MOST_SCANS = 10
+# A text that nobody reads to its end in a conversation is shown up to here.
+SHOWN_CHARACTERS = 4_000
+_NEWEST = """
+WITH scanned AS MATERIALIZED (
+    SELECT number, agent_id, user_id, thread_id FROM memory_message
+    WHERE number < %(before)s {narrowed}
+    ORDER BY number DESC LIMIT %(scanned)s
+), newest AS (
+    SELECT agent_id, user_id, thread_id, max(number) AS number
+    FROM scanned GROUP BY agent_id, user_id, thread_id
+), thread AS (
+    SELECT * FROM newest
+    WHERE NOT EXISTS (
+        SELECT FROM memory_message AS later
+        WHERE later.agent_id = newest.agent_id AND later.user_id = newest.user_id
+          AND later.thread_id = newest.thread_id AND later.number >= %(before)s
+    )
+    ORDER BY number DESC LIMIT %(limit)s
+)
+SELECT thread.agent_id, thread.user_id, thread.thread_id, thread.number, message.id,
+       message.channel, message.role, message.name, left(message.content, 200), message.created_at,
+       (SELECT min(number) FROM scanned), (SELECT count(*) FROM scanned)
+FROM (SELECT) AS always LEFT JOIN thread ON true LEFT JOIN memory_message AS message USING (number)
+ORDER BY thread.number DESC
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Neighbour:
     """A message, by its piece that is nearest."""
@@ -73,47 +140,6 @@ def _nearest(message: Message, piece: ConversationEmbedding, limit: int) -> list
     return list(others.order_by(distance + 0.0)[:limit])
 
 
-# Of what is not indexed yet, so many of the newest.
-LOOKED_THROUGH = 500
-
-# Words of a text that is searched for; those after it change nothing.
-MOST_TERMS = 32
-# Of a scope, so many of the newest messages with the rarest word are looked at for the others.
-LOOKED_AT = 5_000
-# How rare a word is, as far as that matters.
-COUNTED_UP_TO = 1_000
-
-_RAREST = """
-    SELECT h FROM unnest(%(terms)s::bigint[]) AS term (h)
-    ORDER BY (
-        SELECT count(*) FROM (
-            SELECT FROM memory_posting
-            WHERE scope_id = ANY (ARRAY(SELECT id FROM memory_scope)) AND h = term.h
-            LIMIT %(counted)s
-        ) AS counted
-    ), h LIMIT 1
-"""
-# Of each scope no more than can be asked for in all.
-_HOLDING_ALL = """
-    SELECT message_number FROM memory_scope CROSS JOIN LATERAL (
-        SELECT message_number FROM (
-            SELECT message_number FROM memory_posting
-            WHERE scope_id = memory_scope.id AND h = %(rarest)s AND own
-            ORDER BY message_number DESC LIMIT %(looked_at)s
-        ) AS candidate
-        WHERE NOT EXISTS (
-            SELECT FROM unnest(%(terms)s::bigint[]) AS term (h) WHERE NOT EXISTS (
-                SELECT FROM memory_posting other
-                WHERE other.scope_id = memory_scope.id AND other.h = term.h AND other.own
-                  AND other.message_number = candidate.message_number
-            )
-        )
-        ORDER BY message_number DESC LIMIT %(limit)s
-    ) AS found
-    ORDER BY message_number DESC LIMIT %(limit)s
-"""
-
-
 def numbers_of_messages_with(text: str, *, limit: int = 1000) -> list[int]:
     """Numbers of the newest messages of the current tenant that hold every word of the text.
 
@@ -159,13 +185,6 @@ def _not_indexed() -> QuerySet[PendingEmbedding]:
     return PendingEmbedding.objects.filter(pk__in=newest)
 
 
-# Of the newest messages, so many are looked through for threads at once, and so often.
-SCANNED = 2_000
-MOST_SCANS = 10
-# A text that nobody reads to its end in a conversation is shown up to here.
-SHOWN_CHARACTERS = 4_000
-
-
 @dataclass(frozen=True, slots=True)
 class ThreadSummary:
     """A conversation, by its latest turn."""
@@ -188,31 +207,6 @@ class ThreadPage:
 
     threads: list[ThreadSummary]
     before: int | None
-
-
-_NEWEST = """
-WITH scanned AS MATERIALIZED (
-    SELECT number, agent_id, user_id, thread_id FROM memory_message
-    WHERE number < %(before)s {narrowed}
-    ORDER BY number DESC LIMIT %(scanned)s
-), newest AS (
-    SELECT agent_id, user_id, thread_id, max(number) AS number
-    FROM scanned GROUP BY agent_id, user_id, thread_id
-), thread AS (
-    SELECT * FROM newest
-    WHERE NOT EXISTS (
-        SELECT FROM memory_message AS later
-        WHERE later.agent_id = newest.agent_id AND later.user_id = newest.user_id
-          AND later.thread_id = newest.thread_id AND later.number >= %(before)s
-    )
-    ORDER BY number DESC LIMIT %(limit)s
-)
-SELECT thread.agent_id, thread.user_id, thread.thread_id, thread.number, message.id,
-       message.channel, message.role, message.name, left(message.content, 200), message.created_at,
-       (SELECT min(number) FROM scanned), (SELECT count(*) FROM scanned)
-FROM (SELECT) AS always LEFT JOIN thread ON true LEFT JOIN memory_message AS message USING (number)
-ORDER BY thread.number DESC
-"""
 
 
 def latest_threads(

@@ -41,6 +41,9 @@ _LAST: Final = """
 """
 
 
+MAX_EXTERNAL_ID = 255
+
+
 class Place(NamedTuple):
     """A thread of a user with an agent."""
 
@@ -124,9 +127,6 @@ def _id_at(begin: str, key: str) -> str:
 
 def _digest(*parts: str) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
-
-
-MAX_EXTERNAL_ID = 255
 
 
 @dataclass(frozen=True, slots=True)

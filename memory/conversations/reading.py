@@ -14,6 +14,52 @@ from memory.conf import IMPORT_CHANNEL, STORED_CHANNEL
 from memory.models import Message, WindowClear
 from tenants.context import connection
 
+_EVER: Final = datetime.min.replace(tzinfo=UTC)
+# Both queries are part of every reply, and four times as slow by the ORM.
+_PLACE = """
+WITH cleared AS MATERIALIZED (
+    SELECT coalesce(max(last_number), 0) AS number, coalesce(max(created_at), '-infinity') AS at
+    FROM (
+        SELECT last_number, created_at FROM memory_windowclear
+        WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND user_id = %(user)s
+        ORDER BY id DESC LIMIT 1
+    ) AS last
+)
+SELECT turn.number <= cleared.number OR turn.created_at < cleared.at, (
+    SELECT before.id FROM memory_message AS before
+    WHERE before.tenant_id = %(tenant)s AND before.agent_id = %(agent)s
+      AND before.user_id = %(user)s
+      AND (before.created_at, before.number) < (turn.created_at, turn.number)
+      AND before.number > cleared.number AND before.created_at >= cleared.at
+      AND (before.role = 'assistant' OR before.channel = %(import)s)
+      AND before.channel <> %(stored)s
+    ORDER BY before.created_at DESC, before.number DESC LIMIT 1
+)
+FROM memory_message AS turn, cleared
+WHERE turn.id = %(message)s
+  AND turn.tenant_id = %(tenant)s AND turn.agent_id = %(agent)s AND turn.user_id = %(user)s
+  AND (turn.role = 'assistant' OR turn.channel = %(import)s)
+"""
+# A question belongs to the time of its reply: it is cleared if the reply is.
+_CURRENT = """
+SELECT clear.id, clear.created_at, (
+    SELECT count(*) FROM memory_message AS turn
+    LEFT JOIN memory_message AS reply
+      ON reply.in_reply_to_id = turn.id AND reply.channel <> %(import)s
+    WHERE turn.id = ANY(%(messages)s::uuid[])
+      AND turn.tenant_id = %(tenant)s AND turn.agent_id = %(agent)s AND turn.user_id = %(user)s
+      AND (clear.id IS NULL OR (
+        coalesce(reply.number, turn.number) > clear.last_number
+        AND coalesce(reply.created_at, turn.created_at) >= clear.created_at
+      ))
+)
+FROM (VALUES (1)) AS always LEFT JOIN (
+    SELECT id, last_number, created_at FROM memory_windowclear
+    WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND user_id = %(user)s
+    ORDER BY id DESC LIMIT 1
+) AS clear ON true
+"""
+
 
 @dataclass(frozen=True)
 class Turn:
@@ -73,9 +119,6 @@ def decode(entry: bytes) -> dict[str, Any] | None:
     return known
 
 
-_EVER: Final = datetime.min.replace(tzinfo=UTC)
-
-
 @dataclass(frozen=True)
 class Place:
     """Where a turn stands in its conversation."""
@@ -97,52 +140,6 @@ class Clear:
     def of(cls, clear: WindowClear) -> Self:
         """The clear that a row records."""
         return cls(clear.last_number, clear.created_at, _token(clear.pk, clear.created_at))
-
-
-# Both queries are part of every reply, and four times as slow by the ORM.
-_PLACE = """
-WITH cleared AS MATERIALIZED (
-    SELECT coalesce(max(last_number), 0) AS number, coalesce(max(created_at), '-infinity') AS at
-    FROM (
-        SELECT last_number, created_at FROM memory_windowclear
-        WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND user_id = %(user)s
-        ORDER BY id DESC LIMIT 1
-    ) AS last
-)
-SELECT turn.number <= cleared.number OR turn.created_at < cleared.at, (
-    SELECT before.id FROM memory_message AS before
-    WHERE before.tenant_id = %(tenant)s AND before.agent_id = %(agent)s
-      AND before.user_id = %(user)s
-      AND (before.created_at, before.number) < (turn.created_at, turn.number)
-      AND before.number > cleared.number AND before.created_at >= cleared.at
-      AND (before.role = 'assistant' OR before.channel = %(import)s)
-      AND before.channel <> %(stored)s
-    ORDER BY before.created_at DESC, before.number DESC LIMIT 1
-)
-FROM memory_message AS turn, cleared
-WHERE turn.id = %(message)s
-  AND turn.tenant_id = %(tenant)s AND turn.agent_id = %(agent)s AND turn.user_id = %(user)s
-  AND (turn.role = 'assistant' OR turn.channel = %(import)s)
-"""
-# A question belongs to the time of its reply: it is cleared if the reply is.
-_CURRENT = """
-SELECT clear.id, clear.created_at, (
-    SELECT count(*) FROM memory_message AS turn
-    LEFT JOIN memory_message AS reply
-      ON reply.in_reply_to_id = turn.id AND reply.channel <> %(import)s
-    WHERE turn.id = ANY(%(messages)s::uuid[])
-      AND turn.tenant_id = %(tenant)s AND turn.agent_id = %(agent)s AND turn.user_id = %(user)s
-      AND (clear.id IS NULL OR (
-        coalesce(reply.number, turn.number) > clear.last_number
-        AND coalesce(reply.created_at, turn.created_at) >= clear.created_at
-      ))
-)
-FROM (VALUES (1)) AS always LEFT JOIN (
-    SELECT id, last_number, created_at FROM memory_windowclear
-    WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND user_id = %(user)s
-    ORDER BY id DESC LIMIT 1
-) AS clear ON true
-"""
 
 
 @dataclass(frozen=True)

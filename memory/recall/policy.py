@@ -9,6 +9,12 @@ from typing import Final, Literal, NamedTuple
 from memory.arguments import count_argument
 from memory.exceptions import InvalidArgument
 
+Mode = Literal["hybrid", "vector"]
+MODES: tuple[Mode, ...] = ("hybrid", "vector")
+MAX_TOP_K = 100
+MAX_NEIGHBOURS = 10
+HEAVIEST = 10
+
 
 class GateFeatures(NamedTuple):
     """What the ranking knows of one memory and its question."""
@@ -89,13 +95,6 @@ HYBRID: Final = Gate(
 VECTOR: Final = Gate(bias=-8.0, cosine=9.0, gap=-8.0)
 
 GATES: Final = {"hybrid": HYBRID, "vector": VECTOR}
-
-
-Mode = Literal["hybrid", "vector"]
-MODES: tuple[Mode, ...] = ("hybrid", "vector")
-MAX_TOP_K = 100
-MAX_NEIGHBOURS = 10
-HEAVIEST = 10
 
 
 @dataclass(frozen=True, slots=True)

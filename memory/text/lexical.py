@@ -27,44 +27,20 @@ MOST_MARKS = 30
 _TOO_MANY_MARKS = regex.compile(rf"([\p{{M}}\uff9e\uff9f]{{{MOST_MARKS}}})[\p{{M}}\uff9e\uff9f]++")
 
 
-def decomposed(text: str) -> str:
-    """The text in form NFKD, without the marks of a character beyond its thirtieth."""
-    return unicodedata.normalize("NFKD", _TOO_MANY_MARKS.sub(r"\1", text))
-
-
 Numbers = TypeVar("Numbers", float, NDArray[np.float64])
-
 # The average length is a constant, and earlier turns count with such shares: the one before, then
 # the two before that. Measured in docs/measurements.md.
 K1: Final = 0.6
 B: Final = 0.3
 AVERAGE_LENGTH: Final = 32
 CONTEXT_WEIGHTS: Final = (0.5, 0.25, 0.25)
-
-
-def saturated(frequency: Numbers, length: Numbers) -> Numbers:
-    """The weight of a word that is said so often in so many words."""
-    return frequency * (1 + K1) / (frequency + _damping(length))
-
-
-def frequency_of(weight: Numbers, length: Numbers) -> Numbers:
-    """How often a word is said that has this weight in so many words."""
-    return weight * _damping(length) / (1 + K1 - weight)
-
-
-def _damping(length: Numbers) -> Numbers:
-    return K1 * (1 - B + B * length / AVERAGE_LENGTH)
-
-
 # What every turn of the user or the agent holds, so that "my" and "your" find whose it was as a
 # name would. No word can be spelt so.
 SPOKEN_BY = {"user": "@user", "assistant": "@agent"}
 # Of each message so many lexemes stand beside what is said: that one, and its date.
 BESIDE_TEXT = 4
-
 # A longer run of letters is no word that anybody would ask for again.
 MAX_WORD = 64
-
 _TOKEN = regex.compile(
     r"""
       (?P<unspaced>[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}ー々\p{M}]+)
@@ -79,6 +55,25 @@ _ASCII_TOKEN = re.compile(r"[0-9]+(?:[.,][0-9]+)+|[a-z0-9]+")
 _LATIN_MARKS = regex.compile(r"(?<=\p{Latin})\p{M}++")
 _YEAR = regex.compile(r"(?:19|20)\d\d")
 _local = threading.local()
+
+
+def decomposed(text: str) -> str:
+    """The text in form NFKD, without the marks of a character beyond its thirtieth."""
+    return unicodedata.normalize("NFKD", _TOO_MANY_MARKS.sub(r"\1", text))
+
+
+def saturated(frequency: Numbers, length: Numbers) -> Numbers:
+    """The weight of a word that is said so often in so many words."""
+    return frequency * (1 + K1) / (frequency + _damping(length))
+
+
+def frequency_of(weight: Numbers, length: Numbers) -> Numbers:
+    """How often a word is said that has this weight in so many words."""
+    return weight * _damping(length) / (1 + K1 - weight)
+
+
+def _damping(length: Numbers) -> Numbers:
+    return K1 * (1 - B + B * length / AVERAGE_LENGTH)
 
 
 @lru_cache(maxsize=65536)

@@ -34,6 +34,71 @@ from memory.exceptions import InvalidArgument
 from tenants.locking.schema_locks import schema_lock
 from tenants.naming import as_tenant_id, schema_name_of
 
+P = ParamSpec("P")
+R = TypeVar("R")
+_TABLES = ("checkpoints", "checkpoint_blobs", "checkpoint_writes")
+_COPY_SQL = (
+    """
+    INSERT INTO checkpoints (thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type,
+                             checkpoint, metadata)
+    SELECT %(target)s, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type,
+           checkpoint, metadata
+    FROM checkpoints WHERE thread_id = %(source)s
+    """,
+    """
+    INSERT INTO checkpoint_blobs (thread_id, checkpoint_ns, channel, version, type, blob)
+    SELECT %(target)s, checkpoint_ns, channel, version, type, blob
+    FROM checkpoint_blobs WHERE thread_id = %(source)s
+    """,
+    """
+    INSERT INTO checkpoint_writes (thread_id, checkpoint_ns, checkpoint_id, task_id, task_path,
+                                   idx, channel, type, blob)
+    SELECT %(target)s, checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type, blob
+    FROM checkpoint_writes WHERE thread_id = %(source)s
+    """,
+)
+# Rows are few and narrow here: what a checkpoint holds stays in Postgres.
+_ROWS_SQL = f"""
+    SELECT checkpoint_ns, checkpoint_id, metadata -> 'parents' ->> '' AS root_id,
+           CASE WHEN (checkpoint ->> 'v')::int < 4 AND EXISTS (
+               SELECT 1 FROM checkpoint_writes w
+               WHERE w.thread_id = c.thread_id AND w.checkpoint_ns = c.checkpoint_ns
+               AND w.checkpoint_id = c.parent_checkpoint_id AND w.channel = '{TASKS}'
+           ) THEN parent_checkpoint_id END AS sends_parent_id
+    FROM checkpoints c WHERE thread_id = %s
+"""  # noqa: S608  (a constant of LangGraph's)
+_NEWEST_VALUE_SQL = """
+    SELECT checkpoint -> 'channel_values' -> %(channel)s::text AS inline, value.type, value.blob
+    FROM checkpoints AS newest LEFT JOIN checkpoint_blobs AS value
+        ON value.thread_id = newest.thread_id AND value.checkpoint_ns = newest.checkpoint_ns
+        AND value.channel = %(channel)s
+        AND value.version = checkpoint -> 'channel_versions' ->> %(channel)s::text
+    WHERE newest.thread_id = %(thread)s AND newest.checkpoint_ns = ''
+    ORDER BY checkpoint_id DESC LIMIT 1
+"""
+_DELETE_CHECKPOINTS_SQL = """
+    DELETE FROM checkpoints
+    WHERE thread_id = %s AND checkpoint_ns = %s AND checkpoint_id = ANY(%s)
+    RETURNING checkpoint -> 'channel_versions' AS versions
+"""
+_DELETE_WRITES_SQL = """
+    DELETE FROM checkpoint_writes
+    WHERE thread_id = %s AND checkpoint_ns = %s AND checkpoint_id = ANY(%s)
+"""
+_ORPHAN_CHILDREN_SQL = """
+    UPDATE checkpoints SET parent_checkpoint_id = NULL
+    WHERE thread_id = %s AND checkpoint_ns = %s AND parent_checkpoint_id = ANY(%s)
+"""
+_VERSIONS_IN_USE_SQL = """
+    SELECT DISTINCT used.key AS channel, used.value AS version
+    FROM checkpoints, jsonb_each_text(checkpoint -> 'channel_versions') AS used
+    WHERE thread_id = %s AND checkpoint_ns = %s
+"""
+_DELETE_BLOBS_SQL = """
+    DELETE FROM checkpoint_blobs
+    WHERE thread_id = %s AND checkpoint_ns = %s AND channel = %s AND version = ANY(%s)
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class CheckpointRow:
@@ -76,77 +141,6 @@ def _newest(rows: list[CheckpointRow], keep: int) -> set[str]:
     newest = sorted(rows, key=lambda row: row.checkpoint_id, reverse=True)[:keep]
     ids = {row.checkpoint_id for row in newest}
     return ids | {row.sends_parent_id for row in newest if row.sends_parent_id}
-
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-_TABLES = ("checkpoints", "checkpoint_blobs", "checkpoint_writes")
-
-_COPY_SQL = (
-    """
-    INSERT INTO checkpoints (thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type,
-                             checkpoint, metadata)
-    SELECT %(target)s, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type,
-           checkpoint, metadata
-    FROM checkpoints WHERE thread_id = %(source)s
-    """,
-    """
-    INSERT INTO checkpoint_blobs (thread_id, checkpoint_ns, channel, version, type, blob)
-    SELECT %(target)s, checkpoint_ns, channel, version, type, blob
-    FROM checkpoint_blobs WHERE thread_id = %(source)s
-    """,
-    """
-    INSERT INTO checkpoint_writes (thread_id, checkpoint_ns, checkpoint_id, task_id, task_path,
-                                   idx, channel, type, blob)
-    SELECT %(target)s, checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type, blob
-    FROM checkpoint_writes WHERE thread_id = %(source)s
-    """,
-)
-
-# Rows are few and narrow here: what a checkpoint holds stays in Postgres.
-_ROWS_SQL = f"""
-    SELECT checkpoint_ns, checkpoint_id, metadata -> 'parents' ->> '' AS root_id,
-           CASE WHEN (checkpoint ->> 'v')::int < 4 AND EXISTS (
-               SELECT 1 FROM checkpoint_writes w
-               WHERE w.thread_id = c.thread_id AND w.checkpoint_ns = c.checkpoint_ns
-               AND w.checkpoint_id = c.parent_checkpoint_id AND w.channel = '{TASKS}'
-           ) THEN parent_checkpoint_id END AS sends_parent_id
-    FROM checkpoints c WHERE thread_id = %s
-"""  # noqa: S608  (a constant of LangGraph's)
-
-_NEWEST_VALUE_SQL = """
-    SELECT checkpoint -> 'channel_values' -> %(channel)s::text AS inline, value.type, value.blob
-    FROM checkpoints AS newest LEFT JOIN checkpoint_blobs AS value
-        ON value.thread_id = newest.thread_id AND value.checkpoint_ns = newest.checkpoint_ns
-        AND value.channel = %(channel)s
-        AND value.version = checkpoint -> 'channel_versions' ->> %(channel)s::text
-    WHERE newest.thread_id = %(thread)s AND newest.checkpoint_ns = ''
-    ORDER BY checkpoint_id DESC LIMIT 1
-"""
-
-_DELETE_CHECKPOINTS_SQL = """
-    DELETE FROM checkpoints
-    WHERE thread_id = %s AND checkpoint_ns = %s AND checkpoint_id = ANY(%s)
-    RETURNING checkpoint -> 'channel_versions' AS versions
-"""
-_DELETE_WRITES_SQL = """
-    DELETE FROM checkpoint_writes
-    WHERE thread_id = %s AND checkpoint_ns = %s AND checkpoint_id = ANY(%s)
-"""
-_ORPHAN_CHILDREN_SQL = """
-    UPDATE checkpoints SET parent_checkpoint_id = NULL
-    WHERE thread_id = %s AND checkpoint_ns = %s AND parent_checkpoint_id = ANY(%s)
-"""
-_VERSIONS_IN_USE_SQL = """
-    SELECT DISTINCT used.key AS channel, used.value AS version
-    FROM checkpoints, jsonb_each_text(checkpoint -> 'channel_versions') AS used
-    WHERE thread_id = %s AND checkpoint_ns = %s
-"""
-_DELETE_BLOBS_SQL = """
-    DELETE FROM checkpoint_blobs
-    WHERE thread_id = %s AND checkpoint_ns = %s AND channel = %s AND version = ANY(%s)
-"""
 
 
 class TenantPostgresSaver(PostgresSaver):

@@ -11,6 +11,35 @@ from langgraph.checkpoint.base import CheckpointTuple
 from memory.context.checkpoints.checkpointer import TenantPostgresSaver
 from memory.context.exceptions import CheckpointRefused
 
+READ_AT_ONCE = 4_000_000
+# The rows of a page first, so that only these are measured. A value's length is known to Postgres
+# without the value.
+_SIZES_SQL = """
+    SELECT checkpoint_id, thread_id, checkpoint_ns,
+        octet_length(checkpoint::text) + octet_length(metadata::text) + coalesce((
+            SELECT sum(octet_length(blob))
+            FROM jsonb_each_text(checkpoint -> 'channel_versions') AS used
+            JOIN checkpoint_blobs AS value ON value.thread_id = page.thread_id
+                AND value.checkpoint_ns = page.checkpoint_ns
+                AND value.channel = used.key AND value.version = used.value
+        ), 0)::bigint + coalesce((
+            SELECT sum(octet_length(blob)) FROM checkpoint_writes AS written
+            WHERE written.thread_id = page.thread_id
+                AND written.checkpoint_ns = page.checkpoint_ns
+                AND written.checkpoint_id = page.checkpoint_id
+        ), 0)::bigint AS bytes
+    FROM (
+        SELECT * FROM checkpoints {where}
+        ORDER BY checkpoint_id {order}, thread_id {order}, checkpoint_ns {order} LIMIT %s
+    ) AS page
+    ORDER BY checkpoint_id {order}, thread_id {order}, checkpoint_ns {order}
+"""
+_NAME = ("checkpoint_id", "thread_id", "checkpoint_ns")
+_NAMED = """
+    WHERE (checkpoint_id, thread_id, checkpoint_ns)
+        IN (SELECT * FROM unnest(%s::text[], %s::text[], %s::text[]))
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
@@ -56,37 +85,6 @@ class EncodedSerializer:
     def loads_typed(self, data: tuple[str, bytes]) -> Encoded:
         """Return the value as it is kept."""
         return Encoded(data[0], bytes(data[1] or b""))
-
-
-READ_AT_ONCE = 4_000_000
-
-# The rows of a page first, so that only these are measured. A value's length is known to Postgres
-# without the value.
-_SIZES_SQL = """
-    SELECT checkpoint_id, thread_id, checkpoint_ns,
-        octet_length(checkpoint::text) + octet_length(metadata::text) + coalesce((
-            SELECT sum(octet_length(blob))
-            FROM jsonb_each_text(checkpoint -> 'channel_versions') AS used
-            JOIN checkpoint_blobs AS value ON value.thread_id = page.thread_id
-                AND value.checkpoint_ns = page.checkpoint_ns
-                AND value.channel = used.key AND value.version = used.value
-        ), 0)::bigint + coalesce((
-            SELECT sum(octet_length(blob)) FROM checkpoint_writes AS written
-            WHERE written.thread_id = page.thread_id
-                AND written.checkpoint_ns = page.checkpoint_ns
-                AND written.checkpoint_id = page.checkpoint_id
-        ), 0)::bigint AS bytes
-    FROM (
-        SELECT * FROM checkpoints {where}
-        ORDER BY checkpoint_id {order}, thread_id {order}, checkpoint_ns {order} LIMIT %s
-    ) AS page
-    ORDER BY checkpoint_id {order}, thread_id {order}, checkpoint_ns {order}
-"""
-_NAME = ("checkpoint_id", "thread_id", "checkpoint_ns")
-_NAMED = """
-    WHERE (checkpoint_id, thread_id, checkpoint_ns)
-        IN (SELECT * FROM unnest(%s::text[], %s::text[], %s::text[]))
-"""
 
 
 @dataclass(frozen=True, slots=True)
