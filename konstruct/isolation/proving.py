@@ -1,56 +1,84 @@
-"""Proving isolation: make tenants, let each attack the next by every way, and remove them."""
+"""Prove isolation: create tenants, let each attack the next one, and delete them."""
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from contextlib import contextmanager
 
-from konstruct.isolation import by_http, by_sql, by_stores
-from konstruct.isolation.configuration import check_configuration
-from konstruct.isolation.connecting import as_application
-from konstruct.isolation.fixtures import Party, make_tenants, populate, remove_left_over
-from konstruct.isolation.records import Proof
+import dj_database_url
+from django.conf import settings
+from django.db import connections
+
+from konstruct.isolation.attacks import ATTACKS
+from konstruct.isolation.attempts import Attempt, Proof
+from konstruct.isolation.catalogue import check_catalogues
+from konstruct.isolation.fixtures import TenantFixture, delete_tenants, make_tenants, populate
+from memory.context.checkpoints.connections import close_pools
 from tenants.context import public_scope
-from tenants.models import Tenant
+from tenants.servers import MAIN, servers
 
-WAYS = (by_sql, by_stores, by_http)
+Attack = Callable[[TenantFixture, TenantFixture], Iterator[Attempt]]
 
 
-def prove(tenants: int = 2, *, before: Callable[[Sequence[Tenant]], None] | None = None) -> Proof:
-    """Attack every wall between throw-away tenants, as the application's role.
+def prove(
+    tenants: int = 2,
+    *,
+    attacks: Sequence[Attack] = ATTACKS,
+    before: Callable[[Sequence[TenantFixture]], None] | None = None,
+) -> Proof:
+    """Check the catalogue and attack every layer between throw-away tenants, as `konstruct_app`.
 
-    A process with the owner's role does this: it makes and removes the tenants, also those that a
-    proof which was killed has left.
+    Needs the owner's role. It deletes the tenants, also those of a proof that was killed.
 
     Args:
-        tenants: how many on each server, at least two; each attacks the next one there. The first
-            ones of the servers attack each other by what all servers share.
-        before: called with the tenants before the attacks begin; tests remove a wall there.
+        tenants: the number of tenants on each server, at least two. Each attacks the next one on
+            its server, and the first ones of the servers attack each other.
+        attacks: functions that take the attacker and the victim and yield attempts.
+        before: called with the populated tenants before the attacks. Tests break a layer there.
+
+    Returns:
+        The attempts with their outcomes.
     """
     proof = Proof()
     with public_scope():
-        remove_left_over()
+        delete_tenants()
+        logging.disable(logging.WARNING)  # each request that is refused would be a line
         try:
             made = make_tenants(tenants)
             with as_application():
-                populated = [populate(tenant) for tenant in made]
+                fixtures = [populate(tenant) for tenant in made]
             if before is not None:
-                before(made)
+                before(fixtures)
+            groups = [fixtures[at : at + tenants] for at in range(0, len(fixtures), tenants)]
+            if len(groups) > 1:
+                groups.append([group[0] for group in groups])
             with as_application():
-                proof.attempts += check_configuration()
-                for attacker, victim, ways in _pairs(populated, tenants):
-                    for way in ways:
-                        proof.attempts += way.attack(attacker, victim)
+                proof.attempts += check_catalogues()
+                for group in groups:
+                    for attacker, victim in zip(group, group[1:] + group[:1], strict=True):
+                        for attack in attacks:
+                            proof.attempts += attack(attacker, victim)
         finally:
-            remove_left_over()
+            logging.disable(logging.NOTSET)
+            delete_tenants()
     return proof
 
 
-def _pairs(parties: list[Party], on_each: int) -> Iterator[tuple[Party, Party, Sequence[Any]]]:
-    """Who attacks whom, and by which ways."""
-    groups = [parties[at : at + on_each] for at in range(0, len(parties), on_each)]
-    for group in groups:
-        for attacker, victim in zip(group, group[1:] + group[:1], strict=True):
-            yield attacker, victim, WAYS
-    first = [group[0] for group in groups]
-    if len(first) > 1:
-        for attacker, victim in zip(first, first[1:] + first[:1], strict=True):
-            yield attacker, victim, (by_stores, by_http)
+@contextmanager
+def as_application() -> Iterator[None]:
+    """Run the block on connections of `konstruct_app` to the same databases."""
+    owners = {server: connections[server] for server in servers()}
+    urls = {MAIN: settings.APPLICATION_DATABASE_URL, **settings.TENANT_DATABASES}
+    for server, connection in owners.items():
+        wanted = dj_database_url.parse(urls[server])
+        application = connection.copy()
+        application.settings_dict.update(
+            {name: wanted.get(name, {}) for name in ("USER", "PASSWORD", "HOST", "PORT", "OPTIONS")}
+        )
+        connections[server] = application
+    try:
+        yield
+    finally:
+        close_pools()
+        for server, connection in owners.items():
+            connections[server].close()
+            connections[server] = connection

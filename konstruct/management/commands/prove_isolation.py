@@ -1,4 +1,4 @@
-"""manage.py prove_isolation: attack the walls between tenants, in this deployment."""
+"""manage.py prove_isolation: attack the layers between tenants, in this deployment."""
 
 import json
 from argparse import ArgumentParser
@@ -7,17 +7,17 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from konstruct.isolation import Proof, Wall, prove
+from konstruct.isolation import Layer, Proof, prove
 from tenants.management.base import KonstructCommand, UsageError
 
 
 class Command(KonstructCommand):
-    """Makes throw-away tenants, and removes them."""
+    """Creates throw-away tenants, and deletes them."""
 
     help = (
-        "Makes throw-away tenants in this deployment, lets them attack each other by models, SQL,"
-        " cache, broker, checkpointer, admin and REST, looks at roles, policies and grants of all"
-        " tenants, and removes them. Exit status 1 if anything gets through."
+        "Checks roles, policies and grants of all tenants. Creates throw-away tenants in this"
+        " deployment, lets them attack each other by models, SQL, cache and REST, and"
+        " deletes them. Exit status 1 if an attempt gets through."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -33,23 +33,21 @@ class Command(KonstructCommand):
         else:
             self._show(proof, verbose=options["verbosity"] > 1)
         if proof.breaches:
-            gone = ", ".join(proof.walls_gone)
-            raise CommandError(f"{len(proof.breaches)} attempts got through; not whole: {gone}")
-
+            broken = ", ".join(proof.broken_layers)
+            raise CommandError(f"{len(proof.breaches)} attempts got through; broken: {broken}")
         if proof.not_tried:
             each = proof.not_tried[0]
             raise CommandError(f"nothing is proven by {each.via}: {each.what}: {each.outcome}")
 
     def _show(self, proof: Proof, *, verbose: bool) -> None:
-        for wall in Wall:
-            of_wall = [attempt for attempt in proof.attempts if attempt.wall is wall]
-            ways = Counter(attempt.via for attempt in of_wall)
-            by = ", ".join(f"{number} by {via}" for via, number in ways.items())
-            state = "GONE " if wall in proof.walls_gone else "holds"
-            self.stdout.write(
-                f"{state} {wall}: {proof.held[wall]} of {len(of_wall)} stopped ({by})"
-            )
-            for attempt in of_wall:
+        for layer in Layer:
+            attempts = [attempt for attempt in proof.attempts if attempt.layer is layer]
+            stopped = sum(not attempt.got_through for attempt in attempts)
+            vias = Counter(attempt.via for attempt in attempts)
+            by = ", ".join(f"{number} by {via}" for via, number in vias.items())
+            state = "holds" if stopped == len(attempts) else "BROKEN"
+            self.stdout.write(f"{state} {layer}: {stopped} of {len(attempts)} stopped ({by})")
+            for attempt in attempts:
                 if attempt.got_through or verbose:
                     mark = "THROUGH" if attempt.got_through else "stopped"
                     self.stdout.write(

@@ -10,18 +10,18 @@ import pytest
 from django.contrib.auth.models import Group
 from django.db import DatabaseError
 
-from konstruct.isolation.statements import (
+from tenants import transaction
+from tenants.checks.walls import ALLOWED_FUNCTIONS, open_ways
+from tenants.context import connection, tenant_scope
+from tenants.models import Tenant
+from tests import database
+from tests.konstruct.isolation.statements import (
     ENTERING,
     HARMING,
     NAMING,
     UNSENT,
     WRITING,
 )
-from tenants import transaction
-from tenants.checks.walls import ALLOWED_FUNCTIONS, open_ways
-from tenants.context import connection, tenant_scope
-from tenants.models import Tenant
-from tests import database
 from tests.tenants.accidents import names
 
 pytestmark = pytest.mark.django_db(transaction=True)

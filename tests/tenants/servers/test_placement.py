@@ -9,7 +9,7 @@ from django.db import DatabaseError, close_old_connections
 from django.test import Client
 
 from konstruct.api.auth.keys import issue_key
-from konstruct.isolation.proving import prove
+from konstruct.isolation import prove
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.models import Agent
 from tenants import outbox, transaction
@@ -208,7 +208,7 @@ def test_a_new_tenant_comes_to_an_open_server_with_the_fewest(
 def test_the_proof_of_isolation_holds_on_several_servers(further: dict[str, Server]) -> None:
     found: list[str] = []
     with database.as_owner():
-        proof = prove(2, before=lambda made: found.extend(each.server for each in made))
+        proof = prove(2, before=lambda made: found.extend(each.tenant.server for each in made))
     assert found == [MAIN, MAIN, "eu1", "eu1", "eu2", "eu2"]
     assert (proof.breaches, proof.not_tried) == ([], [])
     assert {each.what for each in proof.attempts} >= {

@@ -1,12 +1,12 @@
-"""Attacks by the stores beside Postgres' tables: cache, broker, checkpointer, and by memory."""
+"""The long list of attacks on cache, broker and checkpointer, and by the functions of memory."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from django_redis import get_redis_connection
 
-from konstruct.isolation.fixtures import THREAD, USER, VECTOR, Party
-from konstruct.isolation.records import Attempt, Wall
+from konstruct.isolation.attempts import Attempt, Layer
+from konstruct.isolation.fixtures import THREAD, USER, VECTOR, TenantFixture
 from konstruct.orchestrator.tasks import handle_message
 from memory.context import SessionStore
 from memory.conversations.short_term import get_recent_messages
@@ -17,67 +17,43 @@ from memory.models import PendingEmbedding
 from memory.tasks import embed_and_store
 from tenants.context import tenant_scope
 from tenants.exceptions import KonstructError
-from tenants.redis_keys import all_keys_pattern, memory_short_key
+from tenants.redis_keys import all_keys_pattern
 
 
-def attack(attacker: Party, victim: Party) -> Iterator[Attempt]:
-    """With ids of the victim's, which a leak may have told."""
+def attack(attacker: TenantFixture, victim: TenantFixture) -> Iterator[Attempt]:
+    """Attack with ids of the victim, which a leak may have given away."""
     ours, theirs = attacker.tenant.id, victim.tenant.id
     facts = LongTermMemory()
     # The victim's ids under our own tenant: what a mistaken parameter could do.
     yield _reads(
-        Wall.SCHEMA, "recall", "search the victim's user and agent", victim,
+        Layer.SCHEMA, "recall", "search the victim's user and agent", victim,
         lambda: retrieve_relevant(ours, victim.agent_id, USER, VECTOR, 100, -1.0),
     )  # fmt: skip
     yield _reads(
-        Wall.SCHEMA, "facts", "search", victim, lambda: facts.search(ours, VECTOR, limit=100)
+        Layer.SCHEMA, "facts", "search", victim, lambda: facts.search(ours, VECTOR, limit=100)
     )
-    yield _reads(Wall.SCHEMA, "facts", "list", victim, lambda: facts.list_by_tenant(ours, 1000))
+    yield _reads(Layer.SCHEMA, "facts", "list", victim, lambda: facts.list_by_tenant(ours, 1000))
     deleted = facts.delete(victim.fact_id, ours)
-    yield Attempt(Wall.SCHEMA, "facts", "delete the victim's", deleted, f"deleted: {deleted}")
+    yield Attempt(Layer.SCHEMA, "facts", "delete the victim's", deleted, f"deleted: {deleted}")
     saver = SessionStore(ours).checkpointer
-    yield _reads(Wall.SCHEMA, "checkpointer", "list all", victim, lambda: [*saver.list(None)])
+    yield _reads(Layer.SCHEMA, "checkpointer", "list all", victim, lambda: [*saver.list(None)])
     before = len(SessionStore(theirs).get_session_messages(THREAD))
     saver.delete_thread(THREAD)
     lost = before - len(SessionStore(theirs).get_session_messages(THREAD))
     yield Attempt(
-        Wall.SCHEMA, "checkpointer", "clear a thread of the same name", lost > 0, f"{lost} lost"
+        Layer.SCHEMA, "checkpointer", "clear a thread of the same name", lost > 0, f"{lost} lost"
     )
     yield _reads(
-        Wall.KEYS, "cache", "read the window of the victim's agent", victim,
-        lambda: get_recent_messages(ours, victim.agent_id, USER),
-    )  # fmt: skip
-    yield _reads(
-        Wall.KEYS, "cache", "read the window of a thread of the same name", victim,
+        Layer.KEYS, "cache", "read the window of a thread of the same name", victim,
         lambda: get_thread_turns(ours, THREAD, "rest"),
     )  # fmt: skip
-    yield _reads(Wall.KEYS, "cache", "read all keys of ours", victim, lambda: _values(attacker))
-    yield from _forged_keys(attacker, victim)
+    yield _reads(Layer.KEYS, "cache", "read all keys of ours", victim, lambda: _values(attacker))
     with tenant_scope(ours, pinned=True):
         yield from _out_of_a_pin(victim)
     yield from _by_tasks(attacker, victim)
 
 
-def _forged_keys(attacker: Party, victim: Party) -> Iterator[Attempt]:
-    """Keys whose parts hold a separator, so as to come out as the victim's."""
-    target = memory_short_key(victim.tenant.id, victim.agent_id, USER)
-    parts: list[tuple[Any, ...]] = [
-        (f"{victim.tenant.id}:memory:short", victim.agent_id, USER),
-        (victim.tenant.id, f"{victim.agent_id}:{USER}", ""),
-        ("", victim.agent_id, USER),
-        (attacker.tenant.id, f"x\n{target}", USER),
-    ]
-    for each in parts:
-        try:
-            outcome = memory_short_key(*each)
-        except KonstructError as error:
-            outcome = str(error)
-            yield Attempt(Wall.KEYS, "cache", f"a key of {each!r}", False, outcome)
-        else:
-            yield Attempt(Wall.KEYS, "cache", f"a key of {each!r}", True, outcome)
-
-
-def _out_of_a_pin(victim: Party) -> Iterator[Attempt]:
+def _out_of_a_pin(victim: TenantFixture) -> Iterator[Attempt]:
     """Every public function of memory, called for the victim by code that serves another."""
     theirs = victim.tenant.id
     calls: dict[str, Callable[[], Any]] = {
@@ -88,10 +64,10 @@ def _out_of_a_pin(victim: Party) -> Iterator[Attempt]:
         "task": lambda: embed_and_store(str(theirs)),
     }
     for via, call in calls.items():
-        yield _reads(Wall.PIN, via, "ask for the victim's", victim, call)
+        yield _reads(Layer.PIN, via, "ask for the victim's", victim, call)
 
 
-def _by_tasks(attacker: Party, victim: Party) -> Iterator[Attempt]:
+def _by_tasks(attacker: TenantFixture, victim: TenantFixture) -> Iterator[Attempt]:
     """Tasks that name us and the victim's message, or nobody."""
     with tenant_scope(victim.tenant.id):
         before = PendingEmbedding.objects.count()
@@ -111,25 +87,27 @@ def _by_tasks(attacker: Party, victim: Party) -> Iterator[Attempt]:
         with tenant_scope(victim.tenant.id):
             after = PendingEmbedding.objects.count()
         # The victim's own worker may take some out meanwhile, and nobody may put some in.
-        yield Attempt(Wall.KEYS, "broker", what, after > before, outcome)
+        yield Attempt(Layer.KEYS, "broker", what, after > before, outcome)
 
 
-def _values(party: Party) -> list[bytes]:
+def _values(owner: TenantFixture) -> list[bytes]:
     client = get_redis_connection("default")
     found: list[bytes] = []
-    for key in client.scan_iter(match=all_keys_pattern(party.tenant.id), count=1000):
+    for key in client.scan_iter(match=all_keys_pattern(owner.tenant.id), count=1000):
         kind = client.type(key)
         found += client.lrange(key, 0, -1) if kind == b"list" else []
         found += [client.get(key) or b""] if kind == b"string" else []
     return found
 
 
-def _reads(wall: Wall, via: str, what: str, victim: Party, call: Callable[[], Any]) -> Attempt:
+def _reads(
+    layer: Layer, via: str, what: str, victim: TenantFixture, call: Callable[[], Any]
+) -> Attempt:
     """It gets through if what it returns holds the victim's secret, or is anything of theirs."""
     try:
         found = call()
     except KonstructError as error:
-        return Attempt(wall, via, what, False, f"{type(error).__name__}: {error}")
+        return Attempt(layer, via, what, False, f"{type(error).__name__}: {error}")
     text = "".join(str(getattr(each, "content", each)) for each in found or ())
-    through = victim.secret in text or (wall is Wall.PIN)
-    return Attempt(wall, via, what, through, f"{len(found or ())} found")
+    through = victim.secret in text or layer is Layer.PIN
+    return Attempt(layer, via, what, through, f"{len(found or ())} found")

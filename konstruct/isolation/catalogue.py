@@ -1,9 +1,9 @@
-"""Whether roles, policies and grants are as they should be, for all tenants."""
+"""Checks of roles, policies and grants of all tenants in the catalogue of Postgres."""
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
-from konstruct.isolation.records import Attempt, Wall
+from konstruct.isolation.attempts import Attempt, Layer
 from tenants.checks.connections import why_role_is_unsafe
 from tenants.checks.walls import open_ways
 from tenants.context import connection, server_scope
@@ -26,7 +26,7 @@ APPEND_ONLY: Final = (
     "memory_scope",
     "memory_windowclear",
 )
-SHOWN = 5
+MAX_SHOWN = 5
 
 _CHECKS = {
     "the role can make or change roles or databases": (
@@ -62,6 +62,10 @@ _CHECKS = {
         " JOIN pg_namespace AS n ON n.oid = c.relnamespace, aclexplode(c.relacl) AS acl"
         " WHERE n.nspname ~ %(schemas)s AND acl.grantee = 0"
     ),
+    "new tables or functions will be open to everybody": (
+        "SELECT defaclrole::regrole::text FROM pg_default_acl, aclexplode(defaclacl) AS acl"
+        " WHERE acl.grantee = 0"
+    ),
     "a function or view runs with its owner's rights": (
         "SELECT p.proname FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace"
         " WHERE n.nspname ~ %(schemas)s AND p.prosecdef UNION ALL"
@@ -71,35 +75,30 @@ _CHECKS = {
 }
 
 
-def check_configuration() -> Iterator[Attempt]:
-    """Look at the catalogue of each server as the application sees it."""
+def check_catalogues() -> Iterator[Attempt]:
+    """Check the catalogue of each server on the application's connection."""
     for server in servers():
         with server_scope(server):
             yield from _check_catalogue("" if server == MAIN else f" on {server}")
 
 
 def _check_catalogue(where: str) -> Iterator[Attempt]:
-    parameters: dict[str, Any] = {
-        "app": APP_ROLE,
-        "schemas": SCHEMA_PATTERN,
-        "append_only": list(APPEND_ONLY),
-    }
     with connection.cursor() as cursor:
         reason = why_role_is_unsafe()
-        yield _looked(
-            Wall.ROLE, f"the role could bypass policies{where}", [reason] if reason else []
-        )
+        found = {
+            (Layer.ROLE, "the role could bypass policies"): [reason] if reason else [],
+            (Layer.ROLE, "SQL could enter a tenant, or harm all"): open_ways(cursor),
+            (Layer.POLICY, "a tenant's table has no forced policy"): [
+                f"{relation.schema}.{relation.name}"
+                for relation in unprotected_relations(cursor, SCHEMA_PATTERN)
+            ],
+        }
         for what, sql in _CHECKS.items():
-            cursor.execute(sql, parameters)
-            yield _looked(Wall.ROLE, what + where, [name for (name,) in cursor.fetchall()])
-        yield _looked(Wall.ROLE, f"SQL could enter a tenant, or harm all{where}", open_ways(cursor))
-        names = [
-            f"{each.schema}.{each.name}" for each in unprotected_relations(cursor, SCHEMA_PATTERN)
-        ]
-        yield _looked(Wall.POLICY, f"a tenant's table has no forced policy{where}", names)
-
-
-def _looked(wall: Wall, what: str, found: list[str]) -> Attempt:
-    more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
-    outcome = ", ".join(found[:SHOWN]) + more if found else "none"
-    return Attempt(wall, "catalogue", what, bool(found), outcome)
+            cursor.execute(
+                sql, {"app": APP_ROLE, "schemas": SCHEMA_PATTERN, "append_only": list(APPEND_ONLY)}
+            )
+            found[Layer.ROLE, what] = [name for (name,) in cursor.fetchall()]
+    for (layer, what), names in found.items():
+        more = f" and {len(names) - MAX_SHOWN} more" if len(names) > MAX_SHOWN else ""
+        outcome = ", ".join(names[:MAX_SHOWN]) + more if names else "none"
+        yield Attempt(layer, "catalogue", what + where, bool(names), outcome)

@@ -6,6 +6,8 @@ of `{table}` holds what only the victim may read.
 
 from typing import Final
 
+from konstruct.isolation import attacks
+
 # They would show the victim's row, in a result or in an error: by naming its table …
 NAMING: Final = (
     "SELECT {column} FROM {schema}.{table}",
@@ -28,6 +30,7 @@ NAMING: Final = (
 )
 # … or by entering the victim, running text, or reading what Postgres keeps of others.
 ENTERING: Final = (
+    *attacks.ENTERING,
     "WITH s AS MATERIALIZED (SELECT set_config('app.current_tenant', '{victim}', true))"
     " SELECT {column} FROM s, {schema}.{table}",
     "SELECT {column} FROM {schema}.{table}"
@@ -35,18 +38,14 @@ ENTERING: Final = (
     "UPDATE pg_settings SET setting = '{victim}' WHERE name = 'app.current_tenant'",
     "UPDATE pg_catalog.pg_settings SET setting = 'off' WHERE name = 'row_security'",
     "SELECT query_to_xml('SELECT {column} FROM {schema}.{table}', true, true, '')::text",
-    "SELECT query_to_xml('SET app.current_tenant = ''{victim}''', true, true, '')::text",
     "SELECT table_to_xml('{schema}.{table}', true, true, '')::text",
     "SELECT schema_to_xml('{schema}', true, true, '')::text",
     "SELECT database_to_xml(true, true, '')::text",
     "SELECT word FROM ts_stat('SELECT to_tsvector({column}) FROM {schema}.{table}')",
     "SELECT ts_rewrite('a'::tsquery, 'SELECT ''a''::tsquery, {column}::tsquery"
     " FROM {schema}.{table}')",
-    "SELECT set_config('app.current_tenant', '{victim}', true)::int",
     "SELECT * FROM pg_statistic",
     "SELECT stxdmcv FROM pg_statistic_ext_data",
-    "DO $$ BEGIN PERFORM set_config('app.current_tenant', '{victim}', false); END $$",
-    "SET app.current_tenant = '{victim}'",
     "SET SESSION AUTHORIZATION konstruct_owner",
     "SET ROLE konstruct_owner",
     "SET row_security = off",
@@ -145,4 +144,12 @@ UNSENT: Final = (
     'DECLARE "kept" NO SCROLL CURSOR WITH HOLD FOR SELECT {column} FROM {table}',
     "COPY {schema}.{table} TO STDOUT",
     "DISCARD ALL",
+)
+# What only an owner or a superuser may do, besides the POWERS of the command.
+POWERS: Final = (
+    "CREATE POLICY opened ON {schema}.memory_message USING (true)",
+    "ALTER TABLE {schema}.memory_message OWNER TO konstruct_app",
+    "DROP SCHEMA {schema} CASCADE",
+    "CREATE FUNCTION {schema}.mine() RETURNS int LANGUAGE sql SECURITY DEFINER AS 'SELECT 1'",
+    "SET SESSION AUTHORIZATION postgres",
 )

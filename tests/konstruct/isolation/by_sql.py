@@ -1,0 +1,219 @@
+"""The long list of attacks in SQL: with the application's role, inside of the attacker."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from django.db import DatabaseError
+
+from konstruct.isolation.attacks import attempt_rows, tables_of, try_sql
+from konstruct.isolation.attempts import Attempt, Layer
+from konstruct.isolation.catalogue import APPEND_ONLY
+from konstruct.isolation.fixtures import TenantFixture
+from tenants import transaction
+from tenants.context import server_scope, tenant_connection, tenant_scope
+from tenants.exceptions import TenantPinned
+from tests.konstruct.isolation.more_rows import workspaces
+from tests.konstruct.isolation.statements import (
+    ENTERING,
+    HARMING,
+    NAMING,
+    POWERS,
+    UNSENT,
+    WRITING,
+)
+
+
+def attack(attacker: TenantFixture, victim: TenantFixture) -> Iterator[Attempt]:
+    """Attack a victim on the same server."""
+    if attacker.tenant.server != victim.tenant.server:
+        return
+    with tenant_scope(attacker.tenant.id):
+        yield from _by_named_schema(victim)
+        yield from _by_claims(attacker, victim)
+        yield from _by_the_outbox(victim)
+        yield from _by_settings(victim)
+        yield from _by_statements(attacker, victim)
+        yield from _on_own_records()
+    yield from _without_a_tenant(victim)
+    yield from _by_connection(attacker, victim)
+
+
+def _by_named_schema(victim: TenantFixture) -> Iterator[Attempt]:
+    """Name the victim's schema: only the policies are left."""
+    schema = victim.tenant.schema_name
+    assert len(tables_of(schema)) > 40
+    insert = (
+        "INSERT INTO {}memory_message (agent_id, user_id, thread_id, channel, role, content,"
+        " tenant_id) VALUES (gen_random_uuid(), 'x', 'x', 'x', 'user', 'x', '{}')"
+    )
+    for name, text in (("the victim's", f"{schema}."), ("our own", "")):
+        statement = insert.format(text, victim.tenant.id)
+        yield attempt_rows(f"INSERT a message in the victim's name into {name} table", statement)
+    yield attempt_rows(
+        "join our messages with the victim's",
+        f"SELECT count(*) FROM memory_message JOIN {schema}.memory_message AS other USING (role)",
+    )
+
+
+def _by_claims(attacker: TenantFixture, victim: TenantFixture) -> Iterator[Attempt]:
+    """Attack a public table that tenants write to: the owners of channels' workspaces."""
+    table, theirs = "tenants_workspaceclaim", f"tenant_id = '{victim.tenant.id}'"
+    yield attempt_rows("SELECT the victim's claims", f"SELECT count(*) FROM {table} WHERE {theirs}")
+    yield attempt_rows("DELETE the victim's claims", f"DELETE FROM {table} WHERE {theirs}")
+    yield attempt_rows(
+        "UPDATE a claim of ours to the victim's",
+        f"UPDATE {table} SET tenant_id = '{victim.tenant.id}'",
+    )
+    yield attempt_rows(
+        "INSERT a claim in the victim's name",
+        f"INSERT INTO {table} (channel, workspace, tenant_id)"
+        f" VALUES ('slack', 'TFORGED', '{victim.tenant.id}')",
+    )
+    yield attempt_rows(
+        "INSERT a claim of the victim's workspace",
+        f"INSERT INTO {table} (channel, workspace, tenant_id)"
+        f" VALUES ('slack', '{workspaces[victim.tenant.id]}', '{attacker.tenant.id}')",
+    )
+
+
+def _by_the_outbox(victim: TenantFixture) -> Iterator[Attempt]:
+    """Attack the other one, the outbox, and a view of it."""
+    theirs = f"tenant_id = '{victim.tenant.id}'"
+    for table in ("tenants_outboxentry", "orchestrator_pendingreply"):
+        yield attempt_rows(
+            f"SELECT the victim's {table}", f"SELECT count(*) FROM {table} WHERE {theirs}"
+        )
+        yield attempt_rows(f"DELETE the victim's {table}", f"DELETE FROM {table} WHERE {theirs}")
+        yield attempt_rows(
+            f"UPDATE the victim's {table}", f"UPDATE {table} SET attempts = 0 WHERE {theirs}"
+        )
+    yield attempt_rows(
+        "INSERT work in the victim's name",
+        "INSERT INTO tenants_outboxentry (tenant_id, kind, key)"
+        f" VALUES ('{victim.tenant.id}', 'reply', '{victim.message_id}')",
+    )
+
+
+def _by_settings(victim: TenantFixture) -> Iterator[Attempt]:
+    """Combine the settings: one is the victim's and the other ours."""
+    schema, theirs = victim.tenant.schema_name, victim.tenant.id
+    for layer, what, settings, sql in (
+        (
+            Layer.POLICY,
+            "the victim's search_path and our tenant",
+            {"search_path": schema},
+            "SELECT count(*) FROM memory_message",
+        ),
+        (
+            Layer.SCHEMA,
+            "our search_path and the victim's tenant",
+            {"app.current_tenant": str(theirs)},
+            f"SELECT count(*) FROM memory_message WHERE tenant_id = '{theirs}'",
+        ),
+        (
+            Layer.POLICY,
+            "policies switched off by a setting",
+            {"row_security": "off"},
+            f"SELECT count(*) FROM {schema}.memory_message",
+        ),
+    ):
+        done, outcome = _try_with(settings, sql)
+        yield Attempt(layer, "SQL", what, done and outcome != [(0,)], str(outcome))
+    driver: Any = tenant_connection().connection
+    driver.execute(f"SET search_path = {schema}")
+    driver.execute(f"SET app.current_tenant = '{theirs}'")
+    yield attempt_rows(
+        "settings that a statement before has left behind",
+        "SELECT count(*) FROM memory_message"
+        f" WHERE tenant_id = '{theirs}' OR content = '{victim.secret}'",
+        layer=Layer.SCHEMA,
+    )
+    driver.execute("RESET search_path")
+    driver.execute("RESET app.current_tenant")
+
+
+def _by_statements(attacker: TenantFixture, victim: TenantFixture) -> Iterator[Attempt]:
+    """One statement each, by our cursors and, of what Postgres alone refuses, by the driver's."""
+    names = {
+        "schema": victim.tenant.schema_name,
+        "victim": victim.tenant.id,
+        "attacker": attacker.tenant.id,
+        "table": "memory_message",
+        "column": "content",
+    }
+    for via, run in {"SQL": try_sql, "driver": _try_by_driver}.items():
+        for layer, statements in ((Layer.POLICY, NAMING), (Layer.ROLE, ENTERING)):
+            for statement in statements:
+                _, outcome = run(statement.format(**names))
+                through = victim.secret in str(outcome)
+                shown = "a row of the victim's" if through else str(outcome)[:200]
+                yield Attempt(layer, via, statement, through, shown)
+        for statement in WRITING:
+            done, outcome = run(statement.format(**names))
+            yield Attempt(
+                Layer.POLICY, via, statement, done and outcome not in (0, []), str(outcome)
+            )
+        for statement in HARMING:
+            done, outcome = run(statement.format(**names))
+            yield Attempt(Layer.ROLE, via, statement, done, str(outcome))
+    for statement in (*POWERS, *UNSENT):
+        done, outcome = try_sql(statement.format(**names))
+        yield Attempt(Layer.ROLE, "SQL", statement, done, str(outcome))
+
+
+def _on_own_records() -> Iterator[Attempt]:
+    """What is append-only cannot be changed by its own tenant either."""
+    for table in APPEND_ONLY:
+        for statement in (f"UPDATE {table} SET tenant_id = tenant_id", f"DELETE FROM {table}"):
+            done, outcome = try_sql(statement)
+            yield Attempt(Layer.ROLE, "SQL", f"our own: {statement}", done, str(outcome))
+
+
+def _without_a_tenant(victim: TenantFixture) -> Iterator[Attempt]:
+    with server_scope(victim.tenant.server):
+        yield attempt_rows(
+            "SELECT without any tenant",
+            f"SELECT count(*) FROM {victim.tenant.schema_name}.memory_message",
+        )
+        yield attempt_rows("DELETE claims without any tenant", "DELETE FROM tenants_workspaceclaim")
+        yield attempt_rows("DELETE work without any tenant", "DELETE FROM tenants_outboxentry")
+        yield attempt_rows(
+            "give work up without any tenant", "UPDATE tenants_outboxentry SET failed_at = now()"
+        )
+        done, outcome = try_sql("SELECT count(*) FROM memory_message")
+        yield Attempt(Layer.SCHEMA, "SQL", "SELECT in no schema", done, str(outcome))
+
+
+def _by_connection(attacker: TenantFixture, victim: TenantFixture) -> Iterator[Attempt]:
+    """Set the connection's tenant in code that is pinned to another."""
+    with tenant_scope(attacker.tenant.id, pinned=True):
+        try:
+            tenant_connection().set_tenant(victim.tenant)
+            outcome = "entered"
+        except TenantPinned as error:
+            outcome = str(error)
+        finally:
+            tenant_connection().set_schema(attacker.tenant.schema_name)
+        yield Attempt(Layer.PIN, "connection", "enter the victim", outcome == "entered", outcome)
+
+
+def _try_with(settings: Mapping[str, str], sql: str) -> tuple[bool, Any]:
+    """Run a statement with settings that our cursors do not send, on the driver's cursor."""
+    try:
+        with transaction.atomic(), tenant_connection().wrap_database_errors:
+            driver: Any = tenant_connection().connection
+            for statement in tenant_connection().entering:
+                driver.execute(statement)
+            for name, value in settings.items():
+                driver.execute(f"SET LOCAL {name} = '{value}'")
+            # One statement in a message, of which nothing stays in the session.
+            cursor = driver.execute(sql, binary=True)
+            outcome = cursor.fetchall() if cursor.description else cursor.rowcount
+            transaction.set_rollback(True)
+            return True, outcome
+    except DatabaseError as error:
+        return False, str(error).splitlines()[0]
+
+
+def _try_by_driver(sql: str) -> tuple[bool, Any]:
+    return _try_with({}, sql)

@@ -1,0 +1,60 @@
+"""Rows of the victims that only the tests attack: session, items, workspace, vector and reply."""
+
+import secrets
+from collections.abc import Sequence
+from uuid import UUID
+
+from django_redis import get_redis_connection
+from langgraph.checkpoint.base import empty_checkpoint
+
+from konstruct.isolation.fixtures import THREAD, USER, VECTOR, TenantFixture
+from konstruct.isolation.proving import as_application
+from memory.context import SessionStore
+from memory.conversations.items import add_items
+from memory.conversations.transcript import record_message
+from memory.long_term import store_embedding
+from memory.models import ConversationItem
+from tenants.context import tenant_scope
+from tenants.redis_keys import idempotency_key
+from tenants.serving.claims import claim_workspace
+
+# The item and the Slack workspace of each tenant, by its id.
+items: dict[UUID, int] = {}
+workspaces: dict[UUID, str] = {}
+
+
+def populate_more(tenants: Sequence[TenantFixture]) -> None:
+    """Write one row of everything that `konstruct.isolation.fixtures.populate` leaves out."""
+    with as_application():
+        for each in tenants:
+            _populate(each)
+
+
+def _populate(each: TenantFixture) -> None:
+    tenant_id = each.tenant.id
+    record_message(
+        tenant_id=tenant_id,
+        agent_id=each.agent_id,
+        user_id=USER,
+        thread_id=THREAD,
+        channel="rest",
+        content=each.secret,
+        role="assistant",
+        in_reply_to=each.message_id,
+    )
+    store_embedding(tenant_id, each.agent_id, USER, each.secret, "user", VECTOR)
+    checkpoint = empty_checkpoint()
+    checkpoint["channel_values"] = {"messages": [each.secret]}
+    checkpoint["channel_versions"] = {"messages": "1"}
+    SessionStore(tenant_id).checkpointer.put(
+        {"configurable": {"thread_id": THREAD, "checkpoint_ns": ""}},
+        checkpoint,
+        {"run_id": each.secret},  # the API returns metadata as text, and values in base64
+        {"messages": "1"},
+    )
+    with tenant_scope(tenant_id):
+        workspaces[tenant_id] = f"T{secrets.token_hex(6).upper()}"
+        claim_workspace("slack", workspaces[tenant_id])
+        add_items(each.agent_id, USER, THREAD, [({"said": each.secret}, each.message_id)])
+        items[tenant_id] = ConversationItem.objects.get().pk
+    get_redis_connection("default").set(idempotency_key(tenant_id, each.message_id), each.secret)
