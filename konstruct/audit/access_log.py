@@ -4,25 +4,44 @@ Whoever changes something calls `record_access` in the same transaction; whoever
 calls it before it is sent. What cannot be written down is not done.
 """
 
-import json
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from konstruct.audit.models import Action, ActorKind
+from konstruct.audit.pseudonyms import candidates, dumps, pseudonyms
 from tenants.audit.changes import NOTHING, RowState, abridged, differences
 from tenants.context import tenant_connection
 from tenants.http.client_address import current_address
 from tenants.postgresql.entering import Queued
 
+# Replaces ids of erased users by their pseudonyms. It finds them by the primary key of
+# audit_erasedid and does what `pseudonyms.replaced` does; positions count from 0.
 _INSERT = """
+WITH hit AS (
+    SELECT digest, start, stop, coalesce(max(stop) OVER (
+        ORDER BY start, stop DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS done
+    FROM unnest(%(digests)s::text[], %(starts)s::int[], %(stops)s::int[])
+        AS candidate (digest, start, stop)
+    JOIN audit_erasedid USING (digest)
+), event AS (
+    SELECT (coalesce(string_agg(
+        CASE WHEN start >= done THEN substr(%(event)s::text, done + 1, start - done) || digest END,
+        '' ORDER BY start, stop DESC), '')
+        || substr(%(event)s::text, coalesce(max(stop), 0) + 1))::jsonb AS said
+    FROM hit
+)
 INSERT INTO audit_accessevent
     (actor_kind, actor_id, actor, action, subject, subject_id, agent_id, user_id, address,
      request_id, detail)
-VALUES
-    (%(actor_kind)s, %(actor_id)s, %(actor)s, %(action)s, %(subject)s, %(subject_id)s,
-     %(agent_id)s, %(user_id)s, %(address)s, %(request_id)s, %(detail)s)
+SELECT
+    %(actor_kind)s, %(actor_id)s, %(actor)s, %(action)s, %(subject)s, said ->> 'subject_id',
+    %(agent_id)s::uuid, said ->> 'user_id', %(address)s::inet, said ->> 'request_id',
+    said -> 'detail'
+FROM event
 """
+# Subjects of which `subject_id` is a user's id.
+ABOUT_USERS = frozenset({"people", "person"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +77,9 @@ def record_access(
     with_next: bool = False,
     **detail: Any,
 ) -> Queued:
-    """Write down that somebody did something, in the tenant that we are in.
+    """Write an event into the access log of the current tenant.
+
+    The ids of erased users in it are replaced by their pseudonyms.
 
     In a transaction it goes to Postgres with what comes next, at the latest with the COMMIT, which
     then fails if it cannot be written. Outside of one it is written at once.
@@ -73,6 +94,21 @@ def record_access(
     told = {name: abridged(value) for name, value in detail.items()}
     if before is not None or after is not None:
         told |= differences(before or NOTHING, after or NOTHING)
+    event = dumps(
+        {
+            "subject_id": abridged(str(subject_id)),
+            "user_id": abridged(user_id),
+            "request_id": request_id,
+            "detail": told,
+        }
+    )
+    user_fields = {"subject_id"} if subject in ABOUT_USERS else set()
+    found = [
+        (digest, each.start, each.stop)
+        for each in candidates(event, user_fields=user_fields)
+        for digest in pseudonyms(each.id)
+    ]
+    digests, starts, stops = ([each[place] for each in found] for place in range(3))
     return tenant_connection().queue(
         _INSERT,
         {
@@ -81,12 +117,12 @@ def record_access(
             "actor": abridged(by.name),
             "action": str(action),
             "subject": subject,
-            "subject_id": abridged(str(subject_id)),
             "agent_id": agent_id,
-            "user_id": abridged(user_id),
             "address": current_address(),
-            "request_id": request_id,
-            "detail": json.dumps(told),
+            "event": event,
+            "digests": digests,
+            "starts": starts,
+            "stops": stops,
         },
         with_next=with_next,
     )

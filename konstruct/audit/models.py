@@ -224,6 +224,20 @@ class ErasureRequest(TenantModel):
         return self.user_id
 
 
+class ErasedId(TenantModel):
+    """The pseudonym of an erased user's id: the access log has it instead of the id."""
+
+    digest = models.TextField(
+        primary_key=True, help_text="A keyed digest of the id, as in receipts."
+    )
+
+    class Meta:
+        verbose_name = "erased id"
+
+    def __str__(self) -> str:
+        return self.digest
+
+
 class MessageErasure(TenantModel):
     """That one message, or a conversation, is to be erased. As ErasureRequest, but of no person.
 

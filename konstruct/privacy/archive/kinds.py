@@ -195,6 +195,7 @@ NOT_EXPORTED: Final = frozenset(
         "api_apikey",
         "api_creation",
         "audit_accessevent",
+        "audit_erasedid",
         "audit_erasurerequest",
         "audit_messageerasure",
         "audit_retentionrule",

@@ -81,6 +81,7 @@ RULES: Final = (
 
 # What no end user can be found in, and why.
 EXEMPT: Final = {
+    "audit_erasedid": "keyed digests",
     "audit_erasurerequest": "the receipts",
     "channels_slackinstallation": "workspaces, and who of the tenant's own people connected them",
     "audit_retentionrule": "numbers of days",

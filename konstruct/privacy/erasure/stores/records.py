@@ -7,22 +7,24 @@ from urllib.parse import quote, quote_plus
 from django.contrib.admin.models import LogEntry
 
 from konstruct.api.models import IdempotencyRecord
-from konstruct.audit.models import AccessEvent, Action
-from konstruct.audit.pseudonyms import pseudonym
+from konstruct.audit.access_log import ABOUT_USERS
+from konstruct.audit.models import AccessEvent, Action, ErasedId
+from konstruct.audit.pseudonyms import dumps, pseudonym
 from konstruct.privacy.erasure.person import IDS, OF_PERSON, Person
 from konstruct.privacy.erasure.progress import ErasureProgress
 from konstruct.privacy.erasure.stores.scrubbing import (
     ERASED,
     Names,
+    scrubbed,
     scrubbed_change_message,
-    scrubbed_detail,
 )
 from tenants import transaction
 from tenants.context import connection
 
 BATCH = 1000
+_COLUMNS: Final = ("user_id", "subject_id", "request_id", "detail")
 
-# Each is one look at the table, by equality: joins and arrays, no patterns.
+# Each reads the table once.
 _EVENTS: Final = f"""
     SELECT id, true FROM audit_accessevent WHERE {OF_PERSON}
     UNION
@@ -33,12 +35,14 @@ _EVENTS: Final = f"""
     WHERE subject = 'session' AND subject_id = ANY(%(sessions)s)
     UNION
     SELECT id, false FROM audit_accessevent
-    WHERE %(agent)s::uuid IS NULL AND (
-      jsonb_path_query_array(detail, 'strict $.** ? (@.type() == "string")')
-        ?| (%(users)s::text[] || %(threads)s::text[])
-      OR string_to_array(translate(detail ->> 'address', '=', '&'), '&') && %(in_address)s::text[]
-      OR subject = 'person' AND subject_id = ANY(%(users)s)
+    WHERE %(agent)s::uuid IS NULL AND EXISTS (
+      SELECT FROM unnest(%(written)s::text[]) AS id
+      WHERE strpos(concat_ws(' ', detail, subject_id, request_id), id) > 0
     )
+"""
+_KNOWN: Final = f"""
+    SELECT EXISTS ({IDS}) OR EXISTS (
+        SELECT FROM audit_accessevent WHERE {OF_PERSON} AND action <> '{Action.ERASE}')
 """
 _LOGGED: Final = f"""
     SELECT entry.id FROM django_admin_log AS entry JOIN ({IDS}) AS theirs
@@ -55,10 +59,15 @@ def forget(person: Person, progress: ErasureProgress) -> None:
 
     What an Idempotency-Key stands for goes with what it made.
     """
-    names = Names(
-        {user_id: pseudonym(user_id) for user_id in person.user_ids}, frozenset(person.threads)
-    )
-    about = _events(person)
+    users = {user_id: pseudonym(user_id) for user_id in person.user_ids}
+    is_known = _is_known(person, progress)
+    if is_known and person.agent_id is None:
+        # From here on `record_access` writes the pseudonyms.
+        ErasedId.objects.bulk_create(
+            [ErasedId(digest=digest) for digest in users.values()], ignore_conflicts=True
+        )
+    names = Names(users, frozenset(person.threads), everywhere=is_known)
+    about = _events(person, [*users.values()])
     for ids in _batches(sorted(about)):
         _forget_events(ids, about, names, progress)
     for ids in _batches(_logged(person)):
@@ -70,13 +79,31 @@ def forget(person: Person, progress: ErasureProgress) -> None:
         progress.save()
 
 
-def _events(person: Person) -> dict[int, bool]:
+def _is_known(person: Person, progress: ErasureProgress) -> bool:
+    """Tell whether anything but the request is about the person.
+
+    Otherwise the id may be any word, such as `agent`, and stays in texts.
+    """
+    if person.agents or progress.found["tables"].keys() - {AccessEvent._meta.db_table}:
+        return True
+    with connection.cursor() as cursor:
+        cursor.execute(_KNOWN, person.parameters())
+        return bool(cursor.fetchone()[0])
+
+
+def _events(person: Person, names: Sequence[str]) -> dict[int, bool]:
     """Entries that may name the person, and whether they are about them."""
-    # As a browser has encoded it, or another client.
-    quoted = {each(user_id) for user_id in person.user_ids for each in (quote_plus, quote)}
+    # As JSON has it, and as a browser or another client has encoded it.
+    written = {
+        reading
+        for id in person.user_ids
+        for reading in (dumps(id)[1:-1], quote_plus(id), quote(id), quote(id, safe=""))
+    } | {dumps(thread)[1:-1] for thread in person.threads}
     about: dict[int, bool] = {}
     with connection.cursor() as cursor:
-        cursor.execute(_EVENTS, person.parameters(in_address=sorted(quoted)))
+        # Who came back after an erasure is in the log under the pseudonym.
+        users = [*person.user_ids, *names]
+        cursor.execute(_EVENTS, person.parameters(users=users, written=sorted(written)))
         for id, is_theirs in cursor.fetchall():
             about[id] = about.get(id, False) or is_theirs
     return about
@@ -95,27 +122,18 @@ def _forget_events(
     with transaction.atomic():
         changed = []
         for event in AccessEvent.objects.select_for_update().filter(pk__in=ids):
-            is_theirs = about[event.pk]
-            user_id = names.users.get(event.user_id or "", event.user_id)
-            detail = scrubbed_detail(
-                event.detail, names, subject=event.subject, is_theirs=is_theirs
-            )
-            subject_id = _subject_id(event, names, is_theirs=is_theirs)
-            if (user_id, subject_id, detail) != (event.user_id, event.subject_id, event.detail):
-                event.user_id, event.subject_id, event.detail = user_id, subject_id, detail
+            was = {name: getattr(event, name) for name in _COLUMNS}
+            user_fields = {"subject_id"} if event.subject in ABOUT_USERS else set()
+            now = scrubbed(was, names, is_theirs=about[event.pk], user_fields=user_fields)
+            is_of_theirs = about[event.pk] and event.action != Action.ERASE
+            if is_of_theirs and now["subject_id"] and now["subject_id"] not in names.users.values():
+                now["subject_id"] = ERASED
+            if now != was:
+                vars(event).update(now)
                 changed.append(event)
-        AccessEvent.objects.bulk_update(changed, ["user_id", "subject_id", "detail"])
+        AccessEvent.objects.bulk_update(changed, _COLUMNS)
         progress.add_rows(AccessEvent._meta.db_table, None, len(changed), "changed")
         progress.save()
-
-
-def _subject_id(event: AccessEvent, names: Names, *, is_theirs: bool) -> str:
-    if event.subject == "person" and event.subject_id in names.users:
-        return names.users[event.subject_id]
-    # What an erasure was asked for by is its receipt's id.
-    if not is_theirs or not event.subject_id or event.action == Action.ERASE:
-        return event.subject_id
-    return ERASED
 
 
 def _forget_log_entries(ids: Sequence[int], progress: ErasureProgress) -> None:

@@ -1,35 +1,22 @@
-"""Replacing a person in what the record says, field by field. Pure: no Django, no I/O.
+"""Replacing a person in details of the access log and of Django's admin log.
 
-The record tells who did what. It stays, and so does every value in it that is not the person's:
-an id is replaced where a field holds a user's id and this is it, and nowhere else.
+The entries stay. Ids become pseudonyms; texts about the person become a marker.
 """
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
-from urllib.parse import quote_plus, unquote_plus
+
+from konstruct.audit.pseudonyms import FIXED_FIELDS, candidates, dumps, replaced
 
 # In the place of what was asked about the person, or said by them.
 ERASED: Final = "(erased)"
 
-# Fields of the access log's details that hold a user's id.
-_USERS: Final = frozenset(
-    {"becomes", "from_user", "native_id", "own_id", "user", "user_id", "was", "whose"}
-)
 # Fields that hold the id of a thread.
 _THREADS: Final = frozenset({"thread", "thread_id"})
-# Lists whose search term is compared with users' ids.
-_SEARCHED_BY_USER: Final = frozenset(
-    {"access", "erasure request", "escalation", "identity", "message", "people", "tool call"}
-)
-# What an entry about the person says of others than them.
-_KEPT: Final = frozenset(
-    {
-        *("action", "address", "agent", "command", "ip", "method", "outcome", "path", "result"),
-        *("scope", "state", "withheld"),
-    }
-)
+# Of an entry about the person, these say nothing of them.
+_KEPT: Final = FIXED_FIELDS | {"address", "path", "result"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,55 +27,43 @@ class Names:
     """Each id of theirs, and its pseudonym."""
     threads: frozenset[str] = field(default_factory=frozenset)
     """Threads that are theirs alone."""
+    everywhere: bool = True
+    """Ids are replaced in texts too, and not only in fields that hold a user's id."""
 
 
-def scrubbed_detail(
-    detail: Mapping[str, Any], names: Names, *, subject: str, is_theirs: bool
+def scrubbed(
+    event: Mapping[str, Any], names: Names, *, is_theirs: bool, user_fields: set[str]
 ) -> dict[str, Any]:
-    """Return the details of an entry of the access log without the person.
+    """Return an event of the access log without the person.
 
     Args:
-        subject: with what somebody had to do, as the entry says.
-        is_theirs: the entry is about the person: of its texts only those stay that cannot be
-            about them.
+        event: `user_id`, `subject_id`, `request_id` and `detail`.
+        is_theirs: the event is about the person: texts in its details are replaced by a marker.
+        user_fields: more names of fields that hold a user's id.
     """
-    return {
-        name: _scrubbed(name, value, names, subject=subject, is_theirs=is_theirs)
-        for name, value in detail.items()
-    }
+    text = dumps(event)
+    hits = [
+        (each.start, each.stop, names.users[each.id])
+        for each in candidates(text, user_fields=user_fields)
+        if each.id in names.users and (names.everywhere or each.in_user_field)
+    ]
+    changed: dict[str, Any] = json.loads(replaced(text, hits))
+    changed["detail"] = _without_texts("", changed["detail"], names, is_theirs=is_theirs)
+    return changed
 
 
-def _scrubbed(name: str, value: Any, names: Names, *, subject: str, is_theirs: bool) -> Any:
+def _without_texts(name: str, value: Any, names: Names, *, is_theirs: bool) -> Any:
     if isinstance(value, Mapping):
-        return scrubbed_detail(value, names, subject=subject, is_theirs=is_theirs)
+        return {
+            each: _without_texts(each, value[each], names, is_theirs=is_theirs) for each in value
+        }
     if isinstance(value, list):
-        return [
-            _scrubbed(name, each, names, subject=subject, is_theirs=is_theirs) for each in value
-        ]
-    if not isinstance(value, str) or not value:
+        return [_without_texts(name, each, names, is_theirs=is_theirs) for each in value]
+    if not isinstance(value, str) or not value or value in names.users.values():
         return value
-    if name == "address" and "=" in value:
-        return _scrubbed_query(value, names, subject=subject)
-    names_user = name in _USERS or (name == "query" and subject in _SEARCHED_BY_USER)
-    if value in names.users and (names_user or (is_theirs and name not in _KEPT)):
-        return names.users[value]
-    if is_theirs and name not in _KEPT:
-        return ERASED
-    return ERASED if name in _THREADS and value in names.threads else value
-
-
-def _scrubbed_query(query: str, names: Names, *, subject: str) -> str:
-    """Replace parameters of an address whose whole value is a user's id."""
-    parts = []
-    for part in query.split("&"):
-        name, separator, value = part.partition("=")
-        field_name = name.removesuffix("__exact")
-        names_user = field_name in _USERS or (name == "q" and subject in _SEARCHED_BY_USER)
-        given = unquote_plus(value)
-        if names_user and given in names.users:
-            part = f"{name}{separator}{quote_plus(names.users[given])}"
-        parts.append(part)
-    return "&".join(parts)
+    is_text = is_theirs and name not in _KEPT
+    is_thread = name in _THREADS and value in names.threads
+    return ERASED if is_text or is_thread else value
 
 
 def scrubbed_change_message(message: str) -> str:

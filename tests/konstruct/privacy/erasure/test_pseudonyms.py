@@ -1,0 +1,96 @@
+"""Ids of erased users that arrive after the erasure: the access log has pseudonyms instead."""
+
+from collections.abc import Callable
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.test.utils import CaptureQueriesContext
+
+from konstruct.audit.access_log import Actor, record_access
+from konstruct.audit.erasure_requests import request_erasure as ask_for_erasure
+from konstruct.audit.models import AccessEvent, Action, ActorKind, ErasedId
+from konstruct.audit.pseudonyms import pseudonym
+from konstruct.privacy.erasure import carry_out
+from memory.models import Message
+from tenants.context import connection, tenant_scope
+from tenants.models import Tenant
+from tests import database
+
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+
+EVA = Actor(ActorKind.PERSON, "1", "eva")
+
+
+@pytest.fixture
+def erased(tenant_a: Tenant, talk: Callable[..., Message]) -> None:
+    """Maria Lopez and U07:maria% were erased; bob was not, and "agent" never existed."""
+    for user_id in ("Maria Lopez", "U07:maria%", "bob"):
+        talk("Hello.", user_id, f"of {user_id}")
+    with database.as_owner(), tenant_scope(tenant_a.id):
+        for user_id in ("Maria Lopez", "U07:maria%", "agent"):
+            carry_out(ask_for_erasure(user_id, by=EVA))
+
+
+def written(**given: Any) -> AccessEvent:
+    record_access(
+        given.pop("action", Action.SEARCH), given.pop("subject", "facts"), by=EVA, **given
+    )
+    return AccessEvent.objects.latest("pk")
+
+
+def test_columns_parameters_and_texts_have_pseudonyms(tenant_a: Tenant, erased: None) -> None:
+    with tenant_scope(tenant_a.id):
+        maria, slack = pseudonym("Maria Lopez"), pseudonym("U07:maria%")
+        assert {each.digest for each in ErasedId.objects.all()} == {maria, slack}
+        event = written(
+            user_id="U07:maria%",
+            subject_id="slack/U07:maria%/7",
+            request_id="Maria Lopez",
+            asked={"q": "Maria Lopez", "user": "U07:maria%", "Maria Lopez": "1"},
+            address="user=U07%3Amaria%25&q=Maria+Lopez&o=1",
+            query='Did Maria Lopez, or "U07:maria%" and bob, ask?',
+            agent="Maria Lopez",
+        )
+        assert (event.user_id, event.subject_id) == (slack, f"slack/{slack}/7")
+        assert event.request_id == maria
+        assert event.detail == {
+            "asked": {"q": maria, "user": slack, maria: "1"},
+            "address": f"user={slack}&q={maria}&o=1",
+            "query": f'Did {maria}, or "{slack}" and bob, ask?',
+            "agent": "Maria Lopez",
+        }
+        assert written(subject="people", subject_id="U07:maria%").subject_id == slack
+
+
+def test_ids_of_others_and_words_stay(tenant_a: Tenant, erased: None) -> None:
+    detail = {
+        "query": "Which agent spoke to maria, lopez or Maria  Lopez?",
+        "text": 'a\\"b\n\tc \u2028 ü 😀',
+        "limit": 3,
+        "earlier": {"user_id": "Maria Lopez 2"},
+    }
+    with tenant_scope(tenant_a.id):
+        event = written(user_id="Maria Lopez 2", subject_id=uuid4(), **detail)
+        assert (event.user_id, event.detail) == ("Maria Lopez 2", detail)
+        assert written(user_id="agent").user_id == "agent"
+
+
+def test_who_comes_back_is_found_and_erased_again(
+    tenant_a: Tenant, erased: None, talk: Callable[..., Message]
+) -> None:
+    talk("I am back.", "Maria Lopez", "again")
+    with tenant_scope(tenant_a.id):
+        assert written(user_id="Maria Lopez", query="Where is she?").user_id.startswith("erased:")
+    with database.as_owner(), tenant_scope(tenant_a.id):
+        receipt = carry_out(ask_for_erasure("Maria Lopez", by=EVA)).receipt
+        assert receipt is not None
+        assert receipt["found"]
+        event = AccessEvent.objects.filter(subject="facts").latest("pk")
+        assert event.detail == {"query": "(erased)"}
+
+
+def test_an_event_is_one_statement_however_many_were_erased(tenant_a: Tenant, erased: None) -> None:
+    with tenant_scope(tenant_a.id), CaptureQueriesContext(connection) as queries:
+        written(user_id="bob", query=" ".join(f"word{number}" for number in range(80)))
+    assert len(queries) == 2  # with the one that reads it here
