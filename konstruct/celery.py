@@ -52,7 +52,7 @@ app.autodiscover_tasks()
 # The names that tasks had, for messages that wait in a queue under them.
 RENAMED_TASKS: Final = {
     "konstruct.channels.delivery_tasks.deliver": "konstruct.channels.delivery.tasks.deliver",
-    "konstruct.channels.delivery_tasks.learn_name": "konstruct.channels.slack.tasks.learn_name",
+    "konstruct.channels.delivery_tasks.learn_name": "konstruct.channels.slack.users.learn_name",
     "konstruct.channels.delivery_tasks.sweep_deliveries": "tenants.tasks.sweep",
     "konstruct.channels.delivery.tasks.sweep_deliveries": "tenants.tasks.sweep",
     "konstruct.channels.tasks.sweep_arrivals": "tenants.tasks.sweep",

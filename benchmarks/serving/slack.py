@@ -85,7 +85,7 @@ def in_bursts(work: Callable[[int], object], count: int, at_once: int) -> tuple[
 
 def connect_workspace(tenant_id: UUID) -> None:
     """Make an agent, and let it answer in a workspace."""
-    from konstruct.channels.slack.workspaces.installations import connect
+    from konstruct.channels.slack.installations import connect
     from konstruct.orchestrator.agents import create_agent
 
     agent = create_agent(tenant_id=tenant_id, name="ada")

@@ -14,7 +14,7 @@ class ChannelsConfig(AppConfig):
         """Register the channels that push their replies. A new one is a line here."""
         # Models, which need the apps.
         from konstruct.channels.delivery import publisher, registry
-        from konstruct.channels.slack.outbound.adapter import SlackAdapter
+        from konstruct.channels.slack.adapter import SlackAdapter
         from konstruct.orchestrator.replies import delivery_hooks
 
         for adapter in (SlackAdapter(),):

@@ -6,14 +6,14 @@ from celery import shared_task
 
 from konstruct.channels import inbox
 from konstruct.channels.delivery.tasks import deliver
-from konstruct.channels.slack.inbound import handlers
-from konstruct.channels.slack.tasks import learn_name
+from konstruct.channels.slack import inbound
+from konstruct.channels.slack.users import learn_name
 from tenants.serving.tenant_task import TenantTask
 
 __all__ = ["deliver", "learn_name", "process", "process_arrival"]
 
 # Who makes messages of what arrives.
-HANDLERS = {handlers.CHANNEL: handlers.handle}
+HANDLERS = {inbound.CHANNEL: inbound.handle}
 
 
 # Both have the names under which messages wait that an older version has sent.

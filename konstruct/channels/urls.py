@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from konstruct.channels.slack.inbound import views
+from konstruct.channels.slack import views
 
 urlpatterns = [
     path("slack/events/", views.events, name="slack-events"),

@@ -11,14 +11,13 @@ class InterfacesConfig(AppConfig):
     verbose_name = "Interfaces"
 
     def ready(self) -> None:
-        """Say where each interface is, and in which form it tells errors."""
+        """Register the path and the error format of each interface."""
         # Models, which need the apps.
         from konstruct.api.http.errors import addresses
         from konstruct.interfaces.mcp import errors as mcp
-        from konstruct.interfaces.mcp.addresses import ENDPOINT
         from konstruct.interfaces.mem0 import base as mem0
         from konstruct.interfaces.openai import errors as openai
 
-        addresses.register(ENDPOINT, mcp.error_response)
+        addresses.register(mcp.ENDPOINT, mcp.error_response)
         addresses.register("/mem0/", mem0.error_response)
         addresses.register(openai.PREFIX, openai.error_response)

@@ -25,7 +25,7 @@ from django.http import HttpRequest, HttpResponse
 
 from konstruct.api.auth.admission import is_valid
 from konstruct.api.auth.key_text import KeyText, bearer_key, parse_key
-from konstruct.channels.slack.inbound.signatures import NotSlacks, slacks_body
+from konstruct.channels.slack.web_api import NotSigned, signed_body
 from konstruct.web.pool import Share
 from tenants.exceptions import KonstructError
 from tenants.http.client_address import address_of, throttled_address
@@ -157,8 +157,8 @@ def is_slacks(request: ASGIRequest) -> bool:
     if "X-Slack-Signature" not in request.headers:
         return False
     try:
-        slacks_body(request)
-    except NotSlacks:
+        signed_body(request)
+    except NotSigned:
         return False
     return True
 

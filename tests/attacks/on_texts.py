@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
-from uuid import UUID
 
 import django
 
@@ -34,8 +33,7 @@ def readings() -> dict[str, Reading]:
     )
     from konstruct.api.http.etags import _matches
     from konstruct.api.resources.memory.facts.serializers import FiltersTextField
-    from konstruct.channels.slack.inbound import parsing
-    from konstruct.channels.slack.outbound import mrkdwn
+    from konstruct.channels.slack import events, mrkdwn
     from konstruct.interfaces.mem0 import filters as mem0_filters
     from konstruct.interfaces.mem0.extraction import parse_facts
     from konstruct.interfaces.mem0.views import read_filters
@@ -104,11 +102,9 @@ def readings() -> dict[str, Reading]:
             add(piece) for add in [event_stream.Text(len).add] for piece in text
         ],
         "mrkdwn.split": mrkdwn.split,
-        "parsing.plain_text": lambda text: parsing.plain_text(
-            text, bot="U1", agent="Ada", names={}
-        ),
-        "parsing.mentions": lambda text: parsing.mentions(text, "U1"),
-        "parsing.mentioned_users": parsing.mentioned_users,
+        "slack.plain_text": lambda text: events.plain_text(text, bot="U1", agent="Ada", names={}),
+        "slack.mentions": lambda text: events.mentions(text, "U1"),
+        "slack.mentioned_users": events.mentioned_users,
         "highlighted": lambda text: highlighted(text, "where does my sister live"),
         "highlighted, as the question": lambda text: highlighted("a sister", text),
         "marked_difference": lambda text: marked_difference(text, text[1:] + "b " + text),
@@ -170,10 +166,9 @@ def bodies() -> Iterator[tuple[str, Attack]]:
         SearchSerializer,
         UpdateBatchSerializer,
     )
-    from konstruct.interfaces.openai import recognition
+    from konstruct.interfaces.openai import conversation
     from konstruct.interfaces.openai.errors import error_document
     from konstruct.interfaces.openai.requests import read_request
-    from konstruct.orchestrator.messages import Thread
     from konstruct.strict_json import read_json
     from memory.models.fact_filters import parse_filters, values_of
 
@@ -195,7 +190,7 @@ def bodies() -> Iterator[tuple[str, Attack]]:
                 chat = read_request({"model": "a", **wrap(document)})
             except Exception as error:  # what is refused is answered
                 return error_document(problem_of(error))
-            return chat.said_before, recognition._digest(chat, Thread(UUID(int=0), "a", "a"))
+            return chat.previous_user_text, conversation._digest(chat.turns)
 
         return check
 

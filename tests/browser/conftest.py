@@ -22,8 +22,8 @@ from konstruct.api.auth.keys import issue_key
 from konstruct.channels.delivery import publisher, queue
 from konstruct.channels.exceptions import ChannelRefused
 from konstruct.channels.models import Delivery
-from konstruct.channels.slack.workspaces.installations import connect
-from konstruct.channels.slack.workspaces.oauth import SCOPES
+from konstruct.channels.slack.installations import connect
+from konstruct.channels.slack.oauth import SCOPES
 from konstruct.llm.exceptions import LLMRefused
 from konstruct.local import demo_conversations
 from konstruct.orchestrator import pipeline

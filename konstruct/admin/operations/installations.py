@@ -14,8 +14,8 @@ from unfold.decorators import display
 from konstruct.admin.access import AuditedReadOnlyAdmin, note
 from konstruct.audit.models import Action
 from konstruct.channels.models import SlackInstallation, SlackUser
-from konstruct.channels.slack.workspaces import oauth
-from konstruct.channels.slack.workspaces.installations import disconnect
+from konstruct.channels.slack import oauth
+from konstruct.channels.slack.installations import disconnect
 from konstruct.orchestrator.models import Agent
 from tenants.admin.sites import tenant_site
 from tenants.audit.changes import NOTHING, RowState, row_state

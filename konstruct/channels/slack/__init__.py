@@ -1,1 +1,1 @@
-"""The Slack channel: from a signed request to a message, and from a reply to a post."""
+"""The Slack channel: signed requests become messages, and replies become posts."""

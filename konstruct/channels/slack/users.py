@@ -1,39 +1,47 @@
-"""What people are called in Slack: events tell their ids, and a task asks for their names."""
+"""Names of Slack's users: events have their ids, and a task asks Slack for their names."""
 
 import logging
 from collections.abc import Iterable
 from datetime import timedelta
 
+from celery import shared_task
 from django.utils import timezone
 
 from konstruct.channels.exceptions import ChannelError, ChannelRefused
 from konstruct.channels.models import SlackInstallation, SlackUser
+from konstruct.channels.slack.installations import CHANNEL, token_of
 from konstruct.channels.slack.web_api import ask
-from konstruct.channels.slack.workspaces.installations import CHANNEL, token_of
 from memory.models import Message
+from tenants.serving.tenant_task import TenantTask
 
 logger = logging.getLogger(__name__)
 
-KNOWN_FOR = timedelta(days=1)
+NAME_MAX_AGE = timedelta(days=1)
 
 
 def known_users(workspace: str, slack_ids: Iterable[str]) -> dict[str, SlackUser]:
-    """Return what is known of users, by Slack's ids of them."""
+    """Return the known users by Slack's ids."""
     found = SlackUser.objects.filter(workspace=workspace, slack_id__in=slack_ids)
     return {user.slack_id: user for user in found}
 
 
-def is_to_be_asked(known: SlackUser | None, user_id: str) -> bool:
-    """Tell whether Slack should be asked for a name (again)."""
+def is_name_outdated(known: SlackUser | None, user_id: str) -> bool:
+    """Return whether to ask Slack for a user's name."""
     if known is None or known.user_id != user_id:
         return True
-    return timezone.now() - known.looked_up_at > KNOWN_FOR
+    return timezone.now() - known.looked_up_at > NAME_MAX_AGE
 
 
-def learn_name(workspace: str, slack_id: str, user_id: str) -> None:
-    """Ask Slack what a user is called, and remember it for a day.
+@shared_task(base=TenantTask)
+def learn_name(tenant_id: str, workspace: str, slack_id: str, user_id: str) -> None:
+    """Ask Slack for a user's name. Safe to run twice."""
+    fetch_name(workspace, slack_id, user_id)
 
-    What goes wrong is a line in the log: the next message is reason enough to ask again.
+
+def fetch_name(workspace: str, slack_id: str, user_id: str) -> None:
+    """Ask Slack for a user's name, and store it for a day.
+
+    Errors are logged; the user's next message asks again.
     """
     installation = SlackInstallation.objects.connected().filter(workspace=workspace).first()
     if installation is None:
@@ -42,12 +50,12 @@ def learn_name(workspace: str, slack_id: str, user_id: str) -> None:
         answer = ask("users_info", token=token_of(installation), user=slack_id)
         name = _name(answer.get("user"))
     except ChannelRefused as error:
-        logger.warning("What user %s of Slack is called: %s", slack_id, error)
+        logger.warning("The name of Slack user %s is unknown: %s", slack_id, error)
         name = ""
     except ChannelError as error:
-        logger.warning("What user %s of Slack is called: %s", slack_id, error)
+        logger.warning("The name of Slack user %s is unknown: %s", slack_id, error)
         return
-    # Who was erased while the task waited is not written down again.
+    # The user may have been erased while the task waited.
     if not Message.objects.filter(channel=CHANNEL, user_id=user_id).exists():
         return
     SlackUser.objects.update_or_create(

@@ -1,19 +1,33 @@
-"""Asking Slack's Web API, and what its errors mean for us."""
+"""Slack's protocol: signatures of its requests, and calls of its Web API with their errors."""
 
+import math
 from http.client import HTTPException
 from typing import Any, Final
 
 from django.conf import settings
+from django.core.exceptions import RequestDataTooBig
+from django.http import HttpRequest
 from slack_sdk import WebClient
 from slack_sdk.errors import SlackApiError, SlackClientError
+from slack_sdk.signature import SignatureVerifier
 
-from konstruct.channels.exceptions import ChannelBusy, ChannelRefused, ChannelUnavailable, PostGone
+from konstruct.channels.exceptions import (
+    ChannelBusy,
+    ChannelError,
+    ChannelRefused,
+    ChannelUnavailable,
+    PostGone,
+)
+from tenants.exceptions import KonstructError
 
-SECONDS: Final = 10
-# A pause that Slack asks for without saying how long.
-USUAL_PAUSE: Final = 30.0
-# Not done now, and maybe later.
-PASSING: Final = frozenset(
+TIMEOUT_SECONDS: Final = 10
+# The pause after a rate limit without Retry-After.
+DEFAULT_RETRY_AFTER_SECONDS: Final = 30.0
+MAX_RETRY_AFTER_SECONDS: Final = 3600.0
+# Slack's largest events are a few hundred kilobytes: 40,000 characters, as text and as blocks.
+MAX_BODY_BYTES: Final = 1_000_000
+# Temporary errors.
+TEMPORARY: Final = frozenset(
     {
         "fatal_error",
         "internal_error",
@@ -25,7 +39,7 @@ PASSING: Final = frozenset(
 )
 BUSY: Final = frozenset({"ratelimited", "rate_limited"})
 GONE: Final = frozenset({"message_not_found", "cant_update_message"})
-# What a human can do about the usual refusals.
+# Remedies for common errors.
 REMEDIES: Final = {
     "account_inactive": "The workspace removed our bot: connect it again.",
     "channel_not_found": "The conversation is gone, or our bot is not in it.",
@@ -41,19 +55,21 @@ REMEDIES: Final = {
 
 
 def ask(method: str, *, token: str | None = None, **arguments: Any) -> dict[str, Any]:
-    """Call a method of the Web API (`chat_postMessage`), once, and return its answer.
+    """Call a method of the Web API (`chat_postMessage`) once, and return its response.
 
     Raises:
-        ChannelBusy: not done, we ask too often.
-        ChannelUnavailable: nobody knows.
-        PostGone, ChannelRefused: not done.
+        ChannelBusy: Slack's rate limit; the call was not executed.
+        ChannelUnavailable: a temporary error; the call may have been executed.
+        PostGone, ChannelRefused: the call was not executed.
     """
-    # Trying again is the outbox's, which survives us.
-    client = WebClient(token, base_url=settings.SLACK_API_URL, timeout=SECONDS, retry_handlers=[])
+    # The outbox retries.
+    client = WebClient(
+        token, base_url=settings.SLACK_API_URL, timeout=TIMEOUT_SECONDS, retry_handlers=[]
+    )
     try:
         answer = getattr(client, method)(**arguments)
     except SlackApiError as error:
-        raise _meaning(method.replace("_", "."), error.response) from None
+        raise _error_of(method.replace("_", "."), error.response) from None
     except (SlackClientError, HTTPException, OSError, ValueError) as error:
         unreachable = ChannelUnavailable(f"Slack could not be reached ({type(error).__name__}).")
         unreachable.detail = str(error)
@@ -61,28 +77,64 @@ def ask(method: str, *, token: str | None = None, **arguments: Any) -> dict[str,
     return dict(answer.data)
 
 
-def _meaning(method: str, response: Any) -> Exception:
-    """Return the error that an answer which is not ok stands for."""
+def _error_of(method: str, response: Any) -> ChannelError:
     status = response.status_code
-    said = response.data.get("error", "") if isinstance(response.data, dict) else ""
-    if status == 429 or said in BUSY:
+    code = response.data.get("error", "") if isinstance(response.data, dict) else ""
+    if status == 429 or code in BUSY:
         return ChannelBusy(
             f"Slack asks us to wait before {method}.",
-            retry_after=_seconds(response.headers.get("Retry-After")),
+            retry_after=_retry_after(response.headers.get("Retry-After")),
         )
-    if status >= 500 or said in PASSING:
-        return ChannelUnavailable(f"Slack answered {method} with {status} {said[:200]}.")
-    if said in GONE:
-        return PostGone(f"Slack answered {method}: {said}.")
-    if not said.replace("_", "").isalnum():  # the SDK's words for what is no JSON
+    if status >= 500 or code in TEMPORARY:
+        return ChannelUnavailable(f"Slack answered {method} with {status} {code[:200]}.")
+    if code in GONE:
+        return PostGone(f"Slack answered {method}: {code}.")
+    if not code.replace("_", "").isalnum():  # the SDK's message for a body that is not JSON
         return ChannelUnavailable(f"Slack answered {method} with {status}, and what is no JSON.")
-    remedy = REMEDIES.get(said, "")
-    return ChannelRefused(f"Slack refused {method}: {said}. {remedy}".rstrip())
+    return ChannelRefused(f"Slack refused {method}: {code}. {REMEDIES.get(code, '')}".rstrip())
 
 
-def _seconds(text: str | None) -> float:
+def _retry_after(text: str | None) -> float:
     try:
-        seconds = float(text or USUAL_PAUSE)
+        seconds = float(text or DEFAULT_RETRY_AFTER_SECONDS)
     except ValueError:
-        return USUAL_PAUSE
-    return min(max(seconds, 1.0), 3600.0) if seconds == seconds else USUAL_PAUSE
+        return DEFAULT_RETRY_AFTER_SECONDS
+    if math.isnan(seconds):
+        return DEFAULT_RETRY_AFTER_SECONDS
+    return min(max(seconds, 1.0), MAX_RETRY_AFTER_SECONDS)
+
+
+class NotSigned(KonstructError):
+    """A request is not from Slack; `status` is the status of the response."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def signed_body(request: HttpRequest) -> bytes:
+    """Return the body of a request that Slack has signed within the last five minutes.
+
+    Raises NotSigned.
+    """
+    if not settings.SLACK_SIGNING_SECRET:
+        raise NotSigned("Slack is not configured here: SLACK_SIGNING_SECRET is not set.", 404)
+    try:
+        is_too_large = int(request.META.get("CONTENT_LENGTH") or 0) > MAX_BODY_BYTES
+        body = b"" if is_too_large else request.body
+    except RequestDataTooBig:
+        is_too_large = True
+    if is_too_large:
+        raise NotSigned(f"The body is larger than {MAX_BODY_BYTES} bytes.", 413)
+    timestamp = request.headers.get("X-Slack-Request-Timestamp")
+    signature = request.headers.get("X-Slack-Signature")
+    try:
+        is_signed = any(
+            SignatureVerifier(secret).is_valid(body, timestamp, signature)
+            for secret in (settings.SLACK_SIGNING_SECRET, *settings.SLACK_SIGNING_SECRET_FALLBACKS)
+        )
+    except (ValueError, TypeError):  # not a number, not UTF-8, or not ASCII
+        is_signed = False
+    if not is_signed:
+        raise NotSigned("The signature is not Slack's, or older than five minutes.", 401)
+    return body

@@ -1,4 +1,4 @@
-"""Errors as JSON-RPC has them, for what is refused before or beside a method's own answer."""
+"""The path of the MCP endpoint, and JSON-RPC responses with errors."""
 
 import json
 from typing import Any, Final
@@ -8,13 +8,14 @@ from django.http import HttpRequest, HttpResponse
 from konstruct.api.http.errors.problems import Problem
 from konstruct.api.http.request_id import current_request_id
 
+ENDPOINT: Final = "/mcp"
 PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
 INTERNAL_ERROR: Final = -32603
 
 
 class RpcError(Exception):
-    """What a JSON-RPC request is answered with instead of a result."""
+    """A JSON-RPC error."""
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
         super().__init__(message)
@@ -28,10 +29,10 @@ def error_response(request: HttpRequest, problem: Problem) -> HttpResponse:
         code = PARSE_ERROR
     else:
         code = INTERNAL_ERROR if problem.status >= 500 else INVALID_REQUEST
-    told = " ".join([problem.detail, *(error.detail for error in problem.errors[:1])])
+    message = " ".join([problem.detail, *(error.detail for error in problem.errors[:1])])
     document = problem.as_json(path=request.path, request_id=current_request_id())
     return rpc_response(
-        {"error": {"code": code, "message": told, "data": document}},
+        {"error": {"code": code, "message": message, "data": document}},
         status=problem.status,
         headers=dict(problem.headers),
     )
@@ -44,7 +45,7 @@ def rpc_response(
     status: int = 200,
     headers: dict[str, str] | None = None,
 ) -> HttpResponse:
-    """Return a JSON-RPC response. ASCII, since an id may hold half of a surrogate pair."""
+    """Return a JSON-RPC response. It is ASCII: an id may hold half of a surrogate pair."""
     response = HttpResponse(
         json.dumps({"jsonrpc": "2.0", "id": to, **body}),
         status=status,

@@ -1,12 +1,163 @@
-"""JSON Schemas of what tools take and give, from the serializers that check and present it."""
+"""Arguments and results of tools: serializers, and the JSON Schemas made from them."""
 
 from collections.abc import Collection
 from typing import Any
 
+from django.conf import settings
 from rest_framework import serializers
 from rest_framework.fields import empty
 
-from konstruct.api.http.bodies.fields import StrictSerializer
+from konstruct.api.http.bodies.fields import (
+    NOT_BLANK,
+    ChannelIdField,
+    StrictCharField,
+    StrictIntegerField,
+    StrictSerializer,
+)
+from konstruct.api.http.lists.pagination import CURSOR_TEXT
+from konstruct.api.resources.memory.facts.serializers import LONGEST_QUERY, CheckedObjectField
+from memory.models.fact_filters import values_of
+
+MAX_RESULTS = 50
+KINDS = ("fact", "message")
+
+
+class OwnerSerializer(StrictSerializer):
+    """The owner of a memory. A key that is bound to an agent or a user need not name it."""
+
+    user_id = ChannelIdField(
+        required=False, help_text="Whom the memory is about: the id of a user."
+    )
+    agent = ChannelIdField(required=False, help_text="Name or id of the agent whose memory it is.")
+
+
+class RememberSerializer(OwnerSerializer):
+    """A fact to be stored."""
+
+    content = StrictCharField(
+        max_length=settings.MAX_MESSAGE_CHARACTERS,
+        validators=[NOT_BLANK],
+        help_text="One fact as a full sentence that is clear without this conversation: "
+        "“Maria is allergic to walnuts.”",
+    )
+    metadata = CheckedObjectField(
+        check=values_of, required=False, help_text="Labels of yours, such as a topic."
+    )
+
+
+class SearchSerializer(OwnerSerializer):
+    """A search."""
+
+    query = StrictCharField(
+        max_length=LONGEST_QUERY,
+        validators=[NOT_BLANK],
+        help_text="The question, in any words: “What must Maria not eat?”",
+    )
+    limit = StrictIntegerField(
+        required=False,
+        default=10,
+        min_value=1,
+        max_value=MAX_RESULTS,
+        help_text="At most this many facts, and as many messages.",
+    )
+
+
+class ListSerializer(OwnerSerializer):
+    """A page of facts."""
+
+    limit = StrictIntegerField(
+        required=False, default=20, min_value=1, max_value=MAX_RESULTS, help_text="Facts a page."
+    )
+    cursor = StrictCharField(
+        required=False, validators=[CURSOR_TEXT], help_text="The next_cursor of the page before."
+    )
+
+
+class IdSerializer(StrictSerializer):
+    """One memory."""
+
+    id = serializers.UUIDField(help_text="The id that remember, search or list gave.")
+
+
+class CorrectSerializer(IdSerializer):
+    """The new text of a fact."""
+
+    content = StrictCharField(
+        max_length=settings.MAX_MESSAGE_CHARACTERS,
+        validators=[NOT_BLANK],
+        help_text="The whole fact as it is now, as a full sentence.",
+    )
+
+
+class MemorySerializer(serializers.Serializer):
+    """A fact, or a message of a conversation."""
+
+    id = serializers.UUIDField()
+    kind = serializers.ChoiceField(choices=KINDS, help_text="fact: was stored; message: was said.")
+    content = serializers.CharField()
+    when = serializers.DateTimeField(help_text="Since when the fact is so; when it was said.")
+    who = serializers.CharField(
+        allow_null=True, help_text="Whom the fact is about; who said the message."
+    )
+
+
+class FoundSerializer(MemorySerializer):
+    """A search result."""
+
+    score = serializers.FloatField(
+        help_text="0 to 1: a fact's cosine similarity, a message's probability of being relevant. "
+        "Compare within one kind only."
+    )
+
+
+class ResultsSerializer(serializers.Serializer):
+    """Search results."""
+
+    results = FoundSerializer(many=True, help_text="Facts, then messages, the best of each first.")
+
+
+class PageSerializer(serializers.Serializer):
+    """A page of facts."""
+
+    results = MemorySerializer(many=True, help_text="Newest first.")
+    next_cursor = serializers.CharField(allow_null=True, help_text="null: this is the last page.")
+
+
+class SimilarSerializer(serializers.Serializer):
+    """A near-duplicate of a fact."""
+
+    id = serializers.UUIDField()
+    content = serializers.CharField()
+
+
+class RememberedSerializer(MemorySerializer):
+    """A stored fact."""
+
+    created = serializers.BooleanField(help_text="false: the same text was remembered already.")
+    similar = SimilarSerializer(
+        many=True, help_text="Facts that say nearly the same: correct or forget what is outdated."
+    )
+
+
+class VersionSerializer(serializers.Serializer):
+    """An earlier version of a fact."""
+
+    content = serializers.CharField()
+    since = serializers.DateTimeField()
+    until = serializers.DateTimeField(allow_null=True)
+
+
+class OneSerializer(MemorySerializer):
+    """A memory with its earlier versions."""
+
+    earlier = VersionSerializer(many=True, help_text="Earlier versions of a fact, newest first.")
+
+
+class ForgottenSerializer(serializers.Serializer):
+    """A deleted fact."""
+
+    id = serializers.UUIDField()
+    forgotten = serializers.BooleanField()
 
 
 def input_schema(
@@ -15,8 +166,9 @@ def input_schema(
     """Return the schema of a tool's arguments.
 
     Args:
-        without: fields that this caller need not name.
-        required: fields that this caller must name, beside those of the serializer.
+        serializer: the arguments.
+        without: fields to leave out.
+        required: fields that are required in addition to the serializer's.
     """
     fields = {name: field for name, field in serializer.fields.items() if name not in without}
     return {
@@ -28,7 +180,7 @@ def input_schema(
 
 
 def output_schema(serializer: serializers.Serializer) -> dict[str, Any]:
-    """Return the schema of a tool's structured result, in which every field is there."""
+    """Return the schema of a tool's structured result."""
     return {
         "type": "object",
         "properties": {name: _schema(field) for name, field in serializer.fields.items()},
@@ -37,7 +189,7 @@ def output_schema(serializer: serializers.Serializer) -> dict[str, Any]:
 
 
 def _schema(field: serializers.Field) -> dict[str, Any]:
-    schema = _shape(field)
+    schema = _type(field)
     if field.help_text:
         schema["description"] = str(field.help_text)
     if field.allow_null:
@@ -52,7 +204,7 @@ def _schema(field: serializers.Field) -> dict[str, Any]:
     return schema | {name: limit for name, limit in limits.items() if limit is not None}
 
 
-def _shape(field: serializers.Field) -> dict[str, Any]:
+def _type(field: serializers.Field) -> dict[str, Any]:
     if isinstance(field, serializers.ListSerializer) and isinstance(
         field.child, serializers.Serializer
     ):

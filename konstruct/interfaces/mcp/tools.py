@@ -1,4 +1,4 @@
-"""The tools: what each does, with what, and which scope of a key it needs."""
+"""The tools: what each does, its arguments and result, and the scope that it needs."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -16,8 +16,7 @@ from konstruct.api.models import KeyScope
 from konstruct.api.resources.memory.facts.rows import locked_fact, visible_facts
 from konstruct.api.resources.memory.facts.serializers import FactPages
 from konstruct.audit.models import Action
-from konstruct.interfaces.mcp import serializers as shapes
-from konstruct.interfaces.mcp.schemas import input_schema, output_schema
+from konstruct.interfaces.mcp import schemas
 from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.recall_policy import recall_policy
 from memory.conf import FACT_FLOOR, NEAR_FACT_FLOOR, NEAR_FACTS
@@ -31,14 +30,14 @@ from tenants.audit.changes import RowState, row_state
 from tenants.context import required_tenant_id
 
 FACTS = LongTermMemory()
-# An error names at most so many agents.
-MAX_NAMES = 20
+# An error names at most this many agents.
+MAX_AGENT_NAMES = 20
 _READING: Final = frozenset({Action.LIST, Action.SEARCH, Action.VIEW})
 
 
 @dataclass(frozen=True)
-class Done:
-    """What a tool has done: its result as an object and as text, and what the access log has."""
+class Outcome:
+    """The result of a tool as an object and as text, and the entry of the access log."""
 
     document: dict[str, Any]
     text: str
@@ -52,7 +51,7 @@ class Done:
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool, and the words of the access log for what it does."""
+    """A tool, with the action and the subject of its entries in the access log."""
 
     name: str
     title: str
@@ -60,30 +59,32 @@ class Tool:
     takes: type[StrictSerializer]
     gives: type[serializers.Serializer]
     action: Action
-    do: Callable[[Caller, dict[str, Any]], Done]
+    do: Callable[[Caller, dict[str, Any]], Outcome]
     subject: str = "fact"
 
     @property
     def scope(self) -> KeyScope:
-        """What a key needs."""
+        """The scope that a key needs."""
         return KeyScope.READ if self.action in _READING else KeyScope.WRITE
 
-    def run(self, caller: Caller, arguments: dict[str, Any]) -> Done:
-        """Check the arguments and do it. Raises what the services and serializers raise."""
+    def run(self, caller: Caller, arguments: dict[str, Any]) -> Outcome:
+        """Validate the arguments and run the tool. Raises what services and serializers raise."""
         body = self.takes(data=arguments)
         body.is_valid(raise_exception=True)
         return self.do(caller, body.validated_data)
 
     def as_listed(self, caller: Caller) -> dict[str, Any]:
-        """The tool as `tools/list` has it for this caller: what a key is bound to is not asked."""
+        """Return the tool for `tools/list`, without arguments that the key is bound to."""
         bound = {"agent": caller.agent_id, "user_id": caller.user_id}
         without = [name for name, value in bound.items() if value is not None]
         return {
             "name": self.name,
             "title": self.title,
             "description": self.description,
-            "inputSchema": input_schema(self.takes(), without=without, required=["user_id"]),
-            "outputSchema": output_schema(self.gives()),
+            "inputSchema": schemas.input_schema(
+                self.takes(), without=without, required=["user_id"]
+            ),
+            "outputSchema": schemas.output_schema(self.gives()),
             "annotations": {
                 "readOnlyHint": self.action in _READING,
                 "destructiveHint": self.action is Action.DELETE,
@@ -93,7 +94,7 @@ class Tool:
         }
 
 
-def _remember(caller: Caller, fields: dict[str, Any]) -> Done:
+def _remember(caller: Caller, fields: dict[str, Any]) -> Outcome:
     entry = MemoryEntry(
         tenant_id=required_tenant_id(),
         agent_id=_agent_id(caller, fields),
@@ -102,25 +103,25 @@ def _remember(caller: Caller, fields: dict[str, Any]) -> Done:
         metadata=fields.get("metadata", {}),
     )
     stored = FACTS.remember(entry)
-    standing = visible_facts(caller).entries().defer("embedding").get(memory_id=stored.memory_id)
+    fact = visible_facts(caller).entries().defer("embedding").get(memory_id=stored.memory_id)
     similar = [{"id": near.memory_id, "content": near.content} for near in stored.near_duplicates]
-    document = _fact(standing) | {"created": stored.created, "similar": similar}
+    document = _fact(fact) | {"created": stored.created, "similar": similar}
     text = _remembered(stored)
     if stored.created:
-        return Done(document, text, standing, after=row_state(standing))
-    return Done(document, text, standing, action=Action.VIEW)
+        return Outcome(document, text, fact, after=row_state(fact))
+    return Outcome(document, text, fact, action=Action.VIEW)
 
 
 def _remembered(stored: Stored) -> str:
-    said = "Remembered" if stored.created else "This was remembered already"
-    lines = [f"{said}, as the fact {stored.memory_id}."]
+    verb = "Remembered" if stored.created else "This was remembered already"
+    lines = [f"{verb}, as the fact {stored.memory_id}."]
     if stored.near_duplicates:
         lines.append("Nearly the same is known; correct or forget what is not so any more:")
         lines += [f"- fact {near.memory_id}: {near.content}" for near in stored.near_duplicates]
     return "\n".join(lines)
 
 
-def _search(caller: Caller, fields: dict[str, Any]) -> Done:
+def _search(caller: Caller, fields: dict[str, Any]) -> Outcome:
     user_id, agent = _user_id(caller, fields), _agent(caller, fields)
     policy = None
     if agent is not None:
@@ -138,10 +139,10 @@ def _search(caller: Caller, fields: dict[str, Any]) -> Done:
     results = [_fact(fact) | {"score": fact.score} for fact in memory.facts or ()]
     if memory.messages is not None:
         results += [
-            _said(hit, user_id) | {"score": hit.probability} for hit in memory.messages.hits
+            _message(hit, user_id) | {"score": hit.probability} for hit in memory.messages.hits
         ]
     found = _lines(results) or _nothing_found(policy)
-    return Done({"results": results}, found, detail={"found": len(results)})
+    return Outcome({"results": results}, found, detail={"found": len(results)})
 
 
 def _nothing_found(policy: RecallPolicy | None) -> str:
@@ -155,7 +156,7 @@ def _nothing_found(policy: RecallPolicy | None) -> str:
     return f"Nothing is remembered that answers this: {', '.join(floors)}. Ask in other words."
 
 
-def _get(caller: Caller, fields: dict[str, Any]) -> Done:
+def _get(caller: Caller, fields: dict[str, Any]) -> Outcome:
     memory_id = fields["id"]
     versions = [*visible_facts(caller).versions_of(memory_id).defer("embedding")]
     if versions and versions[0].memory_id == memory_id:
@@ -169,15 +170,15 @@ def _get(caller: Caller, fields: dict[str, Any]) -> Done:
             text += "\nBefore:\n" + "\n".join(
                 f"- until {_day(each['until'])}: {each['content']}" for each in earlier
             )
-        return Done(_fact(fact) | {"earlier": earlier}, text, fact, subject="fact")
+        return Outcome(_fact(fact) | {"earlier": earlier}, text, fact, subject="fact")
     message = caller.rows(Message.objects.filter(pk=memory_id)).first()
     if message is None:
         raise FactNotFound(f"There is no memory {memory_id}. Search or list to find ids.")
-    document = _said(message, message.user_id)
-    return Done(document | {"earlier": []}, _lines([document]), message, subject="message")
+    document = _message(message, message.user_id)
+    return Outcome(document | {"earlier": []}, _lines([document]), message, subject="message")
 
 
-def _list(caller: Caller, fields: dict[str, Any]) -> Done:
+def _list(caller: Caller, fields: dict[str, Any]) -> Outcome:
     user_id = _user_id(caller, fields)
     agent_id = _agent_id(caller, fields)
     facts = selected(
@@ -195,27 +196,26 @@ def _list(caller: Caller, fields: dict[str, Any]) -> Done:
     following = pages.next_cursor()
     if following is not None:
         text += f"\nThere are more: list again with cursor {following}"
-    return Done({"results": results, "next_cursor": following}, text)
+    return Outcome({"results": results, "next_cursor": following}, text)
 
 
-def _correct(caller: Caller, fields: dict[str, Any]) -> Done:
-    standing = locked_fact(caller, fields["id"])
-    was = row_state(standing)
+def _correct(caller: Caller, fields: dict[str, Any]) -> Outcome:
+    before = row_state(locked_fact(caller, fields["id"]))
     fact = FACTS.update(fields["id"], required_tenant_id(), content=fields["content"])
     text = f"Corrected. The fact {fact.memory_id} now says: {fact.content}"
-    return Done(_fact(fact), text, fact, before=was, after=row_state(fact))
+    return Outcome(_fact(fact), text, fact, before=before, after=row_state(fact))
 
 
-def _forget(caller: Caller, fields: dict[str, Any]) -> Done:
-    standing = locked_fact(caller, fields["id"])
+def _forget(caller: Caller, fields: dict[str, Any]) -> Outcome:
+    fact = locked_fact(caller, fields["id"])
     FACTS.delete(fields["id"], required_tenant_id())
-    text = f"Forgotten, with all its versions: {standing.content}"
+    text = f"Forgotten, with all its versions: {fact.content}"
     document = {"id": fields["id"], "forgotten": True}
-    return Done(document, text, standing, before=row_state(standing))
+    return Outcome(document, text, fact, before=row_state(fact))
 
 
 def _user_id(caller: Caller, fields: dict[str, Any]) -> str:
-    """The user whom the call names, or else the one that the key is bound to."""
+    """Return the user that the call names, or that the key is bound to."""
     if "user_id" in fields:
         return caller.user(fields["user_id"])
     if caller.user_id is None:
@@ -226,7 +226,7 @@ def _user_id(caller: Caller, fields: dict[str, Any]) -> str:
 
 
 def _agent_id(caller: Caller, fields: dict[str, Any]) -> UUID | None:
-    """The agent that the call names, or that the key is bound to; None: all of them."""
+    """Return the agent that the call names, or that the key is bound to; None for all."""
     return caller.agent(fields["agent"]).id if "agent" in fields else caller.agent_id
 
 
@@ -240,7 +240,7 @@ def _agent(caller: Caller, fields: dict[str, Any]) -> Agent | None:
         return caller.agent(fields["agent"])
     if (only := caller.only_agent()) is not None:
         return only
-    agents = caller.agents().order_by("-is_active", "name")[:MAX_NAMES]
+    agents = caller.agents().order_by("-is_active", "name")[:MAX_AGENT_NAMES]
     names = [f"{agent.name!r}{'' if agent.is_active else ' (inactive)'}" for agent in agents]
     if names:
         raise ValidationError({"agent": f"Name the agent to search: {', '.join(names)}."})
@@ -257,7 +257,7 @@ def _fact(fact: MemoryEntry) -> dict[str, Any]:
     }
 
 
-def _said(message: Hit | Message, user_id: str) -> dict[str, Any]:
+def _message(message: Hit | Message, user_id: str) -> dict[str, Any]:
     return {
         "id": message.message_id if isinstance(message, Hit) else message.id,
         "kind": "message",
@@ -287,8 +287,8 @@ _ALL: Final = (
         "is, what they work on. One fact a call, in a sentence that is clear by itself. The same "
         "text twice is one fact. Facts that say nearly the same come back: correct or forget the "
         "outdated one instead of keeping both.",
-        takes=shapes.RememberSerializer,
-        gives=shapes.RememberedSerializer,
+        takes=schemas.RememberSerializer,
+        gives=schemas.RememberedSerializer,
         action=Action.CREATE,
         do=_remember,
     ),
@@ -299,8 +299,8 @@ _ALL: Final = (
         "conversations, each with when and who. Results that do not answer the question are left "
         "out. Search before you answer what may depend on earlier conversations. The latest of two "
         "that contradict each other is so now.",
-        takes=shapes.SearchSerializer,
-        gives=shapes.ResultsSerializer,
+        takes=schemas.SearchSerializer,
+        gives=schemas.ResultsSerializer,
         action=Action.SEARCH,
         subject="facts and memories",
         do=_search,
@@ -309,8 +309,8 @@ _ALL: Final = (
         "get",
         "Fetch",
         "One memory by its id: a message in full, or a fact with what it said before.",
-        takes=shapes.IdSerializer,
-        gives=shapes.OneSerializer,
+        takes=schemas.IdSerializer,
+        gives=schemas.OneSerializer,
         action=Action.VIEW,
         subject="memory",
         do=_get,
@@ -320,8 +320,8 @@ _ALL: Final = (
         "List facts",
         "All facts that are kept about a user, newest first, in pages. To find what bears on a "
         "question, search instead.",
-        takes=shapes.ListSerializer,
-        gives=shapes.PageSerializer,
+        takes=schemas.ListSerializer,
+        gives=schemas.PageSerializer,
         action=Action.LIST,
         subject="facts",
         do=_list,
@@ -331,8 +331,8 @@ _ALL: Final = (
         "Correct a fact",
         "Let a fact say something else from now on, because it changed or was wrong. What it said "
         "before is kept as an earlier version.",
-        takes=shapes.CorrectSerializer,
-        gives=shapes.MemorySerializer,
+        takes=schemas.CorrectSerializer,
+        gives=schemas.MemorySerializer,
         action=Action.EDIT,
         do=_correct,
     ),
@@ -341,8 +341,8 @@ _ALL: Final = (
         "Forget a fact",
         "Delete one fact with all its versions, for good, because the user asks for it. Messages "
         "of earlier conversations stay.",
-        takes=shapes.IdSerializer,
-        gives=shapes.ForgottenSerializer,
+        takes=schemas.IdSerializer,
+        gives=schemas.ForgottenSerializer,
         action=Action.DELETE,
         do=_forget,
     ),
@@ -351,5 +351,5 @@ TOOLS: Final = {tool.name: tool for tool in _ALL}
 
 
 def tools_for(caller: Caller) -> list[dict[str, Any]]:
-    """The tools that the caller's scopes allow, as `tools/list` has them."""
+    """Return the tools that the caller's scopes allow, for `tools/list`."""
     return [tool.as_listed(caller) for tool in _ALL if tool.scope in caller.scopes]

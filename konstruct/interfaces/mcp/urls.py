@@ -2,8 +2,13 @@
 
 from django.urls import path
 
-from konstruct.interfaces.mcp.addresses import ENDPOINT, METADATA, METADATA_OF_ENDPOINT
-from konstruct.interfaces.mcp.views import McpView, resource_metadata
+from konstruct.interfaces.mcp.errors import ENDPOINT
+from konstruct.interfaces.mcp.views import (
+    METADATA,
+    METADATA_OF_ENDPOINT,
+    McpView,
+    resource_metadata,
+)
 
 urlpatterns = [
     path(ENDPOINT[1:], McpView.as_view(), name="mcp"),

@@ -1,4 +1,4 @@
-"""The endpoint: a POST has one JSON-RPC message and one answer; nothing is kept in between."""
+"""The MCP endpoint: each POST has one JSON-RPC message and one answer. There are no sessions."""
 
 import logging
 from contextlib import nullcontext
@@ -19,16 +19,18 @@ from konstruct.api.http.errors.problems import Problem
 from konstruct.api.http.exceptions import problem_of
 from konstruct.api.http.views import ApiView
 from konstruct.api.models import KeyScope
-from konstruct.interfaces.mcp.addresses import ENDPOINT, METADATA_OF_ENDPOINT
-from konstruct.interfaces.mcp.errors import RpcError, rpc_response
+from konstruct.interfaces.mcp.errors import ENDPOINT, RpcError, rpc_response
 from konstruct.interfaces.mcp.tools import Tool
 from tenants import transaction
 from tenants.outages import is_outage
 
 logger = logging.getLogger(__name__)
 
-# Of the mistakes in a tool call a model is told so many.
-MOST_TOLD = 10
+# RFC 9728 appends the path of the endpoint to the well-known path.
+METADATA = "/.well-known/oauth-protected-resource"
+METADATA_OF_ENDPOINT = METADATA + ENDPOINT
+# The error of a tool call names this many invalid arguments.
+MAX_FIELD_ERRORS = 10
 
 
 class McpKeyAuthentication(ApiKeyAuthentication):
@@ -41,35 +43,34 @@ class McpKeyAuthentication(ApiKeyAuthentication):
 
 
 class HasKey(BasePermission):
-    """Any key may speak. Which tools it may use, its scopes say."""
+    """Any key is allowed. Its scopes decide which tools it may call."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
-        """Tell whether there is a key."""
+        """Return whether there is a key."""
         return bool(request.user)
 
 
 @extend_schema(exclude=True)
 class McpView(ApiView):
-    """The MCP endpoint. Each tool call is in the access log as what it did."""
+    """The MCP endpoint. The access log has each tool call with its own action."""
 
     authentication_classes = [McpKeyAuthentication]
     permission_classes = [HasKey]
     http_method_names = ["post"]
 
     def initial(self, request: Any, *args: Any, **kwargs: Any) -> None:
-        """Refuse pages of other sites; then as every view of the API."""
+        """Refuse pages of other sites first."""
         _refuse_foreign_origin(request)
         super().initial(request, *args, **kwargs)
 
     def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:
-        """Let a client that asks for a stream by GET hear that there is none, and not a 406."""
+        """Answer 405 and not 406 to a client that asks for a stream by GET."""
         return super().perform_content_negotiation(request, force or request.method != "POST")
 
     def post(self, request: Request) -> HttpResponse:
-        """Answer a request; take note of a notification."""
-        # With pydantic's models of all revisions: loaded by processes that serve MCP alone.
-        from konstruct.interfaces.mcp.messages import read_message
-        from konstruct.interfaces.mcp.methods import Called, Methods
+        """Answer a request; accept a notification."""
+        # It loads pydantic's models of all revisions, which other processes do not need.
+        from konstruct.interfaces.mcp.protocol import Methods, ToolResult, read_message
 
         try:
             message = read_message(request.data, request.headers)
@@ -78,8 +79,8 @@ class McpView(ApiView):
         if message.id is None:
             return HttpResponse(status=202)
 
-        def call(tool: Tool, arguments: dict[str, Any]) -> Called:
-            return Called(*self._call(tool, arguments))
+        def call(tool: Tool, arguments: dict[str, Any]) -> ToolResult:
+            return ToolResult(*self._call(tool, arguments))
 
         try:
             result = Methods(self.caller, call).answer(message)
@@ -88,9 +89,9 @@ class McpView(ApiView):
         return rpc_response({"result": result}, to=message.id)
 
     def _call(self, tool: Tool, arguments: dict[str, Any]) -> tuple[str, dict[str, Any] | None]:
-        """Run a tool: its text and its result, or what went wrong and no result.
+        """Run a tool. Return its text and its result, or an error text and None.
 
-        A change and its record are one transaction.
+        A change and its entry in the access log are one transaction.
         """
         http: Any = self.request._request
         http.asked = Asked(tool.action, tool.subject, arguments)
@@ -109,7 +110,7 @@ class McpView(ApiView):
                     **done.detail,
                 )
                 self.record()
-        except Exception as error:  # whatever it is, the model is told and the log has it
+        except Exception as error:  # the model gets the error, and the log has it
             if is_outage(error):
                 raise
             problem = problem_of(error, data=arguments)
@@ -117,38 +118,38 @@ class McpView(ApiView):
                 logger.exception("the tool %s failed", tool.name)
             record_refusal(self.request, self.caller, problem.status)
             self.is_recorded()
-            return _told(problem), None
+            return _error_text(problem), None
         return done.text, dict(tool.gives(done.document).data)
 
 
-def _told(problem: Problem) -> str:
-    """What a model is told of a problem: what is wrong, and what would be right."""
-    # What is wrong with arguments is said of each of them.
-    told = [] if problem.kind == "invalid-fields" and problem.errors else [problem.detail]
-    for error in problem.errors[:MOST_TOLD]:
+def _error_text(problem: Problem) -> str:
+    """Return the errors of a problem for a model, which corrects its arguments by them."""
+    # The detail of invalid fields only repeats the errors.
+    lines = [] if problem.kind == "invalid-fields" and problem.errors else [problem.detail]
+    for error in problem.errors[:MAX_FIELD_ERRORS]:
         if error.detail != problem.detail:
             document = error.document()
-            told.append(f"{document['field']}: {document['detail']}")
-    return "\n".join(told)
+            lines.append(f"{document['field']}: {document['detail']}")
+    return "\n".join(lines)
 
 
 def _error(error: RpcError, *, status: int, to: int | str | None) -> HttpResponse:
-    told = {"code": error.code, "message": str(error)}
+    document = {"code": error.code, "message": str(error)}
     if error.data is not None:
-        told["data"] = error.data
-    return rpc_response({"error": told}, to=to, status=status)
+        document["data"] = error.data
+    return rpc_response({"error": document}, to=to, status=status)
 
 
 def _id_in(body: Any) -> int | str | None:
-    """The id of a request that is not well-formed, if it has one."""
+    """Return the id of an invalid request, if it has one."""
     found = body.get("id") if isinstance(body, dict) else None
     return found if isinstance(found, int | str) and not isinstance(found, bool) else None
 
 
 def _refuse_foreign_origin(request: Request) -> None:
-    """Raise PermissionDenied for a page of another site, as a browser names it.
+    """Raise PermissionDenied for a page of another site, by the browser's Origin header.
 
-    A page whose name was pointed at this machine cannot come in either: its host is not served.
+    ALLOWED_HOSTS refuses a page whose host name was pointed at this server.
     """
     origin = request.headers.get("Origin")
     if origin is None or origin in settings.CORS_ALLOWED_ORIGINS:
@@ -163,7 +164,7 @@ def _refuse_foreign_origin(request: Request) -> None:
 
 @require_safe
 def resource_metadata(request: HttpRequest) -> JsonResponse:
-    """Describe the endpoint as RFC 9728 has it: what it is, and that its tokens are API keys."""
+    """Return the metadata of RFC 9728: the endpoint takes API keys as bearer tokens."""
     return JsonResponse(
         {
             "resource": request.build_absolute_uri(ENDPOINT),

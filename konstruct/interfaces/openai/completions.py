@@ -7,29 +7,29 @@ from typing import Any, Final
 from uuid import UUID
 
 from konstruct.channels.rest.events import event
-from konstruct.interfaces.openai.following import Report
+from konstruct.interfaces.openai.report import Report
 
 CHUNK: Final = "chat.completion.chunk"
 DONE: Final = b"data: [DONE]\n\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """What an agent says: a text, or calls of the client's tools and the text before them."""
+class Answer:
+    """An agent's answer: a text, or calls of the client's tools and the text before them."""
 
     text: str
     calls: Sequence[Mapping[str, Any]] = ()
     usage: Mapping[str, int] | None = None
-    """Tokens as the language model has reported them."""
+    """The number of tokens, as the language model reports it."""
     finish_reason: str = "stop"
-    """Why the language model ended it: "stop", "length" or "content_filter"."""
+    """The language model's reason to stop: "stop", "length" or "content_filter"."""
     answered_by: UUID | None = None
-    """The agent that wrote it, if it is a reply."""
+    """The agent that wrote the text, if it is a reply."""
 
 
 @dataclass(frozen=True, slots=True)
-class CompletionOf:
-    """What the completion and all chunks of one message have in common."""
+class Completion:
+    """The completion of a message, and its chunks."""
 
     message_id: UUID
     created_at: datetime
@@ -37,50 +37,50 @@ class CompletionOf:
     report: Report
     """The parts of the request that are not followed as they were sent."""
     rounds: int = 0
-    """So often the message was answered with calls of the client's tools before."""
+    """The number of earlier answers with calls of the client's tools."""
     with_usage: bool = False
-    """Whether a stream ends with the tokens that it took."""
+    """Whether a stream ends with the number of its tokens."""
 
-    def whole(self, said: Said) -> dict[str, Any]:
+    def document(self, answer: Answer) -> dict[str, Any]:
         """Return the completion as one object."""
-        message: dict[str, Any] = {"role": "assistant", "content": said.text}
-        if said.calls:
-            message["content"] = said.text or None
-            message["tool_calls"] = said.calls
+        message: dict[str, Any] = {"role": "assistant", "content": answer.text}
+        if answer.calls:
+            message["content"] = answer.text or None
+            message["tool_calls"] = answer.calls
         message["refusal"] = None
-        document = self._document("chat.completion", {"message": message}, _reason(said))
-        document |= {} if said.usage is None else {"usage": said.usage}
+        document = self._document("chat.completion", {"message": message}, _reason(answer))
+        document |= {} if answer.usage is None else {"usage": answer.usage}
         return document | self._reported()
 
     def opening(self) -> bytes:
-        """Return the first event of a stream: the role, and the report that is known so far.
+        """Return the first event of a stream: the role and the report.
 
-        OpenAI's libraries keep the report of the first chunk in the completion that they put
-        together of a stream.
+        OpenAI's libraries keep the report of the first chunk in the completion that they build
+        from a stream.
         """
         delta = {"role": "assistant", "content": ""}
         return event(self._document(CHUNK, {"delta": delta}, None) | self._reported())
 
     def piece(self, text: str) -> bytes:
-        """Return an event with some more of the text; nothing for none."""
+        """Return an event with more of the text; nothing for an empty text."""
         return self._chunk({"content": text}) if text else b""
 
-    def rest(self, said: Said, sent: str) -> bytes:
-        """Return the last events of a stream, of whose text so much was sent."""
-        last = self.piece(said.text[len(sent) :]) if said.text.startswith(sent) else b""
-        if said.calls:
-            calls = [{"index": place, **call} for place, call in enumerate(said.calls)]
+    def rest(self, answer: Answer, sent: str) -> bytes:
+        """Return the last events of a stream that has sent this text so far."""
+        last = self.piece(answer.text[len(sent) :]) if answer.text.startswith(sent) else b""
+        if answer.calls:
+            calls = [{"index": place, **call} for place, call in enumerate(answer.calls)]
             last += self._chunk({"tool_calls": calls})
-        last += event(self._document(CHUNK, {"delta": {}}, _reason(said)) | self._reported())
-        if self.with_usage and said.usage is not None:
-            last += event({**self._common(CHUNK), "choices": [], "usage": said.usage})
+        last += event(self._document(CHUNK, {"delta": {}}, _reason(answer)) | self._reported())
+        if self.with_usage and answer.usage is not None:
+            last += event({**self._common(CHUNK), "choices": [], "usage": answer.usage})
         return last + DONE
 
     def _chunk(self, delta: dict[str, Any]) -> bytes:
         return event(self._document(CHUNK, {"delta": delta}, None))
 
     def _reported(self) -> dict[str, Any]:
-        """The field that OpenAI's API does not have, and that its clients keep unchanged."""
+        """Return the report, in a field that OpenAI's API does not have and its clients keep."""
         document = self.report.document()
         return {"konstruct": document} if document else {}
 
@@ -103,5 +103,5 @@ class CompletionOf:
         }
 
 
-def _reason(said: Said) -> str:
-    return "tool_calls" if said.calls else said.finish_reason
+def _reason(answer: Answer) -> str:
+    return "tool_calls" if answer.calls else answer.finish_reason

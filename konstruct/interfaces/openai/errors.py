@@ -9,14 +9,14 @@ from konstruct.api.http.errors.problems import FieldError, Problem
 
 PREFIX: Final = "/v1/"
 
-# By the kind of problem: the status and the code that OpenAI's clients know for it.
+# The status and the code of OpenAI's API for kinds of problems.
 _KNOWN: Final = {
     "unknown-agent": (404, "model_not_found"),
     "unauthenticated": (401, "invalid_api_key"),
     "too-many-requests": (429, "rate_limit_exceeded"),
 }
 _TYPES: Final = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
-# What a field of ours is called in a request for a completion.
+# The parameters of a request for our fields.
 _PARAMETERS: Final = {
     "agent": "model",
     "user_id": "user",
@@ -29,8 +29,8 @@ _PARAMETERS: Final = {
 def error_response(request: HttpRequest, problem: Problem) -> HttpResponse:
     """Return the problem as an HTTP response.
 
-    OpenAI's own clients send a request again after a 409 and any 5xx, unless a header says that it
-    would come to the same. ASCII, since what was sent may hold halves of surrogate pairs.
+    OpenAI's clients retry after a 409 and any 5xx, unless a header forbids it. The JSON is ASCII:
+    request values in it may hold halves of surrogate pairs.
     """
     status, _ = _known(problem)
     headers = dict(problem.headers)
@@ -60,7 +60,7 @@ def error_document(problem: Problem) -> dict[str, Any]:
 
 
 def refused(parameter: str, why: str, *, code: str = "invalid_value") -> Problem:
-    """Return the problem of a request one of whose parameters cannot be as it is."""
+    """Return the problem of an invalid parameter."""
     return Problem(400, code, why, (FieldError(parameter, why),))
 
 
@@ -71,7 +71,7 @@ def _known(problem: Problem) -> tuple[int, str]:
 
 
 def _message(problem: Problem) -> str:
-    """What went wrong, with what is said of each field: there is no other place for it."""
+    """Return the problem's detail with the errors of its fields."""
     details = [each.document()["detail"] for each in problem.errors]
     if not details or problem.detail in details:
         return str(problem.as_json(path="", request_id="")["detail"])

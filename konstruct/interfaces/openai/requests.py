@@ -1,61 +1,98 @@
-"""Requests for chat completions: what of one counts here, and what is refused.
+"""Requests for chat completions: reading and validating them.
 
-Of the history, only the last message of the user is new. System and developer messages are
-instructions (following.py). Tools, sampling and the form of the answer are options (options.py).
-A parameter that would change the form of the answer otherwise is refused.
+Of the history, only the user's last message is new. System and developer messages are
+instructions (report.py). A parameter that would give the answer another form is refused.
 """
 
-from collections.abc import Mapping, Sequence
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any, Final
 
+from rest_framework.request import Request
+
+from konstruct.api.auth.caller import Caller
 from konstruct.api.http.errors.problems import Refusal
 from konstruct.interfaces.openai.errors import refused
-from konstruct.interfaces.openai.options import read_options
+from konstruct.llm.completions import storable_value
+from konstruct.orchestrator.answer_limits import LENGTH_LIMITS
 from memory.arguments import is_unicode
 
 ROLES: Final = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 _INSTRUCTIONS: Final = frozenset({"system", "developer"})
 
+# Limits of OpenAI's API.
+MAX_TOOLS: Final = 128
+MAX_STOPS: Final = 4
+MAX_STOP_CHARACTERS: Final = 1_000
+_TOOL_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}", re.ASCII)
+_TOOL_CHOICES: Final = ("none", "auto", "required")
+_FORMATS: Final = ("text", "json_object", "json_schema")
+# Sampling parameters, with OpenAI's ranges.
+_NUMBERS: Final = {
+    "temperature": (0, 2),
+    "top_p": (0, 1),
+    "presence_penalty": (-2, 2),
+    "frequency_penalty": (-2, 2),
+}
+_INTEGERS: Final = {
+    "seed": (-(2**63), 2**63 - 1),
+    **dict.fromkeys(LENGTH_LIMITS, (1, 2**31 - 1)),
+}
+SAMPLING: Final = (*_NUMBERS, *_INTEGERS, "stop")
+
+# Names of the user and the thread, the first one counts. A program sets headers itself, and may
+# forward a body of its user's. The last parameter of each list is often only a hash.
+USER_HEADERS: Final = ("X-OpenWebUI-User-Id", "X-SM-User-Id")
+USER_PARAMETERS: Final = ("metadata.user_id", "user", "safety_identifier")
+THREAD_HEADERS: Final = ("X-OpenWebUI-Chat-Id", "X-SM-Conversation-Id")
+THREAD_PARAMETERS: Final = (
+    "metadata.thread_id",
+    "metadata.conversation_id",
+    "metadata.chat_id",
+    "prompt_cache_key",
+)
+
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """A request for a chat completion, checked as far as nothing but itself is needed."""
+    """A valid request for a chat completion."""
 
     model: str
     content: str
-    """The text of the last message of the user: the only one that is new; "" if `continues`."""
+    """The text of the user's last message, the only new one; "" if `continues`."""
     name: str
     """The display name of the speaker, or ""."""
-    said: tuple[tuple[str, str], ...]
+    turns: tuple[tuple[str, str], ...]
     """The history and the new message: role and text of each turn, without instructions."""
     instructions: tuple[str, ...]
     """The texts of system and developer messages, in their order."""
     results: Mapping[str, str]
-    """What came of calls of the client's tools: a text by each call's id."""
+    """The results of calls of the client's tools: a text by each call's id."""
     continues: tuple[str, ...]
-    """The ids of those that stand last, and with which the user's message is to go on."""
+    """The ids of the calls whose results are the last messages; they continue an answer."""
     options: Mapping[str, Any]
-    """What is asked of the answer, as AnswerOptions has it."""
+    """The client's tools, the sampling parameters and the form of the answer."""
     stream: bool
     body: Mapping[str, Any]
-    """All that was sent, for the parameters that say who speaks, and where."""
+    """The whole body."""
 
     @property
-    def said_before(self) -> str | None:
-        """What the user has said before, by the client's history; None if it has no answer in it.
+    def previous_user_text(self) -> str | None:
+        """The user's text before the new one in the client's history.
 
-        A client that keeps a history sends the answers too.
+        None if the history has no answer: a client that keeps a history sends the answers too.
         """
-        before = self.said[:-1]
+        before = self.turns[:-1]
         if not any(role == "assistant" for role, _ in before):
             return None
         return next((text for role, text in reversed(before) if role == "user"), None)
 
 
 def read_request(body: Any) -> ChatRequest:
-    """Read the body of a request. Raises Refusal for what cannot be answered."""
+    """Read the body of a request. Raises Refusal for an invalid or unsupported one."""
     if not isinstance(body, Mapping):
         raise Refusal(refused("body", "Send one JSON object."))
     model = body.get("model")
@@ -64,17 +101,15 @@ def read_request(body: Any) -> ChatRequest:
     stream = body.get("stream")
     if not isinstance(stream, bool | None):
         raise Refusal(refused("stream", "This is true or false."))
-    _refuse_other_answers(body)
-    turns = _turns(body.get("messages"))
+    _refuse_unsupported(body)
+    messages = _messages(body.get("messages"))
+    turns = [each for each in enumerate(messages) if each[1]["role"] not in _INSTRUCTIONS]
+    if not turns:
+        raise Refusal(refused("messages", "Give at least one message of the user."))
     place, new = turns[-1]
     if new["role"] not in ("user", "tool"):
-        raise Refusal(
-            refused(
-                f"messages[{place}].role",
-                "The last message is to be the user's, or the result of a tool, and is of the "
-                f"role {new['role']}.",
-            )
-        )
+        why = f"The last message is the user's or a tool's, and not of the role {new['role']}."
+        raise Refusal(refused(f"messages[{place}].role", why))
     content = name = ""
     if new["role"] == "user":
         content = _whole_text(new.get("content"), f"messages[{place}].content")
@@ -89,16 +124,80 @@ def read_request(body: Any) -> ChatRequest:
         name=name,
         results={call_id: _text(turn.get("content")) for call_id, turn in results},
         continues=tuple(str(turn["tool_call_id"]) for _, turn in last),
-        options=read_options(body),
-        instructions=_instructions(body["messages"]),
-        said=tuple((turn["role"], _text(turn.get("content"))) for _, turn in turns),
+        options=_options(body),
+        instructions=tuple(
+            _instruction(message.get("content"), f"messages[{index}].content")
+            for index, message in enumerate(messages)
+            if message["role"] in _INSTRUCTIONS
+        ),
+        turns=tuple((turn["role"], _text(turn.get("content"))) for _, turn in turns),
         stream=bool(stream),
         body=body,
     )
 
 
-def _turns(messages: Any) -> list[tuple[int, Mapping[str, Any]]]:
-    """The messages that are no instructions, each with its place."""
+def user_of(request: Request, chat: ChatRequest, caller: Caller) -> str:
+    """Return the user that the request names, or the user that the key is bound to.
+
+    Raises OutsideOfKey if they differ, and Refusal if there is neither.
+    """
+    named = next(_named(request, chat.body, USER_HEADERS, USER_PARAMETERS), caller.user_id)
+    if named is None:
+        why = (
+            "Name the user, since an agent remembers each user apart: send `user`, or one of the "
+            f"headers {' and '.join(USER_HEADERS)}, or use a key that is bound to a user "
+            "(manage.py create_api_key --user)."
+        )
+        raise Refusal(refused("user", why, code="user_required"))
+    return caller.user(named)
+
+
+def thread_of(request: Request, chat: ChatRequest, user_id: str) -> str:
+    """Return the conversation that the request names, or the user's default conversation."""
+    return next(_named(request, chat.body, THREAD_HEADERS, THREAD_PARAMETERS), user_id)
+
+
+def bound_to_follow(options: Mapping[str, Any]) -> str | None:
+    """Return the name of an option that needs a language model, or None."""
+    if "response_format" in options:
+        return "response_format"
+    return "tool_choice" if options.get("tool_choice") not in (None, "auto") else None
+
+
+def wants_usage(body: Mapping[str, Any]) -> bool:
+    """Return whether a stream ends with the number of its tokens."""
+    options = body.get("stream_options")
+    include = options.get("include_usage") if isinstance(options, Mapping) else None
+    return bool(body.get("stream")) and include is True
+
+
+def _named(
+    request: Request,
+    body: Mapping[str, Any],
+    headers: tuple[str, ...],
+    parameters: tuple[str, ...],
+) -> Iterator[str]:
+    """Yield the values of headers and parameters that are not empty."""
+    for header in headers:
+        if sent := request.headers.get(header, ""):
+            try:
+                yield sent.encode("latin-1").decode()
+            except UnicodeError:  # two ids must not become one
+                raise Refusal(refused(header, f"{header} is to be UTF-8.")) from None
+    metadata = body.get("metadata")
+    if not isinstance(metadata, Mapping | None):
+        raise Refusal(refused("metadata", "This is an object."))
+    flat = {**body, **{f"metadata.{name}": each for name, each in (metadata or {}).items()}}
+    for parameter in parameters:
+        value = flat.get(parameter)
+        if value is None or value == "":
+            continue
+        if not isinstance(value, str):
+            raise Refusal(refused(parameter, "This is text."))
+        yield value
+
+
+def _messages(messages: Any) -> Sequence[Mapping[str, Any]]:
     if not isinstance(messages, Sequence) or isinstance(messages, str):
         raise Refusal(refused("messages", "This is a list of messages."))
     for place, message in enumerate(messages):
@@ -107,19 +206,7 @@ def _turns(messages: Any) -> list[tuple[int, Mapping[str, Any]]]:
             roles = ", ".join(sorted(ROLES))
             why = f"Each message is an object with a role that is one of {roles}."
             raise Refusal(refused(f"messages[{place}]", why))
-    turns = [each for each in enumerate(messages) if each[1]["role"] not in _INSTRUCTIONS]
-    if not turns:
-        raise Refusal(refused("messages", "Give at least one message of the user."))
-    return turns
-
-
-def _instructions(messages: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """The texts of the messages that are instructions. Raises Refusal for other content."""
-    return tuple(
-        _instruction(message.get("content"), f"messages[{place}].content")
-        for place, message in enumerate(messages)
-        if message["role"] in _INSTRUCTIONS
-    )
+    return messages
 
 
 def _instruction(content: Any, parameter: str) -> str:
@@ -139,21 +226,20 @@ def _call_id(place: int, turn: Mapping[str, Any]) -> str:
 
 
 def _whole_text(content: Any, parameter: str) -> str:
-    """The text of the new message, of which nothing may be lost."""
+    """Return the text of content. Raises Refusal for content that is not only text."""
     if isinstance(content, str):
         return content
     if not isinstance(content, list) or not content:
         raise Refusal(refused(parameter, "Content is text, or a list of parts of the type text."))
     for part in content:
-        kind = part.get("type") if isinstance(part, Mapping) else None
-        if kind != "text" or not isinstance(part.get("text"), str):
+        if _kind(part) != "text" or not isinstance(part.get("text"), str):
             why = "Only parts of the type text can be read here: no images, audio or files."
             raise Refusal(refused(parameter, why, code="unsupported_content"))
     return _text(content)
 
 
 def _text(content: Any) -> str:
-    """The text of a turn of the history, as far as it has any."""
+    """Return the text of content, without its other parts."""
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list) else []
@@ -161,8 +247,8 @@ def _text(content: Any) -> str:
     return "\n".join(text for text in texts if isinstance(text, str))
 
 
-def _refuse_other_answers(body: Mapping[str, Any]) -> None:
-    """Refuse what asks for another answer than one message of text."""
+def _refuse_unsupported(body: Mapping[str, Any]) -> None:
+    """Refuse parameters that ask for another answer than one message of text."""
     unsupported = {
         "n": body.get("n") not in (None, 1),
         "logprobs": body.get("logprobs") not in (None, False),
@@ -171,7 +257,87 @@ def _refuse_other_answers(body: Mapping[str, Any]) -> None:
         "modalities": body.get("modalities") not in (None, ["text"]),
         "functions": bool(body.get("functions")) and body.get("function_call") != "none",
     }
-    for parameter, is_wanted in unsupported.items():
-        if is_wanted:
+    for parameter, is_sent in unsupported.items():
+        if is_sent:
             why = f"{parameter} is not supported here as it was sent. Leave it out."
             raise Refusal(refused(parameter, why, code="unsupported_parameter"))
+
+
+def _options(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of the answer, under their names in the request. Raises Refusal."""
+    options = _sampling(body)
+    form = body.get("response_format")
+    if form is not None and _kind(form) not in _FORMATS:
+        why = f"This is an object whose type is one of {', '.join(_FORMATS)}."
+        raise Refusal(refused("response_format", why))
+    if form is not None and _kind(form) != "text":
+        options["response_format"] = form
+    if wants_usage(body):  # the language model reports it at the end of its own stream
+        options["stream_options"] = {"include_usage": True}
+    tools = _tools(body.get("tools"))
+    choice, parallel = body.get("tool_choice"), body.get("parallel_tool_calls")
+    if not isinstance(parallel, bool | None):
+        raise Refusal(refused("parallel_tool_calls", "This is true or false."))
+    if not (choice is None or choice in _TOOL_CHOICES or _kind(choice)):
+        why = f"This is one of {', '.join(_TOOL_CHOICES)}, or an object that names a tool."
+        raise Refusal(refused("tool_choice", why))
+    if tools and choice != "none":
+        sent = {"tools": tools, "tool_choice": choice, "parallel_tool_calls": parallel}
+        options |= {name: value for name, value in sent.items() if value is not None}
+    stored: dict[str, Any] = storable_value(options)
+    return stored
+
+
+def _tools(tools: Any) -> list[Any]:
+    if tools is None:
+        return []
+    if not isinstance(tools, list) or len(tools) > MAX_TOOLS:
+        raise Refusal(refused("tools", f"This is a list of at most {MAX_TOOLS} tools."))
+    for place, tool in enumerate(tools):
+        if _kind(tool) != "function":
+            why = "Only tools of the type function can be called here."
+            raise Refusal(refused(f"tools[{place}].type", why, code="unsupported_parameter"))
+        function = tool.get("function")
+        name = function.get("name") if isinstance(function, Mapping) else None
+        if not isinstance(name, str) or not _TOOL_NAME.fullmatch(name):
+            why = "A function has a name of 1 to 64 letters, digits, underscores and dashes."
+            raise Refusal(refused(f"tools[{place}].function.name", why))
+    return tools
+
+
+def _sampling(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the sampling parameters that are not null."""
+    sent = {name: body[name] for name in SAMPLING if body.get(name) is not None}
+    for name, value in sent.items():
+        if name == "stop":
+            _check_stop(value)
+            continue
+        kind, types = ("a number", (int, float)) if name in _NUMBERS else ("an integer", (int,))
+        least, greatest = {**_NUMBERS, **_INTEGERS}[name]
+        # bool is a subclass of int; NaN is outside of every range.
+        if type(value) not in types or not least <= value <= greatest:
+            why = f"{name} is {kind} from {least} to {greatest}, not {json.dumps(value)[:50]}."
+            raise Refusal(refused(name, why))
+    if all(name in sent for name in LENGTH_LIMITS):
+        why = f"Send {LENGTH_LIMITS[0]} or {LENGTH_LIMITS[1]}, and not both."
+        raise Refusal(refused(LENGTH_LIMITS[1], why))
+    return sent
+
+
+def _check_stop(value: Any) -> None:
+    stops = value if isinstance(value, list) else [value]
+    are_texts = all(
+        isinstance(each, str) and 0 < len(each) <= MAX_STOP_CHARACTERS and "\0" not in each
+        for each in stops
+    )
+    if not are_texts or not 0 < len(stops) <= MAX_STOPS:
+        why = (
+            f"stop is a text of 1 to {MAX_STOP_CHARACTERS:,} characters without NUL, or a list of "
+            f"1 to {MAX_STOPS} of them."
+        )
+        raise Refusal(refused("stop", why))
+
+
+def _kind(value: Any) -> str | None:
+    kind = value.get("type") if isinstance(value, Mapping) else None
+    return kind if isinstance(kind, str) else None

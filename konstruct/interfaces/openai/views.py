@@ -23,19 +23,27 @@ from konstruct.channels.rest.events import event
 from konstruct.channels.rest.held import DETAILS
 from konstruct.channels.rest.reply_wait import live, when_settled
 from konstruct.channels.rest.serializers import SendSerializer
-from konstruct.interfaces.openai.completions import DONE, CompletionOf, Said
-from konstruct.interfaces.openai.errors import error_document, refused
-from konstruct.interfaces.openai.following import Report, instructions_of, report_of
-from konstruct.interfaces.openai.options import bound_to_follow, wants_usage
-from konstruct.interfaces.openai.recognition import (
+from konstruct.interfaces.openai.completions import DONE, Answer, Completion
+from konstruct.interfaces.openai.conversation import (
     RETRY_COUNT,
-    Recognised,
-    is_repetition,
-    recognise,
+    Match,
+    Results,
+    call_document,
+    continued_results,
+    find_match,
+    is_retry,
+    results_in,
 )
-from konstruct.interfaces.openai.requests import ChatRequest, read_request
-from konstruct.interfaces.openai.results import Results, continued, document, results_in
-from konstruct.interfaces.openai.speakers import thread_of, user_of
+from konstruct.interfaces.openai.errors import error_document, refused
+from konstruct.interfaces.openai.report import Report, instructions_of, report_of
+from konstruct.interfaces.openai.requests import (
+    ChatRequest,
+    bound_to_follow,
+    read_request,
+    thread_of,
+    user_of,
+    wants_usage,
+)
 from konstruct.orchestrator.exceptions import NothingToRetry
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import Agent, ToolCall
@@ -54,8 +62,8 @@ from tenants import transaction
 from tenants.context import required_tenant_id
 
 CHANNEL: Final = "openai"
-Reported = Callable[[Said], CompletionOf]
-# So long a reply is waited for. A client's library then asks again, and is recognised.
+CompletionOf = Callable[[Answer], Completion]
+# After this time the client's library retries, which is recognised as the same request.
 WAIT_SECONDS: Final = 180.0
 LATE: Final = Problem(
     504,
@@ -71,25 +79,25 @@ INTERRUPTED: Final = Problem(
 
 
 class AnyAnswer(DefaultContentNegotiation):
-    """JSON, or events where `stream` says so, whatever `Accept` asks for."""
+    """Ignores `Accept`: the answer is JSON, or events for `stream`."""
 
     def select_renderer(self, request: Any, renderers: Any, format_suffix: Any = None) -> Any:
-        """Return the only renderer that there is."""
+        """Return the only renderer."""
         return renderers[0], renderers[0].media_type
 
 
 class ChatCompletionsView(ApiView):
-    """Messages of end users to agents, as OpenAI's clients send them."""
+    """Chat completions."""
 
     permissions = {"POST": ("memory.add_message",)}
     keeps_to_binding = True
-    # It waits for a reply, long after the message is committed.
+    # The response waits for the reply after the transaction.
     own_transactions = ("POST",)
     content_negotiation_class = AnyAnswer
 
     @extend_schema(exclude=True)
     def post(self, request: Request) -> Any:
-        """Accept the last message of the user, and answer with its reply."""
+        """Accept the user's last message, and answer with its reply."""
         chat = read_request(request.data)
         if not settings.LLM_POOL_URL and (parameter := bound_to_follow(chat.options)):
             why = "No language model is configured here: answers are text, and no tool is called."
@@ -101,15 +109,15 @@ class ChatCompletionsView(ApiView):
         results, rounds = list(results_in(chat, thread, self.caller)), 0
         tenant_id = required_tenant_id()
         with transaction.atomic():
-            if chat.stream:  # before the worker is told of it
+            if chat.stream:  # before the task is enqueued
                 transaction.on_commit(lambda: watch(tenant_id, message.id))
             if chat.continues:
-                sent = continued(chat, results)
+                sent = continued_results(chat, results)
                 message, rounds = sent.message, sent.rounds
                 is_new = self._take(sent, chat.options, instructions)
                 self.note(message, action=Action.EDIT if is_new else Action.VIEW)
             else:
-                for each in results:  # to which the client wants no answer
+                for each in results:  # without a request for an answer
                     self._take(each, None, ())
                 message, is_new = self._accept(chat, thread, instructions)
                 self.note(message, action=None if is_new else Action.VIEW)
@@ -119,7 +127,7 @@ class ChatCompletionsView(ApiView):
         def report(agent: Agent) -> Report:
             return replace(report_of(chat, agent, self.caller), is_repeated=is_repeated)
 
-        completion = CompletionOf(
+        completion = Completion(
             message_id=message.id,
             created_at=message.created_at,
             model=agent.name,
@@ -128,11 +136,11 @@ class ChatCompletionsView(ApiView):
             with_usage=wants_usage(chat.body),
         )
 
-        def reported(said: Said) -> CompletionOf:
-            """The completion, with the report of the agent to which the thread was handed."""
-            if said.answered_by in (None, agent.id):
+        def completion_of(answer: Answer) -> Completion:
+            """Return the completion, with the report of the agent that took over the thread."""
+            if answer.answered_by in (None, agent.id):
                 return completion
-            answering = Agent.objects.filter(pk=said.answered_by).first()
+            answering = Agent.objects.filter(pk=answer.answered_by).first()
             return replace(completion, report=report(answering)) if answering else completion
 
         if chat.stream:
@@ -142,8 +150,8 @@ class ChatCompletionsView(ApiView):
                 WAIT_SECONDS,
                 opening=completion.opening(),
                 piece=completion.piece,
-                end=lambda sent: self._end(message.id, sent, reported),
-                fail=_broken,
+                end=lambda sent: self._end(message.id, sent, completion_of),
+                fail=_error_events,
             )
             for name, value in completion.report.headers().items():
                 response.headers[name] = value
@@ -152,7 +160,7 @@ class ChatCompletionsView(ApiView):
             self,
             message.id,
             WAIT_SECONDS,
-            lambda: self._whole(message.id, reported),
+            lambda: self._respond(message.id, completion_of),
             is_settled=lambda response: response.status_code != 202,
             late=lambda: problem_response(self.request._request, LATE),
         )
@@ -171,7 +179,7 @@ class ChatCompletionsView(ApiView):
     def _accept(
         self, chat: ChatRequest, thread: Thread, instructions: Sequence[str]
     ) -> tuple[Message, bool]:
-        """Accept the message; False if it is one that stands."""
+        """Return the message, and whether it is new."""
         request = self.request
         checked = SendSerializer(
             data={
@@ -184,14 +192,17 @@ class ChatCompletionsView(ApiView):
         )
         checked.is_valid(raise_exception=True)
         if (sent := idempotency_key(request)) is not None:
-            found = Recognised(None, key_of_caller(request, sent))
+            match = Match(None, key_of_caller(request, sent))
         else:
-            repeated = is_repetition(request.headers.get(RETRY_COUNT, ""))
-            found = recognise(
-                chat, instructions, caller=self.caller.id, thread=thread, is_repetition=repeated
+            match = find_match(
+                chat,
+                instructions,
+                caller=self.caller.id,
+                thread=thread,
+                is_retry=is_retry(request.headers.get(RETRY_COUNT, "")),
             )
-        if found.standing is not None:
-            return found.standing, False
+        if match.existing is not None:
+            return match.existing, False
         incoming = Incoming(
             agent_id=thread.agent_id,
             user_id=thread.user_id,
@@ -199,59 +210,59 @@ class ChatCompletionsView(ApiView):
             channel=CHANNEL,
             content=chat.content,
             name=chat.name,
-            idempotency_key=found.idempotency_key,
+            idempotency_key=match.idempotency_key,
             options=chat.options,
             instructions=instructions,
         )
         return accept(incoming, tenant_id=required_tenant_id())
 
-    def _whole(self, message_id: UUID, reported: Reported) -> Response | HttpResponse:
-        """Return the completion, or why there is none; 202 while it is to come."""
-        said = self._said(message_id)
-        if said is None:
+    def _respond(self, message_id: UUID, completion_of: CompletionOf) -> Response | HttpResponse:
+        """Return the completion or the error; 202 while there is no answer yet."""
+        answer = self._answer(message_id)
+        if answer is None:
             return HttpResponse(status=202)
-        if isinstance(said, Problem):
-            return problem_response(self.request._request, said)
-        completion = reported(said)
-        return Response(completion.whole(said), headers=completion.report.headers())
+        if isinstance(answer, Problem):
+            return problem_response(self.request._request, answer)
+        completion = completion_of(answer)
+        return Response(completion.document(answer), headers=completion.report.headers())
 
-    def _end(self, message_id: UUID, sent: str, reported: Reported) -> bytes:
-        """Return the last events of a stream, of whose text so much was sent."""
-        said = self._said(message_id) or (INTERRUPTED if sent else LATE)
-        if isinstance(said, Said) and not said.calls and not said.text.startswith(sent):
-            said = INTERRUPTED
-        return _broken(said) if isinstance(said, Problem) else reported(said).rest(said, sent)
+    def _end(self, message_id: UUID, sent: str, completion_of: CompletionOf) -> bytes:
+        """Return the last events of a stream that has sent this text so far."""
+        answer = self._answer(message_id) or (INTERRUPTED if sent else LATE)
+        if isinstance(answer, Answer) and not answer.calls and not answer.text.startswith(sent):
+            answer = INTERRUPTED
+        if isinstance(answer, Problem):
+            return _error_events(answer)
+        return completion_of(answer).rest(answer, sent)
 
-    def _said(self, message_id: UUID) -> Said | Problem | None:
-        """Return what the user is told, or which of the client's tools are called, or why nothing.
-
-        None while there is an answer to come.
-        """
+    def _answer(self, message_id: UUID) -> Answer | Problem | None:
+        """Return the answer to a message, or the error, or None while there is neither."""
         message = self.caller.rows(sent_messages()).filter(pk=message_id).first()
         if message is None:
             raise Http404
         progress = progress_of(message)
-        if progress.status is Status.QUEUED:
-            return None
-        if progress.status is Status.FAILED:
-            return _failure(progress)
-        if progress.status is Status.AWAITING_CONSENT:
-            waiting = ToolCall.objects.waiting().filter(message_id=message_id)
-            asked = waiting.order_by("round", "position").values_list("question", flat=True)
-            return Said("\n".join(asked) or DETAILS[Status.AWAITING_CONSENT])
-        if progress.status is Status.WITH_PROGRAM:
-            calls = list(ToolCall.objects.of_message(message_id))
-            out = [call for call in calls if program_calls.is_out(call)]
-            if not out:
-                return Said(DETAILS[Status.WITH_PROGRAM])
-            before = next(call.content for call in calls if call.round == out[0].round)
-            return Said(before, [document(call) for call in out])
-        if progress.status is Status.WITH_PERSON:
-            return Said(DETAILS[Status.WITH_PERSON])
-        if progress.reply is None:
-            raise Http404
+        match progress.status:
+            case Status.QUEUED:
+                return None
+            case Status.FAILED:
+                return _failure(progress)
+            case Status.AWAITING_CONSENT:
+                waiting = ToolCall.objects.waiting().filter(message_id=message_id)
+                questions = waiting.order_by("round", "position").values_list("question", flat=True)
+                return Answer("\n".join(questions) or DETAILS[progress.status])
+            case Status.WITH_PROGRAM:
+                calls = list(ToolCall.objects.of_message(message_id))
+                out = [call for call in calls if program_calls.is_out(call)]
+                if not out:
+                    return Answer(DETAILS[progress.status])
+                text = next(call.content for call in calls if call.round == out[0].round)
+                return Answer(text, [call_document(call) for call in out])
+            case Status.WITH_PERSON:
+                return Answer(DETAILS[progress.status])
         reply = progress.reply
-        return Said(
+        if reply is None:
+            raise Http404
+        return Answer(
             reply.content,
             usage=reply.usage,
             finish_reason=reply.finish_reason or "stop",
@@ -259,19 +270,19 @@ class ChatCompletionsView(ApiView):
         )
 
 
-def _broken(problem: Problem) -> bytes:
+def _error_events(problem: Problem) -> bytes:
     return event(error_document(problem)) + DONE
 
 
 def _try_again(message: Message, options: Mapping[str, Any], instructions: Sequence[str]) -> bool:
-    """Retry a message that was given up; return whether it was given up.
+    """Retry a failed message. Return whether it had failed.
 
-    The retry uses the options and instructions of this request: the former ones may be why the
-    message was given up.
+    The retry uses the options and instructions of this request: the former ones may be the cause
+    of the failure.
     """
     progress = progress_of(message)
     if progress.status is Status.FAILED and progress.error_code != CLOSED:
-        with suppress(NothingToRetry):  # another request was faster
+        with suppress(NothingToRetry):  # a concurrent request retries it
             retry_reply(
                 message.id,
                 tenant_id=required_tenant_id(),
@@ -283,7 +294,7 @@ def _try_again(message: Message, options: Mapping[str, Any], instructions: Seque
 
 
 def _failure(progress: MessageProgress) -> Problem:
-    """Why a message was given up. It would fail again at once, so it is not to be repeated."""
+    """Return the error of a failed message. Clients must not retry: it would fail again."""
     status = 504 if progress.error_code == "llm_timeout" else 503
     headers = {"X-Should-Retry": "false"}
     kind = progress.error_code.replace("_", "-") or "internal-error"
@@ -291,7 +302,7 @@ def _failure(progress: MessageProgress) -> Problem:
 
 
 class ModelsView(ApiView):
-    """The agents, as the models that can be asked."""
+    """The agents as models."""
 
     permissions = {"GET": ("orchestrator.view_agent",)}
     keeps_to_binding = True
@@ -299,21 +310,17 @@ class ModelsView(ApiView):
 
     @extend_schema(exclude=True)
     def get(self, request: Request) -> Response:
-        """List the active agents that there are for the caller: their names alone."""
+        """List the caller's active agents."""
         agents = self.caller.agents().filter(is_active=True).order_by("name")
         return Response({"object": "list", "data": [_model(agent) for agent in agents]})
 
 
-class ModelView(ApiView):
-    """One agent, as a model."""
-
-    permissions = {"GET": ("orchestrator.view_agent",)}
-    keeps_to_binding = True
-    content_negotiation_class = AnyAnswer
+class ModelView(ModelsView):
+    """One agent as a model."""
 
     @extend_schema(exclude=True)
-    def get(self, request: Request, model: str) -> Response:
-        """Tell that there is such an agent."""
+    def get(self, request: Request, model: str) -> Response:  # type: ignore[override]
+        """Return an active agent."""
         agent = self.caller.agent(model, active=True)
         self.note(agent)
         return Response(_model(agent))
@@ -330,7 +337,7 @@ def _model(agent: Agent) -> dict[str, Any]:
 
 @csrf_exempt
 def unknown(request: HttpRequest) -> HttpResponse:
-    """Answer a path that OpenAI's API may have, and this does not."""
+    """Answer 404 to the other paths of OpenAI's API."""
     detail = (
         f"There is nothing at {request.path[:200]}. Of OpenAI's API there are POST "
         "/v1/chat/completions, GET /v1/models and GET /v1/models/{model}: let your client ask for "

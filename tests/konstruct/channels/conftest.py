@@ -9,7 +9,7 @@ from django.test import Client
 
 from konstruct.channels.delivery.worker import deliver
 from konstruct.channels.models import Arrival, Delivery
-from konstruct.channels.slack.workspaces.installations import connect
+from konstruct.channels.slack.installations import connect
 from konstruct.channels.tasks import process
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.models import PendingReply

@@ -8,7 +8,7 @@ from typing import Any
 from konstruct.audit.commands import record_command
 from konstruct.audit.models import Action
 from konstruct.channels.models import SlackInstallation
-from konstruct.channels.slack.workspaces.installations import check_token, connect
+from konstruct.channels.slack.installations import check_token, connect
 from konstruct.orchestrator.agents import find_agent
 from konstruct.orchestrator.exceptions import AgentNotFound
 from tenants.audit.changes import NOTHING, RowState, row_state

@@ -7,7 +7,7 @@ from django.core.management import CommandError
 from konstruct.audit.commands import record_command
 from konstruct.audit.models import Action
 from konstruct.channels.exceptions import TokenUnreadable
-from konstruct.channels.slack.workspaces.installations import encrypt_all_again
+from konstruct.channels.slack.installations import encrypt_all_again
 from tenants import transaction
 from tenants.context import tenant_scope
 from tenants.management.base import KonstructCommand

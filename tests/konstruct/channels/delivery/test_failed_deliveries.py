@@ -9,7 +9,7 @@ from konstruct.channels.delivery.publisher import redeliver
 from konstruct.channels.exceptions import NothingToRedeliver
 from konstruct.channels.models import Delivery
 from konstruct.channels.slack import web_api
-from konstruct.channels.slack.workspaces.installations import disconnect
+from konstruct.channels.slack.installations import disconnect
 from tests.konstruct.channels.conftest import answer_all, make_due, show_all
 from tests.konstruct.conftest import Program
 from tests.servers.slack import SlackServer, Trouble
@@ -99,7 +99,7 @@ def test_the_token_and_what_it_seals_are_in_no_error(
 
 
 def test_what_is_no_json_is_an_outage(asked: Program, slack: SlackServer, settings: Any) -> None:
-    assert web_api._seconds("nan") == web_api.USUAL_PAUSE
+    assert web_api._retry_after("nan") == web_api.DEFAULT_RETRY_AFTER_SECONDS
     assert web_api._seconds("soon") == web_api.USUAL_PAUSE
     assert web_api._seconds("0") == 1.0
     settings.SLACK_API_URL = settings.SLACK_API_URL.replace("/api/", "/elsewhere/")

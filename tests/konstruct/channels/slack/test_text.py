@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from konstruct.channels.slack.inbound.parsing import attached, mentions, plain_text
-from konstruct.channels.slack.outbound.mrkdwn import split
+from konstruct.channels.slack.events import attached, mentions, plain_text
+from konstruct.channels.slack.mrkdwn import split
 
 
 def read(text: str) -> str:

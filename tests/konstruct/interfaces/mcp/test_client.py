@@ -133,7 +133,7 @@ def test_only_processes_that_serve_it_load_the_types_and_none_the_sdk() -> None:
         "import sys, django; django.setup(set_prefix=False);"
         "import konstruct.urls.tenant, konstruct.urls.public, konstruct.celery;"
         "print([m for m in ('mcp', 'mcp_types', 'starlette') if m in sys.modules]);"
-        "import konstruct.interfaces.mcp.methods;"
+        "import konstruct.interfaces.mcp.protocol;"
         "print([m for m in ('mcp', 'mcp_types', 'starlette') if m in sys.modules])"
     )
     ran = subprocess.run(

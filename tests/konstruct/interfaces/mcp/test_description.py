@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 
 from konstruct.interfaces.mcp import urls
-from konstruct.interfaces.mcp.methods import _METHODS
+from konstruct.interfaces.mcp.protocol import _METHODS
 from tests.described import described, errors_in, schema_of_answer
 from tests.konstruct.conftest import Program
 from tests.konstruct.interfaces.mcp.speaking import ENDPOINT, NEW, OLD, body_of, headers_of

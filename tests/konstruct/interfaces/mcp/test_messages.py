@@ -13,7 +13,7 @@ from mcp_types import (
 )
 
 from konstruct.interfaces.mcp.errors import RpcError
-from konstruct.interfaces.mcp.messages import read_message
+from konstruct.interfaces.mcp.protocol import read_message
 from tests.konstruct.interfaces.mcp.speaking import NEW, OLD, body_of, headers_of
 
 CALL = {"name": "search", "arguments": {}}

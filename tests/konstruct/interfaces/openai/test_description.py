@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from konstruct.interfaces.openai import options, requests, urls
+from konstruct.interfaces.openai import requests, urls
 from tests.described import described, errors_in
 from tests.konstruct.interfaces.openai.test_chat_completions import events_of
 from tests.konstruct.interfaces.openai.test_tools import (
@@ -30,9 +30,9 @@ def test_every_route_is_described() -> None:
     read = described("openai")["components"]["schemas"]["Message"]["properties"]["role"]["enum"]
     assert set(read) == requests.ROLES
     tools = described("openai")["components"]["schemas"]["Request"]["properties"]["tools"]
-    assert tools["maxItems"] == options.MOST_TOOLS
+    assert tools["maxItems"] == requests.MAX_TOOLS
     described_parameters = described("openai")["components"]["schemas"]["Request"]["properties"]
-    assert set(options.SAMPLING) <= described_parameters.keys()
+    assert set(requests.SAMPLING) <= described_parameters.keys()
 
 
 def test_answers_are_as_they_are_described(client: Client) -> None:

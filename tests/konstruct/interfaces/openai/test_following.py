@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from konstruct.api.auth.keys import issue_key
-from konstruct.interfaces.openai.following import MAX_NAMED
+from konstruct.interfaces.openai.report import MAX_NAMED
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.agents import create_agent, update_agent
 from konstruct.orchestrator.answer_limits import INSTRUCTIONS_OPENING, max_instruction_tokens

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from konstruct.api.auth.caller import Caller
 from konstruct.api.http.errors.problems import Problem, Refusal
 from konstruct.interfaces.openai.errors import error_document
-from konstruct.interfaces.openai.following import MAX_NAMED, report_of
-from konstruct.interfaces.openai.options import SAMPLING
-from konstruct.interfaces.openai.requests import ROLES, ChatRequest, read_request
+from konstruct.interfaces.openai.report import MAX_NAMED, report_of
+from konstruct.interfaces.openai.requests import ROLES, SAMPLING, ChatRequest, read_request
 from konstruct.orchestrator.models import Agent
 
 AGENT = Agent(name="ada", max_completion_tokens=5)
@@ -61,9 +60,9 @@ def read_and_reported(body: Any) -> None:
         assert json.dumps(error_document(found))
         return
     role = "tool" if found.continues else "user"
-    assert found.said[-1][0] == role
-    assert role == "tool" or found.said[-1] == ("user", found.content)
-    assert found.said_before is None or isinstance(found.said_before, str)
+    assert found.turns[-1][0] == role
+    assert role == "tool" or found.turns[-1] == ("user", found.content)
+    assert found.previous_user_text is None or isinstance(found.previous_user_text, str)
     report = report_of(found, AGENT, Caller("key-1", "tests", frozenset(), user_id="maria"))
     # As REST framework renders it: UTF-8, which has no halves of surrogate pairs.
     assert json.dumps(report.document(), ensure_ascii=False).encode()

@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from konstruct.interfaces.openai import recognition
-from konstruct.interfaces.openai.recognition import is_repetition
+from konstruct.interfaces.openai import conversation
+from konstruct.interfaces.openai.conversation import is_retry
 from memory.models import Message
 from tenants.context import tenant_scope
 from tests.konstruct.interfaces.openai.conftest import Chat
@@ -77,7 +77,7 @@ def test_a_repetition_of_what_never_arrived_is_new(chat: Chat) -> None:
 
 def test_a_repetition_long_after_is_new(chat: Chat, monkeypatch: pytest.MonkeyPatch) -> None:
     chat.says("Hello")
-    monkeypatch.setattr(recognition, "REPEATED_WITHIN", timedelta(seconds=-1))
+    monkeypatch.setattr(conversation, "RETRIES_END_AFTER", timedelta(seconds=-1))
     assert chat.says("Hello", headers=AGAIN) == "2. Hello!"
 
 
@@ -90,4 +90,4 @@ def test_an_idempotency_key_decides_alone(chat: Chat) -> None:
 
 def test_a_repetition_is_what_the_library_counts() -> None:
     counts = ["", "0", "00", "1", "2", "x", "-1", "²"]
-    assert [count for count in counts if is_repetition(count)] == ["1", "2"]
+    assert [count for count in counts if is_retry(count)] == ["1", "2"]

@@ -1,4 +1,4 @@
-"""Slack as a channel: how its posts are made, changed, and found again."""
+"""The adapter of the Slack channel: creates, updates and finds posts."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,24 +7,23 @@ from konstruct.channels.delivery.adapter import Address, Button, Mark, Part, Vie
 from konstruct.channels.delivery.rendering import APPROVE, DENY
 from konstruct.channels.exceptions import ChannelRefused
 from konstruct.channels.models import SlackInstallation
-from konstruct.channels.slack.outbound.mrkdwn import LIMIT, split
+from konstruct.channels.slack.installations import CHANNEL, token_of
+from konstruct.channels.slack.mrkdwn import MAX_CHARACTERS, split
 from konstruct.channels.slack.web_api import ask
-from konstruct.channels.slack.workspaces.installations import CHANNEL, token_of
 
 EVENT_TYPE = "konstruct_reply"
-# Of the text in a block, which buttons need.
-BLOCK_LIMIT = 3000
-PAGE = 200
-# So many posts are looked through for ours: in a thread, those after the message.
-MOST_PAGES = 20
+# Characters of the text in a block. Posts with buttons have blocks.
+MAX_BLOCK_CHARACTERS = 3000
+PAGE_SIZE = 200
+# `find` reads at most this many pages of posts.
+MAX_PAGES = 20
 STYLES = {APPROVE: "primary", DENY: "danger"}
 
 
 class SlackAdapter:
-    """Posts are made with the token of the workspace's installation, and never unfurled.
+    """Posts with the token of the workspace's installation, and without unfurling links.
 
-    A link that a reply quotes would otherwise be fetched by Slack at once, with whatever stands in
-    its address.
+    Slack fetches a link that it unfurls, and would send the data in its URL to the link's host.
     """
 
     channel = CHANNEL
@@ -32,12 +31,12 @@ class SlackAdapter:
     shares_threads = True
 
     def parts(self, view: View) -> list[Part]:
-        """Write Markdown as mrkdwn, in parts; buttons stand below the last one."""
-        texts = split(view.text, BLOCK_LIMIT if view.buttons else LIMIT)
+        """Return the view as mrkdwn in parts, with the buttons below the last part."""
+        texts = split(view.text, MAX_BLOCK_CHARACTERS if view.buttons else MAX_CHARACTERS)
         return [Part(text) for text in texts[:-1]] + [Part(texts[-1], view.buttons)]
 
     def post(self, address: Address, part: Part, mark: Mark) -> str:
-        """Post in the thread, or in the direct messages."""
+        """Post in the thread, or in the direct messages, and return the post's id."""
         answer = ask(
             "chat_postMessage",
             token=_token(address),
@@ -50,7 +49,7 @@ class SlackAdapter:
         return str(answer["ts"])
 
     def update(self, address: Address, posted: str, part: Part, mark: Mark) -> None:
-        """Change text and buttons; without buttons those that stood are removed."""
+        """Replace the text and the buttons of a post."""
         ask(
             "chat_update",
             token=_token(address),
@@ -60,7 +59,7 @@ class SlackAdapter:
         )
 
     def find(self, address: Address, mark: Mark) -> str | None:
-        """Look through what was posted after the message for our mark."""
+        """Return the id of the post after the message that has the mark, or None."""
         wanted = _metadata(mark)
         for message in _later_messages(address):
             if message.get("metadata") == wanted:
@@ -83,10 +82,10 @@ def _later_messages(address: Address) -> Iterator[dict[str, Any]]:
         "channel": address["channel"],
         "oldest": address["ts"],
         "include_all_metadata": True,
-        "limit": PAGE,
+        "limit": PAGE_SIZE,
     }
     cursor = ""
-    for _ in range(MOST_PAGES):
+    for _ in range(MAX_PAGES):
         if thread:
             answer = ask("conversations_replies", ts=thread, cursor=cursor, **arguments)
         else:
@@ -96,8 +95,8 @@ def _later_messages(address: Address) -> Iterator[dict[str, Any]]:
         if not cursor:
             return
     raise ChannelRefused(
-        f"More than {PAGE * MOST_PAGES} posts came after the message: whether the reply stands "
-        "among them is not known."
+        f"More than {PAGE_SIZE * MAX_PAGES} posts came after the message: whether the reply is "
+        "among them is unknown."
     )
 
 

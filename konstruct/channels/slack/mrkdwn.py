@@ -1,11 +1,11 @@
-"""What we write to Slack: Markdown as mrkdwn, escaped, in parts that Slack takes whole. Pure."""
+"""Conversion of Markdown to Slack's mrkdwn, escaped, in parts of limited length. Pure."""
 
 import re
 from collections.abc import Iterator
 from typing import Final
 
 # Slack recommends 4,000 characters at most, and cuts chat.update off there.
-LIMIT: Final = 3900
+MAX_CHARACTERS: Final = 3900
 FENCE: Final = "```"
 
 # In the order in which they are looked for; what none of them matches is escaped.
@@ -33,7 +33,7 @@ def escape(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def split(text: str, limit: int = LIMIT) -> list[str]:
+def split(text: str, limit: int = MAX_CHARACTERS) -> list[str]:
     """Write Markdown as mrkdwn, in as few parts as fit; at least one.
 
     Parts end at lines if they can, then at words. A block of code that is cut is closed and opened

@@ -12,7 +12,7 @@ from django_redis import get_redis_connection
 
 from konstruct.channels import inbox, tasks
 from konstruct.channels.models import Arrival, Delivery, SlackInstallation
-from konstruct.channels.slack.inbound import handlers
+from konstruct.channels.slack import inbound
 from konstruct.channels.tasks import process
 from memory.models import Message
 from tenants.context import tenant_scope
@@ -294,10 +294,7 @@ def test_with_the_cache_down_it_is_accepted_and_with_postgres_down_it_is_to_come
             raise Unreachable("refused")
 
     with monkeypatch.context() as patch:
-        for module in ("receiver", "engaged_threads"):
-            patch.setattr(
-                f"konstruct.channels.slack.inbound.{module}.get_redis_connection", lambda *_: Down()
-            )
+        patch.setattr(inbound, "get_redis_connection", lambda *_: Down())
         assert post(told).status_code == 200
         assert post(told).status_code == 200
     assert len(messages(connected)) == 1
@@ -338,7 +335,7 @@ def test_the_query_budget_of_a_mention(
 def test_what_cannot_be_taken_in_is_tried_again_and_keeps_nothing_else_waiting(
     connected: Program, post: Post, monkeypatch: pytest.MonkeyPatch, settings: Any
 ) -> None:
-    usual = handlers.handle
+    usual = inbound.handle
 
     def handle(tenant_id: UUID, told: Any) -> None:
         if "broken" in told["text"]:

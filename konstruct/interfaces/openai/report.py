@@ -1,4 +1,4 @@
-"""The parts of a request that are followed, adjusted and ignored, and how the answer names them."""
+"""The report of an answer: the parameters of the request that are ignored or adjusted."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -10,9 +10,13 @@ from django.conf import settings
 from konstruct.api.auth.caller import Caller
 from konstruct.api.http.errors.problems import Refusal
 from konstruct.interfaces.openai.errors import refused
-from konstruct.interfaces.openai.options import SAMPLING, wants_usage
-from konstruct.interfaces.openai.requests import ChatRequest
-from konstruct.interfaces.openai.speakers import THREAD_PARAMETERS, USER_PARAMETERS
+from konstruct.interfaces.openai.requests import (
+    SAMPLING,
+    THREAD_PARAMETERS,
+    USER_PARAMETERS,
+    ChatRequest,
+    wants_usage,
+)
 from konstruct.llm.completions import storable
 from konstruct.orchestrator.answer_limits import (
     LENGTH_LIMITS,
@@ -49,17 +53,17 @@ _HEADER_NAME: Final = re.compile(r"[\w.*-]+", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The parts of a request that are not followed as they were sent."""
+    """The parts of a request that the answer does not follow as they were sent."""
 
     ignored: Mapping[str, str]
     """Parameters that have no effect, each with the reason."""
     adjusted: Mapping[str, tuple[Any, str]]
     """Parameters that have another value, each with that and the reason."""
     is_repeated: bool = False
-    """The answer is that of an earlier request, by its instructions and parameters."""
+    """The answer is that of an earlier request, with its instructions and parameters."""
 
     def document(self) -> dict[str, Any]:
-        """Return the value of the field `konstruct`; {} if there is nothing to say."""
+        """Return the value of the field `konstruct`; {} if the request is followed."""
         ignored = [{"param": name, "reason": why} for name, why in self.ignored.items()]
         adjusted = [
             {"param": name, "value": value, "reason": why}
@@ -69,7 +73,7 @@ class Report:
         return {name: value for name, value in parts.items() if value}
 
     def headers(self) -> dict[str, str]:
-        """Return the same as headers, by names alone."""
+        """Return the names of the parameters as headers."""
         named = {"X-Konstruct-Ignored": self.ignored, "X-Konstruct-Adjusted": self.adjusted}
         return {
             header: ", ".join(filter(_HEADER_NAME.fullmatch, names))

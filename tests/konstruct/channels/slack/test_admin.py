@@ -12,7 +12,7 @@ from django_redis import get_redis_connection
 
 from konstruct.audit.models import AccessEvent
 from konstruct.channels.models import Arrival, Delivery, SlackInstallation
-from konstruct.channels.slack.workspaces.installations import token_of
+from konstruct.channels.slack.installations import token_of
 from tenants.context import tenant_scope
 from tenants.serving.claims import tenant_of_workspace
 from tests.konstruct.admin.conftest import browser  # noqa: F401  (a fixture)
@@ -95,7 +95,7 @@ def test_a_state_is_good_for_its_person_and_for_ten_minutes(
         assert come_back(code="c1", state=forged).status_code == 400
         direct = admin.get("/admin/slack/finish/", {"code": "c1", "state": forged}, follow=True)
         assert "This is not an address that we have made" in direct.text
-    monkeypatch.setattr("konstruct.channels.slack.workspaces.oauth.SECONDS", -1)
+    monkeypatch.setattr("konstruct.channels.slack.oauth.STATE_SECONDS", -1)
     late = come_back(code="c1", state=told["state"])
     assert (late.status_code, "more than ten minutes" in late.text) == (400, True)
     assert tenant_of_workspace("slack", "T1") is None

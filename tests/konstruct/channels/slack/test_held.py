@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import pytest
 
 from konstruct.channels.delivery.rendering import PLACEHOLDER, TAKEN_CARE_OF, WITH_PERSON
-from konstruct.channels.slack.inbound.events import MessageEvent
+from konstruct.channels.slack.events import MessageEvent
 from konstruct.orchestrator.handoff.escalations import NOTICE, answer_as_person, resolve
 from konstruct.orchestrator.identities.channel_identities import user_of
 from konstruct.orchestrator.models import Agent, Escalation, ToolCall

@@ -1,7 +1,7 @@
-"""The Slack channel's door: requests of Slack's, checked, understood, and answered at once.
+"""The webhooks of the Slack channel: requests are verified, stored and answered at once.
 
-Whatever an event asks for is done by workers. What is accepted here stands in Postgres before Slack
-is told so; if that cannot be, Slack is told to come again.
+Workers handle the events. An event is stored in Postgres before Slack gets a 200; if that fails,
+Slack gets an error and sends the event again.
 """
 
 import json
@@ -21,25 +21,23 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST, require_safe
 
 from konstruct.channels.exceptions import InstallationInvalid
-from konstruct.channels.slack.inbound import buttons
-from konstruct.channels.slack.inbound.buttons import read_press
-from konstruct.channels.slack.inbound.events import open_envelope
-from konstruct.channels.slack.inbound.receiver import Fate, receive
-from konstruct.channels.slack.inbound.signatures import NotSlacks, slacks_body
-from konstruct.channels.slack.workspaces.oauth import way_back
+from konstruct.channels.slack.events import open_envelope
+from konstruct.channels.slack.inbound import EventOutcome, receive_event, receive_interaction
+from konstruct.channels.slack.oauth import admin_url
+from konstruct.channels.slack.web_api import NotSigned, signed_body
 
 logger = logging.getLogger(__name__)
 
-Answer = Callable[[HttpRequest, bytes], HttpResponse]
+SignedView = Callable[[HttpRequest, bytes], HttpResponse]
 
 
-def _of_slack(answer: Answer) -> Callable[[HttpRequest], HttpResponse]:
-    """Let a view have the bodies of requests that are Slack's, and refuse all others unread."""
+def _signed(answer: SignedView) -> Callable[[HttpRequest], HttpResponse]:
+    """Call a view with the bodies of requests that Slack has signed; refuse other requests."""
 
     def view(request: HttpRequest) -> HttpResponse:
         try:
-            body = slacks_body(request)
-        except NotSlacks as refusal:
+            body = signed_body(request)
+        except NotSigned as refusal:
             logger.warning("A request to %s was refused: %s", request.path, refusal)
             return _plain(str(refusal), refusal.status)
         return answer(request, body)
@@ -47,9 +45,9 @@ def _of_slack(answer: Answer) -> Callable[[HttpRequest], HttpResponse]:
     return csrf_exempt(require_POST(view))
 
 
-@_of_slack
+@_signed
 def events(request: HttpRequest, body: bytes) -> HttpResponse:
-    """Take an event; 200 also for what is of no interest, so that it does not come again."""
+    """Receive an event. Ignored events get a 200 too, so that Slack does not retry them."""
     payload = _document(body)
     if payload is None:
         return _plain("The body is not a JSON object.", 400)
@@ -58,30 +56,28 @@ def events(request: HttpRequest, body: bytes) -> HttpResponse:
     envelope = open_envelope(payload) if payload.get("type") == "event_callback" else None
     if envelope is None:
         return _plain("Nothing to be done.", 200)
-    outcome = receive(envelope)
-    if outcome.fate is Fate.LIMITED:
-        return _plain("Too many messages at once.", 429, retry_after=outcome.retry_after)
-    return _plain(f"{outcome.fate.capitalize()}.", 200)
+    result = receive_event(envelope)
+    if result.outcome is EventOutcome.LIMITED:
+        return _plain("Too many messages at once.", 429, retry_after=result.retry_after)
+    return _plain(f"{result.outcome.capitalize()}.", 200)
 
 
-@_of_slack
+@_signed
 def interactions(request: HttpRequest, body: bytes) -> HttpResponse:
-    """Take a button that was pressed. Slack wants no words."""
+    """Receive a button that a user has pressed."""
     form = QueryDict(body, encoding="utf-8")
     payload = _document(form.get("payload") or "")
     if payload is None:
         return _plain("The body is not a form with a payload in JSON.", 400)
-    press = read_press(payload)
-    if press is not None:
-        buttons.receive(press)
+    receive_interaction(payload)
     return HttpResponse(status=200)
 
 
 @require_safe
 def oauth(request: HttpRequest) -> HttpResponse:
-    """Send the browser that comes back from Slack on to the admin of the tenant that began."""
+    """Redirect the browser from Slack to the admin of the tenant that began."""
     try:
-        return HttpResponseRedirect(way_back(request), headers={"Referrer-Policy": "no-referrer"})
+        return HttpResponseRedirect(admin_url(request), headers={"Referrer-Policy": "no-referrer"})
     except InstallationInvalid as error:
         return _plain(str(error), 400)
 
@@ -94,8 +90,8 @@ def _document(text: bytes | str) -> dict[str, Any] | None:
     return document if isinstance(document, dict) else None
 
 
-def _plain(words: str, status: int, *, retry_after: float = 0) -> HttpResponse:
+def _plain(text: str, status: int, *, retry_after: float = 0) -> HttpResponse:
     headers = {"Retry-After": str(math.ceil(retry_after))} if retry_after else {}
     return HttpResponse(
-        f"{words}\n", status=status, content_type="text/plain; charset=utf-8", headers=headers
+        f"{text}\n", status=status, content_type="text/plain; charset=utf-8", headers=headers
     )

@@ -1,9 +1,9 @@
-"""Adding our app to a workspace: Slack's OAuth, begun and finished by the same person.
+"""Slack's OAuth: a person adds the app to a workspace, and the workspace is connected.
 
-    tenant's admin ── Slack ── neutral host ── tenant's admin
+    tenant's admin -> Slack -> public host -> tenant's admin
 
-Slack knows one address of ours to come back to, which is no tenant's. There the state says whose
-admin to go on to; there the person is logged in, and the state is theirs, and is used up.
+Slack redirects to one URL for all tenants, on a public host. The signed state names the tenant to
+redirect to. The tenant's admin checks that the same person began, and that the state is unused.
 """
 
 import secrets
@@ -21,15 +21,15 @@ from redis.exceptions import RedisError
 
 from konstruct.channels.exceptions import InstallationInvalid
 from konstruct.channels.models import SlackInstallation
+from konstruct.channels.slack.installations import OnChange, connect
 from konstruct.channels.slack.web_api import ask
-from konstruct.channels.slack.workspaces.installations import OnChange, connect
 from konstruct.orchestrator.agents import find_agent
 from tenants.context import public_scope
 from tenants.models import Domain
 from tenants.redis_keys import install_state_key
 
 AUTHORIZE_URL: Final = "https://slack.com/oauth/v2/authorize"
-# What each is for: docs/slack.md.
+# docs/slack.md explains each scope.
 SCOPES: Final = (
     "app_mentions:read",
     "channels:history",
@@ -39,15 +39,15 @@ SCOPES: Final = (
     "mpim:history",
     "users:read",
 )
-SECONDS: Final = 600
-_SALT: Final = "konstruct.channels.slack.workspaces.oauth"
+STATE_SECONDS: Final = 600
+_SALT: Final = "konstruct.channels.slack.oauth"
 CALLBACK: Final = "/channels/slack/oauth/"
 FINISH: Final = "/admin/slack/finish/"
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Who has begun to connect a workspace, with which agent, and where Slack comes back to."""
+    """The person who connects a workspace, the agent, and the redirect URL."""
 
     tenant: str
     agent: str
@@ -57,16 +57,16 @@ class State:
 
 
 def is_configured() -> bool:
-    """Tell whether this deployment has a Slack app that can be added."""
+    """Return whether this deployment has a Slack app."""
     return bool(
         settings.SLACK_CLIENT_ID and settings.SLACK_CLIENT_SECRET and settings.SLACK_SIGNING_SECRET
     )
 
 
 def begin(request: HttpRequest, *, tenant_id: UUID, agent_id: UUID) -> str:
-    """Return the address at Slack where the person of this request adds the app.
+    """Return the URL at Slack where the person of this request adds the app.
 
-    It can be used once, within ten minutes. Raises InstallationInvalid.
+    It works once, within ten minutes. Raises InstallationInvalid.
     """
     if not is_configured():
         raise InstallationInvalid(
@@ -82,7 +82,7 @@ def begin(request: HttpRequest, *, tenant_id: UUID, agent_id: UUID) -> str:
     )
     try:
         client = get_redis_connection("default")
-        client.set(install_state_key(tenant_id, state.nonce), 1, ex=SECONDS)
+        client.set(install_state_key(tenant_id, state.nonce), 1, ex=STATE_SECONDS)
     except (RedisError, ConnectionInterrupted) as error:
         raise InstallationInvalid("This cannot be begun now: the cache is down.") from error
     query = {
@@ -95,23 +95,17 @@ def begin(request: HttpRequest, *, tenant_id: UUID, agent_id: UUID) -> str:
 
 
 def read_state(text: str) -> State:
-    """Return what a state says that we have signed within the last ten minutes.
-
-    Raises InstallationInvalid.
-    """
+    """Return a state that was signed within the last ten minutes. Raises InstallationInvalid."""
     try:
-        return State(**signing.loads(text, salt=_SALT, max_age=SECONDS))
+        return State(**signing.loads(text, salt=_SALT, max_age=STATE_SECONDS))
     except signing.SignatureExpired:
         raise InstallationInvalid("This took more than ten minutes: please begin again.") from None
     except (signing.BadSignature, TypeError):
         raise InstallationInvalid("This is not an address that we have made.") from None
 
 
-def way_back(request: HttpRequest) -> str:
-    """Return where the person goes on: the tenant's own admin, which knows them.
-
-    Raises InstallationInvalid.
-    """
+def admin_url(request: HttpRequest) -> str:
+    """Return the URL of the tenant's admin that finishes. Raises InstallationInvalid."""
     state = read_state(request.GET.get("state", ""))
     with public_scope():
         domain = Domain.objects.filter(tenant_id=state.tenant).order_by("-is_primary", "pk").first()
@@ -122,20 +116,28 @@ def way_back(request: HttpRequest) -> str:
 
 
 def finish(request: HttpRequest, *, tenant_id: UUID, on_change: OnChange) -> SlackInstallation:
-    """Connect the workspace in which the person of this request has added the app.
+    """Connect the workspace to which the person of this request has added the app.
 
-    `on_change` is as of `connect`.
+    Args:
+        request: the request that Slack redirected to the tenant's admin.
+        tenant_id: the tenant.
+        on_change: records the change, see `connect`.
 
     Raises:
-        InstallationInvalid: the state is another person's, or was used; or Slack was told no.
-        ChannelError: Slack does not take the code, or cannot be asked.
+        InstallationInvalid: the state is another person's or used, or the person declined.
+        ChannelError: Slack refuses the code, or cannot be reached.
         WorkspaceTaken: another tenant has the workspace.
-        AgentNotFound: the agent is inactive by now.
+        AgentNotFound: the agent is inactive.
     """
     state = read_state(request.GET.get("state", ""))
     if (state.tenant, state.user) != (str(tenant_id), str(request.user.pk)):
         raise InstallationInvalid("Somebody else has begun this: please begin it yourself.")
-    if not _use_up(tenant_id, state):
+    try:
+        client = get_redis_connection("default")
+        is_unused = bool(client.delete(install_state_key(tenant_id, state.nonce)))
+    except (RedisError, ConnectionInterrupted) as error:
+        raise InstallationInvalid("This cannot be finished now: the cache is down.") from error
+    if not is_unused:
         raise InstallationInvalid("This was done already, or took too long: please begin again.")
     if "error" in request.GET or not request.GET.get("code"):
         raise InstallationInvalid("Nothing was connected: Slack was told not to.")
@@ -165,17 +167,8 @@ def finish(request: HttpRequest, *, tenant_id: UUID, on_change: OnChange) -> Sla
     )
 
 
-def _use_up(tenant_id: UUID, state: State) -> bool:
-    """Tell whether the state was there to be used; it is no more."""
-    try:
-        client = get_redis_connection("default")
-        return bool(client.delete(install_state_key(tenant_id, state.nonce)))
-    except (RedisError, ConnectionInterrupted) as error:
-        raise InstallationInvalid("This cannot be finished now: the cache is down.") from error
-
-
 def _callback_url(request: HttpRequest) -> str:
-    """Return the address that the Slack app has as its redirect URL."""
+    """Return the redirect URL of the Slack app."""
     if settings.SLACK_REDIRECT_URL:
         return str(settings.SLACK_REDIRECT_URL)
     named = (host for host in settings.PUBLIC_HOSTS if host[-1:].isalpha())

@@ -1,0 +1,267 @@
+"""Slack's events and buttons: a message to the agent, a decision on a tool call, or nothing.
+
+`receive_event` runs while Slack waits for a response. `handle` runs in a worker.
+"""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django_redis import get_redis_connection
+from django_redis.exceptions import ConnectionInterrupted
+from redis.exceptions import RedisError
+
+from konstruct.channels import inbox
+from konstruct.channels.delivery import publisher
+from konstruct.channels.delivery.rendering import APPROVE, DENY
+from konstruct.channels.inbox import Put
+from konstruct.channels.models import SlackInstallation
+from konstruct.channels.slack.events import (
+    Addressed,
+    Envelope,
+    MessageEvent,
+    attached,
+    mentioned_users,
+    native_id,
+    plain_text,
+    read_message,
+)
+from konstruct.channels.slack.installations import CHANNEL, end
+from konstruct.channels.slack.users import is_name_outdated, known_users, learn_name
+from konstruct.orchestrator.exceptions import IdempotencyKeyReused
+from konstruct.orchestrator.identities.channel_identities import user_of
+from konstruct.orchestrator.pipeline.accept import Incoming, accept
+from konstruct.orchestrator.tools.tool_calls import decide
+from memory.models import Message
+from tenants import transaction
+from tenants.context import tenant_scope
+from tenants.exceptions import KonstructError
+from tenants.limits.rate_limit import take
+from tenants.models import Tenant
+from tenants.outbox.enqueue import enqueue
+from tenants.redis_keys import engaged_thread_key, idempotency_key
+from tenants.serving.claims import find_claim
+from tenants.serving.rule import refuse_unless_serving
+
+logger = logging.getLogger(__name__)
+
+# Slack retries an event within the hour.
+SEEN_SECONDS = 24 * 3600
+# A thread stays engaged. The transcript has the threads that the cache has lost.
+ENGAGED_SECONDS = 7 * 24 * 3600
+TRUNCATED = " […]"
+
+
+class EventOutcome(StrEnum):
+    """The outcome of an event."""
+
+    ACCEPTED = "accepted"
+    SEEN = "seen"
+    IGNORED = "ignored"
+    ENDED = "ended"
+    LIMITED = "limited"
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookResult:
+    """The outcome of an event, and for LIMITED the seconds until Slack may send it again."""
+
+    outcome: EventOutcome
+    retry_after: float = 0.0
+
+
+def receive_event(envelope: Envelope) -> WebhookResult:
+    """Store a message event in the inbox, or end an installation.
+
+    Raises what `refuse_unless_serving` raises: then Slack sends the event again.
+    """
+    tenant = _serving_tenant(envelope.workspace)
+    if tenant is None:
+        return WebhookResult(EventOutcome.IGNORED)
+    seen_key = idempotency_key(tenant.id, envelope.event_id)
+    with tenant_scope(tenant.id, pinned=True):
+        # A shortcut: the inbox and the transcript store each message once without it.
+        if _is_cached(seen_key):
+            return WebhookResult(EventOutcome.SEEN)
+        result = _receive_event(tenant.id, envelope)
+        if result.outcome is not EventOutcome.LIMITED:
+            _cache(seen_key, SEEN_SECONDS)
+        return result
+
+
+def _serving_tenant(workspace: str) -> Tenant | None:
+    """Return the active tenant that has claimed a workspace. Raises if it cannot serve now."""
+    claim = find_claim(CHANNEL, workspace)
+    if claim is None:
+        logger.warning("An event of the unknown Slack workspace %s is ignored", workspace)
+        return None
+    if claim.tenant.state != Tenant.State.ACTIVE:
+        logger.warning(
+            "An event of Slack workspace %s is ignored: tenant %s is %s",
+            *(workspace, claim.tenant.slug, claim.tenant.state),
+        )
+        return None
+    refuse_unless_serving(claim.tenant)  # its migrations are behind: Slack sends the event again
+    return claim.tenant
+
+
+def _receive_event(tenant_id: UUID, envelope: Envelope) -> WebhookResult:
+    if envelope.event.get("type") in ("app_uninstalled", "tokens_revoked"):
+        is_ended = _end_installation(envelope)
+        return WebhookResult(EventOutcome.ENDED if is_ended else EventOutcome.IGNORED)
+    event = read_message(envelope, bot=envelope.bot or _bot_of(envelope.workspace))
+    # An overheard message can only be for the agent if its thread is engaged.
+    if event is None or (event.kind is Addressed.OVERHEARD and event.begins_a_thread):
+        return WebhookResult(EventOutcome.IGNORED)
+    limit = take(
+        tenant_id,
+        CHANNEL,
+        burst=settings.RATE_LIMIT_BURST,
+        per_second=settings.RATE_LIMIT_PER_SECOND,
+    )
+    if not limit.allowed:
+        return WebhookResult(EventOutcome.LIMITED, limit.retry_after)
+    put = inbox.put(channel=CHANNEL, workspace=event.workspace, key=event.key, event=asdict(event))
+    return WebhookResult(EventOutcome.SEEN if put is Put.STANDS else EventOutcome.ACCEPTED)
+
+
+def _bot_of(workspace: str) -> str:
+    """Return Slack's id of the bot, which Slack may leave out of an event."""
+    bots = SlackInstallation.objects.connected().filter(workspace=workspace)
+    return bots.values_list("bot_user_id", flat=True).first() or ""
+
+
+def _end_installation(envelope: Envelope) -> bool:
+    """End the installation if the event says that its token is revoked."""
+    if envelope.event["type"] == "tokens_revoked":
+        tokens = envelope.event.get("tokens")
+        bots = tokens.get("bot") if isinstance(tokens, dict) else None
+        if not isinstance(bots, list) or _bot_of(envelope.workspace) not in bots:
+            return False
+    because = f"Slack says: {envelope.event['type']}"
+    return end(envelope.workspace, because=because, before=envelope.at)
+
+
+def receive_interaction(payload: Mapping[str, Any]) -> bool:
+    """Decide a tool call if a user has pressed one of its buttons. Return whether it is decided.
+
+    The decision changes the message, and every change of a message updates its posts.
+    """
+    actions = payload.get("actions")
+    action = actions[0] if isinstance(actions, list) and actions else None
+    if payload.get("type") != "block_actions" or not isinstance(action, Mapping):
+        return False
+    workspace, user = (native_id(payload.get(name), "id") for name in ("team", "user"))
+    call_id, pressed = action.get("value"), action.get("action_id")
+    if not (workspace and user and isinstance(call_id, str)) or pressed not in (APPROVE, DENY):
+        return False
+    tenant = _serving_tenant(workspace)
+    if tenant is None:
+        return False
+    with tenant_scope(tenant.id, pinned=True):
+        try:
+            decide(
+                tenant.id,
+                call_id,
+                pressed == APPROVE,
+                by=f"{user} in Slack",
+                user_id=user_of(CHANNEL, workspace, user),
+            )
+        except KonstructError as refusal:  # it is decided already, or another user's
+            logger.info("A button of %s in Slack: %s", user, refusal)
+            return False
+    return True
+
+
+def handle(tenant_id: UUID, stored: Mapping[str, Any]) -> None:
+    """Accept a message of the inbox if it is for the agent. In the tenant, and in a transaction."""
+    event = MessageEvent.of(stored)
+    installation = (
+        SlackInstallation.objects.connected()
+        .select_related("agent")
+        .filter(workspace=event.workspace)
+        .first()
+    )
+    if installation is None or event.user == installation.bot_user_id:
+        return
+    if event.kind is Addressed.OVERHEARD and not _is_engaged(tenant_id, event.thread_id):
+        return
+    if not installation.agent.is_active:
+        logger.warning("Agent %s is inactive: a Slack message is ignored", installation.agent_id)
+        return
+    _accept(tenant_id, event, installation)
+    key = engaged_thread_key(tenant_id, event.thread_id)
+    transaction.on_commit(partial(_cache, key, ENGAGED_SECONDS))
+
+
+def _accept(tenant_id: UUID, event: MessageEvent, installation: SlackInstallation) -> None:
+    """Accept the message, and put its reply into the outbox of posts."""
+    known = known_users(event.workspace, {event.user, *mentioned_users(event.text)})
+    names = {slack_id: user.name for slack_id, user in known.items()}
+    name = event.name or names.get(event.user, "")
+    user_id = user_of(CHANNEL, event.workspace, event.user, name)
+    incoming = Incoming(
+        agent_id=installation.agent_id,
+        user_id=user_id,
+        thread_id=event.thread_id,
+        channel=CHANNEL,
+        content=_content(event, installation, names),
+        name=name,
+        idempotency_key=event.key,
+    )
+    address = {
+        "workspace": event.workspace,
+        "channel": event.channel,
+        "thread_ts": event.thread_ts,
+        "ts": event.ts,
+    }
+    try:
+        message, created = accept(incoming, tenant_id=tenant_id)
+    except IdempotencyKeyReused:
+        return  # another event of the same message, with a name or a file more
+    if not created:
+        return
+    publisher.put(message, channel=CHANNEL, address=address)
+    if is_name_outdated(known.get(event.user), user_id):
+        call = (str(tenant_id), event.workspace, event.user, user_id)
+        transaction.on_commit(partial(enqueue, learn_name, *call))
+
+
+def _content(event: MessageEvent, installation: SlackInstallation, names: Mapping[str, str]) -> str:
+    """Return the text and the names of files; for a mention alone, the agent's name."""
+    agent = installation.agent.name
+    text = plain_text(event.text, bot=installation.bot_user_id, agent=agent, names=names)
+    content = "\n".join(filter(None, (text, attached(event.files)))) or f"@{agent}"
+    limit = settings.MAX_MESSAGE_CHARACTERS
+    return content if len(content) <= limit else content[: limit - len(TRUNCATED)] + TRUNCATED
+
+
+def _is_engaged(tenant_id: UUID, thread_id: str) -> bool:
+    """Return whether the agent has been addressed in the thread before."""
+    key = engaged_thread_key(tenant_id, thread_id)
+    if _is_cached(key):
+        return True
+    if not Message.objects.filter(thread_id=thread_id, channel=CHANNEL).exists():
+        return False
+    _cache(key, ENGAGED_SECONDS)
+    return True
+
+
+def _is_cached(key: str) -> bool:
+    try:
+        return bool(get_redis_connection("default").exists(key))
+    except (RedisError, ConnectionInterrupted) as error:
+        logger.warning("The cache cannot be read: %s", error)
+        return False
+
+
+def _cache(key: str, seconds: int) -> None:
+    try:
+        get_redis_connection("default").set(key, 1, ex=seconds)
+    except (RedisError, ConnectionInterrupted) as error:
+        logger.warning("The cache cannot be written: %s", error)

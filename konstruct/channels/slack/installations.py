@@ -1,0 +1,222 @@
+"""Slack workspaces of a tenant: connecting and disconnecting them, and their encrypted tokens.
+
+CHANNEL_TOKEN_KEYS has the keys of the tokens: the first one encrypts, all of them decrypt. An
+encrypted token names its tenant and workspace, so that a row copied elsewhere is unreadable there.
+"""
+
+import json
+import logging
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from uuid import UUID
+
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.db.models.functions import Now
+
+from konstruct.channels.exceptions import ChannelError, InstallationInvalid, TokenUnreadable
+from konstruct.channels.models import SlackInstallation
+from konstruct.channels.slack.web_api import ask
+from tenants import transaction
+from tenants.audit.changes import RowState, row_state
+from tenants.context import required_tenant_id, tenant_scope
+from tenants.serving.claims import claim_workspace, release_workspace
+
+logger = logging.getLogger(__name__)
+
+CHANNEL = "slack"
+
+# Records a change, in its transaction: the row before it and after it.
+OnChange = Callable[[RowState, SlackInstallation], None]
+
+
+def connect(
+    *,
+    tenant_id: UUID,
+    agent_id: UUID,
+    workspace: str,
+    bot_user_id: str,
+    token: str,
+    by: str,
+    name: str = "",
+    scopes: Sequence[str] = (),
+    on_change: OnChange | None = None,
+) -> SlackInstallation:
+    """Connect a workspace to an agent of the tenant, or change its agent and token.
+
+    Args:
+        tenant_id: the tenant.
+        agent_id: the agent that answers in the workspace.
+        workspace: Slack's id of the workspace.
+        bot_user_id: Slack's id of the bot.
+        token: the bot's token.
+        by: the name of the person or command that connects it.
+        name: the workspace's name in Slack.
+        scopes: the scopes that Slack has granted to the bot.
+        on_change: records the change.
+
+    Raises:
+        WorkspaceTaken: another tenant has connected it.
+        InstallationInvalid: an id or the token is invalid.
+    """
+    if not workspace.isalnum() or not bot_user_id.isalnum():
+        raise InstallationInvalid(
+            f"{workspace!r} and {bot_user_id!r} are not ids of a Slack workspace and its bot."
+        )
+    if not token.isascii() or not token.isprintable() or not token.strip():
+        raise InstallationInvalid("The token is empty, or has characters that no token has.")
+    with tenant_scope(tenant_id), transaction.atomic():
+        claim_workspace(CHANNEL, workspace)
+        before = row_state(SlackInstallation.objects.filter(workspace=workspace).first())
+        installation, _ = SlackInstallation.objects.update_or_create(
+            workspace=workspace,
+            defaults={
+                "name": name,
+                "agent_id": agent_id,
+                "bot_user_id": bot_user_id,
+                "encrypted_token": encrypt(token.strip(), tenant_id=tenant_id, workspace=workspace),
+                "scopes": sorted(scopes),
+                "state": SlackInstallation.State.CONNECTED,
+                "installed_by": by,
+                "installed_at": Now(),
+                "ended_at": None,
+                "ended_because": "",
+            },
+        )
+        installation.refresh_from_db()
+        if on_change is not None:
+            on_change(before, installation)
+    return installation
+
+
+def check_token(token: str, *, workspace: str) -> tuple[str, str]:
+    """Ask Slack about a token. Return the workspace's name and the bot's user id.
+
+    Raises:
+        InstallationInvalid: it is a token of another workspace, or of a person.
+        ChannelError: Slack does not know it, or cannot be reached.
+    """
+    answer = ask("auth_test", token=token)
+    if answer.get("team_id") != workspace:
+        raise InstallationInvalid(
+            f"The token is of the workspace {answer.get('team_id')}, not of {workspace}."
+        )
+    if not answer.get("bot_id"):
+        raise InstallationInvalid("The token is a person's. A bot's begins with xoxb-.")
+    return str(answer.get("team", "")), str(answer["user_id"])
+
+
+def disconnect(
+    installation: SlackInstallation, *, by: str, on_change: OnChange | None = None
+) -> str:
+    """Disconnect a workspace, delete its token, and ask Slack to revoke the token.
+
+    Returns:
+        The reason why Slack did not revoke the token; "" if it did.
+    """
+    token = problem = ""
+    try:
+        token = token_of(installation)
+    except ChannelError as error:
+        problem = str(error)
+    with transaction.atomic():
+        before = row_state(installation)
+        ended = end(installation.workspace, because=f"disconnected by {by}")
+        if ended:
+            installation.refresh_from_db()
+            if on_change is not None:
+                on_change(before, installation)
+    if ended and token:
+        try:
+            ask("auth_revoke", token=token)
+        except ChannelError as error:
+            problem = str(error)
+    return problem
+
+
+def end(workspace: str, *, because: str, before: datetime | None = None) -> bool:
+    """Delete the token of a workspace and release the workspace for other tenants.
+
+    Args:
+        workspace: Slack's id of the workspace.
+        because: the reason, for the admin.
+        before: end only an installation from before this time.
+
+    Returns:
+        Whether the workspace was connected.
+    """
+    rows = SlackInstallation.objects.connected().filter(workspace=workspace)
+    if before is not None:
+        rows = rows.filter(installed_at__lte=before)
+    with transaction.atomic():
+        ended = rows.update(
+            state=SlackInstallation.State.DISCONNECTED,
+            encrypted_token="",
+            ended_at=Now(),
+            ended_because=because,
+        )
+        if ended:
+            release_workspace(CHANNEL, workspace)
+            logger.info("Slack workspace %s: %s", workspace, because)
+    return bool(ended)
+
+
+def token_of(installation: SlackInstallation) -> str:
+    """Return the token of a connected workspace. Raises TokenUnreadable."""
+    return decrypt(
+        installation.encrypted_token,
+        tenant_id=required_tenant_id(),
+        workspace=installation.workspace,
+    )
+
+
+def encrypt_all_again() -> int:
+    """Encrypt every token of the current tenant with the first key. Return their number.
+
+    Raises TokenUnreadable, and then changes nothing.
+    """
+    with transaction.atomic():
+        installations = list(SlackInstallation.objects.connected().select_for_update())
+        for installation in installations:
+            content = _decrypt(installation.encrypted_token, installation.workspace)
+            installation.encrypted_token = _keys().encrypt(content).decode()
+            installation.save(update_fields=["encrypted_token"])
+    return len(installations)
+
+
+def encrypt(token: str, *, tenant_id: UUID, workspace: str) -> str:
+    """Encrypt a token for one tenant and workspace."""
+    content = {"tenant": str(tenant_id), "place": _place(workspace), "token": token}
+    return _keys().encrypt(json.dumps(content).encode()).decode()
+
+
+def decrypt(encrypted: str, *, tenant_id: UUID, workspace: str) -> str:
+    """Decrypt a token. Raises TokenUnreadable."""
+    content = json.loads(_decrypt(encrypted, workspace))
+    if (content["tenant"], content["place"]) != (str(tenant_id), _place(workspace)):
+        raise TokenUnreadable(f"The token of {_place(workspace)} was encrypted for another place.")
+    return str(content["token"])
+
+
+def _decrypt(encrypted: str, workspace: str) -> bytes:
+    try:
+        return _keys().decrypt(encrypted)
+    except InvalidToken:
+        raise TokenUnreadable(
+            f"The token of {_place(workspace)} cannot be read with any of CHANNEL_TOKEN_KEYS: add "
+            "the key that encrypted it, or connect the workspace again."
+        ) from None
+
+
+def _place(workspace: str) -> str:
+    return f"{CHANNEL} {workspace}"
+
+
+def _keys() -> MultiFernet:
+    if not settings.CHANNEL_TOKEN_KEYS:
+        raise ImproperlyConfigured(
+            "CHANNEL_TOKEN_KEYS is not set; python -c 'from cryptography.fernet import Fernet; "
+            "print(Fernet.generate_key().decode())' makes a key"
+        )
+    return MultiFernet([Fernet(key) for key in settings.CHANNEL_TOKEN_KEYS])

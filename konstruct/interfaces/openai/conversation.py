@@ -1,0 +1,147 @@
+"""Repeated requests, and results of the client's tool calls: matching them with messages.
+
+A client sends its whole history with each request. Only the user's last message can be new. It is
+not new if the same request was sent before: a client's library retries failed requests, and users
+ask for an answer again. A client knows a tool call by an id of ours, not by the language model's.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import groupby
+from typing import Any, Final
+from uuid import UUID
+
+from django.db.models.functions import Now
+
+from konstruct.api.auth.caller import Caller
+from konstruct.api.http.errors.problems import Refusal
+from konstruct.interfaces.openai.errors import refused
+from konstruct.interfaces.openai.requests import ChatRequest
+from konstruct.llm.completions import storable
+from konstruct.orchestrator.messages import Thread
+from konstruct.orchestrator.models import ToolCall
+from konstruct.orchestrator.tools import program_calls
+from memory.models import Message, Role
+
+CALL_PREFIX: Final = "call_"
+# A client's library stops its retries within this time: it waits ten minutes for each answer.
+RETRIES_END_AFTER = timedelta(minutes=35)
+RETRY_COUNT = "X-Stainless-Retry-Count"
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """The existing message that a request repeats, and the idempotency key of a new one."""
+
+    existing: Message | None
+    idempotency_key: str
+    """The same for equal requests that arrive at the same time."""
+
+
+def find_match(
+    chat: ChatRequest,
+    instructions: Sequence[str],
+    *,
+    caller: str,
+    thread: Thread,
+    is_retry: bool,
+) -> Match:
+    """Find the message that a request repeats, in its thread.
+
+    A request with other instructions or options still repeats the same message. Two requests that
+    arrive at the same time and differ in them are two messages.
+
+    Args:
+        chat: the request.
+        instructions: the instructions that are followed.
+        caller: the id of the API key or the person.
+        thread: the message's thread.
+        is_retry: whether the client says that it is a retry.
+    """
+    sent = Message.objects.filter(role=Role.USER, **thread.named).order_by("-created_at", "-number")
+    latest, before = [*sent[:2], None, None][:2]
+    turns = [str(thread.agent_id), thread.user_id, thread.thread_id, chat.turns]
+    same = f"{caller}/{_digest(turns)}/"
+    is_latest = latest is not None and same in (latest.idempotency_key or "")
+    existing = None
+    # The client's history and ours agree on the user's text before.
+    if is_latest and before is not None and chat.previous_user_text == before.content:
+        existing = latest
+    elif is_retry:
+        recent = sent.filter(created_at__gt=Now() - RETRIES_END_AFTER)
+        existing = recent.filter(idempotency_key__contains=same).first()
+    key = f"{same}{latest.id.hex if latest is not None else ''}"
+    if instructions or chat.options:
+        key += f"/{_digest([instructions, chat.options])[:16]}"
+    return Match(existing, key)
+
+
+def is_retry(retry_count: str) -> bool:
+    """Return whether the header of a client's library says that the request is a retry."""
+    return retry_count.isdecimal() and retry_count.strip("0") != ""
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """Results of the tool calls of one message."""
+
+    message: Message
+    texts: dict[UUID, str]
+    rounds: int
+    """The number of answers with tool calls, up to these calls."""
+
+
+def call_document(call: ToolCall) -> dict[str, Any]:
+    """Return a tool call as OpenAI's clients read it."""
+    arguments = call.arguments
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    function = {"name": call.name, "arguments": text}
+    return {"id": f"{CALL_PREFIX}{call.pk.hex}", "type": "function", "function": function}
+
+
+def results_in(chat: ChatRequest, thread: Thread, caller: Caller) -> Iterator[Results]:
+    """Yield the results in a request, for each message of its thread that has such calls."""
+    texts = {key: text for each, text in chat.results.items() if (key := _key(each)) is not None}
+    if not texts:
+        return
+    calls = caller.rows(ToolCall.objects.filter(pk__in=texts, **thread.named))
+    ordered = calls.select_related("message").order_by("message_id", "round")
+    for message, group in groupby(ordered, key=lambda call: call.message):
+        of_message = list(group)
+        stored = {call.pk: storable(texts[call.pk]) for call in of_message}
+        yield Results(message, stored, of_message[-1].round + 1)
+
+
+def continued_results(chat: ChatRequest, results: Iterable[Results]) -> Results:
+    """Return the results with which the request continues an answer.
+
+    Raises Refusal if a call is unknown, or a result is missing.
+    """
+    keys = {each: _key(each) for each in chat.continues}
+    found = next((each for each in results if set(keys.values()) & each.texts.keys()), None)
+    unknown = [each for each, key in keys.items() if found is None or key not in found.texts]
+    if found is None or unknown:
+        why = (
+            f"There is no call {unknown[0][:100]!r} in this conversation. Send the ids of the "
+            "tool_calls that you were given, with the same user and thread."
+        )
+        raise Refusal(refused("messages", why, code="tool_call_not_found"))
+    for call in program_calls.out_of(found.message.pk):
+        if call.pk not in found.texts:
+            why = f"The result of the call {call_document(call)['id']} is missing."
+            raise Refusal(refused("messages", why, code="tool_result_missing"))
+    return found
+
+
+def _key(call_id: str) -> UUID | None:
+    try:
+        return UUID(hex=call_id.removeprefix(CALL_PREFIX))
+    except ValueError:
+        return None
