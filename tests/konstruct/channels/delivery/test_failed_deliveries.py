@@ -100,8 +100,8 @@ def test_the_token_and_what_it_seals_are_in_no_error(
 
 def test_what_is_no_json_is_an_outage(asked: Program, slack: SlackServer, settings: Any) -> None:
     assert web_api._retry_after("nan") == web_api.DEFAULT_RETRY_AFTER_SECONDS
-    assert web_api._seconds("soon") == web_api.USUAL_PAUSE
-    assert web_api._seconds("0") == 1.0
+    assert web_api._retry_after("soon") == web_api.DEFAULT_RETRY_AFTER_SECONDS
+    assert web_api._retry_after("0") == 1.0
     settings.SLACK_API_URL = settings.SLACK_API_URL.replace("/api/", "/elsewhere/")
     show_all(asked)
     assert Delivery.objects.failed().get().last_error == (
