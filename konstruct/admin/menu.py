@@ -19,7 +19,7 @@ TENANT_MENU = (
         ),
     ),
     (
-        "To be done",
+        "Queue",
         (
             (
                 "Escalations",
@@ -95,7 +95,7 @@ TENANT_MENU = (
                 "memory.view_conversationitem",
             ),
             (
-                "Cleared windows",
+                "Cleared turns",
                 "backspace",
                 "memory_windowclear_changelist",
                 "memory.view_windowclear",
@@ -105,7 +105,7 @@ TENANT_MENU = (
     (
         "Access",
         (
-            ("Users", "badge", "auth_user_changelist", "auth.view_user"),
+            ("Team", "badge", "auth_user_changelist", "auth.view_user"),
             ("Roles", "admin_panel_settings", "auth_group_changelist", "auth.view_group"),
             ("API keys", "key", "api_apikey_changelist", "api.view_apikey"),
             (

@@ -1,4 +1,4 @@
-"""Columns of the logs in both admins: what was done, and what was changed."""
+"""Columns of the logs in both admins: the action, its parameters and the changed fields."""
 
 import json
 from typing import Any
@@ -12,7 +12,7 @@ _SHOWN_APART = ("before", "after")
 
 
 @display(
-    description="Did",
+    description="Action",
     label={
         "searched": "info",
         "exported": "warning",
@@ -37,9 +37,9 @@ def exact_time(event: Any) -> str:
     return f"{event.created_at:%Y-%m-%d %H:%M:%S}.{event.created_at.microsecond // 1000:03}"
 
 
-@display(description="Before → after, or what was asked for")
+@display(description="Before → after, or parameters")
 def changed(event: Any) -> str:
-    """What was changed or asked for, in short."""
+    """The changed fields or the parameters, in short."""
     detail = event.detail
     if any(name in detail for name in ("before", "after", "withheld")):
         said = "; ".join(
@@ -51,7 +51,7 @@ def changed(event: Any) -> str:
     return said if len(said) <= LONGEST_CELL else f"{said[:LONGEST_CELL]}…"
 
 
-@display(description="What was changed")
+@display(description="Changes")
 def changes(event: Any) -> SafeString | str:
     """Each field with its values before and after."""
     rows = [
@@ -67,9 +67,9 @@ def changes(event: Any) -> SafeString | str:
     )
 
 
-@display(description="What was asked for")
+@display(description="Parameters")
 def asked(event: Any) -> SafeString:
-    """What else was written down."""
+    """The parameters and everything else that was recorded."""
     rest = {name: each for name, each in event.detail.items() if name not in _SHOWN_APART}
     return format_html(
         '<pre class="k-pre">{}</pre>', json.dumps(rest, indent=2, ensure_ascii=False)

@@ -11,7 +11,7 @@ from memory.models import Message
 from tenants.context import tenant_scope
 from tests.browser.conftest import USER, Aurora, Visitor
 
-WINDOW = "The window is empty. Long-term memory stays."
+WINDOW = "The recent turns are cleared. Long-term memory stays."
 
 
 def test_an_admin_audits_what_an_agent_remembers(
@@ -22,7 +22,7 @@ def test_an_admin_audits_what_an_agent_remembers(
     admin.log_in("admin")
     page = admin.page
     expect(page.get_by_role("heading", name="Dashboard")).to_be_visible()
-    expect(page.get_by_role("link", name="Replies given up 1")).to_be_visible()
+    expect(page.get_by_role("link", name="Replies failed 1")).to_be_visible()
 
     # A memory is found by meaning, and leads to where it was said.
     page.locator('#nav-sidebar-apps a[href="/admin/memories/"]').click()
@@ -34,13 +34,13 @@ def test_an_admin_audits_what_an_agent_remembers(
     memory = found.filter(has_text="I am allergic to shellfish").first
     memory.get_by_text("Score").click()
     expect(memory.get_by_text("meaning", exact=True)).to_be_visible()
-    memory.get_by_role("link", name="in its conversation").click()
+    memory.get_by_role("link", name="Open conversation").click()
     expect(page.get_by_text("Please never book me a seafood restaurant.").first).to_be_visible()
 
     # A reply says why it was said.
     admin.open(f"/admin/conversations/{aurora.reply.pk}/")
     page.locator(f"#m{aurora.reply.pk}").get_by_role("link", name="Why?").click()
-    why = page.get_by_role("complementary", name="Why it was said")
+    why = page.get_by_role("complementary", name="Sources of the reply")
     expect(why.get_by_text("What am I allergic to?").first).to_be_visible()
     expect(why.get_by_text("The prompt, as it was sent")).to_be_visible()
     expect(why.get_by_text("What it remembers")).to_be_visible()
@@ -55,9 +55,9 @@ def test_an_admin_audits_what_an_agent_remembers(
     expect(failed.get_by_text("answered", exact=True)).to_be_visible()
 
     # The window is emptied, once that is confirmed.
-    page.get_by_role("link", name="What the agent sees now").click()
-    page.get_by_role("link", name="Empty this window").click()
-    page.get_by_role("button", name="Yes, empty the window").click()
+    page.get_by_role("link", name="Recent turns").click()
+    page.get_by_role("link", name="Clear recent turns").click()
+    page.get_by_role("button", name="Clear recent turns").click()
     expect(page.get_by_text(WINDOW)).to_be_visible()
     assert get_recent_messages(aurora.tenant.id, aurora.agent.pk, USER) == []
 
@@ -72,7 +72,7 @@ def test_an_admin_audits_what_an_agent_remembers(
     # The person can be asked to be forgotten, by somebody who means it.
     admin.open(f"/admin/people/person/?user={USER}")
     page.get_by_role("link", name="Request erasure").click()
-    page.get_by_label("Why, or on whose word").fill("Sam asked for it.")
+    page.get_by_label("Reason").fill("Sam asked for it.")
     page.get_by_label("The user’s id").fill(USER)
     page.get_by_role("button", name="Request erasure").click()
     expect(page.get_by_text("erasure requested", exact=True)).to_be_visible()

@@ -60,7 +60,7 @@ class FactForm(forms.ModelForm):
         validators=[ID_TEXT],
         empty_value=None,
         widget=UnfoldAdminTextInputWidget,
-        help_text="The user whom it is about; none: nobody's.",
+        help_text="The user that the fact is about. Empty: no user.",
     )
 
     class Meta:
@@ -69,10 +69,10 @@ class FactForm(forms.ModelForm):
             *("content", "metadata", "agent_id", "user_id"),
             *("valid_from", "valid_to", "expires_at"),
         )
-        labels = {"valid_from": "So since", "valid_to": "So until", "expires_at": "Forgotten at"}
+        labels = {"valid_from": "Valid from", "valid_to": "Valid until", "expires_at": "Expires"}
         help_texts = {
-            "valid_from": "Since when the fact is as it stands here. What was known before stays,"
-            " as a version that was so until then. Empty: since now.",
+            "valid_from": "The time from which this version of the fact is valid. The version before it"
+            " stays, and ends then. Empty: now.",
         }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -97,15 +97,15 @@ class FactForm(forms.ModelForm):
         return dict(metadata)
 
     def clean_valid_from(self) -> Any:
-        """Since when: after the version that stands, and not in the future."""
+        """Refuse a start in the future, or before the version that it replaces."""
         since = self.cleaned_data["valid_from"]
         standing = self.instance
         if since is None or "valid_from" not in self.changed_data:
             return since
         if since > timezone.now():
-            raise ValidationError("It cannot be so since a time that is still to come.")
+            raise ValidationError("The time is in the future. Give a time in the past, or leave the field empty.")
         if not standing._state.adding and since <= self.initial["valid_from"]:
-            raise ValidationError("What stood before was so since then, or since later.")
+            raise ValidationError("The time is not after the start of the version before. Give a later time.")
         return since
 
     def clean(self) -> dict[str, Any]:
@@ -115,7 +115,7 @@ class FactForm(forms.ModelForm):
             self.add_error("content", "The content is blank.")
         since, until = cleaned.get("valid_from"), cleaned.get("valid_to")
         if "valid_to" in self.changed_data and since and until and until < since:
-            self.add_error("valid_to", "It would have ended before it began.")
+            self.add_error("valid_to", "The fact would end before it begins. Give a time after Valid from.")
         if self.errors.get("content"):
             return cleaned
         entry = MemoryEntry(
@@ -141,13 +141,13 @@ def of_facts(rows: QuerySet[Any]) -> MemoryEntryQuerySet:
 
 
 class StateFilter(admin.SimpleListFilter):
-    """What is so, what was, and old versions, which are shown only when they are asked for."""
+    """Current facts, ended facts, or old versions. Old versions are shown only on request."""
 
     title = "state"
     parameter_name = "state"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("now", "so now"), ("ended", "ended or expired"), ("old", "old versions")]
+        return [("now", "current"), ("ended", "ended or expired"), ("old", "old versions")]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         if self.value() == "now":
@@ -274,29 +274,29 @@ class MemoryEntryAdmin(AuditedAdmin):
         )
 
     @display(
-        description="State", label={"so now": "success", "ended": "warning", "old version": ""}
+        description="State", label={"current": "success", "ended": "warning", "old version": ""}
     )
     def state(self, fact: MemoryEntry) -> str:
-        """What the fact is worth now."""
+        """The word for the state of the fact."""
         if fact.version_of is not None:
             return "old version"
         moment = timezone.now()
         over = [end for end in (fact.valid_to, fact.expires_at) if end and end <= moment]
-        return "ended" if over or fact.valid_from > moment else "so now"
+        return "ended" if over or fact.valid_from > moment else "current"
 
     @display(description="More")
     def more(self, fact: MemoryEntry) -> SafeString:
         """Ways on from a fact."""
         return format_html(
             '<a class="k-link" href="{}">History and differences</a> · '
-            '<a class="k-link" href="{}">Facts that are much alike</a>',
+            '<a class="k-link" href="{}">Similar facts</a>',
             reverse("admin:memory_memoryentry_history", args=[fact.pk]),
             reverse("admin:merge_facts", args=[fact.pk]),
         )
 
-    @admin.action(description="End: it is so no more, from now on", permissions=["change"])
+    @admin.action(description="End the selected facts now", permissions=["change"])
     def end_now(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        """Let the chosen facts be what was so until now."""
+        """End the selected facts."""
         facts, ended = LongTermMemory(), 0
         for fact in (
             of_facts(queryset).entries().filter(Q(valid_to__isnull=True) | Q(valid_to__gt=Now()))
@@ -310,7 +310,7 @@ class MemoryEntryAdmin(AuditedAdmin):
 
 
 class MergeForm(forms.Form):
-    """What the fact that stays is to say."""
+    """The content of the fact that stays."""
 
     content = forms.CharField(widget=forms.Textarea(attrs={"class": "k-input"}))
     metadata = forms.JSONField(
@@ -329,11 +329,11 @@ class MergeForm(forms.Form):
 
 @tenant_site.page("facts/<uuid:memory_id>/merge/", name="merge_facts", permission=CHANGE)
 def merge(request: HttpRequest, memory_id: UUID) -> HttpResponseBase:
-    """Show what is much like a fact; put two together, once it was seen what comes of it."""
+    """Show similar facts, and merge one of them after a preview."""
     facts, tenant_id = LongTermMemory(), required_tenant_id()
     fact = MemoryEntry.objects.entries().filter(pk=memory_id).first()
     if fact is None:
-        messages.warning(request, "This fact does not stand any more.")
+        messages.warning(request, "This fact was deleted or replaced.")
         return redirect(reverse("admin:memory_memoryentry_changelist"))
     note(
         request,
@@ -365,7 +365,7 @@ def merge(request: HttpRequest, memory_id: UUID) -> HttpResponseBase:
     return tenant_site.render(
         request,
         "konstruct/merge_facts.html",
-        title="Facts that are much alike",
+        title="Similar facts",
         fact=fact,
         alike=[(each, marked_difference(fact.content, each.content)) for each in alike],
         other=other,
@@ -374,7 +374,7 @@ def merge(request: HttpRequest, memory_id: UUID) -> HttpResponseBase:
 
 
 def _merge(request: HttpRequest, fact: MemoryEntry, other: MemoryEntry, form: MergeForm) -> bool:
-    """Let the first say what both said, and end the second. Tells whether it was done."""
+    """Write the merged content to the first fact and end the second; whether it was done."""
     facts, tenant_id = LongTermMemory(), required_tenant_id()
     try:
         with transaction.atomic():
@@ -394,7 +394,7 @@ def _merge(request: HttpRequest, fact: MemoryEntry, other: MemoryEntry, form: Me
     except (DuplicateFact, FactBusy, InvalidArgument) as error:
         form.add_error("content", str(error))
         return False
-    messages.success(request, "The two are one fact now; the other was so until now.")
+    messages.success(request, "The facts are merged. The other fact is ended.")
     return True
 
 

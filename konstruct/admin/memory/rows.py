@@ -114,7 +114,7 @@ class MessageAdmin(MemoryAdmin):
     def conversation(self, message: Message) -> SafeString:
         """The way to what was said around it."""
         return format_html(
-            '<a class="k-link" href="{}">Read it in its conversation</a>',
+            '<a class="k-link" href="{}">Open conversation</a>',
             reverse("admin:conversation", args=[message.pk]),
         )
 

@@ -1,4 +1,4 @@
-"""Windows: what an agent sees now of its last turns with a user, and emptying that for good."""
+"""Recent turns: the window of an agent and a user, and clearing it."""
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase
@@ -20,7 +20,7 @@ CLEAR = "memory.add_windowclear"
 
 @tenant_site.page("window/", name="window", permission="memory.view_windowclear")
 def window(request: HttpRequest) -> HttpResponseBase:
-    """Show one window, and when it was emptied before, and by whom."""
+    """Show one window, and when and by whom it was cleared."""
     chosen = Chosen.required(request)
     tenant_id, agent_id = required_tenant_id(), chosen.agent.pk
     note(request, Action.VIEW, "window", agent_id=agent_id, user_id=chosen.user_id)
@@ -31,7 +31,7 @@ def window(request: HttpRequest) -> HttpResponseBase:
     return tenant_site.render(
         request,
         "konstruct/window.html",
-        title="What the agent sees now",
+        title="Recent turns",
         chosen=chosen,
         turns=[
             {**turn, "at": parse_datetime(turn.get("at", ""))}
@@ -45,14 +45,14 @@ def window(request: HttpRequest) -> HttpResponseBase:
 
 @tenant_site.page("window/clear/", name="clear_window", permission=CLEAR)
 def clear(request: HttpRequest) -> HttpResponseBase:
-    """Ask whether it is meant, then empty the window and write down who did it."""
+    """Ask for confirmation, then clear the window and record it."""
     chosen = Chosen.required(request)
     if request.method != "POST":
         return tenant_site.render(
-            request, "konstruct/clear_window.html", title="Empty this window?", chosen=chosen
+            request, "konstruct/clear_window.html", title="Clear the recent turns?", chosen=chosen
         )
     with transaction.atomic():
         note(request, Action.CLEAR, "window", agent_id=chosen.agent.pk, user_id=chosen.user_id)
         clear_window(required_tenant_id(), chosen.agent.pk, chosen.user_id)
-    messages.success(request, "The window is empty. Long-term memory stays.")
+    messages.success(request, "The recent turns are cleared. Long-term memory stays.")
     return redirect(f"{reverse('admin:window')}?{chosen.query}")

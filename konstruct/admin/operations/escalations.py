@@ -128,7 +128,7 @@ class AnswerForm(forms.Form):
         validators=[ProhibitNullCharactersValidator()],
         widget=forms.Textarea(attrs={"class": "k-input", "rows": 4}),
         help_text="The user reads it under your name, in the channel where they wrote. It answers "
-        "all that waits here.",
+        "all messages that wait here.",
     )
 
 
@@ -136,15 +136,15 @@ class ResolutionForm(forms.Form):
     """How an escalation ends."""
 
     outcome = forms.ChoiceField(
-        label="What becomes of what still waits",
+        label="Messages that wait",
         choices=[
-            ("person", "It was taken care of by a person: close it"),
-            ("agent", "Let the agent answer what waits"),
+            ("person", "A person has answered them: close"),
+            ("agent", "The agent answers them"),
         ],
         widget=forms.Select(attrs={"class": "k-input"}),
     )
     note = forms.CharField(
-        label="What came of it",
+        label="Note",
         required=False,
         max_length=2000,
         validators=[ProhibitNullCharactersValidator()],
@@ -262,14 +262,14 @@ def hand(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
                 to_agent,
                 opened_by=OpenedBy.PERSON,
                 name=name,
-                reason=f"{name} handed it over.",
+                reason=f"{name} transferred it.",
             )
             if is_new:
                 _note(request, Action.ESCALATE, opened, after=row_state(opened))
     except KonstructError as error:
         messages.warning(request, str(error))
         return redirect(reverse("admin:conversation", args=[message_id]))
-    messages.success(request, "Handed over: the other agent answers in this thread from now on.")
+    messages.success(request, "Transferred. The other agent answers in this thread.")
     return redirect(reverse("admin:escalation", args=[opened.pk]))
 
 

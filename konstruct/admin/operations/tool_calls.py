@@ -1,4 +1,4 @@
-"""Tool calls: what agents asked to do, who consented, and what came of it. To be read only."""
+"""Tool calls, read only: the call, who consented, and its result."""
 
 import json
 from typing import Any

@@ -61,7 +61,7 @@ def _rows(model: type[Model], user_id: str) -> Iterator[dict[str, Any]]:
 
 
 def _accesses(user_id: str) -> Iterator[dict[str, Any]]:
-    """Who had to do with this person's memory, and when."""
+    """The activity on this person's memory."""
     rows = (
         AccessEvent.objects.filter(user_id=user_id)
         .order_by("-id")

@@ -29,10 +29,10 @@ def test_the_numbers_are_the_tenants(populated_a: Program, browser: Callable[...
         "Memories": figures["Memories"],
         "Recalls": "3",
         "Facts": "1",
-        "Replies to come": "1",
-        "Replies given up": "1",
-        "Not embedded yet": "2",
-        "Embedding failed": "0",
+        "Replies queued": "1",
+        "Replies failed": "1",
+        "Embeddings queued": "2",
+        "Embeddings failed": "0",
     }
     assert int(figures["Memories"]) >= 7
 

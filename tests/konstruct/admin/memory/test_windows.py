@@ -22,11 +22,11 @@ def test_a_window_is_shown_and_emptied_for_good_once_confirmed(
     client = browser(tenant)
     assert "Hello there" in client.get(WINDOW + query).text
     asked = client.get(CLEAR + query)
-    assert "Yes, empty the window" in asked.text
+    assert "Clear the recent turns?" in asked.text
     assert len(get_recent_messages(tenant.id, agent.pk, "maria")) == 2
     done = client.post(CLEAR + query, follow=True)
-    assert "The window is empty." in done.text
-    assert "Emptied before" in done.text
+    assert "The recent turns are cleared." in done.text
+    assert "Cleared before" in done.text
     assert get_recent_messages(tenant.id, agent.pk, "maria") == []
     with tenant_scope(tenant.id):
         event = AccessEvent.objects.get(action="clear")
@@ -41,7 +41,7 @@ def test_who_may_only_look_cannot_empty_it(
     say(program_a, "Hello there")
     query = f"?agent={program_a.agent.pk}&user=maria"
     looker = browser(program_a.tenant, "view_windowclear")
-    assert "Empty this window" not in looker.get(WINDOW + query).text
+    assert "Clear recent turns" not in looker.get(WINDOW + query).text
     assert looker.get(CLEAR + query).status_code == 403
     assert looker.post(CLEAR + query).status_code == 403
     with tenant_scope(program_a.tenant.id):

@@ -38,7 +38,7 @@ def test_a_person_hands_a_conversation_over_and_sees_who_answers(
     with tenant_scope(tenant.id):
         assert not Escalation.objects.exists()
     handed = client.post(hand, {"agent": str(bert.pk)}, follow=True)
-    assert "Handed over" in handed.text
+    assert "Transferred." in handed.text
     assert "bert answers here what is sent to ada" in handed.text
     assert "Answer as a person" not in handed.text
     assert "bert answers here" in client.get(conversation).text
