@@ -49,37 +49,18 @@ if PRODUCTION:
                 _key, "SECRET_KEY" if _key == SECRET_KEY else "SECRET_KEY_FALLBACKS: a key"
             )
         )
-    refuse(
-        weak_values.same_role(DATABASE_URL, DATABASE_OWNER_URL)
-        or weak_values.weak_passwords(
-            {
-                "DATABASE_URL": DATABASE_URL,
-                "DATABASE_OWNER_URL": DATABASE_OWNER_URL,
-                "REDIS_URL": REDIS_URL,
-                "CELERY_BROKER_URL": url("CELERY_BROKER_URL"),
-            }
-        )
-    )
+    refuse(weak_values.same_role(DATABASE_URL, DATABASE_OWNER_URL))
     for _server in TENANT_DATABASES:
         _pair = {
             f"TENANT_DATABASES ({_server})": TENANT_DATABASES[_server],
             f"TENANT_DATABASES_OWNER ({_server})": TENANT_DATABASES_OWNER.get(_server, ""),
         }
-        refuse(
-            weak_values.same_role(*_pair.values(), names=" and ".join(_pair))
-            or weak_values.weak_passwords(_pair)
-        )
-    for _server, _url_of_replica in TENANT_DATABASES_REPLICAS.items():
-        refuse(
-            weak_values.weak_passwords({f"TENANT_DATABASES_REPLICAS ({_server})": _url_of_replica})
-        )
+        refuse(weak_values.same_role(*_pair.values(), names=" and ".join(_pair)))
 
 # Fernet keys for the tokens of workspaces: the first one encrypts, all of them decrypt.
 CHANNEL_TOKEN_KEYS = fernet_keys("CHANNEL_TOKEN_KEYS")
 if not CHANNEL_TOKEN_KEYS and not PRODUCTION:
     CHANNEL_TOKEN_KEYS = [embedded.local_token_key()]
-if PRODUCTION:
-    refuse(weak_values.weak_token_keys("CHANNEL_TOKEN_KEYS", CHANNEL_TOKEN_KEYS))
 
 # Hosts of the operators' site and of the neutral API; every other host must be a tenant's domain.
 PUBLIC_HOSTS = names("PUBLIC_HOSTS", "localhost,127.0.0.1,[::1]")

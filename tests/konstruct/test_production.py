@@ -2,12 +2,10 @@
 
 import json
 import os
-import secrets
 import subprocess
 import sys
 
 import pytest
-from cryptography.fernet import Fernet
 from django.test import Client
 
 from konstruct.content_security import POLICIES
@@ -55,13 +53,11 @@ def settings_of(*names: str, **changes: str) -> list[object]:
 @pytest.mark.parametrize(
     ("changes", "line"),
     [
-        ({"SECRET_KEY": "a"}, "SECRET_KEY has 1 characters, fewer than 50, and could be guessed"),
-        ({"SECRET_KEY": "a" * 60}, "SECRET_KEY is not random"),
+        ({"SECRET_KEY": "a"}, "SECRET_KEY is not a random text of at least 50"),
+        ({"SECRET_KEY": "a" * 60}, "SECRET_KEY is not a random text"),
         ({"ALLOWED_HOSTS": "*"}, "ALLOWED_HOSTS holds '*', which is every host"),
         ({"PUBLIC_HOSTS": ".example.com"}, "PUBLIC_HOSTS holds '.example.com': each of"),
-        ({"CHANNEL_TOKEN_KEYS": "A" * 43 + "="}, "CHANNEL_TOKEN_KEYS: the key in place 1 is not"),
         ({"DATABASE_URL": GOOD["DATABASE_OWNER_URL"]}, "DATABASE_URL and DATABASE_OWNER_URL have"),
-        ({"REDIS_URL": "redis://:changeme@cache/0"}, "the password in REDIS_URL could be guessed"),
         ({"REDIS_URL": "unix:///run/valkey.sock"}, "Celery does not know unix://. Set"),
     ],
 )
@@ -74,36 +70,17 @@ def test_it_refuses_with_one_line(changes: dict[str, str], line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "key",
-    [
-        "",
-        "a",
-        "x" * 200,
-        "ab" * 100,
-        "abcdefghij" * 6,
-        "1234567890" * 6,
-        "qwertyuiop" * 6,
-        "abcdefghijklmnopqrstuvwxyz" * 2,
-        "correcthorsebatterystaple" * 2,
-        "django-insecure-" + RANDOM,
-        "changeme-" + RANDOM,
-        "your-secret-key-" + RANDOM,
-        RANDOM[:48],
-    ],
+    "key", ["", "a", "x" * 200, "ab" * 100, "django-insecure-" + RANDOM, RANDOM[:48]]
 )
-def test_a_secret_key_that_could_be_guessed_is_refused_and_not_shown(key: str) -> None:
-    said = weak_values.weak_secret_key(key)
-    assert said.startswith("SECRET_KEY ")
-    assert not key or len(key) < 5 or key not in said
+def test_a_weak_secret_key_is_refused_and_not_shown(key: str) -> None:
+    error = weak_values.weak_secret_key(key)
+    assert error.startswith("SECRET_KEY ")
+    assert len(key) < 5 or key not in error
 
 
-def test_random_keys_are_taken() -> None:
-    for _ in range(500):
-        for key in (secrets.token_hex(25), secrets.token_hex(32), secrets.token_urlsafe(38)):
-            assert weak_values.weak_secret_key(key) == ""
-    assert (
-        weak_values.weak_token_keys("K", [Fernet.generate_key().decode() for _ in range(99)]) == ""
-    )
+@pytest.mark.parametrize("length", [50, 64])
+def test_a_random_secret_key_is_accepted(length: int) -> None:
+    assert weak_values.weak_secret_key((RANDOM * 2)[:length]) == ""
 
 
 @pytest.mark.parametrize(
@@ -144,37 +121,6 @@ def test_an_origin_that_is_everybodys_is_refused(origin: str) -> None:
 def test_origins_of_ones_own_are_taken() -> None:
     ours = ["https://*.example.com", "http://localhost:8000", "https://example.com:8443"]
     assert weak_values.weak_origins("O", ours) == ""
-
-
-@pytest.mark.parametrize(
-    "password",
-    [
-        "short",
-        "password",
-        "Changeme123",
-        "konstruct_app",
-        "KONSTRUCT_APP",
-        "aaaaaaaaaaaa",
-        "postgres",
-        "your-password-here",
-        "12345678",
-        "ex%61mple-password",
-    ],
-)
-def test_a_password_that_could_be_guessed_is_refused_and_not_shown(password: str) -> None:
-    url = f"postgresql://konstruct_app:{password}@db/konstruct"
-    said = weak_values.weak_passwords({"DATABASE_URL": url})
-    assert said.startswith("the password in DATABASE_URL could be guessed")
-    assert said == weak_values.weak_passwords({"DATABASE_URL": url.replace(password, "x")})
-
-
-@pytest.mark.parametrize(
-    "url",
-    ["postgresql://konstruct_app@/konstruct", "unix:///run/valkey.sock", "redis://cache/0", ""],
-)
-def test_a_url_may_do_without_a_password_or_have_a_random_one(url: str) -> None:
-    assert weak_values.weak_passwords(GOOD) == ""
-    assert weak_values.weak_passwords({"URL": url}) == ""
 
 
 def test_the_application_is_not_the_owner() -> None:

@@ -71,7 +71,7 @@ class FactForm(forms.ModelForm):
         )
         labels = {"valid_from": "Valid from", "valid_to": "Valid until", "expires_at": "Expires"}
         help_texts = {
-            "valid_from": "The time from which this version of the fact is valid. The version before it"
+            "valid_from": "This version of the fact is valid from this time. The version before it"
             " stays, and ends then. Empty: now.",
         }
 
@@ -103,9 +103,9 @@ class FactForm(forms.ModelForm):
         if since is None or "valid_from" not in self.changed_data:
             return since
         if since > timezone.now():
-            raise ValidationError("The time is in the future. Give a time in the past, or leave the field empty.")
+            raise ValidationError("This is in the future. Give an earlier time, or none.")
         if not standing._state.adding and since <= self.initial["valid_from"]:
-            raise ValidationError("The time is not after the start of the version before. Give a later time.")
+            raise ValidationError("This is not after the start of the version before.")
         return since
 
     def clean(self) -> dict[str, Any]:
@@ -115,7 +115,7 @@ class FactForm(forms.ModelForm):
             self.add_error("content", "The content is blank.")
         since, until = cleaned.get("valid_from"), cleaned.get("valid_to")
         if "valid_to" in self.changed_data and since and until and until < since:
-            self.add_error("valid_to", "The fact would end before it begins. Give a time after Valid from.")
+            self.add_error("valid_to", "This is before Valid from. Give a later time.")
         if self.errors.get("content"):
             return cleaned
         entry = MemoryEntry(

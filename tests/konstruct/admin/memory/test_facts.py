@@ -99,9 +99,9 @@ def test_saving_without_a_change_makes_no_version(
         ({"content": "Likes tea."}, "Another fact of the same agent and user"),
         ({"content": "   "}, "This field is required."),
         ({"metadata": "[1"}, "Enter a valid JSON."),
-        ({"valid_from_0": "2999-01-01", "valid_from_1": "00:00:00"}, "is in the future"),
+        ({"valid_from_0": "2999-01-01", "valid_from_1": "00:00:00"}, "This is in the future."),
         ({"valid_from_0": "1999-01-01", "valid_from_1": "00:00:00"}, "is not after the start"),
-        ({"valid_to_0": "1999-01-01", "valid_to_1": "00:00:00"}, "would end before it begins"),
+        ({"valid_to_0": "1999-01-01", "valid_to_1": "00:00:00"}, "This is before Valid from."),
     ],
 )
 def test_a_fact_that_cannot_be_is_refused_on_the_page(
