@@ -13,6 +13,7 @@ from django_tenants.models import DomainMixin, TenantMixin
 
 from tenants.exceptions import InvalidTenant
 from tenants.naming import schema_name_of
+from tenants.personal_data import NoPersonalData
 from tenants.postgresql.expressions import CurrentTenant
 from tenants.servers import MAIN, open_servers
 
@@ -129,6 +130,8 @@ class Tenant(TenantMixin):
 
     objects = TenantQuerySet.as_manager()
 
+    personal_data = NoPersonalData("the tenant's name")
+
     class Meta:
         ordering = ["slug"]
         constraints = [
@@ -189,6 +192,8 @@ class SchemaState(models.Model):
     )
     recording = models.JSONField(null=True, help_text="The SQL that makes such a schema.")
 
+    personal_data = NoPersonalData("migrations, and their SQL")
+
     def __str__(self) -> str:
         return self.name
 
@@ -207,6 +212,8 @@ class Domain(DomainMixin):
         error_messages={"unique": "This host serves a tenant already."},
         help_text="Host name, without a port.",
     )
+
+    personal_data = NoPersonalData("names of hosts")
 
     class Meta:
         ordering = ["domain"]
@@ -233,6 +240,8 @@ class WorkspaceClaim(models.Model):
     workspace = models.CharField(max_length=255, help_text="The channel's own id of it.")
     tenant = models.ForeignKey(Tenant, on_delete=models.CASCADE, related_name="claims")
     created_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    personal_data = NoPersonalData("ids of workspaces")
 
     class Meta:
         constraints = [
@@ -290,6 +299,8 @@ class OperatorEvent(models.Model):
         blank=True,
         help_text="What was asked for; of a change, before and after.",
     )
+
+    personal_data = NoPersonalData("what operators did with tenants")
 
     class Meta:
         verbose_name = "operation"
@@ -386,6 +397,9 @@ class OutboxEntry(OutboxColumns):
     tenant_id = models.UUIDField(db_default=CurrentTenant(), help_text="Whose work it is.")
     kind = models.TextField(help_text="What is to be done: reply …")
     key = models.UUIDField(help_text="With what: the id of a message, for most kinds.")
+
+    # Replies, the one kind that a row of a tenant's does not mirror, are declared on PendingReply.
+    personal_data = NoPersonalData("keys of rows that wait for a worker")
 
     objects = OutboxQuerySet.as_manager()
 

@@ -11,6 +11,7 @@ from django.db.models.functions import Now
 from konstruct.api.id_text import ID_TEXT
 from konstruct.orchestrator.models import Agent
 from tenants.models import TenantModel
+from tenants.personal_data import Merge, OnErasure, PersonalData
 
 
 class KeyScope(models.TextChoices):
@@ -87,6 +88,14 @@ class ApiKey(TenantModel):
 
     objects = ApiKeyQuerySet.as_manager()
 
+    # Without its user a key would open more than before: it is deleted.
+    personal_data = PersonalData(
+        subject="user_id",
+        agent="agent_id",
+        key="id",
+        merge=Merge(unchanged="a key must not open more because two ids are one person's"),
+    )
+
     class Meta:
         verbose_name = "API key"
         ordering = ["-created_at"]
@@ -119,6 +128,9 @@ class IdempotencyRecord(TenantModel):
     digest = models.CharField(max_length=64, help_text="SHA-256 of the request's body.")
     made = models.UUIDField(help_text="Id of what it made.")
     created_at = models.DateTimeField(db_default=Now(), help_text="When it was made.")
+
+    # Deleted with what it names.
+    personal_data = PersonalData(on_erasure=OnErasure.PSEUDONYMIZE)
 
     class Meta:
         db_table = "api_creation"

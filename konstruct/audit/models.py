@@ -12,6 +12,7 @@ from konstruct.audit.pseudonyms import pseudonyms
 from tenants import transaction
 from tenants.models import TenantModel
 from tenants.outbox import kind_of_owner
+from tenants.personal_data import Merge, NoPersonalData, OnErasure, PersonalData
 
 # A tenant's rules are applied together, again and again as long as there is one.
 RETENTION: Final = kind_of_owner("retention")
@@ -89,6 +90,11 @@ class AccessEvent(TenantModel):
         blank=True, default="", db_default="", help_text="As in the log lines of the request."
     )
 
+    # After a merge, the memory of which it tells is the other user's.
+    personal_data = PersonalData(
+        subject="user_id", agent="agent_id", on_erasure=OnErasure.PSEUDONYMIZE
+    )
+
     class Meta:
         verbose_name = "access"
         verbose_name_plural = "access log"
@@ -132,6 +138,8 @@ class RetentionRule(TenantModel):
     )
     days = models.PositiveIntegerField(help_text="What is older is removed every hour.")
     created_at = models.DateTimeField(db_default=Now(), help_text="Since when it has been so.")
+
+    personal_data = NoPersonalData("numbers of days")
 
     class Meta:
         verbose_name = "retention rule"
@@ -209,6 +217,13 @@ class ErasureRequest(TenantModel):
 
     objects = ErasureRequestQuerySet.as_manager()
 
+    personal_data = PersonalData(
+        subject="user_id",
+        agent="agent_id",
+        on_erasure=OnErasure.RECEIPT,
+        merge=Merge(unchanged="what was asked for, and its receipt"),
+    )
+
     class Meta:
         verbose_name = "erasure request"
         constraints = [
@@ -230,6 +245,8 @@ class ErasedId(TenantModel):
     digest = models.TextField(
         primary_key=True, help_text="A keyed digest of the id, as in receipts."
     )
+
+    personal_data = NoPersonalData("keyed digests")
 
     class Meta:
         verbose_name = "erased id"
@@ -265,6 +282,9 @@ class MessageErasure(TenantModel):
     receipt = models.JSONField(
         null=True, blank=True, help_text="How much was removed from where, with digests of the ids."
     )
+
+    # What it asked for is in the access log too.
+    personal_data = PersonalData(subject="user_id", agent="agent_id", key="id")
 
     class Meta:
         verbose_name = "erasure of messages"

@@ -8,9 +8,10 @@ from django.contrib.postgres.functions import RandomUUID
 from django.db import models
 from django.db.models.functions import Now
 
-from konstruct.orchestrator.models import Agent
+from konstruct.orchestrator.models import Agent, ChannelIdentity
 from memory.models import Message
 from tenants.models import TenantModel
+from tenants.personal_data import NoPersonalData, PersonalData
 
 
 class SlackInstallationQuerySet(models.QuerySet["SlackInstallation"]):
@@ -80,6 +81,10 @@ class SlackInstallation(TenantModel):
 
     objects = SlackInstallationQuerySet.as_manager()
 
+    personal_data = NoPersonalData(
+        "workspaces, and who of the tenant's own people connected them", columns=("bot_user_id",)
+    )
+
     class Meta:
         verbose_name = "Slack workspace"
         ordering = ["workspace"]
@@ -110,6 +115,9 @@ class SlackUser(TenantModel):
         blank=True, default="", db_default="", help_text="What they are called there."
     )
     looked_up_at = models.DateTimeField(db_default=Now(), help_text="When Slack was asked.")
+
+    # A name in a workspace belongs to no one agent. It is not exported: Slack is asked again.
+    personal_data = PersonalData(subject="user_id", key="id")
 
     class Meta:
         verbose_name = "Slack user"
@@ -169,6 +177,14 @@ class Arrival(TenantModel):
     created_at = models.DateTimeField(db_default=Now(), help_text="When it arrived.")
 
     objects = ArrivalQuerySet.as_manager()
+
+    # Events of anybody who speaks as this user. Not exported: rows exist for a moment.
+    personal_data = PersonalData(
+        where="%(agent)s::uuid IS NULL AND (channel, workspace, heard ->> 'user') IN ("  # noqa: S608
+        "SELECT channel, workspace, native_id FROM orchestrator_channelidentity"
+        f" WHERE {ChannelIdentity.personal_data.of_person})",
+        before=("orchestrator_channelidentity",),
+    )
 
     class Meta:
         verbose_name = "arrival"
@@ -249,6 +265,9 @@ class Delivery(TenantModel):
     created_at = models.DateTimeField(db_default=Now(), help_text="When the message was accepted.")
 
     objects = DeliveryQuerySet.as_manager()
+
+    # What the channel itself shows is not ours to remove.
+    personal_data = PersonalData(message="message_id", key="message_id")
 
     class Meta:
         verbose_name = "delivery"

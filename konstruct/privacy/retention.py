@@ -14,13 +14,16 @@ from django.utils import timezone
 
 from konstruct.audit.access_log import Actor, record_access
 from konstruct.audit.models import Action, ActorKind, RetentionRule
+from konstruct.consistency.indexing import forget_words
 from konstruct.orchestrator.locks import window_lock
 from konstruct.orchestrator.messages import Thread
+from konstruct.privacy.erasure.stores.rows import delete_messages, delete_rows_of_messages
 from memory.conversations import short_term, thread_window, window_store
 from memory.models import Message
 from memory.scopes import scope_number
 from tenants import transaction
 from tenants.context import connection, required_tenant_id
+from tenants.personal_data import personal_tables
 from tenants.redis_keys import memory_short_key
 
 logger = logging.getLogger(__name__)
@@ -49,35 +52,6 @@ SELECT id, number, user_id, created_at, number FROM asked
 UNION ALL
 SELECT reply_id, reply_number, reply_user, created_at, number FROM asked WHERE reply_id IS NOT NULL
 """
-_REMOVE = (
-    "DELETE FROM orchestrator_toolcall WHERE message_id = ANY(%(ids)s)",
-    "DELETE FROM orchestrator_answeroptions WHERE message_id = ANY(%(ids)s)",
-    "DELETE FROM channels_delivery WHERE message_id = ANY(%(ids)s)",
-    "DELETE FROM memory_pendingembedding WHERE message_id = ANY(%(ids)s)",
-    "DELETE FROM memory_recallevent WHERE reply_id = ANY(%(ids)s)",
-    "DELETE FROM memory_posting"
-    " WHERE scope_id = ANY(%(scopes)s) AND message_number = ANY(%(numbers)s)",
-    "DELETE FROM memory_indexedmessage WHERE message_number = ANY(%(numbers)s)",
-    "DELETE FROM memory_conversationembedding WHERE message_id = ANY(%(ids)s)",
-    "DELETE FROM memory_messageattribute WHERE message_id = ANY(%(ids)s)",
-    "DELETE FROM memory_conversationitem WHERE message_id = ANY(%(ids)s)",
-    "DELETE FROM memory_message WHERE id = ANY(%(ids)s)",
-)
-_REMOVE_DIRECT = (
-    "DELETE FROM orchestrator_escalation WHERE agent_id = %(agent)s AND resolved_at < %(before)s",
-    "DELETE FROM memory_conversationembedding"
-    " WHERE agent_id = %(agent)s AND message_id IS NULL AND created_at < %(before)s",
-    "DELETE FROM memory_conversationitem WHERE agent_id = %(agent)s AND created_at < %(before)s",
-    "DELETE FROM memory_recallevent"
-    " WHERE agent_id = %(agent)s AND reply_id IS NULL AND created_at < %(before)s",
-)
-# Who has nothing left with the agent is not known to it any more.
-_REMOVE_EMPTY = tuple(
-    f"DELETE FROM {table} AS known WHERE agent_id = %(agent)s AND user_id = ANY(%(users)s)"
-    " AND NOT EXISTS (SELECT FROM memory_message AS message"
-    " WHERE message.agent_id = known.agent_id AND message.user_id = known.user_id)"
-    for table in ("memory_scope", "memory_windowclear")
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +89,13 @@ def _remove_before(agent_id: UUID, days: int, before: datetime) -> Removed:
         messages += len(batch)
         users |= {user_id for _, _, user_id in batch}
     with transaction.atomic(), connection.cursor() as cursor:
-        for statement in _REMOVE_DIRECT:
-            cursor.execute(statement, {"agent": agent_id, "before": before})
-        for statement in _REMOVE_EMPTY:
-            cursor.execute(statement, {"agent": agent_id, "users": list(users)})
+        values = {"agent": agent_id, "before": before, "users": list(users)}
+        for table, of in personal_tables().items():
+            if of.retention:
+                cursor.execute(
+                    f"DELETE FROM {table} AS kept WHERE {of.agent} = %(agent)s AND {of.retention}",
+                    values,
+                )
         if messages:
             record_access(
                 Action.DELETE,
@@ -156,15 +133,16 @@ def _batches(agent_id: UUID, before: datetime) -> Iterator[list[tuple[UUID, int,
                 return
             batch = [(id, number, user_id) for id, number, user_id, *_ in found]
             after = max((created_at, number) for *_, created_at, number in found)
-            ids, numbers, users = zip(*batch, strict=True)
-            parameters = {
-                "ids": list(ids),
-                "numbers": list(numbers),
-                "scopes": [scope_number(agent_id, user_id) for user_id in set(users)],
-            }
-            for statement in _REMOVE:
-                cursor.execute(statement, parameters)
+            ids, numbers, users = (list(column) for column in zip(*batch, strict=True))
+            scopes = [scope_number(agent_id, user_id) for user_id in set(users)]
+            delete_rows_of_messages(cursor, ids, _not_counted)
+            forget_words(numbers, scopes=scopes)
+            delete_messages(cursor, ids, _not_counted)
         yield batch
+
+
+def _not_counted(table: str, keys: object, count: int, done: str) -> None:
+    """Retention gives no receipt."""
 
 
 def shorten_window(agent_id: UUID, user_id: str) -> None:

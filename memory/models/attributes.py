@@ -11,6 +11,7 @@ from django.db import models
 
 from memory.models.fact_filters import Condition, parse_filters, values_of
 from tenants.models import TenantModel
+from tenants.personal_data import PersonalData
 
 A = TypeVar("A", bound="Attribute")
 Q = TypeVar("Q", bound="models.QuerySet[Any]")
@@ -45,6 +46,9 @@ class MessageAttribute(Attribute):
         related_name="attributes",
         help_text="The message.",
     )
+
+    # An archive has the metadata, from which the import makes these rows again.
+    personal_data = PersonalData(message="message_id")
 
     class Meta:
         verbose_name = "message attribute"

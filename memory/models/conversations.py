@@ -1,6 +1,7 @@
 """Tables of a tenant's memory. Append-only ones say so, and Postgres enforces it by grants."""
 
 import uuid
+from typing import Final
 
 from django.contrib.postgres.functions import RandomUUID
 from django.db import models
@@ -12,6 +13,7 @@ from memory.models.facts import MemoryAttribute as MemoryAttribute
 from memory.models.facts import MemoryEntry as MemoryEntry
 from memory.models.querysets import MessageQuerySet, PendingEmbeddingQuerySet, ScopedQuerySet
 from tenants.models import TenantModel
+from tenants.personal_data import OF_MESSAGES_OF_USER, OF_USER, Export, Merge, PersonalData
 
 
 def server_now() -> models.Func:
@@ -102,6 +104,22 @@ class Message(AgentUserModel):
 
     objects = MessageQuerySet.as_manager()
 
+    personal_data = PersonalData(
+        subject="user_id",
+        agent="agent_id",
+        message="id",
+        key="id",
+        export=Export(kind="messages", position=2, order="number", without=("number",)),
+        # A message that was imported under both ids stays twice: external_id is unique.
+        merge=Merge(
+            for_messages="UPDATE memory_message AS moved SET user_id = %(to)s,"
+            " external_id = CASE WHEN EXISTS (SELECT FROM memory_message AS other"
+            "  WHERE other.agent_id = moved.agent_id AND other.user_id = %(to)s"
+            "  AND other.external_id = moved.external_id)"
+            " THEN left(external_id, 200) || '#' || id ELSE external_id END WHERE id = ANY(%(ids)s)"
+        ),
+    )
+
     class Meta:
         verbose_name = "message"
         constraints = [
@@ -187,6 +205,15 @@ class ConversationEmbedding(AgentUserModel):
 
     objects = ScopedQuerySet.as_manager()
 
+    personal_data = PersonalData(
+        subject="user_id",
+        agent="agent_id",
+        message="message_id",
+        key="id",
+        export=Export(kind="embeddings", position=3, without=("quantized",)),
+        retention="message_id IS NULL AND created_at < %(before)s",
+    )
+
     class Meta:
         verbose_name = "conversation embedding"
         constraints = [
@@ -251,12 +278,27 @@ class PendingEmbedding(TenantModel):
 
     objects = PendingEmbeddingQuerySet.as_manager()
 
+    personal_data = PersonalData(
+        message="message_id",
+        key="message_id",
+        export=Export(
+            kind="pending_embeddings", position=6, key=("message_id",), with_new_messages=True
+        ),
+    )
+
     class Meta:
         verbose_name = "pending embedding"
         indexes = [models.Index(fields=["due_at"], name="pending_embedding_due")]
 
     def __str__(self) -> str:
         return f"message {self.message_id}"
+
+
+# Users who have no message left with the agent.
+WITHOUT_MESSAGES: Final = """user_id = ANY(%(users)s) AND NOT EXISTS (
+    SELECT FROM memory_message AS message
+    WHERE (message.agent_id, message.user_id) = (kept.agent_id, kept.user_id)
+)"""
 
 
 class Scope(AgentUserModel):
@@ -270,6 +312,19 @@ class Scope(AgentUserModel):
 
     objects = ScopedQuerySet.as_manager()
 
+    personal_data = PersonalData(
+        subject="user_id",
+        agent="agent_id",
+        export=Export(kind="scopes", position=4),
+        merge=Merge(
+            for_messages="INSERT INTO memory_scope (id, agent_id, user_id)"
+            " SELECT %(to_scope)s, agent_id, %(to)s FROM memory_scope WHERE id = %(from_scope)s"
+            " ON CONFLICT (agent_id, user_id) DO NOTHING",
+            for_agent="DELETE FROM memory_scope WHERE id = %(from_scope)s",
+        ),
+        retention=WITHOUT_MESSAGES,
+    )
+
     class Meta:
         verbose_name = "scope"
         constraints = [
@@ -278,6 +333,9 @@ class Scope(AgentUserModel):
 
     def __str__(self) -> str:
         return f"{self.user_id} with {self.agent_id}"
+
+
+OF_SCOPES: Final = "scope_id = ANY(%(scopes)s)"
 
 
 class Posting(TenantModel):
@@ -297,11 +355,54 @@ class Posting(TenantModel):
     w = RealField(help_text="Saturated weight of the lexeme in the message.")
     own = models.BooleanField(help_text="Said in the message itself, not only around it.")
 
+    personal_data = PersonalData(
+        where=OF_SCOPES,
+        merge=Merge(
+            for_messages="UPDATE memory_posting SET scope_id = %(to_scope)s"
+            " WHERE scope_id = %(from_scope)s AND message_number = ANY(%(numbers)s)"
+        ),
+    )
+
     class Meta:
         verbose_name = "posting"
 
     def __str__(self) -> str:
         return f"{self.h} in message {self.message_number}"
+
+
+_SELECT_INDEX: Final = f"""
+    SELECT (to_jsonb(indexed) - ARRAY['tenant_id', 'message_number', 'card']) || jsonb_build_object(
+        'postings', (
+            SELECT jsonb_agg(jsonb_build_array(h, w, own) ORDER BY h) FROM memory_posting
+            WHERE scope_id = indexed.scope_id AND message_number = indexed.message_number
+        )
+    )
+    FROM memory_indexedmessage AS indexed
+    WHERE indexed.{OF_MESSAGES_OF_USER} ORDER BY indexed.message_number
+"""  # noqa: S608  (our constants)
+_INSERT_INDEX: Final = (
+    """
+    INSERT INTO memory_indexedmessage (
+        message_number, scope_id, message_id, session, created_at, subject, by_user, words,
+        has_time, asks, lexemes
+    )
+    SELECT message.number, indexed.scope_id, indexed.message_id, indexed.session,
+           indexed.created_at, indexed.subject, indexed.by_user, indexed.words, indexed.has_time,
+           coalesce(indexed.asks, false), coalesce(indexed.lexemes, 0)
+    FROM jsonb_populate_recordset(NULL::memory_indexedmessage, %(rows)s::jsonb) AS indexed
+    JOIN memory_message AS message ON message.id = indexed.message_id
+    ON CONFLICT DO NOTHING
+    """,
+    """
+    INSERT INTO memory_posting (scope_id, h, message_number, w, own)
+    SELECT (item ->> 'scope_id')::bigint, (posting ->> 0)::bigint, message.number,
+           (posting ->> 1)::real, (posting ->> 2)::boolean
+    FROM jsonb_array_elements(%(rows)s::jsonb) AS item
+    JOIN memory_message AS message ON message.id = (item ->> 'message_id')::uuid,
+    jsonb_array_elements(coalesce(nullif(item -> 'postings', 'null'), '[]')) AS posting
+    ON CONFLICT DO NOTHING
+    """,
+)
 
 
 class IndexedMessage(TenantModel):
@@ -340,6 +441,23 @@ class IndexedMessage(TenantModel):
         output_field=models.BinaryField(),
         db_persist=True,
         help_text="All of that as it is sent, for a whole scope to be one value.",
+    )
+
+    personal_data = PersonalData(
+        where=OF_SCOPES,
+        key="message_id",
+        # With the postings. Messages get new numbers, and keep their ids.
+        export=Export(
+            kind="index",
+            position=5,
+            key=("message_id",),
+            select=_SELECT_INDEX,
+            insert=_INSERT_INDEX,
+        ),
+        merge=Merge(
+            for_messages="UPDATE memory_indexedmessage SET scope_id = %(to_scope)s"
+            " WHERE message_number = ANY(%(numbers)s)"
+        ),
     )
 
     class Meta:
@@ -390,6 +508,15 @@ class RecallEvent(AgentUserModel):
 
     objects = ScopedQuerySet.as_manager()
 
+    personal_data = PersonalData(
+        subject="user_id",
+        agent="agent_id",
+        message="reply_id",
+        key="id",
+        export=Export(kind="recall_events", position=11),
+        retention="reply_id IS NULL AND created_at < %(before)s",
+    )
+
     class Meta:
         verbose_name = "recall event"
         indexes = [
@@ -407,6 +534,48 @@ class RecallEvent(AgentUserModel):
         return self.query[:60]
 
 
+_SELECT_CLEARS: Final = f"""
+    SELECT jsonb_build_object(
+        'agent_id', agent_id, 'user_id', user_id, 'created_at', created_at, 'up_to', (
+            SELECT message.id FROM memory_message AS message
+            WHERE message.agent_id = cleared.agent_id AND message.user_id = cleared.user_id
+              AND message.number <= cleared.last_number
+            ORDER BY message.number DESC LIMIT 1
+        )
+    )
+    FROM memory_windowclear AS cleared WHERE {OF_USER} ORDER BY cleared.id
+"""  # noqa: S608  (our constants)
+# The clear with the highest id counts: none is inserted after a later one.
+_INSERT_CLEARS: Final = """
+    INSERT INTO memory_windowclear (agent_id, user_id, created_at, last_number)
+    SELECT cleared.agent_id, cleared.user_id, cleared.created_at, coalesce(message.number, 0)
+    FROM jsonb_to_recordset(%(rows)s::jsonb)
+        AS cleared (agent_id uuid, user_id text, created_at timestamptz, up_to uuid)
+    LEFT JOIN memory_message AS message ON message.id = cleared.up_to
+    WHERE NOT EXISTS (
+        SELECT FROM memory_windowclear AS existing
+        WHERE (existing.agent_id, existing.user_id) = (cleared.agent_id, cleared.user_id)
+          AND existing.created_at >= cleared.created_at
+    )
+    ORDER BY cleared.created_at
+"""
+# A new clear of both, so that the last one does not give back what another has cleared.
+_MERGE_CLEARS: Final = """
+    WITH moved AS (
+        UPDATE memory_windowclear SET user_id = %(to)s
+        WHERE agent_id = %(agent)s AND user_id = %(from)s
+        RETURNING last_number, created_at
+    ), own AS (
+        SELECT last_number, created_at FROM memory_windowclear
+        WHERE agent_id = %(agent)s AND user_id = %(to)s
+    )
+    INSERT INTO memory_windowclear (agent_id, user_id, last_number, created_at)
+    SELECT %(agent)s, %(to)s, max(last_number), max(created_at)
+    FROM (SELECT * FROM moved UNION ALL SELECT * FROM own) AS cleared
+    HAVING EXISTS (SELECT FROM moved)
+"""
+
+
 class WindowClear(AgentUserModel):
     """A window that was cleared on purpose: nothing up to here comes back. Append-only."""
 
@@ -417,6 +586,22 @@ class WindowClear(AgentUserModel):
     created_at = models.DateTimeField(db_default=server_now(), help_text="When it was cleared.")
 
     objects = ScopedQuerySet.as_manager()
+
+    personal_data = PersonalData(
+        subject="user_id",
+        agent="agent_id",
+        key="id",
+        # Messages get new numbers: the archive names the last message by its id.
+        export=Export(
+            kind="window_clears",
+            position=12,
+            key=("agent_id", "user_id", "created_at"),
+            select=_SELECT_CLEARS,
+            insert=(_INSERT_CLEARS,),
+        ),
+        merge=Merge(for_agent=_MERGE_CLEARS),
+        retention=WITHOUT_MESSAGES,
+    )
 
     class Meta:
         verbose_name = "cleared window"

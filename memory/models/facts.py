@@ -1,7 +1,7 @@
 """Tables of facts: what is known, since when and until when, apart from who said it."""
 
 import uuid
-from typing import Any
+from typing import Any, Final
 
 from django.contrib.postgres.functions import RandomUUID
 from django.db import models
@@ -13,11 +13,28 @@ from memory.fields import DigestField
 from memory.models.attributes import Attribute
 from memory.models.fact_querysets import MemoryEntryQuerySet
 from tenants.models import TenantModel
+from tenants.personal_data import Export, Merge, PersonalData
 
 
 def server_clock() -> models.Func:
     """Postgres' clock: facts that are stored in one transaction still come one after the other."""
     return models.Func(function="clock_timestamp", output_field=models.DateTimeField())
+
+
+# A fact that both users have becomes an old version of the other's.
+_MERGE_EQUAL_FACTS: Final = """
+    WITH twin AS (
+        SELECT own.memory_id, kept.memory_id AS kept FROM memory_memoryentry AS own
+        JOIN memory_memoryentry AS kept ON kept.user_id = %(to)s AND kept.version_of IS NULL
+         AND kept.content_digest = own.content_digest
+         AND kept.agent_id IS NOT DISTINCT FROM own.agent_id
+        WHERE own.user_id = %(from)s AND own.version_of IS NULL
+    )
+    UPDATE memory_memoryentry AS moved SET version_of = twin.kept, valid_to = CASE
+        WHEN moved.memory_id = twin.memory_id
+        THEN greatest(valid_from, least(coalesce(valid_to, now()), now())) ELSE valid_to END
+    FROM twin WHERE moved.memory_id = twin.memory_id OR moved.version_of = twin.memory_id
+"""
 
 
 class MemoryEntry(TenantModel):
@@ -79,6 +96,19 @@ class MemoryEntry(TenantModel):
             content_argument(kwargs.get("content"))
         super().__init__(*args, **kwargs)
 
+    personal_data = PersonalData(
+        subject="user_id",
+        agent="agent_id",
+        key="memory_id",
+        export=Export(kind="facts", position=14, key=("memory_id",)),
+        merge=Merge(
+            for_user=(
+                _MERGE_EQUAL_FACTS,
+                "UPDATE memory_memoryentry SET user_id = %(to)s WHERE user_id = %(from)s",
+            )
+        ),
+    )
+
     class Meta:
         verbose_name = "fact"
         constraints = [
@@ -129,6 +159,12 @@ class MemoryAttribute(Attribute):
 
     memory = models.ForeignKey(
         MemoryEntry, on_delete=models.CASCADE, related_name="attributes", help_text="The fact."
+    )
+
+    # An archive has the metadata, from which the import makes these rows again.
+    personal_data = PersonalData(
+        where="memory_id IN (SELECT memory_id FROM memory_memoryentry WHERE "  # noqa: S608
+        f"{MemoryEntry.personal_data.of_person})"
     )
 
     class Meta:

@@ -6,6 +6,7 @@ from django.db import models
 
 from memory.fields import IdentityField
 from memory.models.conversations import AgentUserModel, Message, server_now
+from tenants.personal_data import Export, PersonalData
 
 
 class ConversationItem(AgentUserModel):
@@ -24,6 +25,17 @@ class ConversationItem(AgentUserModel):
         help_text="What it says, in the transcript. Empty: it is not remembered.",
     )
     created_at = models.DateTimeField(db_default=server_now(), help_text="When it was added.")
+
+    personal_data = PersonalData(
+        subject="user_id",
+        agent="agent_id",
+        message="message_id",
+        key="id",
+        export=Export(
+            kind="conversation_items", position=13, order="number", without=("number",), since=3
+        ),
+        retention="created_at < %(before)s",
+    )
 
     class Meta:
         verbose_name = "conversation item"

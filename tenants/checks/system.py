@@ -12,6 +12,7 @@ from tenants.checks.connections import why_pooler_is_unsafe, why_role_is_unsafe
 from tenants.checks.walls import open_ways
 from tenants.context import server_scope, tenant_connection
 from tenants.naming import SCHEMA_PATTERN
+from tenants.personal_data import models_without_declaration
 from tenants.postgresql.base import DatabaseWrapper
 from tenants.roles import APP_ROLE
 from tenants.schemas.rls_enforcement import unprotected_relations
@@ -52,6 +53,19 @@ def check_settings(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]
             )
         )
     return found
+
+
+def check_declarations(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]:
+    """Every model declares the personal data of its table, by columns that it has."""
+    return [
+        checks.Error(
+            f"{label} does not declare the personal data of its table, or names columns that it"
+            " does not have.",
+            hint="Set `personal_data` on the model: see tenants/personal_data.py.",
+            id="tenants.E006",
+        )
+        for label in models_without_declaration()
+    ]
 
 
 def check_database(
@@ -151,4 +165,5 @@ def register_all() -> None:
     """Register the checks with Django."""
     checks.register(check_admin_pages, checks.Tags.admin)
     checks.register(check_settings, "tenants")
+    checks.register(check_declarations, "tenants")
     checks.register(check_database, checks.Tags.database)

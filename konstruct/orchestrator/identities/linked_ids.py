@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from tenants.context import connection
+from tenants.personal_data import OnErasure, personal_tables
 
 # UNION leaves out who was found before, so that it ends.
 _LINKED = """
@@ -15,25 +16,6 @@ _LINKED = """
     )
     SELECT user_id FROM person
 """
-# Where a user's id can stand in a column; checkpoints name theirs in the metadata.
-_KNOWN_BY = (
-    ("memory_message", "user_id"),
-    ("memory_scope", "user_id"),
-    ("memory_memoryentry", "user_id"),
-    ("memory_conversationembedding", "user_id"),
-    ("memory_recallevent", "user_id"),
-    ("memory_windowclear", "user_id"),
-    ("memory_conversationitem", "user_id"),
-    ("orchestrator_channelidentity", "user_id"),
-    ("orchestrator_channelidentity", "own_id"),
-    ("orchestrator_moveofpast", "user_id"),
-    ("orchestrator_moveofpast", "from_user"),
-    ("orchestrator_escalation", "user_id"),
-    ("orchestrator_toolcall", "user_id"),
-    ("channels_slackuser", "user_id"),
-    ("api_apikey", "user_id"),
-    ("checkpoints", "metadata ->> 'user_id'"),
-)
 
 
 def linked_ids(*user_ids: str) -> list[str]:
@@ -51,8 +33,10 @@ def linked_ids(*user_ids: str) -> list[str]:
 def is_known(user_ids: Sequence[str]) -> bool:
     """Whether anything at all is kept under one of these ids, in the tenant that we are in."""
     probes = " OR ".join(
-        f"EXISTS (SELECT FROM {table} WHERE {column} = ANY(%(users)s))"
-        for table, column in _KNOWN_BY
+        f"EXISTS (SELECT FROM {table} WHERE {subject} = ANY(%(users)s))"
+        for table, of in personal_tables().items()
+        if of.on_erasure is OnErasure.DELETE
+        for subject in of.subjects
     )
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT {probes}", {"users": list(user_ids)})

@@ -20,6 +20,7 @@ from konstruct.orchestrator.tool_catalog import refuse_unknown_tools
 from memory.exceptions import InvalidArgument
 from memory.models import Message, server_now
 from tenants.models import OutboxColumns, TenantModel
+from tenants.personal_data import PUBLIC, Export, NoPersonalData, PersonalData
 
 NAME_READS_AS_ID = "This name reads as an id. Choose one that is not a UUID."
 
@@ -195,6 +196,18 @@ class Agent(TenantModel):
 
     objects = AgentQuerySet.as_manager()
 
+    personal_data = NoPersonalData(
+        "what the tenant's people write of an agent",
+        export=Export(
+            kind="agents",
+            position=1,
+            is_mutable=True,
+            where="%(user)s::text IS NULL"
+            " OR id IN (SELECT agent_id FROM memory_message WHERE user_id = %(user)s)"
+            " OR id IN (SELECT agent_id FROM memory_memoryentry WHERE user_id = %(user)s)",
+        ),
+    )
+
     class Meta:
         verbose_name = "agent"
         ordering = ["name"]
@@ -271,6 +284,19 @@ class PendingReply(TenantModel, OutboxColumns):
     )
 
     objects = PendingReplyQuerySet.as_manager()
+
+    personal_data = PersonalData(
+        message="message_id",
+        key="message_id",
+        schema=PUBLIC,
+        export=Export(
+            kind="pending_replies",
+            position=7,
+            key=("message_id",),
+            without=("kind", "sweep_at"),  # archives have the latter as ring_at
+            with_new_messages=True,
+        ),
+    )
 
     class Meta:
         managed = False

@@ -8,6 +8,7 @@ from django.db import models
 
 from memory.models import Message
 from tenants.models import TenantModel
+from tenants.personal_data import PersonalData
 
 
 class AnswerOptionsManager(models.Manager["AnswerOptions"]):
@@ -46,6 +47,9 @@ class AnswerOptions(TenantModel):
     )
 
     objects = AnswerOptionsManager()
+
+    # Not exported: rows exist only until the answer does.
+    personal_data = PersonalData(message="message_id", key="message_id")
 
     class Meta:
         verbose_name = "answer options"

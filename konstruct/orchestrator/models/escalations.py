@@ -1,13 +1,14 @@
 """Table of escalations: threads in which a person or another agent answers."""
 
 import uuid
-from typing import Self
+from typing import Final, Self
 
 from django.contrib.postgres.functions import RandomUUID
 from django.db import models
 from django.db.models.functions import Now
 
 from memory.models import AgentUserModel
+from tenants.personal_data import Export, Merge, PersonalData
 
 
 class EscalationQuerySet(models.QuerySet["Escalation"]):
@@ -28,6 +29,19 @@ class EscalationQuerySet(models.QuerySet["Escalation"]):
     def to_agents(self) -> Self:
         """Those in which another agent answers: handovers."""
         return self.filter(to_agent_id__isnull=False)
+
+
+# Where a person answers both users in one thread, one of the two escalations is resolved.
+_MERGE_ESCALATIONS: Final = """
+    UPDATE orchestrator_escalation AS moved SET user_id = %(to)s,
+        resolved_at = CASE WHEN twin.id IS NULL THEN moved.resolved_at ELSE now() END,
+        resolved_by = CASE WHEN twin.id IS NULL THEN moved.resolved_by ELSE %(by)s END
+    FROM orchestrator_escalation AS own LEFT JOIN orchestrator_escalation AS twin
+        ON twin.user_id = %(to)s AND twin.agent_id = own.agent_id
+        AND twin.thread_id = own.thread_id
+        AND twin.resolved_at IS NULL AND own.resolved_at IS NULL
+    WHERE moved.id = own.id AND moved.user_id = %(from)s
+"""
 
 
 class Escalation(AgentUserModel):
@@ -101,6 +115,15 @@ class Escalation(AgentUserModel):
     )
 
     objects = EscalationQuerySet.as_manager()
+
+    personal_data = PersonalData(
+        subject="user_id",
+        agent="agent_id",
+        key="id",
+        export=Export(kind="escalations", position=9, is_mutable=True, since=2),
+        merge=Merge(for_user=(_MERGE_ESCALATIONS,)),
+        retention="resolved_at < %(before)s",
+    )
 
     class Meta:
         verbose_name = "escalation"

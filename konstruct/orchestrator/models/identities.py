@@ -8,6 +8,7 @@ from django.db import models
 from django.db.models.functions import Now
 
 from tenants.models import TenantModel
+from tenants.personal_data import Export, Merge, PersonalData
 
 
 class ChannelIdentityQuerySet(models.QuerySet["ChannelIdentity"]):
@@ -46,6 +47,14 @@ class ChannelIdentity(TenantModel):
     )
 
     objects = ChannelIdentityQuerySet.as_manager()
+
+    personal_data = PersonalData(
+        subject="user_id",
+        other_subjects=("own_id",),
+        key="id",
+        export=Export(kind="identities", position=10, is_mutable=True, since=2),
+        merge=Merge(unchanged="the link between the two ids"),
+    )
 
     class Meta:
         verbose_name = "identity"
@@ -96,6 +105,13 @@ class HistoryMerge(TenantModel):
     done_at = models.DateTimeField(null=True, blank=True, help_text="When it was done.")
 
     objects = HistoryMergeQuerySet.as_manager()
+
+    personal_data = PersonalData(
+        subject="user_id",
+        other_subjects=("from_user",),
+        key="id",
+        merge=Merge(unchanged="the merge itself"),
+    )
 
     class Meta:
         db_table = "orchestrator_moveofpast"

@@ -8,6 +8,7 @@ from django.db import models
 from django.db.models.functions import Now
 
 from memory.models import AgentUserModel, Message
+from tenants.personal_data import Export, PersonalData
 
 
 class ToolCallState(models.TextChoices):
@@ -103,6 +104,14 @@ class ToolCall(AgentUserModel):
     )
 
     objects = ToolCallQuerySet.as_manager()
+
+    personal_data = PersonalData(
+        subject="user_id",
+        agent="agent_id",
+        message="message_id",
+        key="id",
+        export=Export(kind="tool_calls", position=8, is_mutable=True, since=2),
+    )
 
     class Meta:
         verbose_name = "tool call"

@@ -12,13 +12,13 @@ import apsw
 import numpy as np
 from psycopg import IsolationLevel
 
-from konstruct.privacy.archive.kinds import KINDS, OF_USER, THREADS_OF_ONE
 from konstruct.privacy.archive.manifest import (
     FORMAT,
     OFFLINE,
     TABLES,
     Manifest,
     digest_of,
+    kinds,
     rows_of,
 )
 from memory.archive import SQLiteManager, VectorStore
@@ -27,10 +27,17 @@ from tenants import transaction
 from tenants.context import connection, reading_replica, tenant_scope
 from tenants.exceptions import KonstructError
 from tenants.models import Tenant
+from tenants.personal_data import OF_USER
 
 Say = Callable[[str, int], None]
 BATCH = 1000
 
+# Threads in which nobody else spoke, and those with a session of the user's.
+_THREADS = """
+    SELECT thread_id FROM memory_message GROUP BY thread_id
+    HAVING bool_and(user_id = %(user)s)
+    UNION SELECT thread_id FROM checkpoints WHERE metadata ->> 'user_id' = %(user)s
+"""
 # One vector for each message: the mean of its pieces', of the model that is in use.
 _OFFLINE = f"""
 SELECT message.id::text, message.agent_id::text, message.user_id, message.thread_id,
@@ -81,12 +88,12 @@ def _write(file: SQLiteManager, tenant: Tenant, user_id: str | None, say: Say) -
     parameters: dict[str, Any] = {"user": user_id, "threads": [], "model": model_version()}
     with connection.cursor() as cursor:
         if user_id is not None:
-            cursor.execute(THREADS_OF_ONE, parameters)
+            cursor.execute(_THREADS, parameters)
             parameters["threads"] = [thread for (thread,) in cursor.fetchall()]
     vectors = VectorStore(file)
     with file.transaction() as sqlite:
         sqlite.execute(TABLES)
-        for kind in KINDS:
+        for kind in kinds():
             say(kind.name, _write_kind(sqlite, kind.name, kind.select, parameters))
         _write_offline(file, vectors, parameters)
         # Not when it was exported: the newest conversation is the one that was talked in last.
@@ -96,7 +103,7 @@ def _write(file: SQLiteManager, tenant: Tenant, user_id: str | None, say: Say) -
         )
         found = {
             name: digest_of(rows_of(file, name))
-            for name in [*(kind.name for kind in KINDS), *OFFLINE]
+            for name in [*(kind.name for kind in kinds()), *OFFLINE]
         }
         manifest = Manifest(
             format=FORMAT,

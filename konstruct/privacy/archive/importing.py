@@ -1,16 +1,30 @@
-"""Importing: validated first, then all of it or nothing. Importing again changes nothing."""
+"""Importing an archive: all of it or nothing. Importing it again changes nothing.
 
+Each row is checked once, as it is read: its shape here, its values by Postgres' constraints.
+"""
+
+import hashlib
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator, Set
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from django.db import DatabaseError
 
-from konstruct.privacy.archive.kinds import CLEARS, INDEX, KINDS, MESSAGES, Kind
-from konstruct.privacy.archive.manifest import ArchiveRefused, Manifest, opened
-from konstruct.privacy.archive.rows import batches_of, refuse_unsafe_rows
+from konstruct.privacy.archive.manifest import (
+    OFFLINE,
+    ArchiveRefused,
+    Kind,
+    Manifest,
+    changed,
+    check_digests,
+    kinds,
+    opened,
+    rows_of,
+)
 from memory.archive import UntrustedArchive
+from memory.context.exceptions import CheckpointRefused
 from memory.conversations.metadata import write_attributes as write_message_attributes
 from memory.facts.versions import write_attributes
 from memory.models import MemoryEntry, Message
@@ -19,54 +33,18 @@ from tenants.context import connection, tenant_connection, tenant_scope
 from tenants.models import Tenant
 
 Say = Callable[[str, int, int], None]
-_COLUMNS = """
-    SELECT attname FROM pg_attribute
+# Postgres makes no JSON of more than 2**28 bytes: of a row, or of the rows of a statement.
+BATCH_ROWS: Final = 500
+BATCH_LENGTH: Final = 2**24
+# Kinds with values that LangGraph has encoded.
+ENCODED: Final = frozenset({"checkpoint_blobs", "checkpoint_writes"})
+# As Postgres writes bytes; it would read other ways to write them too.
+_BYTES: Final = re.compile(r"\\x(?:[0-9a-f]{2})*")
+_NO_ROWS: Final = hashlib.sha256().hexdigest()
+# Columns of a table, and whether an insert can give a value.
+_COLUMNS: Final = """
+    SELECT attname, attgenerated = '' AND attidentity <> 'a' FROM pg_attribute
     WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped
-      AND attgenerated = '' AND attidentity <> 'a'
-"""
-_ALL_COLUMNS = """
-    SELECT attname FROM pg_attribute
-    WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped
-"""
-# A message that waits is put back with its place in the outbox, once: with the message.
-WITH_NEW_MESSAGES = frozenset({"pending_embeddings", "pending_replies"})
-# What people change, or what goes on: the same row though it says something else by now.
-CHANGING = frozenset({"agents", "tool_calls", "escalations", "identities"})
-
-_INDEX = """
-    INSERT INTO memory_indexedmessage (
-        message_number, scope_id, message_id, session, created_at, subject, by_user, words,
-        has_time, asks, lexemes
-    )
-    SELECT message.number, indexed.scope_id, indexed.message_id, indexed.session,
-           indexed.created_at, indexed.subject, indexed.by_user, indexed.words, indexed.has_time,
-           coalesce(indexed.asks, false), coalesce(indexed.lexemes, 0)
-    FROM jsonb_populate_recordset(NULL::memory_indexedmessage, %(rows)s::jsonb) AS indexed
-    JOIN memory_message AS message ON message.id = indexed.message_id
-    ON CONFLICT DO NOTHING
-"""
-_POSTINGS = """
-    INSERT INTO memory_posting (scope_id, h, message_number, w, own)
-    SELECT (item ->> 'scope_id')::bigint, (posting ->> 0)::bigint, message.number,
-           (posting ->> 1)::real, (posting ->> 2)::boolean
-    FROM jsonb_array_elements(%(rows)s::jsonb) AS item
-    JOIN memory_message AS message ON message.id = (item ->> 'message_id')::uuid,
-    jsonb_array_elements(coalesce(nullif(item -> 'postings', 'null'), '[]')) AS posting
-    ON CONFLICT DO NOTHING
-"""
-_CLEARS = """
-    INSERT INTO memory_windowclear (agent_id, user_id, created_at, last_number)
-    SELECT cleared.agent_id, cleared.user_id, cleared.created_at, coalesce(message.number, 0)
-    FROM jsonb_to_recordset(%(rows)s::jsonb)
-        AS cleared (agent_id uuid, user_id text, created_at timestamptz, up_to uuid)
-    LEFT JOIN memory_message AS message ON message.id = cleared.up_to
-    WHERE NOT EXISTS (
-        -- The last one that is written counts, so that none comes after a later one.
-        SELECT FROM memory_windowclear AS standing
-        WHERE (standing.agent_id, standing.user_id) = (cleared.agent_id, cleared.user_id)
-          AND standing.created_at >= cleared.created_at
-    )
-    ORDER BY cleared.created_at
 """
 
 
@@ -77,13 +55,16 @@ def import_memory(
     expected_digest: str = "",
     say: Say = lambda kind, new, rows: None,
 ) -> Manifest:
-    """Put an archive into a tenant, all of it or nothing; the archive's manifest.
+    """Import an archive into a tenant, all of it or nothing.
 
-    What stands already stays; where it says something else than the archive, nothing is imported.
+    Rows that exist already stay; if one differs from the archive, nothing is imported.
 
     Args:
-        expected_digest: what `export_memory` has told, to be sure that it is that very archive.
-        say: called with the kind, how many of its rows are new, and how many there are.
+        expected_digest: the digest that `export_memory` returned, to import no other archive.
+        say: called with each kind, the number of its new rows, and the number of all.
+
+    Returns:
+        The manifest of the archive.
 
     Raises:
         ArchiveRefused: the file, or something in it, cannot be imported.
@@ -92,7 +73,7 @@ def import_memory(
     with opened(path) as (file, manifest):
         if expected_digest and manifest.digest != expected_digest:
             raise ArchiveRefused(f"{path} is another archive: its digest is {manifest.digest}")
-        refuse_unsafe_rows(file)
+        check_digests(file, manifest, OFFLINE)
         with tenant_scope(tenant.id), transaction.atomic():
             _import_all(file, manifest, say)
     return manifest
@@ -100,36 +81,103 @@ def import_memory(
 
 def _import_all(file: UntrustedArchive, manifest: Manifest, say: Say) -> None:
     new_messages: set[str] = set()
-    for kind in KINDS:
+    for kind in kinds():
         new = 0
         for items in batches_of(file, kind, manifest):
-            if kind.name in WITH_NEW_MESSAGES:
+            if kind.export.with_new_messages:
                 items = [item for item in items if item["message_id"] in new_messages]
             new += _import(kind, items, new_messages)
         say(kind.name, new, manifest.counts.get(kind.name, 0))
     _check_foreign_keys()
 
 
+def batches_of(
+    file: UntrustedArchive, kind: Kind, manifest: Manifest
+) -> Iterator[list[dict[str, Any]]]:
+    """Read the rows of a kind, in batches that one statement takes.
+
+    Raises:
+        ArchiveRefused: a row is no object, has other fields than the first one, or would build an
+            object of a class that is not allowed; or the rows are not those of the manifest, which
+            is known in the end: what was written by then must be rolled back.
+    """
+    batch: list[dict[str, Any]] = []
+    length = 0
+    digest = hashlib.sha256()
+    check = _check_encoded() if kind.name in ENCODED else None
+    fields: Set[str] = frozenset()
+    for number, row in enumerate(rows_of(file, kind.name)):
+        try:
+            item = json.loads(row)
+        except (ValueError, RecursionError) as error:
+            raise _refused(kind, number, f"is not JSON ({error})") from error
+        if not isinstance(item, dict):
+            raise _refused(kind, number, "is no JSON object")
+        fields = fields or item.keys()
+        if item.keys() != fields:
+            raise _refused(kind, number, "has other fields than the row before it")
+        if missing := set(kind.export.key) - fields:
+            raise _refused(kind, number, f"has no {', '.join(sorted(missing))}")
+        if check and (reason := check(item)):
+            raise _refused(kind, number, reason)
+        if len(batch) == BATCH_ROWS or length + len(row) > BATCH_LENGTH:
+            yield batch
+            batch, length = [], 0
+        digest.update(row.encode() + b"\n")
+        batch.append(item)
+        length += len(row)
+    if digest.hexdigest() != manifest.sha256.get(kind.name, _NO_ROWS):
+        raise changed(file.path, kind.name)
+    yield batch
+
+
+def _check_encoded() -> Callable[[dict[str, Any]], str]:
+    """Return a function that says why an encoded value is refused; "" if it is not."""
+    # Imported here: LangGraph takes half a second and 40 MB of every process that loads it.
+    from memory.context.checkpoints.serializer import allowed_classes, check_stored_value
+
+    allowed = allowed_classes()
+
+    def check(item: dict[str, Any]) -> str:
+        type_, blob = item.get("type"), item.get("blob")
+        if not isinstance(type_, str) or not isinstance(blob, str | None):
+            return "has no encoding and value"
+        if not _BYTES.fullmatch(blob or "\\x"):
+            return "has a value that is not written in hexadecimal"
+        try:
+            check_stored_value(type_, bytes.fromhex((blob or "")[2:]), allowed)
+        except CheckpointRefused as error:
+            return f"(thread {item['thread_id']!r}) {error}"
+        return ""
+
+    return check
+
+
+def _refused(kind: Kind, number: int, reason: str) -> ArchiveRefused:
+    return ArchiveRefused(f"its {kind.name} cannot be imported: row {number} {reason}")
+
+
 def _import(kind: Kind, items: list[dict[str, Any]], new_messages: set[str]) -> int:
+    """Import rows of a kind; return how many are new."""
     if not items:
         return 0
     try:
         with connection.cursor() as cursor:
-            if kind is INDEX:
-                return _insert_index(cursor, items)
-            if kind is CLEARS:
-                cursor.execute(_CLEARS, {"rows": json.dumps(items)})
-                return int(cursor.rowcount)
-            new = _insert(cursor, kind, items)
+            if kind.export.insert:
+                counts = []
+                for statement in kind.export.insert:
+                    cursor.execute(statement, {"rows": json.dumps(items)})
+                    counts.append(int(cursor.rowcount))
+                return counts[0]
+            new = [key for key, *_ in _insert(cursor, kind, items)]
     except DatabaseError as error:
         reason = str(error).splitlines()[0]
         raise ArchiveRefused(f"its {kind.name} cannot be imported: {reason}") from error
-    if kind is MESSAGES:
-        new_messages |= {key for (key,) in new}
-        said = Message.objects.filter(pk__in=[key for (key,) in new], metadata__isnull=False)
-        write_message_attributes(said)
-    if kind.name == "facts":
-        for fact in MemoryEntry.objects.filter(pk__in=[key for (key,) in new]):
+    if kind.table == Message._meta.db_table:
+        new_messages.update(new)
+        write_message_attributes(Message.objects.filter(pk__in=new, metadata__isnull=False))
+    elif kind.table == MemoryEntry._meta.db_table:
+        for fact in MemoryEntry.objects.filter(pk__in=new):
             write_attributes(fact)
     return len(new)
 
@@ -142,7 +190,7 @@ def _insert(cursor: Any, kind: Kind, items: list[dict[str, Any]]) -> set[tuple[s
     cursor.execute(
         f"INSERT INTO {table} ({names})"
         f" SELECT {names} FROM jsonb_populate_recordset(NULL::{table}, %s::jsonb)"
-        f" ON CONFLICT DO NOTHING RETURNING {', '.join(f'{key}::text' for key in kind.key)}",
+        f" ON CONFLICT DO NOTHING RETURNING {', '.join(f'{key}::text' for key in kind.export.key)}",
         [json.dumps(items)],
     )
     new = set(cursor.fetchall())
@@ -153,11 +201,11 @@ def _insert(cursor: Any, kind: Kind, items: list[dict[str, Any]]) -> set[tuple[s
 
 def _refuse_others(cursor: Any, kind: Kind, table: str, items: list[dict[str, Any]]) -> None:
     """Raise if a row is not there as the archive has it: an id or a name is taken."""
-    if kind.name in CHANGING | WITH_NEW_MESSAGES:
-        compared = ", ".join(f"'{key}'" for key in kind.key)
+    if kind.export.is_mutable or kind.export.with_new_messages:
+        compared = ", ".join(f"'{key}'" for key in kind.export.key)
     else:
         compared = ", ".join(f"'{name}'" for name in items[0])
-    keys = " AND ".join(f"standing.{key} = wanted.{key}" for key in kind.key)
+    keys = " AND ".join(f"standing.{key} = wanted.{key}" for key in kind.export.key)
     cursor.execute(
         "SELECT told FROM jsonb_array_elements(%s::jsonb) AS told,"
         f" jsonb_populate_record(NULL::{table}, told) AS wanted"
@@ -168,7 +216,7 @@ def _refuse_others(cursor: Any, kind: Kind, table: str, items: list[dict[str, An
     )
     if found := cursor.fetchone():
         item = found[0] if isinstance(found[0], dict) else json.loads(found[0])
-        which = {key: item[key] for key in kind.key}
+        which = {key: item[key] for key in kind.export.key}
         raise ArchiveRefused(
             f"its {kind.name} cannot be imported: {which} stands for something else in this tenant,"
             " or what is unique in it (a name, an idempotency key) is taken"
@@ -176,23 +224,14 @@ def _refuse_others(cursor: Any, kind: Kind, table: str, items: list[dict[str, An
 
 
 def _columns(cursor: Any, kind: Kind, table: str, item: dict[str, Any]) -> list[str]:
-    cursor.execute(_ALL_COLUMNS, [table])
-    known = {name for (name,) in cursor.fetchall()}
+    cursor.execute(_COLUMNS, [table])
+    known: dict[str, bool] = dict(cursor.fetchall())
     if unknown := item.keys() - known:
         raise ArchiveRefused(
             f"its {kind.name} have {', '.join(sorted(unknown))}, which this version does not know:"
             " update Konstruct, and migrate, to import it"
         )
-    cursor.execute(_COLUMNS, [table])
-    return [name for (name,) in cursor.fetchall() if name in item]
-
-
-def _insert_index(cursor: Any, items: list[dict[str, Any]]) -> int:
-    parameters = {"rows": json.dumps(items)}
-    cursor.execute(_INDEX, parameters)
-    new = int(cursor.rowcount)
-    cursor.execute(_POSTINGS, parameters)
-    return new
+    return [name for name, is_given in known.items() if is_given and name in item]
 
 
 def _check_foreign_keys() -> None:

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from konstruct.privacy.archive.kinds import KINDS
 from memory.archive import IncompleteArchive, SQLiteManager, UntrustedArchive
 from memory.archive.untrusted import stored_vectors
 from tenants.exceptions import KonstructError
+from tenants.personal_data import OF_MESSAGES_OF_USER, OF_USER, Export, PersonalData, exports
 
 # 2: tool calls, escalations and identities. 3: items of conversations.
 FORMAT = 3
@@ -37,6 +37,39 @@ OFFLINE = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of rows in an archive: JSON that Postgres makes of them, without the tenant."""
+
+    table: str
+    schema: str
+    """Where the table is; empty for the tenant's schema."""
+    export: Export
+    select: str
+    """Gives one JSON object for each row, in order."""
+
+    @property
+    def name(self) -> str:
+        """The name of the kind in archives."""
+        return self.export.kind
+
+
+def kinds() -> list[Kind]:
+    """Return what an archive holds, in the order in which it is imported."""
+    found = []
+    for table, (declaration, export) in exports().items():
+        is_personal = isinstance(declaration, PersonalData)
+        by_user = is_personal and declaration.subject
+        where = export.where or (OF_USER if by_user else OF_MESSAGES_OF_USER)
+        without = ", ".join(f"'{column}'" for column in ("tenant_id", *export.without))
+        select = export.select or (
+            f"SELECT to_jsonb(exported) - ARRAY[{without}]::text[] FROM {table} AS exported"
+            f" WHERE {where} ORDER BY {export.order or ', '.join(export.key)}"
+        )
+        found.append(Kind(table, declaration.schema if is_personal else "", export, select))
+    return found
+
+
 class ArchiveRefused(KonstructError):
     """The file cannot be imported; nothing was changed."""
 
@@ -57,7 +90,11 @@ class Manifest:
     @property
     def digest(self) -> str:
         """One SHA-256 of all that is imported: equal for equal memories, whenever exported."""
-        parts = [[kind.name, self.sha256[kind.name]] for kind in KINDS if kind.since <= self.format]
+        parts = [
+            [kind.name, self.sha256[kind.name]]
+            for kind in kinds()
+            if kind.export.since <= self.format
+        ]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def check(self) -> None:
@@ -109,10 +146,10 @@ def rows_of(file: SQLiteManager | UntrustedArchive, kind: str) -> Iterator[str]:
 
 @contextmanager
 def opened(path: Path) -> Iterator[tuple[UntrustedArchive, Manifest]]:
-    """An export that is whole and that this program can import, and its manifest.
+    """Open an export that this program can import. Its rows are not compared with the manifest.
 
     Raises:
-        ArchiveRefused: it is no export, of a later version, or was changed since it was made.
+        ArchiveRefused: it is no export, or of a later version.
         ArchiveError: it is no archive, damaged, or holds more than an archive does.
     """
     if not path.is_file():
@@ -124,12 +161,14 @@ def opened(path: Path) -> Iterator[tuple[UntrustedArchive, Manifest]]:
             f"{path} is an archive, but no export of a tenant's memory: {error}"
         ) from error
     with file:
-        manifest = _manifest(file, path)
-        for kind in manifest.sha256:
-            found = digest_of(rows_of(file, kind))
-            if found != (manifest.counts[kind], manifest.sha256[kind]):
-                raise changed(path, kind)
-        yield file, manifest
+        yield file, _manifest(file, path)
+
+
+def check_digests(file: UntrustedArchive, manifest: Manifest, names: Iterable[str]) -> None:
+    """Raise ArchiveRefused if rows of one of these kinds were changed since the export."""
+    for name in names:
+        if digest_of(rows_of(file, name)) != (manifest.counts[name], manifest.sha256[name]):
+            raise changed(file.path, name)
 
 
 def changed(path: Path, kind: str) -> ArchiveRefused:
@@ -141,9 +180,10 @@ def changed(path: Path, kind: str) -> ArchiveRefused:
 
 
 def read_manifest(path: Path) -> Manifest:
-    """The manifest of a file that is whole and that this program can import; see `opened`."""
-    with opened(path) as (_, manifest):
-        return manifest
+    """Return the manifest of a file whose rows are all as exported; raises as `opened`."""
+    with opened(path) as (file, manifest):
+        check_digests(file, manifest, manifest.sha256)
+    return manifest
 
 
 def _manifest(file: UntrustedArchive, path: Path) -> Manifest:
@@ -160,7 +200,7 @@ def _manifest(file: UntrustedArchive, path: Path) -> Manifest:
         manifest.check()
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise ArchiveRefused(f"{path} has a manifest that cannot be read: {error}") from error
-    kinds = {*(kind.name for kind in KINDS if kind.since <= manifest.format), *OFFLINE}
-    if not (manifest.counts.keys() == manifest.sha256.keys() == kinds):
+    names = {*(each.name for each in kinds() if each.export.since <= manifest.format), *OFFLINE}
+    if not (manifest.counts.keys() == manifest.sha256.keys() == names):
         raise ArchiveRefused(f"{path} has a manifest that cannot be read: it names other kinds")
     return manifest

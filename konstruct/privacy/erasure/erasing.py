@@ -24,7 +24,6 @@ from konstruct.privacy.erasure.person import Person
 from konstruct.privacy.erasure.progress import ErasureProgress, Report, now
 from konstruct.privacy.erasure.residue import left_of, mentions_of
 from konstruct.privacy.erasure.stores import cache, records, rows, storage
-from konstruct.privacy.erasure.tables import RULES
 from memory.models import Message
 from tenants.context import required_tenant_id, tenant_connection
 from tenants.exceptions import KonstructError, SchemaBusy
@@ -103,7 +102,7 @@ def _end(
     mentions = mentions_of(person)
     progress.step("writes files anew")
     # Also those that held something of theirs for a while, such as the outboxes.
-    tables = {rule.table for rule in RULES} if _found(progress) else set()
+    tables = set(rows.tables_of_people()) if _found(progress) else set()
     tables |= progress.found["tables"].keys()
     # Of what all tenants share only ids were removed, and nobody waits for its file.
     tables &= set(rows.tables_of_tenant())

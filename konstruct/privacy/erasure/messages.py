@@ -24,8 +24,7 @@ from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import Agent, Escalation, PendingReply
 from konstruct.orchestrator.replies import outbox
 from konstruct.privacy.erasure.progress import add_rows, now
-from konstruct.privacy.erasure.stores.rows import delete
-from konstruct.privacy.erasure.tables import RULES, Rule
+from konstruct.privacy.erasure.stores.rows import delete_messages, delete_rows_of_messages
 from konstruct.privacy.erasure.traces import forget_in_traces, quotes_of
 from konstruct.privacy.retention import shorten_window
 from memory.conversations import thread_window
@@ -42,7 +41,6 @@ from tenants.schemas.old_copies import drop_old_copies
 BATCH: Final = 500
 IN_CACHE: Final = "in_cache"
 REPLY_ERASED: Final = "Its reply was erased."
-MESSAGES: Final = Message._meta.db_table
 # The turns of the same threads after these whose index may hold their words: it was written by an
 # earlier version, or is being written.
 _FOLLOWING: Final = """
@@ -160,9 +158,7 @@ def _remove(batch: Batch, request: MessageErasure, tables: Tables) -> None:
         following = dict(cursor.fetchall())
         # Whoever indexes them at this moment, with the words of these, is waited for.
         list(PendingEmbedding.objects.select_for_update().filter(pk__in=following))
-        for rule in RULES:
-            if rule.of_message and rule.table != MESSAGES:
-                delete(cursor, rule, f"{rule.of_message} = ANY(%(ids)s)", values, add)
+        delete_rows_of_messages(cursor, batch.ids, add)
         add("memory_recallevent", None, forget_in_traces(batch.messages), "changed")
         facts = _facts_of(batch)
         MemoryEntry.objects.filter(pk__in=facts).delete()
@@ -176,7 +172,7 @@ def _remove(batch: Batch, request: MessageErasure, tables: Tables) -> None:
         for table, count in zip(("memory_posting", "memory_indexedmessage"), words, strict=True):
             add(table, None, count, "removed")
         index_again([str(pk) for pk in following])
-        delete(cursor, Rule(MESSAGES, "id"), "id = ANY(%(ids)s)", values, add)
+        delete_messages(cursor, batch.ids, add)
     for message in unanswered:
         outbox.put(message)
         outbox.close(message.pk, REPLY_ERASED)

@@ -5,47 +5,47 @@ from dataclasses import dataclass
 from typing import Any, Final, Self
 from uuid import UUID
 
+from django.apps import apps
+from django.db import models
+
 from konstruct.audit.models import ErasureRequest
 from konstruct.orchestrator.identities.linked_ids import linked_ids
 from konstruct.orchestrator.identities.person_threads import threads_of
 from memory.scopes import scope_number
 from tenants.context import connection
+from tenants.personal_data import OnErasure, personal_tables
 
-# Whose a row is; every statement about rows of a person's has it.
+# Which rows are a person's, in a table of agents and users.
 OF_PERSON: Final = (
     "tenant_id = %(tenant)s AND user_id = ANY(%(users)s)"
     " AND (%(agent)s::uuid IS NULL OR agent_id = %(agent)s)"
 )
-# Of a person as such: what one agent knows of them stays out of it.
-OF_EVERY_AGENT: Final = (
-    "tenant_id = %(tenant)s AND user_id = ANY(%(users)s) AND %(agent)s::uuid IS NULL"
-)
-# Ids of rows that are theirs, as other tables name them.
-IDS: Final = " UNION ALL ".join(
-    f"SELECT {key}::text AS id FROM {table} WHERE {where}"
-    for table, key, where in (
-        ("memory_message", "id", OF_PERSON),
-        ("memory_conversationembedding", "id", OF_PERSON),
-        ("memory_recallevent", "id", OF_PERSON),
-        ("memory_memoryentry", "memory_id", OF_PERSON),
-        ("memory_conversationitem", "id", OF_PERSON),
-        ("orchestrator_toolcall", "id", OF_PERSON),
-        ("orchestrator_escalation", "id", OF_PERSON),
-        ("orchestrator_channelidentity", "id", OF_EVERY_AGENT),
-        ("orchestrator_moveofpast", "id", OF_EVERY_AGENT),
-        ("channels_slackuser", "id", OF_EVERY_AGENT),
-        ("api_apikey", "id", OF_PERSON),
+
+
+def ids_sql() -> str:
+    """Return a query for the ids of a person's rows, as other tables name them: UUIDs alone."""
+    uuids = {
+        model._meta.db_table
+        for model in apps.get_models()
+        if isinstance(model._meta.pk, models.UUIDField)
+    }
+    return " UNION ALL ".join(
+        f"SELECT {of.key}::text AS id FROM {table} WHERE {of.of_person}"
+        for table, of in personal_tables().items()
+        if of.subject and of.key and table in uuids
     )
-)
-_AGENTS: Final = " UNION ".join(
-    f"SELECT agent_id FROM {table} WHERE {OF_PERSON}"
-    for table in (
-        "memory_message",
-        "memory_scope",
-        "memory_conversationembedding",
-        "memory_windowclear",
+
+
+IDS: Final = ids_sql()
+
+
+def _agents_sql() -> str:
+    """Return a query for the agents that have rows of a person."""
+    return " UNION ".join(
+        f"SELECT {of.agent} FROM {table} WHERE {of.of_person} AND {of.agent} IS NOT NULL"
+        for table, of in personal_tables().items()
+        if of.subject and of.agent and of.on_erasure is OnErasure.DELETE
     )
-)
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Person:
         own = {thread.thread_id for thread in threads if thread.is_theirs_alone}
         person = cls(request.tenant_id, user_ids, request.agent_id)
         with connection.cursor() as cursor:
-            cursor.execute(_AGENTS, person.parameters())
+            cursor.execute(_agents_sql(), person.parameters())
             agents = sorted(agent for (agent,) in cursor.fetchall())
         return cls(
             person.tenant_id,

@@ -5,8 +5,7 @@ import re
 from typing import Any, Final
 
 from konstruct.privacy.erasure.person import Person
-from konstruct.privacy.erasure.stores.rows import tables_of_tenant
-from konstruct.privacy.erasure.tables import RULES
+from konstruct.privacy.erasure.stores.rows import tables_of_people, tables_of_tenant
 from tenants.context import connection, tenant_connection
 
 RECEIPTS = "audit_erasurerequest"
@@ -49,7 +48,7 @@ def mentions_of(person: Person) -> dict[str, int]:
     Texts that hold the id are found by a plain search first; few are left for the pattern.
     """
     found = {}
-    ruled = {rule.table for rule in RULES}
+    ruled = tables_of_people()
     for table, columns in _tables().items():
         conditions = _mention(columns, len(person.user_ids))
         if table not in ruled or not conditions:

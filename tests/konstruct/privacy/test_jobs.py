@@ -133,7 +133,7 @@ def test_a_move_is_looked_at_until_nothing_can_come_late(
     assert waiting(tenant_a) == ["history merge"]
     with tenant_scope(tenant_a.id):
         OutboxEntry.objects.update(sweep_at="2026-01-01T00:00Z")
-    monkeypatch.setattr(history_merge.merging, "LOOKED_FOR", timedelta(0))
+    monkeypatch.setattr(history_merge, "ACCEPT_WINDOW", timedelta(0))
     with as_owner():
         assert jobs.MERGE.do_all() == 1
     assert waiting(tenant_a) == []

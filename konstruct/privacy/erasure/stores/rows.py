@@ -1,6 +1,6 @@
 """Removing a person's rows: messages in batches, with what belongs to them; then the rest."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, Final
 from uuid import UUID
@@ -9,19 +9,26 @@ from konstruct.orchestrator.locks import window_lock
 from konstruct.orchestrator.messages import Thread
 from konstruct.privacy.erasure.person import OF_PERSON, Person
 from konstruct.privacy.erasure.progress import ErasureProgress
-from konstruct.privacy.erasure.tables import EXEMPT, RULES, Rule
 from tenants import transaction
 from tenants.context import connection, tenant_connection
 from tenants.exceptions import KonstructError
+from tenants.personal_data import (
+    OnErasure,
+    PersonalData,
+    personal_tables,
+    tables_of,
+    undeclared,
+)
 
 AddRows = Callable[[str, Iterable[str] | None, int, str], None]
 # Messages that are removed in one transaction, about: a message and its reply go together.
 BATCH = 1000
 
-_TABLES = """
-    SELECT relname FROM pg_class
-    WHERE relkind IN ('r', 'p') AND relnamespace = %s::regnamespace ORDER BY relname
-"""
+MESSAGES: Final = "memory_message"
+# Workers hold these rows while they write embeddings.
+LOCK_EMBEDDING: Final = (
+    "SELECT FROM memory_pendingembedding WHERE message_id = ANY(%(ids)s) FOR UPDATE"
+)
 _COUNT: Final = f"SELECT count(*) FROM memory_message WHERE {OF_PERSON}"
 _NEXT: Final = f"""
     WITH seen AS (
@@ -36,23 +43,30 @@ _NEXT: Final = f"""
 
 
 class UnknownTable(KonstructError):
-    """There is a table of which nobody has said what an erasure does with it."""
+    """A table has no declaration of its personal data."""
 
 
 def tables_of_tenant() -> list[str]:
-    """Every table of the schema that we are in, whoever made it."""
+    """Return the names of all tables of the current tenant's schema."""
     with connection.cursor() as cursor:
-        cursor.execute(_TABLES, [tenant_connection().schema_name])
-        return [name for (name,) in cursor.fetchall()]
+        return tables_of(cursor, tenant_connection().schema_name)
+
+
+def tables_of_people() -> list[str]:
+    """Return the names of the tables that an erasure removes or changes rows of."""
+    return [
+        table for table, of in personal_tables().items() if of.on_erasure is not OnErasure.RECEIPT
+    ]
 
 
 def refuse_unknown_tables() -> None:
-    """Raise UnknownTable if an erasure could miss something."""
-    unknown = set(tables_of_tenant()) - {rule.table for rule in RULES} - EXEMPT.keys()
+    """Raise UnknownTable if an erasure could miss a table or a column."""
+    with connection.cursor() as cursor:
+        unknown = undeclared(cursor, tenant_connection().schema_name)
     if unknown:
         raise UnknownTable(
-            f"nobody has said what an erasure does with {', '.join(sorted(unknown))}:"
-            " add it to konstruct/privacy/erasure/tables.py"
+            f"nothing declares what an erasure does with {', '.join(unknown)}: add it to"
+            " `personal_data` of the model (see tenants/personal_data.py)"
         )
 
 
@@ -77,34 +91,52 @@ def _remove_batch(person: Person, agent_id: UUID, progress: ErasureProgress) -> 
         ids = [id for (id,) in cursor.fetchall()]
         if not ids:
             return False
-        for rule in RULES:
-            if rule.of_message:
-                where = f"{rule.of_message} = ANY(%(ids)s)"
-                delete(cursor, rule, where, {"ids": ids}, progress.add_rows)
+        delete_rows_of_messages(cursor, ids, progress.add_rows)
+        delete_messages(cursor, ids, progress.add_rows)
         progress.add_messages(len(ids))
         progress.save()
     return True
 
 
 def remove_rest(person: Person, progress: ErasureProgress) -> None:
-    """Remove what is the person's besides messages, in one transaction."""
+    """Remove the person's rows besides messages, in one transaction."""
     with transaction.atomic(), connection.cursor() as cursor:
-        for rule in RULES:
-            if rule.where:
-                delete(cursor, rule, rule.where, person.parameters(), progress.add_rows)
+        for table, of in personal_tables().items():
+            if of.of_person and of.on_erasure is OnErasure.DELETE and table != MESSAGES:
+                values = person.parameters()
+                _delete(cursor, table, of, of.of_person, values, progress.add_rows)
         progress.save()
 
 
-def delete(cursor: Any, rule: Rule, where: str, values: dict[str, Any], add: AddRows) -> None:
-    """Delete rows of the rule's table, and add to the receipt how many these were."""
-    name = f"{rule.schema or tenant_connection().schema_name}.{rule.table}"
-    if not rule.key:
+def delete_rows_of_messages(cursor: Any, ids: Sequence[UUID], add: AddRows) -> None:
+    """Delete the rows that belong to messages, before the messages themselves.
+
+    A worker that writes embeddings of one of them at this moment is waited for.
+    """
+    cursor.execute(LOCK_EMBEDDING, {"ids": ids})
+    for table, of in personal_tables().items():
+        if of.message and table != MESSAGES:
+            _delete(cursor, table, of, f"{of.message} = ANY(%(ids)s)", {"ids": ids}, add)
+
+
+def delete_messages(cursor: Any, ids: Sequence[UUID], add: AddRows) -> None:
+    """Delete messages whose other rows are deleted."""
+    of = personal_tables()[MESSAGES]
+    _delete(cursor, MESSAGES, of, "id = ANY(%(ids)s)", {"ids": ids}, add)
+
+
+def _delete(
+    cursor: Any, table: str, of: PersonalData, where: str, values: dict[str, Any], add: AddRows
+) -> None:
+    """Delete rows of a table, and add their number and ids to the receipt."""
+    name = f"{of.schema or tenant_connection().schema_name}.{table}"
+    if not of.key:
         cursor.execute(f"DELETE FROM {name} WHERE {where}", values)
-        add(rule.table, None, cursor.rowcount, "removed")
+        add(table, None, cursor.rowcount, "removed")
         return
-    cursor.execute(f"DELETE FROM {name} WHERE {where} RETURNING {rule.key}::text", values)
+    cursor.execute(f"DELETE FROM {name} WHERE {where} RETURNING {of.key}::text", values)
     keys = [key for (key,) in cursor.fetchall()]
-    add(rule.table, keys, len(keys), "removed")
+    add(table, keys, len(keys), "removed")
 
 
 @contextmanager

@@ -18,8 +18,6 @@ from konstruct.privacy.archive import (
     read_manifest,
 )
 from konstruct.privacy.archive import manifest as manifests
-from konstruct.privacy.archive.kinds import MESSAGES
-from konstruct.privacy.archive.rows import batches_of
 from memory.archive import (
     ArchiveDamaged,
     ArchiveUnavailable,
@@ -204,9 +202,10 @@ def test_a_file_that_changes_while_it_is_read_is_refused(
     """What was looked through is what is imported."""
     with manifests.opened(archive) as (file, manifest):
         other = replace(manifest, sha256=manifest.sha256 | {"messages": manifest.sha256["facts"]})
-        assert [len(batch) for batch in batches_of(file, MESSAGES, manifest)] == [2]
+        (messages,) = (kind for kind in manifests.kinds() if kind.name == "messages")
+        assert [len(batch) for batch in importing.batches_of(file, messages, manifest)] == [2]
         with pytest.raises(ArchiveRefused, match="its messages have another digest than its"):
-            list(batches_of(file, MESSAGES, other))
+            list(importing.batches_of(file, messages, other))
     monkeypatch.setattr(importing, "opened", lambda path: nullcontext((file, other)))
     with manifests.opened(archive) as (file, _):
         refused(tenant_b, archive, ArchiveRefused, "its messages have another digest")

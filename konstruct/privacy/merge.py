@@ -1,15 +1,17 @@
-"""Carrying out a move. It may be killed at any point and run again: what is moved is moved.
+"""Moves one user's history to another's id after the two are linked. Runs as the owner.
 
-Whoever answers a message of either user at that moment waits for a batch at most, and a worker that
-began under the old id finds that it is another user's now (pipeline.conclude).
+It can be killed at any point and run again: rows that are moved stay moved. A worker that answers a
+message of either user waits for one batch at most; one that began under the old id finds the new
+one when it writes the reply (pipeline.conclude). Tables declare how they move: see
+`tenants.personal_data.Merge`.
 """
 
 import logging
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from django.db.models.functions import Now
@@ -21,21 +23,14 @@ from konstruct.orchestrator import thread_cache
 from konstruct.orchestrator.locks import window_lock
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import Escalation, HistoryMerge, ToolCall
-from konstruct.privacy.merge.statements import (
-    AGENTS,
-    LOCK,
-    NEXT,
-    OF_AGENT,
-    OF_MESSAGES,
-    OF_USER,
-    Move,
-)
+from konstruct.privacy.erasure.stores.rows import LOCK_EMBEDDING
 from memory.conversations import short_term, thread_window, window_store
 from memory.models import Message
 from memory.scopes import scope_number
 from tenants import transaction
 from tenants.context import connection, required_tenant_id
 from tenants.locking.tenant_locks import held_lock
+from tenants.personal_data import Merge, PersonalData, personal_tables
 from tenants.redis_keys import (
     escalation_status_key,
     memory_short_key,
@@ -44,20 +39,36 @@ from tenants.redis_keys import (
 
 logger = logging.getLogger(__name__)
 
-# Questions with their replies that are moved in one transaction.
-BATCH = 500
-# A message may be accepted under the old id just after the link: so long it is looked for.
-LOOKED_FOR = timedelta(seconds=60)
-MOVING = Actor(ActorKind.OPERATOR, "moving", "moving")
+# Questions that are moved in one transaction, with their replies.
+BATCH: Final = 500
+# A message may be accepted under the old id just after the link: merging goes on for this long.
+ACCEPT_WINDOW: Final = timedelta(seconds=60)
+MOVING: Final = Actor(ActorKind.OPERATOR, "moving", "moving")
+
+# Questions and their replies move together.
+_NEXT: Final = """
+    WITH asked AS (
+        SELECT DISTINCT coalesce(in_reply_to_id, id) AS id FROM memory_message
+        WHERE agent_id = %(agent)s AND user_id = %(from)s LIMIT %(limit)s
+    )
+    SELECT message.id, message.number FROM memory_message AS message JOIN asked
+      ON asked.id = message.id OR asked.id = message.in_reply_to_id
+    WHERE message.agent_id = %(agent)s AND message.user_id = %(from)s
+    ORDER BY message.number
+"""
 
 
 def carry_out(move: HistoryMerge, *, looked_for: timedelta | None = None) -> bool:
-    """Move all that there is at this moment, in the tenant that we are in; whether it is done.
+    """Move all rows that exist now, in the current tenant.
 
-    It is done when it is so old (LOOKED_FOR) that nothing more can come under the old id.
+    Args:
+        looked_for: age of the merge from which on it is finished; ACCEPT_WINDOW if None.
+
+    Returns:
+        Whether it is finished: nothing more can come under the old id.
     """
-    with _only_one(move) as ours:
-        if not ours:
+    with held_lock(f"konstruct.moving {move.pk}") as is_held:
+        if not is_held:
             return False
         for agent_id in _agents(move):
             # Ends: each batch takes messages from the old id, under which no more come.
@@ -66,7 +77,7 @@ def carry_out(move: HistoryMerge, *, looked_for: timedelta | None = None) -> boo
             _move_of_agent(move, agent_id)
         _move_of_user(move)
         _shorten_windows(move)
-        age = LOOKED_FOR if looked_for is None else looked_for
+        age = ACCEPT_WINDOW if looked_for is None else looked_for
         past = HistoryMerge.objects.open().filter(pk=move.pk, created_at__lte=Now() - age)
         return bool(past.update(done_at=Now(), last_error=""))
 
@@ -75,8 +86,14 @@ def carry_out(move: HistoryMerge, *, looked_for: timedelta | None = None) -> boo
 
 
 def _agents(move: HistoryMerge) -> list[UUID]:
+    """Return the agents that have rows of the old id."""
+    query = " UNION ".join(
+        f"SELECT {of.agent} FROM {table} WHERE {of.subject} = %(from)s AND {of.agent} IS NOT NULL"
+        for table, of in personal_tables().items()
+        if of.subject and of.agent and not of.merge.unchanged
+    )
     with connection.cursor() as cursor:
-        cursor.execute(AGENTS, {"from": move.from_user})
+        cursor.execute(query, {"from": move.from_user})
         return sorted(agent for (agent,) in cursor.fetchall())
 
 
@@ -86,21 +103,21 @@ def _move_messages(move: HistoryMerge, agent_id: UUID) -> bool:
     with _windows(move, agent_id), transaction.atomic(), connection.cursor() as cursor:
         if not _still_wanted(move):
             return False
-        cursor.execute(NEXT, {**parameters, "limit": BATCH})
+        cursor.execute(_NEXT, {**parameters, "limit": BATCH})
         batch = cursor.fetchall()
         if not batch:
             return False
         ids, numbers = (list(column) for column in zip(*batch, strict=True))
-        cursor.execute(LOCK, {"ids": ids})
+        cursor.execute(LOCK_EMBEDDING, {"ids": ids})
         _mark_threads(move)
-        _do(move, OF_MESSAGES, {**parameters, "ids": ids, "numbers": numbers})
+        _do(move, _for_messages, {**parameters, "ids": ids, "numbers": numbers})
     return True
 
 
 def _move_of_agent(move: HistoryMerge, agent_id: UUID) -> None:
     with _windows(move, agent_id), transaction.atomic():
         if _still_wanted(move):
-            _do(move, OF_AGENT, _parameters(move, agent_id))
+            _do(move, _for_agent, _parameters(move, agent_id))
 
 
 def _move_of_user(move: HistoryMerge) -> None:
@@ -108,7 +125,7 @@ def _move_of_user(move: HistoryMerge) -> None:
         if not _still_wanted(move):
             return
         _mark_threads(move)
-        moved = _do(move, OF_USER, {"from": move.from_user, "to": move.user_id, "by": str(move)})
+        moved = _do(move, _for_user, {"from": move.from_user, "to": move.user_id, "by": str(move)})
         if moved:
             record_access(
                 Action.LINK,
@@ -120,14 +137,36 @@ def _move_of_user(move: HistoryMerge) -> None:
             )
 
 
-def _do(move: HistoryMerge, moves: Sequence[Move], parameters: dict[str, Any]) -> Counter[str]:
-    """Run the statements, and note on the move how many rows each has moved."""
+def _for_messages(table: str, of: PersonalData) -> Iterable[str]:
+    if of.message and of.subject and of.merge == Merge():
+        yield f"UPDATE {table} SET {of.subject} = %(to)s WHERE {of.message} = ANY(%(ids)s)"
+    elif of.merge.for_messages:
+        yield of.merge.for_messages
+
+
+def _for_agent(table: str, of: PersonalData) -> Iterable[str]:
+    return filter(None, [of.merge.for_agent])
+
+
+def _for_user(table: str, of: PersonalData) -> Iterable[str]:
+    if of.subject and of.merge == Merge():
+        yield f"UPDATE {table} SET {of.subject} = %(to)s WHERE {of.subject} = %(from)s"
+    yield from of.merge.for_user
+
+
+def _do(
+    move: HistoryMerge,
+    statements_of: Callable[[str, PersonalData], Iterable[str]],
+    parameters: dict[str, Any],
+) -> Counter[str]:
+    """Run the statements of all tables, and count the rows that moved, by table."""
     moved: Counter[str] = Counter()
     with connection.cursor() as cursor:
-        for each in moves:
-            cursor.execute(each.statement, parameters)
-            if cursor.rowcount:
-                moved[each.table] += cursor.rowcount
+        for table, of in personal_tables().items():
+            for statement in statements_of(table, of):
+                cursor.execute(statement, parameters)
+                if cursor.rowcount:
+                    moved[table] += cursor.rowcount
     if moved:
         locked = HistoryMerge.objects.get(pk=move.pk)
         locked.moved = dict(Counter(locked.moved) + moved)
@@ -187,7 +226,3 @@ def _windows(move: HistoryMerge, agent_id: UUID) -> Iterator[None]:
         for user_id in sorted((move.from_user, move.user_id)):
             stack.enter_context(window_lock(Thread(agent_id, user_id, "")))
         yield
-
-
-def _only_one(move: HistoryMerge) -> AbstractContextManager[bool]:
-    return held_lock(f"konstruct.moving {move.pk}")

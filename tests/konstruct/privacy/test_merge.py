@@ -22,9 +22,9 @@ from konstruct.orchestrator.models import Agent, Escalation, HistoryMerge, ToolC
 from konstruct.orchestrator.pipeline import respond, snapshot, write
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from konstruct.privacy import jobs
+from konstruct.privacy import merge as merging
 from konstruct.privacy.erasure.erasing import carry_out as erase
-from konstruct.privacy.merge import carry_out, merging
-from konstruct.privacy.merge.statements import OF_AGENT, OF_MESSAGES, OF_USER, STAYS
+from konstruct.privacy.merge import carry_out
 from memory.conversations.importing import ImportedTurn, import_turns
 from memory.conversations.short_term import clear_window, get_recent_messages
 from memory.facts import LongTermMemory
@@ -108,23 +108,11 @@ def move(tenant: Tenant, *, looked_for: timedelta = NOW) -> bool:
         return all(done)
 
 
-def test_every_table_with_a_user_is_moved_or_said_to_stay(tenant_a: Tenant) -> None:
-    """A new table: add it to konstruct/privacy/merge/statements.py."""
-    with tenant_scope(tenant_a.id), connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT table_name FROM information_schema.columns WHERE column_name = 'user_id'"
-            " AND table_schema = current_schema() AND data_type IN ('text', 'character varying')"
-        )
-        tables = {table for (table,) in cursor.fetchall()}
-    moved = {each.table for each in (*OF_MESSAGES, *OF_AGENT, *OF_USER)}
-    assert tables - moved == STAYS.keys()
-
-
 def test_all_that_was_said_follows_and_nothing_is_lost(
     said: Tenant, agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = counts()
-    monkeypatch.setattr(merging, "LOOKED_FOR", NOW)
+    monkeypatch.setattr(merging, "ACCEPT_WINDOW", NOW)
     with database.as_owner():
         assert jobs.MERGE.do_all() == 2
     assert counts() == before
