@@ -15,16 +15,14 @@ from django.utils import timezone
 from konstruct.audit.access_log import Actor, record_access
 from konstruct.audit.models import Action, ActorKind, RetentionRule
 from konstruct.consistency.indexing import forget_words
-from konstruct.orchestrator.locks import window_lock
-from konstruct.orchestrator.messages import Thread
+from konstruct.privacy.erasure.messages import shorten_window
 from konstruct.privacy.erasure.stores.rows import delete_messages, delete_rows_of_messages
-from memory.conversations import short_term, thread_window, window_store
+from memory.conversations import thread_window
 from memory.models import Message
 from memory.scopes import scope_number
 from tenants import transaction
 from tenants.context import connection, required_tenant_id
 from tenants.personal_data import personal_tables
-from tenants.redis_keys import memory_short_key
 
 logger = logging.getLogger(__name__)
 
@@ -143,11 +141,3 @@ def _batches(agent_id: UUID, before: datetime) -> Iterator[list[tuple[UUID, int,
 
 def _not_counted(table: str, keys: object, count: int, done: str) -> None:
     """Retention gives no receipt."""
-
-
-def shorten_window(agent_id: UUID, user_id: str) -> None:
-    """Let the window hold what is left, if the cache has one."""
-    tenant_id = required_tenant_id()
-    with window_lock(Thread(agent_id, user_id, "")):
-        if window_store.read(memory_short_key(tenant_id, agent_id, user_id)):
-            short_term.rebuild_window(tenant_id, agent_id, user_id)

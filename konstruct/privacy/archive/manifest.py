@@ -58,15 +58,14 @@ def kinds() -> list[Kind]:
     """Return what an archive holds, in the order in which it is imported."""
     found = []
     for table, (declaration, export) in exports().items():
-        is_personal = isinstance(declaration, PersonalData)
-        by_user = is_personal and declaration.subject
-        where = export.where or (OF_USER if by_user else OF_MESSAGES_OF_USER)
+        of = declaration if isinstance(declaration, PersonalData) else PersonalData()
+        where = export.where or (OF_USER if of.subject else OF_MESSAGES_OF_USER)
         without = ", ".join(f"'{column}'" for column in ("tenant_id", *export.without))
         select = export.select or (
             f"SELECT to_jsonb(exported) - ARRAY[{without}]::text[] FROM {table} AS exported"
             f" WHERE {where} ORDER BY {export.order or ', '.join(export.key)}"
         )
-        found.append(Kind(table, declaration.schema if is_personal else "", export, select))
+        found.append(Kind(table, of.schema, export, select))
     return found
 
 

@@ -26,15 +26,14 @@ from konstruct.orchestrator.replies import outbox
 from konstruct.privacy.erasure.progress import add_rows, now
 from konstruct.privacy.erasure.stores.rows import delete_messages, delete_rows_of_messages
 from konstruct.privacy.erasure.traces import forget_in_traces, quotes_of
-from konstruct.privacy.retention import shorten_window
-from memory.conversations import thread_window
+from memory.conversations import short_term, thread_window, window_store
 from memory.conversations.copies import copy_id
 from memory.models import ConversationItem, MemoryAttribute, MemoryEntry, Message, PendingEmbedding
 from memory.scopes import scope_number
 from memory.text.lexical import CONTEXT_WEIGHTS
 from tenants import transaction
 from tenants.context import connection, required_tenant_id
-from tenants.redis_keys import idempotency_key, partial_reply_key
+from tenants.redis_keys import idempotency_key, memory_short_key, partial_reply_key
 from tenants.schemas.old_copies import drop_old_copies
 
 # Messages that are removed in one transaction, about: a message and its reply go together.
@@ -231,6 +230,14 @@ def _forget_in_cache(left: Mapping[str, Any] | None) -> None:
         key(tenant_id, pk) for pk in left["ids"] for key in (idempotency_key, partial_reply_key)
     ]
     get_redis_connection("default").unlink(*keys)
+
+
+def shorten_window(agent_id: UUID, user_id: str) -> None:
+    """Rebuild the window from the transcript, if the cache has one."""
+    tenant_id = required_tenant_id()
+    with window_lock(Thread(agent_id, user_id, "")):
+        if window_store.read(memory_short_key(tenant_id, agent_id, user_id)):
+            short_term.rebuild_window(tenant_id, agent_id, user_id)
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """Export and import: what comes back is what went out; what is not whole does not come in."""
 
+import gzip
 import json
 import sqlite3
 from collections.abc import Callable
@@ -31,6 +32,7 @@ from tests.konstruct.privacy.erasure.test_erasure import helped
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
+FORMAT_3 = Path(__file__).with_name("format_3.db.gz")
 QUESTIONS = ("What is my dog called?", "Where do I live?", "What am I allergic to?")
 
 
@@ -90,6 +92,22 @@ def test_a_memory_comes_back_equal_in_another_tenant(
     import_memory(other, tmp_path / "a.db", say=lambda kind, new, rows: news.append(new))
     assert set(news) == {0}
     assert export_memory(other, tmp_path / "c.db").digest == before.digest
+
+
+def test_an_archive_of_format_3_comes_back_equal(tenant_a: Tenant, tmp_path: Path) -> None:
+    """A file that was exported before tables declared their personal data, with rows of all kinds.
+
+    Every kind keeps its rows, in their order.
+    """
+    path = tmp_path / "a.db"
+    path.write_bytes(gzip.decompress(FORMAT_3.read_bytes()))
+    before = read_manifest(path)
+    assert before.digest == "35579ab5175ab8dfd85a0e16c2f7872bbc9a4fc181f86472d59bad4a8e44040c"
+    import_memory(tenant_a, path, expected_digest=before.digest)
+    after = export_memory(tenant_a, tmp_path / "b.db")
+    assert after.counts == before.counts
+    assert after.sha256 == before.sha256
+    assert min(after.counts.values()) > 0
 
 
 def test_one_persons_archive_holds_nobody_else(
