@@ -118,7 +118,7 @@ def _refuse_processes_of_quick_tests(event: str, arguments: tuple[Any, ...]) -> 
     if event != "subprocess.Popen" or not _current or _current[0].get_closest_marker("slow"):
         return
     # But for the services of all tests.
-    services = {pooler.EXECUTABLE, "konstruct.local.embedded", postgres.USE}
+    services = {pooler.EXECUTABLE, "supervisor.supervisord", postgres.USE}
     if services.isdisjoint([arguments[0], *arguments[1]]):
         raise RuntimeError(f"mark this test as slow: it starts {arguments[1]}")
 

@@ -25,8 +25,8 @@ from django.conf import settings
 
 from konstruct.celery import app
 from konstruct.local import embedded
-from konstruct.local.embedded.locks import try_lock
 from konstruct.local.embedded.paths import make_home, migrating_lock, serve_lock
+from konstruct.local.embedded.supervision import try_lock
 from konstruct.local.log_tail import LogTail
 from konstruct.processes import bound_to_us, end
 from tenants.checks.at_start import refuse_unsafe_role

@@ -7,8 +7,6 @@ from pathlib import Path
 import psutil
 from django_redis import get_redis_connection
 
-from konstruct.local.embedded.locks import is_locked
-from konstruct.local.embedded.users import SERVICES
 from konstruct.processes import is_alive
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -35,15 +33,14 @@ def kill(process: psutil.Process) -> None:
 
 
 def processes_in(home: Path) -> list[str]:
-    """Names of the server processes that work in the home, and of its supervisors."""
+    """Names of the server processes that work in the home, and of its supervisord."""
     servers = [
         process.info["name"]
         for process in psutil.process_iter(["name", "cwd"])
         if Path(process.info["cwd"] or "/").is_relative_to(home.resolve())
     ]
-    supervisors = [
-        service.name
-        for service in SERVICES.values()
-        if is_locked(home / f"{service.name}.guardian")
-    ]
-    return servers + supervisors
+    # supervisord removes the file when it ends, unless it was killed.
+    pid_file = home / "supervisord.pid"
+    if pid_file.exists() and psutil.pid_exists(int(pid_file.read_text())):
+        servers.append("supervisord")
+    return servers

@@ -61,8 +61,7 @@ class Store:
         self._user.kill()
         self._user.communicate()
         self._user = None
-        guardian = self.home / f"{self.service}.guardian"
-        supervisor = psutil.Process(int(guardian.read_text().split()[0]))
+        supervisor = psutil.Process(int((self.home / "supervisord.pid").read_text()))
         supervisor.suspend()
         for process in self.processes():
             with suppress(psutil.NoSuchProcess):

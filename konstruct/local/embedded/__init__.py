@@ -5,8 +5,8 @@
 it. A service stops when its last user is gone. docs/operations.md describes it for operators.
 """
 
-from konstruct.local.embedded.errors import EmbeddedError
 from konstruct.local.embedded.paths import (
+    EmbeddedError,
     broker_url,
     database_url,
     home,
@@ -14,7 +14,7 @@ from konstruct.local.embedded.paths import (
     local_token_key,
     redis_url,
 )
-from konstruct.local.embedded.users import (
+from konstruct.local.embedded.supervision import (
     ensure,
     ensure_postgres,
     ensure_valkey,

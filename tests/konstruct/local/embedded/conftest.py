@@ -21,11 +21,11 @@ def cluster_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def suites_services() -> Iterator[None]:
     """Stay a user of the suite's own services, whatever a test releases."""
-    held = dict(embedded.users._held)
-    embedded.users._held.clear()
+    held = dict(embedded.supervision._held)
+    embedded.supervision._held.clear()
     yield
     embedded.release()
-    embedded.users._held.update(held)
+    embedded.supervision._held.update(held)
 
 
 @pytest.fixture
@@ -34,7 +34,6 @@ def home(cluster_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("KONSTRUCT_HOME", str(cluster_home))
     yield cluster_home
     embedded.stop()
-    # A supervisor that came too late for a service that was killed ends by itself.
     eventually(lambda: processes_in(cluster_home) == [])
 
 

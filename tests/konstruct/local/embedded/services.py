@@ -8,7 +8,7 @@ import redis
 
 from konstruct.local import embedded
 from konstruct.local.embedded import paths
-from konstruct.local.embedded.users import SERVICES
+from konstruct.local.embedded.supervision import SERVICES
 from tests.konstruct.running import PROJECT
 
 USER = """
@@ -30,8 +30,8 @@ def leave(process: subprocess.Popen[str]) -> None:
     assert process.returncode == 0
 
 
-def supervisor_of(name: str) -> int:
-    return embedded.users._status(SERVICES[name]).pid
+def supervisor() -> int:
+    return int((embedded.home() / "supervisord.pid").read_text())
 
 
 def postmaster() -> int:

@@ -13,9 +13,9 @@ import redis
 from konstruct.local import embedded
 from konstruct.local.cache import EmbeddedConnection
 from konstruct.local.embedded import paths
-from konstruct.local.embedded.users import SERVICES
+from konstruct.local.embedded.supervision import SERVICES
 from konstruct.processes import is_alive
-from tests.konstruct.local.embedded.services import postmaster, sql, supervisor_of, valkey_server
+from tests.konstruct.local.embedded.services import postmaster, sql, supervisor, valkey_server
 from tests.konstruct.running import eventually, kill, processes_in
 
 pytestmark = pytest.mark.slow
@@ -55,19 +55,18 @@ def test_a_cache_connection_starts_what_was_killed_when_it_connects_again(home: 
     pool = redis.ConnectionPool.from_url(url, connection_class=EmbeddedConnection)
     with redis.Redis(connection_pool=pool) as client:
         client.set("before", "the kill")
-        kill(psutil.Process(supervisor_of("valkey")))
+        kill(psutil.Process(supervisor()))
         eventually(lambda: processes_in(home) == [])
         assert client.get("before") == b"the kill"
     pool.disconnect()
 
 
-@pytest.mark.parametrize("name", ["postgres", "valkey"])
-def test_a_killed_supervisor_is_replaced_by_the_next_user(home: Path, name: str) -> None:
+def test_a_killed_supervisor_is_replaced_by_the_next_user(home: Path) -> None:
     embedded.ensure()
-    before = supervisor_of(name)
+    before = supervisor()
     kill(psutil.Process(before))
     embedded.ensure()
-    assert supervisor_of(name) != before
+    assert supervisor() != before
     assert sql("SELECT 1") == [(1,)]
     assert embedded.wait_stopped() is True
     assert processes_in(home) == []
@@ -77,8 +76,7 @@ def test_a_killed_supervisor_leaves_no_server_behind(
     home: Path, new_user: Callable[..., subprocess.Popen[str]]
 ) -> None:
     user = new_user(home)
-    for name in SERVICES:
-        kill(psutil.Process(supervisor_of(name)))
+    kill(psutil.Process(supervisor()))
     user.kill()
     eventually(lambda: processes_in(home) == [])
 
@@ -89,7 +87,7 @@ def test_everything_killed_and_the_process_ids_given_to_others(home: Path) -> No
     running = postmaster()
     pid_file = SERVICES["postgres"].data / "postmaster.pid"
     written = pid_file.read_text()
-    for pid in (supervisor_of("postgres"), supervisor_of("valkey"), running, valkey_server()):
+    for pid in (supervisor(), running, valkey_server()):
         kill(psutil.Process(pid))
     eventually(lambda: processes_in(home) == [])
     pid_file.write_text(written.replace(str(running), str(os.getpid()), 1))

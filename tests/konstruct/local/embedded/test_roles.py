@@ -12,7 +12,7 @@ import pytest
 
 from konstruct.local import embedded
 from konstruct.local.embedded import paths, postgres
-from konstruct.local.embedded.users import SERVICES
+from konstruct.local.embedded.supervision import SERVICES
 from tests.konstruct.local.embedded.services import may_connect, sql
 from tests.konstruct.running import PROJECT
 

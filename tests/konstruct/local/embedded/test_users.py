@@ -148,7 +148,7 @@ def test_a_forked_child_is_a_user_after_its_parent(home: Path) -> None:
 
 def test_a_process_that_lost_its_open_files_registers_again(home: Path) -> None:
     embedded.ensure_valkey()
-    (descriptor,) = embedded.users._held.values()
+    (descriptor,) = embedded.supervision._held.values()
     os.close(descriptor)  # as a program that becomes a daemon does
     embedded.ensure_valkey()
     before = valkey_server()
@@ -170,9 +170,9 @@ def test_stop_stops_whoever_uses_it_and_the_next_use_starts_again(
 def test_stop_ends_a_server_of_this_home_too(home: Path) -> None:
     code = (
         "import os, time\n"
-        "from konstruct.local.embedded import locks, paths\n"
+        "from konstruct.local.embedded import paths, supervision\n"
         "paths.make_home()\n"
-        "lock = locks.try_lock(paths.serve_lock(), shared=False)\n"
+        "lock = supervision.try_lock(paths.serve_lock(), shared=False)\n"
         "os.pwrite(lock, str(os.getpid()).encode(), 0)\n"
         "print('serving', flush=True)\n"
         "time.sleep(600)\n"
@@ -189,7 +189,7 @@ def test_stop_ends_a_server_of_this_home_too(home: Path) -> None:
 
 def test_one_service_starts_without_the_other(home: Path) -> None:
     embedded.ensure_valkey()
-    assert sorted(processes_in(home)) == ["valkey", "valkey-server"]
+    assert sorted(processes_in(home)) == ["supervisord", "valkey-server"]
 
 
 def test_two_homes_run_side_by_side(

@@ -1,0 +1,264 @@
+"""Start and stop the embedded services, which one supervisord of each home runs.
+
+A process that uses a service holds a shared lock on `users.lock` in the home. The kernel frees it
+when the process dies, and a forked child inherits it. A program of supervisord (`watch_users`)
+waits until it can lock the file exclusively, which means that no process uses the services any
+more, and ends supervisord.
+"""
+
+import contextlib
+import fcntl
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from xmlrpc.client import Fault, ServerProxy
+
+import psutil
+
+from konstruct.local.embedded import paths
+from konstruct.local.embedded.paths import EmbeddedError
+from konstruct.local.embedded.postgres import Postgres
+from konstruct.local.embedded.service import Service
+from konstruct.local.embedded.valkey import Valkey
+from konstruct.processes import bind_to_parent
+
+SERVICES: dict[str, Service] = {service.name: service for service in (Postgres(), Valkey())}
+CONFIGURATION = paths.PROJECT / "deploy" / "embedded.conf"
+# The status with which a service's program ends that cannot be started: see deploy/embedded.conf.
+CANNOT_START = 78
+START_SECONDS = 180  # a first start on a busy machine; a failure is reported at once
+STOP_SECONDS = 60
+POLL_SECONDS = 0.05
+WATCH_SECONDS = 0.25
+
+# The descriptors of this process's user locks, by lock file (a test may change KONSTRUCT_HOME).
+_held: dict[Path, int] = {}
+
+
+def ensure_postgres() -> None:
+    """Return when the embedded Postgres takes connections; starts it if need be."""
+    _ensure(SERVICES["postgres"])
+
+
+def ensure_valkey() -> None:
+    """Return when the embedded Valkey takes connections; starts it if need be."""
+    _ensure(SERVICES["valkey"])
+
+
+def ensure() -> None:
+    """Return when both services take connections."""
+    ensure_postgres()
+    ensure_valkey()
+
+
+def release() -> None:
+    """Stop being a user. Children forked before are still users themselves."""
+    while _held:
+        _, descriptor = _held.popitem()
+        with contextlib.suppress(OSError):
+            os.close(descriptor)  # never LOCK_UN: that would free the forked children's lock too
+
+
+def wait_stopped() -> bool:
+    """Release, and wait until the services have stopped; False if another process uses them."""
+    release()
+    deadline = time.monotonic() + STOP_SECONDS
+    while supervisor_runs():
+        # If not even a shared lock can be had, `watch_users` is stopping the services.
+        if shared := try_lock(paths.users_lock(), shared=True):
+            os.close(shared)
+            exclusive = try_lock(paths.users_lock(), shared=False)
+            if exclusive is None:
+                return False
+            os.close(exclusive)
+        _wait(deadline, "the embedded services do not stop")
+    return True
+
+
+def stop() -> bool:
+    """Stop this home's server and services, even while they are used; whether any ran."""
+    release()
+    deadline = time.monotonic() + STOP_SECONDS
+    # The server first: it would start the services again.
+    serves, lock = is_locked(paths.serve_lock()), paths.serve_lock()
+    if serves:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            psutil.Process(int(lock.read_text())).terminate()
+        while is_locked(lock):
+            _wait(deadline, f"{lock} is still held by process {lock.read_text()}")
+    runs = supervisor_runs()
+    if runs:
+        with contextlib.suppress(OSError), _supervisor() as supervisor:
+            supervisor.shutdown()
+        while supervisor_runs():
+            _wait(deadline, "the embedded services do not stop")
+    return serves or runs
+
+
+def supervisor_runs() -> bool:
+    """Whether this home's supervisord answers, which it does until its programs have stopped."""
+    # A home that was renamed may still have its supervisord, on sockets of the same name.
+    if not (paths.home() / "supervisord.pid").exists():
+        return False
+    with socket.socket(socket.AF_UNIX) as client:
+        return client.connect_ex(str(paths.supervisor_socket())) == 0
+
+
+def watch_users() -> None:
+    """End supervisord, the parent process, with the last user or when the home was removed.
+
+    supervisord stops this program last, so that the exclusive lock keeps new users waiting until
+    the services have stopped.
+    """
+    bind_to_parent(signal.SIGKILL, os.getppid())
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+    path, exclusive = paths.users_lock(), None
+    ours = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        while exclusive is None and _is_file(ours, path) and paths.supervisor_socket().exists():
+            time.sleep(WATCH_SECONDS)
+            with contextlib.suppress(FileNotFoundError):  # the home was removed
+                exclusive = try_lock(path, shared=False)
+        os.kill(os.getppid(), signal.SIGTERM)
+        signal.pause()
+    finally:
+        with contextlib.suppress(OSError):
+            paths.socket_directory().rmdir()
+
+
+def try_lock(path: Path, *, shared: bool) -> int | None:
+    """Lock the file, made if missing; its descriptor, or None when another lock is in the way.
+
+    The kernel frees the lock when its last holder dies. Forked children hold it too, programs that
+    are executed do not.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def is_locked(path: Path) -> bool:
+    """Whether a process holds an exclusive lock on the file."""
+    if not path.exists():
+        return False
+    descriptor = try_lock(path, shared=True)
+    if descriptor is None:
+        return True
+    os.close(descriptor)
+    return False
+
+
+def _ensure(service: Service) -> None:
+    """Register as a user, then start the service if it does not answer."""
+    deadline = time.monotonic() + START_SECONDS
+    paths.make_home()
+    with _starting():
+        _register(deadline)
+        is_asked = False
+        while not (supervisor_runs() and service.answers()):
+            if not supervisor_runs():
+                _start_supervisor()
+            with contextlib.suppress(OSError), _supervisor() as supervisor:
+                found = supervisor.getProcessInfo(service.name)
+                has_failed = found["statename"] == "FATAL" or (
+                    found["statename"] == "EXITED" and found["exitstatus"] == CANNOT_START
+                )
+                if is_asked and has_failed:
+                    raise EmbeddedError(_with_log(service, "did not start"))
+                if has_failed or found["statename"] == "STOPPED":
+                    supervisor.startProcess(service.name, False)
+                is_asked = True
+            _wait(deadline, _with_log(service, f"is not ready after {START_SECONDS} seconds"))
+        service.settle()
+
+
+@contextlib.contextmanager
+def _starting() -> Iterator[None]:
+    """Let one thread of one process of this home at a time start services."""
+    with (paths.home() / "starting.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            # Closing it would leave it locked as long as a child lives that was forked meanwhile.
+            fcntl.flock(file, fcntl.LOCK_UN)
+
+
+def _register(deadline: float) -> None:
+    """Hold the user's lock; waits while supervisord, which found no user, stops the services."""
+    path = paths.users_lock()
+    if path in _held and _is_file(_held[path], path):
+        return
+    _held.pop(path, None)  # removed, or closed by a program that closes all files after a fork
+    while (descriptor := try_lock(path, shared=True)) is None:
+        _wait(deadline, f"{path} stays locked")
+    _held[path] = descriptor
+
+
+def _start_supervisor() -> None:
+    """Start supervisord, which detaches itself when its socket takes connections.
+
+    Does nothing while another one, of a home that was renamed or removed, still stops.
+    """
+    paths.make_socket_directory()
+    command = [sys.executable, "-m", "supervisor.supervisord", "-c", str(CONFIGURATION)]
+    if os.geteuid() == 0:
+        command += ["--user", "root"]  # given explicitly, it causes no warning
+    ran = subprocess.run(
+        command,
+        cwd=paths.PROJECT,
+        env={
+            **os.environ,
+            "KONSTRUCT_HOME": str(paths.home()),
+            "KONSTRUCT_SUPERVISOR": str(paths.supervisor_socket()),
+            "KONSTRUCT_PYTHON": sys.executable,
+        },
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if ran.returncode and "already listening" not in ran.stdout + ran.stderr:
+        raise EmbeddedError(f"supervisord does not start: {ran.stdout}{ran.stderr}")
+
+
+@contextlib.contextmanager
+def _supervisor() -> Iterator[Any]:
+    """The XML-RPC interface of supervisord, https://supervisord.org/api.html."""
+    from supervisor.xmlrpc import Faults, SupervisorTransport  # not needed where it runs already
+
+    transport = SupervisorTransport(serverurl=f"unix://{paths.supervisor_socket()}")
+    try:
+        with ServerProxy("http://localhost", transport) as proxy:
+            yield proxy.supervisor
+    except Fault as fault:
+        if fault.faultCode != Faults.SHUTDOWN_STATE:
+            raise EmbeddedError(f"supervisord refuses: {fault.faultString}") from fault
+
+
+def _is_file(descriptor: int, path: Path) -> bool:
+    """Whether the descriptor is open and is still the file of that name."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except OSError:
+        return False
+
+
+def _with_log(service: Service, what: str) -> str:
+    return f"the embedded {service.name} {what}; {service.log} ends with:\n{service.log_tail()}"
+
+
+def _wait(deadline: float, error: str) -> None:
+    if time.monotonic() > deadline:
+        raise EmbeddedError(error)
+    time.sleep(POLL_SECONDS)
