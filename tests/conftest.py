@@ -25,6 +25,7 @@ from whitenoise.middleware import WhiteNoiseMiddleware
 from xdist.scheduler import LoadFileScheduling
 
 from konstruct.local import embedded
+from konstruct.local.embedded.postgres import BOOTSTRAP
 from memory.context.checkpoints.connections import close_pools
 from tenants.context import leave_tenant, public_scope
 from tenants.models import Tenant
@@ -118,7 +119,7 @@ def _refuse_processes_of_quick_tests(event: str, arguments: tuple[Any, ...]) -> 
     if event != "subprocess.Popen" or not _current or _current[0].get_closest_marker("slow"):
         return
     # But for the services of all tests.
-    services = {pooler.EXECUTABLE, "supervisor.supervisord", postgres.USE}
+    services = {pooler.EXECUTABLE, "supervisor.supervisord", BOOTSTRAP, postgres.USE}
     if services.isdisjoint([arguments[0], *arguments[1]]):
         raise RuntimeError(f"mark this test as slow: it starts {arguments[1]}")
 
