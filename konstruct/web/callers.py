@@ -1,4 +1,4 @@
-"""Finds the verified caller of a request, so that the caller's share of the threads is counted.
+"""The verified caller of a request, whose share of the threads is counted.
 
 A query verifies a key or a session. It runs in one of the threads for unverified requests. The
 result is remembered, so that a known caller does not wait for these threads. The result grants no
@@ -11,20 +11,20 @@ import math
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from io import BytesIO
 from typing import Any, Final, TypeVar, cast
 
 from django.conf import settings
 from django.contrib.auth import get_user
-from django.core import signals
 from django.core.exceptions import SuspiciousOperation
 from django.core.handlers.asgi import ASGIRequest
 from django.db import Error
 from django.http import HttpRequest, HttpResponse
 
 from konstruct.api.auth.admission import is_valid
-from konstruct.api.auth.key_text import KeyText, bearer_key, parse_key
+from konstruct.api.auth.key_text import bearer_key, parse_key
 from konstruct.channels.slack.web_api import NotSigned, signed_body
 from konstruct.web.pool import Share
 from tenants.exceptions import KonstructError
@@ -108,7 +108,7 @@ class Callers:
             TooManyUnverified: the address has sent too many unverified requests.
             Overloaded: too many unverified requests wait for a thread.
         """
-        if is_slacks(request):
+        if is_from_slack(request):
             return SLACK
         proof = proof_of(request)
         of_address = f"{throttled_address(address_of(request))} {proof.kind if proof else 'none'}"
@@ -152,7 +152,7 @@ class Callers:
         return name
 
 
-def is_slacks(request: ASGIRequest) -> bool:
+def is_from_slack(request: ASGIRequest) -> bool:
     """Return whether Slack has signed the request: a few microseconds of hashing, and no query."""
     if "X-Slack-Signature" not in request.headers:
         return False
@@ -167,7 +167,9 @@ def proof_of(request: ASGIRequest) -> Proof | None:
     """Return the key or the session that the request names, None if it names neither."""
     key = parse_key(bearer_key(request.headers.get("Authorization", "")) or "")
     if key is not None:
-        return Proof("key", _digest("key", str(key)), lambda: tenant_of_key(key))
+        return Proof(
+            "key", _digest("key", str(key)), lambda: key.tenant_id.hex if is_valid(key) else None
+        )
     session = request.COOKIES.get(settings.SESSION_COOKIE_NAME)
     if not session:
         return None
@@ -176,17 +178,8 @@ def proof_of(request: ASGIRequest) -> Proof | None:
     return Proof("session", _digest("session", host, session), lambda: tenant_of_session(scope))
 
 
-def tenant_of_key(key: KeyText) -> str | None:
-    """In a thread: return the tenant of a valid key, None for a key that is not valid."""
-    signals.request_started.send(sender=Callers)
-    try:
-        return key.tenant_id.hex if is_valid(key) else None
-    finally:
-        signals.request_finished.send(sender=Callers)
-
-
-class _Look(ASGIRequest):
-    """A request that is never answered: its outage is logged with the request proper."""
+class _SessionRequest(ASGIRequest):
+    """A request for its session only: the access log has an outage with the real request."""
 
     waits_in_event_loop = True
 
@@ -220,14 +213,9 @@ def tenant_of_session(scope: Mapping[str, Any]) -> str | None:
             found.append(tenant.id.hex if tenant else OPERATORS)
         return HttpResponse()
 
-    look = TenantMiddleware(cast(Any, SessionMiddleware(note)))
-    signals.request_started.send(sender=Callers)
-    try:
-        look(_Look(scope, BytesIO()))
-    except (SuspiciousOperation, KonstructError):
-        return None
-    finally:
-        signals.request_finished.send(sender=Callers)
+    read = TenantMiddleware(cast(Any, SessionMiddleware(note)))
+    with suppress(SuspiciousOperation, KonstructError):
+        read(_SessionRequest(scope, BytesIO()))
     return found[0] if found else None
 
 

@@ -1,16 +1,90 @@
-"""gunicorn's worker: its arbiter starts, watches and replaces processes, uvicorn serves in them."""
+"""gunicorn's worker with an event loop: uvicorn serves, with time limits for connections.
 
+uvicorn closes a connection that is idle between two requests, but not one that has begun a request
+or does not read its response. Those take no thread, but sockets are limited as well.
+"""
+
+import asyncio
 from typing import Any, ClassVar
 
+from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn_worker import UvicornWorker
 
-from konstruct.web.protocol import Protocol
+# For the line and the headers of a request, from the opening of the connection or the first byte.
+HEADER_TIMEOUT_SECONDS = 15
+# For the client to read at least some of the response.
+WRITE_TIMEOUT_SECONDS = 30
+# gunicorn kills a worker after its graceful_timeout, which is longer.
+SHUTDOWN_TIMEOUT_SECONDS = 8
+# asyncio accepts as many connections at a time as its backlog. A process that accepted a whole
+# burst would do all of its work, while the other processes are idle.
+MAX_ACCEPTED_AT_ONCE = 1
 
-# Less than gunicorn's graceful_timeout, after which it kills.
-FINISH_SECONDS = 8
-# asyncio takes as many new connections at a time as it is told the backlog is. A process that took
-# a whole burst would do all of its work, while the others have nothing to do.
-ACCEPTED_AT_ONCE = 1
+
+class Protocol(H11Protocol):
+    """One connection, with private attributes of uvicorn: requirements pin its exact version."""
+
+    _headers_due: asyncio.TimerHandle | None = None
+    _write_due: asyncio.TimerHandle | None = None
+    _unsent = 0
+
+    def connection_made(self, transport: Any) -> None:
+        """Start the timer for headers."""
+        super().connection_made(transport)
+        # `pause_writing` is called whenever data is left to send.
+        transport.set_write_buffer_limits(high=0)
+        self._expect_headers()
+
+    def data_received(self, data: bytes) -> None:
+        """Stop the timer when the headers are complete."""
+        cycle = self.cycle
+        super().data_received(data)
+        if self.cycle is not cycle:
+            self._headers_due = _cancelled(self._headers_due)
+        elif self._headers_due is None and (cycle is None or cycle.response_complete):
+            self._expect_headers()
+
+    def pause_writing(self) -> None:
+        """Start the timer for writing."""
+        super().pause_writing()
+        self._expect_progress()
+
+    def resume_writing(self) -> None:
+        """Stop the timer for writing."""
+        super().resume_writing()
+        self._write_due = _cancelled(self._write_due)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop the timers."""
+        super().connection_lost(exc)
+        self._headers_due = _cancelled(self._headers_due)
+        self._write_due = _cancelled(self._write_due)
+
+    def shutdown(self) -> None:
+        """Wake the requests that wait for replies, so that the process can stop."""
+        super().shutdown()
+        if stop_waiting := self.app_state.get("stop_waiting"):
+            stop_waiting()
+
+    def _expect_headers(self) -> None:
+        self._headers_due = self.loop.call_later(HEADER_TIMEOUT_SECONDS, self.transport.abort)
+
+    def _expect_progress(self) -> None:
+        self._unsent = self.transport.get_write_buffer_size()
+        self._write_due = self.loop.call_later(WRITE_TIMEOUT_SECONDS, self._look_for_progress)
+
+    def _look_for_progress(self) -> None:
+        if self.transport.get_write_buffer_size() < self._unsent:
+            self._expect_progress()
+        else:
+            self.transport.abort()
+
+
+def _cancelled(timer: asyncio.TimerHandle | None) -> asyncio.TimerHandle | None:
+    """Stop a timer. Return None, its new value."""
+    if timer is not None:
+        timer.cancel()
+    return None
 
 
 class Worker(UvicornWorker):
@@ -21,18 +95,18 @@ class Worker(UvicornWorker):
         "http": Protocol,
         "ws": "none",
         "lifespan": "on",
-        "backlog": ACCEPTED_AT_ONCE,
-        "timeout_graceful_shutdown": FINISH_SECONDS,
-        # The handler writes the log, see konstruct/web/handler.py.
+        "backlog": MAX_ACCEPTED_AT_ONCE,
+        "timeout_graceful_shutdown": SHUTDOWN_TIMEOUT_SECONDS,
+        # The handler writes the access log.
         "access_log": False,
         "server_header": False,
-        # Who the client is, is who connects: a header is whatever a client sends.
+        # Clients may send any header.
         "proxy_headers": False,
     }
 
     async def callback_notify(self) -> None:
-        """Tell the arbiter that this process is alive: at the start, and every few seconds."""
+        """Notify the arbiter that this process is alive: at the start, and every few seconds."""
         await super().callback_notify()
-        # asyncio has told the kernel its backlog, too.
+        # asyncio has set the kernel's backlog to its own, too.
         for socket in self.sockets:
             socket.listen(self.cfg.backlog)

@@ -1,4 +1,4 @@
-"""The REST face of history import."""
+"""Import of history by the REST API."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
@@ -32,7 +32,7 @@ from memory.arguments import ROLES
 from memory.conversations.importing import MAX_EXTERNAL_ID, DerivedIds
 from tenants.context import required_tenant_id
 
-MOST_LINES = 1000
+MAX_LINES = 1000
 
 SHORT = OpenApiExample(
     "role and content alone",
@@ -66,7 +66,7 @@ LONG = OpenApiExample(
 )
 
 
-DESCRIPTION = f"""Up to {MOST_LINES} messages in one request. A message needs role and content; the
+DESCRIPTION = f"""Up to {MAX_LINES} messages in one request. A message needs role and content; the
 answer says under which ids, in which thread and when it stands. One that is invalid keeps no other
 from being imported. Nothing is answered; embeddings follow in bulk, and `GET /api/v1/usage/` tells
 how many are pending.
@@ -135,7 +135,7 @@ MESSAGE_SCHEMA: dict[str, Any] = {
         "type": "array",
         "items": MESSAGE_SCHEMA,
         "minItems": 1,
-        "maxItems": MOST_LINES,
+        "maxItems": MAX_LINES,
         "description": f"Each has {' and '.join(REQUIRED)}, and what else is known of it. "
         "Anything else is answered as invalid.",
     }
@@ -163,7 +163,7 @@ class ImportSerializer(StrictSerializer):
         help_text="The conversation of messages that name none. Default: one thread per user, "
         "named as the user.",
     )
-    messages = LinesField(min_length=1, max_length=MOST_LINES)
+    messages = LinesField(min_length=1, max_length=MAX_LINES)
 
 
 class LineErrorSerializer(serializers.Serializer):
@@ -208,7 +208,7 @@ class ImportResultSerializer(serializers.Serializer):
 
 
 class ImportView(ApiView):
-    """History from elsewhere."""
+    """Imports history."""
 
     permissions = {"POST": ("memory.add_message",)}
     keeps_to_binding = True
@@ -224,7 +224,7 @@ class ImportView(ApiView):
         responses={200: ImportResultSerializer, **problems(409, 422)},
     )
     def post(self, request: Request) -> Response:
-        """Import what is valid; answer for every message."""
+        """Import the valid messages, and return a result for each message."""
         body = ImportSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         fields = body.validated_data

@@ -1,4 +1,4 @@
-"""What a program sends to the REST channel, and what it gets back."""
+"""Requests and responses of the REST channel."""
 
 from django.conf import settings
 from drf_spectacular.utils import extend_schema_field
@@ -26,7 +26,7 @@ from konstruct.orchestrator.replies.status import Status
 from memory.conf import MAX_MESSAGE_METADATA
 from memory.conversations.metadata import metadata_argument
 
-LONGEST_WAIT_SECONDS = 60
+MAX_WAIT_SECONDS = 60
 METADATA_HELP = (
     "A JSON object that lists and searches can be narrowed by, by the rules of facts' metadata; at "
     f"most {MAX_MESSAGE_METADATA:,} bytes."
@@ -58,7 +58,7 @@ class SendSerializer(StrictSerializer):
     metadata = CheckedObjectField(check=metadata_argument, required=False, help_text=METADATA_HELP)
 
 
-@extend_schema_field({"type": "number", "minimum": 0, "maximum": LONGEST_WAIT_SECONDS})
+@extend_schema_field({"type": "number", "minimum": 0, "maximum": MAX_WAIT_SECONDS})
 class SecondsField(serializers.DecimalField):
     """A number of seconds. A decimal and not a float: "nan" is within all limits of a float."""
 
@@ -71,8 +71,8 @@ class WaitSerializer(StrictSerializer):
         max_digits=None,
         decimal_places=None,
         min_value=0,
-        max_value=LONGEST_WAIT_SECONDS,
-        help_text=f"Seconds to wait for the reply, 0 to {LONGEST_WAIT_SECONDS}.",
+        max_value=MAX_WAIT_SECONDS,
+        help_text=f"Seconds to wait for the reply, 0 to {MAX_WAIT_SECONDS}.",
     )
 
 

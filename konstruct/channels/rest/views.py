@@ -1,6 +1,6 @@
-"""The REST channel: programs send messages and fetch the replies."""
+"""The REST channel: programs send messages and read the replies."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -20,7 +20,6 @@ from konstruct.api.http.request_id import current_request_id
 from konstruct.api.http.schema import problems, response_header
 from konstruct.api.http.views import ApiView
 from konstruct.api.models import KeyScope
-from konstruct.api.resources.agents.agent_names import agent_names
 from konstruct.api.resources.people.erasures import (
     ERASE,
     ERASURE_LOCATION,
@@ -29,9 +28,15 @@ from konstruct.api.resources.people.erasures import (
     erase_messages,
 )
 from konstruct.audit.models import Action
-from konstruct.channels.rest.events import MEDIA_TYPE, JsonOrEvents, event, wants_events
-from konstruct.channels.rest.held import waits_for
-from konstruct.channels.rest.reply_wait import live, when_settled
+from konstruct.channels.rest.documents import message_document, message_documents, waits_for
+from konstruct.channels.rest.responses import (
+    MEDIA_TYPE,
+    JsonOrEvents,
+    event,
+    stream_events,
+    wants_events,
+    when_settled,
+)
 from konstruct.channels.rest.serializers import (
     ListSerializer,
     MessagePageSerializer,
@@ -48,7 +53,7 @@ from tenants import transaction
 from tenants.context import required_tenant_id
 
 CHANNEL = "rest"
-# So long a stream is open for a reply.
+# A stream waits at most this long for a reply.
 STREAM_SECONDS = 180
 INTERRUPTED = Problem(
     503,
@@ -75,7 +80,7 @@ class MessagesView(ApiView):
     permissions = {"GET": ("memory.view_message",), "POST": ("memory.add_message",)}
     keeps_to_binding = True
     content_negotiation_class = JsonOrEvents
-    # It may wait for a reply, long after the message is committed.
+    # The response waits for the reply after the transaction.
     own_transactions = ("POST",)
 
     @extend_schema(
@@ -103,8 +108,8 @@ class MessagesView(ApiView):
         },
     )
     def post(self, request: Request) -> Any:
-        """Accept a message; wait for its reply if asked to."""
-        wait, live_too = _seconds_to_wait(request), wants_events(request)
+        """Accept a message; wait for its reply if `wait` is sent."""
+        wait, streams = _seconds_to_wait(request), wants_events(request)
         body = SendSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         fields = body.validated_data
@@ -123,7 +128,7 @@ class MessagesView(ApiView):
         )
         tenant_id = required_tenant_id()
         with transaction.atomic():
-            if live_too:  # before the worker is told of it
+            if streams:  # before the task is enqueued
                 transaction.on_commit(lambda: watch(tenant_id, message.id))
             message, created = accept(incoming, tenant_id=tenant_id)
             self.note(message, action=None if created else Action.VIEW)
@@ -131,9 +136,9 @@ class MessagesView(ApiView):
         url = reverse("message", args=[message.id], request=request)
 
         def document(now: Message) -> dict[str, Any]:
-            return _document(now, agent.name, url, waits_for([now], request))
+            return message_document(now, agent.name, url, waits_for([now], request))
 
-        if live_too:
+        if streams:
             return self._stream(message, document, wait or STREAM_SECONDS)
 
         def respond(now: Message) -> Response:
@@ -160,10 +165,10 @@ class MessagesView(ApiView):
             return fail(INTERRUPTED) if is_broken else event(now, "message")
 
         def fail(problem: Problem) -> bytes:
-            told = problem.as_json(path=request.path, request_id=current_request_id())
-            return event(told, "error")
+            document = problem.as_json(path=request.path, request_id=current_request_id())
+            return event(document, "error")
 
-        return live(
+        return stream_events(
             self,
             message.id,
             seconds,
@@ -185,7 +190,7 @@ class MessagesView(ApiView):
         },
     )
     def get(self, request: Request) -> Response:
-        """List what was sent, in pages."""
+        """List messages in pages."""
         filters = checked_query(request, ListSerializer)
         messages = narrowed(sent_messages(), filters, self.caller)
         if "thread_id" in filters:
@@ -196,7 +201,7 @@ class MessagesView(ApiView):
             messages = with_status(messages, Status(filters["status"]))
         paginator = NewestFirst()
         page = paginator.paginate_queryset(messages, request, view=self)
-        return paginator.get_paginated_response(_documents(page, request))
+        return paginator.get_paginated_response(message_documents(page, request))
 
 
 class MessageView(ApiView):
@@ -216,14 +221,14 @@ class MessageView(ApiView):
         responses={200: MessageSerializer},
     )
     def get(self, request: Request, message_id: UUID) -> Response:
-        """Tell how far the message is; wait for the reply if asked to."""
+        """Return the message; wait for the reply if `wait` is sent."""
         caller = self.caller
 
         def respond() -> Response:
             message = _message(message_id, caller)
             self.note(message)
             self.about_to_read()
-            return Response(_documents([message], request)[0])
+            return Response(message_documents([message], request)[0])
 
         return when_settled(self, message_id, _seconds_to_wait(request), respond)
 
@@ -240,7 +245,7 @@ class MessageView(ApiView):
         responses={202: ErasureSerializer},
     )
     def delete(self, request: Request, message_id: UUID) -> Response:
-        """Ask for its erasure."""
+        """Request its erasure."""
         query = checked_query(request, EraseSerializer)
         message = self.caller.rows(Message.objects.filter(pk=message_id)).first()
         if message is None:
@@ -264,52 +269,3 @@ def _message(message_id: UUID, caller: Caller) -> Message:
     if message is None:
         raise Http404
     return message
-
-
-def _documents(messages: list[Message], request: Request) -> list[dict[str, Any]]:
-    """Return the JSON of messages; one query for the names of all their agents."""
-    names = agent_names(message.agent_id for message in messages)
-    address = reverse("messages", request=request)
-    waiting = waits_for(messages, request)
-    return [
-        _document(message, names.get(message.agent_id, ""), f"{address}{message.id}/", waiting)
-        for message in messages
-    ]
-
-
-def _document(
-    message: Message, agent_name: str, url: str, waiting: Mapping[UUID, dict[str, Any]]
-) -> dict[str, Any]:
-    """What MessageSerializer describes, as the renderer writes it.
-
-    The serializer itself would take a fifth of the time of a page of messages.
-    """
-    progress = progress_of(message)
-    reply = progress.reply
-    return {
-        "id": message.id,
-        "status": progress.status.value,
-        "url": url,
-        "agent": agent_name,
-        "agent_id": message.agent_id,
-        "user_id": message.user_id,
-        "thread_id": message.thread_id,
-        "channel": message.channel,
-        "name": message.name,
-        "content": message.content,
-        "metadata": message.metadata or {},
-        "created_at": message.created_at,
-        "reply": reply
-        and {"id": reply.id, "content": reply.content, "created_at": reply.created_at},
-        "waits_for": waiting.get(message.id),
-        "answered_by": reply.name if reply else "",
-        "answered_by_id": reply and reply.answered_by_id,
-        "error": {
-            "code": progress.error_code,
-            "detail": progress.last_error,
-            "attempts": progress.attempts,
-            "next_attempt_at": progress.next_attempt_at,
-        }
-        if progress.last_error or progress.status is Status.FAILED
-        else None,
-    }

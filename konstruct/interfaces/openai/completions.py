@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from konstruct.channels.rest.events import event
+from konstruct.channels.rest.responses import event
 from konstruct.interfaces.openai.report import Report
 
 CHUNK: Final = "chat.completion.chunk"

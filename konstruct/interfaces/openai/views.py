@@ -19,9 +19,8 @@ from konstruct.api.http.errors.problems import Problem, Refusal
 from konstruct.api.http.idempotency import idempotency_key, key_of_caller
 from konstruct.api.http.views import ApiView
 from konstruct.audit.models import Action
-from konstruct.channels.rest.events import event
-from konstruct.channels.rest.held import DETAILS
-from konstruct.channels.rest.reply_wait import live, when_settled
+from konstruct.channels.rest.documents import DETAILS
+from konstruct.channels.rest.responses import event, stream_events, when_settled
 from konstruct.channels.rest.serializers import SendSerializer
 from konstruct.interfaces.openai.completions import DONE, Answer, Completion
 from konstruct.interfaces.openai.conversation import (
@@ -144,7 +143,7 @@ class ChatCompletionsView(ApiView):
             return replace(completion, report=report(answering)) if answering else completion
 
         if chat.stream:
-            response = live(
+            response = stream_events(
                 self,
                 message.id,
                 WAIT_SECONDS,

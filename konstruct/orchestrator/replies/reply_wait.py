@@ -22,11 +22,11 @@ EVERY_ANNOUNCEMENT = any_reply_channel_pattern()
 
 
 @dataclass(frozen=True)
-class Waiting:
-    """What a response waits for, as its attribute `waiting`, and what then makes it complete.
+class DeferredResponse:
+    """The wait of a response for a message, as the response's attribute `deferred`.
 
-    The web process waits in its event loop and then calls `finish` in a thread: it enters the
-    tenant itself, and puts what there is to say by then into the response.
+    The web process waits in its event loop and then calls `finish` in a thread. It enters the
+    tenant and updates the response.
     """
 
     tenant_id: UUID
@@ -36,23 +36,23 @@ class Waiting:
 
 
 @dataclass(frozen=True)
-class Live:
-    """A body that is sent while a message waits for its reply, as a response's attribute `live`.
+class StreamingResponse:
+    """A body that is sent while a message waits for its reply, as a response's attribute `stream`.
 
-    The web process sends it from its event loop; only `end` is called in a thread.
+    The web process sends it from its event loop; it calls only `end` in a thread.
     """
 
     tenant_id: UUID
     message_id: UUID
     seconds: float
     opening: bytes
-    """What is sent at once."""
+    """Sent at once."""
     piece: Callable[[str], bytes]
-    """Makes of some more of the reply's text what is sent of it."""
+    """Makes the event of some text."""
     end: Callable[[str], bytes]
-    """Makes the rest, given the text that was sent, once there is no more to wait for."""
+    """Makes the end of the body after the wait, from the text that was sent."""
     overloaded: bytes
-    """What is sent instead of the rest where no thread can make it."""
+    """Sent instead of the end if no thread is free."""
 
 
 def announce(tenant_id: UUID, message_id: UUID) -> None:

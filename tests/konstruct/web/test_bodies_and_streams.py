@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from konstruct.web import streams
-from konstruct.web.bodies import Body, BodyTooSlow, ClientGone, read_body
-from konstruct.web.handler import LONGEST_ADDRESS, Handler
-from konstruct.web.streams import CutShort, Stream, whole_body
+from konstruct.web import responses
+from konstruct.web.handler import MAX_URL_BYTES, Handler
+from konstruct.web.requests import Body, BodyTooSlow, ClientGone, read_body
+from konstruct.web.responses import CutShort, Stream, whole_body
 
 PIECE = b"x" * 1000
 
@@ -34,7 +34,9 @@ def receiving(*pieces: bytes, ends: bool = True) -> Any:
 
 
 def read(receive: Any, announced: int | None = None, seconds: float = 60) -> Body:
-    return asyncio.run(read_body(receive, announced=announced, most_bytes=10_000, seconds=seconds))
+    return asyncio.run(
+        read_body(receive, announced=announced, max_bytes=10_000, timeout_seconds=seconds)
+    )
 
 
 def test_a_body_is_read_to_its_end() -> None:
@@ -97,7 +99,7 @@ def test_a_client_that_goes_is_noticed() -> None:
 
 
 def test_a_short_stream_is_a_body(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams, "AT_ONCE", 3000)
+    monkeypatch.setattr(responses, "MAX_WHOLE_BYTES", 3000)
     assert whole_body(iter([PIECE] * 3)) == (PIECE * 3, None)
     nothing, rest = whole_body(iter([PIECE] * 4))
     assert nothing == b""
@@ -184,7 +186,7 @@ def test_an_address_that_is_too_long_is_a_problem() -> None:
     path = "/api/v1/messages/"
     scope = {
         "type": "http", "method": "GET", "path": path, "raw_path": path.encode(), "headers": [],
-        "query_string": b"x" * LONGEST_ADDRESS, "root_path": "",
+        "query_string": b"x" * MAX_URL_BYTES, "root_path": "",
     }  # fmt: skip
     asyncio.run(Handler()(scope, receiving(), send))
     start, body = sent

@@ -1,15 +1,19 @@
 """Connections without progress, on real sockets: they are closed."""
 
 import asyncio
+import re
 from collections.abc import Coroutine
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import pytest
 import uvicorn
+from django.conf import settings
 
-from konstruct.web import protocol
+from konstruct.web import worker
 from konstruct.web.handler import Handler
-from konstruct.web.protocol import Protocol
+from konstruct.web.worker import Protocol
 
 HUGE = 64 * 1024 * 1024
 CLOSED = (b"", ConnectionResetError)
@@ -66,6 +70,12 @@ class _nothing:  # noqa: N801 (a context manager that does nothing)
     def __exit__(self, *error: object) -> None: ...
 
 
+def test_uvicorn_is_pinned_exactly() -> None:
+    """Protocol uses private attributes of uvicorn's connections."""
+    ranges = Path(settings.BASE_DIR, "requirements", "base.txt").read_text()
+    assert re.findall(r"^uvicorn==(\S+)", ranges, re.MULTILINE) == [version("uvicorn")]
+
+
 def run(test: Coroutine[Any, Any, None]) -> None:
     asyncio.run(asyncio.wait_for(test, 60))
 
@@ -78,7 +88,7 @@ GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
     "sent", [b"", b"GET / HTT", b"GET / HTTP/1.1\r\nX-Half: ", b"\r\n", GET + b"GET / H"]
 )
 def test_headers_must_come_in_time(monkeypatch: pytest.MonkeyPatch, sent: bytes) -> None:
-    monkeypatch.setattr(protocol, "HEADER_SECONDS", 0.1)
+    monkeypatch.setattr(worker, "HEADER_TIMEOUT_SECONDS", 0.1)
 
     async def test() -> None:
         async with Serving() as server:
@@ -90,7 +100,7 @@ def test_headers_must_come_in_time(monkeypatch: pytest.MonkeyPatch, sent: bytes)
 
 
 def test_headers_that_come_bit_by_bit_gain_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocol, "HEADER_SECONDS", 0.3)
+    monkeypatch.setattr(worker, "HEADER_TIMEOUT_SECONDS", 0.3)
 
     async def test() -> None:
         async with Serving() as server:
@@ -106,7 +116,7 @@ def test_headers_that_come_bit_by_bit_gain_no_time(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.slow
 def test_a_response_that_nobody_takes_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocol, "WRITE_SECONDS", 0.1)
+    monkeypatch.setattr(worker, "WRITE_TIMEOUT_SECONDS", 0.1)
 
     async def test() -> None:
         async with Serving() as server:
@@ -121,7 +131,7 @@ def test_a_response_that_nobody_takes_is_given_up(monkeypatch: pytest.MonkeyPatc
 def test_another_request_gains_no_time_for_a_response_that_nobody_takes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(protocol, "WRITE_SECONDS", 0.3)
+    monkeypatch.setattr(worker, "WRITE_TIMEOUT_SECONDS", 0.3)
 
     async def test() -> None:
         async with Serving() as server:
@@ -136,7 +146,7 @@ def test_another_request_gains_no_time_for_a_response_that_nobody_takes(
 
 @pytest.mark.slow
 def test_a_response_that_is_taken_slowly_arrives(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocol, "WRITE_SECONDS", 0.2)
+    monkeypatch.setattr(worker, "WRITE_TIMEOUT_SECONDS", 0.2)
 
     async def test() -> None:
         async with Serving() as server:
@@ -158,7 +168,7 @@ def test_a_response_that_is_taken_slowly_arrives(monkeypatch: pytest.MonkeyPatch
 def test_requests_on_one_connection_are_answered_however_long_it_stays(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(protocol, "HEADER_SECONDS", 0.2)
+    monkeypatch.setattr(worker, "HEADER_TIMEOUT_SECONDS", 0.2)
 
     async def test() -> None:
         async with Serving() as server:

@@ -12,9 +12,8 @@ from django_redis import get_redis_connection
 from structlog.contextvars import bind_contextvars, get_contextvars
 
 from konstruct.orchestrator.replies.reply_wait import announce, announced_message
-from konstruct.web import waiters as module
-from konstruct.web.texts import Texts
-from konstruct.web.waiters import Waiters
+from konstruct.web import replies as module
+from konstruct.web.replies import Texts, Waiters
 from tenants.redis_keys import reply_channel_key
 
 TENANT = uuid.UUID(int=1)

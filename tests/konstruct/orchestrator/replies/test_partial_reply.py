@@ -11,7 +11,7 @@ from django_redis import get_redis_connection
 
 from konstruct.orchestrator.replies import partial_reply
 from konstruct.orchestrator.replies.partial_reply import telling, told_message, watch
-from konstruct.web.texts import Texts, Watched
+from konstruct.web.replies import Texts, Watched
 from tenants.redis_keys import partial_reply_key
 
 TENANT, OTHER = uuid4(), uuid4()

@@ -1,31 +1,63 @@
-"""Responses that wait until a message is settled: in the event loop if there is one, else here."""
+"""Responses that wait for a reply, and streams of server-sent events.
 
+The web process waits in its event loop, see replies/reply_wait.py. Other servers hold a thread.
+"""
+
+import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import copy_context
 from functools import partial
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from django.http import HttpResponse
+from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.response import Response
+from rest_framework.utils.encoders import JSONEncoder
 
 from konstruct.api.http.errors.problems import Problem
 from konstruct.api.http.exceptions import problem_of
 from konstruct.api.http.views import ApiView
-from konstruct.channels.rest.events import MEDIA_TYPE
-from konstruct.orchestrator.replies.reply_wait import Live, Waiting, wait_until
+from konstruct.orchestrator.replies.reply_wait import (
+    DeferredResponse,
+    StreamingResponse,
+    wait_until,
+)
 from konstruct.orchestrator.replies.status import Status, settled_among
 from tenants.context import required_tenant_id, tenant_scope
 from tenants.outages import is_outage, outage_reason
 
 logger = logging.getLogger(__name__)
 
+MEDIA_TYPE: Final = "text/event-stream"
 Respond = Callable[[], Any]
 
 
+def event(document: Mapping[str, Any], name: str = "") -> bytes:
+    """Return a server-sent event, of the type `message` by default."""
+    type_line = f"event: {name}\n" if name else ""
+    return f"{type_line}data: {json.dumps(document, cls=JSONEncoder)}\n\n".encode()
+
+
+def wants_events(request: Any) -> bool:
+    """Return whether the client prefers events to JSON."""
+    preferred = request._request.get_preferred_type(["application/json", MEDIA_TYPE])
+    return bool(request.method == "POST" and preferred == MEDIA_TYPE)
+
+
+class JsonOrEvents(DefaultContentNegotiation):
+    """Accepts a client that asks for events; responses that are no streams are JSON."""
+
+    def select_renderer(self, request: Any, renderers: Any, format_suffix: Any = None) -> Any:
+        """Return the renderer of responses that are no streams."""
+        if wants_events(request):
+            return renderers[0], renderers[0].media_type
+        return super().select_renderer(request, renderers, format_suffix)
+
+
 def has_settled(response: Response) -> bool:
-    """Whether a response of the REST channel says that nobody needs to wait for the message."""
+    """Return whether a response of the REST channel is final."""
     return bool(response.data["status"] != Status.QUEUED)
 
 
@@ -38,11 +70,16 @@ def when_settled(
     is_settled: Callable[[Any], bool] = has_settled,
     late: Respond | None = None,
 ) -> Any:
-    """Return the view's response about a message, once it is settled or after so many seconds.
+    """Return the view's response about a message, once it is settled or after `seconds`.
 
-    `respond` makes it of the message as it is then. It is called again after the wait, and checks
-    again what the caller may see. `is_settled` reads from it that the message is settled. `late`
-    makes what is answered if it is not, after the wait; else that is what `respond` says.
+    Args:
+        view: the view.
+        message_id: the message.
+        seconds: the longest wait.
+        respond: makes the response from the message's current state. It is called before and after
+            the wait, and checks the caller's access each time.
+        is_settled: returns whether a response says that the message is settled.
+        late: makes the response if the message is not settled after the wait; by default `respond`.
     """
     response = respond()
     if is_settled(response) or not (seconds or late):
@@ -55,8 +92,7 @@ def when_settled(
 
     if getattr(view.request._request, "waits_in_event_loop", False):
         finish = partial(copy_context().run, _finish, view, response, tenant_id, respond_now)
-        waiting = Waiting(tenant_id, message_id, seconds, finish)
-        response.waiting = waiting  # the web process looks for it
+        response.deferred = DeferredResponse(tenant_id, message_id, seconds, finish)
         return response
 
     def look() -> Any:
@@ -67,7 +103,7 @@ def when_settled(
     return settled or respond_now()
 
 
-def live(
+def stream_events(
     view: ApiView,
     message_id: UUID,
     seconds: float,
@@ -79,12 +115,16 @@ def live(
 ) -> HttpResponse:
     """Return a stream of server-sent events that ends when the message is settled.
 
-    Without an event loop to send it as it comes, the response is whole.
+    Without an event loop the response is sent as a whole.
 
     Args:
-        end: makes the last events, given the text that `piece` was given before. It checks again
-            what the caller may see.
-        fail: makes the last events where there are no others.
+        view: the view.
+        message_id: the message.
+        seconds: the longest duration of the stream.
+        opening: the first events.
+        piece: makes the event of some text.
+        end: makes the last events, from the text that was sent. It checks the caller's access.
+        fail: makes the last events after an error.
     """
     tenant_id = required_tenant_id()
 
@@ -95,7 +135,7 @@ def live(
         except Exception as error:
             problem = problem_of(error)
             if problem.status >= 500:
-                logger.error(  # noqa: TRY400 (of an outage the reason is enough)
+                logger.error(  # noqa: TRY400 (an outage is logged by its reason)
                     "A stream of %s could not be ended: %s",
                     *(message_id, outage_reason(error)),
                     exc_info=not is_outage(error),
@@ -111,8 +151,9 @@ def live(
             return context.run(ended, sent)
 
         overloaded = fail(Problem.of_status(503))
-        stream = Live(tenant_id, message_id, seconds, opening, piece, run, overloaded)
-        response.live = stream  # type: ignore[attr-defined]  # the web process looks for it
+        response.stream = StreamingResponse(  # type: ignore[attr-defined]  # for the web process
+            tenant_id, message_id, seconds, opening, piece, run, overloaded
+        )
         return response
 
     def look() -> bool | None:
@@ -124,18 +165,18 @@ def live(
 
 
 def _finish(view: ApiView, response: Any, tenant_id: UUID, respond: Respond) -> None:
-    """Put what there is to say now into the response that was made before the wait."""
+    """Update the response from before the wait with the current state."""
     with tenant_scope(tenant_id, pinned=True):
         now: Any
         try:
             now = respond()
-        except Exception as error:  # whatever it is, the caller is told as after any request
+        except Exception as error:  # the response is the error's
             now = view.handle_exception(error)
         now = view.finalize_response(view.request, now)
         if isinstance(now, Response):
             now.render()
     response.status_code = now.status_code
-    # What the middleware has added stands already.
+    # Middleware has added Vary before the wait.
     for name in now.headers:
         if name != "Vary":
             response.headers[name] = now.headers[name]

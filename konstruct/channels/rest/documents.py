@@ -1,12 +1,13 @@
-"""What held messages wait for, as the REST channel tells it: a user, a person, or a program."""
+"""Documents of messages in the REST API, and what held messages wait for."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
 from rest_framework.request import Request
 from rest_framework.reverse import reverse
 
+from konstruct.api.resources.agents.agent_names import agent_names
 from konstruct.orchestrator.models.escalations import Escalation
 from konstruct.orchestrator.models.tool_calls import ToolCall
 from konstruct.orchestrator.replies.status import Status, progress_of
@@ -25,8 +26,59 @@ _WHO = {
 }
 
 
+def message_documents(messages: list[Message], request: Request) -> list[dict[str, Any]]:
+    """Return the documents of messages, with one query for the names of their agents."""
+    names = agent_names(message.agent_id for message in messages)
+    address = reverse("messages", request=request)
+    waiting = waits_for(messages, request)
+    return [
+        message_document(
+            message, names.get(message.agent_id, ""), f"{address}{message.id}/", waiting
+        )
+        for message in messages
+    ]
+
+
+def message_document(
+    message: Message, agent_name: str, url: str, waiting: Mapping[UUID, dict[str, Any]]
+) -> dict[str, Any]:
+    """Return the document that MessageSerializer describes.
+
+    The serializer itself would take a fifth of the time of a page of messages.
+    """
+    progress = progress_of(message)
+    reply = progress.reply
+    return {
+        "id": message.id,
+        "status": progress.status.value,
+        "url": url,
+        "agent": agent_name,
+        "agent_id": message.agent_id,
+        "user_id": message.user_id,
+        "thread_id": message.thread_id,
+        "channel": message.channel,
+        "name": message.name,
+        "content": message.content,
+        "metadata": message.metadata or {},
+        "created_at": message.created_at,
+        "reply": reply
+        and {"id": reply.id, "content": reply.content, "created_at": reply.created_at},
+        "waits_for": waiting.get(message.id),
+        "answered_by": reply.name if reply else "",
+        "answered_by_id": reply and reply.answered_by_id,
+        "error": {
+            "code": progress.error_code,
+            "detail": progress.last_error,
+            "attempts": progress.attempts,
+            "next_attempt_at": progress.next_attempt_at,
+        }
+        if progress.last_error or progress.status is Status.FAILED
+        else None,
+    }
+
+
 def waits_for(messages: Sequence[Message], request: Request) -> dict[UUID, dict[str, Any]]:
-    """What each held message among these waits for; one query for each kind that there is."""
+    """Return what each held message waits for, with one query for each kind."""
     held = {
         message.id: (status, message)
         for message in messages
