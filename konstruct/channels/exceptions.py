@@ -1,18 +1,18 @@
-"""What can go wrong between us and a channel."""
+"""Errors of channels."""
 
 from tenants.exceptions import KonstructError
 
 
 class ChannelError(KonstructError):
-    """A channel did not do what we asked of it."""
+    """A call of a channel failed."""
 
 
 class ChannelUnavailable(ChannelError):
-    """It may work later. Whether it was done, nobody knows: no answer, or an error of theirs."""
+    """A temporary error: the call may have been executed, and may be repeated."""
 
 
 class ChannelBusy(ChannelError):
-    """It was not done, for we ask too often. `retry_after` is in how many seconds we may again."""
+    """The channel's rate limit: the call was not executed. `retry_after` is in seconds."""
 
     def __init__(self, message: str, *, retry_after: float) -> None:
         super().__init__(message)
@@ -20,20 +20,20 @@ class ChannelBusy(ChannelError):
 
 
 class ChannelRefused(ChannelError):
-    """It was not done, and will not be later either, until somebody changes something."""
+    """A permanent error: the call was not executed, and a retry fails too."""
 
 
 class PostGone(ChannelError):
-    """What we had posted is there no more, so that it cannot be changed."""
+    """The post does not exist any more, so that it cannot be changed."""
 
 
 class InstallationInvalid(ChannelError):
-    """A workspace cannot be connected like this; the message says why."""
+    """A workspace cannot be connected; the message has the reason."""
 
 
 class TokenUnreadable(ChannelError):
-    """A token is for another place, or of a key that CHANNEL_TOKEN_KEYS has no more."""
+    """A token was encrypted for another place, or with a key that is not configured."""
 
 
 class NothingToRedeliver(ChannelError):
-    """Only a delivery that was given up can be tried again."""
+    """Only a failed delivery can be retried."""

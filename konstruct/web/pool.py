@@ -109,7 +109,7 @@ class _Group:
 
 
 class Pool:
-    """Threads for requests. Belongs to one event loop, whose thread alone changes what is counted.
+    """Threads for requests. Use it in one event loop: only the loop's thread changes the counts.
 
     A request that finds no free thread waits in the queue of its share. Verified and unverified
     shares take turns, and so do the queues of each.

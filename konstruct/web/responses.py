@@ -150,7 +150,7 @@ class Stream:
         self._leaving = threading.Lock()
 
     def write(self, pieces: Iterator[bytes]) -> None:
-        """Write all of it, until the end or until nobody wants it any more."""
+        """Write the pieces, until the end or until the reader gives up."""
         try:
             self._file = tempfile.TemporaryFile()  # noqa: SIM115 (closed by the side that is last)
             for piece in pieces:

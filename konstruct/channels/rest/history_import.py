@@ -67,15 +67,15 @@ LONG = OpenApiExample(
 
 
 DESCRIPTION = f"""Up to {MAX_LINES} messages in one request. A message needs role and content; the
-answer says under which ids, in which thread and when it stands. One that is invalid keeps no other
-from being imported. Nothing is answered; embeddings follow in bulk, and `GET /api/v1/usage/` tells
+answer has the id, thread and time of each. An invalid one does not keep the others from being
+imported. Nothing is answered; embeddings follow in bulk, and `GET /api/v1/usage/` returns
 how many are pending.
 
 Messages are known again by their `external_id`, for each agent and user. One without is given one.
 It is made of its time and words. Where it has no time either, it is made of its words, of those
 before it in the request, and of the message of the thread after which they come. So the same
 request sent again writes nothing twice, nor does one that has more messages at its end, as long as
-nothing else was said in the thread. An `Idempotency-Key` takes the thread's place: the same words
+nothing else was sent in the thread. An `Idempotency-Key` takes the thread's place: the same words
 are new with a new key, and the same with the same one."""
 
 MESSAGE_SCHEMA: dict[str, Any] = {
@@ -112,12 +112,12 @@ MESSAGE_SCHEMA: dict[str, Any] = {
             "type": "string",
             "minLength": 1,
             "maxLength": settings.MAX_MESSAGE_CHARACTERS,
-            "description": "What was said; not blank.",
+            "description": "The text; not blank.",
         },
         "created_at": {
             "type": "string",
             "format": "date-time",
-            "description": "When it was said: ISO 8601 with a time zone. Default: now, in the "
+            "description": "Its time: ISO 8601 with a time zone. Default: now, in the "
             "order of the request.",
         },
         "name": {"type": "string", "description": "The speaker's display name, if known."},
@@ -141,13 +141,13 @@ MESSAGE_SCHEMA: dict[str, Any] = {
     }
 )
 class LinesField(BoundedListField):
-    """Messages, whatever they are: each is checked by itself, and answered for."""
+    """Messages that are not validated together: each has its own result."""
 
     child = serializers.JSONField(allow_null=True)
 
 
 class ImportSerializer(StrictSerializer):
-    """A part of a history. Each message is checked by itself: see the answer's `results`."""
+    """A part of a history. Each message is validated separately: see `results`."""
 
     agent = ChannelIdField(
         required=False,
@@ -167,14 +167,14 @@ class ImportSerializer(StrictSerializer):
 
 
 class LineErrorSerializer(serializers.Serializer):
-    """What is wrong with one field of a message."""
+    """An error of one field of a message."""
 
     field = serializers.CharField(help_text="Empty: the message as a whole.")
     detail = serializers.CharField()
 
 
 class LineResultSerializer(serializers.Serializer):
-    """What became of one message."""
+    """The result for one message."""
 
     index = serializers.IntegerField(help_text="Its place in the request, from 0.")
     status = serializers.ChoiceField(
@@ -190,16 +190,16 @@ class LineResultSerializer(serializers.Serializer):
     user_id = serializers.CharField(allow_null=True, help_text="Null if it is invalid.")
     thread_id = serializers.CharField(allow_null=True, help_text="Null if it is invalid.")
     created_at = serializers.DateTimeField(
-        allow_null=True, help_text="When it was said. Null if it is invalid."
+        allow_null=True, help_text="The time of the message. Null if it is invalid."
     )
-    error = serializers.CharField(help_text="What is wrong with it; empty if nothing is.")
+    error = serializers.CharField(help_text="Why it is invalid; empty if it is valid.")
     errors = LineErrorSerializer(  # type: ignore[assignment]  # a field, not the property
         many=True, help_text="The same field by field."
     )
 
 
 class ImportResultSerializer(serializers.Serializer):
-    """What became of every message, in the order of the request."""
+    """The results for all messages, in the order of the request."""
 
     created = serializers.IntegerField()
     exists = serializers.IntegerField()
@@ -243,7 +243,7 @@ class ImportView(ApiView):
             return uuid4()
 
         create_once(request, write)
-        if not results:  # sent again: the external ids tell what stands
+        if not results:  # a repeated request: the external ids identify the messages
             write()
         counts = {
             outcome.value: sum(result.status is outcome for result in results)
@@ -254,7 +254,7 @@ class ImportView(ApiView):
         return Response(ImportResultSerializer(document).data)
 
     def _of_all(self, fields: Mapping[str, Any]) -> ForAllLines:
-        """What holds of messages that do not say so themselves.
+        """Return the defaults for messages without agent, user or thread.
 
         Raises OutsideOfKey or AgentNotFound if one is of another user or agent than the key's.
         """

@@ -53,7 +53,7 @@ class SendSerializer(StrictSerializer):
     content = StrictCharField(
         max_length=settings.MAX_MESSAGE_CHARACTERS,
         validators=[NOT_BLANK],
-        help_text="What the user says, verbatim.",
+        help_text="The user's text, verbatim.",
     )
     metadata = CheckedObjectField(check=metadata_argument, required=False, help_text=METADATA_HELP)
 
@@ -90,7 +90,7 @@ class ListSerializer(OfAgentAndUser, InTime, PageQuerySerializer):
 
 
 class ReplySerializer(serializers.Serializer):
-    """What was answered."""
+    """A reply."""
 
     id = serializers.UUIDField()
     content = serializers.CharField()
@@ -127,7 +127,7 @@ class WaitingCallSerializer(serializers.Serializer):
 
 
 class OpenEscalationSerializer(serializers.Serializer):
-    """That a person answers in the conversation."""
+    """An open escalation: a person answers in the conversation."""
 
     id = serializers.UUIDField()
     reason = serializers.CharField(help_text="Why.")
@@ -136,12 +136,12 @@ class OpenEscalationSerializer(serializers.Serializer):
 
 
 class WaitsForSerializer(serializers.Serializer):
-    """What a held message waits for, before it can have a reply."""
+    """The condition that a held message waits for."""
 
     who = serializers.ChoiceField(
         choices=[("user", "user"), ("person", "person"), ("program", "program")],
-        help_text="user: the user's decision on each of `tool_calls`. person: somebody of the "
-        "tenant's, who answers or resolves `escalation`. program: that which asked for a chat "
+        help_text="user: the user's decision on each of `tool_calls`. person: a member of the "
+        "tenant, who answers or resolves `escalation`. program: that which asked for a chat "
         "completion, which has tools of its own that were called.",
     )
     detail = serializers.CharField(help_text="The same in a sentence, and what to do.")
@@ -150,18 +150,19 @@ class WaitsForSerializer(serializers.Serializer):
 
 
 class MessageSerializer(serializers.Serializer):
-    """A message that was sent, and how far it is."""
+    """A message, its status and its reply."""
 
     id = serializers.UUIDField()
     status = serializers.ChoiceField(
         choices=[(status.value, status.value) for status in Status],
         help_text="with_person: a person answers in this thread. awaiting_consent: a tool call of "
         "the agent's waits for the user. with_program: the program that asked for a completion has "
-        "to send results of its tools. Of these `waits_for` says more.",
+        "to send results of its tools. `waits_for` has the details of these.",
     )
     url = serializers.URLField(help_text="Where to ask again.")
     agent = serializers.CharField(
-        help_text="The name of the agent that it was sent to, whoever answers: see `answered_by`."
+        help_text="The name of the agent that it was sent to. Another one may answer, see "
+        "`answered_by`."
     )
     agent_id = serializers.UUIDField()
     user_id = serializers.CharField()

@@ -88,19 +88,19 @@ class MessagesView(ApiView):
         summary="Send a message to an agent",
         description="The message is accepted and answered by a worker. Ask at `url` for the reply, "
         "or pass `wait` to get it in this response if it comes in time. A message that is held has "
-        "a 200 at once, without a reply: `waits_for` says whose turn it is and what to do.\n\n"
+        "a 200 at once, without a reply: `waits_for` has the reason and the next step.\n\n"
         "With `Accept: text/event-stream` the response is a stream of server-sent events, for at "
         f"most {STREAM_SECONDS} seconds or `wait`: `accepted` with the message, `text` with "
         '`{"text": "…"}` for each piece of the reply as the language model writes it, and last '
-        "either `message` with the message as it is then, whose `reply` is what counts, or `error` "
-        "with a problem document. The reply is written and kept whoever reads.",
+        "either `message` with the final message and its `reply`, or `error` with a problem. "
+        "The reply is stored even if the client closes the stream.",
         tags=["messages"],
         request=SendSerializer,
         parameters=[WaitSerializer, IDEMPOTENCY_KEY, LOCATION],
         examples=[EXAMPLE],
         responses={
             200: OpenApiResponse(
-                MessageSerializer, description="Answered, given up, or held for somebody, in time."
+                MessageSerializer, description="Answered, given up, or held, in time."
             ),
             202: OpenApiResponse(MessageSerializer, description="Accepted; the reply is to come."),
             (200, MEDIA_TYPE): OpenApiResponse(str, description="The reply, as it is written."),

@@ -8,7 +8,7 @@ from typing import Final
 MAX_CHARACTERS: Final = 3900
 FENCE: Final = "```"
 
-# In the order in which they are looked for; what none of them matches is escaped.
+# In the order of precedence. Other text is escaped.
 _INLINE = re.compile(
     r"""
     (?P<code>`[^`\n]+`)
@@ -26,17 +26,17 @@ _SPACE_OR_WORD = re.compile(r"\s++|\S++")
 
 
 def escape(text: str) -> str:
-    """Replace the three characters that mean something to Slack.
+    """Escape the three special characters of Slack.
 
-    Whatever a reply quotes, `<!channel>` then calls nobody and `<@U1>` names nobody.
+    A quoted `<!channel>` or `<@U1>` then notifies no user.
     """
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def split(text: str, limit: int = MAX_CHARACTERS) -> list[str]:
-    """Write Markdown as mrkdwn, in as few parts as fit; at least one.
+    """Return Markdown as mrkdwn, in at least one part of at most `limit` characters.
 
-    Parts end at lines if they can, then at words. A block of code that is cut is closed and opened
+    Parts end at lines if possible, else at words. A code block that is split is closed and opened
     again.
     """
     parts: list[str] = []
@@ -57,7 +57,7 @@ def split(text: str, limit: int = MAX_CHARACTERS) -> list[str]:
 
 
 def _written(text: str, limit: int) -> Iterator[tuple[str, bool]]:
-    """Yield each line in mrkdwn, none longer than the limit, and whether it opens or ends code."""
+    """Yield lines of mrkdwn up to the limit, and whether each opens or closes a code block."""
     in_code = False
     for line in text.splitlines():
         if line.strip().startswith(FENCE):
@@ -69,13 +69,13 @@ def _written(text: str, limit: int) -> Iterator[tuple[str, bool]]:
 
 
 def _pieces(line: str, limit: int, in_code: bool) -> Iterator[str]:
-    """Write a line, cut at words where it is too long, and anywhere where a word is."""
+    """Yield a line in pieces up to the limit, split at words, or inside of longer words."""
     written = escape(line) if in_code else _mrkdwn(line)
     if len(written) <= limit:
         yield written
         return
     piece = ""
-    # Escaped by the word: an entity is never cut. What a long line has of Markdown is left alone.
+    # Escaped word by word, so that no entity is split. Markdown in a long line is not converted.
     for word in _words(line):
         written = escape(word)
         if len(piece) + len(written) <= limit:
@@ -93,7 +93,7 @@ def _pieces(line: str, limit: int, in_code: bool) -> Iterator[str]:
 
 
 def _words(line: str) -> Iterator[str]:
-    """Yield the words of a line, each with the space before it; the last with that after it too."""
+    """Yield the words of a line with the space before each, and after the last one."""
     space = ""
     word = ""
     for found in _SPACE_OR_WORD.findall(line):
@@ -119,7 +119,7 @@ def _mrkdwn(line: str) -> str:
 
 
 def _without_stars(text: str) -> str:
-    """A heading is bold as a whole: what is bold in it is not said twice."""
+    """Return a heading without its own bold marks: it is bold as a whole."""
     return escape(text.replace("**", "").replace("__", ""))
 
 

@@ -101,7 +101,7 @@ def read_state(text: str) -> State:
     except signing.SignatureExpired:
         raise InstallationInvalid("This took more than ten minutes: please begin again.") from None
     except (signing.BadSignature, TypeError):
-        raise InstallationInvalid("This is not an address that we have made.") from None
+        raise InstallationInvalid("This address is invalid: please begin again.") from None
 
 
 def admin_url(request: HttpRequest) -> str:
@@ -110,7 +110,7 @@ def admin_url(request: HttpRequest) -> str:
     with public_scope():
         domain = Domain.objects.filter(tenant_id=state.tenant).order_by("-is_primary", "pk").first()
     if domain is None:
-        raise InstallationInvalid("This is not an address that we have made.")
+        raise InstallationInvalid("This address is invalid: please begin again.")
     query = {name: request.GET[name] for name in ("code", "state", "error") if name in request.GET}
     return f"{request.scheme}://{domain.domain}{_port(request)}{FINISH}?{urlencode(query)}"
 
@@ -131,7 +131,7 @@ def finish(request: HttpRequest, *, tenant_id: UUID, on_change: OnChange) -> Sla
     """
     state = read_state(request.GET.get("state", ""))
     if (state.tenant, state.user) != (str(tenant_id), str(request.user.pk)):
-        raise InstallationInvalid("Somebody else has begun this: please begin it yourself.")
+        raise InstallationInvalid("Another person has begun this: please begin it yourself.")
     try:
         client = get_redis_connection("default")
         is_unused = bool(client.delete(install_state_key(tenant_id, state.nonce)))
@@ -140,7 +140,7 @@ def finish(request: HttpRequest, *, tenant_id: UUID, on_change: OnChange) -> Sla
     if not is_unused:
         raise InstallationInvalid("This was done already, or took too long: please begin again.")
     if "error" in request.GET or not request.GET.get("code"):
-        raise InstallationInvalid("Nothing was connected: Slack was told not to.")
+        raise InstallationInvalid("Nothing was connected: the request was declined in Slack.")
     agent = find_agent(state.agent, active=True)
     answer = ask(
         "oauth_v2_access",

@@ -34,7 +34,7 @@ MAX_FIELD_ERRORS = 10
 
 
 class McpKeyAuthentication(ApiKeyAuthentication):
-    """An API key as a bearer token; a 401 says where RFC 9728 metadata is."""
+    """An API key as a bearer token; a 401 has the address of the RFC 9728 metadata."""
 
     def authenticate_header(self, request: Request) -> str:
         """Return the challenge of a 401."""

@@ -414,7 +414,7 @@ class Identity(TypedDict):
 
 
 class ImportResult(TypedDict):
-    """What became of every message, in the order of the request."""
+    """The results for all messages, in the order of the request."""
 
     created: int
     exists: int
@@ -445,7 +445,7 @@ class LeftOut(TypedDict):
 
 
 class LineError(TypedDict):
-    """What is wrong with one field of a message."""
+    """An error of one field of a message."""
 
     field: str
     """Empty: the message as a whole."""
@@ -453,7 +453,7 @@ class LineError(TypedDict):
 
 
 class LineResult(TypedDict):
-    """What became of one message."""
+    """The result for one message."""
 
     index: int
     """Its place in the request, from 0."""
@@ -471,9 +471,9 @@ class LineResult(TypedDict):
     thread_id: str | None
     """Null if it is invalid."""
     created_at: str | None
-    """When it was said. Null if it is invalid."""
+    """The time of the message. Null if it is invalid."""
     error: str
-    """What is wrong with it; empty if nothing is."""
+    """Why it is invalid; empty if it is valid."""
     errors: list[LineError]
     """The same field by field."""
 
@@ -503,7 +503,7 @@ class Memory(TypedDict):
 
 
 class Message(TypedDict):
-    """A message that was sent, and how far it is."""
+    """A message, its status and its reply."""
 
     id: str
     status: Literal[
@@ -511,11 +511,11 @@ class Message(TypedDict):
     ]
     """with_person: a person answers in this thread. awaiting_consent: a tool call of the
     agent's waits for the user. with_program: the program that asked for a completion has to
-    send results of its tools. Of these `waits_for` says more."""
+    send results of its tools. `waits_for` has the details of these."""
     url: str
     """Where to ask again."""
     agent: str
-    """The name of the agent that it was sent to, whoever answers: see `answered_by`."""
+    """The name of the agent that it was sent to. Another one may answer, see `answered_by`."""
     agent_id: str
     user_id: str
     thread_id: str
@@ -552,7 +552,7 @@ class NearFact(TypedDict):
 
 
 class OpenEscalation(TypedDict):
-    """That a person answers in the conversation."""
+    """An open escalation: a person answers in the conversation."""
 
     id: str
     reason: str
@@ -728,7 +728,7 @@ class RecallWeights(TypedDict):
 
 
 class Reply(TypedDict):
-    """What was answered."""
+    """A reply."""
 
     id: str
     content: str
@@ -964,10 +964,10 @@ class WaitingCall(TypedDict):
 
 
 class WaitsFor(TypedDict):
-    """What a held message waits for, before it can have a reply."""
+    """The condition that a held message waits for."""
 
     who: Literal["user", "person", "program"]
-    """user: the user's decision on each of `tool_calls`. person: somebody of the tenant's, who
+    """user: the user's decision on each of `tool_calls`. person: a member of the tenant, who
     answers or resolves `escalation`. program: that which asked for a chat completion, which
     has tools of its own that were called."""
     detail: str

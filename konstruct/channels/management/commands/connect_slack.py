@@ -1,4 +1,4 @@
-"""manage.py connect_slack: a workspace whose bot's token you have, without the way by OAuth."""
+"""manage.py connect_slack: connects a workspace by its bot's token, without OAuth."""
 
 import os
 import sys

@@ -90,11 +90,11 @@ def test_a_state_is_good_for_its_person_and_for_ten_minutes(
     slack.codes["c1"] = "T1"
     answer = come_back(code="c1", state=told["state"])
     somebody = browser(program_a.tenant)
-    assert "Somebody else has begun this" in finish(somebody, answer).text
+    assert "Another person has begun this" in finish(somebody, answer).text
     for forged in ("", "x", told["state"] + "x", signing.dumps({"tenant": 1}), told["state"][1:]):
         assert come_back(code="c1", state=forged).status_code == 400
         direct = admin.get("/admin/slack/finish/", {"code": "c1", "state": forged}, follow=True)
-        assert "This is not an address that we have made" in direct.text
+        assert "This address is invalid" in direct.text
     monkeypatch.setattr("konstruct.channels.slack.oauth.STATE_SECONDS", -1)
     late = come_back(code="c1", state=told["state"])
     assert (late.status_code, "more than ten minutes" in late.text) == (400, True)
@@ -111,14 +111,14 @@ def test_a_state_of_one_tenant_is_no_good_in_another(
     told = begin(admin, program_a)
     query = {"code": "c1", "state": told["state"]}
     page = browser(program_b.tenant).get("/admin/slack/finish/", query, follow=True)
-    assert "Somebody else has begun this" in page.text
+    assert "Another person has begun this" in page.text
 
 
 @pytest.mark.parametrize(
     ("query", "words"),
     [
-        ({"error": "access_denied"}, "Slack was told not to"),
-        ({}, "Slack was told not to"),
+        ({"error": "access_denied"}, "the request was declined in Slack"),
+        ({}, "the request was declined in Slack"),
         ({"code": "unknown"}, "Slack refused oauth.v2.access: invalid_code."),
     ],
 )
