@@ -85,7 +85,7 @@ def prepare(tenant_id: UUID, stored: int) -> tuple[UUID, str]:
 
 def in_process(tenant_id: UUID, agent_id: UUID) -> dict[str, Work]:
     """What the API's views do, without the API."""
-    from konstruct.api.resources.agents.agent_names import agent_names
+    from konstruct.api.http.views import agent_names
     from konstruct.orchestrator.agents import find_agent
     from konstruct.orchestrator.pipeline.accept import Incoming, accept
     from konstruct.orchestrator.recall_policy import recall_policy

@@ -8,7 +8,7 @@ from django.db.models import Model
 from django.http import HttpRequest
 
 from konstruct.admin.lists import BoundedPaginator
-from konstruct.api.http.request_id import current_request_id
+from konstruct.api.http.problems import current_request_id
 from konstruct.audit.access_log import Actor, record_access
 from konstruct.audit.models import Action, ActorKind
 from konstruct.orchestrator.models import Agent

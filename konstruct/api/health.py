@@ -13,6 +13,7 @@ from django.conf import settings
 from django.db import connections
 from django.db.migrations.recorder import MigrationRecorder
 from django.http import HttpRequest, JsonResponse
+from django.urls import path
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 from django_redis import get_redis_connection
@@ -28,11 +29,12 @@ from tenants.outages import OUTAGES, outage_reason
 from tenants.postgresql.exceptions import NotWritable
 from tenants.schemas.migration_state import is_fitting, known_migrations
 
+logger = logging.getLogger(__name__)
+
 # How long a check may take, and how long its result is used before the next check.
 CHECK_SECONDS = 5
 KEPT_SECONDS = 2.0
 
-logger = logging.getLogger(__name__)
 _up_to_date = threading.Event()
 
 
@@ -192,3 +194,8 @@ CHECKS: Final[Mapping[str, Callable[[], str]]] = {
 DEGRADING: Final[Mapping[str, Callable[[], str]]] = {
     process: partial(_heartbeat, process) for process in (WORKER, BEAT, OWNER)
 }
+
+urlpatterns = [
+    path("live", live, name="health-live"),
+    path("ready", ready, name="health-ready"),
+]

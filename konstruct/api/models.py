@@ -4,14 +4,25 @@ import uuid
 
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.functions import RandomUUID
-from django.core.validators import MaxLengthValidator, ProhibitNullCharactersValidator
+from django.core.validators import (
+    MaxLengthValidator,
+    ProhibitNullCharactersValidator,
+    RegexValidator,
+)
 from django.db import models
 from django.db.models.functions import Now
 
-from konstruct.api.id_text import ID_TEXT
 from konstruct.orchestrator.models import Agent
+from memory.ids import UNSEEN
 from tenants.models import TenantModel
 from tenants.personal_data import Merge, OnErasure, PersonalData
+
+# Channel-native ids are any text, but nothing that breaks a line or turns its direction. One
+# pattern, for the API's description shows one.
+ID_TEXT = RegexValidator(
+    rf"^[^\S{UNSEEN}]*[^\s{UNSEEN}][^{UNSEEN}]*\Z",
+    "Give text that is not blank, without control characters such as line breaks.",
+)
 
 
 class KeyScope(models.TextChoices):

@@ -1,11 +1,68 @@
-"""The API's description of itself, as OpenAPI and as a page."""
+"""URLs of the resources below /api/v1/."""
 
 from django.urls import path
-from drf_spectacular.views import SpectacularSwaggerSplitView
 
-from konstruct.api.http.description import DescriptionView
+from konstruct.api.resources.agents.agents import AgentsView, AgentView
+from konstruct.api.resources.memory.checkpoints import CheckpointsView, CheckpointWritesView
+from konstruct.api.resources.memory.conversations import ConversationsView, TranscriptView
+from konstruct.api.resources.memory.facts import (
+    FactBatchView,
+    FactHistoryView,
+    FactSearchView,
+    FactsView,
+    FactView,
+)
+from konstruct.api.resources.memory.items import ItemsView, ItemView
+from konstruct.api.resources.memory.memories import MemorySearchView
+from konstruct.api.resources.memory.recall_events import RecallEventsView, RecallEventView
+from konstruct.api.resources.memory.sessions import SessionsView, SessionView
+from konstruct.api.resources.memory.windows import WindowView
+from konstruct.api.resources.memory.working_context import CompileView
+from konstruct.api.resources.operations.escalations import (
+    EscalationsView,
+    EscalationView,
+    ResolutionView,
+)
+from konstruct.api.resources.operations.tool_calls import DecisionView, ToolCallsView, ToolCallView
+from konstruct.api.resources.operations.usage import UsageView
+from konstruct.api.resources.people.erasures import ErasuresView, ErasureView
+from konstruct.api.resources.people.identities import IdentitiesView, IdentityView, LinkView
+from konstruct.api.resources.people.users import UsersView
 
 urlpatterns = [
-    path("schema/", DescriptionView.as_view(), name="schema"),
-    path("docs/", SpectacularSwaggerSplitView.as_view(url_name="schema"), name="docs"),
+    path("agents/", AgentsView.as_view(), name="agents"),
+    path("agents/<uuid:agent_id>/", AgentView.as_view(), name="agent"),
+    path("checkpoints/", CheckpointsView.as_view(), name="checkpoints"),
+    path("checkpoints/writes/", CheckpointWritesView.as_view(), name="checkpoint-writes"),
+    path("conversations/", ConversationsView.as_view(), name="conversations"),
+    path("conversations/transcript/", TranscriptView.as_view(), name="transcript"),
+    path("conversations/items/", ItemsView.as_view(), name="conversation-items"),
+    path("conversations/items/<uuid:item_id>/", ItemView.as_view(), name="conversation-item"),
+    path("context/compile/", CompileView.as_view(), name="compile-context"),
+    path("erasures/", ErasuresView.as_view(), name="erasures"),
+    path("erasures/<uuid:erasure_id>/", ErasureView.as_view(), name="erasure"),
+    path("escalations/", EscalationsView.as_view(), name="escalations"),
+    path("escalations/<uuid:escalation_id>/", EscalationView.as_view(), name="escalation"),
+    path(
+        "escalations/<uuid:escalation_id>/resolution/", ResolutionView.as_view(), name="resolution"
+    ),
+    path("facts/", FactsView.as_view(), name="facts"),
+    path("facts/batch/", FactBatchView.as_view(), name="fact-batch"),
+    path("facts/search/", FactSearchView.as_view(), name="search-facts"),
+    path("facts/<uuid:memory_id>/", FactView.as_view(), name="fact"),
+    path("facts/<uuid:memory_id>/history/", FactHistoryView.as_view(), name="fact-history"),
+    path("identities/", IdentitiesView.as_view(), name="identities"),
+    path("identities/<uuid:identity_id>/", IdentityView.as_view(), name="identity"),
+    path("identities/<uuid:identity_id>/link/", LinkView.as_view(), name="identity-link"),
+    path("sessions/", SessionsView.as_view(), name="sessions"),
+    path("sessions/<path:thread_id>/", SessionView.as_view(), name="session"),
+    path("memories/search/", MemorySearchView.as_view(), name="search-memories"),
+    path("recall-events/", RecallEventsView.as_view(), name="recall-events"),
+    path("recall-events/<uuid:event_id>/", RecallEventView.as_view(), name="recall-event"),
+    path("tool-calls/", ToolCallsView.as_view(), name="tool-calls"),
+    path("tool-calls/<uuid:call_id>/", ToolCallView.as_view(), name="tool-call"),
+    path("tool-calls/<uuid:call_id>/decision/", DecisionView.as_view(), name="decision"),
+    path("usage/", UsageView.as_view(), name="usage"),
+    path("users/", UsersView.as_view(), name="users"),
+    path("windows/", WindowView.as_view(), name="windows"),
 ]

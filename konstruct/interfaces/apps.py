@@ -13,11 +13,11 @@ class InterfacesConfig(AppConfig):
     def ready(self) -> None:
         """Register the path and the error format of each interface."""
         # Models, which need the apps.
-        from konstruct.api.http.errors import addresses
+        from konstruct.api.http import problems
         from konstruct.interfaces.mcp import errors as mcp
         from konstruct.interfaces.mem0 import base as mem0
         from konstruct.interfaces.openai import errors as openai
 
-        addresses.register(mcp.ENDPOINT, mcp.error_response)
-        addresses.register("/mem0/", mem0.error_response)
-        addresses.register(openai.PREFIX, openai.error_response)
+        problems.register(mcp.ENDPOINT, mcp.error_response)
+        problems.register("/mem0/", mem0.error_response)
+        problems.register(openai.PREFIX, openai.error_response)

@@ -38,7 +38,7 @@ TENANT_APPS = [
 INSTALLED_APPS = SHARED_APPS + [app for app in TENANT_APPS if app not in SHARED_APPS]
 
 MIDDLEWARE = [
-    "konstruct.api.http.request_id.RequestIdMiddleware",
+    "konstruct.api.http.middleware.RequestIdMiddleware",
     "tenants.http.client_address.ClientAddressMiddleware",
     "corsheaders.middleware.CorsMiddleware",
     "django.middleware.gzip.GZipMiddleware",

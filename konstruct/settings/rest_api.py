@@ -32,10 +32,10 @@ REST_FRAMEWORK = {
         "konstruct.api.auth.authentication.AdminSessionAuthentication",
     ],
     "DEFAULT_PERMISSION_CLASSES": ["konstruct.api.auth.permissions.CallerMay"],
-    "DEFAULT_RENDERER_CLASSES": ["konstruct.api.http.bodies.renderers.FastJSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["konstruct.api.http.bodies.parsers.StrictJSONParser"],
+    "DEFAULT_RENDERER_CLASSES": ["konstruct.api.http.bodies.FastJSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["konstruct.api.http.bodies.StrictJSONParser"],
     "DEFAULT_SCHEMA_CLASS": "konstruct.api.http.schema.ApiSchema",
-    "DEFAULT_PAGINATION_CLASS": "konstruct.api.http.lists.pagination.NewestFirst",
+    "DEFAULT_PAGINATION_CLASS": "konstruct.api.http.lists.NewestFirst",
     "EXCEPTION_HANDLER": "konstruct.api.http.exceptions.problem_handler",
     "UNAUTHENTICATED_USER": None,
     # ?format= is an unknown parameter like any other.

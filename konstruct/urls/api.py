@@ -1,9 +1,13 @@
 """URLs below /api/: the description, and version 1 of every resource."""
 
 from django.urls import include, path
+from drf_spectacular.views import SpectacularSwaggerSplitView
+
+from konstruct.api.http.description import DescriptionView
 
 urlpatterns = [
-    path("", include("konstruct.api.urls")),
+    path("schema/", DescriptionView.as_view(), name="schema"),
+    path("docs/", SpectacularSwaggerSplitView.as_view(url_name="schema"), name="docs"),
     path("v1/", include("konstruct.channels.rest.urls")),
-    path("v1/", include("konstruct.api.resources.urls")),
+    path("v1/", include("konstruct.api.urls")),
 ]

@@ -14,6 +14,6 @@ urlpatterns = [
     path("admin/", operator_site.urls),
     path("api/", include("konstruct.urls.api")),
     path("channels/", include("konstruct.channels.urls")),
-    path("health/", include("konstruct.api.health_urls")),
+    path("health/", include("konstruct.api.health")),
     path("", include("konstruct.urls.interfaces")),
 ]

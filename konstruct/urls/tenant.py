@@ -13,6 +13,6 @@ urlpatterns = [
     path("", RedirectView.as_view(url="/admin/")),
     path("admin/", tenant_site.urls),
     path("api/", include("konstruct.urls.api")),
-    path("health/", include("konstruct.api.health_urls")),
+    path("health/", include("konstruct.api.health")),
     path("", include("konstruct.urls.interfaces")),
 ]

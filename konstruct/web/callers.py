@@ -23,8 +23,8 @@ from django.core.handlers.asgi import ASGIRequest
 from django.db import Error
 from django.http import HttpRequest, HttpResponse
 
-from konstruct.api.auth.admission import is_valid
-from konstruct.api.auth.key_text import bearer_key, parse_key
+from konstruct.api.auth.authentication import is_valid
+from konstruct.api.auth.keys import bearer_key, parse_key
 from konstruct.channels.slack.web_api import NotSigned, signed_body
 from konstruct.web.pool import Share
 from tenants.exceptions import KonstructError

@@ -25,7 +25,7 @@ from django.urls import set_script_prefix
 from structlog.contextvars import clear_contextvars
 
 from konstruct.api.health import ready
-from konstruct.api.http.errors.problems import Problem
+from konstruct.api.http.problems import Problem
 from konstruct.logs import fields
 from konstruct.orchestrator.replies.status import settled_among
 from konstruct.web.callers import Callers, TooManyUnverified

@@ -18,8 +18,7 @@ from typing import IO, Any
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.middleware.gzip import GZipMiddleware
 
-from konstruct.api.http.errors.addresses import problem_response, takes_keys
-from konstruct.api.http.errors.problems import Problem
+from konstruct.api.http.problems import Problem, problem_response, takes_keys
 from konstruct.orchestrator.replies.reply_wait import DeferredResponse, StreamingResponse
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]

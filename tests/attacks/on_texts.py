@@ -23,16 +23,16 @@ def readings() -> dict[str, Reading]:
 
     from konstruct.admin.memory.differences import marked_difference
     from konstruct.admin.memory.highlighting import highlighted
-    from konstruct.api.auth.key_text import bearer_key, parse_key
-    from konstruct.api.http.bodies.fields import (
+    from konstruct.api.auth.keys import bearer_key, parse_key
+    from konstruct.api.http.bodies import (
         NOT_BLANK,
         ChannelIdField,
         MomentField,
         StrictCharField,
         VisibleAsciiField,
     )
-    from konstruct.api.http.etags import _matches
-    from konstruct.api.resources.memory.facts.serializers import FiltersTextField
+    from konstruct.api.http.views import _matches
+    from konstruct.api.resources.memory.facts import FiltersTextField
     from konstruct.channels.slack import events, mrkdwn
     from konstruct.interfaces.mem0 import filters as mem0_filters
     from konstruct.interfaces.mem0.extraction import parse_facts
@@ -151,7 +151,7 @@ def bodies() -> Iterator[tuple[str, Attack]]:
     """Every serializer and reader of JSON against every document."""
     from konstruct.api.http.exceptions import problem_of
     from konstruct.api.resources.agents.agents import AgentFields
-    from konstruct.api.resources.memory.facts.serializers import (
+    from konstruct.api.resources.memory.facts import (
         FactSearchSerializer,
         NewFactSerializer,
     )

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from konstruct.api.auth.key_text import new_key
+from konstruct.api.auth.keys import new_key
 from konstruct.api.models import ApiKey, KeyScope
 from konstruct.llm import client as llm_client
 from konstruct.orchestrator.models import Agent

@@ -12,8 +12,8 @@ from django.contrib.sessions.models import Session
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from konstruct.api.auth.admission import admit
-from konstruct.api.auth.key_text import parse_key
+from konstruct.api.auth.authentication import admit
+from konstruct.api.auth.keys import parse_key
 from konstruct.api.models import ApiKey
 from konstruct.orchestrator.models import Agent
 from tenants.context import public_scope, tenant_scope

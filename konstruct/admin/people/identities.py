@@ -17,7 +17,7 @@ from django.utils.safestring import SafeString
 from unfold.decorators import display
 
 from konstruct.admin.access import AuditedReadOnlyAdmin, actor_of, note_row
-from konstruct.api.http.bodies.fields import ID_TEXT
+from konstruct.api.http.bodies import ID_TEXT
 from konstruct.audit.models import Action
 from konstruct.orchestrator.identities.channel_identities import LONGEST_ID, link, unlink
 from konstruct.orchestrator.models import ChannelIdentity, HistoryMerge

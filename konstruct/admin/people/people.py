@@ -12,7 +12,7 @@ from konstruct.admin.access import actor_of, note
 from konstruct.admin.choosing import as_user_id, whose
 from konstruct.admin.people.export import person_as_json
 from konstruct.admin.people.identities import known_as
-from konstruct.api.http.request_id import current_request_id
+from konstruct.api.http.problems import current_request_id
 from konstruct.audit.erasure_requests import AlreadyRequested
 from konstruct.audit.models import AccessEvent, Action, ErasureRequest
 from konstruct.audit.pseudonyms import pseudonym, pseudonyms

@@ -12,7 +12,7 @@ from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminT
 
 from konstruct.admin.access import AuditedAdmin, note_row
 from konstruct.api.auth.keys import issue_key, revoke_key
-from konstruct.api.http.bodies.fields import ID_TEXT
+from konstruct.api.http.bodies import ID_TEXT
 from konstruct.api.models import USUAL_SCOPES, ApiKey, KeyScope
 from konstruct.audit.models import Action
 from tenants import transaction

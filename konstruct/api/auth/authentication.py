@@ -1,19 +1,146 @@
 """Who a request comes from: a program with an API key, or a tenant's admin with a session."""
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, TypeVar
+from uuid import UUID
 
+from django.conf import settings
+from django.db import ProgrammingError
+from django.db.models import Model
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from rest_framework.authentication import BaseAuthentication, SessionAuthentication
 from rest_framework.exceptions import APIException, AuthenticationFailed, Throttled
 from rest_framework.request import Request
 
-from konstruct.api.auth.admission import Admission
-from konstruct.api.auth.key_text import bearer_key
-from konstruct.api.auth.keys import Program
+from konstruct.api.auth.keys import KeyText, Program, bearer_key, note_use
 from konstruct.api.models import ApiKey
-from tenants.context import current_tenant_id
+from konstruct.orchestrator.models import Agent
+from konstruct.orchestrator.models.querysets import UUID_TEXT
+from memory.arguments import is_unicode
+from tenants.context import (
+    current_server,
+    current_tenant_id,
+    known_tenant,
+    require_server_up,
+    tenant_connection,
+    tenant_scope,
+)
+from tenants.exceptions import TenantNotServing, UnknownTenant
 from tenants.http.client_address import current_address
 from tenants.limits.login_throttle import strange_request
+from tenants.models import Tenant
+from tenants.servers import MAIN
+from tenants.serving.rule import refuse_unless_serving, require_serving
+
+M = TypeVar("M", bound=Model)
+
+
+@dataclass(frozen=True)
+class Admission:
+    """What was found for the text of a key."""
+
+    text: KeyText
+    key: ApiKey | None
+    """None if the text opens nothing."""
+    agents: dict[str, Agent]
+    """The agent that the request names, under that name or id, if there is one."""
+
+
+def admit(text: KeyText, *, agent: str = "") -> Admission:
+    """Look what a key opens, and for the agent of that name or id, in one message to Postgres.
+
+    Where there are several servers, the caller has asked the list of tenants first.
+
+    Raises:
+        UnknownTenant: the key names none.
+        TenantNotServing: it is suspended, or not provisioned yet.
+        TenantBehind: its schema and this code do not fit.
+        ServerDown: so is the server that it is on.
+    """
+    try:
+        with known_tenant(text.tenant_id):
+            require_server_up()
+            server = current_server()
+            row = _row(text, agent if is_unicode(agent) and "\0" not in agent else "")
+    except (ProgrammingError, UnknownTenant):
+        # Such as for a column that its schema does not have yet, or a schema that was lost.
+        require_serving(text.tenant_id)
+        raise
+    if row is None:
+        raise UnknownTenant(f"no tenant has the id {text.tenant_id}")
+    slug, state, migrated_to, *values = row
+    if server == MAIN:
+        tenant = Tenant(id=text.tenant_id, slug=slug, state=state, migrated_to=migrated_to)
+        refuse_unless_serving(tenant)
+    of_key = len(_columns(ApiKey))
+    key = _made(ApiKey, values[:of_key], server)
+    found = _made(Agent, values[of_key:], server)
+    if key is None or not text.matches(key.secret_digest):
+        return Admission(text, None, {})
+    with tenant_scope(text.tenant_id):
+        note_use(key)
+    return Admission(text, key, {} if found is None else {agent: found})
+
+
+def is_valid(text: KeyText) -> bool:
+    """Return whether a key is valid now, and its tenant is served now.
+
+    Raises django.db.Error if a database is down.
+    """
+    try:
+        if settings.TENANT_DATABASES:
+            require_serving(text.tenant_id)  # it also finds the tenant's server
+        with tenant_scope(text.tenant_id, pinned=True):
+            return admit(text).key is not None
+    except (UnknownTenant, TenantNotServing):
+        return False
+
+
+def _row(text: KeyText, agent: str) -> tuple[Any, ...] | None:
+    is_id = UUID_TEXT.fullmatch(agent) is not None
+    named: Any = UUID(agent) if is_id else agent
+    with tenant_connection().prepared_cursor() as cursor:
+        cursor.execute(
+            _statement("id" if is_id else "name", has_list=current_server() == MAIN),
+            {"tenant_id": text.tenant_id, "prefix": text.prefix, "agent": named},
+        )
+        row: tuple[Any, ...] | None = cursor.fetchone()
+        return row
+
+
+@cache
+def _statement(column: str, *, has_list: bool) -> str:
+    """The statement; on a server that has no list of tenants, with nothing of the tenant."""
+    columns = [f"api_key.{name}" for name in _columns(ApiKey)]
+    columns += [f"agent.{name}" for name in _columns(Agent)]
+    listed = f"SELECT id, slug, state, migrated_to FROM {Tenant._meta.db_table}"  # noqa: S608
+    if not has_list:
+        listed = "SELECT %(tenant_id)s::uuid AS id, '' AS slug, '' AS state, '' AS migrated_to"
+    return f"""
+SELECT tenant.slug, tenant.state, tenant.migrated_to, {", ".join(columns)}
+FROM ({listed}) AS tenant
+LEFT JOIN {ApiKey._meta.db_table} AS api_key
+    ON api_key.prefix = %(prefix)s AND api_key.revoked_at IS NULL
+    AND (api_key.expires_at IS NULL OR api_key.expires_at > now())
+LEFT JOIN {Agent._meta.db_table} AS agent ON agent.{column} = %(agent)s
+WHERE tenant.id = %(tenant_id)s
+"""  # noqa: S608  (names of our own models)
+
+
+@cache
+def _columns(model: type[Model]) -> list[str]:
+    return [str(field.column) for field in model._meta.concrete_fields]
+
+
+def _made(model: type[M], values: Sequence[Any], server: str) -> M | None:
+    """The row of these columns; None where the join found none."""
+    if all(value is None for value in values):
+        return None
+    names = [field.attname for field in model._meta.concrete_fields]
+    return model.from_db(server, names, values)
+
 
 # One sentence for every reason: who guesses must not learn which part was right.
 REFUSED = (

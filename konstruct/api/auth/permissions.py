@@ -1,14 +1,127 @@
 """What a caller may do: the scopes and the binding of a key, the permissions of a person."""
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+from uuid import UUID
 
+from django.db import models
 from rest_framework.exceptions import PermissionDenied
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
-from konstruct.api.auth.caller import Caller, caller_of
 from konstruct.api.auth.keys import Program
 from konstruct.api.models import KeyScope
+from konstruct.orchestrator.agents import find_agent
+from konstruct.orchestrator.exceptions import AgentNotFound
+from konstruct.orchestrator.models import Agent
+from tenants.exceptions import KonstructError
+
+M = TypeVar("M", bound=models.Model)
+
+
+class OutsideOfKey(KonstructError):
+    """The key is bound to one user, and the request is about another, or not the user's."""
+
+
+@dataclass(frozen=True)
+class Caller:
+    """A program or a person, and the one agent or user that a key is bound to.
+
+    A key has scopes. A person has none: their permissions are checked (permissions.py).
+    """
+
+    id: str
+    """Of the API key or the person: `key-…` or `person-…`, never another's, unlike the name."""
+    name: str
+    scopes: frozenset[str]
+    agent_id: UUID | None = None
+    user_id: str | None = None
+    # The agent and the user that the request has named, for the access log.
+    named: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    # The agent that was read along with the key, by the name or id in the request.
+    read: Mapping[str, Agent] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether a part of the tenant is all that there is for this caller."""
+        return self.agent_id is not None or self.user_id is not None
+
+    def rows(
+        self, rows: "models.QuerySet[M]", *, agent: str = "agent_id", user: str = "user_id"
+    ) -> "models.QuerySet[M]":
+        """Only the rows that the caller may see. `agent` and `user` are the rows' columns."""
+        if self.agent_id is not None:
+            rows = rows.filter(**{agent: self.agent_id})
+        if self.user_id is not None:
+            rows = rows.filter(**{user: self.user_id})
+        return rows
+
+    def agents(self) -> "models.QuerySet[Agent]":
+        """The agents that there are for the caller."""
+        agents = Agent.objects.all()
+        return agents if self.agent_id is None else agents.filter(pk=self.agent_id)
+
+    def only_agent(self) -> Agent | None:
+        """Return the agent of a request that names none; None if there are several.
+
+        It is the agent of the key, or else the tenant's only active agent. A request has to name an
+        inactive agent.
+        """
+        agents = self.agents() if self.agent_id else self.agents().filter(is_active=True)
+        found = [*agents[:2]]
+        return found[0] if len(found) == 1 else None
+
+    def agent(self, name_or_id: str, *, active: bool = False) -> Agent:
+        """Return the agent of that name or id.
+
+        Raises AgentNotFound also for one that the key is not bound to: there is no other for it.
+        """
+        agent = self.read.get(name_or_id)
+        if agent is None or (active and not agent.is_active):
+            agent = find_agent(name_or_id, active=active)
+        if self.agent_id not in (None, agent.id):
+            raise AgentNotFound(
+                f"No agent that this key may use has the name or id {name_or_id!r}."
+            )
+        self.named["agent_id"] = agent.id
+        return agent
+
+    def user(self, user_id: str) -> str:
+        """Return the user id that a request names; raises OutsideOfKey if it may not."""
+        self.named["user_id"] = user_id
+        if self.user_id not in (None, user_id):
+            raise OutsideOfKey(
+                f"This key is bound to the user {self.user_id!r}, and this is about another."
+            )
+        return user_id
+
+    def require_prompts(self) -> None:
+        """Raise OutsideOfKey for a user's key: what an agent is told is not a user's to read.
+
+        A prompt holds the agent's instructions, and facts that are about nobody in particular.
+        """
+        if self.user_id is not None:
+            raise OutsideOfKey(
+                f"What an agent is told is not for a user's key to read, here {self.user_id!r}'s."
+            )
+
+
+def caller_of(request: Request) -> Caller:
+    """Return who makes an authenticated request."""
+    user: Any = request.user
+    if isinstance(user, Program):
+        key = user.key
+        return Caller(
+            f"key-{key.id}",
+            key.name,
+            frozenset(key.scopes),
+            key.agent_id,
+            key.user_id,
+            read=user.agents,
+        )
+    return Caller(f"person-{user.pk}", str(user), frozenset())
+
 
 # Unless a view says otherwise in `scopes`, such as for a search, which is a POST and only reads.
 SCOPE_OF_METHOD = {

@@ -11,9 +11,9 @@ from django.db import DatabaseError
 from django.db.models import Model
 from rest_framework.request import Request
 
-from konstruct.api.auth.caller import Caller
 from konstruct.api.auth.keys import Program
-from konstruct.api.http.request_id import current_request_id
+from konstruct.api.auth.permissions import Caller
+from konstruct.api.http.problems import current_request_id
 from konstruct.audit.access_log import Actor, record_access
 from konstruct.audit.models import Action, ActorKind
 from tenants.audit.changes import RowState
@@ -65,7 +65,6 @@ RECORDED: Final[dict[tuple[str, str], tuple[Action, str]]] = {
     ("mem0-batch", "PUT"): (Action.EDIT, "facts"),
     ("mem0-entities", "GET"): (Action.LIST, "people"),
     ("mem0-entity", "DELETE"): (Action.DELETE, "facts"),
-    ("mem0-feedback", "POST"): (Action.EDIT, "fact"),
     ("mem0-history", "GET"): (Action.VIEW, "fact"),
     ("mem0-list", "POST"): (Action.LIST, "facts"),
     ("mem0-memories", "DELETE"): (Action.DELETE, "facts"),

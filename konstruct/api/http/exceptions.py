@@ -11,11 +11,10 @@ from django.http import Http404, HttpResponse
 from rest_framework import exceptions as drf
 from rest_framework.views import set_rollback
 
-from konstruct.api.auth.caller import OutsideOfKey
-from konstruct.api.http.errors.addresses import problem_response
-from konstruct.api.http.errors.problems import MOST_ERRORS, FieldError, Problem, Refusal
-from konstruct.api.http.etags import ChangedSince
-from konstruct.api.http.lists.pagination import NoSuchPlace
+from konstruct.api.auth.permissions import OutsideOfKey
+from konstruct.api.http.lists import NoSuchPlace
+from konstruct.api.http.problems import MOST_ERRORS, FieldError, Problem, Refusal, problem_response
+from konstruct.api.http.views import ChangedSince
 from konstruct.audit.erasure_requests import AlreadyRequested
 from konstruct.orchestrator.exceptions import (
     AgentContradictory,

@@ -14,8 +14,8 @@ from django.db.models.functions import Now
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 
-from konstruct.api.auth.caller import Caller, caller_of
-from konstruct.api.http.bodies.fields import StrictSerializer, VisibleAsciiField
+from konstruct.api.auth.permissions import Caller, caller_of
+from konstruct.api.http.bodies import StrictSerializer, VisibleAsciiField
 from konstruct.api.http.schema import header
 from konstruct.api.models import IdempotencyRecord
 from konstruct.orchestrator.exceptions import IdempotencyKeyInUse, IdempotencyKeyReused

@@ -1,6 +1,8 @@
 """Around every request of the API: the form of its errors, and the tenant of its key."""
 
 import json
+import re
+import uuid
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 
@@ -8,11 +10,11 @@ from django.conf import settings
 from django.core.exceptions import SuspiciousOperation
 from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
 from django.middleware.common import CommonMiddleware
+from structlog.contextvars import clear_contextvars
 
-from konstruct.api.auth.admission import admit
-from konstruct.api.auth.key_text import bearer_key, parse_key
-from konstruct.api.http.errors.addresses import problem_response, takes_keys
-from konstruct.api.http.errors.problems import FieldError, Problem
+from konstruct.api.auth.authentication import admit
+from konstruct.api.auth.keys import bearer_key, parse_key
+from konstruct.api.http.problems import FieldError, Problem, problem_response, takes_keys
 from tenants.context import current_tenant_id, tenant_scope
 from tenants.exceptions import TenantNotServing, TenantPaused, UnknownTenant
 from tenants.http.refusals import refuse_later
@@ -20,6 +22,36 @@ from tenants.http.streaming import streamed_inside
 from tenants.log_context import bind_request_ids
 from tenants.postgresql.exceptions import ServerDown
 from tenants.serving.rule import require_serving
+
+HEADER = "X-Request-ID"
+# What goes back into a header and into log lines must not be able to make new ones.
+_ACCEPTABLE = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+
+
+class RequestIdMiddleware:
+    """Takes the caller's X-Request-ID, or makes one, and sends it back.
+
+    From here on the log lines of the request name its ids. Under Konstruct's web server a request
+    has its own context, so the lines that Django writes after all middleware name them too. Under
+    other servers the next request has the same thread and context, so the ids are cleared.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        given = request.headers.get(HEADER, "")
+        request_id = given if _ACCEPTABLE.fullmatch(given) else str(uuid.uuid4())
+        clear_contextvars()
+        bind_request_ids(request, request_id=request_id)
+        try:
+            response = self.get_response(request)
+            response.headers[HEADER] = request_id
+            return response
+        finally:
+            if not hasattr(request, "waits_in_event_loop"):
+                clear_contextvars()
+
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
 

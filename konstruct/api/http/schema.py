@@ -1,4 +1,4 @@
-"""What the OpenAPI description says of every endpoint alike: errors, headers, strict bodies."""
+"""The OpenAPI description: what all endpoints have in common, and the view that serves it."""
 
 import http.client
 import json
@@ -8,8 +8,8 @@ from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from rest_framework import serializers
 
-from konstruct.api.http.bodies.fields import StrictSerializer
-from konstruct.api.http.errors.problems import MEDIA_TYPE, Problem
+from konstruct.api.http.bodies import StrictSerializer
+from konstruct.api.http.problems import MEDIA_TYPE, Problem
 
 
 class FieldErrorSerializer(serializers.Serializer):

@@ -1,22 +1,80 @@
 """The base of every view of the API."""
 
-from collections.abc import Callable, Mapping
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Any, ClassVar
+from uuid import UUID
 
 from django.db.models import Model
 from django.http import HttpResponseBase
 from rest_framework.exceptions import APIException
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.utils.encoders import JSONEncoder
 
-from konstruct.api.auth.caller import Caller, caller_of
+from konstruct.api.auth.permissions import Caller, caller_of
 from konstruct.api.auth.throttling import RateLimited
 from konstruct.api.http.access_log import READS, Noted, record_refusal, record_request, recorded_as
+from konstruct.api.http.schema import header
 from konstruct.audit.models import Action
+from konstruct.orchestrator.models import Agent
 from tenants import transaction
 from tenants.audit.changes import RowState
 from tenants.context import tenant_connection
+from tenants.exceptions import KonstructError
 from tenants.outages import is_outage
 from tenants.postgresql.entering import Queued
+
+
+def agent_names(agent_ids: Iterable[UUID]) -> dict[UUID, str]:
+    """Return the names of these agents."""
+    return dict(Agent.objects.filter(pk__in=set(agent_ids)).values_list("pk", "name"))
+
+
+IF_MATCH = header(
+    "If-Match", "The ETag that you read: the change is refused if somebody was faster."
+)
+
+_TAG = re.compile(r'(?:W/)?("[\x21\x23-\x7e]*")')
+
+
+class ChangedSince(KonstructError):
+    """What is to be changed is not what the caller saw."""
+
+
+def etag_of(document: Any) -> str:
+    """Return the tag of a resource's state, from its JSON."""
+    text = json.dumps(document, cls=JSONEncoder, sort_keys=True)
+    return f'"{hashlib.sha256(text.encode()).hexdigest()[:32]}"'
+
+
+def tagged(request: Request, document: Any) -> Response:
+    """Answer a GET with the document and its tag; with 304 alone if the caller has this state."""
+    etag = etag_of(document)
+    if _matches(request.headers.get("If-None-Match"), etag):
+        return Response(status=304, headers={"ETag": etag})
+    return Response(document, headers={"ETag": etag})
+
+
+def require_match(request: Request, document: Any) -> None:
+    """Raise ChangedSince if the request's If-Match is of another state than the document.
+
+    The caller has locked the rows, so that the state stays what it is until the change is made.
+    A weak tag is taken, too: gzip makes tags weak, and ours are of the state and not of bytes.
+    """
+    given = request.headers.get("If-Match")
+    if given is not None and not _matches(given, etag_of(document)):
+        raise ChangedSince("It was changed since you read it. Read it again and decide anew.")
+
+
+def _matches(header: str | None, etag: str) -> bool:
+    if header is None:
+        return False
+    return header.strip() == "*" or etag in _TAG.findall(header)
+
 
 Handler = Callable[..., HttpResponseBase]
 

@@ -7,7 +7,7 @@ from uuid import UUID
 from rest_framework.request import Request
 from rest_framework.reverse import reverse
 
-from konstruct.api.resources.agents.agent_names import agent_names
+from konstruct.api.http.views import agent_names
 from konstruct.orchestrator.models.escalations import Escalation
 from konstruct.orchestrator.models.tool_calls import ToolCall
 from konstruct.orchestrator.replies.status import Status, progress_of

@@ -11,7 +11,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http.bodies.fields import BoundedListField, ChannelIdField, StrictSerializer
+from konstruct.api.http.bodies import BoundedListField, ChannelIdField, StrictSerializer
 from konstruct.api.http.idempotency import (
     IDEMPOTENCY_KEY,
     create_once,

@@ -16,8 +16,8 @@ from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.response import Response
 from rest_framework.utils.encoders import JSONEncoder
 
-from konstruct.api.http.errors.problems import Problem
 from konstruct.api.http.exceptions import problem_of
+from konstruct.api.http.problems import Problem
 from konstruct.api.http.views import ApiView
 from konstruct.orchestrator.replies.reply_wait import (
     DeferredResponse,

@@ -4,20 +4,21 @@ from django.conf import settings
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from konstruct.api.http.bodies.fields import (
+from konstruct.api.http.bodies import (
     NOT_BLANK,
     ChannelIdField,
     StrictCharField,
     StrictSerializer,
 )
-from konstruct.api.http.lists.filters import InTime, OfAgentAndUser
-from konstruct.api.http.lists.pagination import (
+from konstruct.api.http.lists import (
+    InTime,
     NewestFirst,
+    OfAgentAndUser,
     PageQuerySerializer,
     ordering_field,
     page_of,
 )
-from konstruct.api.resources.memory.facts.serializers import (
+from konstruct.api.resources.memory.facts import (
     FILTERS_HELP,
     CheckedObjectField,
     FiltersTextField,

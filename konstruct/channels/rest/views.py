@@ -10,13 +10,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
-from konstruct.api.auth.caller import Caller
-from konstruct.api.http.bodies.fields import checked_query
-from konstruct.api.http.errors.problems import Problem
+from konstruct.api.auth.permissions import Caller
+from konstruct.api.http.bodies import checked_query
 from konstruct.api.http.idempotency import IDEMPOTENCY_KEY, idempotency_key, key_of_caller
-from konstruct.api.http.lists.filters import narrowed
-from konstruct.api.http.lists.pagination import NewestFirst
-from konstruct.api.http.request_id import current_request_id
+from konstruct.api.http.lists import NewestFirst, narrowed
+from konstruct.api.http.problems import Problem, current_request_id
 from konstruct.api.http.schema import problems, response_header
 from konstruct.api.http.views import ApiView
 from konstruct.api.models import KeyScope

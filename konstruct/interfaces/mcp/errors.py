@@ -5,8 +5,7 @@ from typing import Any, Final
 
 from django.http import HttpRequest, HttpResponse
 
-from konstruct.api.http.errors.problems import Problem
-from konstruct.api.http.request_id import current_request_id
+from konstruct.api.http.problems import Problem, current_request_id
 
 ENDPOINT: Final = "/mcp"
 PARSE_ERROR: Final = -32700

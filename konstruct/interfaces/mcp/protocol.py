@@ -35,7 +35,7 @@ from mcp_types.version import (
 )
 from pydantic import ValidationError
 
-from konstruct.api.auth.caller import Caller
+from konstruct.api.auth.permissions import Caller
 from konstruct.api.models import KeyScope
 from konstruct.interfaces.mcp.errors import RpcError
 from konstruct.interfaces.mcp.tools import TOOLS, Tool, tools_for

@@ -7,15 +7,15 @@ from django.conf import settings
 from rest_framework import serializers
 from rest_framework.fields import empty
 
-from konstruct.api.http.bodies.fields import (
+from konstruct.api.http.bodies import (
     NOT_BLANK,
     ChannelIdField,
     StrictCharField,
     StrictIntegerField,
     StrictSerializer,
 )
-from konstruct.api.http.lists.pagination import CURSOR_TEXT
-from konstruct.api.resources.memory.facts.serializers import LONGEST_QUERY, CheckedObjectField
+from konstruct.api.http.lists import CURSOR_TEXT
+from konstruct.api.resources.memory.facts import LONGEST_QUERY, CheckedObjectField
 from memory.models.fact_filters import values_of
 
 MAX_RESULTS = 50

@@ -10,11 +10,10 @@ from django.db.models import Model
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
-from konstruct.api.auth.caller import Caller
-from konstruct.api.http.bodies.fields import StrictSerializer
+from konstruct.api.auth.permissions import Caller
+from konstruct.api.http.bodies import StrictSerializer
 from konstruct.api.models import KeyScope
-from konstruct.api.resources.memory.facts.rows import locked_fact, visible_facts
-from konstruct.api.resources.memory.facts.serializers import FactPages
+from konstruct.api.resources.memory.facts import FactPages, locked_fact, visible_facts
 from konstruct.audit.models import Action
 from konstruct.interfaces.mcp import schemas
 from konstruct.orchestrator.models import Agent

@@ -15,8 +15,8 @@ from rest_framework.request import Request
 from konstruct.api.auth.authentication import ApiKeyAuthentication
 from konstruct.api.auth.permissions import require_scope
 from konstruct.api.http.access_log import READS, Asked, record_refusal
-from konstruct.api.http.errors.problems import Problem
 from konstruct.api.http.exceptions import problem_of
+from konstruct.api.http.problems import Problem
 from konstruct.api.http.views import ApiView
 from konstruct.api.models import KeyScope
 from konstruct.interfaces.mcp.errors import ENDPOINT, RpcError, rpc_response

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django.db.models import Q
 
-from konstruct.api.auth.caller import Caller
+from konstruct.api.auth.permissions import Caller
 from konstruct.interfaces.mem0.filters import ENTITIES, IN_METADATA
 from konstruct.orchestrator.agents import create_agent, find_agent
 from konstruct.orchestrator.exceptions import AgentNameTaken, AgentNotFound

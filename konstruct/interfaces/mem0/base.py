@@ -8,10 +8,13 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
 from konstruct.api.auth.authentication import ApiKeyAuthentication
-from konstruct.api.http.bodies.fields import StrictSerializer
-from konstruct.api.http.errors.addresses import problem_response
-from konstruct.api.http.errors.problems import LONGEST_DETAIL, Problem
-from konstruct.api.http.request_id import current_request_id
+from konstruct.api.http.bodies import StrictSerializer
+from konstruct.api.http.problems import (
+    LONGEST_DETAIL,
+    Problem,
+    current_request_id,
+    problem_response,
+)
 from konstruct.api.http.views import ApiView
 
 # Clients show only `detail`. It names this many field errors.

@@ -18,7 +18,7 @@ from uuid import UUID
 
 from django.db.models import Q
 
-from konstruct.api.auth.caller import Caller
+from konstruct.api.auth.permissions import Caller
 from konstruct.orchestrator.agents import find_agents
 from memory.arguments import id_argument, text_argument, uuid_argument
 from memory.exceptions import InvalidArgument

@@ -10,7 +10,7 @@ from django.utils import timezone
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
-from konstruct.api.http.bodies.fields import (
+from konstruct.api.http.bodies import (
     NOT_BLANK,
     BoundedListField,
     ChannelIdField,
@@ -20,8 +20,8 @@ from konstruct.api.http.bodies.fields import (
     StrictIntegerField,
     StrictSerializer,
 )
-from konstruct.api.resources.agents.agent_names import agent_names
-from konstruct.api.resources.memory.facts.serializers import LONGEST_QUERY, CheckedObjectField
+from konstruct.api.http.views import agent_names
+from konstruct.api.resources.memory.facts import LONGEST_QUERY, CheckedObjectField
 from konstruct.interfaces.mem0 import filters as language
 from konstruct.interfaces.mem0.filters import ENTITIES, IN_METADATA, MAX_VALUES
 from memory.exceptions import InvalidArgument

@@ -14,11 +14,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.utils.urls import replace_query_param
 
-from konstruct.api.auth.caller import Caller
-from konstruct.api.http.bodies.fields import StrictSerializer, checked_query
+from konstruct.api.auth.permissions import Caller
+from konstruct.api.http.bodies import StrictSerializer, checked_query
 from konstruct.api.http.idempotency import create_once
+from konstruct.api.http.views import agent_names
 from konstruct.api.models import KeyScope
-from konstruct.api.resources.agents.agent_names import agent_names
 from konstruct.audit.models import Action
 from konstruct.interfaces.mem0 import filters
 from konstruct.interfaces.mem0 import serializers as requests

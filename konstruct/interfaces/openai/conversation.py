@@ -16,8 +16,8 @@ from uuid import UUID
 
 from django.db.models.functions import Now
 
-from konstruct.api.auth.caller import Caller
-from konstruct.api.http.errors.problems import Refusal
+from konstruct.api.auth.permissions import Caller
+from konstruct.api.http.problems import Refusal
 from konstruct.interfaces.openai.errors import refused
 from konstruct.interfaces.openai.requests import ChatRequest
 from konstruct.llm.completions import storable

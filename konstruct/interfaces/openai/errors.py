@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from django.http import HttpRequest, HttpResponse
 
-from konstruct.api.http.errors.problems import FieldError, Problem
+from konstruct.api.http.problems import FieldError, Problem
 
 PREFIX: Final = "/v1/"
 

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from django.conf import settings
 
-from konstruct.api.auth.caller import Caller
-from konstruct.api.http.errors.problems import Refusal
+from konstruct.api.auth.permissions import Caller
+from konstruct.api.http.problems import Refusal
 from konstruct.interfaces.openai.errors import refused
 from konstruct.interfaces.openai.requests import (
     SAMPLING,

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from rest_framework.request import Request
 
-from konstruct.api.auth.caller import Caller
-from konstruct.api.http.errors.problems import Refusal
+from konstruct.api.auth.permissions import Caller
+from konstruct.api.http.problems import Refusal
 from konstruct.interfaces.openai.errors import refused
 from konstruct.llm.completions import storable_value
 from konstruct.orchestrator.answer_limits import LENGTH_LIMITS

@@ -14,9 +14,8 @@ from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http.errors.addresses import problem_response
-from konstruct.api.http.errors.problems import Problem, Refusal
 from konstruct.api.http.idempotency import idempotency_key, key_of_caller
+from konstruct.api.http.problems import Problem, Refusal, problem_response
 from konstruct.api.http.views import ApiView
 from konstruct.audit.models import Action
 from konstruct.channels.rest.documents import DETAILS

@@ -14,8 +14,7 @@ import pytest
 from django.conf import settings
 from konstruct_client import errors
 
-from konstruct.api.http import exceptions
-from konstruct.api.http.errors import problems
+from konstruct.api.http import exceptions, problems
 from tests.clients.python import documents
 
 CHANNEL = Path(settings.BASE_DIR, "konstruct", "channels", "rest").rglob("*.py")

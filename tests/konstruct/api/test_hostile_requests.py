@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from konstruct.api.http.errors.problems import LONGEST_DETAIL, MOST_ERRORS
+from konstruct.api.http.problems import LONGEST_DETAIL, MOST_ERRORS
 from tests.konstruct.conftest import MESSAGES, Program
 from tests.messages import statements
 

@@ -15,8 +15,7 @@ from django.http import HttpRequest, HttpResponse
 from django.test import Client
 from slack_sdk.signature import SignatureVerifier
 
-from konstruct.api.auth.key_text import new_key, parse_key
-from konstruct.api.auth.keys import revoke_key
+from konstruct.api.auth.keys import new_key, parse_key, revoke_key
 from konstruct.api.models import ApiKey
 from konstruct.web import callers
 from konstruct.web.callers import Callers, TooManyUnverified

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from konstruct.api.auth.key_text import parse_key
+from konstruct.api.auth.keys import parse_key
 from konstruct.api.models import ApiKey
 from tenants.context import tenant_scope
 from tests.konstruct.api.live import WORKER, running, serving

@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
-from konstruct.api.http.bodies.fields import (
+from konstruct.api.http.bodies import (
     NOT_BLANK,
     BoundedListField,
     ChannelIdField,
@@ -22,16 +22,15 @@ from konstruct.api.http.bodies.fields import (
     StrictSerializer,
     checked_query,
 )
-from konstruct.api.http.etags import IF_MATCH, etag_of, require_match, tagged
 from konstruct.api.http.idempotency import IDEMPOTENCY_KEY, create_once
-from konstruct.api.http.lists.pagination import (
+from konstruct.api.http.lists import (
     KeysetPagination,
     PageQuerySerializer,
     ordering_field,
     page_of,
 )
 from konstruct.api.http.schema import problems, response_header
-from konstruct.api.http.views import ApiView
+from konstruct.api.http.views import IF_MATCH, ApiView, etag_of, require_match, tagged
 from konstruct.api.models import KeyScope
 from konstruct.audit.models import Action
 from konstruct.orchestrator.agents import create_agent, find_agent, update_agent

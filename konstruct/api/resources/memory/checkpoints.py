@@ -6,9 +6,10 @@ What is in them is a session, which `sessions/` lists, shows and clears.
 import base64
 import binascii
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
 
 from django.core.validators import RegexValidator
 from django.http import HttpResponse
@@ -19,7 +20,7 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http.bodies.fields import (
+from konstruct.api.http.bodies import (
     BoundedListField,
     ChannelIdField,
     MomentField,
@@ -29,18 +30,70 @@ from konstruct.api.http.bodies.fields import (
     StrictSerializer,
     checked_query,
 )
-from konstruct.api.http.errors.problems import Problem, Refusal
-from konstruct.api.http.lists.pagination import PAGE_SIZE, PageQuerySerializer, page_of
+from konstruct.api.http.lists import (
+    PAGE_SIZE,
+    KeysetPagination,
+    PageQuerySerializer,
+    Position,
+    page_of,
+)
+from konstruct.api.http.problems import Problem, Refusal
 from konstruct.api.http.schema import problems
 from konstruct.api.http.views import ApiView
-from konstruct.api.resources.memory.checkpoint_pages import (
-    MOST_BYTES,
-    PAGE_BYTES,
-    NewestCheckpointsFirst,
-)
 from konstruct.strict_json import NotStrictJSON, read_json
 from memory.context.checkpoints.pages import Encoded, checked
 from tenants.context import required_tenant_id
+
+if TYPE_CHECKING:
+    from memory.context.checkpoints.pages import SavedCheckpoint
+
+# A page ends before its checkpoints have more bytes than this, but not before the first of them.
+PAGE_BYTES = 4_000_000
+# No answer has more: it stands in memory until it is sent, in base64.
+MOST_BYTES = 24_000_000
+
+
+class NewestCheckpointsFirst(KeysetPagination):
+    """Checkpoints by their ids, which grow with time; those of copied threads have the same.
+
+    Args:
+        is_counted: whether the caller has said how many a page has, and gets so many or an error.
+    """
+
+    orderings = {"-checkpoint_id": ("-checkpoint_id", "-thread_id", "-checkpoint_ns")}
+
+    def __init__(self, *, is_counted: bool) -> None:
+        self.is_counted = is_counted
+
+    def rows_after(
+        self,
+        queryset: "Callable[..., list[SavedCheckpoint]]",
+        position: Position | None,
+        *,
+        backwards: bool,
+    ) -> "list[SavedCheckpoint]":
+        """Return one checkpoint more than a page holds, and let it hold as many as fit."""
+        rows = queryset(after=position, backwards=backwards, limit=self.limit + 1)
+        sizes = [*accumulate(row.bytes for row in rows[: self.limit])]
+        if sizes and sizes[0] > MOST_BYTES:
+            raise _too_large(f"checkpoint {rows[0].checkpoint_id} has {sizes[0]:,}")
+        if not self.is_counted:
+            self.limit = max(1, sum(size <= PAGE_BYTES for size in sizes))
+        elif sizes and sizes[-1] > MOST_BYTES:
+            raise _too_large(
+                f"these {len(sizes)} checkpoints have {sizes[-1]:,}:"
+                " leave `limit` out, and follow `next`"
+            )
+        return rows
+
+
+def _too_large(what: str) -> Refusal:
+    return Refusal(
+        Problem.of_status(
+            422, f"An answer has {MOST_BYTES:,} bytes of checkpoints at most, {what}."
+        )
+    )
+
 
 MOST_VALUES = 1_000
 # Postgres makes bytes of these names, where a backslash would begin an escape.

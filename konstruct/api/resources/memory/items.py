@@ -17,7 +17,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http.bodies.fields import (
+from konstruct.api.http.bodies import (
     BoundedListField,
     ChannelIdField,
     NoParametersSerializer,
@@ -25,11 +25,11 @@ from konstruct.api.http.bodies.fields import (
     checked_query,
 )
 from konstruct.api.http.idempotency import IDEMPOTENCY_KEY, create_once
-from konstruct.api.http.lists.filters import narrowed
-from konstruct.api.http.lists.pagination import (
+from konstruct.api.http.lists import (
     NewestFirst,
     PageQuerySerializer,
     Position,
+    narrowed,
     ordering_field,
     page_of,
 )

@@ -9,7 +9,7 @@ from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http.bodies.fields import (
+from konstruct.api.http.bodies import (
     NOT_BLANK,
     BoundedListField,
     ChannelIdField,
@@ -22,12 +22,12 @@ from konstruct.api.http.bodies.fields import (
 from konstruct.api.http.schema import problems
 from konstruct.api.http.views import ApiView
 from konstruct.api.models import KeyScope
-from konstruct.api.resources.memory.facts.serializers import (
+from konstruct.api.resources.memory.facts import (
     FILTERS_HELP,
     CheckedObjectField,
     FoundFactSerializer,
+    found_documents,
 )
-from konstruct.api.resources.memory.facts.views import found_documents
 from konstruct.orchestrator.recall_policy import recall_policy
 from memory.conf import FACT_FLOOR, NEAR_FACT_FLOOR, NEAR_FACTS
 from memory.context.search import search_memory

@@ -11,17 +11,18 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
-from konstruct.api.http.bodies.fields import NoParametersSerializer, checked_query
-from konstruct.api.http.lists.filters import InTime, OfAgentAndUser, narrowed
-from konstruct.api.http.lists.pagination import (
+from konstruct.api.http.bodies import NoParametersSerializer, checked_query
+from konstruct.api.http.lists import (
+    InTime,
     KeysetPagination,
+    OfAgentAndUser,
     PageQuerySerializer,
+    narrowed,
     ordering_field,
     page_of,
 )
 from konstruct.api.http.schema import problems
-from konstruct.api.http.views import ApiView
-from konstruct.api.resources.agents.agent_names import agent_names
+from konstruct.api.http.views import ApiView, agent_names
 from memory.models import Message, RecallEvent
 
 EXAMPLE = {

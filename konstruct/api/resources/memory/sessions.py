@@ -16,8 +16,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
-from konstruct.api.http.bodies.fields import NoParametersSerializer, StrictSerializer, checked_query
-from konstruct.api.http.lists.pagination import (
+from konstruct.api.http.bodies import NoParametersSerializer, StrictSerializer, checked_query
+from konstruct.api.http.lists import (
     PAGE_SIZE,
     KeysetPagination,
     PageQuerySerializer,

@@ -8,7 +8,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http.bodies.fields import ChannelIdField, StrictSerializer, checked_query
+from konstruct.api.http.bodies import ChannelIdField, StrictSerializer, checked_query
 from konstruct.api.http.schema import problems
 from konstruct.api.http.views import ApiView
 from konstruct.api.models import KeyScope

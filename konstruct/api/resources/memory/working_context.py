@@ -9,7 +9,7 @@ from rest_framework.exceptions import PermissionDenied, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http.bodies.fields import (
+from konstruct.api.http.bodies import (
     BoundedListField,
     ChannelIdField,
     NoParametersSerializer,

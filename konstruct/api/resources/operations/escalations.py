@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
-from konstruct.api.http.bodies.fields import (
+from konstruct.api.http.bodies import (
     NOT_BLANK,
     ChannelIdField,
     NoParametersSerializer,
@@ -19,17 +19,17 @@ from konstruct.api.http.bodies.fields import (
     StrictSerializer,
     checked_query,
 )
-from konstruct.api.http.lists.filters import OfAgentAndUser, narrowed
-from konstruct.api.http.lists.pagination import (
+from konstruct.api.http.lists import (
     KeysetPagination,
+    OfAgentAndUser,
     PageQuerySerializer,
+    narrowed,
     ordering_field,
     page_of,
 )
 from konstruct.api.http.schema import problems, response_header
-from konstruct.api.http.views import ApiView
+from konstruct.api.http.views import ApiView, agent_names
 from konstruct.api.models import KeyScope
-from konstruct.api.resources.agents.agent_names import agent_names
 from konstruct.audit.models import Action
 from konstruct.orchestrator.handoff.escalations import Thread, open_escalation, resolve
 from konstruct.orchestrator.handoff.handovers import hand_over

@@ -11,24 +11,25 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
-from konstruct.api.auth.caller import Caller
-from konstruct.api.http.bodies.fields import (
+from konstruct.api.auth.permissions import Caller
+from konstruct.api.http.bodies import (
     NoParametersSerializer,
     StrictBooleanField,
     StrictSerializer,
     checked_query,
 )
-from konstruct.api.http.lists.filters import InTime, OfAgentAndUser, narrowed
-from konstruct.api.http.lists.pagination import (
+from konstruct.api.http.lists import (
+    InTime,
     KeysetPagination,
+    OfAgentAndUser,
     PageQuerySerializer,
+    narrowed,
     ordering_field,
     page_of,
 )
 from konstruct.api.http.schema import problems
-from konstruct.api.http.views import ApiView
+from konstruct.api.http.views import ApiView, agent_names
 from konstruct.api.models import KeyScope
-from konstruct.api.resources.agents.agent_names import agent_names
 from konstruct.orchestrator.exceptions import AlreadyDecided
 from konstruct.orchestrator.models import ToolCall
 from konstruct.orchestrator.models.tool_calls import ToolCallState

@@ -8,8 +8,8 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.auth.caller import Caller
-from konstruct.api.http.bodies.fields import NoParametersSerializer, checked_query
+from konstruct.api.auth.permissions import Caller
+from konstruct.api.http.bodies import NoParametersSerializer, checked_query
 from konstruct.api.http.views import ApiView
 from konstruct.orchestrator.models import PendingReply
 from memory.browse.statistics import amount_of

@@ -10,16 +10,16 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
-from konstruct.api.auth.caller import Caller, OutsideOfKey
+from konstruct.api.auth.permissions import Caller, OutsideOfKey
 from konstruct.api.http.access_log import actor_of
-from konstruct.api.http.bodies.fields import (
+from konstruct.api.http.bodies import (
     BoundedListField,
     ChannelIdField,
     StrictCharField,
     StrictSerializer,
     checked_query,
 )
-from konstruct.api.http.request_id import current_request_id
+from konstruct.api.http.problems import current_request_id
 from konstruct.api.http.schema import problems, response_header
 from konstruct.api.http.views import ApiView
 from konstruct.api.models import KeyScope

@@ -12,14 +12,14 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
-from konstruct.api.http.bodies.fields import (
+from konstruct.api.http.bodies import (
     ChannelIdField,
     NoParametersSerializer,
     StrictCharField,
     StrictSerializer,
     checked_query,
 )
-from konstruct.api.http.lists.pagination import (
+from konstruct.api.http.lists import (
     KeysetPagination,
     PageQuerySerializer,
     ordering_field,

@@ -8,18 +8,17 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http.bodies.fields import checked_query
-from konstruct.api.http.lists.filters import OfAgentAndUser
-from konstruct.api.http.lists.pagination import (
+from konstruct.api.http.bodies import checked_query
+from konstruct.api.http.lists import (
     KeysetPagination,
+    OfAgentAndUser,
     PageQuerySerializer,
     Position,
     ordering_field,
     page_of,
 )
 from konstruct.api.http.schema import problems
-from konstruct.api.http.views import ApiView
-from konstruct.api.resources.agents.agent_names import agent_names
+from konstruct.api.http.views import ApiView, agent_names
 from memory.browse.people import (
     MOST_COUNTED,
     MOST_COUNTED_IN_LIST,

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from konstruct.api.auth.admission import admit
-from konstruct.api.auth.key_text import parse_key
+from konstruct.api.auth.authentication import admit
+from konstruct.api.auth.keys import parse_key
 from konstruct.api.models import ApiKey
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import MESSAGES, Program

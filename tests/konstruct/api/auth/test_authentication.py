@@ -9,8 +9,7 @@ from django.contrib.auth.models import Permission
 from django.test import Client
 from django.utils import timezone
 
-from konstruct.api.auth.key_text import new_key
-from konstruct.api.auth.keys import KeyInvalid, issue_key, revoke_key
+from konstruct.api.auth.keys import KeyInvalid, issue_key, new_key, revoke_key
 from konstruct.api.models import ApiKey
 from memory.models import Message
 from tenants.context import current_tenant_id, tenant_scope

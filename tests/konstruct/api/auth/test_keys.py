@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from konstruct.api.auth.key_text import bearer_key, new_key, parse_key
+from konstruct.api.auth.keys import bearer_key, new_key, parse_key
 
 TENANT = UUID("0190a7e2-6c4b-7d5e-8f1a-2b3c4d5e6f70")
 

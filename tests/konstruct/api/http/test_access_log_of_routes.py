@@ -82,7 +82,7 @@ def test_a_read_that_fails_after_it_began_is_no_read(
     def breaks(*_: Any, **__: Any) -> None:
         raise RuntimeError("later")
 
-    monkeypatch.setattr("konstruct.api.resources.memory.facts.views._told", breaks)
+    monkeypatch.setattr("konstruct.api.resources.memory.facts._told", breaks)
     before = len(events(said.program))
     assert said.program.get(f"{V1}facts/{said.fact}/").status_code == 500
     (event,) = events(said.program)[before:]

@@ -15,7 +15,8 @@ from django.test import Client, RequestFactory
 from django.urls import get_resolver
 from drf_spectacular.generators import SchemaGenerator
 
-from konstruct.api.http import description
+from konstruct.api.http.description import DescriptionView, _descriptions
+from tests.konstruct.api.routes import patterns
 
 COMMITTED = Path(settings.BASE_DIR) / "docs" / "openapi.yaml"
 
@@ -41,12 +42,7 @@ def test_it_is_openapi_3_1(schema: str) -> None:
 
 def paths_of_the_api() -> set[str]:
     """Return the addresses of the URL configuration as a description writes them."""
-    patterns = get_resolver("konstruct.urls.api").url_patterns
-    addresses = {
-        "/api/" + str(outer.pattern) + str(inner.pattern)
-        for outer in patterns
-        for inner in outer.url_patterns
-    }
+    addresses = {f"/api/{path}" for path, _ in patterns(get_resolver("konstruct.urls.api"))}
     return {
         re.sub(r"<\w+:(\w+)>", r"{\1}", address)
         for address in addresses
@@ -94,9 +90,9 @@ def test_generated_types_ask_for_what_is_required_and_no_more(schema: str) -> No
 @pytest.fixture
 def not_made_yet() -> Iterator[None]:
     """A process that has not served the description."""
-    description._descriptions.cache_clear()
+    _descriptions.cache_clear()
     yield
-    description._descriptions.cache_clear()
+    _descriptions.cache_clear()
 
 
 @pytest.mark.usefixtures("db", "not_made_yet")
@@ -111,7 +107,7 @@ def test_the_first_requests_at_once_are_served_one_description(
         return make(self, *args, **kwargs)
 
     monkeypatch.setattr(SchemaGenerator, "get_schema", counted)
-    view = description.DescriptionView.as_view()
+    view = DescriptionView.as_view()
     asked = [RequestFactory().get("/api/schema/", {"version": n, "lang": n}) for n in range(8)]
     with ThreadPoolExecutor(8) as threads:
         answers = list(threads.map(view, asked))

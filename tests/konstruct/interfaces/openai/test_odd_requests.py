@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from konstruct.api.auth.caller import Caller
-from konstruct.api.http.errors.problems import Problem, Refusal
+from konstruct.api.auth.permissions import Caller
+from konstruct.api.http.problems import Problem, Refusal
 from konstruct.interfaces.openai.errors import error_document
 from konstruct.interfaces.openai.report import MAX_NAMED, report_of
 from konstruct.interfaces.openai.requests import ROLES, SAMPLING, ChatRequest, read_request

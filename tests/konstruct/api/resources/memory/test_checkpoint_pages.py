@@ -6,7 +6,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import pytest
 
-from konstruct.api.resources.memory import checkpoint_pages
+from konstruct.api.resources.memory import checkpoints
 from memory.context import SessionStore
 from tests.konstruct.conftest import Program
 
@@ -18,8 +18,8 @@ LARGE = 2_000
 
 @pytest.fixture
 def bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoint_pages, "PAGE_BYTES", 3 * LARGE)
-    monkeypatch.setattr(checkpoint_pages, "MOST_BYTES", 6 * LARGE)
+    monkeypatch.setattr(checkpoints, "PAGE_BYTES", 3 * LARGE)
+    monkeypatch.setattr(checkpoints, "MOST_BYTES", 6 * LARGE)
 
 
 def save(program: Program, name: str, size: int = LARGE, thread: str = "t", **channels: str) -> str:

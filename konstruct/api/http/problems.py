@@ -2,13 +2,14 @@
 
 import http.client
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from django.http import HttpRequest, HttpResponse
+from structlog.contextvars import get_contextvars
 
-from konstruct.api.http.request_id import current_request_id
+from tenants.http.refusals import leave_log_to_request
 
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:konstruct:problem:"
@@ -118,3 +119,42 @@ def problem_document(request: HttpRequest, problem: Problem) -> HttpResponse:
         content_type=MEDIA_TYPE,
         headers=dict(problem.headers),
     )
+
+
+def current_request_id() -> str:
+    """Return the id of the request that is being answered, `-` outside of requests."""
+    request_id: str = get_contextvars().get("request_id", "-")
+    return request_id
+
+
+API_PREFIX: Final = "/api/"
+
+ErrorForm = Callable[[HttpRequest, Problem], HttpResponse]
+
+_forms: dict[str, ErrorForm] = {API_PREFIX: problem_document}
+
+
+def register(prefix: str, form: ErrorForm) -> None:
+    """Let addresses that begin so be called with API keys. Call it when the app is ready.
+
+    Of prefixes of which one begins with another, the longer one counts.
+    """
+    _forms[prefix] = form
+
+
+def takes_keys(path: str) -> bool:
+    """Whether an API key may say which tenant a request for this path is for."""
+    return _form_at(path) is not None
+
+
+def problem_response(request: HttpRequest, problem: Problem) -> HttpResponse:
+    """Return the problem as a response in the form of the request's address."""
+    response = (_form_at(request.path) or problem_document)(request, problem)
+    response.tells_problem = True  # type: ignore[attr-defined]  # for the middleware
+    leave_log_to_request(request, response)
+    return response
+
+
+def _form_at(path: str) -> ErrorForm | None:
+    prefix = max((each for each in _forms if path.startswith(each)), key=len, default=None)
+    return None if prefix is None else _forms[prefix]

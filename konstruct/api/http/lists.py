@@ -1,16 +1,17 @@
-"""Cursor pagination: a page begins after a row, and not after a number of rows.
+"""Lists: filters and cursor pagination. A page begins after a row, not after a number of rows.
 
-It costs the same on the first page and on the last, and new rows move none that is already read.
+A page costs the same on the first page and on the last, and new rows
+move no row that was read already.
 """
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from django.core import signing
 from django.core.exceptions import ValidationError as FieldInvalid
 from django.core.validators import RegexValidator
-from django.db.models import Q
+from django.db.models import Model, Q, QuerySet
 from rest_framework import serializers
 from rest_framework.exceptions import NotFound
 from rest_framework.pagination import BasePagination
@@ -18,14 +19,46 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.utils.urls import replace_query_param
 
-from konstruct.api.http.bodies.fields import StrictCharField, StrictSerializer
+from konstruct.api.auth.permissions import Caller
+from konstruct.api.http.bodies import ChannelIdField, MomentField, StrictCharField, StrictSerializer
 from tenants.context import current_tenant_id
+
+M = TypeVar("M", bound=Model)
+
 
 CURSOR_TEXT = RegexValidator(r"^[A-Za-z0-9_.-]+\Z", "Take `next` or `previous` as they are.")
 PAGE_SIZE = 50
 LARGEST_PAGE = 200
 
 Position = list[str]
+
+
+class OfAgentAndUser(StrictSerializer):
+    """Filters of what belongs to an agent and a user."""
+
+    agent = ChannelIdField(required=False, help_text="Only of this agent (name or id).")
+    user_id = ChannelIdField(required=False, help_text="Only of this user.")
+
+
+class InTime(StrictSerializer):
+    """Filters of what has a moment."""
+
+    since = MomentField(required=False, help_text="Only from this moment on (with a time zone).")
+    until = MomentField(required=False, help_text="Only before this moment (with a time zone).")
+
+
+def narrowed(rows: "QuerySet[M]", filters: Mapping[str, Any], caller: Caller) -> "QuerySet[M]":
+    """Return what of the rows the caller may see and asks for, by the filters of this module."""
+    rows = caller.rows(rows)
+    if "agent" in filters:
+        rows = rows.filter(agent_id=caller.agent(filters["agent"]).id)
+    if "user_id" in filters:
+        rows = rows.filter(user_id=caller.user(filters["user_id"]))
+    if "since" in filters:
+        rows = rows.filter(created_at__gte=filters["since"])
+    if "until" in filters:
+        rows = rows.filter(created_at__lt=filters["until"])
+    return rows
 
 
 class PageQuerySerializer(StrictSerializer):

@@ -7,14 +7,61 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
+import orjson
 from django.core.validators import ProhibitNullCharactersValidator, RegexValidator
 from rest_framework import serializers
-from rest_framework.exceptions import ValidationError
+from rest_framework.exceptions import ParseError, ValidationError
+from rest_framework.parsers import JSONParser
+from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 
-from konstruct.api.http.errors.problems import MOST_ERRORS
-from konstruct.api.id_text import ID_TEXT
+from konstruct.api.http.problems import MOST_ERRORS
+from konstruct.api.models import ID_TEXT
+from konstruct.strict_json import NotStrictJSON, read_json
 from memory.arguments import is_unicode
+
+
+class StrictJSONParser(JSONParser):
+    """JSON within Django's body limit, read by `konstruct.strict_json`.
+
+    REST framework's own reads a stream of any length, makes a hundred thousand brackets a 500, and
+    of a name that is given twice takes the last value.
+    """
+
+    def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
+        """Read the body as JSON."""
+        body = parser_context["request"]._request.body  # this, and only this, checks the limit
+        try:
+            return read_json(body)
+        except NotStrictJSON as error:
+            raise ParseError(str(error)) from error
+
+
+class FastJSONRenderer(JSONRenderer):
+    """REST framework's JSON, written by orjson: a page of 50 messages in a tenth of the time.
+
+    What orjson refuses, such as whole numbers of more than 64 bits, REST framework writes: in
+    ASCII, since it may be a half of a surrogate pair.
+    """
+
+    ensure_ascii = True
+
+    def render(
+        self, data: Any, accepted_media_type: str | None = None, renderer_context: Any = None
+    ) -> bytes:
+        """Return the bytes."""
+        if data is None or self.get_indent(accepted_media_type or "", renderer_context or {}):
+            return bytes(super().render(data, accepted_media_type, renderer_context))
+        try:
+            return orjson.dumps(data, default=self._default, option=orjson.OPT_UTC_Z)
+        except TypeError:
+            return bytes(super().render(data, accepted_media_type, renderer_context))
+
+    def _default(self, value: Any) -> Any:
+        if isinstance(value, float):  # numpy's
+            return float(value)
+        return self.encoder_class().default(value)
+
 
 # Postgres keeps no NUL. In a pattern, so that the API's description says so.
 NO_NUL = RegexValidator(r"^[^\x00]*\Z", "Give text without NUL characters.")

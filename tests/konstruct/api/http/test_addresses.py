@@ -6,8 +6,8 @@ import pytest
 from django.http import HttpRequest, HttpResponse
 from django.test import RequestFactory
 
-from konstruct.api.http.errors import addresses
-from konstruct.api.http.errors.problems import MEDIA_TYPE, Problem
+from konstruct.api.http import problems
+from konstruct.api.http.problems import MEDIA_TYPE, Problem
 from tests.konstruct.conftest import Program
 
 
@@ -18,23 +18,23 @@ def said_plainly(request: HttpRequest, problem: Problem) -> HttpResponse:
 @pytest.fixture
 def _another_form() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(addresses, "_forms", dict(addresses._forms))
-        addresses.register("/plain/", said_plainly)
-        addresses.register("/api/plain/", said_plainly)
+        patch.setattr(problems, "_forms", dict(problems._forms))
+        problems.register("/plain/", said_plainly)
+        problems.register("/api/plain/", said_plainly)
         yield
 
 
 @pytest.mark.usefixtures("_another_form")
 def test_the_longest_prefix_decides_the_form() -> None:
     told = {
-        path: addresses.problem_response(RequestFactory().get(path), Problem.of_status(404))
+        path: problems.problem_response(RequestFactory().get(path), Problem.of_status(404))
         for path in ("/plain/x", "/api/plain/x", "/api/x", "/elsewhere")
     }
     assert told["/plain/x"].content == b"404 at /plain/x"
     assert told["/api/plain/x"].content == b"404 at /api/plain/x"
     assert told["/api/x"].headers["Content-Type"] == MEDIA_TYPE
     assert told["/elsewhere"].headers["Content-Type"] == MEDIA_TYPE
-    takes = [path for path in told if addresses.takes_keys(path)]
+    takes = [path for path in told if problems.takes_keys(path)]
     assert takes == ["/plain/x", "/api/plain/x", "/api/x"]
 
 

@@ -8,9 +8,9 @@ from django.db import OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.test import Client, RequestFactory
 
-from konstruct.api.http.errors.problems import FieldError, Problem
 from konstruct.api.http.exceptions import OWN_ERRORS, problem_of
-from konstruct.api.http.request_id import RequestIdMiddleware, current_request_id
+from konstruct.api.http.middleware import RequestIdMiddleware
+from konstruct.api.http.problems import FieldError, Problem, current_request_id
 from konstruct.channels.rest import views
 from tenants.log_context import log_ids
 from tests.konstruct.conftest import MESSAGES, Program

@@ -1,1 +1,0 @@
-"""Lists: how they are paged, and what they can be narrowed by."""

@@ -1,1 +1,0 @@
-"""Facts: kept, listed, found and changed."""
