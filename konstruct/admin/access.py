@@ -9,12 +9,12 @@ from django.http import HttpRequest
 
 from konstruct.admin.lists import BoundedPaginator
 from konstruct.api.http.problems import current_request_id
-from konstruct.audit.access_log import Actor, record_access
-from konstruct.audit.models import Action, ActorKind
 from konstruct.orchestrator.models import Agent
 from tenants.admin.recorded import RecordedAdmin
 from tenants.admin.sites import ReadOnlyModelAdmin, tenant_site
+from tenants.audit.access_log import Actor, record_access
 from tenants.audit.changes import RowState
+from tenants.audit.models import Action, ActorKind
 
 
 def actor_of(request: HttpRequest) -> Actor:

@@ -14,10 +14,10 @@ from django.utils.timesince import timesince
 from konstruct.admin.access import note
 from konstruct.admin.choosing import whose
 from konstruct.admin.lists import agent_names
-from konstruct.audit.models import Action
 from konstruct.orchestrator.models import PendingReply
 from memory.browse import statistics
 from memory.browse.statistics import Amount, Day
+from tenants.audit.models import Action
 from tenants.context import reading_replica
 
 DAYS = 30

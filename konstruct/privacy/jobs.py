@@ -10,15 +10,8 @@ from uuid import UUID
 from django.db import DatabaseError
 from structlog.contextvars import bound_contextvars
 
-from konstruct.audit.erasure_requests import ERASURES, MESSAGE_ERASURES
-from konstruct.audit.models import (
-    OF_THE_TENANT,
-    RETENTION,
-    ErasureRequest,
-    MessageErasure,
-    RetentionRule,
-)
 from konstruct.orchestrator.identities.channel_identities import HISTORY_MERGES
+from konstruct.orchestrator.identities.erasure_requests import ERASURES, MESSAGE_ERASURES
 from konstruct.orchestrator.models import HistoryMerge
 from konstruct.privacy import erasure
 from konstruct.privacy import merge as history_merge
@@ -26,6 +19,13 @@ from konstruct.privacy.erasure import messages
 from konstruct.privacy.erasure.erasing import ErasedElsewhere
 from konstruct.privacy.retention import apply_rules
 from tenants import outbox
+from tenants.audit.models import (
+    OF_THE_TENANT,
+    RETENTION,
+    ErasureRequest,
+    MessageErasure,
+    RetentionRule,
+)
 from tenants.context import connection, tenant_scope
 from tenants.exceptions import reason_of
 from tenants.models import Tenant

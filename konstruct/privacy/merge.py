@@ -17,8 +17,6 @@ from uuid import UUID
 from django.db.models.functions import Now
 from django_redis import get_redis_connection
 
-from konstruct.audit.access_log import Actor, record_access
-from konstruct.audit.models import Action, ActorKind
 from konstruct.orchestrator import thread_cache
 from konstruct.orchestrator.locks import window_lock
 from konstruct.orchestrator.messages import Thread
@@ -28,6 +26,8 @@ from memory.conversations import short_term, thread_window, window_store
 from memory.models import Message
 from memory.scopes import scope_number
 from tenants import transaction
+from tenants.audit.access_log import Actor, record_access
+from tenants.audit.models import Action, ActorKind
 from tenants.context import connection, required_tenant_id
 from tenants.locking.tenant_locks import held_lock
 from tenants.personal_data import Merge, PersonalData, personal_tables

@@ -12,8 +12,6 @@ from uuid import UUID
 
 from django.utils import timezone
 
-from konstruct.audit.access_log import Actor, record_access
-from konstruct.audit.models import Action, ActorKind, RetentionRule
 from konstruct.consistency.indexing import forget_words
 from konstruct.privacy.erasure.messages import shorten_window
 from konstruct.privacy.erasure.stores.rows import delete_messages, delete_rows_of_messages
@@ -21,6 +19,8 @@ from memory.conversations import thread_window
 from memory.models import Message
 from memory.scopes import scope_number
 from tenants import transaction
+from tenants.audit.access_log import Actor, record_access
+from tenants.audit.models import Action, ActorKind, RetentionRule
 from tenants.context import connection, required_tenant_id
 from tenants.personal_data import personal_tables
 

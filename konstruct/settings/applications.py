@@ -33,7 +33,7 @@ TENANT_APPS = [
     "konstruct.channels",
     "konstruct.interfaces",
     # Last: it gives roles the permissions that the others make.
-    "konstruct.audit",
+    "tenants.audit",
 ]
 INSTALLED_APPS = SHARED_APPS + [app for app in TENANT_APPS if app not in SHARED_APPS]
 

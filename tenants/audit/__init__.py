@@ -1,1 +1,1 @@
-"""The operators' log: each change with its author."""
+"""Roles and the logs: who may do what with a tenant's memory, and who did what."""

@@ -1,12 +1,13 @@
 """Writing the operators' log: who did what with tenants, operators and their rights."""
 
+import getpass
+import os
 from typing import Any
 
 from django.db.models import Model
 from django.http import HttpRequest
 
 from tenants.audit.changes import NOTHING, RowState, abridged, differences, row_state
-from tenants.audit.operator_account import operator_name
 from tenants.context import public_scope
 from tenants.http.client_address import current_address
 from tenants.models import Domain, OperatorEvent, Tenant
@@ -93,3 +94,11 @@ def state_of_tenant(tenant: Tenant) -> RowState:
     shown = row_state(tenant)
     domains = Domain.objects.filter(tenant=tenant).order_by("domain")
     return RowState({**shown.shown, "domains": list(domains.values_list("domain", flat=True))})
+
+
+def operator_name() -> str:
+    """Return the account that runs this process, as the machine calls it."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container's number without a name
+        return f"uid {os.getuid()}"

@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 from playwright.sync_api import expect
 
-from konstruct.audit.models import AccessEvent, ErasureRequest
 from konstruct.orchestrator import pipeline
 from memory.conversations.short_term import get_recent_messages
 from memory.models import Message
+from tenants.audit.models import AccessEvent, ErasureRequest
 from tenants.context import tenant_scope
 from tests.browser.conftest import USER, Aurora, Visitor
 

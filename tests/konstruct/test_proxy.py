@@ -23,8 +23,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from konstruct.audit.models import AccessEvent
 from konstruct.local.embedded import postgres
+from tenants.audit.models import AccessEvent
 from tenants.checks.walls import open_ways
 from tenants.context import tenant_scope
 from tenants.models import Tenant

@@ -16,10 +16,10 @@ from django.core.management import (
 from django.db import DatabaseError
 
 from konstruct.api.models import ApiKey
-from konstruct.audit.models import AccessEvent, RetentionRule
 from konstruct.orchestrator.models import Agent
 from memory.indexing.outbox import drain
-from tenants.audit.operator_account import operator_name
+from tenants.audit.models import AccessEvent, RetentionRule
+from tenants.audit.operator_log import operator_name
 from tenants.context import tenant_scope
 from tenants.management.refused import RefusedCommand
 from tenants.models import Tenant
@@ -187,7 +187,7 @@ def test_what_cannot_be_recorded_is_not_done(
     def is_full(*_: Any, **__: Any) -> None:
         raise DatabaseError("no room")
 
-    monkeypatch.setattr("konstruct.audit.commands.record_access", is_full)
+    monkeypatch.setattr("tenants.audit.access_log.record_access", is_full)
     for command, options in {
         "create_agent": {"name": "ada"},
         "create_api_key": {"name": "billing"},

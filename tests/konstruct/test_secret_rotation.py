@@ -14,8 +14,8 @@ import redis
 from django.contrib.auth.models import User
 from django.test import Client, override_settings
 
-from konstruct.audit.pseudonyms import pseudonym, pseudonyms
 from konstruct.local.embedded import valkey
+from tenants.audit.pseudonyms import pseudonym, pseudonyms
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests.konstruct.running import eventually

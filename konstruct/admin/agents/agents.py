@@ -18,7 +18,6 @@ from unfold.widgets import UnfoldAdminTextareaWidget
 from konstruct.admin.access import AuditedAdmin, note
 from konstruct.admin.lists import agent_names
 from konstruct.admin.memory.recall_events import why_from
-from konstruct.audit.models import Action
 from konstruct.llm.exceptions import LLMError
 from konstruct.orchestrator.agents import find_agent
 from konstruct.orchestrator.exceptions import AgentNotFound
@@ -27,6 +26,7 @@ from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.pipeline.respond import draft_reply
 from konstruct.orchestrator.tool_catalog import TOOLS
 from tenants.admin.sites import tenant_site
+from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 from tenants.exceptions import detail_of
 

@@ -16,7 +16,6 @@ from konstruct.admin.lists import agent_names
 from konstruct.admin.memory.recall_events import why_of
 from konstruct.admin.operations.escalations import others_than
 from konstruct.admin.people.erasures import ERASE
-from konstruct.audit.models import Action
 from konstruct.channels.models import Delivery
 from konstruct.orchestrator.exceptions import NothingToRetry
 from konstruct.orchestrator.handoff.escalations import Thread
@@ -28,6 +27,7 @@ from memory.conversations.copies import COPY_PREFIX
 from memory.models import Message
 from tenants import transaction
 from tenants.admin.sites import tenant_site
+from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
 RETRY = "orchestrator.change_pendingreply"

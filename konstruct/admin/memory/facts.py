@@ -23,7 +23,6 @@ from konstruct.admin.access import AuditedAdmin, note, note_row
 from konstruct.admin.lists import agent, agent_names, shortened, with_agent_name
 from konstruct.admin.memory.differences import marked_difference
 from konstruct.api.http.bodies import ID_TEXT
-from konstruct.audit.models import Action
 from memory.exceptions import DuplicateFact, FactBusy, InvalidArgument
 from memory.facts import LongTermMemory
 from memory.facts.versions import UNCHANGED, standing_entry
@@ -33,6 +32,7 @@ from memory.models.fact_querysets import MemoryEntryQuerySet
 from tenants import transaction
 from tenants.admin.sites import tenant_site
 from tenants.audit.changes import row_state
+from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
 FOUND_BY_MEANING = 50

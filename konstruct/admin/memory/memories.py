@@ -11,12 +11,12 @@ from konstruct.admin.choosing import Chosen, as_user_id, as_uuid
 from konstruct.admin.lists import agent_names
 from konstruct.admin.memory.highlighting import highlighted
 from konstruct.admin.memory.recall_events import features_of, left_out
-from konstruct.audit.models import Action
 from konstruct.orchestrator.recall_policy import recall_policy
 from memory.browse.threads import nearest_neighbours
 from memory.models import Message, Scope
 from memory.recall import RecallResult, recall
 from tenants.admin.sites import tenant_site
+from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
 LONGEST_QUERY = 8192

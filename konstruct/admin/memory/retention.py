@@ -13,8 +13,8 @@ from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldAdminSelectWidge
 
 from konstruct.admin.access import AuditedAdmin
 from konstruct.admin.lists import agent_names, with_agent_name
-from konstruct.audit.models import RetentionRule
 from tenants.admin.sites import tenant_site
+from tenants.audit.models import RetentionRule
 
 ALL_OTHERS = "all others"
 MAX_DAYS = 36_500

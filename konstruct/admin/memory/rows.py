@@ -14,7 +14,6 @@ from unfold.decorators import display
 
 from konstruct.admin.access import AuditedReadOnlyAdmin, note
 from konstruct.admin.lists import AgentFilter, UserFilter, agent, shortened, with_agent_name
-from konstruct.audit.models import Action
 from memory.browse.threads import numbers_of_messages_of, numbers_of_messages_with
 from memory.conversations.short_term import clear_window
 from memory.embedding.embedder import model_version
@@ -30,6 +29,7 @@ from memory.models import (
 )
 from tenants import transaction
 from tenants.admin.sites import tenant_site
+from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
 

@@ -8,11 +8,11 @@ from django.utils.dateparse import parse_datetime
 
 from konstruct.admin.access import note
 from konstruct.admin.choosing import Chosen
-from konstruct.audit.models import AccessEvent, Action
 from memory.conversations.short_term import clear_window, get_recent_messages
 from memory.models import WindowClear
 from tenants import transaction
 from tenants.admin.sites import tenant_site
+from tenants.audit.models import AccessEvent, Action
 from tenants.context import required_tenant_id
 
 CLEAR = "memory.add_windowclear"

@@ -8,12 +8,12 @@ from django.http import HttpRequest
 from unfold.decorators import display
 
 from konstruct.admin.access import AuditedReadOnlyAdmin, note
-from konstruct.audit.models import Action
 from konstruct.channels.delivery.publisher import redeliver
 from konstruct.channels.exceptions import NothingToRedeliver
 from konstruct.channels.models import Delivery
 from tenants import transaction
 from tenants.admin.sites import tenant_site
+from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
 

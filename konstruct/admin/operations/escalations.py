@@ -19,7 +19,6 @@ from unfold.decorators import display
 from konstruct.admin.access import AuditedReadOnlyAdmin, actor_of, note
 from konstruct.admin.choosing import as_uuid, whose
 from konstruct.admin.lists import AgentFilter, UserFilter, agent, with_agent_name
-from konstruct.audit.models import Action
 from konstruct.orchestrator.handoff.escalations import (
     OpenedBy,
     Thread,
@@ -35,6 +34,7 @@ from memory.models import Message
 from tenants import transaction
 from tenants.admin.sites import tenant_site
 from tenants.audit.changes import row_state
+from tenants.audit.models import Action
 from tenants.exceptions import KonstructError
 
 SEE = "orchestrator.view_escalation"

@@ -8,11 +8,11 @@ from django.http import HttpRequest
 from unfold.decorators import display
 
 from konstruct.admin.access import AuditedReadOnlyAdmin, note
-from konstruct.audit.models import Action
 from konstruct.channels import inbox
 from konstruct.channels.models import Arrival
 from tenants import transaction
 from tenants.admin.sites import tenant_site
+from tenants.audit.models import Action
 
 
 @admin.register(Arrival, site=tenant_site)

@@ -12,13 +12,13 @@ from django.urls import reverse
 from unfold.decorators import display
 
 from konstruct.admin.access import AuditedReadOnlyAdmin, note
-from konstruct.audit.models import Action
 from konstruct.channels.models import SlackInstallation, SlackUser
 from konstruct.channels.slack import oauth
 from konstruct.channels.slack.installations import disconnect
 from konstruct.orchestrator.models import Agent
 from tenants.admin.sites import tenant_site
 from tenants.audit.changes import NOTHING, RowState, row_state
+from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 from tenants.exceptions import KonstructError
 

@@ -8,12 +8,12 @@ from django.http import HttpRequest
 from unfold.decorators import display
 
 from konstruct.admin.access import AuditedReadOnlyAdmin, note
-from konstruct.audit.models import Action
 from konstruct.orchestrator.exceptions import NothingToRetry
 from konstruct.orchestrator.models import PendingReply
 from konstruct.orchestrator.pipeline.accept import retry_reply
 from tenants import transaction
 from tenants.admin.sites import tenant_site
+from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
 

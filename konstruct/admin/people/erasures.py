@@ -9,11 +9,11 @@ from django.shortcuts import redirect
 from django.urls import reverse
 
 from konstruct.admin.access import actor_of, note
-from konstruct.audit.erasure_requests import request_message_erasure
-from konstruct.audit.models import Action
+from konstruct.orchestrator.identities.erasure_requests import request_message_erasure
 from memory.models import Message
 from tenants import transaction
 from tenants.admin.sites import tenant_site
+from tenants.audit.models import Action
 
 ERASE = "audit.add_erasurerequest"
 

@@ -7,10 +7,10 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.db.models import Model
 from django.utils import timezone
 
-from konstruct.audit.models import AccessEvent
 from konstruct.orchestrator.models import Agent, ChannelIdentity, Escalation, ToolCall
 from memory.browse import people
 from memory.conversations.short_term import get_recent_messages
+from tenants.audit.models import AccessEvent
 from tenants.context import required_tenant_id
 
 _encode: Callable[[Any], str] = DjangoJSONEncoder(ensure_ascii=False).encode

@@ -18,12 +18,12 @@ from unfold.decorators import display
 
 from konstruct.admin.access import AuditedReadOnlyAdmin, actor_of, note_row
 from konstruct.api.http.bodies import ID_TEXT
-from konstruct.audit.models import Action
 from konstruct.orchestrator.identities.channel_identities import LONGEST_ID, link, unlink
 from konstruct.orchestrator.models import ChannelIdentity, HistoryMerge
 from tenants import transaction
 from tenants.admin.sites import tenant_site
 from tenants.audit.changes import row_state
+from tenants.audit.models import Action
 from tenants.exceptions import KonstructError
 
 SEE = "orchestrator.view_channelidentity"

@@ -13,10 +13,7 @@ from konstruct.admin.choosing import as_user_id, whose
 from konstruct.admin.people.export import person_as_json
 from konstruct.admin.people.identities import known_as
 from konstruct.api.http.problems import current_request_id
-from konstruct.audit.erasure_requests import AlreadyRequested
-from konstruct.audit.models import AccessEvent, Action, ErasureRequest
-from konstruct.audit.pseudonyms import pseudonym, pseudonyms
-from konstruct.orchestrator.identities.erasure_requests import ask_for_erasure
+from konstruct.orchestrator.identities.erasure_requests import AlreadyRequested, request_erasure
 from konstruct.orchestrator.identities.linked_ids import is_known, linked_ids
 from konstruct.orchestrator.models import Agent
 from memory.browse.people import acquaintances, known_users, look_alikes
@@ -24,6 +21,8 @@ from memory.browse.threads import latest_threads
 from memory.ids import spelled
 from memory.models import MemoryEntry
 from tenants.admin.sites import tenant_site
+from tenants.audit.models import AccessEvent, Action, ErasureRequest
+from tenants.audit.pseudonyms import pseudonym, pseudonyms
 
 PER_PAGE = 50
 SEE = "memory.view_scope"
@@ -144,7 +143,7 @@ def erase(request: HttpRequest) -> HttpResponseBase:
 
 def _request(request: HttpRequest, user_id: str) -> HttpResponseBase:
     try:
-        ask_for_erasure(
+        request_erasure(
             user_id,
             by=actor_of(request),
             reason=request.POST.get("reason", "").replace("\0", "")[:2000],

@@ -9,10 +9,10 @@ from unfold.decorators import display
 
 from konstruct.admin.access import AuditedReadOnlyAdmin
 from konstruct.admin.lists import UserFilter, agent, with_agent_name
-from konstruct.audit.models import AccessEvent, ErasureRequest, MessageErasure
-from konstruct.audit.pseudonyms import pseudonyms
 from tenants.admin.record_columns import asked, changed, changes, exact_time, what
 from tenants.admin.sites import tenant_site
+from tenants.audit.models import AccessEvent, ErasureRequest, MessageErasure
+from tenants.audit.pseudonyms import pseudonyms
 
 STATES = {
     "done": "success",

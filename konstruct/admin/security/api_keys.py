@@ -14,10 +14,10 @@ from konstruct.admin.access import AuditedAdmin, note_row
 from konstruct.api.auth.keys import issue_key, revoke_key
 from konstruct.api.http.bodies import ID_TEXT
 from konstruct.api.models import USUAL_SCOPES, ApiKey, KeyScope
-from konstruct.audit.models import Action
 from tenants import transaction
 from tenants.admin.sites import tenant_site
 from tenants.audit.changes import row_state
+from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
 

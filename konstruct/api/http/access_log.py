@@ -14,9 +14,9 @@ from rest_framework.request import Request
 from konstruct.api.auth.keys import Program
 from konstruct.api.auth.permissions import Caller
 from konstruct.api.http.problems import current_request_id
-from konstruct.audit.access_log import Actor, record_access
-from konstruct.audit.models import Action, ActorKind
+from tenants.audit.access_log import Actor, record_access
 from tenants.audit.changes import RowState
+from tenants.audit.models import Action, ActorKind
 from tenants.context import current_tenant_id
 from tenants.http.client_address import current_address
 from tenants.limits.login_throttle import is_first_refusal, strange_request

@@ -15,7 +15,6 @@ from konstruct.api.auth.permissions import OutsideOfKey
 from konstruct.api.http.lists import NoSuchPlace
 from konstruct.api.http.problems import MOST_ERRORS, FieldError, Problem, Refusal, problem_response
 from konstruct.api.http.views import ChangedSince
-from konstruct.audit.erasure_requests import AlreadyRequested
 from konstruct.orchestrator.exceptions import (
     AgentContradictory,
     AgentInvalid,
@@ -35,7 +34,7 @@ from konstruct.orchestrator.exceptions import (
     PersonBeingErased,
     ToolCallNotFound,
 )
-from konstruct.orchestrator.identities.erasure_requests import ThreadOfOthers
+from konstruct.orchestrator.identities.erasure_requests import AlreadyRequested, ThreadOfOthers
 from memory.context.exceptions import CheckpointRefused, UnreadableSession
 from memory.exceptions import DuplicateFact, FactBusy, FactNotFound, InvalidArgument
 from tenants.exceptions import KonstructError, TenantPaused

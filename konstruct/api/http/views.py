@@ -19,10 +19,10 @@ from konstruct.api.auth.permissions import Caller, caller_of
 from konstruct.api.auth.throttling import RateLimited
 from konstruct.api.http.access_log import READS, Noted, record_refusal, record_request, recorded_as
 from konstruct.api.http.schema import header
-from konstruct.audit.models import Action
 from konstruct.orchestrator.models import Agent
 from tenants import transaction
 from tenants.audit.changes import RowState
+from tenants.audit.models import Action
 from tenants.context import tenant_connection
 from tenants.exceptions import KonstructError
 from tenants.outages import is_outage

@@ -25,7 +25,6 @@ from konstruct.api.resources.people.erasures import (
     ErasureSerializer,
     erase_messages,
 )
-from konstruct.audit.models import Action
 from konstruct.channels.rest.documents import message_document, message_documents, waits_for
 from konstruct.channels.rest.responses import (
     MEDIA_TYPE,
@@ -48,6 +47,7 @@ from konstruct.orchestrator.replies.status import Status, progress_of, sent_mess
 from memory.conversations.metadata import narrowed_by_metadata
 from memory.models import Message
 from tenants import transaction
+from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
 CHANNEL = "rest"

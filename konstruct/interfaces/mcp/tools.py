@@ -14,7 +14,6 @@ from konstruct.api.auth.permissions import Caller
 from konstruct.api.http.bodies import StrictSerializer
 from konstruct.api.models import KeyScope
 from konstruct.api.resources.memory.facts import FactPages, locked_fact, visible_facts
-from konstruct.audit.models import Action
 from konstruct.interfaces.mcp import schemas
 from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.recall_policy import recall_policy
@@ -26,6 +25,7 @@ from memory.models import MemoryEntry, Message
 from memory.recall import Hit
 from memory.recall.policy import RecallPolicy
 from tenants.audit.changes import RowState, row_state
+from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
 FACTS = LongTermMemory()

@@ -19,7 +19,6 @@ from konstruct.api.http.bodies import StrictSerializer, checked_query
 from konstruct.api.http.idempotency import create_once
 from konstruct.api.http.views import agent_names
 from konstruct.api.models import KeyScope
-from konstruct.audit.models import Action
 from konstruct.interfaces.mem0 import filters
 from konstruct.interfaces.mem0 import serializers as requests
 from konstruct.interfaces.mem0.adding import (
@@ -46,6 +45,7 @@ from memory.models import MemoryAttribute, MemoryEntry
 from memory.models.fact_querysets import MemoryEntryQuerySet
 from tenants import transaction
 from tenants.audit.changes import row_state
+from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
 FACTS = LongTermMemory()

@@ -17,7 +17,6 @@ from rest_framework.response import Response
 from konstruct.api.http.idempotency import idempotency_key, key_of_caller
 from konstruct.api.http.problems import Problem, Refusal, problem_response
 from konstruct.api.http.views import ApiView
-from konstruct.audit.models import Action
 from konstruct.channels.rest.documents import DETAILS
 from konstruct.channels.rest.responses import event, stream_events, when_settled
 from konstruct.channels.rest.serializers import SendSerializer
@@ -57,6 +56,7 @@ from konstruct.orchestrator.replies.status import (
 from konstruct.orchestrator.tools import program_calls
 from memory.models import Message
 from tenants import transaction
+from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
 CHANNEL: Final = "openai"

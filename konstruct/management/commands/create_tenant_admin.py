@@ -12,10 +12,10 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import CommandParser
 from django.db import IntegrityError
 
-from konstruct.audit.commands import record_command
-from konstruct.audit.models import Action
 from tenants import transaction
+from tenants.audit.access_log import record_command
 from tenants.audit.changes import row_state
+from tenants.audit.models import Action
 from tenants.context import tenant_scope
 from tenants.management.base import KonstructCommand, UsageError, tenant_of
 

@@ -6,18 +6,20 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from konstruct.audit.access_log import Actor
-from konstruct.audit.commands import record_command
-from konstruct.audit.erasure_requests import AlreadyRequested
-from konstruct.audit.models import Action, ErasureRequest
 from konstruct.orchestrator.agents import find_agent
 from konstruct.orchestrator.exceptions import AgentNotFound
-from konstruct.orchestrator.identities.erasure_requests import ThreadOfOthers, ask_for_erasure
+from konstruct.orchestrator.identities.erasure_requests import (
+    AlreadyRequested,
+    ThreadOfOthers,
+    request_erasure,
+)
 from konstruct.orchestrator.identities.linked_ids import is_known, linked_ids
 from konstruct.privacy.erasure import carry_out
 from tenants import transaction
+from tenants.audit.access_log import Actor, record_command
 from tenants.audit.changes import row_state
-from tenants.audit.operator_account import operator_name
+from tenants.audit.models import Action, ErasureRequest
+from tenants.audit.operator_log import operator_name
 from tenants.context import tenant_scope
 from tenants.management.base import KonstructCommand, UsageError, tenant_of
 
@@ -106,7 +108,7 @@ class Command(KonstructCommand):
         except AgentNotFound as error:
             raise UsageError(str(error)) from error
         try:
-            return ask_for_erasure(
+            return request_erasure(
                 user,
                 by=Actor.operator(operator_name()),
                 agent_id=agent_id,

@@ -4,9 +4,9 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from konstruct.audit.commands import record_command
-from konstruct.audit.models import Action
 from konstruct.privacy.archive import export_memory
+from tenants.audit.access_log import record_command
+from tenants.audit.models import Action
 from tenants.context import tenant_scope
 from tenants.management.base import KonstructCommand, tenant_of
 

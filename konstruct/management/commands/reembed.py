@@ -4,12 +4,12 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from konstruct.audit.commands import record_command
-from konstruct.audit.models import Action
 from memory.embedding.embedder import Embedder, model_version
 from memory.embedding.model_files import model_files
 from memory.facts import reembed_facts
 from memory.indexing.reembed import reembed
+from tenants.audit.access_log import record_command
+from tenants.audit.models import Action
 from tenants.context import tenant_scope
 from tenants.management.base import KonstructCommand, tenant_of
 from tenants.models import Tenant

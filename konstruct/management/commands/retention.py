@@ -4,14 +4,14 @@ from argparse import ArgumentParser
 from typing import Any
 from uuid import UUID
 
-from konstruct.audit.commands import record_command
-from konstruct.audit.models import Action, RetentionRule
 from konstruct.orchestrator.agents import find_agent
 from konstruct.orchestrator.exceptions import AgentNotFound
 from konstruct.orchestrator.models import Agent
 from konstruct.privacy.retention import apply_rules
 from tenants import transaction
+from tenants.audit.access_log import record_command
 from tenants.audit.changes import row_state
+from tenants.audit.models import Action, RetentionRule
 from tenants.context import tenant_scope
 from tenants.management.base import KonstructCommand, UsageError, tenant_of
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from konstruct.audit.commands import record_command
-from konstruct.audit.models import Action
 from konstruct.consistency import Finding, Ledger, verify
+from tenants.audit.access_log import record_command
+from tenants.audit.models import Action
 from tenants.context import tenant_scope
 from tenants.management.base import KonstructCommand, tenant_of
 from tenants.models import Tenant

@@ -9,13 +9,13 @@ from uuid import UUID, uuid4
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from konstruct.audit.models import ErasureRequest
 from konstruct.orchestrator.exceptions import IdentityNotFound, NothingToLink, PersonBeingErased
 from konstruct.orchestrator.identities.linked_ids import linked_ids
 from konstruct.orchestrator.models.identities import ChannelIdentity, HistoryMerge
 from memory.arguments import text_argument
 from memory.ids import new_id_argument
 from tenants import transaction
+from tenants.audit.models import ErasureRequest
 from tenants.context import connection
 from tenants.outbox import kind_of_owner
 

@@ -1,22 +1,33 @@
-"""Asking for the erasure of a person: who that is, and that nobody else is meant."""
+"""Requests to erase a person or a message. A process with the owner's role carries them out."""
 
 from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from konstruct.audit.access_log import Actor
-from konstruct.audit.erasure_requests import request_erasure
-from konstruct.audit.models import ErasureRequest
+from django.db import IntegrityError
+
 from konstruct.orchestrator.identities.linked_ids import linked_ids
 from konstruct.orchestrator.identities.person_threads import threads_of
+from memory.arguments import id_argument, text_argument
+from tenants import transaction
+from tenants.audit.access_log import Actor, record_access
+from tenants.audit.models import Action, ErasureRequest, MessageErasure
 from tenants.exceptions import KonstructError
+from tenants.outbox import kind_of_owner
+
+ERASURES = kind_of_owner("erasure")
+MESSAGE_ERASURES = kind_of_owner("message erasure")
+
+
+class AlreadyRequested(KonstructError):
+    """An erasure of this user is requested already, and not done yet."""
 
 
 class ThreadOfOthers(KonstructError):
     """A thread that was named for an erasure is not the person's alone."""
 
 
-def ask_for_erasure(
+def request_erasure(
     user_id: str,
     *,
     by: Actor,
@@ -27,33 +38,93 @@ def ask_for_erasure(
     by_bound_key: bool = False,
     **detail: Any,
 ) -> ErasureRequest:
-    """Note that a person, with all ids that are linked to this one, is to be forgotten.
+    """Request the erasure of a person, with all ids that are linked to this one.
 
     Args:
-        agent_id: the one agent that is to forget; by default all of them.
-        threads: sessions of graphs that are theirs, which neither the transcript nor their own
-            metadata say.
-        by_bound_key: a key of one agent or one user asks: its word makes no session theirs.
-        detail: what else the access log is to have of it.
+        user_id: one id of the person.
+        by: the person or the program that asks.
+        agent_id: the agent that forgets the person. None: all agents.
+        threads: sessions of graphs that are the person's, beside those that the transcript and
+            their own metadata name.
+        reason: a text for the receipt.
+        request_id: the id of the HTTP request, for the access log.
+        by_bound_key: a key of one agent or one user asks: it cannot claim a session.
+        detail: further fields of the entry in the access log.
 
     Raises:
-        ThreadOfOthers: somebody else spoke in one of these threads, or its session is another's.
-        AlreadyRequested: the same is asked for already, and not done yet.
+        ThreadOfOthers: another user spoke in one of these threads, or its session is another's.
+        AlreadyRequested: the same erasure is requested already, and not done yet.
     """
     if threads:
         _refuse_threads_of_others(
             linked_ids(user_id), threads, agent_id=agent_id, by_bound_key=by_bound_key
         )
-    return request_erasure(
-        user_id,
-        by=by,
-        agent_id=agent_id,
-        threads=threads,
-        reason=reason,
-        request_id=request_id,
-        by_bound_key=by_bound_key,
-        **detail,
-    )
+    try:
+        with transaction.atomic():
+            request = ErasureRequest.objects.create(
+                user_id=id_argument("user_id", user_id),
+                agent_id=agent_id,
+                threads=list(threads),
+                reason=text_argument("reason", reason),
+                requested_by=by.name,
+                by_bound_key=by_bound_key,
+            )
+            ERASURES.put(request.pk)
+            record_access(
+                Action.ERASE,
+                "person",
+                by=by,
+                subject_id=request.pk,
+                agent_id=agent_id,
+                user_id=user_id,
+                request_id=request_id,
+                **detail,
+            )
+    except IntegrityError as error:
+        raise AlreadyRequested(
+            f"The erasure of {user_id!r} is requested already, and not done yet."
+        ) from error
+    return request
+
+
+def request_message_erasure(
+    *,
+    agent_id: UUID,
+    user_id: str,
+    thread_id: str,
+    message_id: UUID | None = None,
+    by: Actor,
+    reason: str = "",
+) -> MessageErasure:
+    """Request the erasure of a message, or of a whole conversation, by the owner's process.
+
+    The caller writes the access log, in the same transaction.
+
+    Args:
+        message_id: the message. None: the whole conversation.
+        by: the person or the program that asks.
+        reason: a text for the receipt.
+
+    Returns:
+        The new request, or the open one for the same.
+    """
+    what = {
+        "agent_id": agent_id,
+        "user_id": user_id,
+        "thread_id": thread_id,
+        "message_id": message_id,
+    }
+    asked = {"reason": text_argument("reason", reason), "requested_by": by.name}
+    try:
+        with transaction.atomic():
+            request = MessageErasure.objects.create(**what, **asked)
+            MESSAGE_ERASURES.put(request.pk)
+    except IntegrityError:
+        existing = MessageErasure.objects.filter(**what, done_at__isnull=True).first()
+        if existing is None:
+            raise
+        return existing
+    return request
 
 
 def _refuse_threads_of_others(
@@ -63,7 +134,7 @@ def _refuse_threads_of_others(
     agent_id: UUID | None,
     by_bound_key: bool,
 ) -> None:
-    """Raise ThreadOfOthers unless each of these threads is the person's, or nobody's else."""
+    """Raise ThreadOfOthers unless each thread is the person's alone."""
     wrong = [
         thread.thread_id
         for thread in threads_of(user_ids, agent_id=agent_id, named=threads)

@@ -15,8 +15,6 @@ from uuid import UUID
 from django.db import IntegrityError
 from django.db.models.functions import Now
 
-from konstruct.audit.models import ErasureRequest
-from konstruct.audit.pseudonyms import pseudonym
 from konstruct.orchestrator.locks import wait_for_threads
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import HistoryMerge, PendingReply
@@ -25,6 +23,8 @@ from konstruct.privacy.erasure.progress import ErasureProgress, Report, now
 from konstruct.privacy.erasure.residue import left_of, mentions_of
 from konstruct.privacy.erasure.stores import cache, records, rows, storage
 from memory.models import Message
+from tenants.audit.models import ErasureRequest
+from tenants.audit.pseudonyms import pseudonym
 from tenants.context import required_tenant_id, tenant_connection
 from tenants.exceptions import KonstructError, SchemaBusy
 from tenants.locking.schema_locks import schema_lock

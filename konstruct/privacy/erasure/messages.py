@@ -17,7 +17,6 @@ from django.db.models.functions import Now
 from django_redis import get_redis_connection
 
 from konstruct.api.models import IdempotencyRecord
-from konstruct.audit.models import MessageErasure
 from konstruct.consistency.indexing import forget_words, index_again
 from konstruct.orchestrator.locks import wait_for_threads, window_lock
 from konstruct.orchestrator.messages import Thread
@@ -32,6 +31,7 @@ from memory.models import ConversationItem, MemoryAttribute, MemoryEntry, Messag
 from memory.scopes import scope_number
 from memory.text.lexical import CONTEXT_WEIGHTS
 from tenants import transaction
+from tenants.audit.models import MessageErasure
 from tenants.context import connection, required_tenant_id
 from tenants.redis_keys import idempotency_key, memory_short_key, partial_reply_key
 from tenants.schemas.old_copies import drop_old_copies

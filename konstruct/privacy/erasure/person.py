@@ -8,10 +8,10 @@ from uuid import UUID
 from django.apps import apps
 from django.db import models
 
-from konstruct.audit.models import ErasureRequest
 from konstruct.orchestrator.identities.linked_ids import linked_ids
 from konstruct.orchestrator.identities.person_threads import threads_of
 from memory.scopes import scope_number
+from tenants.audit.models import ErasureRequest
 from tenants.context import connection
 from tenants.personal_data import OnErasure, personal_tables
 

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-from konstruct.audit.models import ErasureRequest
 from konstruct.privacy.erasure.person import Person
+from tenants.audit.models import ErasureRequest
 
 Report = Callable[[str], None]
 

@@ -6,8 +6,7 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.management.commands import changepassword
 
 from tenants import transaction
-from tenants.audit.operator_account import operator_name
-from tenants.audit.operator_log import record_command
+from tenants.audit.operator_log import operator_name, record_command
 from tenants.management.base import KonstructCommand
 
 

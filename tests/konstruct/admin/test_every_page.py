@@ -11,9 +11,10 @@ from django.db.models import Model
 from django.test import Client
 from django.urls import reverse
 
-from konstruct.audit.access_log import Actor
-from konstruct.audit.erasure_requests import request_erasure, request_message_erasure
-from konstruct.audit.models import AccessEvent, ActorKind, ErasureRequest, MessageErasure
+from konstruct.orchestrator.identities.erasure_requests import (
+    request_erasure,
+    request_message_erasure,
+)
 from konstruct.orchestrator.models import ChannelIdentity, Escalation
 from konstruct.urls import public, tenant
 from memory.models import (
@@ -25,6 +26,8 @@ from memory.models import (
     WindowClear,
 )
 from tenants.admin.sites import operator_site, tenant_site
+from tenants.audit.access_log import Actor
+from tenants.audit.models import AccessEvent, ActorKind, ErasureRequest, MessageErasure
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests.konstruct.conftest import Program

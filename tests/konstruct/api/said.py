@@ -9,7 +9,6 @@ from django.db.models.functions import Now
 from langchain_core.messages import HumanMessage
 from langgraph.graph import START, MessagesState, StateGraph
 
-from konstruct.audit.models import ErasureRequest
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.history_import import import_history
 from konstruct.orchestrator.identities import channel_identities
@@ -21,6 +20,7 @@ from memory.conversations.transcript import record_message
 from memory.facts import LongTermMemory
 from memory.indexing import outbox as embeddings
 from memory.models import ConversationItem, MemoryEntry, Message, RecallEvent
+from tenants.audit.models import ErasureRequest
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
 

@@ -6,14 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from konstruct.audit.access_log import Actor
-from konstruct.audit.erasure_requests import request_erasure
-from konstruct.audit.models import ActorKind, RetentionRule
 from konstruct.consistency import verify
 from konstruct.consistency.indexing import WORDS_DIFFER
 from konstruct.orchestrator.handoff import handovers
 from konstruct.orchestrator.handoff.escalations import OpenedBy, Thread
 from konstruct.orchestrator.identities import channel_identities
+from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.orchestrator.models import Agent, Escalation, HistoryMerge
 from konstruct.privacy.archive import export_memory, import_memory
 from konstruct.privacy.erasure import carry_out
@@ -22,6 +20,8 @@ from konstruct.privacy.retention import apply_rules
 from memory.conversations.short_term import get_recent_messages
 from memory.models import Message, RecallEvent
 from memory.recall import recall
+from tenants.audit.access_log import Actor
+from tenants.audit.models import ActorKind, RetentionRule
 from tenants.context import connection, tenant_scope
 from tenants.models import Tenant
 from tests import database

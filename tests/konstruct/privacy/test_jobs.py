@@ -11,14 +11,14 @@ import pytest
 from django.db import connections
 from django.test.utils import CaptureQueriesContext
 
-from konstruct.audit.access_log import Actor
-from konstruct.audit.erasure_requests import request_erasure
-from konstruct.audit.models import OF_THE_TENANT, ActorKind, ErasureRequest, RetentionRule
 from konstruct.management.commands import owner_worker
 from konstruct.orchestrator.identities import channel_identities
+from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.privacy import erasure, jobs
 from konstruct.privacy import merge as history_merge
 from konstruct.privacy.erasure import erasing
+from tenants.audit.access_log import Actor
+from tenants.audit.models import OF_THE_TENANT, ActorKind, ErasureRequest, RetentionRule
 from tenants.context import public_scope, tenant_scope
 from tenants.models import OutboxEntry, Tenant
 from tests import database

@@ -8,15 +8,13 @@ from typing import Any
 import pytest
 from django_redis import get_redis_connection
 
-from konstruct.audit.access_log import Actor, record_access
-from konstruct.audit.erasure_requests import request_erasure
-from konstruct.audit.models import AccessEvent, Action, ActorKind
 from konstruct.consistency import verify
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.handoff import escalations
 from konstruct.orchestrator.handoff.answering import who_answers
 from konstruct.orchestrator.handoff.escalations import Thread
 from konstruct.orchestrator.identities import channel_identities
+from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.orchestrator.messages import konstruct_message
 from konstruct.orchestrator.models import Agent, Escalation, HistoryMerge, ToolCall
 from konstruct.orchestrator.pipeline import respond, snapshot, write
@@ -41,6 +39,8 @@ from memory.models import (
 )
 from memory.recall import recall
 from memory.scopes import scope_number
+from tenants.audit.access_log import Actor, record_access
+from tenants.audit.models import AccessEvent, Action, ActorKind
 from tenants.context import connection, tenant_scope
 from tenants.models import Tenant
 from tests import database

@@ -10,7 +10,6 @@ from django.db.models import F
 from django.db.models.functions import Now
 from django_redis import get_redis_connection
 
-from konstruct.audit.models import AccessEvent, RetentionRule
 from konstruct.consistency import verify
 from konstruct.orchestrator.models import Agent
 from konstruct.privacy import retention
@@ -20,6 +19,7 @@ from memory.conversations.items import add_items
 from memory.conversations.short_term import append_message, clear_window, get_recent_messages
 from memory.indexing import outbox
 from memory.models import ConversationItem, Message, Scope, WindowClear
+from tenants.audit.models import AccessEvent, RetentionRule
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tenants.redis_keys import memory_short_key

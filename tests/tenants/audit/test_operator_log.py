@@ -9,8 +9,7 @@ from django.db import ProgrammingError
 from django.test import Client
 
 from tenants import transaction
-from tenants.audit.operator_account import operator_name
-from tenants.audit.operator_log import record_command
+from tenants.audit.operator_log import operator_name, record_command
 from tenants.context import connection, tenant_scope
 from tenants.models import OperatorEvent, Tenant
 

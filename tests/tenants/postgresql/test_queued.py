@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from django.db import DataError, IntegrityError
 
-from konstruct.audit.access_log import Actor, record_access
-from konstruct.audit.models import AccessEvent, Action, ActorKind
 from konstruct.orchestrator.models import Agent
 from tenants import transaction
+from tenants.audit.access_log import Actor, record_access
+from tenants.audit.models import AccessEvent, Action, ActorKind
 from tenants.context import tenant_connection, tenant_scope
 from tenants.models import Tenant
 from tests.messages import messages_to_postgres

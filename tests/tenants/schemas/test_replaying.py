@@ -183,7 +183,7 @@ def test_python_that_makes_rows_runs_for_each_tenant(monkeypatch: pytest.MonkeyP
         assert not apps.get_model("auth", "User").objects.exists()
 
     earlier, later = (
-        import_module(f"konstruct.audit.migrations.{name}").Migration
+        import_module(f"tenants.audit.migrations.{name}").Migration
         for name in ("0003_name_what_people_decide", "0006_comment_on_tables")
     )
     monkeypatch.setattr(earlier, "operations", [*earlier.operations, RunPython(make_up)])

@@ -11,13 +11,13 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connections
 
-from konstruct.audit.access_log import Actor
-from konstruct.audit.models import ActorKind, ErasureRequest
 from konstruct.orchestrator.agents import create_agent
-from konstruct.orchestrator.identities.erasure_requests import ask_for_erasure
+from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.privacy import erasure, jobs
 from konstruct.privacy.erasure.erasing import NotErased
 from memory.models import Message
+from tenants.audit.access_log import Actor
+from tenants.audit.models import ActorKind, ErasureRequest
 from tenants.context import tenant_scope
 from tenants.exceptions import SchemaBusy, UnknownTenant
 from tenants.models import OutboxEntry, Tenant
@@ -164,7 +164,7 @@ def test_a_copy_that_could_not_be_taken_back_stops_erasures_until_it_is_dropped(
     assert (tenant.server, tenant.moving_to) == ("eu1", "")
     with database.as_owner():
         with tenant_scope(tenant.id), pytest.raises(SchemaLeftOver, match="stands on eu2"):
-            erasure.carry_out(ask_for_erasure("bob", by=EVA))
+            erasure.carry_out(request_erasure("bob", by=EVA))
         with pytest.raises(CommandError, match="stands on eu2 already: look what it is"):
             call_command("move_tenant", "mover", to="eu2")
         provisioning.delete_tenant(tenant)
@@ -177,7 +177,7 @@ def test_who_is_erased_while_the_tenant_is_copied_is_in_no_file_of_the_copy(
 ) -> None:
     def erase() -> object:
         with tenant_scope(tenant.id):
-            return erasure.carry_out(ask_for_erasure("bob", by=EVA))
+            return erasure.carry_out(request_erasure("bob", by=EVA))
 
     said: list[object] = []
     during("_fill", lambda: said.append(_elsewhere(erase)))

@@ -12,12 +12,12 @@ from django.db.models import Count
 from django.test import Client
 
 from konstruct.api.auth.keys import issue_key
-from konstruct.audit.models import AccessEvent, MessageErasure
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.models import Agent
 from konstruct.privacy.erasure import messages
 from memory.models import Message
 from tenants import outbox
+from tenants.audit.models import AccessEvent, MessageErasure
 from tenants.context import connection, current_server, tenant_scope
 from tenants.exceptions import TenantMoving
 from tenants.models import OperatorEvent, OutboxEntry, Tenant

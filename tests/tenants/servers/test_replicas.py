@@ -8,7 +8,6 @@ from django.db import DatabaseError, close_old_connections, connections
 from django.test import Client
 
 from konstruct.api.auth.keys import issue_key
-from konstruct.audit.models import MessageErasure
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.models import Agent
 from konstruct.privacy.archive.exporting import export_memory
@@ -16,6 +15,7 @@ from konstruct.privacy.erasure import messages
 from memory.archive import SQLiteManager
 from memory.models import Message
 from tenants import transaction
+from tenants.audit.models import MessageErasure
 from tenants.checks.at_start import refuse_unsafe_role
 from tenants.context import connection, current_server, reading_replica, tenant_scope
 from tenants.models import Tenant

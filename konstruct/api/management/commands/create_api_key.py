@@ -8,12 +8,12 @@ from django.utils import timezone
 
 from konstruct.api.auth.keys import KeyInvalid, issue_key
 from konstruct.api.models import USUAL_SCOPES, KeyScope
-from konstruct.audit.commands import record_command
-from konstruct.audit.models import Action
 from konstruct.orchestrator.agents import find_agent
 from konstruct.orchestrator.exceptions import AgentNotFound
 from tenants import transaction
+from tenants.audit.access_log import record_command
 from tenants.audit.changes import row_state
+from tenants.audit.models import Action
 from tenants.context import tenant_scope
 from tenants.management.base import KonstructCommand, UsageError, tenant_of
 

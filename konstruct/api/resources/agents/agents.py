@@ -32,7 +32,6 @@ from konstruct.api.http.lists import (
 from konstruct.api.http.schema import problems, response_header
 from konstruct.api.http.views import IF_MATCH, ApiView, etag_of, require_match, tagged
 from konstruct.api.models import KeyScope
-from konstruct.audit.models import Action
 from konstruct.orchestrator.agents import create_agent, find_agent, update_agent
 from konstruct.orchestrator.exceptions import AgentNotFound
 from konstruct.orchestrator.models import Agent, ModelTier, RecallMode
@@ -40,6 +39,7 @@ from konstruct.orchestrator.tool_catalog import TOOLS
 from memory.recall.policy import HEAVIEST, MAX_NEIGHBOURS, MAX_TOP_K, WEIGHT_NAMES
 from tenants import transaction
 from tenants.audit.changes import row_state
+from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
 LONGEST_PROMPT = 100_000

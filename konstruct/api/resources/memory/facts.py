@@ -42,7 +42,6 @@ from konstruct.api.http.lists import (
 from konstruct.api.http.schema import problems, response_header
 from konstruct.api.http.views import IF_MATCH, ApiView, agent_names, etag_of, require_match, tagged
 from konstruct.api.models import KeyScope
-from konstruct.audit.models import Action
 from konstruct.strict_json import NotStrictJSON, read_json
 from memory.exceptions import FactNotFound, InvalidArgument
 from memory.facts import LongTermMemory, Stored, embed_facts, selected
@@ -51,6 +50,7 @@ from memory.models.fact_filters import parse_filters, values_of
 from memory.models.fact_querysets import MemoryEntryQuerySet
 from tenants import transaction
 from tenants.audit.changes import row_state
+from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
 

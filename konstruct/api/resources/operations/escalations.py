@@ -30,11 +30,11 @@ from konstruct.api.http.lists import (
 from konstruct.api.http.schema import problems, response_header
 from konstruct.api.http.views import ApiView, agent_names
 from konstruct.api.models import KeyScope
-from konstruct.audit.models import Action
 from konstruct.orchestrator.handoff.escalations import Thread, open_escalation, resolve
 from konstruct.orchestrator.handoff.handovers import hand_over
 from konstruct.orchestrator.models import Escalation
 from tenants.audit.changes import row_state
+from tenants.audit.models import Action
 
 LONGEST_NOTE = 2000
 LOCATION = response_header("Location", "The escalation's own address.", 200, 201)

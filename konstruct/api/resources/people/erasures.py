@@ -23,11 +23,14 @@ from konstruct.api.http.problems import current_request_id
 from konstruct.api.http.schema import problems, response_header
 from konstruct.api.http.views import ApiView
 from konstruct.api.models import KeyScope
-from konstruct.audit.erasure_requests import request_message_erasure
-from konstruct.audit.models import ErasureRequest, MessageErasure
-from konstruct.audit.pseudonyms import pseudonyms
-from konstruct.orchestrator.identities.erasure_requests import ThreadOfOthers, ask_for_erasure
+from konstruct.orchestrator.identities.erasure_requests import (
+    ThreadOfOthers,
+    request_erasure,
+    request_message_erasure,
+)
 from konstruct.orchestrator.identities.linked_ids import linked_ids
+from tenants.audit.models import ErasureRequest, MessageErasure
+from tenants.audit.pseudonyms import pseudonyms
 
 MOST_THREADS = 1000
 ERASE = "audit.add_erasurerequest"
@@ -154,7 +157,7 @@ class ErasuresView(ApiView):
         user_id = self.caller.user(fields["user_id"])
         _refuse_linked(self.caller, user_id)
         try:
-            made = ask_for_erasure(
+            made = request_erasure(
                 user_id,
                 by=actor_of(request),
                 agent_id=agent_id,

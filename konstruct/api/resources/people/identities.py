@@ -28,10 +28,10 @@ from konstruct.api.http.lists import (
 from konstruct.api.http.schema import problems, response_header
 from konstruct.api.http.views import ApiView
 from konstruct.api.models import KeyScope
-from konstruct.audit.models import Action
 from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.models import ChannelIdentity
 from tenants.audit.changes import NOTHING, row_state
+from tenants.audit.models import Action
 
 LOCATION = response_header("Location", "The identity's own address.", 200)
 

@@ -5,13 +5,13 @@ import sys
 from argparse import ArgumentParser
 from typing import Any
 
-from konstruct.audit.commands import record_command
-from konstruct.audit.models import Action
 from konstruct.channels.models import SlackInstallation
 from konstruct.channels.slack.installations import check_token, connect
 from konstruct.orchestrator.agents import find_agent
 from konstruct.orchestrator.exceptions import AgentNotFound
+from tenants.audit.access_log import record_command
 from tenants.audit.changes import NOTHING, RowState, row_state
+from tenants.audit.models import Action
 from tenants.context import tenant_scope
 from tenants.management.base import KonstructCommand, UsageError, tenant_of
 

@@ -4,11 +4,11 @@ from typing import Any
 
 from django.core.management import CommandError
 
-from konstruct.audit.commands import record_command
-from konstruct.audit.models import Action
 from konstruct.channels.exceptions import TokenUnreadable
 from konstruct.channels.slack.installations import encrypt_all_again
 from tenants import transaction
+from tenants.audit.access_log import record_command
+from tenants.audit.models import Action
 from tenants.context import tenant_scope
 from tenants.management.base import KonstructCommand
 from tenants.models import Tenant

@@ -3,13 +3,13 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from konstruct.audit.commands import record_command
-from konstruct.audit.models import Action
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.exceptions import AgentInvalid
 from konstruct.orchestrator.models import ModelTier
 from tenants import transaction
+from tenants.audit.access_log import record_command
 from tenants.audit.changes import row_state
+from tenants.audit.models import Action
 from tenants.context import tenant_scope
 from tenants.management.base import KonstructCommand, UsageError, tenant_of
 

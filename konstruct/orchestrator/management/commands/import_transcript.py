@@ -9,8 +9,6 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from konstruct.audit.commands import record_command
-from konstruct.audit.models import Action
 from konstruct.orchestrator.history_import import (
     SHAPE,
     ForAllLines,
@@ -21,6 +19,8 @@ from konstruct.strict_json import NotStrictJSON, read_json
 from memory.conversations.importing import DerivedIds
 from memory.models import PendingEmbedding
 from tenants import transaction
+from tenants.audit.access_log import record_command
+from tenants.audit.models import Action
 from tenants.context import tenant_scope
 from tenants.management.base import KonstructCommand, UsageError, tenant_of
 

@@ -7,9 +7,6 @@ from urllib.parse import quote, quote_plus
 from django.contrib.admin.models import LogEntry
 
 from konstruct.api.models import IdempotencyRecord
-from konstruct.audit.access_log import ABOUT_USERS
-from konstruct.audit.models import AccessEvent, Action, ErasedId
-from konstruct.audit.pseudonyms import dumps, pseudonym
 from konstruct.privacy.erasure.person import IDS, OF_PERSON, Person
 from konstruct.privacy.erasure.progress import ErasureProgress
 from konstruct.privacy.erasure.stores.scrubbing import (
@@ -19,6 +16,9 @@ from konstruct.privacy.erasure.stores.scrubbing import (
     scrubbed_change_message,
 )
 from tenants import transaction
+from tenants.audit.access_log import ABOUT_USERS
+from tenants.audit.models import AccessEvent, Action, ErasedId
+from tenants.audit.pseudonyms import dumps, pseudonym
 from tenants.context import connection
 
 BATCH = 1000

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from konstruct.audit.pseudonyms import FIXED_FIELDS, candidates, dumps, replaced
+from tenants.audit.pseudonyms import FIXED_FIELDS, candidates, dumps, replaced
 
 # In the place of what was asked about the person, or said by them.
 ERASED: Final = "(erased)"

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from konstruct.audit.models import AccessEvent
 from konstruct.llm import client
 from konstruct.orchestrator import runner
 from konstruct.orchestrator.models import PendingReply
 from memory.conversations.short_term import clear_window
 from memory.models import Message, PendingEmbedding, RecallEvent
+from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
 from tests.servers.llm import Answer, LLMServer

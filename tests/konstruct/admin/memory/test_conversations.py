@@ -5,10 +5,10 @@ from collections.abc import Callable
 import pytest
 from django.test import Client
 
-from konstruct.audit.models import AccessEvent
 from konstruct.orchestrator.models import PendingReply
 from memory.conversations.transcript import record_message
 from memory.models import Message
+from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tests.konstruct.admin.conftest import MARKUP
 from tests.konstruct.conftest import Program

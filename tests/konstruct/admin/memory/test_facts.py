@@ -8,9 +8,9 @@ import pytest
 from django.test import Client
 
 from konstruct.admin.memory.differences import marked_difference
-from konstruct.audit.models import AccessEvent
 from memory.facts import LongTermMemory
 from memory.models import MemoryEntry
+from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
 

@@ -6,8 +6,8 @@ import pytest
 from django.test import Client
 
 from konstruct.admin.memory.highlighting import highlighted
-from konstruct.audit.models import AccessEvent
 from memory.models import Message
+from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from django.test import Client
 
-from konstruct.audit.models import AccessEvent, ErasureRequest, RetentionRule
+from tenants.audit.models import AccessEvent, ErasureRequest, RetentionRule
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
 

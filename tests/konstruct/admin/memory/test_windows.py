@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 from django.test import Client
 
-from konstruct.audit.models import AccessEvent
 from memory.conversations.short_term import get_recent_messages
 from memory.models import Message, WindowClear
+from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
 

@@ -5,10 +5,10 @@ from collections.abc import Callable
 import pytest
 from django.test import Client
 
-from konstruct.audit.models import AccessEvent
 from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.models import ChannelIdentity, Escalation, PendingReply
 from memory.models import Message
+from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
 

@@ -6,11 +6,11 @@ from uuid import uuid4
 import pytest
 from django.test import Client
 
-from konstruct.audit.models import AccessEvent
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.models import Agent, Escalation
 from memory.models import Message
+from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
 

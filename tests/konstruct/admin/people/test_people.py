@@ -7,11 +7,11 @@ from urllib.parse import urlencode
 import pytest
 from django.test import Client
 
-from konstruct.audit.models import AccessEvent, ErasureRequest
-from konstruct.audit.pseudonyms import pseudonym
 from konstruct.orchestrator.identities import channel_identities
 from konstruct.privacy import jobs
 from memory.models import MemoryEntry, Message
+from tenants.audit.models import AccessEvent, ErasureRequest
+from tenants.audit.pseudonyms import pseudonym
 from tenants.context import tenant_scope
 from tests import database
 from tests.konstruct.conftest import Program

@@ -6,10 +6,10 @@ import pytest
 from django.db import ProgrammingError
 from django.test import Client
 
-from konstruct.audit.access_log import Actor, record_access
-from konstruct.audit.models import AccessEvent, Action, ActorKind, ErasureRequest
 from memory.models import Message
 from tenants import transaction
+from tenants.audit.access_log import Actor, record_access
+from tenants.audit.models import AccessEvent, Action, ActorKind, ErasureRequest
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
 

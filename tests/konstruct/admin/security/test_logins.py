@@ -12,7 +12,7 @@ from django.core.cache import cache
 from django.test import Client
 from django_redis import get_redis_connection
 
-from konstruct.audit.models import AccessEvent
+from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tenants.limits.login_throttle import LoginAttempt
 from tenants.models import OperatorEvent, Tenant

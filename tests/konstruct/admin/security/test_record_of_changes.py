@@ -10,10 +10,10 @@ from django.test import Client
 
 from konstruct.api.auth.keys import issue_key
 from konstruct.api.models import ApiKey
-from konstruct.audit.models import AccessEvent, RetentionRule
 from konstruct.orchestrator.models import Agent, ChannelIdentity, Escalation
 from memory.models import MemoryEntry, Message
 from tenants.admin.sites import tenant_site
+from tenants.audit.models import AccessEvent, RetentionRule
 from tenants.context import tenant_scope
 from tests.konstruct.admin.agents.test_agents import AGENT_FORM
 from tests.konstruct.conftest import Program

@@ -7,11 +7,11 @@ import pytest
 from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 
-from konstruct.audit.roles import ROLES, keep_roles
 from konstruct.orchestrator.models import ChannelIdentity, Escalation
 from memory.facts import LongTermMemory
 from memory.models import MemoryEntry, Message
 from tenants.admin.sites import tenant_site
+from tenants.audit.roles import ROLES, keep_roles
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests.konstruct.conftest import Program

@@ -13,11 +13,11 @@ from django_redis import get_redis_connection
 
 from konstruct.api.auth.keys import issue_key
 from konstruct.api.models import KeyScope
-from konstruct.audit.models import ErasureRequest
 from konstruct.orchestrator.identities import channel_identities
 from konstruct.privacy import jobs
 from memory.context import SessionStore
 from memory.conversations.short_term import get_recent_messages
+from tenants.audit.models import ErasureRequest
 from tenants.context import connection, tenant_scope
 from tests import database
 from tests.konstruct.api.auth.test_scopes import refusal, with_key

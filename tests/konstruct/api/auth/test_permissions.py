@@ -9,7 +9,7 @@ from django.db.models import Q
 from django.test import Client
 from django.urls import get_resolver
 
-from konstruct.audit.roles import ROLES
+from tenants.audit.roles import ROLES
 from tenants.context import tenant_scope
 from tests.konstruct.api.case import Case
 from tests.konstruct.api.routes import CASES, V1, patterns

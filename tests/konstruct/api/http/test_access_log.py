@@ -11,8 +11,8 @@ from django.test import Client
 
 from konstruct.api.auth.keys import issue_key
 from konstruct.api.http.access_log import RECORDED
-from konstruct.audit.models import AccessEvent
 from konstruct.orchestrator.models import Agent
+from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tenants.limits.login_throttle import STRANGERS_BURST
 from tests.konstruct.api.routes import CASES, V1

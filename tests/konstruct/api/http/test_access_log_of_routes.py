@@ -10,9 +10,9 @@ from django.test import Client
 from konstruct.api.auth.keys import issue_key
 from konstruct.api.http import access_log, views
 from konstruct.api.http.access_log import RECORDED
-from konstruct.audit.models import AccessEvent
 from memory.facts import LongTermMemory
 from memory.models import MemoryEntry, Message
+from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tests.konstruct.api.routes import CASES, V1
 from tests.konstruct.api.said import Said

@@ -10,9 +10,9 @@ from django.core import signing
 from django.test import Client
 from django_redis import get_redis_connection
 
-from konstruct.audit.models import AccessEvent
 from konstruct.channels.models import Arrival, Delivery, SlackInstallation
 from konstruct.channels.slack.installations import token_of
+from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tenants.serving.claims import tenant_of_workspace
 from tests.konstruct.admin.conftest import browser  # noqa: F401  (a fixture)

@@ -6,17 +6,17 @@ from typing import Any
 import pytest
 from django_redis import get_redis_connection
 
-from konstruct.audit.access_log import Actor
-from konstruct.audit.erasure_requests import request_erasure
-from konstruct.audit.models import ActorKind
 from konstruct.consistency import verify, verifying
 from konstruct.consistency.windows import NOT_THE_THREAD
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.handoff import handovers
 from konstruct.orchestrator.handoff.escalations import OpenedBy, Thread
+from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.privacy.erasure import carry_out
 from memory.context.chat import undated
 from memory.models import Message
+from tenants.audit.access_log import Actor
+from tenants.audit.models import ActorKind
 from tenants.context import tenant_scope
 from tenants.redis_keys import session_key
 from tests import database

@@ -9,7 +9,7 @@ from mcp_types.methods import validate_server_result
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from konstruct.api.auth.keys import issue_key
-from konstruct.audit.models import AccessEvent
+from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program, json_bytes
 from tests.konstruct.interfaces.mcp.speaking import (

@@ -12,9 +12,9 @@ import pytest
 from django.db import transaction
 from django.test import Client
 
-from konstruct.audit.models import AccessEvent
 from konstruct.interfaces.mcp.tools import TOOLS
 from memory.models import MemoryEntry
+from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tenants.servers import MAIN
 from tests.konstruct.api.said import Said

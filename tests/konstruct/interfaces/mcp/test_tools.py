@@ -7,13 +7,13 @@ import jsonschema
 import pytest
 
 from konstruct.api.auth.keys import issue_key
-from konstruct.audit.models import AccessEvent
 from konstruct.interfaces.mcp.tools import TOOLS
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.models import Agent
 from memory.facts import LongTermMemory
 from memory.indexing import outbox
 from memory.models import MemoryEntry
+from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
 from tests.konstruct.interfaces.mcp.speaking import NEW, OLD, ask, call, text_of

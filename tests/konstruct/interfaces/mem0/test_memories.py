@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from konstruct.audit.models import AccessEvent
 from konstruct.orchestrator.models import Agent
 from konstruct.privacy.erasure.stores.scrubbing import Names, scrubbed_detail
 from memory.models import MemoryEntry
+from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
 from tests.konstruct.interfaces.mem0.calls import (

@@ -8,13 +8,13 @@ from uuid import UUID
 import pytest
 
 from konstruct.api.auth.keys import issue_key
-from konstruct.audit.models import AccessEvent
 from konstruct.llm.exceptions import LLMRefused, LLMTimeout
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.messages import konstruct_message
 from konstruct.orchestrator.models import HeldFor
 from konstruct.orchestrator.replies import holds, outbox
 from memory.models import Message
+from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
 from tests.konstruct.interfaces.openai.conftest import CHAT, Chat

@@ -9,12 +9,9 @@ from django.contrib.auth import get_user_model
 from django.core.management import CommandError, call_command
 
 from konstruct.api.models import IdempotencyRecord
-from konstruct.audit.access_log import Actor, record_access
-from konstruct.audit.models import AccessEvent, Action, ActorKind, ErasureRequest
-from konstruct.audit.pseudonyms import pseudonym
 from konstruct.orchestrator.exceptions import PersonBeingErased
 from konstruct.orchestrator.identities import channel_identities
-from konstruct.orchestrator.identities.erasure_requests import ThreadOfOthers, ask_for_erasure
+from konstruct.orchestrator.identities.erasure_requests import ThreadOfOthers, request_erasure
 from konstruct.orchestrator.identities.linked_ids import is_known, linked_ids
 from konstruct.orchestrator.models import Agent, ChannelIdentity
 from konstruct.privacy import jobs
@@ -22,7 +19,10 @@ from konstruct.privacy.erasure import carry_out
 from konstruct.privacy.erasure.stores import rows
 from memory.context import SessionStore
 from memory.models import Message
+from tenants.audit.access_log import Actor, record_access
 from tenants.audit.changes import RowState
+from tenants.audit.models import AccessEvent, Action, ActorKind, ErasureRequest
+from tenants.audit.pseudonyms import pseudonym
 from tenants.context import connection, tenant_scope
 from tenants.models import Tenant
 from tests import database
@@ -99,7 +99,7 @@ def test_erasing_who_is_not_there_changes_nothing(
 ) -> None:
     before = everything()
     for user_id in LOOKALIKES:
-        receipt = carry_out(ask_for_erasure(user_id, by=EVA)).receipt
+        receipt = carry_out(request_erasure(user_id, by=EVA)).receipt
         assert receipt is not None
         assert (user_id, receipt["found"]) == (user_id, False)
         assert (user_id, receipt["tables"]) == (user_id, {"audit_accessevent": {"changed": 1}})
@@ -114,7 +114,7 @@ def test_spaces_and_case_tell_people_apart(
     for user_id in ids:
         talk(f"I am {user_id!r}.", user_id, f"of {user_id!r}")
     for number, user_id in enumerate(ids[1:], 1):
-        carry_out(ask_for_erasure(user_id, by=EVA))
+        carry_out(request_erasure(user_id, by=EVA))
         left = set(Message.objects.values_list("user_id", flat=True))
         assert left == {"zoe", *ids[number + 1 :]}
 
@@ -127,7 +127,7 @@ def test_the_record_of_who_looked_stays(tenant_a: Tenant, record: Message, owner
         )
 
     before = told()
-    carry_out(ask_for_erasure("bob", by=EVA))
+    carry_out(request_erasure("bob", by=EVA))
     name = pseudonym("bob")
     expected = [list(event) for event in before]
     expected[1][5] = {"address": f"user_id__exact={name}&q=agent&o=1"}
@@ -159,7 +159,7 @@ def test_who_is_linked_is_erased_with_them(
 ) -> None:
     if is_moved:
         jobs.MERGE.do_all()
-    request = carry_out(ask_for_erasure(named, by=EVA))
+    request = carry_out(request_erasure(named, by=EVA))
     assert set(Message.objects.values_list("user_id", flat=True)) == {"bob"}
     assert not is_known(["U024", "maria"])
     assert request.user_ids[0] == pseudonym(named)
@@ -180,16 +180,16 @@ def test_chains_are_one_person_and_who_was_unlinked_is_not(
     channel_identities.unlink(second)
     assert linked_ids("m@x") == ["m@x"]
     talk("I am somebody else.", "m@x", "mail")
-    carry_out(ask_for_erasure("m@x", by=EVA))
+    carry_out(request_erasure("m@x", by=EVA))
     assert set(Message.objects.values_list("user_id", flat=True)) == {"bob", "maria"}
-    carry_out(ask_for_erasure("+1", by=EVA))
+    carry_out(request_erasure("+1", by=EVA))
     assert set(Message.objects.values_list("user_id", flat=True)) == {"bob"}
 
 
 def test_who_is_who_stays_as_it_is_until_they_are_erased(
     tenant_a: Tenant, linked: ChannelIdentity, owner: None
 ) -> None:
-    request = ask_for_erasure("maria", by=EVA)
+    request = request_erasure("maria", by=EVA)
     other = channel_identities.identity_of("slack", "T1", "U9")
     for change in (
         lambda: channel_identities.link(other, "maria", by="eva"),
@@ -211,7 +211,7 @@ def test_one_agent_forgets_all_linked_ids(
 ) -> None:
     bert = Agent.objects.create(name="bert")
     talk("Bert knows.", "maria", "with bert", agent_id=bert.id)
-    carry_out(ask_for_erasure("U024", by=EVA, agent_id=agent.id))
+    carry_out(request_erasure("U024", by=EVA, agent_id=agent.id))
     assert set(Message.objects.values_list("user_id", "agent_id")) == {
         ("maria", bert.id),
         ("bob", agent.id),
@@ -250,13 +250,13 @@ def test_sessions_of_others_stay(
     talk("Mine?", "maria", "bobs")
     for thread in ("bobs", "both"):
         with pytest.raises(ThreadOfOthers, match=f"Not of 'maria' alone: '{thread}'"):
-            ask_for_erasure("maria", by=EVA, threads=["hers", thread])
+            request_erasure("maria", by=EVA, threads=["hers", thread])
     assert not ErasureRequest.objects.exists()
-    receipt = carry_out(ask_for_erasure("maria", by=EVA)).receipt
+    receipt = carry_out(request_erasure("maria", by=EVA)).receipt
     assert receipt is not None
     assert sessions(tenant_a) == {"both", "bobs", "nobodys"}
     assert receipt["sessions_left"] == 2
-    carry_out(ask_for_erasure("maria", by=EVA, threads=["nobodys"]))
+    carry_out(request_erasure("maria", by=EVA, threads=["nobodys"]))
     assert sessions(tenant_a) == {"both", "bobs"}
 
 
@@ -269,8 +269,8 @@ def test_a_bound_keys_word_makes_no_session_theirs(
     save_session(tenant_a, "hers", None)
     for thread in ("began before", "unheard of"):
         with pytest.raises(ThreadOfOthers):
-            ask_for_erasure("maria", by=EVA, threads=[thread], by_bound_key=True)
-    carry_out(ask_for_erasure("maria", by=EVA, threads=["hers"], by_bound_key=True))
+            request_erasure("maria", by=EVA, threads=[thread], by_bound_key=True)
+    carry_out(request_erasure("maria", by=EVA, threads=["hers"], by_bound_key=True))
     assert sessions(tenant_a) == {"began before"}
 
 

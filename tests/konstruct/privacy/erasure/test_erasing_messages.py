@@ -9,7 +9,6 @@ from django_redis import get_redis_connection
 
 from konstruct.api.auth.keys import issue_key
 from konstruct.api.models import KeyScope
-from konstruct.audit.models import AccessEvent, Action, MessageErasure
 from konstruct.channels.models import Delivery
 from konstruct.consistency import verify
 from konstruct.orchestrator.models import Agent, Escalation
@@ -24,6 +23,7 @@ from memory.models import IndexedMessage, MemoryEntry, Message, Posting, RecallE
 from memory.recall import recall
 from memory.recall.policy import RecallPolicy
 from memory.text.lexical import lexeme_hash, stem
+from tenants.audit.models import AccessEvent, Action, MessageErasure
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tenants.redis_keys import partial_reply_key
@@ -209,9 +209,9 @@ def test_who_is_erased_takes_the_receipts_along(
     eraser.request("DELETE", f"{MESSAGES}{said.pk}/")
     with database.as_owner(), tenant_scope(tenant_a.id):
         assert jobs.ERASE_MESSAGES.do_all() == 1
-        from konstruct.orchestrator.identities.erasure_requests import ask_for_erasure
+        from konstruct.orchestrator.identities.erasure_requests import request_erasure
 
-        receipt = carry_out(ask_for_erasure("maria", by=EVA)).receipt
+        receipt = carry_out(request_erasure("maria", by=EVA)).receipt
         assert receipt is not None
         assert receipt["tables"]["audit_messageerasure"]["removed"] == 1
         assert not MessageErasure.objects.exists()

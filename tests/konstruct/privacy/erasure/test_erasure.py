@@ -15,11 +15,12 @@ from django_redis import get_redis_connection
 
 from konstruct.api.auth.keys import issue_key
 from konstruct.api.models import ApiKey, IdempotencyRecord
-from konstruct.audit.access_log import Actor, record_access
-from konstruct.audit.erasure_requests import request_erasure, request_message_erasure
-from konstruct.audit.models import AccessEvent, Action, ActorKind, ErasureRequest
 from konstruct.consistency import verify
 from konstruct.orchestrator.identities import channel_identities
+from konstruct.orchestrator.identities.erasure_requests import (
+    request_erasure,
+    request_message_erasure,
+)
 from konstruct.orchestrator.models import (
     Agent,
     AnswerOptions,
@@ -39,6 +40,8 @@ from memory.facts import LongTermMemory
 from memory.indexing import outbox as embeddings
 from memory.long_term import store_embedding
 from memory.models import MemoryEntry, Message, PendingEmbedding
+from tenants.audit.access_log import Actor, record_access
+from tenants.audit.models import AccessEvent, Action, ActorKind, ErasureRequest
 from tenants.context import connection, tenant_scope
 from tenants.models import Tenant
 from tenants.redis_keys import escape_part, idempotency_key, partial_reply_key

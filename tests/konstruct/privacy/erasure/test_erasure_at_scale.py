@@ -13,16 +13,16 @@ from django.db import InternalError
 from django_redis import get_redis_connection
 from redis.connection import AbstractConnection
 
-from konstruct.audit.access_log import Actor
-from konstruct.audit.models import ActorKind, ErasureRequest
 from konstruct.local import embedded
 from konstruct.local.embedded import paths
-from konstruct.orchestrator.identities.erasure_requests import ask_for_erasure
+from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.orchestrator.models import Agent
 from konstruct.privacy.erasure import carry_out
 from konstruct.privacy.erasure.stores import rows, storage
 from memory.conversations.short_term import append_message
 from memory.models import ConversationEmbedding, Message
+from tenants.audit.access_log import Actor
+from tenants.audit.models import ActorKind, ErasureRequest
 from tenants.context import connection, tenant_scope
 from tenants.models import Tenant
 from tenants.redis_keys import memory_short_key
@@ -61,7 +61,7 @@ def others_keys(tenant: Tenant, agent: Agent, number: int) -> None:
 
 def work_of(user_id: str) -> tuple[int, int]:
     """Carry an erasure out; how many statements and how many messages to the cache it took."""
-    request = ask_for_erasure(user_id, by=EVA)
+    request = request_erasure(user_id, by=EVA)
     sent = AbstractConnection.send_packed_command
     with (
         statements() as sent_to_postgres,
@@ -98,7 +98,7 @@ def test_batches_are_noted_and_told_as_they_go(
 ) -> None:
     say(agent, "maria", 40)
     monkeypatch.setattr(rows, "BATCH", 10)
-    request, told, noted = ask_for_erasure("maria", by=EVA), [], []
+    request, told, noted = request_erasure("maria", by=EVA), [], []
 
     def report(step: str) -> None:
         told.append(step)
@@ -121,7 +121,7 @@ def test_the_digest_is_of_all_ids_in_whatever_batches(
     ids = [str(pk) for pk in Message.objects.values_list("pk", flat=True)]
     expected = sum(int(hashlib.sha256(id.encode()).hexdigest(), 16) for id in ids) % 2**256
     monkeypatch.setattr(rows, "BATCH", 7)
-    receipt = carry_out(ask_for_erasure("maria", by=EVA)).receipt
+    receipt = carry_out(request_erasure("maria", by=EVA)).receipt
     assert receipt is not None
     assert receipt["tables"]["memory_message"]["sha256_of_ids"] == f"{expected:064x}"
 
@@ -162,7 +162,7 @@ def test_files_of_small_tables_and_of_the_cache_hold_nothing_any_more(
     append_message(tenant_a.id, agent.pk, WHOSE, "user", f"By itself: {SECRET}")
     assert "memory_message" in tables_on_disk_with(SECRET, tenant_a)
     assert "message_user" in tables_on_disk_with(WHOSE, tenant_a)
-    receipt: Any = carry_out(ask_for_erasure(WHOSE, by=EVA)).receipt
+    receipt: Any = carry_out(request_erasure(WHOSE, by=EVA)).receipt
     assert tables_on_disk_with(SECRET, tenant_a) == []
     assert tables_on_disk_with(WHOSE, tenant_a) == []
     files = [file for file in (paths.home() / "valkey").rglob("*") if file.is_file()]
@@ -186,7 +186,7 @@ def test_rows_that_an_open_transaction_may_read_are_not_said_to_be_gone(
     there = database.url_of("superuser", tenant_a.server)
     with psycopg.connect(there, dbname="postgres") as other:
         other.execute("SELECT pg_current_xact_id()")
-        receipt: Any = carry_out(ask_for_erasure("maria", by=EVA)).receipt
+        receipt: Any = carry_out(request_erasure("maria", by=EVA)).receipt
     stored = receipt["storage"]
     assert {"memory_message", "audit_erasurerequest"} <= set(stored["vacuumed"])
     assert "pages_of_vacuumed_tables" in stored["later"]
@@ -200,7 +200,7 @@ def test_large_tables_are_vacuumed_unless_an_operator_says_otherwise(
     monkeypatch.setattr(storage, "REWRITTEN_UP_TO_BYTES", 0)
     for rewrite in (False, True):
         talk("Hello.", "maria", "hers")
-        receipt: Any = carry_out(ask_for_erasure("maria", by=EVA), rewrite=rewrite).receipt
+        receipt: Any = carry_out(request_erasure("maria", by=EVA), rewrite=rewrite).receipt
         stored = receipt["storage"]
         done, other = ("rewritten", "vacuumed") if rewrite else ("vacuumed", "rewritten")
         assert "memory_message" in stored[done]
@@ -216,7 +216,7 @@ def test_a_table_that_is_in_use_is_vacuumed_and_not_waited_for(
 ) -> None:  # fmt: skip
     monkeypatch.setattr(storage, "LOCK_TIMEOUT", "10ms")
     talk("Hello.", "maria", "hers")
-    request = ask_for_erasure("maria", by=EVA)
+    request = request_erasure("maria", by=EVA)
     settle = storage.settle
 
     def settled(tables: Any, *, rewrite: bool = False) -> Any:
@@ -245,6 +245,6 @@ def test_a_rewrite_that_misses_a_row_of_toast_is_repeated(
 
     monkeypatch.setattr(storage, "_vacuum", fail_once)
     talk("Hello.", "maria", "hers")
-    receipt: Any = carry_out(ask_for_erasure("maria", by=EVA)).receipt
+    receipt: Any = carry_out(request_erasure("maria", by=EVA)).receipt
     assert failed == ["memory_message"]
     assert "memory_message" in receipt["storage"]["rewritten"]

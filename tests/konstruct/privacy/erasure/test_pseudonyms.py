@@ -7,12 +7,12 @@ from uuid import uuid4
 import pytest
 from django.test.utils import CaptureQueriesContext
 
-from konstruct.audit.access_log import Actor, record_access
-from konstruct.audit.erasure_requests import request_erasure as ask_for_erasure
-from konstruct.audit.models import AccessEvent, Action, ActorKind, ErasedId
-from konstruct.audit.pseudonyms import pseudonym
+from konstruct.orchestrator.identities.erasure_requests import request_erasure as request_erasure
 from konstruct.privacy.erasure import carry_out
 from memory.models import Message
+from tenants.audit.access_log import Actor, record_access
+from tenants.audit.models import AccessEvent, Action, ActorKind, ErasedId
+from tenants.audit.pseudonyms import pseudonym
 from tenants.context import connection, tenant_scope
 from tenants.models import Tenant
 from tests import database
@@ -29,7 +29,7 @@ def erased(tenant_a: Tenant, talk: Callable[..., Message]) -> None:
         talk("Hello.", user_id, f"of {user_id}")
     with database.as_owner(), tenant_scope(tenant_a.id):
         for user_id in ("Maria Lopez", "U07:maria%", "agent"):
-            carry_out(ask_for_erasure(user_id, by=EVA))
+            carry_out(request_erasure(user_id, by=EVA))
 
 
 def written(**given: Any) -> AccessEvent:
@@ -83,7 +83,7 @@ def test_who_comes_back_is_found_and_erased_again(
     with tenant_scope(tenant_a.id):
         assert written(user_id="Maria Lopez", query="Where is she?").user_id.startswith("erased:")
     with database.as_owner(), tenant_scope(tenant_a.id):
-        receipt = carry_out(ask_for_erasure("Maria Lopez", by=EVA)).receipt
+        receipt = carry_out(request_erasure("Maria Lopez", by=EVA)).receipt
         assert receipt is not None
         assert receipt["found"]
         event = AccessEvent.objects.filter(subject="facts").latest("pk")

@@ -10,9 +10,9 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.graph import START, MessagesState, StateGraph
 
 from konstruct.api.auth.keys import issue_key
-from konstruct.audit import access_log
 from memory.context import SessionStore
 from memory.context.checkpoints.connections import connection_in
+from tenants.audit import access_log
 from tests.konstruct.conftest import Program
 from tests.memory.context.checkpoints.attacks import msgpack_attacks
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from konstruct.audit.models import AccessEvent, ActorKind
 from konstruct.privacy import jobs
 from memory.models import Message
+from tenants.audit.models import AccessEvent, ActorKind
 from tenants.context import tenant_scope
 from tests import database
 from tests.konstruct.api.auth.test_scopes import refusal, with_key

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from konstruct.api.auth.keys import issue_key
-from konstruct.audit.models import AccessEvent
 from memory.models import MemoryEntry
+from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tests.konstruct.api.resources.memory.facts.keeping import FACTS, keep, listed
 from tests.konstruct.conftest import Program

@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from konstruct.audit.models import Action, ActorKind
-from konstruct.audit.pseudonyms import candidates, dumps, pseudonyms
+from django.db.models import Model
+
 from tenants.audit.changes import NOTHING, RowState, abridged, differences
+from tenants.audit.models import Action, ActorKind
+from tenants.audit.operator_log import operator_name
+from tenants.audit.pseudonyms import candidates, dumps, pseudonyms
 from tenants.context import tenant_connection
 from tenants.http.client_address import current_address
 from tenants.postgresql.entering import Queued
@@ -125,4 +128,40 @@ def record_access(
             "stops": stops,
         },
         with_next=with_next,
+    )
+
+
+def record_command(
+    command: str,
+    action: Action,
+    subject: str | Model,
+    *,
+    subject_id: object = "",
+    agent_id: UUID | None = None,
+    user_id: str | None = None,
+    before: RowState | None = None,
+    after: RowState | None = None,
+    **detail: Any,
+) -> None:
+    """Write down what a command has done in the tenant that we are in: in its transaction.
+
+    Who did it is the account on the machine that runs it. Of a row, whose it is comes from itself.
+    """
+    if isinstance(subject, Model):
+        subject_id = subject.pk
+        is_agent = subject._meta.model_name == "agent"
+        agent_id = subject.pk if is_agent else getattr(subject, "agent_id", None)
+        user_id = getattr(subject, "user_id", None)
+        subject = str(subject._meta.verbose_name)
+    record_access(
+        action,
+        subject,
+        by=Actor.operator(operator_name()),
+        subject_id=subject_id,
+        agent_id=agent_id,
+        user_id=user_id,
+        before=before,
+        after=after,
+        command=command,
+        **detail,
     )

@@ -8,8 +8,8 @@ from django.contrib.postgres.functions import RandomUUID
 from django.db import models
 from django.db.models.functions import Now
 
-from konstruct.audit.pseudonyms import pseudonyms
 from tenants import transaction
+from tenants.audit.pseudonyms import pseudonyms
 from tenants.models import TenantModel
 from tenants.outbox import kind_of_owner
 from tenants.personal_data import Merge, NoPersonalData, OnErasure, PersonalData

@@ -7,12 +7,12 @@ from django.db.models.signals import post_migrate
 class AuditConfig(AppConfig):
     """The access log, in each tenant's schema. Last of the tenant's apps: roles need the others."""
 
-    name = "konstruct.audit"
+    name = "tenants.audit"
     label = "audit"
     verbose_name = "Access"
 
     def ready(self) -> None:
-        from konstruct.audit.roles import keep_roles  # needs the app registry
+        from tenants.audit.roles import keep_roles  # needs the app registry
 
         # As Django does with permissions, which are rows that no migration can know of either.
         post_migrate.connect(keep_roles, sender=self)
