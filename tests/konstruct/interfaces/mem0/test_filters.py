@@ -134,11 +134,11 @@ def test_as_deep_and_as_many_as_there_may_be() -> None:
         ({"AND": [{"OR": [{"user_id": "a"}, {"metadata": {"a": 1}}]}, {"user_id": "*"}]}, False),
     ],
 )
-def test_what_is_limited_to_entities_to_somebody(said: Any, confined: bool) -> None:
+def test_a_filter_that_is_limited_to_entities(said: Any, confined: bool) -> None:
     assert filters.is_limited_to_entities(filters.parse(said)) == confined
 
 
-def test_the_one_user_whom_a_filter_is_about() -> None:
+def test_the_single_value_of_a_field() -> None:
     one = filters.parse({"AND": [{"run_id": "*"}, {"user_id": "a"}]})
     assert filters.single_value(one, "user_id") == "a"
     either = filters.parse({"OR": [{"user_id": "a"}, {"user_id": "b"}]})

@@ -1,9 +1,10 @@
-"""Whatever is sent is answered or refused by name, and never by a failure of ours."""
+"""Reading requests: every body is accepted, or refused with the name of the parameter."""
 
 import json
 import re
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +15,8 @@ from konstruct.interfaces.openai.report import MAX_NAMED, report_of
 from konstruct.interfaces.openai.requests import ROLES, SAMPLING, ChatRequest, read_request
 from konstruct.orchestrator.models import Agent
 
+QUESTION = {"role": "user", "content": "Is it sunny?"}
+WEATHER = {"type": "function", "function": {"name": "weather"}}
 AGENT = Agent(name="ada", max_completion_tokens=5)
 SIMPLE = st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters())
 ANYTHING = st.recursive(
@@ -79,3 +82,58 @@ def test_a_body_is_read_or_refused(body: Any) -> None:
 def test_any_parameter_is_read_refused_or_named(body: dict[str, Any]) -> None:
     message = {"role": "user", "content": "Hi"}
     read_and_reported({**body, "model": "ada", "messages": [message], "n": 1})
+
+
+@pytest.mark.parametrize(
+    ("sent", "param"),
+    [
+        ({"tools": {}}, "tools"),
+        ({"tools": [WEATHER] * 129}, "tools"),
+        ({"tools": [{"type": "custom"}]}, "tools[0].type"),
+        ({"tools": [5]}, "tools[0].type"),
+        ({"tools": [{"type": "function"}]}, "tools[0].function.name"),
+        ({"tools": [{"type": "function", "function": {"name": "a b"}}]}, "tools[0].function.name"),
+        ({"tool_choice": "always"}, "tool_choice"),
+        ({"tool_choice": {}}, "tool_choice"),
+        ({"parallel_tool_calls": "yes"}, "parallel_tool_calls"),
+        ({"response_format": {"type": "xml"}}, "response_format"),
+        ({"response_format": "json_object"}, "response_format"),
+        ({"temperature": 2.1}, "temperature"),
+        ({"temperature": -0.1}, "temperature"),
+        ({"temperature": "hot"}, "temperature"),
+        ({"temperature": True}, "temperature"),
+        ({"temperature": [1]}, "temperature"),
+        ({"top_p": 1.5}, "top_p"),
+        ({"presence_penalty": 3}, "presence_penalty"),
+        ({"frequency_penalty": -3}, "frequency_penalty"),
+        ({"seed": 1.5}, "seed"),
+        ({"seed": 2**63}, "seed"),
+        ({"seed": False}, "seed"),
+        ({"max_tokens": 0}, "max_tokens"),
+        ({"max_tokens": -5}, "max_tokens"),
+        ({"max_tokens": "5"}, "max_tokens"),
+        ({"max_tokens": 10**30}, "max_tokens"),
+        ({"max_completion_tokens": 2.0}, "max_completion_tokens"),
+        ({"max_completion_tokens": 5, "max_tokens": 5}, "max_tokens"),
+        ({"stop": []}, "stop"),
+        ({"stop": ["a"] * 5}, "stop"),
+        ({"stop": [""]}, "stop"),
+        ({"stop": [5]}, "stop"),
+        ({"stop": {}}, "stop"),
+        ({"stop": "a\0b"}, "stop"),
+        ({"stop": "x" * 1_000_000}, "stop"),
+        ({"messages": [{"role": "system"}, QUESTION]}, "messages[0].content"),
+        ({"messages": [{"role": "developer", "content": 5}, QUESTION]}, "messages[0].content"),
+        ({"messages": [QUESTION, {"role": "system", "content": "\0"}]}, "messages[1].content"),
+        ({"messages": [QUESTION, {"role": "system", "content": "\ud800"}]}, "messages[1].content"),
+        (
+            {"messages": [{"role": "system", "content": [{"type": "image_url"}]}, QUESTION]},
+            "messages[0].content",
+        ),
+    ],
+)
+def test_an_invalid_parameter_is_refused_by_name(sent: dict[str, Any], param: str) -> None:
+    with pytest.raises(Refusal) as refused:
+        read_request({"model": "ada", "user": "maria", "messages": [QUESTION], **sent})
+    error = error_document(refused.value.problem)["error"]
+    assert (error["type"], error["param"]) == ("invalid_request_error", param)

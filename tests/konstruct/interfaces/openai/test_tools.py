@@ -299,25 +299,3 @@ def test_without_a_language_model_tools_are_not_called(client: Client, settings:
     choice = client.ask(QUESTION, tool_choice="auto")
     assert (choice["finish_reason"], client.calls()) == ("stop", [])
     assert choice["message"]["content"]
-
-
-@pytest.mark.parametrize(
-    ("sent", "param"),
-    [
-        ({"tools": {}}, "tools"),
-        ({"tools": [WEATHER] * 129}, "tools"),
-        ({"tools": [{"type": "custom"}]}, "tools[0].type"),
-        ({"tools": [5]}, "tools[0].type"),
-        ({"tools": [{"type": "function"}]}, "tools[0].function.name"),
-        ({"tools": [{"type": "function", "function": {"name": "a b"}}]}, "tools[0].function.name"),
-        ({"tool_choice": "always"}, "tool_choice"),
-        ({"tool_choice": {}}, "tool_choice"),
-        ({"parallel_tool_calls": "yes"}, "parallel_tool_calls"),
-        ({"response_format": {"type": "xml"}}, "response_format"),
-        ({"response_format": "json_object"}, "response_format"),
-    ],
-)
-def test_what_is_no_option_is_refused_by_name(client: Client, sent: Any, param: str) -> None:
-    body = {"model": "ada", "user": "maria", "messages": [QUESTION], **sent}
-    assert error_of(client.program.post(CHAT, body), 400)["param"] == param
-    assert client.transcript() == []
