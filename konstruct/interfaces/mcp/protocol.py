@@ -38,7 +38,7 @@ from pydantic import ValidationError
 from konstruct.api.auth.permissions import Caller
 from konstruct.api.models import KeyScope
 from konstruct.interfaces.mcp.errors import RpcError
-from konstruct.interfaces.mcp.tools import TOOLS, Tool, tools_for
+from konstruct.interfaces.mcp.tools import TOOLS, Tool, ToolResult, tools_for
 
 VERSION_HEADER: Final = "MCP-Protocol-Version"
 METHOD_HEADER: Final = "Mcp-Method"
@@ -165,29 +165,11 @@ _MODERN: Final = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 
 
 @dataclass(frozen=True)
-class ToolResult:
-    """The result of a tool call; without a document, its error."""
-
-    text: str
-    document: dict[str, Any] | None = None
-
-    def result(self) -> dict[str, Any]:
-        """Return the result of `tools/call`."""
-        result: dict[str, Any] = {"content": [{"type": "text", "text": self.text}]}
-        if self.document is None:
-            return result | {"isError": True}
-        return result | {"structuredContent": self.document, "isError": False}
-
-
-CallTool = Callable[[Tool, dict[str, Any]], ToolResult]
-
-
-@dataclass(frozen=True)
 class Methods:
     """The methods, for one caller. `call` runs a tool and logs the call."""
 
     caller: Caller
-    call: CallTool
+    call: Callable[[Tool, dict[str, Any]], ToolResult]
 
     def answer(self, message: Message) -> dict[str, Any]:
         """Return the result of a request. Raises RpcError."""
@@ -235,7 +217,11 @@ class Methods:
             raise RpcError(
                 INVALID_PARAMS, f"Unknown tool: {params['name'][:100]!r}. There are: {known}."
             )
-        return self.call(tool, params.get("arguments") or {}).result()
+        called = self.call(tool, params.get("arguments") or {})
+        result = {"content": [{"type": "text", "text": called.text}]}
+        if called.document is None:
+            return result | {"isError": True}
+        return result | {"structuredContent": called.document, "isError": False}
 
     def _list_prompts(self, params: dict[str, Any]) -> dict[str, Any]:
         if KeyScope.READ not in self.caller.scopes:

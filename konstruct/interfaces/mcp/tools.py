@@ -49,6 +49,14 @@ class Outcome:
 
 
 @dataclass(frozen=True)
+class ToolResult:
+    """The result of a tool call; without a document, its error."""
+
+    text: str
+    document: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True)
 class Tool:
     """A tool, with the action and the subject of its entries in the access log."""
 

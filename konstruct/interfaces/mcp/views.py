@@ -20,7 +20,7 @@ from konstruct.api.http.problems import Problem
 from konstruct.api.http.views import ApiView
 from konstruct.api.models import KeyScope
 from konstruct.interfaces.mcp.errors import ENDPOINT, RpcError, rpc_response
-from konstruct.interfaces.mcp.tools import Tool
+from konstruct.interfaces.mcp.tools import Tool, ToolResult
 from tenants import transaction
 from tenants.outages import is_outage
 
@@ -70,7 +70,7 @@ class McpView(ApiView):
     def post(self, request: Request) -> HttpResponse:
         """Answer a request; accept a notification."""
         # It loads pydantic's models of all revisions, which other processes do not need.
-        from konstruct.interfaces.mcp.protocol import Methods, ToolResult, read_message
+        from konstruct.interfaces.mcp.protocol import Methods, read_message
 
         try:
             message = read_message(request.data, request.headers)
@@ -79,20 +79,14 @@ class McpView(ApiView):
         if message.id is None:
             return HttpResponse(status=202)
 
-        def call(tool: Tool, arguments: dict[str, Any]) -> ToolResult:
-            return ToolResult(*self._call(tool, arguments))
-
         try:
-            result = Methods(self.caller, call).answer(message)
+            result = Methods(self.caller, self._call).answer(message)
         except RpcError as error:
             return _error(error, status=message.status_of(error), to=message.id)
         return rpc_response({"result": result}, to=message.id)
 
-    def _call(self, tool: Tool, arguments: dict[str, Any]) -> tuple[str, dict[str, Any] | None]:
-        """Run a tool. Return its text and its result, or an error text and None.
-
-        A change and its entry in the access log are one transaction.
-        """
+    def _call(self, tool: Tool, arguments: dict[str, Any]) -> ToolResult:
+        """Run a tool. A change and its entry in the access log are one transaction."""
         http: Any = self.request._request
         http.asked = Asked(tool.action, tool.subject, arguments)
         reads = tool.action in READS
@@ -118,8 +112,8 @@ class McpView(ApiView):
                 logger.exception("the tool %s failed", tool.name)
             record_refusal(self.request, self.caller, problem.status)
             self.is_recorded()
-            return _error_text(problem), None
-        return done.text, dict(tool.gives(done.document).data)
+            return ToolResult(_error_text(problem))
+        return ToolResult(done.text, dict(tool.gives(done.document).data))
 
 
 def _error_text(problem: Problem) -> str:
