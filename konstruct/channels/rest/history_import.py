@@ -1,7 +1,6 @@
 """Import of history by the REST API."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -185,12 +184,22 @@ class LineResultSerializer(serializers.Serializer):
     external_id = serializers.CharField(
         allow_null=True, help_text="As it was sent, or as it was given one."
     )
-    message_id = serializers.UUIDField(allow_null=True, help_text="Null if it is invalid.")
-    agent_id = serializers.UUIDField(allow_null=True, help_text="Null if it is invalid.")
-    user_id = serializers.CharField(allow_null=True, help_text="Null if it is invalid.")
-    thread_id = serializers.CharField(allow_null=True, help_text="Null if it is invalid.")
+    message_id = serializers.UUIDField(
+        source="message.pk", allow_null=True, help_text="Null if it is invalid."
+    )
+    agent_id = serializers.UUIDField(
+        source="message.agent_id", allow_null=True, help_text="Null if it is invalid."
+    )
+    user_id = serializers.CharField(
+        source="message.user_id", allow_null=True, help_text="Null if it is invalid."
+    )
+    thread_id = serializers.CharField(
+        source="message.thread_id", allow_null=True, help_text="Null if it is invalid."
+    )
     created_at = serializers.DateTimeField(
-        allow_null=True, help_text="The time of the message. Null if it is invalid."
+        source="message.created_at",
+        allow_null=True,
+        help_text="The time of the message. Null if it is invalid.",
     )
     error = serializers.CharField(help_text="Why it is invalid; empty if it is valid.")
     errors = LineErrorSerializer(  # type: ignore[assignment]  # a field, not the property
@@ -250,7 +259,7 @@ class ImportView(ApiView):
             for outcome in ImportStatus
         }
         self.note(counts=counts)
-        document = {**counts, "results": [_document(result) for result in results]}
+        document = {**counts, "results": results}
         return Response(ImportResultSerializer(document).data)
 
     def _of_all(self, fields: Mapping[str, Any]) -> ForAllLines:
@@ -281,19 +290,3 @@ class ImportView(ApiView):
 
 def _texts(lines: Iterable[Mapping[str, Any]], name: str) -> set[str]:
     return {line[name] for line in lines if isinstance(line.get(name), str)}
-
-
-def _document(result: LineResult) -> dict[str, Any]:
-    message = result.message
-    return {
-        "index": result.index,
-        "status": result.status,
-        "external_id": result.external_id,
-        "message_id": message and message.pk,
-        **{
-            name: message and getattr(message, name)
-            for name in ("agent_id", "user_id", "thread_id", "created_at")
-        },
-        "error": result.error,
-        "errors": [asdict(each) for each in result.errors],
-    }
