@@ -30,7 +30,7 @@ class KeyScope(models.TextChoices):
 
     READ = "read", "read: look, and search"
     WRITE = "write", "write: send, make and edit"
-    ERASE = "erase", "erase: clear and delete"
+    ERASE = "erase", "erase: delete facts, clear windows and sessions, request erasures"
 
 
 # What a key may do that was asked for nothing else: all but taking away.

@@ -1,6 +1,6 @@
-"""The ledger: checks that everything that was accepted is where it belongs, once."""
+"""Verification of a tenant: every accepted message is stored, indexed and answered once."""
 
-from konstruct.consistency.records import Finding, Ledger
+from konstruct.consistency.records import Finding, Report
 from konstruct.consistency.verifying import verify
 
-__all__ = ["Finding", "Ledger", "verify"]
+__all__ = ["Finding", "Report", "verify"]

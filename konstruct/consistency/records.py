@@ -1,23 +1,23 @@
-"""What the ledger says. Pure."""
+"""The report of a verification and its findings."""
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Finding:
-    """Something that is not as it should be."""
+    """One inconsistency."""
 
     kind: str
-    """What is wrong, the same words for all of its kind."""
+    """The error, in the same words for all of its kind."""
     subject: str
-    """The id of what it is wrong with."""
+    """The id of the row or key."""
     detail: str = ""
 
 
 @dataclass(slots=True)
-class Ledger:
-    """A tenant's books: how much there is of everything, and what does not add up."""
+class Report:
+    """The counts of a tenant, and the findings."""
 
     tenant: str
     counts: dict[str, int] = field(default_factory=dict)
@@ -25,14 +25,10 @@ class Ledger:
     repaired: list[Finding] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the report as a document for JSON."""
         return {
             "tenant": self.tenant,
             "counts": self.counts,
-            "findings": [_named(finding) for finding in self.findings],
-            "repaired": [_named(finding) for finding in self.repaired],
+            "findings": [asdict(finding) for finding in self.findings],
+            "repaired": [asdict(finding) for finding in self.repaired],
         }
-
-
-def _named(finding: Finding) -> dict[str, str]:
-    return {"kind": finding.kind, "subject": finding.subject, "detail": finding.detail}

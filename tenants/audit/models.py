@@ -20,10 +20,10 @@ OF_THE_TENANT: Final = uuid.UUID(int=0)
 
 
 class Action(models.TextChoices):
-    """What somebody did, or tried to do."""
+    """An action of a person, program or operator."""
 
     LIST = "list", "listed"
-    VIEW = "view", "looked at"
+    VIEW = "view", "viewed"
     SEARCH = "search", "searched"
     EXPORT = "export", "exported"
     IMPORT = "import", "imported"
@@ -47,12 +47,12 @@ class Action(models.TextChoices):
 
 
 class ActorKind(models.TextChoices):
-    """What kind of somebody."""
+    """The kind of an actor."""
 
     PERSON = "person", "person in the admin"
     PROGRAM = "program", "program with an API key"
     OPERATOR = "operator", "operator's command"
-    UNKNOWN = "unknown", "nobody who is known"
+    UNKNOWN = "unknown", "unknown"
 
 
 class AccessEvent(TenantModel):
@@ -196,9 +196,7 @@ class ErasureRequest(TenantModel):
         blank=True,
         help_text="Sessions of graphs that are the user's, beside those that the transcript knows.",
     )
-    reason = models.TextField(
-        blank=True, default="", db_default="", help_text="Why, or on whose word."
-    )
+    reason = models.TextField(blank=True, default="", db_default="", help_text="Reason.")
     requested_by = models.TextField(help_text="Who asked for it.")
     created_at = models.DateTimeField(db_default=Now(), help_text="When it was asked for.")
     progress = models.JSONField(
@@ -270,9 +268,7 @@ class MessageErasure(TenantModel):
     message_id = models.UUIDField(
         "message", null=True, blank=True, help_text="The message; none: the whole conversation."
     )
-    reason = models.TextField(
-        blank=True, default="", db_default="", help_text="Why, or on whose word."
-    )
+    reason = models.TextField(blank=True, default="", db_default="", help_text="Reason.")
     requested_by = models.TextField(help_text="Who asked for it.")
     created_at = models.DateTimeField(db_default=Now(), help_text="When it was asked for.")
     last_error = models.TextField(

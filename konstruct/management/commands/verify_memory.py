@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from konstruct.consistency import Finding, Ledger, verify
+from konstruct.consistency import Finding, Report, verify
 from tenants.audit.access_log import record_command
 from tenants.audit.models import Action
 from tenants.context import tenant_scope
@@ -18,7 +18,7 @@ SHOWN = 10
 
 
 class Command(KonstructCommand):
-    """Compares the ledger of each tenant; may run while they are served."""
+    """Verifies each tenant, also while it is served."""
 
     help = (
         "Verifies that accepted = answered + given up + held + waiting, that every message is"
@@ -39,33 +39,33 @@ class Command(KonstructCommand):
             if options["tenant"]
             else Tenant.objects.provisioned().order_by("slug")
         )
-        ledgers = []
+        reports = []
         for tenant in tenants:
             if options["repair"]:
                 with tenant_scope(tenant.id):
                     # Before it begins: each repair is a transaction of its own.
                     record_command(self.name, Action.EDIT, "memory", repair=True)
-            ledger = verify(tenant.id, tenant.slug, repair=options["repair"])
-            ledgers.append(ledger)
+            report = verify(tenant.id, tenant.slug, repair=options["repair"])
+            reports.append(report)
             if not options["json"]:
-                self._show(ledger)
+                self._show(report)
         if options["json"]:
-            self.stdout.write(json.dumps([each.as_dict() for each in ledgers], indent=2))
-        if wrong := sum(len(each.findings) for each in ledgers):
+            self.stdout.write(json.dumps([each.as_dict() for each in reports], indent=2))
+        if wrong := sum(len(each.findings) for each in reports):
             raise CommandError(
                 f"{wrong} findings" + ("" if options["repair"] else ": see --repair")
             )
 
-    def _show(self, ledger: Ledger) -> None:
-        counts = ledger.counts
+    def _show(self, report: Report) -> None:
+        counts = report.counts
         self.stdout.write(
-            f"{ledger.tenant}: {counts['accepted']} accepted = {counts['answered']} answered +"
+            f"{report.tenant}: {counts['accepted']} accepted = {counts['answered']} answered +"
             f" {counts['failed']} given up + {counts['held']} held + {counts['waiting']} waiting;"
             f" {counts['to be embedded']} messages = {counts['embedded']} embedded +"
             f" {counts['pending']} pending; {counts['windows']} windows, {counts['facts']} facts"
         )
-        self._list("repaired", ledger.repaired)
-        self._list("wrong", ledger.findings)
+        self._list("repaired", report.repaired)
+        self._list("wrong", report.findings)
 
     def _list(self, heading: str, findings: list[Finding]) -> None:
         for kind, number in Counter(finding.kind for finding in findings).items():

@@ -22,7 +22,7 @@ from tests import database
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is in work here: what looks wrong need not be looked at later."""
-    monkeypatch.setattr(verifying, "LOOK_AGAIN_SECONDS", 0)
+    monkeypatch.setattr(verifying, "SECOND_RUN_SECONDS", 0)
 
 
 @pytest.fixture

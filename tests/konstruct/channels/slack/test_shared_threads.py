@@ -122,7 +122,7 @@ def test_two_tenants_with_the_same_threads_and_users_stay_apart(
 def test_a_flushed_cache_changes_nothing_and_a_wrong_window_is_found_and_repaired(
     connected: Program, post: Post, llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(verifying, "LOOK_AGAIN_SECONDS", 0)
+    monkeypatch.setattr(verifying, "SECOND_RUN_SECONDS", 0)
     thread = begin(post, connected)
     get_redis_connection("default").flushdb()
     post(said("T1", "What is it called?", user="U2", thread_ts=thread))
