@@ -1,94 +1,78 @@
-"""Language models: an LLM pool, any OpenAI-compatible server, or the built-in responder."""
+"""The client of language models: any OpenAI-compatible server, or a pool at `/complete`.
 
-import atexit
+Requests go through openai's SDK. Its time-outs are for each read, so they run in an event loop,
+which can end a request at its deadline whatever the server does, in a thread of its own.
+"""
+
+import asyncio
 import functools
 import json
 import logging
 import os
 import random
+import threading
 import time
-from collections.abc import Callable, Mapping
+from base64 import b64encode
+from collections.abc import AsyncIterator, Callable
+from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, NoReturn, Protocol
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, Final
 
 import httpx
 from django.conf import settings
 
-from konstruct.llm import deadline, responder
 from konstruct.llm.completions import (
     Completion,
     CompletionRequest,
     Endpoint,
+    OnText,
+    StreamedAnswer,
     endpoints,
-    part_credentials,
     read_completion,
     retry_after_seconds,
+    split_credentials,
 )
-from konstruct.llm.event_stream import MEDIA_TYPE, Text, read_stream
-from konstruct.llm.exceptions import LLMRefused, LLMReplyInvalid, LLMTimeout, LLMUnavailable
-from tenants.redaction import redact
+from konstruct.llm.exceptions import (
+    LLMError,
+    LLMRefused,
+    LLMReplyInvalid,
+    LLMReplyTooLong,
+    LLMTimeout,
+    LLMUnavailable,
+)
+from konstruct.llm.responder import BuiltInResponder
+from tenants.exceptions import detail_of
+
+if TYPE_CHECKING:
+    import openai
 
 logger = logging.getLogger(__name__)
 
-Tell = Callable[[str], None]
+MAX_TRIES: Final = 3
+# No try begins later than this after the first; the job of the reply tries again later.
+MAX_RETRY_SECONDS: Final = 30.0
+FIRST_PAUSE_SECONDS: Final = 0.5
+MAX_PAUSE_SECONDS: Final = 5.0
+CONNECT_SECONDS: Final = 5.0
+# JSON can take twelve bytes for a character, an event of a stream some hundred for its frame.
+BYTES_PER_CHARACTER: Final = 12
+BYTES_PER_STREAMED_CHARACTER: Final = 512
+BYTES_BESIDE_THE_TEXT: Final = 64 * 1024
+RETRIED_STATUSES: Final = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
+UNKNOWN_PATH_STATUSES: Final = frozenset({404, 405})
+EVENT_STREAM: Final = "text/event-stream"
 
-TRIES = 3
-FIRST_PAUSE = 0.5
-# A worker does not sleep longer than this inside a task; the reply's outbox row waits instead.
-LONGEST_PAUSE = 5.0
-CONNECT_SECONDS = 5.0
-# Of an answer's bytes: JSON can take twelve for a character, and says more than the text.
-BYTES_PER_CHARACTER = 12
-BYTES_BESIDE_THE_TEXT = 64 * 1024
-RETRIED_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
-UNKNOWN_PATH_STATUSES = frozenset({404, 405})
-
-
-@dataclass(frozen=True)
-class PoolResponse:
-    """An HTTP response, read whole."""
-
-    status: int
-    body: bytes
-    retry_after: str | None
-
-
-class LanguageModel(Protocol):
-    """Whatever turns messages into one answer."""
-
-    def complete(self, request: CompletionRequest, tell: Tell | None = None) -> Completion:
-        """Return the answer, in words or in calls of the tools that are offered.
-
-        Raises an LLMError if there is none.
-
-        Args:
-            tell: is called with each piece of the text as it comes, where it does. What is told may
-                come before calls.
-        """
-        ...
-
-
-@dataclass(frozen=True)
-class BuiltInResponder:
-    """Answers without a language model, by quoting; see responder.py."""
-
-    def complete(self, request: CompletionRequest, tell: Tell | None = None) -> Completion:
-        """Quote what fits the last user message; what is to be remembered goes to the tool."""
-        last = request.messages[-1]
-        if last["role"] == "tool":
-            return Completion(responder.after_tool(last["content"]))
-        offered = request.tools if request.takes_calls else ()
-        requested = responder.tool_wanted(request.messages, offered)
-        if requested is not None:
-            return Completion("", (requested,))
-        return Completion(responder.respond(request.messages))
+# The API that a URL turned out to speak, so that `auto` asks once per process.
+_known_apis: dict[str, str] = {}
+_max_characters: ContextVar[int] = ContextVar("max_characters")
 
 
 @dataclass(frozen=True)
 class HttpLanguageModel:
-    """A language model behind HTTP, with a time-out and a few quick tries.
+    """A language model behind HTTP.
 
-    `timeout` is in seconds, for an answer as a whole: all tries of it, and the pauses between them.
+    `timeout` is in seconds, for all tries of an answer and the pauses between them.
     """
 
     url: str = field(repr=False)
@@ -96,120 +80,153 @@ class HttpLanguageModel:
     key: str = field(default="", repr=False)
     default_model: str = ""
     timeout: float = 60.0
-    longest_reply: int = 65_536
-    """Characters; a longer answer is an error, and no more of it is read than is needed."""
+    max_characters: int = 65_536
+    """A longer answer is an error, and no more of it is read than is needed."""
     sleep: Callable[[float], None] = time.sleep
 
-    def complete(self, request: CompletionRequest, tell: Tell | None = None) -> Completion:
-        """Return the answer.
+    def complete(self, request: CompletionRequest, on_text: OnText | None = None) -> Completion:
+        """Return the answer, after up to MAX_TRIES tries.
 
-        Raises LLMUnavailable where a later try may succeed, LLMRefused where it cannot, and
-        LLMReplyInvalid for an answer without text, or calls where they are wanted.
+        Args:
+            request: the prompt, tools and options.
+            on_text: is called with each piece of the text as it comes, in this thread. Tool calls
+                can follow the text. After the first piece there is no other try.
+
+        Raises:
+            LLMUnavailable: there is no connection, or an error of the server that may pass.
+            LLMTimeout: `timeout` is over.
+            LLMRefused: the server refused the request.
+            LLMReplyInvalid: no try led to text or tool calls.
         """
-        with deadline.within(self.timeout):
-            return self._complete(request, tell)
-
-    def _complete(self, request: CompletionRequest, tell: Tell | None) -> Completion:
-        text = None if tell is None else Text(tell)
-        # Without the credentials, an error can say which address was asked.
-        url, _ = part_credentials(self.url)
-        candidates = endpoints(url, self.api, known=_spoken.get(url))
-        for number, endpoint in enumerate(candidates, start=1):
-            payload = endpoint.payload(
-                request, default_model=self.default_model, stream=text is not None
+        now = time.monotonic()
+        deadline, last_try = now + self.timeout, now + min(self.timeout, MAX_RETRY_SECONDS)
+        loop, client = _connection(os.getpid())
+        for attempt in range(1, MAX_TRIES + 1):
+            pieces: SimpleQueue[str | None] = SimpleQueue()
+            send = None if on_text is None else pieces.put
+            answer = asyncio.run_coroutine_threadsafe(
+                self._ask(client, request, send, deadline), loop
             )
-            answer = self._post_with_retries(endpoint, payload, text)
-            if answer.status in UNKNOWN_PATH_STATUSES and number < len(candidates):
-                continue
-            if not 200 <= answer.status < 300:
-                _refuse(endpoint.url, answer)
-            if self.api == "auto":
-                _spoken[url] = endpoint.api
-            data = _parsed(endpoint.url, answer)
-            return self._within_limit(read_completion(data, with_calls=request.takes_calls))
-        raise AssertionError("endpoints() names at least one endpoint")
+            answer.add_done_callback(lambda _, queue=pieces: queue.put(None))  # type: ignore[misc]
+            has_text = False
+            try:
+                for piece in iter(pieces.get, None):  # ends: `_ask` ends at the deadline
+                    has_text = True
+                    on_text(piece)  # type: ignore[misc]
+                return answer.result()
+            except LLMError as error:
+                pause = FIRST_PAUSE_SECONDS * 2 ** (attempt - 1) * random.uniform(0.8, 1.2)  # noqa: S311
+                pause = max(pause, getattr(error, "retry_after", None) or 0.0)
+                is_late = pause > MAX_PAUSE_SECONDS or time.monotonic() + pause > last_try
+                if has_text or is_late or attempt == MAX_TRIES or not error.is_retryable:
+                    raise
+                logger.warning("%s Trying again in %.1f s.", detail_of(error), pause)
+            finally:
+                answer.cancel()
+            self.sleep(pause)
+        raise AssertionError("the last try returns or raises")
 
-    def _within_limit(self, completion: Completion) -> Completion:
-        if len(completion.text) > self.longest_reply:
-            raise LLMReplyInvalid(
-                "The language model's answer is too long.",
-                detail=f"It has {len(completion.text):,} characters, more than the "
-                f"{self.longest_reply:,} of LLM_MAX_REPLY_CHARACTERS.",
-            )
+    async def _ask(
+        self,
+        client: "openai.AsyncOpenAI",
+        request: CompletionRequest,
+        on_text: OnText | None,
+        deadline: float,
+    ) -> Completion:
+        _max_characters.set(self.max_characters)
+        # Without the credentials, an error can name the address.
+        url, _ = split_credentials(self.url)
+        *others, last = endpoints(url, self.api, known=_known_apis.get(url))
+        try:
+            async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
+                for endpoint in (*others, last):
+                    try:
+                        data = await self._post(client, endpoint, request, on_text)
+                        break
+                    except _UnknownPath:
+                        if endpoint is last:
+                            raise
+        except TimeoutError:
+            raise LLMTimeout(
+                f"The language model did not answer within {self.timeout:g} seconds.",
+                detail=f"{url} was asked. Raise LLM_TIMEOUT if it needs longer.",
+            ) from None
+        if self.api == "auto":
+            _known_apis[url] = endpoint.api
+        try:
+            completion = read_completion(data, with_calls=request.takes_calls)
+        except LLMReplyInvalid as error:
+            error.detail = f"The server sent {request.excerpt(str(data))!r}. {error.detail}"
+            raise
+        if len(completion.text) > self.max_characters:
+            raise LLMReplyTooLong(f"{len(completion.text):,} characters", self.max_characters)
         return completion
 
-    def _post_with_retries(
-        self, endpoint: Endpoint, payload: Mapping[str, Any], text: Text | None
-    ) -> PoolResponse:
-        for attempt in range(1, TRIES + 1):
-            pause = FIRST_PAUSE * 2 ** (attempt - 1) * random.uniform(0.8, 1.2)  # noqa: S311
-            asked: float | None = None
-            try:
-                answer = self._post(endpoint.url, payload, text)
-            except httpx.TimeoutException as error:
-                # It has already cost the whole time-out: the next try is a later task's.
-                raise LLMTimeout(
-                    f"The language model did not answer within {self.timeout:g} seconds.",
-                    detail=f"{endpoint.url}: {type(error).__name__}. "
-                    "Raise LLM_TIMEOUT if it needs longer.",
-                ) from error
-            except httpx.TransportError as error:
-                problem = "The language model cannot be reached."
-                detail = (
-                    f"{endpoint.url}: {error or type(error).__name__}. "
-                    "Is LLM_POOL_URL right, and is it running?"
-                )
-            except httpx.InvalidURL:
-                # Not what the error says: it quotes a part of the URL, maybe of a password.
-                raise LLMRefused(
-                    "The language model cannot be asked: its address is not a URL.",
-                    detail="LLM_POOL_URL is not a URL. Percent-encode special characters in its "
-                    "user and password.",
-                ) from None
-            else:
-                if answer.status not in RETRIED_STATUSES:
-                    return answer
-                asked = retry_after_seconds(answer.retry_after)
-                problem = f"The language model is not available now (HTTP {answer.status})."
-                detail = _says(endpoint.url, answer)
-            pause = max(pause, asked or 0.0)
-            # Whoever reads along would read the beginning twice.
-            was_told = text is not None and text.was_told
-            if was_told or attempt == TRIES or pause > min(LONGEST_PAUSE, deadline.seconds_left()):
-                raise LLMUnavailable(problem, retry_after=asked, detail=detail)
-            logger.warning("%s %s Trying again in %.1f s.", problem, redact(detail), pause)
-            self.sleep(pause)
-        raise AssertionError("the last attempt returns or raises")
+    async def _post(
+        self,
+        client: "openai.AsyncOpenAI",
+        endpoint: Endpoint,
+        request: CompletionRequest,
+        on_text: OnText | None,
+    ) -> Any:
+        """Return the JSON of the answer, that of a stream as it would be without one."""
+        import openai
 
-    def _post(self, url: str, payload: Mapping[str, Any], text: Text | None) -> PoolResponse:
-        """Post and read the whole answer, within the time-out and the size limit."""
-        headers = {"Authorization": f"Bearer {self.key}"} if self.key else {}
-        _, credentials = part_credentials(self.url)
-        auth = httpx.BasicAuth(*credentials) if credentials else None
-        timeout = httpx.Timeout(self.timeout, connect=min(CONNECT_SECONDS, self.timeout))
-        most = BYTES_PER_CHARACTER * self.longest_reply + BYTES_BESIDE_THE_TEXT
-        body = bytearray()
-        with _client().stream(
-            "POST", url, json=payload, headers=headers, auth=auth, timeout=timeout
-        ) as response:
-            if text is not None and _is_stream(response):
-                data = read_stream(
-                    response.iter_bytes(), text, most_bytes=most, longest=self.longest_reply
-                )
-                return PoolResponse(response.status_code, json.dumps(data).encode(), None)
-            for chunk in response.iter_bytes():
-                body += chunk
-                if len(body) > most:
-                    raise LLMReplyInvalid(
-                        "The language model's answer is too long.",
-                        detail=f"{url} sent more than {most:,} bytes, which no answer of "
-                        f"{self.longest_reply:,} characters takes (LLM_MAX_REPLY_CHARACTERS).",
-                    )
-        return PoolResponse(response.status_code, bytes(body), response.headers.get("Retry-After"))
+        _, credentials = split_credentials(self.url)
+        authorization: str | openai.Omit = f"Bearer {self.key}" if self.key else openai.Omit()
+        if credentials:
+            authorization = f"Basic {b64encode(':'.join(credentials).encode()).decode()}"
+        payload = endpoint.payload(
+            request, default_model=self.default_model, stream=on_text is not None
+        )
+        try:
+            stream = await client.post(
+                endpoint.url,
+                body=payload,
+                options={"headers": {"Authorization": authorization}},
+                cast_to=object,
+                stream=True,
+                stream_cls=openai.AsyncStream[Any],
+            )
+            async with stream:
+                if on_text is None or not _is_event_stream(stream.response):
+                    return json.loads(await stream.response.aread())
+                streamed = StreamedAnswer(on_text, self.max_characters)
+                async for event in stream:
+                    streamed.add(event)
+                return streamed.document(is_complete=b"[DONE]" in stream.response.stream.end)  # type: ignore[union-attr]
+        except openai.APIStatusError as error:
+            raise _status_error(endpoint, request, error.response) from None
+        except openai.APITimeoutError:
+            raise TimeoutError from None
+        except (openai.APIConnectionError, httpx.HTTPError) as error:
+            reason = request.excerpt(str(error.__cause__ or error))
+            raise LLMUnavailable(
+                "The language model cannot be reached.",
+                detail=f"{endpoint.url}: {reason}. Is LLM_POOL_URL right, and is it running?",
+            ) from None
+        except openai.APIError as error:
+            raise LLMUnavailable(
+                "The language model's answer broke off.",
+                detail=f"{endpoint.url} sent the error {request.excerpt(str(error))!r}.",
+            ) from None
+        except httpx.InvalidURL:
+            # The error quotes a part of the URL, maybe of a password.
+            raise LLMRefused(
+                "The language model cannot be asked: its address is not a URL.",
+                detail="LLM_POOL_URL is not a URL. Percent-encode special characters in its "
+                "user and password.",
+            ) from None
+        except (ValueError, RecursionError) as error:
+            excerpt = request.excerpt(getattr(error, "doc", "") or "no UTF-8")
+            raise LLMReplyInvalid(
+                "The language model's answer cannot be read: it is not JSON.",
+                detail=f"{endpoint.url} answered {excerpt!r}.",
+            ) from None
 
 
-def language_model(timeout: float | None = None) -> LanguageModel:
-    """Return the language model that the settings name: by URL, or the built-in responder.
+def language_model(timeout: float | None = None) -> HttpLanguageModel | BuiltInResponder:
+    """Return the language model of the settings: by URL, or the built-in responder.
 
     Args:
         timeout: seconds for an answer, at most those of LLM_TIMEOUT.
@@ -222,50 +239,86 @@ def language_model(timeout: float | None = None) -> LanguageModel:
         key=settings.LLM_API_KEY,
         default_model=settings.LLM_MODEL,
         timeout=settings.LLM_TIMEOUT if timeout is None else min(timeout, settings.LLM_TIMEOUT),
-        longest_reply=settings.LLM_MAX_REPLY_CHARACTERS,
+        max_characters=settings.LLM_MAX_REPLY_CHARACTERS,
     )
 
 
-# Which API a URL turned out to speak, so that `auto` asks once per process.
-_spoken: dict[str, str] = {}
+class _UnknownPath(LLMRefused):
+    """The server has no such path: it may speak the other API."""
+
+
+def _status_error(
+    endpoint: Endpoint, request: CompletionRequest, answer: httpx.Response
+) -> LLMError:
+    status = answer.status_code
+    excerpt = request.excerpt(answer.content.decode("utf-8", "replace"))
+    detail = f"{endpoint.url} answered {status}: {excerpt!r}."
+    if status in RETRIED_STATUSES:
+        return LLMUnavailable(
+            f"The language model is not available now (HTTP {status}).",
+            retry_after=retry_after_seconds(answer.headers.get("Retry-After")),
+            detail=detail,
+        )
+    refused = _UnknownPath if status in UNKNOWN_PATH_STATUSES else LLMRefused
+    return refused(
+        f"The language model refused the request (HTTP {status}). Check the agent's model.",
+        detail=f"{detail} Check LLM_POOL_URL, LLM_API, LLM_API_KEY and the agent's model.",
+    )
 
 
 @functools.cache
-def _client() -> httpx.Client:
-    """Return this process's connection pool."""
-    client = deadline.client()
-    atexit.register(client.close)
-    return client
+def _connection(process_id: int) -> tuple[asyncio.AbstractEventLoop, "openai.AsyncOpenAI"]:
+    """Return the process's event loop and its client; a fork has its own.
 
+    Not at the start of the process: the import takes a second and 25 MB.
+    """
+    import openai
 
-# A forked worker must not speak over its parent's sockets.
-os.register_at_fork(after_in_child=_client.cache_clear)
-
-
-def _is_stream(response: httpx.Response) -> bool:
-    return response.is_success and response.headers.get("Content-Type", "").startswith(MEDIA_TYPE)
-
-
-def _parsed(url: str, answer: PoolResponse) -> Any:
-    try:
-        return json.loads(answer.body)
-    except (ValueError, RecursionError) as error:
-        raise LLMReplyInvalid(
-            "The language model's answer cannot be read: it is not JSON.", detail=_says(url, answer)
-        ) from error
-
-
-def _refuse(url: str, answer: PoolResponse) -> NoReturn:
-    raise LLMRefused(
-        f"The language model refused the request (HTTP {answer.status}). Check the agent's model.",
-        detail=f"{_says(url, answer)} Check LLM_POOL_URL, LLM_API, LLM_API_KEY and the agent's "
-        "model.",
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="language-model", daemon=True).start()
+    timeout = httpx.Timeout(None, connect=CONNECT_SECONDS)
+    http = httpx.AsyncClient(
+        timeout=timeout,
+        headers={"Accept-Encoding": "identity"},
+        event_hooks={"response": [_limit_body]},
     )
+    # Each request has its own key and its whole address. Without these two, the SDK takes those of
+    # the environment.
+    client = openai.AsyncOpenAI(
+        api_key="unused", base_url="http://unused", max_retries=0, timeout=timeout, http_client=http
+    )
+    return loop, client
 
 
-def _says(url: str, answer: PoolResponse) -> str:
-    return f"{url} answered {answer.status}: {_excerpt(answer)!r}."
+def _is_event_stream(answer: httpx.Response) -> bool:
+    return answer.headers.get("Content-Type", "").startswith(EVENT_STREAM)
 
 
-def _excerpt(answer: PoolResponse) -> str:
-    return answer.body[:300].decode("utf-8", "replace").replace("\0", "").strip()
+async def _limit_body(answer: httpx.Response) -> None:
+    """Limit the bytes that the SDK reads of an answer, which has no limit of its own."""
+    characters = _max_characters.get()
+    each = BYTES_PER_STREAMED_CHARACTER if _is_event_stream(answer) else BYTES_PER_CHARACTER
+    answer.stream = _LimitedBody(answer.stream, characters, each)
+    # We ask for no compression. What is compressed all the same has no limit once it is unpacked.
+    answer.headers.pop("Content-Encoding", None)
+
+
+class _LimitedBody(httpx.AsyncByteStream):
+    """A body that raises LLMReplyTooLong after so many bytes."""
+
+    def __init__(self, body: Any, max_characters: int, bytes_per_character: int) -> None:
+        self._body, self._max_characters = body, max_characters
+        self._max_bytes = bytes_per_character * max_characters + BYTES_BESIDE_THE_TEXT
+        self.end = b""
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        async for chunk in self._body:
+            size += len(chunk)
+            if size > self._max_bytes:
+                raise LLMReplyTooLong(f"more than {self._max_bytes:,} bytes", self._max_characters)
+            self.end = (self.end + chunk)[-64:]
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._body.aclose()

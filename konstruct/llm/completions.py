@@ -1,30 +1,44 @@
-"""What goes over the wire to a language model and comes back. Pure: no Django, no I/O."""
+"""Requests to language models and their answers, as JSON. Pure: no I/O."""
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, Literal, TypeGuard
+from typing import Any, Final, Literal
 from urllib.parse import unquote
 
-from konstruct.llm.exceptions import LLMRefused, LLMReplyInvalid
+from konstruct.llm.exceptions import LLMRefused, LLMReplyInvalid, LLMReplyTooLong, LLMUnavailable
+from tenants.redaction import HIDDEN
 
-# Of one answer, so many calls are taken, each with so many characters of arguments.
-MOST_CALLS = 8
-LONGEST_ARGUMENTS = 65_536
-# A report of more is none.
-MOST_TOKENS = 2**31
-# The reasons, by OpenAI's names, for which an answer ended before the language model finished it.
-CUT_REASONS = frozenset({"length", "content_filter"})
-JSON_WANTED = {"role": "system", "content": "Answer with a JSON object, and nothing else."}
-TEXT_KEYS = ("content", "text", "response", "message", "output", "reply", "completion")
+OnText = Callable[[str], None]
+
+# Further calls of one answer are ignored, and longer arguments are cut.
+MAX_CALLS: Final = 8
+MAX_ARGUMENT_CHARACTERS: Final = 65_536
+# A report of more tokens is ignored.
+MAX_TOKENS: Final = 2**31
+MAX_EXCERPT_CHARACTERS: Final = 300
+# OpenAI's names for the reasons why an answer ended before the language model finished it.
+CUT_REASONS: Final = frozenset({"length", "content_filter"})
+JSON_WANTED: Final = {"role": "system", "content": "Answer with a JSON object, and nothing else."}
+FILTERED_REPLY: Final = "The language model's content filter withheld this answer."
+# The keys of a text, in the order in which they are tried. A refusal has no other text.
+TEXT_KEYS: Final = (
+    *("content", "text", "response", "message", "output", "reply", "completion"),
+    "refusal",
+)
+TEXT_PARTS: Final = ("text", "output_text", "refusal")
+# Words that can identify something: of three letters or digits, or in a script that may have no
+# spaces.
+_WORD: Final = re.compile(r"[0-9A-Za-z]{3,}|[^\W\x00-\x7f]")
 
 
 @dataclass(frozen=True, slots=True)
 class Requested:
-    """A tool that a language model asks for by its name, with arguments, whatever they are."""
+    """A tool call that a language model requests; the arguments can be any JSON."""
 
     call_id: str
     name: str
@@ -33,35 +47,46 @@ class Requested:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """An answer: in words, or in calls of tools."""
+    """An answer: text, or tool calls."""
 
     text: str
-    """The answer; what was said before the calls if there are any, or ""."""
+    """The answer; with tool calls, the text before them, or ""."""
     requested: tuple[Requested, ...] = ()
     usage: Mapping[str, int] | None = None
-    """Tokens as the language model reports them, by OpenAI's names; None if it does not."""
+    """Tokens as the language model reports them, by OpenAI's names; None without a report."""
     finish_reason: str = "stop"
     """Why it ended: "length" if it was cut at a limit, "content_filter", else "stop"."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompletionRequest:
-    """What a language model is asked, in the words of OpenAI's API."""
+    """A request to a language model, by the names of OpenAI's API."""
 
     messages: Sequence[Mapping[str, Any]]
     model: str
-    """Its name; empty: the deployment's choice, by the tier."""
+    """Its name; "" leaves the choice to the deployment, by the tier."""
     tier: str
     tools: Sequence[Mapping[str, Any]] = ()
     may_call: bool = True
-    """False for an answer in words: there were calls enough."""
+    """False demands an answer in words: the message had enough tool calls."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Further options of the request, such as `response_format` and `temperature`."""
 
     @property
     def takes_calls(self) -> bool:
-        """Whether the answer may be calls of tools."""
+        """Whether the answer may be tool calls."""
         return bool(self.tools) and self.may_call
+
+    def excerpt(self, text: str) -> str:
+        """Return the beginning of a server's text, without the words that are in the messages.
+
+        A server's error can repeat the prompt, and logs must not hold the words of a user.
+        """
+        messages = list(self.messages)
+        # A server can repeat a text with and without escapes.
+        prompt = (json.dumps(messages, ensure_ascii=False) + json.dumps(messages)).casefold()
+        cut = text.replace("\0", "").strip()[:MAX_EXCERPT_CHARACTERS]
+        return _WORD.sub(lambda word: HIDDEN if word[0].casefold() in prompt else word[0], cut)
 
 
 @dataclass(frozen=True)
@@ -76,32 +101,33 @@ class Endpoint:
     ) -> dict[str, Any]:
         """Return the request's JSON.
 
-        An agent without a model leaves the choice to the pool, which is told the tier; OpenAI's API
-        demands a model, and gateways such as LiteLLM take a tier's name as an alias. It demands
-        that a message says JSON where the answer is to be some. Tools and
-        options are said in the same words to both, and nothing is said of tools where there are
-        none. A pool of our own words has no streams.
+        A pool gets the tier, and a model only if the agent has one. OpenAI's API requires a model;
+        gateways such as LiteLLM take a tier's name as an alias. It requires a message that says
+        JSON for an answer in JSON. Tools and options have the same names in both APIs. A pool has
+        no streams.
         """
-        model, messages = request.model or default_model, list(request.messages)
-        offered = dict(request.options)
-        if not (stream and self.api == "openai"):
-            offered.pop("stream_options", None)
+        model, is_openai = request.model or default_model, self.api == "openai"
+        payload = {"messages": list(request.messages), **request.options}
+        if is_openai or model:
+            payload["model"] = model or request.tier
+        if not is_openai:
+            payload["model_tier"] = request.tier
+        if is_openai and stream:
+            payload["stream"] = True
+        else:
+            payload.pop("stream_options", None)
         if request.tools:
-            offered["tools"] = list(request.tools)
-        if request.tools and not request.may_call:
-            offered["tool_choice"] = "none"
-        form = offered.get("response_format")
+            payload["tools"] = list(request.tools)
+            if not request.may_call:
+                payload["tool_choice"] = "none"
+        form = payload.get("response_format")
         if isinstance(form, Mapping) and form.get("type") == "json_object":
-            messages.append(JSON_WANTED)
-        if self.api == "openai":
-            streamed = {"stream": True} if stream else {}
-            return {"model": model or request.tier, "messages": messages, **offered, **streamed}
-        chosen = {"model": model} if model else {}
-        return {**chosen, "model_tier": request.tier, "messages": messages, **offered}
+            payload["messages"].append(JSON_WANTED)
+        return payload
 
 
-def part_credentials(url: str) -> tuple[str, tuple[str, str] | None]:
-    """Part `scheme://user:password@host/…` into the URL without them, and user and password."""
+def split_credentials(url: str) -> tuple[str, tuple[str, str] | None]:
+    """Split `scheme://user:password@host/…` into the URL without them, and user and password."""
     scheme, separator, rest = url.partition("://")
     authority, slash, path = rest.partition("/")
     user_and_password, at, host = authority.rpartition("@")
@@ -114,91 +140,103 @@ def part_credentials(url: str) -> tuple[str, tuple[str, str] | None]:
 def endpoints(url: str, api: str, *, known: str | None = None) -> list[Endpoint]:
     """Return the addresses to try, in order.
 
-    `auto` takes a URL that ends in `/v1` (or names the whole path) for OpenAI's. Any other is asked
-    at `/complete` first, and at `/v1/chat/completions` if that path is unknown there. `known` is
-    what an earlier answer showed.
+    `auto` takes a URL that ends in `/v1` or with the whole path for OpenAI's. Any other is tried at
+    `/complete` first, and at `/v1/chat/completions` if that path is unknown there.
+
+    Args:
+        url: LLM_POOL_URL without credentials.
+        api: LLM_API: "auto", "pool" or "openai".
+        known: the API of an earlier answer, "pool" or "openai".
     """
     base = url.rstrip("/")
-    if base.endswith("/chat/completions"):
-        openai = Endpoint(base, "openai")
-    elif base.endswith("/v1"):
-        openai = Endpoint(f"{base}/chat/completions", "openai")
-    else:
-        openai = Endpoint(f"{base}/v1/chat/completions", "openai")
+    is_openai = base.endswith(("/v1", "/chat/completions"))
+    path = "" if base.endswith("/chat/completions") else "/chat/completions"
+    openai = Endpoint(base + (path if is_openai else f"/v1{path}"), "openai")
     pool = Endpoint(f"{base}/complete", "pool")
-    if api == "pool" or (api == "auto" and known == "pool"):
-        return [pool]
-    if api == "openai" or known == "openai" or base.endswith(("/v1", "/chat/completions")):
-        return [openai]
-    return [pool, openai]
+    if api == "auto" and known is None and not is_openai:
+        return [pool, openai]
+    return [pool] if api == "pool" or (api == "auto" and known == "pool") else [openai]
 
 
 def read_completion(data: Any, *, with_calls: bool) -> Completion:
-    """Return an answer: its text, and its calls of tools if they are wanted and there are any.
+    """Return the answer of a server, in any of the shapes in use.
 
-    `{"tool_calls": […]}`, `{"message": {"tool_calls": […]}}` and OpenAI's
-    `{"choices": [{"message": {"tool_calls": […]}}]}`. Raises LLMReplyInvalid if there is neither,
-    and LLMRefused if the limit of tokens was reached before there was any text: the next try would
-    end in the same place.
+    The text is that of `{"content"|"text"|"response"|…: text}`, `{"message": {"content": text}}`,
+    `{"choices": [{"message": {"content": text}}]}`, or in parts (`[{"type": "text", "text": …}]`).
+    A refusal is an answer. Tool calls are those of `{"tool_calls": […]}`, of its `message` or of
+    its first choice.
+
+    Args:
+        data: the JSON.
+        with_calls: False ignores tool calls.
+
+    Raises:
+        LLMReplyInvalid: there is neither text nor a tool call.
+        LLMRefused: the limit of tokens was reached before the text began, as it would be again.
     """
     try:
         requested = tuple(_calls(data)) if with_calls else ()
-        reason = read_finish_reason(data)
-        if reason == "length" and not requested and not _stored_text(data):
+        text = storable(_text(data)).strip()
+    except RecursionError:
+        raise LLMReplyInvalid("The language model's answer is nested too deeply.") from None
+    reason = _finish_reason(data)
+    if not text and not requested:
+        if reason == "length":
             raise LLMRefused(
                 "The language model reached its limit of tokens before it wrote any text. Raise "
                 "max_completion_tokens, of the request or of the agent."
             )
-        text = _stored_text(data) if requested else read_reply(data)
-        return Completion(text, requested, read_usage(data), reason)
-    except RecursionError:
-        raise LLMReplyInvalid("The language model's answer is nested too deeply.") from None
+        if reason != "content_filter":
+            raise LLMReplyInvalid(
+                "The language model's answer holds no text.",
+                detail='Expected JSON such as {"content": "…"} or '
+                '{"choices": [{"message": {"content": "…"}}]}.',
+            )
+        text = FILTERED_REPLY
+    return Completion(text, requested, _usage(data), reason)
 
 
-def read_finish_reason(data: Any) -> str:
-    """Return why an answer ended: "length", "content_filter", or else "stop"."""
+def first_choice(data: Any) -> Any:
     choices = data.get("choices") if isinstance(data, Mapping) else None
-    for place in (choices[0] if isinstance(choices, list) and choices else None, data):
-        reason = place.get("finish_reason") if isinstance(place, Mapping) else None
+    return choices[0] if isinstance(choices, list) and choices else None
+
+
+def _finish_reason(data: Any) -> str:
+    for part in (first_choice(data), data):
+        reason = part.get("finish_reason") if isinstance(part, Mapping) else None
         if isinstance(reason, str) and reason in CUT_REASONS:
             return reason
     return "stop"
 
 
-def read_usage(data: Any) -> dict[str, int] | None:
-    """Return the tokens of prompt, answer and both, if the answer reports them as counts."""
+def _usage(data: Any) -> dict[str, int] | None:
     reported = data.get("usage") if isinstance(data, Mapping) else None
     if not isinstance(reported, Mapping):
         return None
-    prompt, answer = reported.get("prompt_tokens"), reported.get("completion_tokens")
-    if not (_is_count(prompt) and _is_count(answer)):
+    prompt: Any = reported.get("prompt_tokens")
+    answer: Any = reported.get("completion_tokens")
+    if not all(type(count) is int and 0 <= count < MAX_TOKENS for count in (prompt, answer)):
         return None
     return {"prompt_tokens": prompt, "completion_tokens": answer, "total_tokens": prompt + answer}
 
 
 def total(usages: Sequence[Mapping[str, int] | None]) -> dict[str, int] | None:
-    """Return the usage of several answers together; None if that of one of them is not known."""
+    """Return the sum of the usage of several answers; None if that of one of them is unknown."""
     known = [usage for usage in usages if usage is not None]
     if not known or len(known) < len(usages):
         return None
     return {name: sum(usage[name] for usage in known) for name in known[0]}
 
 
-def _is_count(value: Any) -> TypeGuard[int]:
-    return type(value) is int and 0 <= value < MOST_TOKENS
-
-
-def _calls(data: Any) -> list[Requested]:
-    for _ in range(3):  # choices, message, tool_calls
-        if not isinstance(data, Mapping):
-            return []
-        found = data.get("tool_calls")
-        if isinstance(found, list):
-            known = [call for call in found if isinstance(call, Mapping)][:MOST_CALLS]
-            return [_call(call, number) for number, call in enumerate(known)]
-        choices = data.get("choices")
-        data = choices[0] if isinstance(choices, list) and choices else data.get("message")
-    return []
+def _calls(data: Any) -> Iterator[Requested]:
+    for part in (data, first_choice(data)):
+        message = part.get("message") if isinstance(part, Mapping) else None
+        for place in (part, message):
+            found = place.get("tool_calls") if isinstance(place, Mapping) else None
+            if isinstance(found, list):
+                calls = [call for call in found if isinstance(call, Mapping)]
+                yield from (_call(call, at) for at, call in enumerate(calls[:MAX_CALLS]))
+                return
 
 
 def _call(call: Mapping[str, Any], number: int) -> Requested:
@@ -206,19 +244,17 @@ def _call(call: Mapping[str, Any], number: int) -> Requested:
     function = function if isinstance(function, Mapping) else call
     call_id, name = call.get("id"), function.get("name")
     return Requested(
-        call_id=storable(call_id)[:200]
-        if isinstance(call_id, str) and call_id
-        else f"call_{number}",
-        name=storable(name)[:200] if isinstance(name, str) else "",
-        arguments=_arguments(function.get("arguments")),
+        storable(call_id)[:200] if isinstance(call_id, str) and call_id else f"call_{number}",
+        storable(name)[:200] if isinstance(name, str) else "",
+        _arguments(function.get("arguments")),
     )
 
 
 def _arguments(given: Any) -> Any:
-    """The arguments as an object, if they can be read as one; else what shows why not."""
+    """Return the arguments as JSON; a text that shows why not, where they cannot be read."""
     try:
         text = given if isinstance(given, str) else json.dumps(given)
-        if len(text) > LONGEST_ARGUMENTS:
+        if len(text) > MAX_ARGUMENT_CHARACTERS:
             return f"{storable(text[:100])}… ({len(text)} characters)"
         return storable_value(json.loads(text)) if text.strip() else {}
     except (ValueError, TypeError, RecursionError):
@@ -226,7 +262,7 @@ def _arguments(given: Any) -> Any:
 
 
 def storable_value(value: Any) -> Any:
-    """The same JSON as Postgres can store it."""
+    """Return the same JSON as Postgres can store it."""
     if isinstance(value, str):
         return storable(value)
     if isinstance(value, float) and not math.isfinite(value):
@@ -239,49 +275,27 @@ def storable_value(value: Any) -> Any:
 
 
 def storable(text: str) -> str:
-    """The same text as Postgres can store it."""
-    # Postgres stores neither NUL bytes nor lone surrogates, both of which JSON can carry.
+    """Return the text without NUL bytes and lone surrogates, which Postgres cannot store."""
     return text.replace("\0", "").encode("utf-8", "replace").decode()
-
-
-def read_reply(data: Any) -> str:
-    """Return the text of an answer, in any of the shapes in use.
-
-    `{"content"|"text"|"response"|…: text}`, `{"message": {"content": text}}`,
-    `{"choices": [{"message": {"content": text}}]}`, and text in parts
-    (`[{"type": "text", "text": …}]`). Raises LLMReplyInvalid if there is none.
-    """
-    text = _stored_text(data)
-    if not text:
-        raise LLMReplyInvalid(
-            "The language model's answer holds no text.",
-            detail=f"It is {str(data)[:300]!r}. Expected JSON "
-            'such as {"content": "…"} or {"choices": [{"message": {"content": "…"}}]}.',
-        )
-    return text
-
-
-def _stored_text(data: Any) -> str:
-    return storable(_text(data)).strip()
 
 
 def _text(data: Any) -> str:
     if isinstance(data, str):
         return data
     if isinstance(data, list):
-        return "".join(_text(part) for part in data if _is_text_part(part))
+        return "".join(_text(part) for part in data if _is_text(part))
     if isinstance(data, Mapping):
-        choices = data.get("choices")
-        if isinstance(choices, list) and choices:
-            return _text(choices[0])
+        choice = first_choice(data)
+        if choice is not None:
+            return _text(choice)
         for key in TEXT_KEYS:
             if data.get(key):
                 return _text(data[key])
     return ""
 
 
-def _is_text_part(part: Any) -> bool:
-    return not isinstance(part, Mapping) or part.get("type", "text") in ("text", "output_text")
+def _is_text(part: Any) -> bool:
+    return not isinstance(part, Mapping) or part.get("type", "text") in TEXT_PARTS
 
 
 def retry_after_seconds(value: str | None, *, now: datetime | None = None) -> float | None:
@@ -297,3 +311,82 @@ def retry_after_seconds(value: str | None, *, now: datetime | None = None) -> fl
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return max(0.0, (moment - (now or datetime.now(UTC))).total_seconds())
+
+
+class StreamedAnswer:
+    """An answer that comes as events of a stream, as OpenAI's API sends it.
+
+    Args:
+        on_text: is called with each piece of the text, without the white space around the whole.
+        max_characters: a longer answer is refused.
+    """
+
+    def __init__(self, on_text: OnText, max_characters: int) -> None:
+        self._on_text, self._max_characters = on_text, max_characters
+        self._pieces: list[str] = []
+        self._held_back: list[str] = []
+        self._length, self._has_sent = 0, False
+        self._calls: dict[int, dict[str, Any]] = {}
+        self._usage: Any = None
+        self._finish_reason: Any = None
+
+    def add(self, event: Any) -> None:
+        """Read the next event. Raises LLMReplyTooLong."""
+        if not isinstance(event, Mapping):
+            return
+        self._usage = event.get("usage") or self._usage
+        choice = first_choice(event)
+        choice = choice if isinstance(choice, Mapping) else {}
+        self._finish_reason = choice.get("finish_reason") or self._finish_reason
+        delta = choice.get("delta")
+        if not isinstance(delta, Mapping):
+            return
+        piece = delta.get("content") or delta.get("refusal")
+        if isinstance(piece, str):
+            self._add_text(storable(piece))
+        calls = delta.get("tool_calls")
+        for call in calls if isinstance(calls, list) else ():
+            self._length += len(str(call))
+            self._add_call(call)
+        if self._length > self._max_characters:
+            raise LLMReplyTooLong(f"more than {self._max_characters:,}", self._max_characters)
+
+    def document(self, *, is_complete: bool) -> dict[str, Any]:
+        """Return the whole answer as the same API has it without a stream.
+
+        Args:
+            is_complete: whether the last event came; a finish reason is one too.
+
+        Raises LLMUnavailable for an answer that broke off.
+        """
+        if not (is_complete or self._finish_reason):
+            raise LLMUnavailable("The language model's answer broke off.")
+        calls = [call for _, call in sorted(self._calls.items())]
+        message = {"content": "".join(self._pieces), "tool_calls": calls}
+        choice = {"message": message, "finish_reason": self._finish_reason}
+        return {"choices": [choice], "usage": self._usage}
+
+    def _add_text(self, piece: str) -> None:
+        self._length += len(piece)
+        self._pieces.append(piece)
+        # White space at the end of the whole answer is not a part of the reply.
+        visible = piece.rstrip()
+        if visible:
+            before = "".join(self._held_back)
+            self._on_text(before + visible if self._has_sent else visible.lstrip())
+            self._has_sent = True
+            self._held_back.clear()
+        self._held_back.append(piece[len(visible) :])
+
+    def _add_call(self, delta: Any) -> None:
+        index = delta.get("index", 0) if isinstance(delta, Mapping) else None
+        if not isinstance(index, int) or not 0 <= index < MAX_CALLS:
+            return
+        call = self._calls.setdefault(
+            index, {"id": delta.get("id"), "function": {"name": "", "arguments": ""}}
+        )
+        function = delta.get("function")
+        for name in ("name", "arguments"):
+            more = function.get(name) if isinstance(function, Mapping) else None
+            if isinstance(more, str):
+                call["function"][name] += more

@@ -4,12 +4,15 @@ from tenants.exceptions import KonstructError
 
 
 class LLMError(KonstructError):
-    """The language model gave no answer that can be used.
+    """The language model gave no usable answer.
 
-    What its server said may hold anything, and goes to the operators, as `detail`.
+    `detail` is for operators. It holds no words of the prompt: the texts of a server that repeats
+    the prompt pass through `CompletionRequest.excerpt`.
     """
 
     code = "llm_failed"
+    is_retryable = False
+    """Whether the client sends the same request again at once."""
 
     def __init__(self, message: str, *, detail: str = "") -> None:
         super().__init__(message)
@@ -17,12 +20,13 @@ class LLMError(KonstructError):
 
 
 class LLMUnavailable(LLMError):
-    """It may work later: no connection, too many requests, an error of the server.
+    """A later request may succeed: no connection, too many requests, an error of the server.
 
-    `retry_after` is how many seconds the server asked us to wait, if it did.
+    `retry_after` is the number of seconds that the server asked to wait, if it did.
     """
 
     code = "llm_unavailable"
+    is_retryable = True
 
     def __init__(self, message: str, *, retry_after: float | None = None, detail: str = "") -> None:
         super().__init__(message, detail=detail)
@@ -30,18 +34,33 @@ class LLMUnavailable(LLMError):
 
 
 class LLMTimeout(LLMUnavailable):
-    """It did not answer in time."""
+    """The language model did not answer in time."""
 
     code = "llm_timeout"
+    is_retryable = False
 
 
 class LLMRefused(LLMError):
-    """It will not work later either: the request itself was refused (a 4xx)."""
+    """The server refused the request (a 4xx): a later request would fail too."""
 
     code = "llm_refused"
 
 
 class LLMReplyInvalid(LLMError):
-    """The answer came and held no text that we can read."""
+    """The server answered, without a text or tool calls that can be read."""
 
     code = "llm_reply_invalid"
+    is_retryable = True
+
+
+class LLMReplyTooLong(LLMReplyInvalid):
+    """The answer is longer than LLM_MAX_REPLY_CHARACTERS allows."""
+
+    is_retryable = False
+
+    def __init__(self, size: str, max_characters: int) -> None:
+        super().__init__(
+            "The language model's answer is too long.",
+            detail=f"The server sent {size}, more than the {max_characters:,} characters of "
+            "LLM_MAX_REPLY_CHARACTERS.",
+        )

@@ -9,9 +9,10 @@ NOTED; the pipeline remembers the statement.
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from konstruct.llm.completions import Requested
+from konstruct.llm.completions import Completion, CompletionRequest, OnText, Requested
 from memory.context.chat import CONTEXT_OPENING, undated
 from memory.text.chunking import split_sentences
 from memory.text.questions import is_question
@@ -151,6 +152,25 @@ def small_talk(text: str) -> str | None:
                 return None
             at, name_words = at + 1, name_words - 1 if is_name else 0
     return max(found)[1] if found else None
+
+
+@dataclass(frozen=True)
+class BuiltInResponder:
+    """Answers without a language model, by quoting."""
+
+    def complete(self, request: CompletionRequest, on_text: OnText | None = None) -> Completion:
+        """Quote the lines that fit the last user message, or request the tool that remembers it.
+
+        `on_text` is not called: the answer comes whole.
+        """
+        last = request.messages[-1]
+        if last["role"] == "tool":
+            return Completion(after_tool(last["content"]))
+        offered = request.tools if request.takes_calls else ()
+        requested = tool_wanted(request.messages, offered)
+        if requested is not None:
+            return Completion("", (requested,))
+        return Completion(respond(request.messages))
 
 
 def respond(messages: Sequence[Mapping[str, Any]]) -> str:

@@ -9,8 +9,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from konstruct.llm.client import Tell, language_model
-from konstruct.llm.completions import Completion, CompletionRequest, storable, total
+from konstruct.llm.client import language_model
+from konstruct.llm.completions import Completion, CompletionRequest, OnText, storable, total
 from konstruct.llm.exceptions import LLMReplyInvalid
 from konstruct.orchestrator import builder
 from konstruct.orchestrator.answer_limits import limited_options
@@ -40,7 +40,7 @@ class RunOptions:
     tools: Sequence[Mapping[str, Any]] = ()
     may_call: bool = True
     options: Mapping[str, Any] = field(default_factory=dict)
-    on_text: Tell | None = None
+    on_text: OnText | None = None
     on_completion: Callable[[Completion], None] | None = None
     timeout: float | None = None
 
@@ -58,7 +58,7 @@ def run_agent(
     tools: Sequence[Mapping[str, Any]] | None = None,
     may_call: bool | None = None,
     options: Mapping[str, Any] | None = None,
-    on_text: Tell | None = None,
+    on_text: OnText | None = None,
     on_completion: Callable[[Completion], None] | None = None,
     timeout: float | None = None,
 ) -> str:
@@ -145,7 +145,8 @@ def complete(
     requested = fitting[-1].requested if fitting else ()
     if not text and not requested:
         raise LLMReplyInvalid(
-            "The agent gave no text.", detail=f"run_agent returned {str(returned)[:300]!r}."
+            "The agent gave no text.",
+            detail=f"run_agent returned {type(returned).__name__}, without a text.",
         )
     completion = Completion(
         text,

@@ -32,6 +32,8 @@ LOGGING = {
         "celery.worker.request": {"level": "WARNING"},
         "celery.worker.strategy": {"level": "WARNING"},
         "httpx": {"level": "WARNING"},
+        # At DEBUG it would log prompts.
+        "openai": {"level": "WARNING"},
         "sentence_transformers": {"level": "WARNING"},
         # At DEBUG it would log what Slack answers, tokens of new workspaces too.
         "slack_sdk": {"level": "CRITICAL"},

@@ -37,7 +37,7 @@ def readings() -> dict[str, Reading]:
     from konstruct.interfaces.mem0 import filters as mem0_filters
     from konstruct.interfaces.mem0.extraction import parse_facts
     from konstruct.interfaces.mem0.views import read_filters
-    from konstruct.llm import completions, event_stream, responder
+    from konstruct.llm import completions, responder
     from konstruct.orchestrator.handoff import detection
     from konstruct.orchestrator.history_import import _moment
     from konstruct.strict_json import read_json
@@ -86,21 +86,14 @@ def readings() -> dict[str, Reading]:
             {"content": text + "x", "tool_calls": [{"id": text, "name": text, "arguments": text}]},
             with_calls=False,
         ),
-        "llm, a stream of one event": lambda text: event_stream.read_stream(
-            [text.encode("utf-8", "replace")],
-            event_stream.Text(len),
-            most_bytes=10**9,
-            longest=10**9,
-        ),
-        "llm, a stream of bytes": lambda text: event_stream.read_stream(
-            (bytes([byte]) for byte in text.encode("utf-8", "replace")),
-            event_stream.Text(len),
-            most_bytes=10**9,
-            longest=10**9,
-        ),
         "llm, the text of a stream": lambda text: [
-            add(piece) for add in [event_stream.Text(len).add] for piece in text
+            add({"choices": [{"delta": {"content": piece}}]})
+            for add in [completions.StreamedAnswer(len, 10**9).add]
+            for piece in text
         ],
+        "llm, the excerpt of an error": completions.CompletionRequest(
+            [{"role": "user", "content": "Hi"}], "", "fast"
+        ).excerpt,
         "mrkdwn.split": mrkdwn.split,
         "slack.plain_text": lambda text: events.plain_text(text, bot="U1", agent="Ada", names={}),
         "slack.mentions": lambda text: events.mentions(text, "U1"),

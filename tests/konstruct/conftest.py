@@ -74,7 +74,7 @@ def json_bytes(body: Any) -> bytes:
 @pytest.fixture
 def llm_server() -> Iterator[LLMServer]:
     """A language model's server, which answers "Noted." unless told otherwise."""
-    llm_client._spoken.clear()
+    llm_client._known_apis.clear()
     with LLMServer() as server:
         yield server
 

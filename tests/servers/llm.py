@@ -27,6 +27,8 @@ class Answer:
     def content(self) -> bytes:
         if self.events:
             return "".join(self.events).encode()
+        if isinstance(self.body, bytes):
+            return self.body
         return (self.body if isinstance(self.body, str) else json.dumps(self.body)).encode()
 
 
@@ -55,6 +57,8 @@ class Request:
     path: str
     headers: Mapping[str, str]
     body: Any
+    port: int = 0
+    """The client's: one for each connection."""
 
     @property
     def question(self) -> str:
@@ -122,7 +126,7 @@ class LLMServer:
             def do_POST(self) -> None:
                 length = int(self.headers["Content-Length"])
                 body = json.loads(self.rfile.read(length))
-                request = Request(self.path, dict(self.headers), body)
+                request = Request(self.path, dict(self.headers), body, self.client_address[1])
                 with server._lock:
                     server.requests.append(request)
                     answer = server.reply_to(request)

@@ -2,8 +2,7 @@
 
 from contextlib import AbstractContextManager, nullcontext
 
-from konstruct.llm.client import Tell
-from konstruct.llm.completions import Completion
+from konstruct.llm.completions import Completion, OnText
 from konstruct.orchestrator import builder, runner
 from konstruct.orchestrator.answer_limits import instructions_for
 from konstruct.orchestrator.handoff import escalations, handovers, thread_turns
@@ -108,8 +107,8 @@ def ask_language_model(snapshot: Snapshot, agent: Agent) -> Draft | Held | Snaps
     return Draft.of(said, agent, prompt) if isinstance(said, Completion) else said
 
 
-def _telling(message: KonstructMessage, agent: Agent) -> AbstractContextManager[Tell | None]:
-    """Tell the answer as it comes, if anybody watches.
+def _telling(message: KonstructMessage, agent: Agent) -> AbstractContextManager[OnText | None]:
+    """OnText the answer as it comes, if anybody watches.
 
     Not that of an agent to which the thread was handed, which says first who it is.
     """

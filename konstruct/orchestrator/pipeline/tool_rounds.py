@@ -10,8 +10,7 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any, Final
 
-from konstruct.llm.client import Tell
-from konstruct.llm.completions import Completion, total
+from konstruct.llm.completions import Completion, OnText, total
 from konstruct.orchestrator import runner
 from konstruct.orchestrator.handoff import handover_tools
 from konstruct.orchestrator.messages import Thread
@@ -34,7 +33,7 @@ def ask_with_tools(
     agent: Agent,
     prompt: Sequence[Mapping[str, Any]],
     of_all: Sequence[ToolCall],
-    tell: Tell | None = None,
+    tell: OnText | None = None,
 ) -> Completion | Held | Snapshot:
     """Return the agent's answer, with what all rounds took, or what came of its calls instead.
 

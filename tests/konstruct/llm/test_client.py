@@ -1,21 +1,19 @@
 """Language models behind HTTP, against a real server on loopback."""
 
 import contextlib
+import json
 import socket
 import threading
 from base64 import b64encode
 from collections.abc import Iterator
+from traceback import format_exception
+from typing import Any
 
-import httpx
 import pytest
 
 from konstruct.llm import client
-from konstruct.llm.client import (
-    BuiltInResponder,
-    HttpLanguageModel,
-    language_model,
-)
-from konstruct.llm.completions import CompletionRequest
+from konstruct.llm.client import HttpLanguageModel, language_model
+from konstruct.llm.completions import FILTERED_REPLY, Completion, CompletionRequest
 from konstruct.llm.exceptions import (
     LLMError,
     LLMRefused,
@@ -23,8 +21,9 @@ from konstruct.llm.exceptions import (
     LLMTimeout,
     LLMUnavailable,
 )
+from konstruct.llm.responder import BuiltInResponder
 from tenants.exceptions import detail_of
-from tests.servers.llm import Answer, LLMServer
+from tests.servers.llm import Answer, LLMServer, streamed
 
 MESSAGES = [{"role": "user", "content": "Hi"}]
 REQUEST = CompletionRequest(MESSAGES, model="", tier="fast")
@@ -125,12 +124,12 @@ def test_a_long_retry_after_is_left_to_the_outbox(
 def test_an_error_that_stays_is_reported_with_what_the_server_said(
     llm_server: LLMServer, pauses: list[float]
 ) -> None:
-    llm_server.answers = [Answer("out of memory", 500)] * client.TRIES
+    llm_server.answers = [Answer("out of memory", 500)] * client.MAX_TRIES
     with pytest.raises(LLMUnavailable) as caught:
         ask(llm_server, pauses)
     assert str(caught.value) == "The language model is not available now (HTTP 500)."
     assert caught.value.detail == f"{llm_server.url}/complete answered 500: 'out of memory'."
-    assert len(llm_server.requests) == client.TRIES
+    assert len(llm_server.requests) == client.MAX_TRIES
 
 
 @pytest.mark.parametrize("status", [301, 400, 401, 403, 404, 422])
@@ -191,15 +190,131 @@ def test_a_password_that_is_no_part_of_a_url_is_not_shown_either(
 def test_what_is_not_json_is_reported(
     llm_server: LLMServer, pauses: list[float], body: str
 ) -> None:
-    llm_server.answers = [Answer(body)]
+    llm_server.answers = [Answer(body)] * client.MAX_TRIES
     with pytest.raises(LLMReplyInvalid, match="it is not JSON"):
         ask(llm_server, pauses)
+    assert llm_server.answers == []
+
+
+@pytest.mark.parametrize("body", ["{", b"\xff{}", {"choices": []}, {}])
+def test_a_malformed_answer_is_tried_again(
+    llm_server: LLMServer, pauses: list[float], body: object
+) -> None:
+    llm_server.answers = [Answer(body), Answer({"text": "Hi"})]
+    assert ask(llm_server, pauses) == "Hi"
+    assert len(pauses) == 1
+
+
+def test_no_try_begins_after_the_time_for_tries(
+    llm_server: LLMServer, pauses: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "MAX_RETRY_SECONDS", 0.0)
+    llm_server.default = Answer("busy", 503)
+    with pytest.raises(LLMUnavailable, match="HTTP 503"):
+        ask(llm_server, pauses)
+    assert (pauses, len(llm_server.requests)) == ([], 1)
+
+
+REFUSED = {"message": {"content": None, "refusal": "I cannot help."}, "finish_reason": "stop"}
+FILTERED = {"message": {"content": None}, "finish_reason": "content_filter"}
+
+
+@pytest.mark.parametrize(
+    ("choice", "text", "reason"),
+    [
+        (REFUSED, "I cannot help.", "stop"),
+        ({**REFUSED, "finish_reason": "content_filter"}, "I cannot help.", "content_filter"),
+        (FILTERED, FILTERED_REPLY, "content_filter"),
+    ],
+)
+def test_a_refusal_of_the_model_is_an_answer(
+    llm_server: LLMServer, choice: dict[str, Any], text: str, reason: str
+) -> None:
+    delta = {"index": 0, "delta": choice["message"], "finish_reason": choice["finish_reason"]}
+    events = (f"data: {json.dumps({'choices': [delta]})}\n\n", "data: [DONE]\n\n")
+    stream = Answer("", headers={"Content-Type": "text/event-stream"}, events=events)
+    llm_server.answers = [Answer({"choices": [choice]}), stream]
+    model = HttpLanguageModel(llm_server.url, api="openai")
+    whole = model.complete(REQUEST)
+    pieces: list[str] = []
+    assert whole == model.complete(REQUEST, pieces.append) == Completion(text, finish_reason=reason)
+    assert len(llm_server.requests) == 2
+
+
+SECRET = "my wife's diagnosis is Zöliakie 4711"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer({"error": {"message": f"invalid prompt: {SECRET}"}}, 400),
+        Answer(f"<p>{SECRET}</p>", 500),
+        Answer(f"<p>{SECRET}</p>"),
+        Answer({"echo": SECRET}),
+        Answer(f'data: {{"error": "{SECRET}"}}\n\n', headers={"Content-Type": client.EVENT_STREAM}),
+        Answer(f"data: {SECRET}\n\n", headers={"Content-Type": client.EVENT_STREAM}),
+    ],
+)
+def test_an_error_never_repeats_the_words_of_the_prompt(
+    llm_server: LLMServer,
+    pauses: list[float],
+    answer: Answer,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    llm_server.default = answer
+    model = HttpLanguageModel(llm_server.url, api="openai", sleep=pauses.append)
+    request = CompletionRequest([{"role": "user", "content": SECRET}], model="", tier="fast")
+    with caplog.at_level("DEBUG"), pytest.raises(LLMError) as caught:
+        model.complete(request, lambda piece: None)
+    caplog.handler.flush()
+    lines = "".join(r.getMessage() for r in caplog.records if r.levelname != "DEBUG")
+    shown = f"{detail_of(caught.value)} {''.join(format_exception(caught.value))} {lines}"
+    for word in ("diagnosis", "wife", "liakie", "4711"):
+        assert word not in shown
+
+
+@pytest.mark.parametrize("status", [200, 500])
+@pytest.mark.parametrize("content_type", ["application/json", client.EVENT_STREAM])
+def test_a_hundred_megabytes_are_not_read(
+    llm_server: LLMServer, pauses: list[float], status: int, content_type: str
+) -> None:
+    headers = {"Content-Type": content_type}
+    llm_server.answers = [Answer("x" * 100_000_000, status, headers)]
+    model = HttpLanguageModel(llm_server.url, api="openai", max_characters=100, sleep=pauses.append)
+    with pytest.raises(LLMReplyInvalid, match="too long"):
+        model.complete(REQUEST, lambda piece: None)
+
+
+def test_a_compressed_answer_is_not_unpacked(llm_server: LLMServer, pauses: list[float]) -> None:
+    llm_server.default = Answer({"content": "Hi"}, headers={"Content-Encoding": "gzip"})
+    assert ask(llm_server, pauses) == "Hi"
+    assert llm_server.requests[0].headers["Accept-Encoding"] == "identity"
+
+
+def test_tries_share_a_connection(llm_server: LLMServer, pauses: list[float]) -> None:
+    assert [ask(llm_server, pauses) for _ in range(3)] == ["Noted."] * 3
+    assert len({request.port for request in llm_server.requests}) == 1
+
+
+def test_a_cancelled_answer_ends_its_request(llm_server: LLMServer) -> None:
+    """The callback raises, as a task does whose time limit is over."""
+    llm_server.default = streamed("No", "ted.", wait=True)
+
+    class TimeLimit(Exception):
+        pass
+
+    def stop(piece: str) -> None:
+        raise TimeLimit
+
+    with pytest.raises(TimeLimit):
+        HttpLanguageModel(llm_server.url, api="openai").complete(REQUEST, stop)
+    assert len(llm_server.requests) == 1
 
 
 def test_an_endless_answer_is_cut_off(llm_server: LLMServer, pauses: list[float]) -> None:
     llm_server.answers = [Answer({"content": "x" * 5_000_000})]
     with pytest.raises(LLMReplyInvalid, match="too long") as caught:
-        ask(llm_server, pauses, longest_reply=100)
+        ask(llm_server, pauses, max_characters=100)
     assert "sent more than 66,736 bytes" in caught.value.detail
 
 
@@ -208,16 +323,16 @@ def test_an_answer_that_is_too_long_is_an_error_and_the_longest_is_taken(
 ) -> None:
     llm_server.answers = [Answer({"content": "😀" * 101}), Answer({"content": "😀" * 100})]
     with pytest.raises(LLMReplyInvalid, match="too long") as caught:
-        ask(llm_server, pauses, longest_reply=100)
+        ask(llm_server, pauses, max_characters=100)
     assert "101 characters" in caught.value.detail
-    assert ask(llm_server, pauses, longest_reply=100) == "😀" * 100
+    assert ask(llm_server, pauses, max_characters=100) == "😀" * 100
 
 
 @pytest.mark.parametrize("depth", [100, 490, 900])
 def test_an_answer_that_is_nested_too_deeply_is_reported(
     llm_server: LLMServer, pauses: list[float], depth: int
 ) -> None:
-    llm_server.answers = [Answer("[" * depth + "]" * depth)]
+    llm_server.default = Answer("[" * depth + "]" * depth)
     with pytest.raises(LLMReplyInvalid):
         ask(llm_server, pauses)
 
@@ -266,7 +381,7 @@ def test_a_server_that_is_not_there_is_reported(pauses: list[float]) -> None:
     with pytest.raises(LLMUnavailable, match="cannot be reached") as caught:
         ask(gone, pauses)
     assert "Is LLM_POOL_URL right" in caught.value.detail
-    assert len(pauses) == client.TRIES - 1
+    assert len(pauses) == client.MAX_TRIES - 1
 
 
 @pytest.mark.parametrize("url", ["not a url", "http://[::bad", "ftp://llm"])
@@ -284,8 +399,3 @@ def test_the_settings_choose_the_language_model(settings: object) -> None:
     settings.LLM_MODEL, settings.LLM_TIMEOUT = "m", 9
     settings.LLM_MAX_REPLY_CHARACTERS = 5
     assert language_model() == HttpLanguageModel("http://llm", "pool", "key", "m", 9, 5)
-
-
-def test_one_process_has_one_pool_of_connections() -> None:
-    assert client._client() is client._client()
-    assert isinstance(client._client(), httpx.Client)

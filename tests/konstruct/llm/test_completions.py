@@ -13,7 +13,6 @@ from konstruct.llm.completions import (
     Requested,
     endpoints,
     read_completion,
-    read_reply,
     retry_after_seconds,
     total,
 )
@@ -137,11 +136,11 @@ def test_openai_always_gets_a_model() -> None:
     ],
 )
 def test_every_shape_of_answer_in_use_is_read(data: Any) -> None:
-    assert read_reply(data) == "Hi"
+    assert read_completion(data, with_calls=False).text == "Hi"
 
 
 def test_half_a_surrogate_pair_becomes_something_that_postgres_stores() -> None:
-    assert read_reply({"content": "Hi \ud83d"}) == "Hi ?"
+    assert read_completion({"content": "Hi \ud83d"}, with_calls=False).text == "Hi ?"
 
 
 @pytest.mark.parametrize(
@@ -151,7 +150,7 @@ def test_half_a_surrogate_pair_becomes_something_that_postgres_stores() -> None:
 )  # fmt: skip
 def test_an_answer_without_text_is_refused_and_shown(data: Any) -> None:
     with pytest.raises(LLMReplyInvalid, match="holds no text"):
-        read_reply(data)
+        read_completion(data, with_calls=False)
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ def test_somebody_unknown_gets_no_memories(
 def test_a_language_model_that_refuses_says_why(
     populated_a: Program, browser: Callable[..., Client], llm_server: LLMServer, settings: Any
 ) -> None:
-    client._spoken.clear()
+    client._known_apis.clear()
     settings.LLM_POOL_URL = llm_server.url
     llm_server.default = Answer({"error": "no such model"}, status=400)
     answer = browser(populated_a.tenant).post(

@@ -8,6 +8,7 @@ from uuid import UUID
 import pytest
 from django.db.models.functions import Now
 
+from konstruct.llm.client import MAX_TRIES
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.exceptions import MessageNotFound, NothingToRetry
 from konstruct.orchestrator.messages import konstruct_message
@@ -18,7 +19,7 @@ from konstruct.orchestrator.replies import outbox
 from konstruct.orchestrator.tasks import handle_message
 from memory.conversations.short_term import get_recent_messages
 from memory.indexing import outbox as embedding_outbox
-from memory.models import Message, PendingEmbedding, RecallEvent
+from memory.models import Message, PendingEmbedding, RecallEvent, Role
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
 from tests.outbox import claimed
@@ -250,7 +251,7 @@ def test_a_reply_is_given_up_after_so_many_failures_and_can_be_retried(
         make_due(message)
         handle(message)
     pending = PendingReply.objects.get()
-    assert (pending.attempts, len(llm_server.requests)) == (3, 3)
+    assert (pending.attempts, len(llm_server.requests)) == (3, 3 * MAX_TRIES)
     assert pending.failed_at is not None
     assert "it is not JSON" in pending.last_error
     assert claimed(outbox.REPLIES) == []
@@ -266,6 +267,31 @@ def test_a_refusal_is_given_up_at_once(send: Callable[..., Message], llm_server:
     pending = PendingReply.objects.get()
     assert pending.failed_at is not None
     assert "(HTTP 400)" in pending.last_error
+
+
+def test_a_refusal_of_the_model_is_the_reply(
+    send: Callable[..., Message], llm_server: LLMServer
+) -> None:
+    refused = {
+        "message": {"content": None, "refusal": "I cannot."},
+        "finish_reason": "content_filter",
+    }
+    llm_server.answers = [Answer({"choices": [refused]})]
+    handle(send())
+    reply = Message.objects.get(role=Role.ASSISTANT)
+    assert (reply.content, reply.finish_reason) == ("I cannot.", "content_filter")
+    assert len(llm_server.requests) == 1
+
+
+def test_an_error_that_repeats_the_message_is_not_logged_with_it(
+    send: Callable[..., Message], llm_server: LLMServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    llm_server.default = Answer({"error": {"message": "flagged: my zebra is ill"}}, 400)
+    handle(send("My zebra is ill"))
+    pending = PendingReply.objects.get()
+    logged = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert any("flagged" in line for line in logged)
+    assert "zebra" not in pending.last_error + "".join(logged)
 
 
 def test_what_nobody_thought_of_is_noted_too(

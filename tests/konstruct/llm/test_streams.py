@@ -1,0 +1,157 @@
+"""Answers of language models that come as streams of events."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from konstruct.llm import client
+from konstruct.llm.client import HttpLanguageModel
+from konstruct.llm.completions import (
+    Completion,
+    CompletionRequest,
+    StreamedAnswer,
+    read_completion,
+)
+from konstruct.llm.exceptions import LLMReplyInvalid, LLMUnavailable
+from tests.servers.llm import Answer, LLMServer, streamed
+
+TOOL = {"type": "function", "function": {"name": "remember_fact"}}
+
+
+def read(
+    server: LLMServer, content: bytes, max_characters: int = 1_000
+) -> tuple[Completion, list[str]]:
+    """Return the whole answer of a server that streams the bytes, and the text as it came."""
+    server.default = Answer(content, headers={"Content-Type": client.EVENT_STREAM})
+    pieces: list[str] = []
+    model = HttpLanguageModel(
+        server.url, api="openai", max_characters=max_characters, sleep=lambda seconds: None
+    )
+    request = CompletionRequest([{"role": "user", "content": "Hello"}], "", "fast", tools=[TOOL])
+    return model.complete(request, pieces.append), pieces
+
+
+def test_an_answer_is_the_same_with_and_without_a_stream(llm_server: LLMServer) -> None:
+    answer, pieces = read(llm_server, streamed("\n Hel", "lo", " \n", "there.\n").content)
+    assert answer.text == "".join(pieces) == "Hello \nthere."
+
+
+@given(st.lists(st.text(), min_size=1).filter(lambda pieces: "".join(pieces).strip()))
+def test_the_pieces_are_the_reply_whatever_comes(texts: list[str]) -> None:
+    pieces: list[str] = []
+    answer = StreamedAnswer(pieces.append, max_characters=10_000_000)
+    for text in texts:
+        answer.add({"choices": [{"delta": {"content": text}}]})
+    try:
+        reply = read_completion(answer.document(is_complete=True), with_calls=False).text
+    except LLMReplyInvalid:
+        reply = ""
+    assert reply == "".join(pieces)
+
+
+def test_calls_of_tools_are_put_together(llm_server: LLMServer) -> None:
+    function = {"name": "remember_fact", "arguments": '{"fact": '}
+    answer, pieces = read(
+        llm_server,
+        streamed(
+            {"tool_calls": [{"index": 0, "id": "c1", "function": function}]},
+            {"tool_calls": [{"index": 0, "function": {"arguments": '"tea"}'}}]},
+            {"tool_calls": [{"index": -1}, {"index": "x"}, 5]},
+            {"tool_calls": 5},
+        ).content,
+    )
+    (call,) = answer.requested
+    assert (call.call_id, call.name, call.arguments) == ("c1", "remember_fact", {"fact": "tea"})
+    assert pieces == []
+
+
+def test_a_call_with_broken_arguments_shows_them(llm_server: LLMServer) -> None:
+    function = {"name": "remember_fact", "arguments": '{"fact": "te'}
+    answer, _ = read(
+        llm_server, streamed({"tool_calls": [{"id": "c1", "function": function}]}).content
+    )
+    assert [call.arguments for call in answer.requested] == ['{"fact": "te']
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        streamed("Hel", whole=False).content,
+        b"",
+        streamed("Hel", whole=False).content + b'data: {"error": {"message": "x"}}\n\n',
+    ],
+)
+def test_an_answer_that_breaks_off_is_none(llm_server: LLMServer, content: bytes) -> None:
+    with pytest.raises(LLMUnavailable, match="broke off"):
+        read(llm_server, content)
+
+
+def test_the_last_event_is_one_without_a_finish_reason_too(llm_server: LLMServer) -> None:
+    content = streamed("Hello", whole=False).content + b"data: [DONE]\n\n"
+    assert read(llm_server, content)[0].text == "Hello"
+
+
+@pytest.mark.parametrize("data", [b"{", b"[" * 5_000, b"x", b"\xff\xfe"])
+def test_what_is_no_event_is_refused(llm_server: LLMServer, data: bytes) -> None:
+    with pytest.raises(LLMReplyInvalid, match="not JSON"):
+        read(llm_server, b"data: " + data + b"\n\n", max_characters=10_000)
+
+
+@pytest.mark.parametrize("data", [b"5", b"[]", b"{}", b'{"choices": {}}', b'{"choices": [5]}'])
+def test_events_without_a_choice_are_passed_over(llm_server: LLMServer, data: bytes) -> None:
+    _, pieces = read(llm_server, b"data: " + data + b"\n\n" + streamed("Hello").content)
+    assert pieces == ["Hello"]
+
+
+def endless() -> Iterator[bytes]:
+    """Streams that are longer than 1,000 characters, or than the bytes that those take."""
+    yield streamed("x" * 501, "x" * 500).content
+    yield b"data: " + b"x" * 5_000_000
+    yield b": ping\n\n" * 500_000
+    yield streamed(
+        *[{"tool_calls": [{"index": 0, "function": {"arguments": "x" * 300}}]}] * 5
+    ).content
+
+
+@pytest.mark.parametrize("content", [*endless()], ids=["text", "event", "events", "calls"])
+def test_an_answer_has_an_end(llm_server: LLMServer, content: bytes) -> None:
+    with pytest.raises(LLMReplyInvalid, match="too long"):
+        read(llm_server, content)
+    assert len(llm_server.requests) == 1
+
+
+REQUEST = CompletionRequest([{"role": "user", "content": "Hello"}], model="", tier="fast")
+
+
+def ask(server: LLMServer, api: str = "openai") -> tuple[str, list[str]]:
+    told: list[str] = []
+    model = HttpLanguageModel(server.url, api=api, timeout=60, sleep=lambda seconds: None)
+    return model.complete(REQUEST, told.append).text, told
+
+
+def test_a_stream_is_asked_for_where_somebody_listens(llm_server: LLMServer) -> None:
+    llm_server.default = streamed("No", "ted.")
+    assert ask(llm_server) == ("Noted.", ["No", "ted."])
+    assert llm_server.requests[-1].body["stream"] is True
+
+
+def test_a_server_without_streams_answers_as_ever(llm_server: LLMServer) -> None:
+    assert ask(llm_server) == ("Noted.", [])
+    assert ask(llm_server, api="pool") == ("Noted.", [])
+    assert "stream" not in llm_server.requests[-1].body
+    model = HttpLanguageModel(llm_server.url, api="openai", timeout=60)
+    model.complete(REQUEST)
+    assert "stream" not in llm_server.requests[-1].body
+
+
+def test_an_answer_that_was_told_is_not_begun_again(llm_server: LLMServer) -> None:
+    cut = json.dumps({"choices": [{"delta": {"content": "No"}}]})
+    headers = {"Content-Type": "text/event-stream"}
+    llm_server.answers = [Answer("", 503), Answer(f"data: {cut}\n\n", headers=headers)]
+    with pytest.raises(LLMUnavailable):
+        ask(llm_server)
+    assert len(llm_server.requests) == 2
+    assert client.MAX_TRIES > 2
