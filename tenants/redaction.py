@@ -19,7 +19,7 @@ SECRETS = ("SECRET_KEY", "LLM_API_KEY", "SLACK_CLIENT_SECRET", "SLACK_SIGNING_SE
 # Those that are lists.
 KEYS = ("SECRET_KEY_FALLBACKS", "SLACK_SIGNING_SECRET_FALLBACKS", "CHANNEL_TOKEN_KEYS")
 # Shorter ones are ordinary words, which would be hidden wherever they stand.
-SHORTEST_SECRET = 12
+MIN_SECRET_LENGTH = 12
 
 _IN_QUERY = r"(?:api[_-]?key|key|(?:access_)?token|password|secret|sig(?:nature)?)"
 _PATTERNS = (
@@ -53,7 +53,7 @@ def _secrets() -> list[str]:
     found = [getattr(settings, name, "") or "" for name in SECRETS]
     for name in KEYS:
         found += getattr(settings, name, [])
-    found = [secret for secret in found if len(secret) >= SHORTEST_SECRET]
+    found = [secret for secret in found if len(secret) >= MIN_SECRET_LENGTH]
     urls = [getattr(settings, name, "") or "" for name in URLS]
     for name in NAMED_URLS:
         urls += getattr(settings, name, {}).values()

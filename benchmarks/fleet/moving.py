@@ -105,7 +105,7 @@ def without_slow_indexes(schema: str) -> Iterator[None]:
     import psycopg
 
     from konstruct.local import embedded
-    from tenants.moving.tables import slow_indexes_of
+    from tenants.moving.rows import slow_indexes_of
 
     with psycopg.connect(embedded.database_url("owner"), autocommit=True) as owner:
         indexes = slow_indexes_of(owner, schema)
@@ -291,8 +291,7 @@ def _compare_with_the_copy_left(mover: object) -> None:
 
     from konstruct.local import embedded
     from tenants.models import Tenant
-    from tenants.moving.copying import lines_of
-    from tenants.moving.tables import tables_of
+    from tenants.moving.rows import lines_of, tables_of
     from tenants.schemas.old_copies import old_copies
 
     assert isinstance(mover, Tenant)

@@ -32,7 +32,7 @@ from konstruct.processes import bound_to_us, end
 from tenants.checks.at_start import refuse_unsafe_role
 from tenants.context import connection
 from tenants.exceptions import KonstructError
-from tenants.management.statuses import SOME_BEHIND
+from tenants.management.base import SOME_BEHIND
 
 READY_SECONDS = 120
 STOP_SECONDS = 30

@@ -7,8 +7,8 @@ two tries a session holds nothing, and the wait ends when its time is over.
 import time
 from collections.abc import Callable
 
-FIRST_PAUSE = 0.005
-LONGEST_PAUSE = 0.1
+FIRST_PAUSE_SECONDS = 0.005
+MAX_PAUSE_SECONDS = 0.1
 
 
 def poll(
@@ -24,11 +24,11 @@ def poll(
         try_lock: such as one that runs `SELECT pg_try_advisory_lock(…)`.
     """
     deadline = clock() + seconds
-    pause = FIRST_PAUSE
+    pause = FIRST_PAUSE_SECONDS
     while not try_lock():
         left = deadline - clock()
         if left <= 0:
             return False
         sleep(min(pause, left))
-        pause = min(2 * pause, LONGEST_PAUSE)
+        pause = min(2 * pause, MAX_PAUSE_SECONDS)
     return True

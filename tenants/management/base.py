@@ -1,7 +1,7 @@
 """Base of our commands: whatever goes wrong is one clear line, wrong arguments exit with 2."""
 
 from signal import SIGINT
-from typing import Any
+from typing import Any, Final
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import OperationalError, ProgrammingError
@@ -17,6 +17,12 @@ from tenants.exceptions import (
 from tenants.models import Tenant
 
 WRONG_ARGUMENTS = (InvalidTenant, InvalidTenantId, UnknownTenant)
+# Exit statuses of `manage.py migrate`, besides 0 (all are migrated) and those of all commands.
+# No tenant is served by this version: the public schema or every tenant failed, or another run is
+# going on.
+NOTHING_DONE: Final = 3
+# Some tenants are behind, and named. The others are migrated and can be served.
+SOME_BEHIND: Final = 4
 
 
 class UsageError(CommandError):

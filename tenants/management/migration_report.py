@@ -11,7 +11,7 @@ from tenants.management.progress import Progress
 from tenants.schemas.migrating import MigrationResult
 
 # On a terminal more tenants than these are a bar.
-MOST_LINES: Final = 20
+MAX_LINES: Final = 20
 
 
 class Report:
@@ -36,7 +36,7 @@ class Report:
         self._began = time.monotonic()
         self._progress = Progress(stdout, len(slugs))
         self._has_bar = (
-            verbosity == 1 and not as_json and len(slugs) > MOST_LINES and stdout.isatty()
+            verbosity == 1 and not as_json and len(slugs) > MAX_LINES and stdout.isatty()
         )
         self.outcomes: dict[str, MigrationResult] = {}
 

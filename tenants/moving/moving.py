@@ -32,8 +32,7 @@ from tenants.exceptions import (
 )
 from tenants.locking.schema_locks import refuse_a_pooled_owner, schema_lock
 from tenants.models import OutboxEntry, Tenant
-from tenants.moving.copying import count_of
-from tenants.moving.sessions import run, session_on
+from tenants.moving.rows import count_of, run, session_on
 from tenants.moving.transfer import TAKE_OUTBOX, UNCHANGED, Transfer, Watch, enter, entered
 from tenants.postgresql.base import DatabaseWrapper
 from tenants.postgresql.exceptions import ServerDown
@@ -54,8 +53,8 @@ class MoveCutOff(KonstructError):
 
 
 @dataclass(frozen=True)
-class Reckoning:
-    """What is to be copied."""
+class Estimate:
+    """The size of a tenant that is to be moved."""
 
     tables: int
     rows: int
@@ -74,8 +73,8 @@ class Moved:
     """Seconds in which the tenant was not served."""
 
 
-def reckon(tenant: Tenant, to: str) -> Reckoning:
-    """Look whether the tenant can be moved, and how much that is. Changes nothing.
+def estimate(tenant: Tenant, to: str) -> Estimate:
+    """Check that the tenant can be moved, and return its size. Changes nothing.
 
     Raises:
         InvalidTenant: it cannot be moved there.
@@ -92,7 +91,7 @@ def reckon(tenant: Tenant, to: str) -> Reckoning:
             tenant.schema_name,
         )
         rows = sum(count_of(source, table) for table in tables)
-        return Reckoning(len(tables), rows, size[0])
+        return Estimate(len(tables), rows, size[0])
 
 
 def move_tenant(

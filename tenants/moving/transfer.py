@@ -10,24 +10,25 @@ from psycopg import errors
 from tenants.context import server_scope, tenant_connection
 from tenants.exceptions import KonstructError
 from tenants.models import Tenant
-from tenants.moving.copying import (
+from tenants.moving.rows import (
+    Session,
+    Table,
+    alter_each,
     changed_since,
     copy_rows,
     copy_sequences,
     count_of,
     differing_keys,
+    layout_of,
     lines_of,
+    literal,
     replace_rows,
+    run,
+    sequences_of,
+    session_on,
+    slow_indexes_of,
     snapshot_of,
     sums_of,
-)
-from tenants.moving.sessions import Session, literal, run, session_on
-from tenants.moving.tables import (
-    Table,
-    alter_each,
-    layout_of,
-    sequences_of,
-    slow_indexes_of,
     tables_of,
 )
 from tenants.roles import APP_ROLE

@@ -5,14 +5,15 @@ values apart from it. Outside of a transaction all of them are one transaction, 
 exchange, and with it every SET LOCAL.
 """
 
-from collections.abc import Sequence
+import select
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Protocol
 
 import psycopg
-from psycopg.abc import Buffer, PQGen
+from psycopg.abc import Buffer
 from psycopg.errors import error_from_result
-from psycopg.generators import fetch_many, send
-from psycopg.pq import ExecStatus, Format
+from psycopg.pq import ConnStatus, ExecStatus, Format
 from psycopg.pq.abc import PGresult
 
 CANCEL_SECONDS = 5.0
@@ -94,17 +95,17 @@ class Exchange:
     def send(self) -> None:
         """Send what was added, and have it answered before more is."""
         self._pgconn.send_flush_request()
-        self._wait(send(self._pgconn))
+        self._wait(self._flush)
 
     def end(self) -> None:
         """Send what was added, and that nothing will follow: `finish` is no further round trip."""
         self._end()
-        self._wait(send(self._pgconn))
+        self._wait(self._flush)
 
     def result(self, number: int) -> PGresult:
         """Wait for a result, and for those before it; raise the error of the first that failed."""
         if len(self._results) <= number:
-            self._wait(self._receive(number + 1))
+            self._wait(lambda: self._receive(number + 1))
         for result in self._results[: number + 1]:
             if result.status == ExecStatus.FATAL_ERROR:
                 raise error_from_result(result, encoding="utf-8")
@@ -123,7 +124,7 @@ class Exchange:
             return
         if not self._is_ended:
             self._end()
-        self._wait(self._receive_all())
+        self._wait(self._receive_all)
         self._leave()
         if self._carried and all(result.status not in _FAILURES for result in self._results):
             for each in self._carried:
@@ -141,24 +142,55 @@ class Exchange:
         self.is_finished = True
         self._pgconn.exit_pipeline_mode()
 
-    def _receive(self, number: int) -> PQGen[None]:
+    def _flush(self) -> None:
+        """Send everything. Postgres may have to be read meanwhile, or it would not read either."""
+        while self._pgconn.flush():
+            if self._ready(select.POLLIN | select.POLLOUT) & ~select.POLLOUT:
+                self._pgconn.consume_input()
+
+    def _receive(self, number: int) -> None:
+        """Wait until so many results have come."""
         while len(self._results) < number:
-            results = yield from fetch_many(self._pgconn)
-            if results[-1].status in (ExecStatus.COPY_IN, ExecStatus.COPY_OUT):
+            result = self._fetch()
+            if result is None:
+                continue
+            self._results.append(result)
+            if result.status in (ExecStatus.COPY_IN, ExecStatus.COPY_OUT):
                 # In a pipeline nothing ends a COPY but the connection's end.
                 self._connection.close()
                 self.is_finished = True
                 raise psycopg.NotSupportedError("COPY is not supported")
-            self._results.append(results[-1])
+            if result.status == ExecStatus.FATAL_ERROR:
+                with suppress(psycopg.DatabaseError):  # the result says why the connection ended
+                    self._fetch()
+            elif result.status != ExecStatus.PIPELINE_SYNC:
+                self._fetch()  # the end of the statement's results
 
-    def _receive_all(self) -> PQGen[None]:
-        yield from send(self._pgconn)
-        yield from self._receive(self._sent)
-        yield from fetch_many(self._pgconn)  # of the end
+    def _receive_all(self) -> None:
+        self._flush()
+        self._receive(self._sent)
+        while (result := self._fetch()) is None or result.status != ExecStatus.PIPELINE_SYNC:
+            pass
 
-    def _wait(self, generator: PQGen[None]) -> None:
+    def _fetch(self) -> PGresult | None:
+        while self._pgconn.is_busy():
+            self._ready(select.POLLIN)
+            self._pgconn.consume_input()
+        result = self._pgconn.get_result()
+        if result is None and self._pgconn.status == ConnStatus.BAD:
+            raise psycopg.OperationalError("the connection to Postgres is lost")
+        return result
+
+    def _ready(self, events: int) -> int:
+        """Wait for the socket; what it is ready for, an error or its end included."""
+        poll = select.poll()
+        poll.register(self._pgconn.socket, events)
+        ((_, ready),) = poll.poll()
+        return ready
+
+    def _wait(self, work: Callable[[], None]) -> None:
         try:
-            self._connection.wait(generator)
+            work()
         except psycopg.Error:
             # What was sent last cannot be told from what was answered.
             self._connection.close()
@@ -174,7 +206,7 @@ class Exchange:
             self._connection.cancel_safe(timeout=CANCEL_SECONDS)
             if not self._is_ended:
                 self._end()
-            self._connection.wait(self._receive_all())
+            self._receive_all()
             self._leave()
         except Exception:  # whatever it is, the connection is no longer to be trusted
             self.is_finished = True

@@ -7,7 +7,7 @@ import psycopg
 from django.db.backends.postgresql.operations import DatabaseOperations
 
 # What the protocol has room for in one message.
-MOST_VALUES: Final = 2**16 - 1
+MAX_VALUES: Final = 2**16 - 1
 
 
 class TenantOperations(DatabaseOperations):
@@ -15,7 +15,7 @@ class TenantOperations(DatabaseOperations):
 
     def bulk_batch_size(self, fields: Sequence[Any], objs: Sequence[Any]) -> int:
         """How many objects one statement may have, with these fields of each."""
-        return min(len(objs), MOST_VALUES // max(len(fields), 1))
+        return min(len(objs), MAX_VALUES // max(len(fields), 1))
 
     def last_executed_query(self, cursor: Any, sql: str, params: Any) -> str:
         """The statement with its values, which are sent apart from it.

@@ -23,7 +23,7 @@ from tenants.postgresql.placeholders import numbered, values_of
 # The statements of a recall take Postgres 0.23 MB, those of a large scope 0.5, on each connection
 # and for each tenant. Of more than these the ones longest unused are given up, and prepared anew
 # if needed.
-PREPARED_MAX = 128
+MAX_PREPARED = 128
 
 # Of a statement that is planned once, whatever its values will be: by indexes, in their order, for
 # no statistics tell of the rows that it will meet.
@@ -61,7 +61,7 @@ class PreparedStatements:
     def __init__(self) -> None:
         self._names: OrderedDict[Key, bytes] = OrderedDict()
         self._numbers = count(1)
-        self.most = PREPARED_MAX
+        self.most = MAX_PREPARED
 
     def name_of(self, key: Key) -> bytes | None:
         """The name under which it is prepared; it counts as used."""

@@ -1,5 +1,7 @@
 """manage.py migrate: every schema, several at a time, one tenant's failure not the others'."""
 
+from collections import defaultdict
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from signal import SIGINT
 from typing import Any
@@ -9,23 +11,24 @@ from django.core.checks import Tags
 from django.core.checks.registry import registry
 from django.core.management.base import CommandError, CommandParser
 from django.core.management.commands.migrate import Command as DjangoMigrate
-from django.db import connections
+from django.db import ProgrammingError, connections
 from django.db.migrations.loader import AmbiguityError, MigrationLoader
 
-from tenants.context import tenant_connection
+from tenants.context import server_scope, tenant_connection
 from tenants.locking.schema_locks import only_one_migrate
-from tenants.management.base import KonstructCommand, UsageError
+from tenants.management.base import NOTHING_DONE, SOME_BEHIND, KonstructCommand, UsageError
 from tenants.management.migration_report import Report
-from tenants.management.planning import plans_of
-from tenants.management.statuses import NOTHING_DONE, SOME_BEHIND
 from tenants.models import SchemaState, Tenant
+from tenants.naming import tenant_id_of
+from tenants.postgresql.exceptions import ServerDown
 from tenants.roles import OWNER_ROLE
 from tenants.schemas.executor import DJANGO_OPTIONS
 from tenants.schemas.fleet import WAVE, Fleet, default_parallel
 from tenants.schemas.migrating import MigrationResult, migrate_schema, recording_for
 from tenants.schemas.migration_state import is_fitting, schemas_to_visit
-from tenants.schemas.recording import recording
-from tenants.servers import MAIN, servers
+from tenants.schemas.recording import Recording, Step, recording
+from tenants.schemas.replaying import lacking_steps
+from tenants.servers import MAIN, server_of, servers
 
 PUBLIC = "public"
 
@@ -163,7 +166,7 @@ class Command(KonstructCommand):
         made = recording(keep=False)
         served, _ = _slugs()
         schemas = [only] if only else list(served)
-        for lacking, names in plans_of(made, schemas).items():
+        for lacking, names in _plans_of(made, schemas).items():
             who = f"{len(names)} tenants  "
             if lacking is None:
                 self.stdout.write(f"{who}without a schema: {_some(served, names)}")
@@ -269,6 +272,22 @@ class Command(KonstructCommand):
             as_json=options["json"],
             says=options,
         )
+
+
+def _plans_of(
+    recording: Recording, schema_names: Iterable[str]
+) -> dict[tuple[Step, ...] | None, list[str]]:
+    """The schemas by the steps that they lack; under None those that cannot be read."""
+    found: dict[tuple[Step, ...] | None, list[str]] = defaultdict(list)
+    for schema_name in schema_names:
+        tenant_id = tenant_id_of(schema_name)
+        with server_scope(MAIN if tenant_id is None else server_of(tenant_id)):
+            tenant_connection().set_schema(schema_name)
+            try:
+                found[tuple(lacking_steps(recording, schema_name))].append(schema_name)
+            except (ProgrammingError, ServerDown):
+                found[None].append(schema_name)
+    return found
 
 
 def _public_of(server: str, django_options: dict[str, Any]) -> MigrationResult:

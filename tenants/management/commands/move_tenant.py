@@ -7,7 +7,7 @@ from django.template.defaultfilters import filesizeformat
 
 from tenants.management.base import KonstructCommand, UsageError, tenant_of
 from tenants.management.progress import Progress
-from tenants.moving.moving import Reckoning, move_tenant, reckon
+from tenants.moving.moving import Estimate, estimate, move_tenant
 from tenants.moving.transfer import Watch
 from tenants.schemas.old_copies import KEPT
 
@@ -51,10 +51,10 @@ class Command(KonstructCommand):
         tenant, to = tenant_of(options["slug"]), options["to"]
         left = tenant.server
         if not tenant.moving_to:
-            reckoned = reckon(tenant, to)
+            found = estimate(tenant, to)
             self.stdout.write(
-                f"{tenant.slug}: {reckoned.tables} tables, {reckoned.rows:,} rows,"
-                f" {filesizeformat(reckoned.bytes)}, from {left} to {to}: {_reckoned(reckoned)}"
+                f"{tenant.slug}: {found.tables} tables, {found.rows:,} rows,"
+                f" {filesizeformat(found.bytes)}, from {left} to {to}: {_duration(found)}"
             )
         elif options["dry_run"]:
             self.stdout.write(
@@ -74,7 +74,7 @@ class Command(KonstructCommand):
         )
 
 
-def _reckoned(found: Reckoning) -> str:
+def _duration(found: Estimate) -> str:
     """How long it will take, at the speed of the machine that benchmarks/fleet/moving.py ran on."""
     copied, held = found.bytes / COPIED_A_SECOND, 0.5 + found.rows / LOOKED_AT_A_SECOND
     return (

@@ -4,9 +4,7 @@ import psycopg
 from django.conf import settings
 
 from tenants.models import Tenant
-from tenants.moving.copying import lines_of
-from tenants.moving.sessions import quoted, run
-from tenants.moving.tables import sequences_of, tables_of
+from tenants.moving.rows import lines_of, quoted, run, sequences_of, tables_of
 from tenants.servers import MAIN
 from tests import database
 from tests.servers.postgres import Server

@@ -22,7 +22,7 @@ from tenants.context import (
     tenant_scope,
 )
 from tenants.exceptions import InvalidTenant, TenantPinned
-from tenants.management.statuses import SOME_BEHIND
+from tenants.management.base import SOME_BEHIND
 from tenants.models import Domain, OutboxEntry, Tenant
 from tenants.outbox import Claim
 from tenants.outbox.kind import KINDS
