@@ -20,7 +20,7 @@ from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import HistoryMerge, PendingReply
 from konstruct.privacy.erasure.person import Person
 from konstruct.privacy.erasure.progress import ErasureProgress, Report, now
-from konstruct.privacy.erasure.residue import left_of, mentions_of
+from konstruct.privacy.erasure.residue import choose_sequences, left_of, scan
 from konstruct.privacy.erasure.stores import cache, records, rows, storage
 from memory.models import Message
 from tenants.audit.models import ErasureRequest
@@ -98,8 +98,8 @@ def _end(
     request: ErasureRequest, person: Person, progress: ErasureProgress, *, rewrite: bool
 ) -> ErasureRequest:
     """Let files forget what was removed, and the request be the receipt."""
-    progress.step("looks for mentions by others")
-    mentions = mentions_of(person)
+    progress.step("looks for ids and words that are left")
+    residue = scan(person, request, progress.found["words"])
     progress.step("writes files anew")
     # Also those that held something of theirs for a while, such as the outboxes.
     tables = set(rows.tables_of_people()) if _found(progress) else set()
@@ -107,7 +107,7 @@ def _end(
     # Of what all tenants share only ids were removed, and nobody waits for its file.
     tables &= set(rows.tables_of_tenant())
     stored = storage.settle(tables, rewrite=rewrite)
-    receipt = _write_receipt(request, person, progress, mentions, stored)
+    receipt = _write_receipt(request, person, progress, residue, stored)
     # What was noted on the way had the ids.
     storage.settle_one_more(ErasureRequest._meta.db_table, stored, rewrite=rewrite)
     receipt.receipt = {**(receipt.receipt or {}), "storage": stored}
@@ -121,6 +121,9 @@ def _erase_once(request: ErasureRequest, progress: ErasureProgress) -> Person:
     if earlier is not None:
         person = person.together_with(earlier)
     progress.begin_round(person, rows.count_messages(person))
+    if "words" not in progress.found:
+        progress.step("chooses words to look for")
+        progress.found["words"] = choose_sequences(person, request)
     _end_moves(person)
     _let_workers_finish(person, progress)
     try:
@@ -187,7 +190,7 @@ def _write_receipt(
     request: ErasureRequest,
     person: Person,
     progress: ErasureProgress,
-    mentions: dict[str, int],
+    residue: dict[str, Any],
     stored: dict[str, Any],
 ) -> ErasureRequest:
     """Let the request be the receipt. It names the person by keyed digests alone."""
@@ -204,7 +207,8 @@ def _write_receipt(
         "tables": found["tables"],
         "cache_keys": found["cache_keys"],
         "left": 0,
-        "mentions_by_others": mentions,
+        "mentions_by_others": residue.pop("ids"),
+        "residue": residue,
         "threads_shared_with_others": person.shared_threads,
         "sessions_left": person.sessions_left,
         "storage": stored,

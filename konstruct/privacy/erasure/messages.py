@@ -158,7 +158,8 @@ def _remove(batch: Batch, request: MessageErasure, tables: Tables) -> None:
         # Whoever indexes them at this moment, with the words of these, is waited for.
         list(PendingEmbedding.objects.select_for_update().filter(pk__in=following))
         delete_rows_of_messages(cursor, batch.ids, add)
-        add("memory_recallevent", None, forget_in_traces(batch.messages), "changed")
+        for table, count in forget_in_traces(batch.messages).items():
+            add(table, None, count, "changed")
         facts = _facts_of(batch)
         MemoryEntry.objects.filter(pk__in=facts).delete()
         add("memory_memoryentry", facts, len(facts), "removed")

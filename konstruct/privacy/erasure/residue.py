@@ -1,94 +1,174 @@
-"""Looking whether anything of a person is left: exact values, in every table of the tenant."""
+"""Looking for what is left of an erased person: rows of their ids, their ids, and their words.
 
+Before messages are removed, `choose_sequences` picks sequences of three words that nobody else has
+written. The progress keeps keyed digests of them. Afterwards `scan` reads every column with text,
+JSON or bytes in the catalogue, and counts the values that hold an id or such a sequence.
+"""
+
+import hmac
 import json
 import re
+import time
+from collections import Counter
+from collections.abc import Iterator
 from typing import Any, Final
 
-from konstruct.privacy.erasure.person import Person
-from konstruct.privacy.erasure.stores.rows import tables_of_people, tables_of_tenant
+from django.utils.crypto import salted_hmac
+
+from konstruct.audit.models import ErasureRequest
+from konstruct.privacy.erasure.person import OF_PERSON, Person
 from tenants.context import connection, tenant_connection
 
-RECEIPTS = "audit_erasurerequest"
-_COLUMNS = """
-    SELECT relname, attname, format_type(atttypid, NULL) FROM pg_attribute
-    JOIN pg_class ON pg_class.oid = attrelid
-    WHERE relkind IN ('r', 'p') AND relnamespace = %s::regnamespace
-      AND attnum > 0 AND NOT attisdropped
-    ORDER BY relname, attnum
-"""
-TEXTS = ("text", "character varying")
-JSON = ("jsonb", "json")
-# Columns that hold a user's id, in whichever table.
+RECEIPTS = ErasureRequest._meta.db_table
+# Messages that sequences are chosen from, by the digests of their ids, and how many of each.
+MAX_MESSAGES: Final = 100
+SEQUENCES_PER_MESSAGE: Final = 2
+# Rarer ones of a message to choose from: those that others have written are not chosen.
+CANDIDATES_PER_MESSAGE: Final = 8
+# The newest messages of others, by whose words it is estimated how rare a word is.
+MAX_SAMPLED: Final = 2_000
+WORDS: Final = 3
+# Rows that are in memory together; of tables with bytes, which may be megabytes each.
+BATCH: Final = 200
+BATCH_OF_BYTES: Final = 8
+TEXT_TYPES: Final = ("text", "character varying", "text[]", "character varying[]")
+JSON_TYPES: Final = ("jsonb", "json")
+# Columns that hold a user's id, in any table.
 _USER_COLUMNS: Final = ("user_id", "own_id", "from_user")
-# Columns in which people write.
-_WORDS: Final = ("content", "name", "note", "question", "reason", "result")
-# JSON that is ours.
-_NO_WORDS: Final = ("detail", "moved", "posted")
-_STRINGS: Final = "'strict $.** ? (@.type() == \"string\")'"
+_COLUMNS: Final = """
+    SELECT nspname, relname, attname, format_type(atttypid, NULL) FROM pg_attribute
+    JOIN pg_class ON pg_class.oid = attrelid JOIN pg_namespace ON pg_namespace.oid = relnamespace
+    WHERE relkind IN ('r', 'p') AND attnum > 0 AND NOT attisdropped AND (
+        nspname = %(schema)s
+        OR nspname = 'public' AND EXISTS (
+            SELECT FROM pg_attribute AS owner
+            WHERE owner.attrelid = pg_class.oid AND owner.attname = 'tenant_id'))
+    ORDER BY nspname, relname, attnum
+"""
+_THEIRS: Final = f"""
+    SELECT content FROM memory_message WHERE {OF_PERSON} AND role = 'user'
+    ORDER BY md5(id::text) LIMIT {MAX_MESSAGES}
+"""
+_OF_OTHERS: Final = """
+    SELECT content FROM memory_message WHERE user_id <> ALL(%(users)s) AND role = 'user'
+"""
+_ESCAPES: Final = re.compile(r'\\[bfnrt"\\/]')
+_WORD: Final = re.compile(r"[^\W_]+")
 
 
 def left_of(person: Person) -> dict[str, int]:
-    """Rows that are the person's, by table: there must be none. Looked for by equality alone.
-
-    By the names of columns, so that a table that came since is looked at too.
-    """
+    """Return the numbers of rows that are still the person's, by table: found by equality."""
     found = {}
-    for table, columns in _tables().items():
+    for (schema, table), columns in _tables().items():
         conditions = _are_theirs(columns)
         if table != RECEIPTS and conditions:
-            count = _count(table, " OR ".join(conditions), person.parameters())
-            if count:
-                found[table] = count
+            where = f"tenant_id = %(tenant)s AND ({' OR '.join(conditions)})"
+            with connection.cursor() as cursor:
+                cursor.execute(
+                    f"SELECT count(*) FROM {schema}.{table} WHERE {where}", person.parameters()
+                )
+                if count := int(cursor.fetchone()[0]):
+                    found[table] = count
     return found
 
 
-def mentions_of(person: Person) -> dict[str, int]:
-    """Rows of others in whose texts an id of the person stands as a word: for a human to judge.
+def choose_sequences(person: Person, request: ErasureRequest) -> dict[str, Any]:
+    """Return keyed digests of sequences of words that only the person has written.
 
-    Texts that hold the id are found by a plain search first; few are left for the pattern.
+    Returns:
+        `messages`: how many of their messages they are from; `digests`: of the sequences.
     """
-    found = {}
-    ruled = tables_of_people()
-    for table, columns in _tables().items():
-        conditions = _mention(columns, len(person.user_ids))
-        if table not in ruled or not conditions:
+    with connection.cursor() as cursor:
+        cursor.execute(_THEIRS, person.parameters())
+        theirs = [_words(content) for (content,) in cursor.fetchall()]
+        cursor.execute(
+            f"{_OF_OTHERS} ORDER BY number DESC LIMIT {MAX_SAMPLED}", person.parameters()
+        )
+        frequency = Counter(word for (text,) in cursor.fetchall() for word in set(_words(text)))
+    candidates = [
+        sorted(
+            dict.fromkeys(_sequences(words)),
+            key=lambda sequence: sum(1 / (1 + frequency[word]) for word in sequence.split()),
+            reverse=True,
+        )[:CANDIDATES_PER_MESSAGE]
+        for words in theirs
+    ]
+    common = {sequence for each in candidates for sequence in each}
+    rare = set(common)
+    for content, *_ in _stream(_OF_OTHERS, person.parameters(), BATCH):
+        rare.difference_update(_sequences(_words(content)))
+    chosen = [
+        [each for each in message if each in rare][:SEQUENCES_PER_MESSAGE] for message in candidates
+    ]
+    key = _key(request)
+    digests = {_digest(key, sequence) for message in chosen for sequence in message}
+    return {"messages": sum(map(bool, chosen)), "digests": sorted(digests)}
+
+
+def scan(person: Person, request: ErasureRequest, chosen: dict[str, Any]) -> dict[str, Any]:
+    """Read every text, JSON and bytes of the tenant, and count values with ids or words.
+
+    Rows of the person's own, which an erasure by one agent leaves to others, are passed over.
+
+    Returns:
+        `ids`: rows that mention an id, by table. `words`: values that hold a chosen sequence, by
+        table and column. `messages` and `sequences`: how many were chosen. `values`: how many were
+        read. `seconds`: how long it took.
+    """
+    began, key, digests = time.monotonic(), _key(request), set(chosen["digests"])
+    ids, words, values = Counter[str](), Counter[str](), 0
+    written = {each for id in person.user_ids for each in (id, json.dumps(id)[1:-1])}
+    written |= {json.dumps(id, ensure_ascii=False)[1:-1] for id in person.user_ids}
+    is_id = re.compile("|".join(rf"(?<![^\W_]){re.escape(each)}(?![^\W_])" for each in written))
+    for (schema, table), columns in _tables().items():
+        read = [
+            name for name, kind in columns.items() if kind in (*TEXT_TYPES, *JSON_TYPES, "bytea")
+        ]
+        if not read:
             continue
-        others = ""
-        if columns.get("user_id") in TEXTS:
-            others = " AND (user_id IS NULL OR user_id <> ALL(%(users)s))"
-        values: dict[str, Any] = {"users": list(person.user_ids)}
-        for number, user_id in enumerate(person.user_ids):
-            values |= {
-                f"user{number}": user_id,
-                f"in_json{number}": json.dumps(user_id, ensure_ascii=False)[1:-1],
-                f"word{number}": as_word(user_id),
-            }
-        count = _count(table, f"({' OR '.join(conditions)}){others}", values)
-        if count:
-            found[table] = count
-    return found
+        shown = [f'"{name}"' + ("" if columns[name] == "bytea" else "::text") for name in read]
+        where = "WHERE tenant_id = %(tenant)s" if schema == "public" else ""
+        has_bytes = "bytea" in columns.values()
+        rows = _stream(
+            f'SELECT {", ".join(shown)} FROM "{schema}"."{table}" {where}',
+            person.parameters(),
+            BATCH_OF_BYTES if has_bytes else BATCH,
+        )
+        for row in rows:
+            cells = dict(zip(read, row, strict=True))
+            if not {cells.get(name) for name in _USER_COLUMNS}.isdisjoint(person.user_ids):
+                continue
+            has_id = False
+            for name, cell in cells.items():
+                if not cell:
+                    continue
+                values += 1
+                text = bytes(cell).decode(errors="replace") if columns[name] == "bytea" else cell
+                has_id = has_id or is_id.search(text) is not None
+                # JSON escapes quotes and line breaks.
+                text = _ESCAPES.sub(" ", text) if columns[name] in JSON_TYPES else text
+                sequences = _sequences(_words(text)) if digests else ()
+                if any(_digest(key, each) in digests for each in sequences):
+                    words[f"{table}.{name}"] += 1
+            ids[table] += has_id
+    return {
+        "ids": dict(+ids),
+        "words": dict(words),
+        "messages": chosen["messages"],
+        "sequences": len(digests),
+        "values": values,
+        "seconds": round(time.monotonic() - began, 3),
+    }
 
 
-def as_word(user_id: str) -> str:
-    """A regular expression of Postgres that finds the id as a word of its own."""
-    return f"(^|[^[:alnum:]]){re.escape(user_id)}($|[^[:alnum:]])"
-
-
-def _tables() -> dict[str, dict[str, str]]:
-    """Kinds of columns by their names, by table."""
-    tables: dict[str, dict[str, str]] = {table: {} for table in tables_of_tenant()}
+def _tables() -> dict[tuple[str, str], dict[str, str]]:
+    """Types of columns by their names, by schema and table."""
+    tables: dict[tuple[str, str], dict[str, str]] = {}
     with connection.cursor() as cursor:
-        cursor.execute(_COLUMNS, [tenant_connection().schema_name])
-        for table, column, kind in cursor.fetchall():
-            tables[table][column] = kind
+        cursor.execute(_COLUMNS, {"schema": tenant_connection().schema_name})
+        for schema, table, column, kind in cursor.fetchall():
+            tables.setdefault((schema, table), {})[column] = kind
     return tables
-
-
-def _count(table: str, condition: str, values: dict[str, Any]) -> int:
-    name = f"{tenant_connection().schema_name}.{table}"
-    with connection.cursor() as cursor:
-        cursor.execute(f"SELECT count(*) FROM {name} WHERE {condition}", values)
-        return int(cursor.fetchone()[0])
 
 
 def _are_theirs(columns: dict[str, str]) -> list[str]:
@@ -98,7 +178,7 @@ def _are_theirs(columns: dict[str, str]) -> list[str]:
     conditions = [
         f"({column} = ANY(%(users)s) AND {agents})"
         for column in _USER_COLUMNS
-        if columns.get(column) in TEXTS
+        if columns.get(column) in TEXT_TYPES
     ]
     if "scope_id" in columns:
         conditions.append("scope_id = ANY(%(scopes)s)")
@@ -107,20 +187,26 @@ def _are_theirs(columns: dict[str, str]) -> list[str]:
     return conditions
 
 
-def _mention(columns: dict[str, str], users: int) -> list[str]:
-    conditions = []
-    for number in range(users):
-        user, in_json, word = (f"%({name}{number})s" for name in ("user", "in_json", "word"))
-        for column, kind in columns.items():
-            if kind in TEXTS and column in _WORDS:
-                conditions.append(f"(strpos({column}, {user}) > 0 AND {column} ~ {word})")
-            elif kind in JSON and column not in _NO_WORDS:
-                # What is said in it, and not what its parts are called.
-                conditions.append(
-                    f"(strpos({column}::text, {in_json}) > 0 AND EXISTS (SELECT FROM"
-                    f" jsonb_path_query({column}::jsonb, {_STRINGS}) AS said"
-                    f" WHERE said #>> '{{}}' ~ {word}))"
-                )
-            elif kind == "bytea":
-                conditions.append(f"position(convert_to({user}, 'UTF8') in {column}) > 0")
-    return conditions
+def _stream(statement: str, values: dict[str, Any], batch: int) -> Iterator[tuple[Any, ...]]:
+    """Rows of a statement, of which one batch is in memory at a time."""
+    with connection.chunked_cursor() as cursor:
+        cursor.execute(statement, values)
+        while rows := cursor.fetchmany(batch):
+            yield from rows
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.casefold())
+
+
+def _sequences(words: list[str]) -> Iterator[str]:
+    return (" ".join(words[start : start + WORDS]) for start in range(len(words) - WORDS + 1))
+
+
+def _key(request: ErasureRequest) -> bytes:
+    """The key of this erasure, which is not stored."""
+    return salted_hmac("konstruct.privacy.erasure", str(request.pk), algorithm="sha256").digest()
+
+
+def _digest(key: bytes, sequence: str) -> str:
+    return hmac.digest(key, sequence.encode(), "sha256")[:16].hex()

@@ -1,64 +1,100 @@
-"""Taking messages out of the traces of recalls: what other replies were given of them.
+"""Redacting erased messages in what was recorded of other people's: recalls, prompts, tool calls.
 
-A hit is found by the message's id. A prompt, and what of it was remembered, is text. One that holds
-how the message begins is removed as a whole.
+A hit is found by the message's id. In texts the lines of an erased message are replaced, with the
+name of the speaker before them; other lines stay.
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
-from memory.models import Message, PendingEmbedding, RecallEvent
+from django.db.models import Model
+
+from konstruct.orchestrator.models import Escalation, ToolCall
+from memory.models import ConversationItem, Message, PendingEmbedding, RecallEvent
 from tenants.context import connection
 
-# So much of a message's first line is looked for; of a shorter one, the line as it stands alone.
+ERASED: Final = "(erased)"
+# A line is recognised by its beginning. A shorter line is one by itself, or after a name.
 PROBE: Final = 40
 SHORT: Final = 16
 MOST_QUOTES: Final = 100
-_TRACES: Final = """
-    SELECT event.id FROM memory_recallevent AS event
-    LEFT JOIN memory_message AS reply ON reply.id = event.reply_id
-    WHERE ((event.agent_id, event.user_id) IN (
-             SELECT agent_id, user_id FROM memory_message WHERE id = ANY(%(ids)s))
-           OR reply.thread_id = ANY(%(threads)s))
-      AND EXISTS (SELECT FROM unnest(%(probes)s::text[]) AS probe WHERE strpos(
-            concat(event.hits, event.cut, event.injected, event.prompt), probe) > 0)
-"""
-_WAITING: Final = """
-    SELECT message_id FROM memory_pendingembedding
-    WHERE EXISTS (SELECT FROM unnest(%(probes)s::text[]) AS probe
-                  WHERE strpos(recall_trace::text, probe) > 0)
+
+
+class Copies(NamedTuple):
+    """Columns in which a row of one person may hold the text of another person's message."""
+
+    model: type[Model]
+    columns: tuple[str, ...]
+    thread: str = "copy.thread_id"
+    user: str = "copy.user_id"
+    join: str = ""
+
+
+_REPLY = "JOIN memory_message AS reply ON reply.id = copy."
+COPIES: Final = (
+    Copies(
+        RecallEvent,
+        ("query", "hits", "cut", "injected", "facts", "prompt"),
+        thread="reply.thread_id",
+        join=f"LEFT {_REPLY}reply_id",
+    ),
+    Copies(
+        PendingEmbedding,
+        ("recall_trace",),
+        thread="reply.thread_id",
+        user="reply.user_id",
+        join=f"{_REPLY}message_id",
+    ),
+    Copies(ToolCall, ("content", "arguments", "question", "result")),
+    Copies(Escalation, ("reason", "note")),
+    Copies(ConversationItem, ("item",)),
+)
+_OF_SAME_USER: Final = """
+    OR (copy.agent_id, copy.user_id) IN (
+        SELECT agent_id, user_id FROM memory_message WHERE id = ANY(%(ids)s))
 """
 
 
-def forget_in_traces(messages: Sequence[Message]) -> int:
-    """Take messages that are still there out of the traces of others; how many were changed."""
+def forget_in_traces(
+    messages: Sequence[Message], *, without_users: Collection[str] = ()
+) -> dict[str, int]:
+    """Redact messages, which still exist, in the rows of others; the numbers of rows by table.
+
+    Args:
+        without_users: users all of whose rows are removed anyway.
+    """
     ids = {str(message.pk) for message in messages}
-    lines = {line for message in messages if (line := _first_line(message.content))}
+    firsts = {line for message in messages for line in _lines(message.content)[:1]}
     values = {
         "ids": [message.pk for message in messages],
         "threads": sorted({message.thread_id for message in messages}),
-        "probes": [*ids, *(json.dumps(line, ensure_ascii=False)[1:-1] for line in lines)],
+        "users": [*without_users],
+        "probes": sorted(
+            ids
+            | {line[:PROBE] for line in firsts}
+            | {json.dumps(line[:PROBE], ensure_ascii=False)[1:-1] for line in firsts}
+        ),
     }
-    events = RecallEvent.objects.filter(pk__in=_found(_TRACES, values))
-    changed = 0
-    for event in events:
-        trace = {name: getattr(event, name) for name in ("hits", "cut", "injected", "prompt")}
-        forgotten = _without(trace, ids, lines)
-        if forgotten != trace:
-            changed += RecallEvent.objects.filter(pk=event.pk).update(**forgotten)
-    for waiting in PendingEmbedding.objects.filter(pk__in=_found(_WAITING, values)):
-        waiting.recall_trace = _without(waiting.recall_trace or {}, ids, lines)
-        waiting.save(update_fields=["recall_trace"])
+    redact = _redaction(messages)
+    changed: dict[str, int] = {}
+    for copies in COPIES:
+        for row in copies.model._default_manager.filter(pk__in=_found(copies, values)):
+            was = {column: getattr(row, column) for column in copies.columns}
+            now = _redacted(was, ids, redact)
+            if now != was:
+                copies.model._default_manager.filter(pk=row.pk).update(**now)
+                table = copies.model._meta.db_table
+                changed[table] = changed.get(table, 0) + 1
     return changed
 
 
 def quotes_of(message: Message) -> list[str]:
-    """Ids of the user's other messages that say how this one begins, such as replies that quote it.
+    """Ids of the user's other messages that begin like this one, such as replies that quote it.
 
-    They stay: for a human to judge. None are looked for of a message that begins with few words.
+    They stay, for a person to judge. A message that begins with few words has none.
     """
-    line = _first_line(message.content)
+    line = next(iter(_lines(message.content)), "")[:PROBE].rstrip()
     if len(line) < SHORT:
         return []
     others = Message.objects.filter(user_id=message.user_id, content__contains=line)
@@ -66,25 +102,39 @@ def quotes_of(message: Message) -> list[str]:
     return [str(pk) for pk in found.values_list("pk", flat=True)[:MOST_QUOTES]]
 
 
-def _found(statement: str, values: Mapping[str, Any]) -> list[Any]:
+def _found(copies: Copies, values: Mapping[str, Any]) -> list[Any]:
+    key, table = copies.model._meta.pk.column, copies.model._meta.db_table
+    same_user = _OF_SAME_USER if copies.model is RecallEvent else ""
+    columns = ", ".join(f"copy.{column}" for column in copies.columns)
     with connection.cursor() as cursor:
-        cursor.execute(statement, values)
+        cursor.execute(
+            f"SELECT copy.{key} FROM {table} AS copy {copies.join}"
+            f" WHERE ({copies.thread} = ANY(%(threads)s) {same_user})"
+            f" AND {copies.user} <> ALL(%(users)s)"
+            " AND EXISTS (SELECT FROM unnest(%(probes)s::text[]) AS probe"
+            f" WHERE strpos(concat_ws(' ', {columns}), probe) > 0)",
+            values,
+        )
         return [pk for (pk,) in cursor.fetchall()]
 
 
-def _without(trace: Mapping[str, Any], ids: set[str], lines: set[str]) -> dict[str, Any]:
-    def holds(value: Any) -> bool:
-        return _any_text(value, lambda text: _says(text, lines))
-
-    hits = [_without_neighbours(hit, ids) for hit in trace["hits"] if not _is_one(hit, ids)]
-    named = len(hits) < len(trace["hits"])
-    return {
-        **trace,
-        "hits": hits,
-        "cut": [each for each in trace["cut"] if not _is_one(each, ids)],
-        "injected": [] if named or holds(trace["injected"]) else trace["injected"],
-        "prompt": None if named or holds(trace.get("prompt")) else trace.get("prompt"),
-    }
+def _redacted(
+    row: Mapping[str, Any], ids: set[str], redact: Callable[[str], str]
+) -> dict[str, Any]:
+    if isinstance(row.get("recall_trace"), Mapping):
+        return {"recall_trace": _redacted(row["recall_trace"], ids, redact)}
+    now = {name: _in_texts(value, redact) for name, value in row.items()}
+    if "item" in row:  # JSON, kept as text
+        now["item"] = json.dumps(_in_texts(json.loads(row["item"]), redact), ensure_ascii=False)
+        return now if json.loads(now["item"]) != json.loads(row["item"]) else dict(row)
+    if "hits" not in row:
+        return now
+    now["hits"] = [_without_neighbours(hit, ids) for hit in now["hits"] if not _is_one(hit, ids)]
+    now["cut"] = [hit for hit in now["cut"] if not _is_one(hit, ids)]
+    if len(now["hits"]) < len(row["hits"]):
+        # The message was recalled: the prompt may hold any part of it.
+        now["injected"], now["prompt"] = [], None
+    return now
 
 
 def _without_neighbours(hit: Mapping[str, Any], ids: set[str]) -> dict[str, Any]:
@@ -96,26 +146,35 @@ def _is_one(found: Mapping[str, Any], ids: set[str]) -> bool:
     return str(found.get("message_id")) in ids
 
 
-def _first_line(content: str) -> str:
-    lines = (line.strip() for line in content.splitlines())
-    return next((line[:PROBE].rstrip() for line in lines if line), "")
+def _lines(text: str) -> list[str]:
+    return [stripped for line in text.splitlines() if (stripped := line.strip())]
 
 
-def _says(text: str, lines: Iterable[str]) -> bool:
-    """Whether a text of a prompt holds one of the lines; a short one by itself, or after a name."""
-    long = [line for line in lines if len(line) >= SHORT]
-    if any(line in text for line in long):
-        return True
-    short = {line for line in lines if len(line) < SHORT}
-    return bool(short) and any(
-        said.strip() in short or said.rpartition(": ")[2].strip() in short
-        for said in text.splitlines()
-    )
+def _redaction(messages: Sequence[Message]) -> Callable[[str], str]:
+    """Return a function that replaces lines of the messages in a text."""
+    lines = {line for message in messages for line in _lines(message.content)}
+    long = {line[: 2 * PROBE] for line in lines if len(line) >= SHORT}
+    names = {" ".join((message.name or message.user_id).split()) for message in messages}
+
+    def redact_line(line: str) -> str:
+        start = min((at for probe in long if (at := line.find(probe)) >= 0), default=-1)
+        if start < 0:
+            # A short line, or the beginning of one that was cut.
+            end = line.rpartition(": ")[2].strip().rstrip("…")
+            is_cut = len(end) >= SHORT and any(probe.startswith(end) for probe in long)
+            if not end or not (is_cut or end in lines or line.strip() in lines):
+                return line
+            start = line.rfind(line.strip() if line.strip() in lines else end)
+        before = line[:start]
+        name = next((name for name in names if before.endswith(f"{name}: ")), None)
+        return (before if name is None else before[: -len(name) - 2]) + ERASED
+
+    return lambda text: "\n".join(map(redact_line, text.split("\n")))
 
 
-def _any_text(value: Any, says: Callable[[str], bool]) -> bool:
+def _in_texts(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, str):
-        return says(value)
+        return change(value)
     if isinstance(value, Mapping):
-        value = list(value.values())
-    return isinstance(value, list) and any(_any_text(each, says) for each in value)
+        return {name: _in_texts(each, change) for name, each in value.items()}
+    return [_in_texts(each, change) for each in value] if isinstance(value, list) else value

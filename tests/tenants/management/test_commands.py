@@ -9,10 +9,13 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command, get_commands, load_command_class
 from django.db import ProgrammingError
+from django_redis import get_redis_connection
 
+from konstruct.local.embedded import paths
 from konstruct.management.commands import create_tenant_admin
 from tenants.context import connection, tenant_scope
 from tenants.management.base import KonstructCommand
@@ -74,7 +77,12 @@ def test_a_tenants_life(manage: Callable[..., Ran]) -> None:
     with tenant_scope(tenant.id):
         assert User.objects.get(username="ada").check_password(second.removeprefix("password: "))
 
+    get_redis_connection("default").set(f"{tenant.id}:memory", "Rosebud is a sledge.")
     assert manage("delete_tenant", "acme", "--yes") == Ran(0, "deleted tenant acme\n", "")
+    if settings.EMBEDDED_DATABASE:
+        files = [file for file in (paths.home() / "valkey").rglob("*") if file.is_file()]
+        assert files
+        assert [file.name for file in files if b"Rosebud" in file.read_bytes()] == []
     assert not Tenant.objects.filter(slug="acme").exists()
 
 

@@ -9,6 +9,8 @@ from konstruct.orchestrator.locks import window_lock
 from konstruct.orchestrator.messages import Thread
 from konstruct.privacy.erasure.person import OF_PERSON, Person
 from konstruct.privacy.erasure.progress import ErasureProgress
+from konstruct.privacy.erasure.traces import forget_in_traces
+from memory.models import Message
 from tenants import transaction
 from tenants.context import connection, tenant_connection
 from tenants.exceptions import KonstructError
@@ -91,6 +93,9 @@ def _remove_batch(person: Person, agent_id: UUID, progress: ErasureProgress) -> 
         ids = [id for (id,) in cursor.fetchall()]
         if not ids:
             return False
+        messages = list(Message.objects.filter(pk__in=ids))
+        for table, count in forget_in_traces(messages, without_users=person.user_ids).items():
+            progress.add_rows(table, None, count, "changed")
         delete_rows_of_messages(cursor, ids, progress.add_rows)
         delete_messages(cursor, ids, progress.add_rows)
         progress.add_messages(len(ids))

@@ -15,6 +15,8 @@ ERASED: Final = "(erased)"
 
 # Fields that hold the id of a thread.
 _THREADS: Final = frozenset({"thread", "thread_id"})
+# Objects of which the names are ours; "" is the event's details.
+_NESTED: Final = frozenset({"", "asked", "before", "after"})
 # Of an entry about the person, these say nothing of them.
 _KEPT: Final = FIXED_FIELDS | {"address", "path", "result"}
 
@@ -54,6 +56,8 @@ def scrubbed(
 
 def _without_texts(name: str, value: Any, names: Names, *, is_theirs: bool) -> Any:
     if isinstance(value, Mapping):
+        if is_theirs and name not in _NESTED:
+            return ERASED  # names in it, such as those of metadata, are theirs too
         return {
             each: _without_texts(each, value[each], names, is_theirs=is_theirs) for each in value
         }

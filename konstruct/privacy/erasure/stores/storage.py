@@ -12,9 +12,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from django.db import InternalError, OperationalError
-from django_redis import get_redis_connection
-from redis.exceptions import RedisError
 
+from tenants.cache_file import rewrite_cache_file
 from tenants.context import connection, tenant_connection
 
 logger = logging.getLogger(__name__)
@@ -29,8 +28,6 @@ LOCK_TIMEOUT = "500ms"
 MAX_REWRITE_ATTEMPTS = 3
 # So long the transactions that were open when rows were removed are given to end.
 TRANSACTION_SECONDS = 5.0
-# So long the cache is given to write its file.
-CACHE_SECONDS = 30.0
 # What is not ours to take away, and when it goes.
 LATER = {
     "write_ahead_log": "when PostgreSQL recycles the segments written until now",
@@ -50,7 +47,7 @@ def settle(tables: Iterable[str], *, rewrite: bool = False) -> dict[str, Any]:
     _wait_for_older_transactions()
     for table in sorted(tables):
         _settle_table(table, stored, rewrite=rewrite)
-    stored["cache_file"] = _rewrite_cache_file()
+    stored["cache_file"] = rewrite_cache_file()
     if stored["cache_file"] not in ("rewritten", "none"):
         stored["later"]["cache_file"] = "when the cache writes its file anew"
     return stored
@@ -146,28 +143,3 @@ def _vacuum(table: str, how: str) -> None:
 
 def _name(table: str) -> str:
     return f"{tenant_connection().schema_name}.{table}"
-
-
-def _rewrite_cache_file() -> str:
-    """Let the cache write its file anew: rewritten, none, refused or unfinished."""
-    client = get_redis_connection("default")
-    try:
-        state = client.info("persistence")
-        if state.get("aof_enabled"):
-            running, ask = "aof_rewrite", client.bgrewriteaof
-        elif state.get("rdb_last_save_time") and state.get("rdb_saves", 1):
-            running, ask = "rdb_bgsave", client.bgsave
-        else:
-            return "none"
-        ask()
-        deadline = time.monotonic() + CACHE_SECONDS
-        while time.monotonic() < deadline:
-            state = client.info("persistence")
-            if not state.get(f"{running}_in_progress") and not state.get(f"{running}_scheduled"):
-                ended = state.get("aof_last_bgrewrite_status", state.get("rdb_last_bgsave_status"))
-                return "rewritten" if ended == "ok" else "unfinished"
-            time.sleep(0.05)
-    except RedisError as error:
-        logger.warning("The cache's file is not written anew: %s", error)
-        return "refused"
-    return "unfinished"

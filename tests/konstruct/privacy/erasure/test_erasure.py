@@ -256,7 +256,7 @@ def test_an_erasure_that_was_interrupted_at_every_step_goes_on(
         "stores.rows.remove_messages",
         "stores.rows.remove_rest",
         "erasing.left_of",
-        "erasing.mentions_of",
+        "erasing.scan",
         "stores.storage.settle",
         "erasing._write_receipt",
     ):

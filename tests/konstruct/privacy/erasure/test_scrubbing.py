@@ -83,14 +83,14 @@ def test_of_an_event_about_the_person_only_what_is_not_theirs_stays() -> None:
         "agent": "ada",
         "query": "Is she ill?",
         "limit": 3,
-        "after": {"content": "Ill.", "ok": True, "tags": ["x", 1]},
+        "after": {"content": "Ill.", "ok": True, "tags": ["x", 1], "metadata": {"ill": 1}},
         "merged": "maria",
     }
     assert without(detail, is_theirs=True) == {
         "agent": "ada",
         "query": ERASED,
         "limit": 3,
-        "after": {"content": ERASED, "ok": True, "tags": [ERASED, 1]},
+        "after": {"content": ERASED, "ok": True, "tags": [ERASED, 1], "metadata": ERASED},
         "merged": "erased:1",
     }
 

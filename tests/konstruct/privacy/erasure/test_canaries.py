@@ -1,0 +1,266 @@
+"""Canaries: words of a person go through every interface, and nothing of them is left in the end.
+
+They are looked for in a dump of the whole database, in the cache, in its append-only file and in
+the log. What other people wrote stays.
+"""
+
+import base64
+import json
+import logging
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.db import connections
+from django.test import Client
+from django_redis import get_redis_connection
+
+from konstruct.audit.access_log import Actor
+from konstruct.audit.erasure_requests import request_erasure
+from konstruct.audit.models import AccessEvent, ActorKind, ErasureRequest
+from konstruct.audit.pseudonyms import pseudonym
+from konstruct.local.embedded import paths
+from konstruct.logs import RedactingFormatter
+from konstruct.orchestrator.models import Agent
+from konstruct.privacy.erasure import carry_out
+from memory.indexing import outbox
+from memory.models import Message, RecallEvent
+from tenants.context import tenant_scope
+from tests import database
+from tests.konstruct.admin.conftest import browser  # noqa: F401  (a fixture)
+from tests.konstruct.channels.conftest import answer_all, connected, post, slack  # noqa: F401
+from tests.konstruct.conftest import Program
+from tests.konstruct.interfaces.mcp.speaking import call
+from tests.konstruct.interfaces.mem0.calls import SEARCH, add
+from tests.konstruct.privacy.test_backups import tool
+from tests.servers.llm import Answer, LLMServer
+from tests.servers.slack import SlackServer, mention, said
+
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+
+EVA = Actor(ActorKind.PERSON, "1", "eva")
+# The person, in Slack and in all programs, and another who speaks in the same thread.
+P, O = "UCANARY77", "UOTHER1"  # noqa: E741
+V1 = "/api/v1/"
+INTERFACES = (
+    *("rest", "metadata", "stream", "import", "openai", "mcp", "mem0", "slack", "file", "name"),
+    *("fact", "item", "checkpoint", "write", "task", "tool", "search", "lookup"),
+)
+
+
+def canary(interface: str) -> str:
+    """A sentence that holds a word which is nowhere else."""
+    return f"The canary{interface}xq sings in the {interface} cage tonight."
+
+
+def found(text: str | bytes) -> list[str]:
+    """Return the interfaces whose word is in the text; bytes may be in it as hexadecimal digits."""
+    text = text.decode(errors="replace") if isinstance(text, bytes) else text
+    words = {interface: f"canary{interface}xq" for interface in INTERFACES}
+    return [
+        interface
+        for interface, word in words.items()
+        if word in text or word.encode().hex() in text
+    ]
+
+
+def dump() -> str:
+    """The whole database, of all tenants, as pg_dump writes it."""
+    return tool("pg_dump", "--dbname", connections["default"].settings_dict["NAME"])
+
+
+def cache() -> bytes:
+    """Keys and values of the cache."""
+    client = get_redis_connection("default")
+    return b"\n".join(key + (client.dump(key) or b"") for key in client.scan_iter())
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[Path]:
+    """The file of everything that is logged, as processes write it."""
+    handler = logging.FileHandler(tmp_path / "konstruct.log")
+    handler.setFormatter(RedactingFormatter("%(levelname)s %(name)s: %(message)s"))
+    logging.getLogger().addHandler(handler)
+    yield tmp_path / "konstruct.log"
+    logging.getLogger().removeHandler(handler)
+    handler.close()
+
+
+def erase(program: Program) -> dict[str, Any]:
+    """Erase the person as the owner does, and return the receipt."""
+    with database.as_owner(), tenant_scope(program.tenant.id):
+        receipt = carry_out(request_erasure(P, by=EVA)).receipt
+    assert receipt is not None
+    return receipt
+
+
+@pytest.fixture
+def speak(
+    connected: Program,  # noqa: F811
+    post: Callable[..., Any],  # noqa: F811
+    slack: SlackServer,  # noqa: F811
+    llm_server: LLMServer,
+) -> Callable[[], Program]:
+    """P and O speak in one thread of Slack: P with a file and a display name."""
+    slack.workspaces["T1"].users |= {P: "The canarynamexq", O: "Otto"}
+
+    def send() -> Program:
+        files = [{"name": f"{canary('file')}.pdf"}]
+        event = mention("T1", canary("slack"), user=P, files=files)
+        event["event"]["user_profile"] = {"display_name": "The canarynamexq"}
+        post(event)
+        answer_all(connected)
+        thread = event["event"]["ts"]
+        post(said("T1", "Is Otto's boat green?", user=O, thread_ts=thread))
+        answer_all(connected)
+        outbox.drain(connected.tenant.id)
+        return connected
+
+    return send
+
+
+def test_others_recall_events_keep_all_but_the_words_of_the_person(
+    speak: Callable[[], Program],
+) -> None:
+    program = speak()
+    with tenant_scope(program.tenant.id):
+        event = RecallEvent.objects.get(user_id=O)
+    shown = program.get(f"{V1}recall-events/{event.pk}/").content
+    assert {"slack", "file", "name"} <= {*found(shown)}
+    receipt = erase(program)
+    assert receipt["tables"]["memory_recallevent"]["changed"] == 1
+    shown = program.get(f"{V1}recall-events/{event.pk}/").json()
+    assert found(json.dumps(shown)) == []
+    assert P not in json.dumps(shown)
+    assert shown["query"] == "Is Otto's boat green?"
+    assert "(erased)" in json.dumps(shown["prompt"])
+    assert "Is Otto's boat green?" in json.dumps(shown["prompt"])
+    assert receipt["residue"]["words"] == {}
+
+
+def send_everywhere(program: Program, llm_server: LLMServer, admin: Client) -> None:
+    """Let the person's words go through every interface."""
+    person = {"agent": program.agent.name, "user_id": P}
+    thread = {**person, "thread_id": "cage"}
+
+    def send(path: str, body: dict[str, Any], **headers: str) -> Any:
+        answer = program.post(f"{V1}{path}", body, headers=headers)
+        assert answer.status_code < 300, (path, answer.content)
+        return answer
+
+    with tenant_scope(program.tenant.id):
+        Agent.objects.update(tools=["remember_fact"])
+    send(
+        "messages/",
+        {**thread, "content": canary("rest"), "metadata": {canary("metadata"): canary("metadata")}},
+    )
+    send("messages/?wait=0.01", {**thread, "content": canary("stream")}, Accept="text/event-stream")
+    line = {**thread, "role": "user", "content": canary("import")}
+    line |= {"external_id": "e1", "created_at": "2025-03-15T09:00:00Z"}
+    send("messages/import/", {"messages": [line]})
+    messages = [{"role": "user", "content": canary("openai")}]
+    completion = {"model": program.agent.name, "user": P, "messages": messages, "stream": True}
+    assert program.post("/v1/chat/completions", completion).status_code == 200
+    call(program, "remember", **person, content=canary("mcp"))
+    add(program, canary("mem0"), user_id=P, metadata={"canarymem0xq": 1})
+    send("facts/", {**person, "content": canary("fact")})
+    send("conversations/items/", {**thread, "items": [{"item": {"text": canary("item")}}]})
+    state = {"v": 4, "id": "1f0", "ts": "2026-03-14T09:30:00Z", "channel_versions": {"a": "1"}}
+    session = {"thread_id": "session of P", "metadata": {"step": 1, "user_id": P}}
+    send("checkpoints/", {
+        **session, "checkpoint": {**state, "versions_seen": {}},
+        "values": [{"channel": "a", "type": "json", "value": base64_of(canary("checkpoint"))}],
+    })  # fmt: skip
+    send("checkpoints/writes/", {
+        "thread_id": "session of P", "checkpoint_id": "1f0", "task_id": "t",
+        "writes": [{"channel": "a", "type": "json", "value": base64_of(canary("write"))}],
+    })  # fmt: skip
+    send("context/compile/", {**thread, "thread_id": "session of P", "task": canary("task")})
+    send("memories/search/", {**person, "query": canary("search"), "include": ["messages"]})
+    wanted = {"name": "remember_fact", "arguments": json.dumps({"fact": canary("tool")})}
+    llm_server.answers = [Answer({"tool_calls": [{"function": wanted}]})]
+    send("messages/", {**thread, "thread_id": "tools", "content": "Remember it."})
+    answer_all(program)
+    page = {"q": canary("lookup"), "user": P}
+    assert admin.get("/admin/audit/accessevent/", page).status_code == 200
+    outbox.drain(program.tenant.id)
+
+
+def base64_of(text: str) -> str:
+    """A text as a channel of a checkpoint carries it."""
+    return base64.b64encode(json.dumps(text).encode()).decode()
+
+
+def look_for_the_person(program: Program, admin: Client) -> None:
+    """Name the person in links, searches and lists, as others may after the erasure."""
+    admin.get("/admin/audit/accessevent/", {"user": P})
+    admin.get("/admin/memory/message/", {"q": P})
+    admin.get("/admin/people/", {"q": P})
+    for path in ("conversations/", "messages/", "facts/", "users/"):
+        program.get(f"{V1}{path}?agent={program.agent.name}&user_id={P}")
+    program.get(f"{V1}agents/", headers={"X-Request-ID": P})
+    program.get(f"/mem0/v1/entities/user/{P}/")
+    program.request("DELETE", f"/mem0/v2/entities/user/{P}/")
+    for filters in (
+        {"user_id": {"in": [P, O]}},
+        {"OR": [{"user_id": P}, {"user_id": O}]},
+        {"AND": [{"user_id": O}, {"metadata": {P: 1}}]},
+    ):
+        program.post(SEARCH, {"query": f"What does {P} like?", "filters": filters})
+
+
+def test_nothing_of_the_person_is_left_anywhere(
+    speak: Callable[[], Program],
+    llm_server: LLMServer,
+    browser: Callable[..., Client],  # noqa: F811
+    log: Path,
+) -> None:
+    program = speak()
+    admin = browser(program.tenant)
+    send_everywhere(program, llm_server, admin)
+    assert set(INTERFACES) - set(found(dump())) == set()
+    receipt = erase(program)
+    after = dump()
+    assert [line[:500] for line in after.splitlines() if found(line) or P in line] == []
+    assert "Otto's boat" in after
+    assert found(cache()) == []
+    assert found(log.read_bytes()) == []
+    if settings.EMBEDDED_DATABASE:
+        files = [file for file in (paths.home() / "valkey").rglob("*") if file.is_file()]
+        assert files
+        assert [file.name for file in files if found(file.read_bytes())] == []
+    residue = receipt["residue"]
+    assert (residue["words"], receipt["mentions_by_others"]) == ({}, {})
+    assert residue["messages"] >= 5
+
+    look_for_the_person(program, admin)
+    assert [line[:500] for line in dump().splitlines() if P in line] == []
+    with tenant_scope(program.tenant.id):
+        assert AccessEvent.objects.filter(user_id=pseudonym(P)).count() > 5
+        assert not Message.objects.filter(user_id=P).exists()
+
+
+def test_words_that_were_copied_elsewhere_are_in_the_receipt_by_column(
+    program_a: Program, llm_server: LLMServer
+) -> None:
+    for user_id, content in (
+        (P, canary("rest")),
+        (P, "Good morning to all of you."),
+        (O, "Good morning to all of you."),
+    ):
+        assert program_a.send(content, user_id=user_id).status_code == 202
+    with tenant_scope(program_a.tenant.id):
+        agent = Agent.objects.create(name="copy", system_prompt=f"It said: {canary('rest')}")
+    with database.as_owner(), tenant_scope(program_a.tenant.id):
+        request = request_erasure(P, by=EVA)
+        receipt = carry_out(request).receipt
+    assert receipt is not None
+    residue = receipt["residue"]
+    # A sentence that others wrote too is not looked for.
+    assert residue["words"] == {"orchestrator_agent.system_prompt": 1}
+    assert (residue["messages"], residue["sequences"]) == (1, 2)
+    assert agent.name == "copy"
+    with tenant_scope(program_a.tenant.id):
+        assert ErasureRequest.objects.get(pk=request.pk).progress is None
