@@ -26,7 +26,7 @@ from django.http import HttpRequest, HttpResponse
 from konstruct.api.auth.authentication import is_valid
 from konstruct.api.auth.keys import bearer_key, parse_key
 from konstruct.channels.slack.web_api import NotSigned, signed_body
-from konstruct.web.pool import Share
+from konstruct.web.pool import Overloaded, Share
 from tenants.exceptions import KonstructError
 from tenants.http.client_address import address_of, throttled_address
 from tenants.http.middleware import TenantMiddleware, host_name
@@ -37,6 +37,8 @@ InThread = Callable[[Share, Callable[[], str | None]], Awaitable[str | None]]
 
 # A caller is verified again after this time, in a thread of the caller's own share.
 FRESH_SECONDS: Final = 60.0
+# The caller of an open stream is verified again after this time.
+RECHECK_SECONDS: Final = 5.0
 # The tables of a process then take a few megabytes.
 MAX_REMEMBERED_CALLERS: Final = 20_000
 SLACK: Final = Share("slack", is_verified=True)
@@ -131,6 +133,25 @@ class Callers:
         if not is_first:  # the first of several with one proof has taken a token
             self._limits.take(of_address)
         return unverified
+
+    async def is_still_valid(self, request: ASGIRequest, share: Share) -> bool:
+        """Return whether the key or session of an open stream is valid, at most a moment ago.
+
+        The result is remembered for RECHECK_SECONDS, for all streams with the same proof. An
+        unavailable database ends no stream.
+        """
+        proof = proof_of(request)
+        if proof is None:
+            return True
+        name, since = self._verified.get(proof.digest, (None, 0.0))
+        if name is not None and self._clock() - since < RECHECK_SECONDS:
+            return True
+        if proof.digest not in self._verifying:
+            self._begin(proof, share, share.name)
+        try:
+            return await asyncio.shield(self._verifying[proof.digest]) is not None
+        except Overloaded:
+            return True
 
     def _begin(self, proof: Proof, share: Share, known: str | None) -> None:
         """Verify a proof once for all requests that have it at the same time."""

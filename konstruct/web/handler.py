@@ -223,6 +223,7 @@ class Handler(BaseHandler):
                     self._waiters,
                     self._texts,
                     lambda sent: self._in_thread(request.share, streaming.end, sent),
+                    lambda: self._callers.is_still_valid(request, request.share),
                 )
                 answer = replace(answer, pieces=pieces)
             await _while_connected(gone, answer.send(send, close=not body.read_to_end))

@@ -305,6 +305,7 @@ async def stream_reply(
     waiters: Waiters,
     texts: Texts,
     end: Callable[[str], Awaitable[bytes]],
+    is_allowed: Callable[[], Awaitable[bool]],
 ) -> AsyncGenerator[bytes]:
     """Yield the body of a streaming response: the text as it is written, and then the end.
 
@@ -313,8 +314,10 @@ async def stream_reply(
         waiters: wait for the message.
         texts: read the text.
         end: makes the end, from the text that was sent.
+        is_allowed: returns whether the caller may still read. The stream ends where not.
     """
     sent: list[str] = []
+    allowed = True
     yield response.opening
     wait = waiters.wait(response.tenant_id, response.message_id, response.seconds)
     waited = asyncio.create_task(wait)
@@ -323,6 +326,8 @@ async def stream_reply(
             waited.add_done_callback(lambda _: watched.news.set())
             while not (waited.done() or watched.broken):
                 has_news = await _has_news(watched)
+                if not (allowed := await is_allowed()):
+                    break
                 if text := watched.take():
                     sent.append(text)
                     yield response.piece(text)
@@ -331,7 +336,8 @@ async def stream_reply(
     finally:
         waited.cancel()
     try:
-        yield await end("".join(sent))
+        allowed = allowed and await is_allowed()
+        yield await end("".join(sent)) if allowed else response.refused
     except Overloaded:
         yield response.overloaded
 

@@ -150,9 +150,9 @@ def stream_events(
         def run(sent: str) -> bytes:
             return context.run(ended, sent)
 
-        overloaded = fail(Problem.of_status(503))
+        overloaded, refused = fail(Problem.of_status(503)), fail(Problem.of_status(401))
         response.stream = StreamingResponse(  # type: ignore[attr-defined]  # for the web process
-            tenant_id, message_id, seconds, opening, piece, run, overloaded
+            tenant_id, message_id, seconds, opening, piece, run, overloaded, refused
         )
         return response
 

@@ -53,6 +53,8 @@ class StreamingResponse:
     """Makes the end of the body after the wait, from the text that was sent."""
     overloaded: bytes
     """Sent instead of the end if no thread is free."""
+    refused: bytes
+    """Sent instead of the rest, if the caller's key or session is not valid any more."""
 
 
 def announce(tenant_id: UUID, message_id: UUID) -> None:

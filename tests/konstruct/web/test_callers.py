@@ -4,8 +4,11 @@ import asyncio
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import nullcontext
 from io import BytesIO
 from typing import Any
+from unittest.mock import Mock
+from uuid import uuid4
 
 import pytest
 from django.contrib.auth import get_user_model
@@ -17,12 +20,17 @@ from slack_sdk.signature import SignatureVerifier
 
 from konstruct.api.auth.keys import new_key, parse_key, revoke_key
 from konstruct.api.models import ApiKey
+from konstruct.orchestrator.replies.partial_reply import Told
+from konstruct.orchestrator.replies.reply_wait import StreamingResponse
 from konstruct.web import callers
 from konstruct.web.callers import Callers, TooManyUnverified
 from konstruct.web.handler import Handler
 from konstruct.web.pool import Share
+from konstruct.web.replies import Watched, stream_reply
 from tenants.context import tenant_scope
 from tenants.models import Tenant
+from tenants.schemas import provisioning
+from tests import database
 from tests.konstruct.conftest import MESSAGES, Program
 
 NOBODY = "203.0.113.9"
@@ -373,3 +381,49 @@ def test_readiness_is_checked_once_for_all_who_ask_meanwhile(
     asyncio.run(asyncio.wait_for(main(), 60))
     assert asked == ["/health/ready"]
     assert bodies.count(b"ready") == 50
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("ending", ["revoked", "suspended"])
+def test_an_open_stream_ends_when_its_caller_may_read_no_more(
+    program_a: Program, ending: str
+) -> None:
+    verifying, watched = Verifying(), Watched()
+    request = ASGIRequest(scope(authorization=bearer(program_a.key)), BytesIO(b""))
+    response = StreamingResponse(
+        program_a.tenant.id, uuid4(), 60, b"opening", str.encode, lambda _: b"", b"", b"refused"
+    )
+    waiters, texts = Mock(), Mock()
+    waiters.wait = lambda *_: asyncio.sleep(3600)
+    texts.watch = lambda *_: nullcontext(watched)
+
+    def end_access() -> None:
+        with tenant_scope(program_a.tenant.id):
+            key = ApiKey.objects.get()
+        if ending == "revoked":
+            with tenant_scope(program_a.tenant.id):
+                revoke_key(key.pk)
+        else:
+            with database.as_owner():
+                provisioning.suspend_tenant(program_a.tenant)
+        connections.close_all()
+
+    async def read() -> list[bytes]:
+        async def end(sent: str) -> bytes:
+            return b"end"
+
+        share = await verifying.callers.share_of(request)
+        pieces = stream_reply(
+            response, waiters, texts, end, lambda: verifying.callers.is_still_valid(request, share)
+        )
+        got = [await anext(pieces)]
+        watched.add([Told((1, 0), b"1", "first", broken=False)])
+        got.append(await anext(pieces))
+        await asyncio.to_thread(end_access)
+        verifying.clock.now += callers.RECHECK_SECONDS
+        watched.add([Told((2, 0), b"1", "second", broken=False)])
+        return [*got, *[piece async for piece in pieces]]
+
+    assert asyncio.run(read()) == [b"opening", b"first", b"refused"]
+    # Once when it began, and once when that was old.
+    assert len(verifying.shares) == 2
