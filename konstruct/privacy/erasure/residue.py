@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from django.utils.crypto import salted_hmac
 
-from konstruct.audit.models import ErasureRequest
 from konstruct.privacy.erasure.person import OF_PERSON, Person
+from tenants.audit.models import ErasureRequest
 from tenants.context import connection, tenant_connection
 
 RECEIPTS = ErasureRequest._meta.db_table

@@ -17,16 +17,16 @@ from django.db import connections
 from django.test import Client
 from django_redis import get_redis_connection
 
-from konstruct.audit.access_log import Actor
-from konstruct.audit.erasure_requests import request_erasure
-from konstruct.audit.models import AccessEvent, ActorKind, ErasureRequest
-from konstruct.audit.pseudonyms import pseudonym
 from konstruct.local.embedded import paths
 from konstruct.logs import RedactingFormatter
+from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.orchestrator.models import Agent
 from konstruct.privacy.erasure import carry_out
 from memory.indexing import outbox
 from memory.models import Message, RecallEvent
+from tenants.audit.access_log import Actor
+from tenants.audit.models import AccessEvent, ActorKind, ErasureRequest
+from tenants.audit.pseudonyms import pseudonym
 from tenants.context import tenant_scope
 from tests import database
 from tests.konstruct.admin.conftest import browser  # noqa: F401  (a fixture)

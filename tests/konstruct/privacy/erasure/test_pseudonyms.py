@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 from django.test.utils import CaptureQueriesContext
 
-from konstruct.orchestrator.identities.erasure_requests import request_erasure as request_erasure
+from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.privacy.erasure import carry_out
 from memory.models import Message
 from tenants.audit.access_log import Actor, record_access
