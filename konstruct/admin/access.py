@@ -4,10 +4,10 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib.auth import get_user_model
-from django.db.models import Model
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 
-from konstruct.admin.lists import BoundedPaginator
+from konstruct.admin.lists import BoundedPaginator, agent, with_agent_name
 from konstruct.api.http.problems import current_request_id
 from konstruct.orchestrator.models import Agent
 from tenants.admin.recorded import RecordedAdmin
@@ -107,4 +107,13 @@ class AuditedAdmin(RecordedAdmin):
 
 
 class AuditedReadOnlyAdmin(AuditedAdmin, ReadOnlyModelAdmin):
-    """Rows to look at, and to be seen looking at."""
+    """Read-only rows, and a record of who reads them."""
+
+
+class AgentRowsAdmin(AuditedReadOnlyAdmin):
+    """Rows of an agent: its name is read in the same query."""
+
+    agent = staticmethod(agent)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return with_agent_name(super().get_queryset(request))

@@ -1,7 +1,7 @@
 """What lists share: counting no further than is useful, agents by their names, short texts."""
 
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 from uuid import UUID
 
 from django.contrib import admin
@@ -40,6 +40,24 @@ class BoundedPaginator(Paginator):
 def agent_names() -> dict[UUID, str]:
     """Every agent's name."""
     return dict(Agent.objects.values_list("pk", "name"))
+
+
+class ChoiceFilter(admin.SimpleListFilter):
+    """A filter with fixed values: a subclass declares `values` and `narrow`."""
+
+    values: ClassVar[dict[str, str]]
+    """The label of each value of the parameter."""
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return list(self.values.items())
+
+    def queryset(self, request: HttpRequest, queryset: Any) -> Any:
+        value = self.value()
+        return self.narrow(queryset, value) if value in self.values else queryset
+
+    def narrow(self, rows: Any, value: str) -> Any:
+        """Return the rows that match a value."""
+        raise NotImplementedError
 
 
 class AgentFilter(admin.SimpleListFilter):

@@ -1,11 +1,11 @@
-"""The sidebars of both sites: what somebody may open, in the order in which it is used."""
+"""The sidebars of both sites: the pages that a person may open, in the order of their use."""
 
 from typing import Any
 
 from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 
-# Title, icon, view, permission.
+# Title, icon, and the model of a list, which needs its view permission; or a page and a permission.
 TENANT_MENU = (
     (
         "",
@@ -13,113 +13,43 @@ TENANT_MENU = (
             ("Dashboard", "monitoring", "index", ""),
             ("Conversations", "forum", "conversations", "memory.view_message"),
             ("Memories", "neurology", "memories", "audit.recall_memories"),
-            ("Facts", "lightbulb", "memory_memoryentry_changelist", "memory.view_memoryentry"),
+            ("Facts", "lightbulb", "memory.memoryentry"),
             ("People", "group", "people", "memory.view_scope"),
-            ("Agents", "smart_toy", "orchestrator_agent_changelist", "orchestrator.view_agent"),
+            ("Agents", "smart_toy", "orchestrator.agent"),
         ),
     ),
     (
         "Queue",
         (
-            (
-                "Escalations",
-                "support_agent",
-                "orchestrator_escalation_changelist",
-                "orchestrator.view_escalation",
-            ),
-            (
-                "Replies",
-                "mark_chat_unread",
-                "orchestrator_pendingreply_changelist",
-                "orchestrator.view_pendingreply",
-            ),
-            (
-                "Deliveries",
-                "outgoing_mail",
-                "channels_delivery_changelist",
-                "channels.view_delivery",
-            ),
-            (
-                "Embeddings",
-                "hourglass_top",
-                "memory_pendingembedding_changelist",
-                "memory.view_pendingembedding",
-            ),
-            (
-                "Erasures",
-                "person_off",
-                "audit_erasurerequest_changelist",
-                "audit.view_erasurerequest",
-            ),
-            (
-                "Erased messages",
-                "delete_sweep",
-                "audit_messageerasure_changelist",
-                "audit.view_messageerasure",
-            ),
+            ("Escalations", "support_agent", "orchestrator.escalation"),
+            ("Replies", "mark_chat_unread", "orchestrator.pendingreply"),
+            ("Deliveries", "outgoing_mail", "channels.delivery"),
+            ("Embeddings", "hourglass_top", "memory.pendingembedding"),
+            ("Erasures", "person_off", "audit.erasurerequest"),
+            ("Erased messages", "delete_sweep", "audit.messageerasure"),
         ),
     ),
     (
         "Records",
         (
-            ("Access log", "policy", "audit_accessevent_changelist", "audit.view_accessevent"),
-            ("Messages", "chat", "memory_message_changelist", "memory.view_message"),
-            (
-                "Vectors",
-                "scatter_plot",
-                "memory_conversationembedding_changelist",
-                "memory.view_conversationembedding",
-            ),
-            (
-                "Recalls",
-                "travel_explore",
-                "memory_recallevent_changelist",
-                "memory.view_recallevent",
-            ),
-            (
-                "Tool calls",
-                "handyman",
-                "orchestrator_toolcall_changelist",
-                "orchestrator.view_toolcall",
-            ),
-            (
-                "Identities",
-                "fingerprint",
-                "orchestrator_channelidentity_changelist",
-                "orchestrator.view_channelidentity",
-            ),
-            (
-                "Conversation items",
-                "data_object",
-                "memory_conversationitem_changelist",
-                "memory.view_conversationitem",
-            ),
-            (
-                "Cleared turns",
-                "backspace",
-                "memory_windowclear_changelist",
-                "memory.view_windowclear",
-            ),
+            ("Access log", "policy", "audit.accessevent"),
+            ("Messages", "chat", "memory.message"),
+            ("Vectors", "scatter_plot", "memory.conversationembedding"),
+            ("Recalls", "travel_explore", "memory.recallevent"),
+            ("Tool calls", "handyman", "orchestrator.toolcall"),
+            ("Identities", "fingerprint", "orchestrator.channelidentity"),
+            ("Conversation items", "data_object", "memory.conversationitem"),
+            ("Cleared turns", "backspace", "memory.windowclear"),
         ),
     ),
     (
         "Access",
         (
-            ("Team", "badge", "auth_user_changelist", "auth.view_user"),
-            ("Roles", "admin_panel_settings", "auth_group_changelist", "auth.view_group"),
-            ("API keys", "key", "api_apikey_changelist", "api.view_apikey"),
-            (
-                "Retention",
-                "auto_delete",
-                "audit_retentionrule_changelist",
-                "audit.view_retentionrule",
-            ),
-            (
-                "Slack",
-                "tag",
-                "channels_slackinstallation_changelist",
-                "channels.view_slackinstallation",
-            ),
+            ("Team", "badge", "auth.user"),
+            ("Roles", "admin_panel_settings", "auth.group"),
+            ("API keys", "key", "api.apikey"),
+            ("Retention", "auto_delete", "audit.retentionrule"),
+            ("Slack", "tag", "channels.slackinstallation"),
         ),
     ),
 )
@@ -127,15 +57,10 @@ OPERATORS_MENU = (
     (
         "",
         (
-            ("Tenants", "domain", "tenants_tenant_changelist", "tenants.view_tenant"),
-            ("Operators", "badge", "auth_user_changelist", "auth.view_user"),
-            ("Groups", "admin_panel_settings", "auth_group_changelist", "auth.view_group"),
-            (
-                "Log",
-                "history",
-                "tenants_operatorevent_changelist",
-                "tenants.view_operatorevent",
-            ),
+            ("Tenants", "domain", "tenants.tenant"),
+            ("Operators", "badge", "auth.user"),
+            ("Groups", "admin_panel_settings", "auth.group"),
+            ("Log", "history", "tenants.operatorevent"),
         ),
     ),
 )
@@ -151,15 +76,21 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
     for title, entries in menu:
         items = [
             {"title": name, "icon": icon, "link": link, **NO_MORE}
-            for name, icon, view, permission in entries
-            if (not permission or request.user.has_perm(permission)) and (link := _link(view))
+            for name, icon, *target in entries
+            if (link := _link(request, *target))
         ]
         if items:
             groups.append({"title": title, "separator": bool(title), "items": items, **NO_MORE})
     return groups
 
 
-def _link(view: str) -> str:
+def _link(request: HttpRequest, target: str, permission: str | None = None) -> str:
+    """Return the address of a list or page, or "" if the person may not open it."""
+    app, _, model = target.partition(".")
+    view = f"{app}_{model}_changelist" if model else target
+    needed = f"{app}.view_{model}" if model else permission
+    if needed and not request.user.has_perm(needed):
+        return ""
     try:
         return reverse(f"admin:{view}")
     except NoReverseMatch:

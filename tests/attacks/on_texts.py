@@ -21,8 +21,7 @@ def readings() -> dict[str, Reading]:
     from django.http import QueryDict
     from django.template import Context, Template
 
-    from konstruct.admin.memory.differences import marked_difference
-    from konstruct.admin.memory.highlighting import highlighted
+    from konstruct.admin.memory.marking import highlighted, marked_difference
     from konstruct.api.auth.keys import bearer_key, parse_key
     from konstruct.api.http.bodies import (
         NOT_BLANK,

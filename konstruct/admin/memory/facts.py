@@ -21,7 +21,7 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from konstruct.admin.access import AuditedAdmin, note, note_row
 from konstruct.admin.lists import agent, agent_names, shortened, with_agent_name
-from konstruct.admin.memory.differences import marked_difference
+from konstruct.admin.memory.marking import marked_difference
 from konstruct.api.http.bodies import ID_TEXT
 from memory.exceptions import DuplicateFact, FactBusy, InvalidArgument
 from memory.facts import LongTermMemory

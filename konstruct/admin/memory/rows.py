@@ -12,8 +12,8 @@ from django.utils.safestring import SafeString
 from unfold.admin import TabularInline
 from unfold.decorators import display
 
-from konstruct.admin.access import AuditedReadOnlyAdmin, note
-from konstruct.admin.lists import AgentFilter, UserFilter, agent, shortened, with_agent_name
+from konstruct.admin.access import AgentRowsAdmin, AuditedReadOnlyAdmin, note
+from konstruct.admin.lists import AgentFilter, ChoiceFilter, UserFilter, shortened
 from memory.browse.threads import numbers_of_messages_of, numbers_of_messages_with
 from memory.conversations.short_term import clear_window
 from memory.embedding.embedder import model_version
@@ -33,16 +33,11 @@ from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
 
-class MemoryAdmin(AuditedReadOnlyAdmin):
-    """Rows of an agent and a user: the agent by its name, in the same query."""
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        return with_agent_name(super().get_queryset(request))
-
-    agent = staticmethod(agent)
+class MemoryAdmin(AgentRowsAdmin):
+    """Rows of an agent and a user, in the order of the index."""
 
     def get_sortable_by(self, request: HttpRequest) -> list[str]:
-        """The order is the index's: a million rows are not sorted for a click."""
+        """No other order: a million rows are not sorted for a click."""
         return []
 
 
@@ -171,19 +166,14 @@ class ConversationEmbeddingAdmin(MemoryAdmin):
         return super().get_queryset(request).defer("embedding", "quantized")
 
 
-class FailedFilter(admin.SimpleListFilter):
-    """Waiting for the first time, or failed before."""
+class FailedFilter(ChoiceFilter):
+    """Waiting, or failed and waiting for the next attempt."""
 
-    title = "state"
-    parameter_name = "state"
+    title = parameter_name = "state"
+    values = {"waiting": "waiting", "failed": "failed"}
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("waiting", "waiting"), ("failed", "failed")]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        if self.value() == "failed":
-            return queryset.exclude(last_error="")
-        return queryset.filter(last_error="") if self.value() == "waiting" else queryset
+    def narrow(self, rows: Any, value: str) -> Any:
+        return rows.exclude(last_error="") if value == "failed" else rows.filter(last_error="")
 
 
 @admin.register(PendingEmbedding, site=tenant_site)

@@ -18,7 +18,7 @@ from unfold.decorators import display
 
 from konstruct.admin.access import AuditedReadOnlyAdmin, actor_of, note
 from konstruct.admin.choosing import as_uuid, whose
-from konstruct.admin.lists import AgentFilter, UserFilter, agent, with_agent_name
+from konstruct.admin.lists import AgentFilter, ChoiceFilter, UserFilter, agent, with_agent_name
 from konstruct.orchestrator.handoff.escalations import (
     OpenedBy,
     Thread,
@@ -43,38 +43,25 @@ ANSWER = "orchestrator.change_escalation"
 LONGEST_ANSWER = 32_768
 
 
-class StateFilter(admin.SimpleListFilter):
+class StateFilter(ChoiceFilter):
     """Open, or resolved."""
 
-    title = "state"
-    parameter_name = "state"
+    title = parameter_name = "state"
+    values = {"open": "open", "resolved": "resolved"}
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("open", "open"), ("resolved", "resolved")]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        if self.value() == "open":
-            return queryset.open()  # type: ignore[attr-defined]  # escalations
-        if self.value() == "resolved":
-            return queryset.resolved()  # type: ignore[attr-defined]
-        return queryset
+    def narrow(self, rows: Any, value: str) -> Any:
+        return rows.open() if value == "open" else rows.resolved()
 
 
-class ToFilter(admin.SimpleListFilter):
+class ToFilter(ChoiceFilter):
     """To a person, or to another agent."""
 
     title = "who answers"
     parameter_name = "to"
+    values = {"person": "a person", "agent": "another agent"}
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("person", "a person"), ("agent", "another agent")]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        if self.value() == "person":
-            return queryset.to_people()  # type: ignore[attr-defined]  # escalations
-        if self.value() == "agent":
-            return queryset.to_agents()  # type: ignore[attr-defined]
-        return queryset
+    def narrow(self, rows: Any, value: str) -> Any:
+        return rows.to_people() if value == "person" else rows.to_agents()
 
 
 @admin.register(Escalation, site=tenant_site)

@@ -1,23 +1,20 @@
 """Tool calls, read only: the call, who consented, and its result."""
 
 import json
-from typing import Any
 
 from django.contrib import admin
-from django.db.models import QuerySet
-from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.decorators import display
 
-from konstruct.admin.access import AuditedReadOnlyAdmin
-from konstruct.admin.lists import AgentFilter, UserFilter, agent, with_agent_name
+from konstruct.admin.access import AgentRowsAdmin
+from konstruct.admin.lists import AgentFilter, UserFilter
 from konstruct.orchestrator.models import ToolCall
 from tenants.admin.sites import tenant_site
 
 
 @admin.register(ToolCall, site=tenant_site)
-class ToolCallAdmin(AuditedReadOnlyAdmin):
+class ToolCallAdmin(AgentRowsAdmin):
     """What agents asked to do. Only the user decides it, in their channel or by a program."""
 
     list_display = (
@@ -34,11 +31,6 @@ class ToolCallAdmin(AuditedReadOnlyAdmin):
     )
     readonly_fields = ("agent", "how_far", "asked_with")
     raw_id_fields = ("message",)
-
-    agent = staticmethod(agent)
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        return with_agent_name(super().get_queryset(request))
 
     @display(
         description="State",

@@ -1,21 +1,28 @@
-"""Erasing a message, or its conversation: asked for here, done by the owner's process."""
+"""Erasures: requesting one of a message or conversation, and the lists of all requests."""
 
 from typing import Any
 from uuid import UUID
 
-from django.contrib import messages
+from django.contrib import admin, messages
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
+from unfold.decorators import display
 
-from konstruct.admin.access import actor_of, note
+from konstruct.admin.access import AgentRowsAdmin, actor_of, note
 from konstruct.orchestrator.identities.erasure_requests import request_message_erasure
 from memory.models import Message
 from tenants import transaction
 from tenants.admin.sites import tenant_site
-from tenants.audit.models import Action
+from tenants.audit.models import Action, ErasureRequest, MessageErasure
 
 ERASE = "audit.add_erasurerequest"
+STATES = {
+    "done": "success",
+    "waits for the owner": "warning",
+    "being done": "info",
+    "failed, will be tried again": "danger",
+}
 
 
 @tenant_site.page("messages/<uuid:message_id>/erase/", name="erase_message", permission=ERASE)
@@ -51,3 +58,65 @@ def erase_message(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
         )
     messages.success(request, "The erasure is requested. An operator's process carries it out.")
     return redirect(reverse("admin:audit_messageerasure_change", args=[erasure.pk]))
+
+
+@admin.register(ErasureRequest, site=tenant_site)
+class ErasureRequestAdmin(AgentRowsAdmin):
+    """Who is to be forgotten, and what became of it."""
+
+    list_display = ("created_at", "user_id", "agent", "requested_by", "state", "done_at")
+    list_filter = (("done_at", admin.EmptyFieldListFilter), "created_at")
+    search_fields = ("=user_id",)
+    ordering = ("-created_at",)
+    fields = (
+        *("user_id", "agent", "threads", "reason", "requested_by", "created_at"),
+        *("state", "how_far", "last_error", "done_at", "receipt"),
+    )
+    readonly_fields = ("agent", "state", "how_far")
+
+    @display(description="Agent")
+    def agent(self, request: Any) -> str:
+        """The one that forgets, or all of them."""
+        return request.agent_name or "all of them"
+
+    @display(description="How far")
+    def how_far(self, request: ErasureRequest) -> str:
+        """What is being done, while it is."""
+        if not request.progress or "messages" not in request.progress:
+            return "-"
+        removed = request.progress["messages"]
+        done = f"{removed['removed']} of {removed['of']} messages removed"
+        return f"{request.progress['step']}: {done}"
+
+    @display(description="State", label=STATES)
+    def state(self, request: ErasureRequest) -> str:
+        """How far it is."""
+        return _state(request, begun=bool(request.progress))
+
+
+@admin.register(MessageErasure, site=tenant_site)
+class MessageErasureAdmin(AgentRowsAdmin):
+    """Which messages and conversations are to be erased, and what became of it."""
+
+    list_display = ("created_at", "user_id", "thread_id", "message_id", "requested_by", "state")
+    list_filter = (("done_at", admin.EmptyFieldListFilter), "created_at")
+    search_fields = ("=user_id", "=thread_id")
+    ordering = ("-created_at",)
+    fields = (
+        *("message_id", "thread_id", "user_id", "agent", "reason", "requested_by", "created_at"),
+        *("state", "last_error", "done_at", "receipt"),
+    )
+    readonly_fields = ("agent", "state")
+
+    @display(description="State", label=STATES)
+    def state(self, request: MessageErasure) -> str:
+        """How far it is."""
+        return _state(request, begun=bool(request.receipt))
+
+
+def _state(request: ErasureRequest | MessageErasure, *, begun: bool) -> str:
+    if request.done_at:
+        return "done"
+    if request.last_error:
+        return "failed, will be tried again"
+    return "being done" if begun else "waits for the owner"

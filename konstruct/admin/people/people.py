@@ -1,29 +1,36 @@
 """People: an end user across agents and channels; exporting all that is known; forgetting it."""
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from django.contrib import messages
+from django.core.serializers.json import DjangoJSONEncoder
+from django.db.models import Model
 from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.http import content_disposition_header, urlencode
 
 from konstruct.admin.access import actor_of, note
 from konstruct.admin.choosing import as_user_id, whose
-from konstruct.admin.people.export import person_as_json
 from konstruct.admin.people.identities import known_as
 from konstruct.api.http.problems import current_request_id
 from konstruct.orchestrator.identities.erasure_requests import AlreadyRequested, request_erasure
 from konstruct.orchestrator.identities.linked_ids import is_known, linked_ids
-from konstruct.orchestrator.models import Agent
+from konstruct.orchestrator.models import Agent, ChannelIdentity, Escalation, ToolCall
+from memory.browse import people
 from memory.browse.people import acquaintances, known_users, look_alikes
 from memory.browse.threads import latest_threads
+from memory.conversations.short_term import get_recent_messages
 from memory.ids import spelled
 from memory.models import MemoryEntry
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import AccessEvent, Action, ErasureRequest
 from tenants.audit.pseudonyms import pseudonym, pseudonyms
+from tenants.context import required_tenant_id
 
+_encode: Callable[[Any], str] = DjangoJSONEncoder(ensure_ascii=False).encode
 PER_PAGE = 50
 SEE = "memory.view_scope"
 EXPORT = "audit.export_person"
@@ -166,3 +173,57 @@ def _accesses(request: HttpRequest, user_id: str) -> Any:
 def _linked(user_id: str) -> list[tuple[str, str]]:
     """The other ids of the person, each with the address of its page."""
     return [(other, urlencode({"user": other})) for other in linked_ids(user_id)[1:]]
+
+
+def person_as_json(user_id: str, agents: Sequence[Agent]) -> Iterator[str]:
+    """One JSON document in pieces, so that no export is too large for memory."""
+    yield f'{{"user_id": {_encode(user_id)}, "exported_at": {_encode(timezone.now())}, "agents": ['
+    for number, agent in enumerate(agents):
+        yield ",\n" if number else "\n"
+        yield f'{{"id": {_encode(agent.pk)}, "name": {_encode(agent.name)}'
+        for name, rows in (
+            ("messages", people.messages_of(user_id, agent.pk)),
+            ("stored_directly", people.direct_embeddings_of(user_id, agent.pk)),
+            ("recalls", people.recalls_of(user_id, agent.pk)),
+            ("window", get_recent_messages(required_tenant_id(), agent.pk, user_id)),
+            ("items", people.items_of(user_id, agent.pk)),
+            ("cleared_windows", people.cleared_windows_of(user_id, agent.pk)),
+        ):
+            yield f', "{name}": '
+            yield from _array(rows)
+        yield "}"
+    yield '], "facts": '
+    yield from _array(people.facts_of(user_id))
+    for name, row in (
+        ("identities", ChannelIdentity),
+        ("escalations", Escalation),
+        ("tool_calls", ToolCall),
+    ):
+        yield f', "{name}": '
+        yield from _array(_rows(row, user_id))
+    yield ', "access_log": '
+    yield from _array(_activity(user_id))
+    yield "}\n"
+
+
+def _array(rows: Iterable[Any]) -> Iterator[str]:
+    yield "["
+    for number, row in enumerate(rows):
+        yield (",\n" if number else "\n") + _encode(row)
+    yield "]"
+
+
+def _rows(model: type[Model], user_id: str) -> Iterator[dict[str, Any]]:
+    """What a table has of the user, whole."""
+    names = [field.attname for field in model._meta.concrete_fields if field.name != "tenant_id"]
+    yield from model._default_manager.filter(user_id=user_id).order_by("pk").values(*names)
+
+
+def _activity(user_id: str) -> Iterator[dict[str, Any]]:
+    """The activity on this person's memory."""
+    rows = (
+        AccessEvent.objects.filter(user_id=user_id)
+        .order_by("-id")
+        .values("created_at", "actor_kind", "actor", "action", "subject")[:10_000]
+    )
+    yield from map(dict, rows)

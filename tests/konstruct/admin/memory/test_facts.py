@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 from django.test import Client
 
-from konstruct.admin.memory.differences import marked_difference
+from konstruct.admin.memory.marking import marked_difference
 from memory.facts import LongTermMemory
 from memory.models import MemoryEntry
 from tenants.audit.models import AccessEvent

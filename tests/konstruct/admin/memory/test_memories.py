@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from django.test import Client
 
-from konstruct.admin.memory.highlighting import highlighted
+from konstruct.admin.memory.marking import highlighted
 from memory.models import Message
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope

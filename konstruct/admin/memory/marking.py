@@ -1,4 +1,4 @@
-"""What changed between two texts, word by word, as HTML. Pure."""
+"""Marking words in texts as HTML: a difference, or the words of a question. Pure."""
 
 import re
 from collections.abc import Sequence
@@ -7,9 +7,13 @@ from difflib import SequenceMatcher
 from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
+from memory.text import lexical
+
 # Comparing takes up to the cube of this, which is a tenth of a second. Between what two texts begin
 # and end with in common, what is longer is shown as replaced whole.
-MOST_WORDS = 250
+MAX_WORDS = 250
+_WORD = re.compile(r"\w+")
+MAX_EXCERPT = 400  # characters
 _PARTS = re.compile(r"\s++|\w++|[^\w\s]")
 
 
@@ -20,7 +24,7 @@ def marked_difference(old: str, new: str) -> SafeString:
     end = _in_common(before[begin:][::-1], after[begin:][::-1])
     opening, closing = after[:begin], after[len(after) - end :]
     before, after = before[begin : len(before) - end], after[begin : len(after) - end]
-    if len(before) > MOST_WORDS or len(after) > MOST_WORDS:
+    if len(before) > MAX_WORDS or len(after) > MAX_WORDS:
         before, after = ["".join(before)], ["".join(after)]
     parts: list[str] = [conditional_escape("".join(opening))]
     matcher = SequenceMatcher(None, before, after, autojunk=False)
@@ -40,3 +44,35 @@ def _in_common(before: Sequence[str], after: Sequence[str]) -> int:
     """How many parts two texts begin with in common."""
     pairs = enumerate(zip(before, after, strict=False))
     return next((n for n, (old, new) in pairs if old != new), min(len(before), len(after)))
+
+
+def highlighted(text: str, query: str) -> SafeString:
+    """The text as HTML with the question's words marked; of a long text, the part with the most."""
+    asked = set(lexical.lexemes(query))
+    shown = _excerpt(text, asked)
+    parts, end = [], 0
+    for match in _WORD.finditer(shown):
+        if not asked.isdisjoint(lexical.lexemes(match[0])):
+            parts += [
+                conditional_escape(shown[end : match.start()]),
+                format_html("<mark>{}</mark>", match[0]),
+            ]
+            end = match.end()
+    return mark_safe("".join([*parts, conditional_escape(shown[end:])]))  # noqa: S308  (escaped)
+
+
+def _excerpt(text: str, asked: set[str]) -> str:
+    """The part of a long text around the first word in common."""
+    if len(text) <= MAX_EXCERPT:
+        return text
+    start = next(
+        (
+            match.start()
+            for match in _WORD.finditer(text, 0, 100_000)
+            if not asked.isdisjoint(lexical.lexemes(match[0]))
+        ),
+        0,
+    )
+    start = max(0, start - MAX_EXCERPT // 3)
+    shown = text[start : start + MAX_EXCERPT]
+    return f"{'…' if start else ''}{shown}{'…' if start + MAX_EXCERPT < len(text) else ''}"
