@@ -84,7 +84,7 @@ def test_an_erasure_is_asked_for_once_the_id_was_typed(
         assert not ErasureRequest.objects.exists()
     done = client.post(ERASE, {"typed": "maria", "reason": "Her own wish."}, follow=True)
     assert "The erasure is requested." in done.text
-    assert "asked for already" in client.post(ERASE, {"typed": "maria"}, follow=True).text
+    assert "is requested already" in client.post(ERASE, {"typed": "maria"}, follow=True).text
     with tenant_scope(populated_a.tenant.id):
         request = ErasureRequest.objects.get()
         event = AccessEvent.objects.get(action="erase")

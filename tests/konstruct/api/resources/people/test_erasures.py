@@ -24,7 +24,7 @@ def test_a_user_is_forgotten_and_the_program_gets_the_receipt(program_a: Program
         event = AccessEvent.objects.get(action="erase")
     assert (event.actor_kind, event.user_id) == (ActorKind.PROGRAM, "maria")
     again = program_a.post(ERASURES, {"user_id": "maria"})
-    assert "asked for already" in refusal(again, 409)
+    assert "is requested already" in refusal(again, 409)
 
     with database.as_owner():
         assert jobs.ERASE.do_all() == 1
