@@ -15,6 +15,7 @@ from konstruct.api.models import KeyScope
 from konstruct.orchestrator.agents import find_agent
 from konstruct.orchestrator.exceptions import AgentNotFound
 from konstruct.orchestrator.models import Agent
+from tenants.audit.models import Action
 from tenants.exceptions import KonstructError
 
 M = TypeVar("M", bound=models.Model)
@@ -44,7 +45,7 @@ class Caller:
 
     @property
     def is_bound(self) -> bool:
-        """Whether a part of the tenant is all that there is for this caller."""
+        """Whether the key is bound to an agent or a user."""
         return self.agent_id is not None or self.user_id is not None
 
     def rows(
@@ -96,6 +97,14 @@ class Caller:
             )
         return user_id
 
+    def agent_id_in(self, fields: Mapping[str, Any]) -> UUID | None:
+        """Return the id of the request's `agent`, or else of the key's agent."""
+        return self.agent(fields["agent"]).id if "agent" in fields else self.agent_id
+
+    def user_id_in(self, fields: Mapping[str, Any]) -> str | None:
+        """Return the request's `user_id`, or else the key's user."""
+        return self.user(fields["user_id"]) if "user_id" in fields else self.user_id
+
     def require_prompts(self) -> None:
         """Raise OutsideOfKey for a user's key: what an agent is told is not a user's to read.
 
@@ -123,53 +132,43 @@ def caller_of(request: Request) -> Caller:
     return Caller(f"person-{user.pk}", str(user), frozenset())
 
 
-# Unless a view says otherwise in `scopes`, such as for a search, which is a POST and only reads.
-SCOPE_OF_METHOD = {
-    "POST": KeyScope.WRITE,
-    "PUT": KeyScope.WRITE,
-    "PATCH": KeyScope.WRITE,
-    "DELETE": KeyScope.ERASE,
-}
+@dataclass(frozen=True, kw_only=True)
+class Operation:
+    """The rules of one method of a view, declared by `konstruct.api.http.views.operation`."""
 
-
-def scopes_accepted(view: Any, method: str) -> tuple[str, ...]:
-    """Return the scopes of which a key needs one for a request with this method."""
-    scopes: dict[str, str | tuple[str, ...]] = getattr(view, "scopes", {})
-    accepted = scopes.get(method, SCOPE_OF_METHOD.get(method, KeyScope.READ))
-    return accepted if isinstance(accepted, tuple) else (accepted,)
+    action: Action
+    subject: str
+    scopes: tuple[KeyScope, ...]
+    permissions: tuple[str, ...]
+    query: Any = None
+    body: Any = None
+    own_transaction: bool = False
 
 
 class CallerMay(BasePermission):
-    """Refuses what a key is not for, and what a person may not do in the admin.
+    """Refuses a request whose key or person may not perform the view's operation.
 
-    What a view does not declare is refused: a method without `permissions` to every person, and a
-    view without `keeps_to_binding` to every key that is bound to one agent or user.
+    Views without `keeps_to_binding` refuse keys that are bound to an agent or a user. OPTIONS
+    describes the address to every person, and to keys with the scope to read.
     """
 
     def has_permission(self, request: Request, view: Any) -> bool:
-        """Tell whether the request may go on; a refusal says what would be needed."""
-        method = request.method or "GET"
-        if not hasattr(view, method.lower()):
+        """Return whether the request may go on, or raise PermissionDenied with the reason."""
+        if not hasattr(view, (request.method or "GET").lower()):
             return True  # it is answered with a 405
         if not request.user:
             return False
-        if method == "HEAD":
-            method = "GET"
+        operation: Operation | None = view.operation
         if isinstance(request.user, Program):
-            _require_scope(request, view, method)
-        else:
-            _require_permissions(request.user, view, method)
+            caller = caller_of(request)
+            require_scope(caller, *(operation.scopes if operation else (KeyScope.READ,)))
+            if caller.is_bound and not view.keeps_to_binding:
+                raise PermissionDenied(
+                    "This concerns the whole tenant; yours is a key of one agent or one user."
+                )
+        elif operation is not None:
+            _require_permissions(request.user, request.method, operation)
         return True
-
-
-def _require_scope(request: Request, view: Any, method: str) -> None:
-    caller = caller_of(request)
-    require_scope(caller, *scopes_accepted(view, method))
-    keeps: bool | tuple[str, ...] = getattr(view, "keeps_to_binding", False)
-    if caller.is_bound and not (keeps if isinstance(keeps, bool) else method in keeps):
-        raise PermissionDenied(
-            "This concerns the whole tenant; yours is a key of one agent or one user."
-        )
 
 
 def require_scope(caller: Caller, *accepted: str) -> None:
@@ -179,13 +178,12 @@ def require_scope(caller: Caller, *accepted: str) -> None:
         raise PermissionDenied(f"This needs the scope {' or '.join(accepted)}; yours: {has}.")
 
 
-def _require_permissions(user: Any, view: Any, method: str) -> None:
-    if method == "OPTIONS":
-        return  # it describes the address, and shows nothing of the tenant
-    needed = view.permissions.get(method)
-    if needed is None:
-        raise PermissionDenied(f"{method} is for programs with an API key.")
-    missing = [permission for permission in needed if not _has(user, permission)]
+def _require_permissions(user: Any, method: str | None, operation: Operation) -> None:
+    if not operation.permissions:
+        raise PermissionDenied(
+            f"{'GET' if method == 'HEAD' else method} is for programs with an API key."
+        )
+    missing = [permission for permission in operation.permissions if not _has(user, permission)]
     if missing:
         raise PermissionDenied(
             f"This needs the permission {', '.join(missing)}."
@@ -194,7 +192,7 @@ def _require_permissions(user: Any, view: Any, method: str) -> None:
 
 
 def _has(user: Any, permission: str) -> bool:
-    """Tell whether the admin would let the person: who may change a row may look at it."""
+    """Return whether the person has the permission in the admin: to change implies to view."""
     app, codename = permission.split(".")
     may_change = codename.startswith("view_") and user.has_perm(
         f"{app}.change_{codename.removeprefix('view_')}"

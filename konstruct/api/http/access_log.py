@@ -1,4 +1,4 @@
-"""Under which words the access log has each request of the API, and what it says of it."""
+"""The access log's entries of the API's requests."""
 
 import logging
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from django.db.models import Model
 from rest_framework.request import Request
 
 from konstruct.api.auth.keys import Program
-from konstruct.api.auth.permissions import Caller
+from konstruct.api.auth.permissions import Caller, Operation
 from konstruct.api.http.problems import current_request_id
 from tenants.audit.access_log import Actor, record_access
 from tenants.audit.changes import RowState
@@ -25,86 +25,15 @@ from tenants.postgresql.entering import Queued
 
 logger = logging.getLogger(__name__)
 
-# By the names of URLs and methods: all of them.
-RECORDED: Final[dict[tuple[str, str], tuple[Action, str]]] = {
-    ("agent", "GET"): (Action.VIEW, "agent"),
-    ("agent", "PATCH"): (Action.EDIT, "agent"),
-    ("agents", "GET"): (Action.LIST, "agents"),
-    ("agents", "POST"): (Action.CREATE, "agent"),
-    ("chat-completions", "POST"): (Action.SEND, "message"),
-    ("checkpoint-writes", "POST"): (Action.EDIT, "session"),
-    ("checkpoints", "GET"): (Action.VIEW, "session"),
-    ("checkpoints", "POST"): (Action.EDIT, "session"),
-    ("compile-context", "POST"): (Action.SEARCH, "context"),
-    ("conversation-item", "DELETE"): (Action.DELETE, "conversation item"),
-    ("conversation-items", "DELETE"): (Action.DELETE, "conversation items"),
-    ("conversation-items", "GET"): (Action.VIEW, "conversation items"),
-    ("conversation-items", "POST"): (Action.CREATE, "conversation items"),
-    ("conversations", "GET"): (Action.LIST, "conversations"),
-    ("decision", "POST"): (Action.DECIDE, "tool call"),
-    ("erasure", "GET"): (Action.VIEW, "erasure request"),
-    ("erasures", "POST"): (Action.ERASE, "person"),
-    ("escalation", "GET"): (Action.VIEW, "escalation"),
-    ("escalations", "GET"): (Action.LIST, "escalations"),
-    ("escalations", "POST"): (Action.ESCALATE, "conversation"),
-    ("fact", "DELETE"): (Action.DELETE, "fact"),
-    ("fact", "GET"): (Action.VIEW, "fact"),
-    ("fact", "PATCH"): (Action.EDIT, "fact"),
-    ("fact-batch", "POST"): (Action.CREATE, "facts"),
-    ("fact-history", "GET"): (Action.VIEW, "fact"),
-    ("facts", "GET"): (Action.LIST, "facts"),
-    ("facts", "POST"): (Action.CREATE, "fact"),
-    ("identities", "GET"): (Action.LIST, "identities"),
-    ("identities", "POST"): (Action.CREATE, "identity"),
-    ("identity", "GET"): (Action.VIEW, "identity"),
-    ("identity-link", "DELETE"): (Action.LINK, "identity, away from its user"),
-    ("identity-link", "PUT"): (Action.LINK, "identity"),
-    ("import", "POST"): (Action.IMPORT, "messages"),
-    ("mem0-add", "POST"): (Action.CREATE, "facts"),
-    ("mem0-batch", "DELETE"): (Action.DELETE, "facts"),
-    ("mem0-batch", "PUT"): (Action.EDIT, "facts"),
-    ("mem0-entities", "GET"): (Action.LIST, "people"),
-    ("mem0-entity", "DELETE"): (Action.DELETE, "facts"),
-    ("mem0-history", "GET"): (Action.VIEW, "fact"),
-    ("mem0-list", "POST"): (Action.LIST, "facts"),
-    ("mem0-memories", "DELETE"): (Action.DELETE, "facts"),
-    ("mem0-memory", "DELETE"): (Action.DELETE, "fact"),
-    ("mem0-memory", "GET"): (Action.VIEW, "fact"),
-    ("mem0-memory", "PUT"): (Action.EDIT, "fact"),
-    ("mem0-ping", "GET"): (Action.VIEW, "key"),
-    ("mem0-search", "POST"): (Action.SEARCH, "facts"),
-    ("message", "DELETE"): (Action.ERASE, "message"),
-    ("message", "GET"): (Action.VIEW, "message"),
-    ("messages", "GET"): (Action.LIST, "messages"),
-    ("messages", "POST"): (Action.SEND, "message"),
-    ("model", "GET"): (Action.VIEW, "agent"),
-    ("models", "GET"): (Action.LIST, "agents"),
-    ("recall-event", "GET"): (Action.VIEW, "recall event"),
-    ("recall-events", "GET"): (Action.LIST, "recall events"),
-    ("resolution", "POST"): (Action.RESOLVE, "escalation"),
-    ("search-facts", "POST"): (Action.SEARCH, "facts"),
-    ("search-memories", "POST"): (Action.SEARCH, "memories"),
-    ("session", "DELETE"): (Action.CLEAR, "session"),
-    ("session", "GET"): (Action.VIEW, "session"),
-    ("sessions", "GET"): (Action.LIST, "sessions"),
-    ("tool-call", "GET"): (Action.VIEW, "tool call"),
-    ("tool-calls", "GET"): (Action.LIST, "tool calls"),
-    ("transcript", "DELETE"): (Action.ERASE, "conversation"),
-    ("transcript", "GET"): (Action.VIEW, "conversation"),
-    ("usage", "GET"): (Action.VIEW, "usage"),
-    ("users", "GET"): (Action.LIST, "people"),
-    ("windows", "DELETE"): (Action.CLEAR, "window"),
-    ("windows", "GET"): (Action.VIEW, "window"),
-}
-# They change nothing, so that they need no transaction with their record.
+# These change nothing, so they need no transaction with their entry.
 READS: Final = frozenset({Action.LIST, Action.VIEW, Action.SEARCH})
-# Of a request's parameters, those that say what was asked for.
-_TOLD: Final = ("agent", "query", "task", "thread_id")
+# Request parameters that an entry keeps.
+RECORDED_PARAMETERS: Final = ("agent", "query", "task", "thread_id")
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What a request asks for, where its body says it and not its address: `request.asked`."""
+    """The operation of a request whose body names it, such as an MCP call: `request.asked`."""
 
     action: Action
     subject: str
@@ -113,7 +42,7 @@ class Asked:
 
 @dataclass
 class Noted:
-    """What a view knows of its request beside what the request says."""
+    """Values for the entry of a request that its view adds."""
 
     action: Action | None = None
     row: Model | None = None
@@ -122,21 +51,27 @@ class Noted:
     detail: dict[str, Any] = field(default_factory=dict)
 
 
-def recorded_as(request: Request) -> tuple[Action, str] | None:
-    """Return the words for what a request asks for; None for what its address does not know."""
+def recorded_as(request: Request, operation: Operation | None) -> tuple[Action, str] | None:
+    """Return action and subject of the request's entry; None where no operation is known."""
     asked = _asked_in_body(request)
     if asked is not None:
         return asked.action, asked.subject
-    match = request.resolver_match
-    method = "GET" if request.method == "HEAD" else request.method or ""
-    return None if match is None else RECORDED.get((str(match.url_name), method))
+    return None if operation is None else (operation.action, operation.subject)
 
 
 def record_request(
-    request: Request, caller: Caller, noted: Noted, *, with_next: bool = False
+    request: Request,
+    caller: Caller,
+    noted: Noted,
+    operation: Operation | None,
+    *,
+    with_next: bool = False,
 ) -> Queued | None:
-    """Write down what was done: in the transaction of a change, before an answer is sent."""
-    known = recorded_as(request)
+    """Write the entry of an answered request, in the transaction of its change.
+
+    With `with_next` the entry is sent together with the next query.
+    """
+    known = recorded_as(request, operation)
     if known is None:
         return None
     action, subject = known
@@ -148,20 +83,22 @@ def record_request(
         before=noted.before,
         after=noted.after,
         with_next=with_next,
-        **_whose(request, caller, noted.row),
-        **_asked(request),
+        **_subject_of(request, caller, noted.row),
+        **_parameters_of(request),
         **noted.detail,
     )
 
 
-def record_refusal(request: Request, caller: Caller | None, status: int) -> None:
-    """Write down that a request was refused, or failed: as that, and not as what it asked for.
+def record_refusal(
+    request: Request, caller: Caller | None, status: int, operation: Operation | None = None
+) -> None:
+    """Write the entry of a request that was refused or that failed, after its rollback.
 
-    What was done for it is undone by now. A refusal that cannot be written down stays one.
+    The request stays refused if the entry cannot be written.
     """
     if not _is_to_be_recorded(request, status):
         return
-    known = recorded_as(request)
+    known = recorded_as(request, operation)
     match = request.resolver_match
     route = "" if match is None else str(match.url_name)
     attempted, subject = known or (str(request.method), route)
@@ -173,8 +110,8 @@ def record_refusal(request: Request, caller: Caller | None, status: int) -> None
             request_id=current_request_id(),
             attempted=str(attempted),
             status=status,
-            **_whose(request, caller, None),
-            **_asked(request),
+            **_subject_of(request, caller, None),
+            **_parameters_of(request),
         )
     except DatabaseError as error:
         logger.error(  # noqa: TRY400 (of an outage the reason is enough)
@@ -185,7 +122,7 @@ def record_refusal(request: Request, caller: Caller | None, status: int) -> None
 
 
 def actor_of(request: Request) -> Actor:
-    """Who sends the request, as the access log calls them."""
+    """The program or person that sends the request."""
     if isinstance(request.user, Program):
         return Actor(ActorKind.PROGRAM, str(request.user.key.pk), request.user.key.name)
     user = request.user or getattr(request._request, "refused_user", None)
@@ -195,7 +132,7 @@ def actor_of(request: Request) -> Actor:
 
 
 def _is_to_be_recorded(request: Request, status: int) -> bool:
-    """Tell whether a refusal goes into the log, which nobody may fill by being refused."""
+    """Return whether a refusal is logged. Repeated refusals are not, so they cannot fill it."""
     tenant_id = current_tenant_id()
     if tenant_id is None or request.method == "OPTIONS":
         return False
@@ -209,8 +146,8 @@ def _is_to_be_recorded(request: Request, status: int) -> bool:
     return status != 429 or is_first_refusal(f"{actor.kind}-{actor.id}", tenant=tenant_id)
 
 
-def _whose(request: Request, caller: Caller | None, row: Model | None) -> dict[str, Any]:
-    """What it is about, as columns: the row, else what the request has named."""
+def _subject_of(request: Request, caller: Caller | None, row: Model | None) -> dict[str, Any]:
+    """Columns of the entry's subject: of the row, else of the agent and user in the request."""
     match = request.resolver_match
     given = _given(request).get("user_id")
     named = {} if caller is None else caller.named
@@ -226,13 +163,13 @@ def _whose(request: Request, caller: Caller | None, row: Model | None) -> dict[s
     return {"subject_id": subject_id, "agent_id": agent_id, "user_id": user_id}
 
 
-def _asked(request: Request) -> dict[str, Any]:
+def _parameters_of(request: Request) -> dict[str, Any]:
     given = _given(request)
-    return {name: given[name] for name in _TOLD if isinstance(given.get(name), str)}
+    return {name: given[name] for name in RECORDED_PARAMETERS if isinstance(given.get(name), str)}
 
 
 def _given(request: Request) -> dict[str, Any]:
-    """Body and query of a request; without what of them was not read, or cannot be."""
+    """Parameters of body and query, as far as they were read."""
     if (asked := _asked_in_body(request)) is not None:
         return dict(asked.given)
     sent = getattr(request, "_full_data", None)

@@ -6,6 +6,7 @@ move no row that was read already.
 
 from collections.abc import Mapping
 from datetime import datetime
+from functools import cache
 from typing import Any, ClassVar, TypeVar
 
 from django.core import signing
@@ -30,6 +31,9 @@ CURSOR_TEXT = RegexValidator(r"^[A-Za-z0-9_.-]+\Z", "Take `next` or `previous` a
 PAGE_SIZE = 50
 LARGEST_PAGE = 200
 
+# Parameters of lists that are no lookups: those of the page, and filters by metadata.
+NO_LOOKUPS = ("limit", "cursor", "ordering", "filters")
+
 Position = list[str]
 
 
@@ -41,23 +45,50 @@ class OfAgentAndUser(StrictSerializer):
 
 
 class InTime(StrictSerializer):
-    """Filters of what has a moment."""
+    """Filters by the time of creation. Their sources are lookups of Django's."""
 
-    since = MomentField(required=False, help_text="Only from this moment on (with a time zone).")
-    until = MomentField(required=False, help_text="Only before this moment (with a time zone).")
+    since = MomentField(
+        source="created_at__gte",
+        required=False,
+        help_text="Only from this moment on (with a time zone).",
+    )
+    until = MomentField(
+        source="created_at__lt",
+        required=False,
+        help_text="Only before this moment (with a time zone).",
+    )
 
 
-def narrowed(rows: "QuerySet[M]", filters: Mapping[str, Any], caller: Caller) -> "QuerySet[M]":
-    """Return what of the rows the caller may see and asks for, by the filters of this module."""
+class FlagField(serializers.ChoiceField):
+    """A filter with two words as its choices: the first means true, the second false."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        """Return whether the first word was sent."""
+        return bool(super().to_internal_value(data) == next(iter(self.choices)))
+
+
+def narrowed(
+    rows: "QuerySet[M]",
+    filters: Mapping[str, Any],
+    caller: Caller,
+    *,
+    without: tuple[str, ...] = (),
+) -> "QuerySet[M]":
+    """Return the rows that the caller may see and asks for.
+
+    Args:
+        filters: checked query parameters. `agent` and `user_id` are checked against the key; each
+            other one is a lookup, named by the `source` of its field.
+        without: parameters that the view applies itself.
+    """
     rows = caller.rows(rows)
-    if "agent" in filters:
-        rows = rows.filter(agent_id=caller.agent(filters["agent"]).id)
-    if "user_id" in filters:
-        rows = rows.filter(user_id=caller.user(filters["user_id"]))
-    if "since" in filters:
-        rows = rows.filter(created_at__gte=filters["since"])
-    if "until" in filters:
-        rows = rows.filter(created_at__lt=filters["until"])
+    for name, value in filters.items():
+        if name == "agent":
+            rows = rows.filter(agent_id=caller.agent(value).id)
+        elif name == "user_id":
+            rows = rows.filter(user_id=caller.user(value))
+        elif name not in (*NO_LOOKUPS, *without):
+            rows = rows.filter(**{name: value})
     return rows
 
 
@@ -97,7 +128,7 @@ class KeysetPagination(BasePagination):
         self.request = request
         query = request.query_params
         if view is not None:
-            view.about_to_read()
+            view.log_with_next_query()
         return self.page(
             queryset,
             of=request.path,
@@ -200,12 +231,18 @@ class KeysetPagination(BasePagination):
 
 
 class NewestFirst(KeysetPagination):
-    """Messages, by the time when they were said."""
+    """Messages by their time."""
 
     orderings = {
         "-created_at": ("-created_at", "-number"),
         "created_at": ("created_at", "number"),
     }
+
+
+class ByCreation(KeysetPagination):
+    """Rows by the time of their creation, newest first by default."""
+
+    orderings = {"-created_at": ("-created_at", "-id"), "created_at": ("created_at", "id")}
 
 
 def ordering_field(pagination: type[KeysetPagination]) -> serializers.ChoiceField:
@@ -218,12 +255,11 @@ def ordering_field(pagination: type[KeysetPagination]) -> serializers.ChoiceFiel
     )
 
 
-def page_of(
-    serializer: type[serializers.Serializer], description: str
-) -> type[serializers.Serializer]:
-    """Return the serializer of a page of such documents."""
+@cache
+def page_of(serializer: type[serializers.Serializer]) -> type[serializers.Serializer]:
+    """Return the serializer of a page of such rows."""
     fields: dict[str, Any] = {
-        "__doc__": description,
+        "__doc__": "A page of a list.",
         "next": serializers.URLField(allow_null=True, help_text="The page after this one."),
         "previous": serializers.URLField(allow_null=True, help_text="The page before this one."),
         "results": serializer(many=True),

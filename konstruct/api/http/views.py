@@ -1,24 +1,31 @@
-"""The base of every view of the API."""
+"""The base of every view: each method declares its operation, and the base does what all share."""
 
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 from uuid import UUID
 
 from django.db.models import Model
 from django.http import HttpResponseBase
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework import serializers
 from rest_framework.exceptions import APIException
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.reverse import reverse
 from rest_framework.utils.encoders import JSONEncoder
 
-from konstruct.api.auth.permissions import Caller, caller_of
+from konstruct.api.auth.permissions import Caller, Operation, caller_of
 from konstruct.api.auth.throttling import RateLimited
 from konstruct.api.http.access_log import READS, Noted, record_refusal, record_request, recorded_as
-from konstruct.api.http.schema import header
+from konstruct.api.http.bodies import NoParametersSerializer, StrictSerializer, checked_query
+from konstruct.api.http.lists import KeysetPagination, page_of
+from konstruct.api.http.schema import header, problems
+from konstruct.api.models import KeyScope
 from konstruct.orchestrator.models import Agent
 from tenants import transaction
 from tenants.audit.changes import RowState
@@ -28,87 +35,149 @@ from tenants.exceptions import KonstructError
 from tenants.outages import is_outage
 from tenants.postgresql.entering import Queued
 
-
-def agent_names(agent_ids: Iterable[UUID]) -> dict[UUID, str]:
-    """Return the names of these agents."""
-    return dict(Agent.objects.filter(pk__in=set(agent_ids)).values_list("pk", "name"))
-
-
 IF_MATCH = header(
     "If-Match", "The ETag that you read: the change is refused if somebody was faster."
 )
-
 _TAG = re.compile(r'(?:W/)?("[\x21\x23-\x7e]*")')
 
-
-class ChangedSince(KonstructError):
-    """What is to be changed is not what the caller saw."""
-
-
-def etag_of(document: Any) -> str:
-    """Return the tag of a resource's state, from its JSON."""
-    text = json.dumps(document, cls=JSONEncoder, sort_keys=True)
-    return f'"{hashlib.sha256(text.encode()).hexdigest()[:32]}"'
+Handler = TypeVar("Handler", bound=Callable[..., Any])
+Names = str | tuple[str, ...]
 
 
-def tagged(request: Request, document: Any) -> Response:
-    """Answer a GET with the document and its tag; with 304 alone if the caller has this state."""
-    etag = etag_of(document)
-    if _matches(request.headers.get("If-None-Match"), etag):
-        return Response(status=304, headers={"ETag": etag})
-    return Response(document, headers={"ETag": etag})
+def operation(
+    action: Action,
+    subject: str,
+    *,
+    scope: KeyScope | tuple[KeyScope, ...],
+    permission: Names,
+    query: type[StrictSerializer] | None = NoParametersSerializer,
+    body: type[StrictSerializer] | None = None,
+    own_transaction: bool = False,
+    id: str = "",
+    summary: str = "",
+    description: str | None = None,
+    returns: type[serializers.Serializer] | Mapping[Any, Any] | None = None,
+    page: type[serializers.Serializer] | None = None,
+    errors: tuple[int, ...] = (),
+    headers: Sequence[OpenApiParameter] = (),
+    examples: Sequence[OpenApiExample] = (),
+) -> Callable[[Handler], Handler]:
+    """Declare the operation that a method of a view performs.
 
+    The first group of arguments is enforced, the second describes the operation in OpenAPI. The
+    description is the method's docstring. Without an id, the operation is not described.
 
-def require_match(request: Request, document: Any) -> None:
-    """Raise ChangedSince if the request's If-Match is of another state than the document.
+    Args:
+        action: the action of the entry in the access log.
+        subject: the kind of thing that the entry names, such as "fact".
+        scope: the scope that an API key needs, or several of which it needs one.
+        permission: the permission that a person needs, or several of which they need all. An empty
+            tuple refuses every person.
+        query: checks the query parameters, which are then `self.query`. None checks nothing.
+        body: checks the body, which is then `self.fields`.
+        own_transaction: whether the method opens its own transaction and calls `self.record` in
+            it, because it waits, or changes something outside of the database.
 
-    The caller has locked the rows, so that the state stays what it is until the change is made.
-    A weak tag is taken, too: gzip makes tags weak, and ours are of the state and not of bytes.
+        id: the operationId.
+        summary: a title of a few words.
+        description: replaces the docstring, for text with values in it.
+        returns: the serializer of a 200, or the responses by status.
+        page: the serializer of the rows of a list.
+        errors: statuses of errors that not every operation has.
+        headers: headers of the request and of the response.
+        examples: examples of bodies.
     """
-    given = request.headers.get("If-Match")
-    if given is not None and not _matches(given, etag_of(document)):
-        raise ChangedSince("It was changed since you read it. Read it again and decide anew.")
+
+    def declare(handler: Handler) -> Handler:
+        declared: Any = handler
+        declared.operation = Operation(
+            action=action,
+            subject=subject,
+            scopes=scope if isinstance(scope, tuple) else (scope,),
+            permissions=permission if isinstance(permission, tuple) else (permission,),
+            query=query,
+            body=body,
+            own_transaction=own_transaction,
+        )
+        if not id:
+            return handler
+        responses = returns if isinstance(returns, Mapping) else {200: returns}
+        if page is not None:
+            responses = {200: page_of(page)}
+        parameters = [] if query in (None, NoParametersSerializer) else [query]
+        described: Handler = extend_schema(
+            operation_id=id,
+            summary=summary,
+            description=description,
+            request=body,
+            parameters=[*parameters, *headers],
+            examples=[*examples],
+            responses={**responses, **problems(*errors)},
+        )(handler)
+        return described
+
+    return declare
 
 
-def _matches(header: str | None, etag: str) -> bool:
-    if header is None:
-        return False
-    return header.strip() == "*" or etag in _TAG.findall(header)
-
-
-Handler = Callable[..., HttpResponseBase]
+def no_content(description: str) -> dict[int, OpenApiResponse]:
+    """Return the responses of an operation that answers 204."""
+    return {204: OpenApiResponse(description=description)}
 
 
 class ApiView(RateLimited):
-    """A view of the API. What it says here is enforced by konstruct/api/auth/permissions.py.
+    """A view of the API. A method without a declared operation fails when the class is made.
 
-    `scopes`: the scope that a key needs for a method, where it is not the usual one; or a tuple of
-    scopes, one of which is enough. A document can be read, at its own address, with the scope that
-    creates it.
-    `permissions`: those that a person needs for each method, which are the admin's own.
-    `keeps_to_binding`: whether it shows and changes only what a bound key is bound to, by
-    `self.caller`; True, or the methods that do. Those that do not are refused to bound keys.
+    The base checks scope, permission, query parameters and body, opens the transaction, and writes
+    the request into the access log: an answered one with the values of `note`, a refused one as
+    refused. A change and its entry in the log are one transaction.
 
-    Every request is in the access log: what was answered with what the view says of it by `note`,
-    what was refused as refused. A change and its record are one transaction.
-    `own_transactions`: methods that make it themselves, since they wait for somebody or change what
-    is not in this database, and call `record` in it.
+    Attributes:
+        tag: the group of its operations in the OpenAPI description.
+        keeps_to_binding: whether keys that are bound to an agent or a user may call it. Such a
+            view must limit all that it reads and changes with `self.caller`.
+        records_itself: whether the view logs its calls itself, without operations.
+        operations: the operations by HTTP method.
+        query: the checked query parameters.
+        fields: the checked body.
     """
 
-    scopes: ClassVar[Mapping[str, str | tuple[str, ...]]] = {}
-    permissions: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-    keeps_to_binding: ClassVar[bool | tuple[str, ...]] = False
-    own_transactions: ClassVar[tuple[str, ...]] = ()
+    tag: ClassVar[str] = ""
+    keeps_to_binding: ClassVar[bool] = False
+    records_itself: ClassVar[bool] = False
+    operations: ClassVar[Mapping[str, Operation]] = {}
     request: Any
+    query: dict[str, Any]
+    fields: dict[str, Any]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        declared = {
+            name.upper(): getattr(getattr(cls, name), "operation", None)
+            for name in cls.http_method_names
+            if hasattr(cls, name) and name != "options"
+        }
+        missing = [name for name, operation in declared.items() if operation is None]
+        if missing and not cls.records_itself:
+            raise TypeError(
+                f"{cls.__qualname__} does not declare {', '.join(missing)}: decorate the method "
+                "with @operation, which names its action, subject, scope and permission."
+            )
+        cls.operations = {name: each for name, each in declared.items() if each is not None}
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._noted = Noted()
         self._is_recorded = False
-        self._on_its_way: Queued | None = None
+        self._queued_entry: Queued | None = None
+
+    @property
+    def operation(self) -> Operation | None:
+        """The operation of the request; None for a method that the view does not have."""
+        method = self.request.method
+        return self.operations.get("GET" if method == "HEAD" else method)
 
     def initial(self, request: Any, *args: Any, **kwargs: Any) -> None:
-        """Once the request is allowed, see to it that its answer is recorded."""
+        """Check that the request is allowed; then replace the method by one that records it."""
         super().initial(request, *args, **kwargs)
         name = str(request.method).lower()
         handler = getattr(self, name, None)
@@ -118,21 +187,21 @@ class ApiView(RateLimited):
     def handle_exception(self, exc: Exception) -> Any:
         """Answer an error, and record that the request was refused."""
         waiting = tenant_connection().queued
-        if self._on_its_way in waiting:
-            waiting.remove(self._on_its_way)
+        if self._queued_entry in waiting:
+            waiting.remove(self._queued_entry)
         response = super().handle_exception(exc)
         if is_outage(exc):  # the access log cannot be written either
             return response
         try:
             caller = self.caller if self.request.user else None
-        except APIException:  # It was refused before anybody asked who sent it, and nobody has.
+        except APIException:  # the request was refused before authentication, or by it
             caller = None
-        record_refusal(self.request, caller, response.status_code)
+        record_refusal(self.request, caller, response.status_code, self.operation)
         return response
 
     @cached_property
     def caller(self) -> Caller:
-        """Who asks."""
+        """The program or person that sends the request."""
         return caller_of(self.request)
 
     def note(
@@ -144,12 +213,12 @@ class ApiView(RateLimited):
         after: RowState | None = None,
         **detail: Any,
     ) -> None:
-        """Say what the request is about, for its record.
+        """Add to the request's entry in the access log.
 
         Args:
-            row: what was shown or changed, with the agent and the user whose it is.
-            action: what was done, if it is not what requests of this method usually do.
-            before: the row as it was before a change.
+            row: the row that was shown or changed; the entry takes its agent and user.
+            action: the action, if it is not the declared one.
+            before: the row before a change.
             after: the row after it.
         """
         noted = self._noted
@@ -158,41 +227,154 @@ class ApiView(RateLimited):
         noted.detail |= detail
 
     def record(self) -> None:
-        """Write the request down: in the transaction that we are in, else at once."""
-        record_request(self.request, self.caller, self._noted)
+        """Write the entry of the request, in the current transaction if there is one."""
+        record_request(self.request, self.caller, self._noted, self.operation)
         self._is_recorded = True
 
-    def about_to_read(self) -> None:
-        """Let the request be recorded with what is read next: all that is to be noted is."""
+    def log_with_next_query(self) -> None:
+        """Send the entry of a read together with the next query. Call `note` before."""
         if not self._is_recorded and self._is_read():
-            self._on_its_way = record_request(
-                self.request, self.caller, self._noted, with_next=True
+            self._queued_entry = record_request(
+                self.request, self.caller, self._noted, self.operation, with_next=True
             )
             self._is_recorded = True
 
     def is_recorded(self) -> None:
-        """Say that what the request does has been written down by whoever does it."""
+        """Mark the request as already logged."""
         self._is_recorded = True
 
-    def _recorded(self, handler: Handler) -> Handler:
+    def page(
+        self,
+        rows: Any,
+        pages: KeysetPagination,
+        serializer_class: type[serializers.Serializer],
+    ) -> Response:
+        """Answer with a page of rows."""
+        page = pages.paginate_queryset(rows, self.request, view=self)
+        return pages.get_paginated_response(self.documents(page, serializer_class))
+
+    def documents(
+        self, rows: Iterable[Any], serializer_class: type[serializers.Serializer]
+    ) -> list[dict[str, Any]]:
+        """Return the JSON of rows. The names of all their agents take one query."""
+        rows = list(rows)
+        context: dict[str, Any] = {"request": self.request}
+        serializer: Any = serializer_class(rows, many=True, context=context)
+        named = [each for each in serializer.child.fields.values() if hasattr(each, "agent_id_of")]
+        ids = {field.agent_id_of(row) for field in named for row in rows}
+        context["agent_names"] = agent_names(ids - {None})
+        return list(serializer.data)
+
+    def document(self, row: Any, serializer_class: type[serializers.Serializer]) -> dict[str, Any]:
+        """Return the JSON of a row."""
+        return self.documents([row], serializer_class)[0]
+
+    def _recorded(self, handler: Callable[..., HttpResponseBase]) -> Callable[..., Any]:
         def answer(request: Any, *args: Any, **kwargs: Any) -> HttpResponseBase:
-            if self._is_read() or request.method in self.own_transactions:
-                return self._answered(handler(request, *args, **kwargs))
-            with transaction.atomic():
+            declared = self.operation
+            alone = self._is_read() or (declared is not None and declared.own_transaction)
+            with nullcontext() if alone else transaction.atomic():
+                if declared is not None and declared.query is not None:
+                    self.query = checked_query(request, declared.query)
+                if declared is not None and declared.body is not None:
+                    body = declared.body(data=request.data)
+                    body.is_valid(raise_exception=True)
+                    self.fields = body.validated_data
                 return self._answered(handler(request, *args, **kwargs))
 
         return answer
 
     def _is_read(self) -> bool:
-        known = recorded_as(self.request)
+        known = recorded_as(self.request, self.operation)
         return known is None or known[0] in READS
 
     def _answered(self, response: HttpResponseBase) -> HttpResponseBase:
         if not self._is_recorded:
             self.record()
         connection = tenant_connection()
-        if self._on_its_way is not None and not connection.in_atomic_block:
+        if self._queued_entry is not None and not connection.in_atomic_block:
             connection.send_queued()
-            if not self._on_its_way.is_done:  # what it went with has failed
+            if not self._queued_entry.is_done:  # the query that it went with has failed
                 self.record()
         return response
+
+
+class UrlField(serializers.URLField):
+    """The address of a row.
+
+    Args:
+        view_name: the name of the route.
+        attribute: the attribute of the row that the route's argument is.
+    """
+
+    def __init__(self, view_name: str, attribute: str = "pk", **options: Any) -> None:
+        self.view_name, self.attribute = view_name, attribute
+        super().__init__(**options)
+
+    def get_attribute(self, instance: Any) -> str:
+        """Return the absolute address."""
+        argument = getattr(instance, self.attribute)
+        return reverse(self.view_name, args=[argument], request=self.context["request"])
+
+
+class AgentNameField(serializers.CharField):
+    """The name of a row's agent, from the names that `ApiView.documents` read.
+
+    Args:
+        column: the attribute with the agent's id. Without an agent the name is null if that is
+            allowed, else empty.
+    """
+
+    def __init__(self, column: str = "agent_id", **options: Any) -> None:
+        self.column = column
+        super().__init__(**options)
+
+    def agent_id_of(self, row: Any) -> UUID | None:
+        """Return the id of the row's agent."""
+        agent_id: UUID | None = getattr(row, self.column)
+        return agent_id
+
+    def get_attribute(self, instance: Any) -> str | None:
+        """Return the name."""
+        name: str | None = self.context["agent_names"].get(self.agent_id_of(instance))
+        return None if name is None and self.allow_null else name or ""
+
+
+def agent_names(agent_ids: Iterable[UUID]) -> dict[UUID, str]:
+    """Return the names of these agents."""
+    return dict(Agent.objects.filter(pk__in=set(agent_ids)).values_list("pk", "name"))
+
+
+class ChangedSince(KonstructError):
+    """The resource was changed since the caller read it."""
+
+
+def etag_of(document: Any) -> str:
+    """Return the tag of a resource's state, from its JSON."""
+    text = json.dumps(document, cls=JSONEncoder, sort_keys=True)
+    return f'"{hashlib.sha256(text.encode()).hexdigest()[:32]}"'
+
+
+def tagged(request: Request, document: Any) -> Response:
+    """Answer a GET with the document and its ETag; with 304 if the caller has this state."""
+    etag = etag_of(document)
+    if _matches(request.headers.get("If-None-Match"), etag):
+        return Response(status=304, headers={"ETag": etag})
+    return Response(document, headers={"ETag": etag})
+
+
+def require_match(request: Request, document: Any) -> None:
+    """Raise ChangedSince if the request's If-Match is of another state than the document.
+
+    Lock the rows before, so that the state stays the same until the change. Weak tags match too:
+    gzip makes tags weak, and these tags identify the state, not the bytes.
+    """
+    given = request.headers.get("If-Match")
+    if given is not None and not _matches(given, etag_of(document)):
+        raise ChangedSince("It was changed since you read it. Read it again and decide anew.")
+
+
+def _matches(header: str | None, etag: str) -> bool:
+    if header is None:
+        return False
+    return header.strip() == "*" or etag in _TAG.findall(header)

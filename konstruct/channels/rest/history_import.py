@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from django.conf import settings
-from drf_spectacular.utils import OpenApiExample, extend_schema, extend_schema_field
+from drf_spectacular.utils import OpenApiExample, extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -17,8 +17,8 @@ from konstruct.api.http.idempotency import (
     idempotency_key,
     key_of_caller,
 )
-from konstruct.api.http.schema import problems
-from konstruct.api.http.views import ApiView
+from konstruct.api.http.views import ApiView, operation
+from konstruct.api.models import KeyScope
 from konstruct.channels.rest.serializers import METADATA_HELP
 from konstruct.orchestrator.history_import import (
     REQUIRED,
@@ -29,6 +29,7 @@ from konstruct.orchestrator.history_import import (
 )
 from memory.arguments import ROLES
 from memory.conversations.importing import MAX_EXTERNAL_ID, DerivedIds
+from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
 MAX_LINES = 1000
@@ -219,24 +220,27 @@ class ImportResultSerializer(serializers.Serializer):
 class ImportView(ApiView):
     """Imports history."""
 
-    permissions = {"POST": ("memory.add_message",)}
+    tag = "messages"
     keeps_to_binding = True
 
-    @extend_schema(
-        operation_id="import_messages",
+    @operation(
+        Action.IMPORT,
+        "messages",
+        scope=KeyScope.WRITE,
+        permission="memory.add_message",
+        query=None,
+        body=ImportSerializer,
+        id="import_messages",
         summary="Import history",
         description=DESCRIPTION,
-        tags=["messages"],
-        request=ImportSerializer,
-        parameters=[IDEMPOTENCY_KEY],
+        returns=ImportResultSerializer,
+        errors=(409, 422),
+        headers=[IDEMPOTENCY_KEY],
         examples=[SHORT, LONG],
-        responses={200: ImportResultSerializer, **problems(409, 422)},
     )
     def post(self, request: Request) -> Response:
         """Import the valid messages, and return a result for each message."""
-        body = ImportSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        fields = body.validated_data
+        fields = self.fields
         of_all = self._of_all(fields)
         key = idempotency_key(request)
         seed = "" if key is None else key_of_caller(request, key)

@@ -16,7 +16,6 @@ from konstruct.api.http.lists import (
     OfAgentAndUser,
     PageQuerySerializer,
     ordering_field,
-    page_of,
 )
 from konstruct.api.resources.memory.facts import (
     FILTERS_HELP,
@@ -192,6 +191,3 @@ class MessageSerializer(serializers.Serializer):
     error = FailureSerializer(
         allow_null=True, help_text="What went wrong, while it is retried and when it was given up."
     )
-
-
-MessagePageSerializer = page_of(MessageSerializer, "A page of messages.")

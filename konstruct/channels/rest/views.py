@@ -5,18 +5,18 @@ from typing import Any
 from uuid import UUID
 
 from django.http import Http404, HttpResponse
-from drf_spectacular.utils import OpenApiExample, OpenApiResponse, extend_schema
+from django.shortcuts import get_object_or_404
+from drf_spectacular.utils import OpenApiExample, OpenApiResponse
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
 from konstruct.api.auth.permissions import Caller
-from konstruct.api.http.bodies import checked_query
 from konstruct.api.http.idempotency import IDEMPOTENCY_KEY, idempotency_key, key_of_caller
 from konstruct.api.http.lists import NewestFirst, narrowed
 from konstruct.api.http.problems import Problem, current_request_id
-from konstruct.api.http.schema import problems, response_header
-from konstruct.api.http.views import ApiView
+from konstruct.api.http.schema import response_header
+from konstruct.api.http.views import ApiView, operation
 from konstruct.api.models import KeyScope
 from konstruct.api.resources.people.erasures import (
     ERASE,
@@ -36,7 +36,6 @@ from konstruct.channels.rest.responses import (
 )
 from konstruct.channels.rest.serializers import (
     ListSerializer,
-    MessagePageSerializer,
     MessageSerializer,
     SendSerializer,
     WaitSerializer,
@@ -75,14 +74,19 @@ LOCATION = response_header("Location", "The message's own address.", 200, 202)
 class MessagesView(ApiView):
     """Messages of end users to agents."""
 
-    permissions = {"GET": ("memory.view_message",), "POST": ("memory.add_message",)}
+    tag = "messages"
     keeps_to_binding = True
     content_negotiation_class = JsonOrEvents
-    # The response waits for the reply after the transaction.
-    own_transactions = ("POST",)
 
-    @extend_schema(
-        operation_id="send_message",
+    @operation(
+        Action.SEND,
+        "message",
+        scope=KeyScope.WRITE,
+        permission="memory.add_message",
+        query=WaitSerializer,
+        body=SendSerializer,
+        own_transaction=True,
+        id="send_message",
         summary="Send a message to an agent",
         description="The message is accepted and answered by a worker. Ask at `url` for the reply, "
         "or pass `wait` to get it in this response if it comes in time. A message that is held has "
@@ -92,25 +96,21 @@ class MessagesView(ApiView):
         '`{"text": "…"}` for each piece of the reply as the language model writes it, and last '
         "either `message` with the final message and its `reply`, or `error` with a problem. "
         "The reply is stored even if the client closes the stream.",
-        tags=["messages"],
-        request=SendSerializer,
-        parameters=[WaitSerializer, IDEMPOTENCY_KEY, LOCATION],
-        examples=[EXAMPLE],
-        responses={
+        returns={
             200: OpenApiResponse(
                 MessageSerializer, description="Answered, given up, or held, in time."
             ),
             202: OpenApiResponse(MessageSerializer, description="Accepted; the reply is to come."),
             (200, MEDIA_TYPE): OpenApiResponse(str, description="The reply, as it is written."),
-            **problems(422),
         },
+        errors=(422,),
+        headers=[IDEMPOTENCY_KEY, LOCATION],
+        examples=[EXAMPLE],
     )
     def post(self, request: Request) -> Any:
         """Accept a message; wait for its reply if `wait` is sent."""
-        wait, streams = _seconds_to_wait(request), wants_events(request)
-        body = SendSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        fields = body.validated_data
+        wait, streams = float(self.query.get("wait", 0)), wants_events(request)
+        fields = self.fields
         agent = self.caller.agent(fields["agent"], active=True)
         key = idempotency_key(request)
         incoming = Incoming(
@@ -176,23 +176,21 @@ class MessagesView(ApiView):
             fail=fail,
         )
 
-    @extend_schema(
-        operation_id="list_messages",
+    @operation(
+        Action.LIST,
+        "messages",
+        scope=KeyScope.READ,
+        permission="memory.view_message",
+        query=ListSerializer,
+        id="list_messages",
         summary="List messages, newest first",
-        description="Every message that was sent, on any channel, with its reply.",
-        tags=["messages"],
-        parameters=[ListSerializer],
-        responses={
-            200: MessagePageSerializer,
-            **problems(422),
-        },
+        page=MessageSerializer,
+        errors=(422,),
     )
     def get(self, request: Request) -> Response:
-        """List messages in pages."""
-        filters = checked_query(request, ListSerializer)
-        messages = narrowed(sent_messages(), filters, self.caller)
-        if "thread_id" in filters:
-            messages = messages.filter(thread_id=filters["thread_id"])
+        """Every message that was sent, on any channel, with its reply."""
+        filters = self.query
+        messages = narrowed(sent_messages(), filters, self.caller, without=("status",))
         if "filters" in filters:
             messages = narrowed_by_metadata(messages, filters["filters"])
         if "status" in filters:
@@ -205,61 +203,60 @@ class MessagesView(ApiView):
 class MessageView(ApiView):
     """One message."""
 
-    permissions = {"GET": ("memory.view_message",), "DELETE": (ERASE,)}
-    scopes = {"GET": (KeyScope.READ, KeyScope.WRITE), "DELETE": KeyScope.ERASE}
+    tag = "messages"
     keeps_to_binding = True
 
-    @extend_schema(
-        operation_id="get_message",
+    @operation(
+        Action.VIEW,
+        "message",
+        scope=(KeyScope.READ, KeyScope.WRITE),
+        permission="memory.view_message",
+        query=WaitSerializer,
+        id="get_message",
         summary="Get a message and its reply",
-        description="How far the message is. With `wait`, the response comes with the reply, when "
-        "it is given up or held (see `waits_for`), or after so many seconds.",
-        tags=["messages"],
-        parameters=[WaitSerializer],
-        responses={200: MessageSerializer},
+        returns=MessageSerializer,
     )
     def get(self, request: Request, message_id: UUID) -> Response:
-        """Return the message; wait for the reply if `wait` is sent."""
+        """How far the message is. With `wait`, the response comes with the reply, when it is given
+        up or held (see `waits_for`), or after so many seconds.
+        """
         caller = self.caller
 
         def respond() -> Response:
             message = _message(message_id, caller)
             self.note(message)
-            self.about_to_read()
+            self.log_with_next_query()
             return Response(message_documents([message], request)[0])
 
-        return when_settled(self, message_id, _seconds_to_wait(request), respond)
+        return when_settled(self, message_id, float(self.query.get("wait", 0)), respond)
 
-    @extend_schema(
-        operation_id="erase_message",
+    @operation(
+        Action.ERASE,
+        "message",
+        scope=KeyScope.ERASE,
+        permission=ERASE,
+        query=EraseSerializer,
+        id="erase_message",
         summary="Erase a message",
-        description="The message, whether it was sent, imported or a reply, with its reply, with "
-        "what was remembered of both, and with facts whose metadata name it as `message_id`. A "
-        "process of the operators does it: look at the request's address for what became of it. "
-        "There is no way back. The other messages of the conversation stay. A message whose reply "
-        "alone is erased has the status `failed`.",
-        tags=["messages"],
-        parameters=[EraseSerializer, ERASURE_LOCATION],
-        responses={202: ErasureSerializer},
+        returns={202: ErasureSerializer},
+        headers=[ERASURE_LOCATION],
     )
     def delete(self, request: Request, message_id: UUID) -> Response:
-        """Request its erasure."""
-        query = checked_query(request, EraseSerializer)
-        message = self.caller.rows(Message.objects.filter(pk=message_id)).first()
-        if message is None:
-            raise Http404
+        """The message, whether it was sent, imported or a reply, with its reply, with what was
+        remembered of both, and with facts whose metadata name it as `message_id`. A process of
+        the operators does it: look at the request's address for what became of it. There is no
+        way back. The other messages of the conversation stay. A message whose reply alone is
+        erased has the status `failed`.
+        """
+        message = get_object_or_404(self.caller.rows(Message.objects.all()), pk=message_id)
         return erase_messages(
             self,
             agent_id=message.agent_id,
             user_id=message.user_id,
             thread_id=message.thread_id,
             message_id=message.pk,
-            reason=query.get("reason", ""),
+            reason=self.query.get("reason", ""),
         )
-
-
-def _seconds_to_wait(request: Request) -> float:
-    return float(checked_query(request, WaitSerializer).get("wait", 0))
 
 
 def _message(message_id: UUID, caller: Caller) -> Message:

@@ -57,6 +57,7 @@ class McpView(ApiView):
     authentication_classes = [McpKeyAuthentication]
     permission_classes = [HasKey]
     http_method_names = ["post"]
+    records_itself = True
 
     def initial(self, request: Any, *args: Any, **kwargs: Any) -> None:
         """Refuse pages of other sites first."""

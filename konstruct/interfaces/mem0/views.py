@@ -17,7 +17,7 @@ from rest_framework.utils.urls import replace_query_param
 from konstruct.api.auth.permissions import Caller
 from konstruct.api.http.bodies import StrictSerializer, checked_query
 from konstruct.api.http.idempotency import create_once
-from konstruct.api.http.views import agent_names
+from konstruct.api.http.views import agent_names, operation
 from konstruct.api.models import KeyScope
 from konstruct.interfaces.mem0 import filters
 from konstruct.interfaces.mem0 import serializers as requests
@@ -53,12 +53,18 @@ DEFAULT_TOP_K = 10
 MAX_FILTERS_CHARACTERS = 4_096
 MAX_VERSIONS = 1_000
 # A key that may write memories may also delete them.
-DELETE_SCOPE = {"DELETE": KeyScope.WRITE}
 
 
 class PingView(Mem0View):
     """Checks a key, which clients do first."""
 
+    @operation(
+        Action.VIEW,
+        "key",
+        scope=KeyScope.READ,
+        permission=(),
+        query=None,
+    )
     def get(self, request: Request) -> Response:
         """Return the tenant as both organization and project. A key has no email address."""
         tenant_id = str(required_tenant_id())
@@ -71,8 +77,15 @@ class AddView(Mem0View):
     """Adds memories."""
 
     # The request to the language model is made before the transaction.
-    own_transactions = ("POST",)
 
+    @operation(
+        Action.CREATE,
+        "facts",
+        scope=KeyScope.WRITE,
+        permission=(),
+        query=None,
+        own_transaction=True,
+    )
     def post(self, request: Request) -> Response:
         """Store texts, or the facts that the language model extracts from them."""
         fields = self.body(requests.AddSerializer)
@@ -139,8 +152,13 @@ class AddView(Mem0View):
 class SearchView(Mem0View):
     """Searches memories by meaning."""
 
-    scopes = {"POST": KeyScope.READ}
-
+    @operation(
+        Action.SEARCH,
+        "facts",
+        scope=KeyScope.READ,
+        permission=(),
+        query=None,
+    )
     def post(self, request: Request) -> Response:
         """Search."""
         fields = self.body(requests.SearchSerializer)
@@ -159,8 +177,13 @@ class SearchView(Mem0View):
 class ListView(Mem0View):
     """Lists memories."""
 
-    scopes = {"POST": KeyScope.READ}
-
+    @operation(
+        Action.LIST,
+        "facts",
+        scope=KeyScope.READ,
+        permission=(),
+        query=None,
+    )
     def post(self, request: Request) -> Response:
         """List, newest first."""
         fields = self.body(requests.ListSerializer)
@@ -176,8 +199,13 @@ class ListView(Mem0View):
 class MemoriesView(Mem0View):
     """Deletes all memories of a user, an agent, an app or a run."""
 
-    scopes = DELETE_SCOPE
-
+    @operation(
+        Action.DELETE,
+        "facts",
+        scope=KeyScope.WRITE,
+        permission=(),
+        query=None,
+    )
     def delete(self, request: Request) -> Response:
         """Delete the memories of the entities that the query names."""
         tree = _filters_of_query(request.query_params)
@@ -194,17 +222,28 @@ class MemoriesView(Mem0View):
 class MemoryView(Mem0View):
     """One memory."""
 
-    scopes = DELETE_SCOPE
-
+    @operation(
+        Action.VIEW,
+        "fact",
+        scope=KeyScope.READ,
+        permission=(),
+        query=requests.LenientSerializer,
+    )
     def get(self, request: Request, memory_id: UUID) -> Response:
         """Return the memory."""
-        checked_query(request, requests.LenientSerializer)
         fact = memories_of(self.caller).filter(memory_id=memory_id).defer("embedding").first()
         if fact is None:
             raise FactNotFound(f"there is no memory {memory_id}")
         self.note(fact)
         return Response(memory_documents([fact])[0])
 
+    @operation(
+        Action.EDIT,
+        "fact",
+        scope=KeyScope.WRITE,
+        permission=(),
+        query=None,
+    )
     def put(self, request: Request, memory_id: UUID) -> Response:
         """Change the memory. Its former text stays in its history."""
         fields = self.body(requests.ChangeSerializer)
@@ -214,6 +253,13 @@ class MemoryView(Mem0View):
         self.note(fact, before=before, after=row_state(fact))
         return Response({"message": "Memory updated successfully!"} | memory_documents([fact])[0])
 
+    @operation(
+        Action.DELETE,
+        "fact",
+        scope=KeyScope.WRITE,
+        permission=(),
+        query=None,
+    )
     def delete(self, request: Request, memory_id: UUID) -> Response:
         """Delete the memory with its history."""
         fact = _locked(self.caller, [memory_id])[0]
@@ -225,6 +271,13 @@ class MemoryView(Mem0View):
 class HistoryView(Mem0View):
     """The history of a memory."""
 
+    @operation(
+        Action.VIEW,
+        "fact",
+        scope=KeyScope.READ,
+        permission=(),
+        query=None,
+    )
     def get(self, request: Request, memory_id: UUID) -> Response:
         """Return the changes of the memory, oldest first."""
         if not memories_of(self.caller, expired=True).filter(memory_id=memory_id).exists():
@@ -238,8 +291,13 @@ class HistoryView(Mem0View):
 class BatchView(Mem0View):
     """Changes or deletes several memories: all of them, or none."""
 
-    scopes = DELETE_SCOPE
-
+    @operation(
+        Action.EDIT,
+        "facts",
+        scope=KeyScope.WRITE,
+        permission=(),
+        query=None,
+    )
     def put(self, request: Request) -> Response:
         """Change the memories."""
         memories = self.body(requests.UpdateBatchSerializer)["memories"]
@@ -249,6 +307,13 @@ class BatchView(Mem0View):
         self.note(facts=sorted(map(str, changes)))
         return Response({"message": f"Successfully updated {len(changes)} memories"})
 
+    @operation(
+        Action.DELETE,
+        "facts",
+        scope=KeyScope.WRITE,
+        permission=(),
+        query=None,
+    )
     def delete(self, request: Request) -> Response:
         """Delete the memories with their histories."""
         memories = self.body(requests.DeleteBatchSerializer)["memories"]
@@ -262,6 +327,13 @@ class BatchView(Mem0View):
 class EntitiesView(Mem0View):
     """The users, agents, apps and runs that have memories."""
 
+    @operation(
+        Action.LIST,
+        "people",
+        scope=KeyScope.READ,
+        permission=(),
+        query=None,
+    )
     def get(self, request: Request) -> Response:
         """List the entities by kind and name."""
         rows = _entities(memories_of(self.caller)).order_by("entity", "called")
@@ -271,8 +343,13 @@ class EntitiesView(Mem0View):
 class EntityView(Mem0View):
     """One user, agent, app or run."""
 
-    scopes = DELETE_SCOPE
-
+    @operation(
+        Action.DELETE,
+        "facts",
+        scope=KeyScope.WRITE,
+        permission=(),
+        query=None,
+    )
     def delete(self, request: Request, kind: str, name: str) -> Response:
         """Delete the entity's memories; a user's messages, and an agent itself, stay."""
         tree = filters.parse({f"{kind}_id": {"eq": name}})

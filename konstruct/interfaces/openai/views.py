@@ -16,7 +16,8 @@ from rest_framework.response import Response
 
 from konstruct.api.http.idempotency import idempotency_key, key_of_caller
 from konstruct.api.http.problems import Problem, Refusal, problem_response
-from konstruct.api.http.views import ApiView
+from konstruct.api.http.views import ApiView, operation
+from konstruct.api.models import KeyScope
 from konstruct.channels.rest.documents import DETAILS
 from konstruct.channels.rest.responses import event, stream_events, when_settled
 from konstruct.channels.rest.serializers import SendSerializer
@@ -87,12 +88,18 @@ class AnyAnswer(DefaultContentNegotiation):
 class ChatCompletionsView(ApiView):
     """Chat completions."""
 
-    permissions = {"POST": ("memory.add_message",)}
     keeps_to_binding = True
     # The response waits for the reply after the transaction.
-    own_transactions = ("POST",)
     content_negotiation_class = AnyAnswer
 
+    @operation(
+        Action.SEND,
+        "message",
+        scope=KeyScope.WRITE,
+        permission="memory.add_message",
+        query=None,
+        own_transaction=True,
+    )
     @extend_schema(exclude=True)
     def post(self, request: Request) -> Any:
         """Accept the user's last message, and answer with its reply."""
@@ -302,10 +309,16 @@ def _failure(progress: MessageProgress) -> Problem:
 class ModelsView(ApiView):
     """The agents as models."""
 
-    permissions = {"GET": ("orchestrator.view_agent",)}
     keeps_to_binding = True
     content_negotiation_class = AnyAnswer
 
+    @operation(
+        Action.LIST,
+        "agents",
+        scope=KeyScope.READ,
+        permission="orchestrator.view_agent",
+        query=None,
+    )
     @extend_schema(exclude=True)
     def get(self, request: Request) -> Response:
         """List the caller's active agents."""
@@ -316,6 +329,13 @@ class ModelsView(ApiView):
 class ModelView(ModelsView):
     """One agent as a model."""
 
+    @operation(
+        Action.VIEW,
+        "agent",
+        scope=KeyScope.READ,
+        permission="orchestrator.view_agent",
+        query=None,
+    )
     @extend_schema(exclude=True)
     def get(self, request: Request, model: str) -> Response:  # type: ignore[override]
         """Return an active agent."""

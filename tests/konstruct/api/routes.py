@@ -327,6 +327,17 @@ def routes() -> set[tuple[str, str]]:
     }
 
 
+def view_of(route: str) -> type[ApiView]:
+    """Return the view of the route with this name."""
+    views: list[type[ApiView]] = [
+        pattern.callback.view_class
+        for urls in ("konstruct.urls.api", "konstruct.urls.interfaces")
+        for _, pattern in patterns(get_resolver(urls))
+        if pattern.name == route
+    ]
+    return views[0]
+
+
 def patterns(resolver: URLResolver, prefix: str = "") -> Iterator[tuple[str, URLPattern]]:
     for each in resolver.url_patterns:
         path = prefix + str(each.pattern)

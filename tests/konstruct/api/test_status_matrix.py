@@ -1,6 +1,7 @@
 """The status of every operation for every kind of caller, compared with the recorded matrix.
 
-`status_matrix.json` holds one object for each operation, with a status for each caller.
+`status_matrix.json` holds one object for each operation: its action and subject in the access log,
+and a status for each caller.
 """
 
 import json
@@ -19,7 +20,7 @@ from konstruct.api.auth.keys import issue_key
 from konstruct.api.models import KeyScope
 from tenants.context import public_scope, tenant_scope
 from tenants.models import Tenant
-from tests.konstruct.api.routes import CASES, routes
+from tests.konstruct.api.routes import CASES, routes, view_of
 from tests.konstruct.api.said import Said
 from tests.konstruct.conftest import Program, json_bytes
 
@@ -91,4 +92,10 @@ def test_every_operation_is_in_the_matrix() -> None:
 def test_each_caller_gets_the_recorded_status(
     said: Said, callers: dict[str, Send], route: str, method: str
 ) -> None:
-    assert statuses(callers, said, route, method) == MATRIX[f"{method} {route}"]
+    assert statuses(callers, said, route, method) == MATRIX[f"{method} {route}"]["statuses"]
+
+
+@pytest.mark.parametrize(("route", "method"), sorted(CASES))
+def test_each_operation_declares_the_recorded_action(route: str, method: str) -> None:
+    declared = view_of(route).operations[method]
+    assert [declared.action, declared.subject] == MATRIX[f"{method} {route}"]["recorded"]

@@ -79,7 +79,7 @@ class Agent(TypedDict):
 
 
 class NewAgent(TypedDict):
-    """What can be said of an agent."""
+    """The fields of a new agent."""
 
     name: str
     """How programs and people call it. Unique in the tenant, and not a UUID."""

@@ -3,8 +3,8 @@
 from typing import Any
 from uuid import UUID
 
-from django.http import Http404
-from drf_spectacular.utils import OpenApiExample, extend_schema
+from django.shortcuts import get_object_or_404
+from drf_spectacular.utils import OpenApiExample
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -14,36 +14,42 @@ from konstruct.api.http.bodies import (
     NOT_BLANK,
     BoundedListField,
     ChannelIdField,
-    NoParametersSerializer,
     StrictBooleanField,
     StrictCharField,
     StrictFloatField,
     StrictIntegerField,
     StrictSerializer,
-    checked_query,
 )
 from konstruct.api.http.idempotency import IDEMPOTENCY_KEY, create_once
 from konstruct.api.http.lists import (
+    ByCreation,
+    FlagField,
     KeysetPagination,
     PageQuerySerializer,
+    narrowed,
     ordering_field,
-    page_of,
 )
-from konstruct.api.http.schema import problems, response_header
-from konstruct.api.http.views import IF_MATCH, ApiView, etag_of, require_match, tagged
+from konstruct.api.http.schema import response_header
+from konstruct.api.http.views import (
+    IF_MATCH,
+    ApiView,
+    etag_of,
+    operation,
+    require_match,
+    tagged,
+)
 from konstruct.api.models import KeyScope
 from konstruct.orchestrator.agents import create_agent, find_agent, update_agent
 from konstruct.orchestrator.exceptions import AgentNotFound
 from konstruct.orchestrator.models import Agent, ModelTier, RecallMode
 from konstruct.orchestrator.tool_catalog import TOOLS
 from memory.recall.policy import HEAVIEST, MAX_NEIGHBOURS, MAX_TOP_K, WEIGHT_NAMES
-from tenants import transaction
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
-LONGEST_PROMPT = 100_000
-MOST_RULES = 100
+MAX_PROMPT_CHARACTERS = 100_000
+MAX_RULES = 100
 MAX_COMPLETION_TOKENS = 2**31 - 1
 
 EXAMPLE = {
@@ -99,108 +105,64 @@ def _agent_id(name_or_id: str) -> UUID:
         raise serializers.ValidationError(str(error)) from error
 
 
+def _optional(field: type[serializers.Field], name: str, note: str = "", **options: Any) -> Any:
+    """Return an optional field with the help text of the model's field of that name."""
+    return field(required=False, help_text=f"{_help(name)}{note}", **options)
+
+
+def _prompt(name: str) -> Any:
+    return _optional(StrictCharField, name, allow_blank=True, max_length=MAX_PROMPT_CHARACTERS)
+
+
+def _number(field: type[serializers.Field], name: str, lowest: int, highest: int) -> Any:
+    return _optional(field, name, allow_null=True, min_value=lowest, max_value=highest)
+
+
+def _phrases(field: type[serializers.Field], name: str) -> Any:
+    phrase = StrictCharField(max_length=200, validators=[NOT_BLANK])
+    return _optional(field, name, child=phrase, max_length=MAX_RULES)
+
+
 class AgentFields(StrictSerializer):
-    """What can be said of an agent."""
+    """The fields of a new agent."""
 
     name = ChannelIdField(max_length=120, help_text=_help("name"))
-    system_prompt = StrictCharField(
-        required=False,
-        allow_blank=True,
-        max_length=LONGEST_PROMPT,
-        help_text=_help("system_prompt"),
+    system_prompt = _prompt("system_prompt")
+    identity = _prompt("identity")
+    persona = _prompt("persona")
+    model = _optional(StrictCharField, "model", allow_blank=True, max_length=200)
+    model_tier = _optional(serializers.ChoiceField, "model_tier", choices=ModelTier.choices)
+    accepts_client_instructions = _optional(StrictBooleanField, "accepts_client_instructions")
+    max_completion_tokens = _number(
+        StrictIntegerField, "max_completion_tokens", 1, MAX_COMPLETION_TOKENS
     )
-    identity = StrictCharField(
-        required=False, allow_blank=True, max_length=LONGEST_PROMPT, help_text=_help("identity")
-    )
-    persona = StrictCharField(
-        required=False, allow_blank=True, max_length=LONGEST_PROMPT, help_text=_help("persona")
-    )
-    model = StrictCharField(
-        required=False, allow_blank=True, max_length=200, help_text=_help("model")
-    )
-    model_tier = serializers.ChoiceField(
-        choices=ModelTier.choices, required=False, help_text=_help("model_tier")
-    )
-    accepts_client_instructions = StrictBooleanField(
-        required=False, help_text=_help("accepts_client_instructions")
-    )
-    max_completion_tokens = StrictIntegerField(
-        required=False,
-        allow_null=True,
-        min_value=1,
-        max_value=MAX_COMPLETION_TOKENS,
-        help_text=_help("max_completion_tokens"),
-    )
-    is_active = StrictBooleanField(required=False, help_text=_help("is_active"))
-    recall_mode = serializers.ChoiceField(
-        choices=RecallMode.choices, required=False, help_text=_help("recall_mode")
-    )
-    recall_top_k = StrictIntegerField(
-        required=False,
-        allow_null=True,
-        min_value=1,
-        max_value=MAX_TOP_K,
-        help_text=_help("recall_top_k"),
-    )
-    recall_gate = StrictBooleanField(required=False, help_text=_help("recall_gate"))
-    recall_open_at = StrictFloatField(
-        required=False,
-        allow_null=True,
-        min_value=0,
-        max_value=1,
-        help_text=_help("recall_open_at"),
-    )
-    recall_keep_at = StrictFloatField(
-        required=False,
-        allow_null=True,
-        min_value=0,
-        max_value=1,
-        help_text=_help("recall_keep_at"),
-    )
-    recall_neighbours = StrictIntegerField(
-        required=False,
-        allow_null=True,
-        min_value=0,
-        max_value=MAX_NEIGHBOURS,
-        help_text=_help("recall_neighbours"),
-    )
-    recall_weights = RecallWeightsSerializer(required=False, help_text=_help("recall_weights"))
-    tools = BoundedListField(
+    is_active = _optional(StrictBooleanField, "is_active")
+    recall_mode = _optional(serializers.ChoiceField, "recall_mode", choices=RecallMode.choices)
+    recall_top_k = _number(StrictIntegerField, "recall_top_k", 1, MAX_TOP_K)
+    recall_gate = _optional(StrictBooleanField, "recall_gate")
+    recall_open_at = _number(StrictFloatField, "recall_open_at", 0, 1)
+    recall_keep_at = _number(StrictFloatField, "recall_keep_at", 0, 1)
+    recall_neighbours = _number(StrictIntegerField, "recall_neighbours", 0, MAX_NEIGHBOURS)
+    recall_weights = _optional(RecallWeightsSerializer, "recall_weights")
+    tools = _optional(
+        BoundedListField,
+        "tools",
         child=serializers.ChoiceField(choices=sorted(TOOLS)),
-        required=False,
-        max_length=MOST_RULES,
-        help_text=_help("tools"),
+        max_length=MAX_RULES,
     )
-    escalate_on = BoundedListField(
-        child=StrictCharField(max_length=200, validators=[NOT_BLANK]),
-        required=False,
-        max_length=MOST_RULES,
-        help_text=_help("escalate_on"),
-    )
-    escalate_after_failures = StrictIntegerField(
-        required=False,
-        allow_null=True,
-        min_value=1,
-        max_value=MOST_RULES,
-        help_text=_help("escalate_after_failures"),
-    )
-    hands_to = serializers.ListField(
+    escalate_on = _phrases(BoundedListField, "escalate_on")
+    escalate_after_failures = _number(StrictIntegerField, "escalate_after_failures", 1, MAX_RULES)
+    hands_to = _optional(
+        serializers.ListField,
+        "hands_to",
+        " Names or ids.",
         child=ChannelIdField(),
-        required=False,
-        max_length=MOST_RULES,
-        help_text=f"{_help('hands_to')} Names or ids.",
+        max_length=MAX_RULES,
     )
-    hand_over_on = serializers.DictField(
-        child=ChannelIdField(),
-        required=False,
-        help_text=f"{_help('hand_over_on')} A name is taken too.",
+    hand_over_on = _optional(
+        serializers.DictField, "hand_over_on", " A name is taken too.", child=ChannelIdField()
     )
-    hand_back_on = serializers.ListField(
-        child=StrictCharField(max_length=200, validators=[NOT_BLANK]),
-        required=False,
-        max_length=MOST_RULES,
-        help_text=_help("hand_back_on"),
-    )
+    hand_back_on = _phrases(serializers.ListField, "hand_back_on")
 
     def validate_hands_to(self, given: list[str]) -> list[UUID]:
         """The ids of agents that are named."""
@@ -241,51 +203,49 @@ class AgentSerializer(serializers.ModelSerializer):
 class AgentPages(KeysetPagination):
     """Agents by name, or by age."""
 
-    orderings = {
-        "name": ("name",),
-        "-name": ("-name",),
-        "-created_at": ("-created_at", "-id"),
-        "created_at": ("created_at", "id"),
-    }
+    orderings = {"name": ("name",), "-name": ("-name",), **ByCreation.orderings}
 
 
 class AgentQuery(PageQuerySerializer):
     """Query parameters of the list of agents."""
 
     ordering = ordering_field(AgentPages)
-    is_active = serializers.ChoiceField(
+    is_active = FlagField(
         choices=["true", "false"], required=False, help_text="Only active, or only inactive ones."
     )
 
 
 class AgentsView(ApiView):
-    """The tenant's agents. Closed to bound keys: an end user's must not read the prompts."""
+    """The tenant's agents. Bound keys have no access: an end user's must not read the prompts."""
 
-    permissions = {"GET": ("orchestrator.view_agent",), "POST": ("orchestrator.add_agent",)}
+    tag = "agents"
 
-    @extend_schema(
-        operation_id="list_agents",
+    @operation(
+        Action.LIST,
+        "agents",
+        scope=KeyScope.READ,
+        permission="orchestrator.view_agent",
+        query=AgentQuery,
+        id="list_agents",
         summary="List agents",
-        tags=["agents"],
-        parameters=[AgentQuery],
-        responses={200: page_of(AgentSerializer, "A page of agents.")},
+        page=AgentSerializer,
     )
     def get(self, request: Request) -> Response:
         """List agents."""
-        filters = checked_query(request, AgentQuery)
-        agents = Agent.objects.all()
-        if "is_active" in filters:
-            agents = agents.filter(is_active=filters["is_active"] == "true")
-        pages = AgentPages()
-        page = pages.paginate_queryset(agents, request, view=self)
-        return pages.get_paginated_response([_document(agent, request) for agent in page])
+        agents = narrowed(Agent.objects.all(), self.query, self.caller)
+        return self.page(agents, AgentPages(), AgentSerializer)
 
-    @extend_schema(
-        operation_id="create_agent",
+    @operation(
+        Action.CREATE,
+        "agent",
+        scope=KeyScope.WRITE,
+        permission="orchestrator.add_agent",
+        body=AgentFields,
+        id="create_agent",
         summary="Make an agent",
-        tags=["agents"],
-        request=AgentFields,
-        parameters=[
+        returns={201: AgentSerializer},
+        errors=(409, 422),
+        headers=[
             IDEMPOTENCY_KEY,
             ETAG,
             response_header("Location", "The agent's own address.", 201),
@@ -296,82 +256,70 @@ class AgentsView(ApiView):
                 "the librarian", response_only=True, status_codes=["201"], value=EXAMPLE
             ),
         ],
-        responses={201: AgentSerializer, **problems(409, 422)},
     )
     def post(self, request: Request) -> Response:
         """Make an agent."""
-        checked_query(request, NoParametersSerializer)
-        body = AgentFields(data=request.data)
-        body.is_valid(raise_exception=True)
         made: list[Agent] = []
 
         def make() -> UUID:
-            made.append(create_agent(tenant_id=required_tenant_id(), **body.validated_data))
+            made.append(create_agent(tenant_id=required_tenant_id(), **self.fields))
             return made[0].id
 
-        agent_id = create_once(request, make)
-        agent = Agent.objects.get(pk=agent_id)
+        agent = Agent.objects.get(pk=create_once(request, make))
         if made:
             self.note(agent, after=row_state(agent))
         else:
             self.note(agent, action=Action.VIEW)
-        document = _document(agent, request)
+        document = self.document(agent, AgentSerializer)
         headers = {"Location": document["url"], "ETag": etag_of(document)}
         return Response(document, status=201, headers=headers)
 
 
 class AgentView(ApiView):
-    """One agent. Closed to bound keys."""
+    """One agent. Bound keys have no access."""
 
-    permissions = {"GET": ("orchestrator.view_agent",), "PATCH": ("orchestrator.change_agent",)}
-    scopes = {"GET": (KeyScope.READ, KeyScope.WRITE)}
+    tag = "agents"
 
-    @extend_schema(
-        operation_id="get_agent",
+    @operation(
+        Action.VIEW,
+        "agent",
+        scope=(KeyScope.READ, KeyScope.WRITE),
+        permission="orchestrator.view_agent",
+        id="get_agent",
         summary="Get an agent",
-        tags=["agents"],
-        parameters=[ETAG],
+        returns=AgentSerializer,
+        headers=[ETAG],
         examples=[OpenApiExample("the librarian", response_only=True, value=EXAMPLE)],
-        responses={200: AgentSerializer},
     )
     def get(self, request: Request, agent_id: UUID) -> Response:
         """Show the agent."""
-        checked_query(request, NoParametersSerializer)
-        agent = Agent.objects.filter(pk=agent_id).first()
-        if agent is None:
-            raise Http404
+        agent = get_object_or_404(Agent, pk=agent_id)
         self.note(agent)
-        return tagged(request, _document(agent, request))
+        return tagged(request, self.document(agent, AgentSerializer))
 
-    @extend_schema(
-        operation_id="update_agent",
+    @operation(
+        Action.EDIT,
+        "agent",
+        scope=KeyScope.WRITE,
+        permission="orchestrator.change_agent",
+        body=AgentChanges,
+        id="update_agent",
         summary="Change an agent",
-        description="Only the fields that are given change. An agent cannot be deleted, for its "
-        "memory would be nobody's: `is_active: false` closes it.",
-        tags=["agents"],
-        request=AgentChanges,
-        parameters=[IF_MATCH, ETAG],
+        returns=AgentSerializer,
+        errors=(409, 412, 422),
+        headers=[IF_MATCH, ETAG],
         examples=[
             OpenApiExample("speak otherwise", request_only=True, value={"persona": "Formal."})
         ],
-        responses={200: AgentSerializer, **problems(409, 412, 422)},
     )
     def patch(self, request: Request, agent_id: UUID) -> Response:
-        """Change what is given."""
-        checked_query(request, NoParametersSerializer)
-        body = AgentChanges(data=request.data)
-        body.is_valid(raise_exception=True)
-        with transaction.atomic():
-            agent = Agent.objects.select_for_update().filter(pk=agent_id).first()
-            if agent is None:
-                raise Http404
-            require_match(request, _document(agent, request))
-            was = row_state(agent)
-            update_agent(agent, **body.validated_data)
-            self.note(agent, before=was, after=row_state(agent))
-        document = _document(agent, request)
+        """Only the fields that are given change. An agent cannot be deleted, for its memory would
+        be nobody's: `is_active: false` closes it.
+        """
+        agent = get_object_or_404(Agent.objects.select_for_update(), pk=agent_id)
+        require_match(request, self.document(agent, AgentSerializer))
+        was = row_state(agent)
+        update_agent(agent, **self.fields)
+        self.note(agent, before=was, after=row_state(agent))
+        document = self.document(agent, AgentSerializer)
         return Response(document, headers={"ETag": etag_of(document)})
-
-
-def _document(agent: Agent, request: Request) -> dict[str, Any]:
-    return dict(AgentSerializer(agent, context={"request": request}).data)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.validators import RegexValidator
 from django.http import HttpResponse
-from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_field
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 from rest_framework.renderers import JSONRenderer
@@ -24,24 +24,22 @@ from konstruct.api.http.bodies import (
     BoundedListField,
     ChannelIdField,
     MomentField,
-    NoParametersSerializer,
     StrictCharField,
     StrictIntegerField,
     StrictSerializer,
-    checked_query,
 )
 from konstruct.api.http.lists import (
     PAGE_SIZE,
     KeysetPagination,
     PageQuerySerializer,
     Position,
-    page_of,
 )
 from konstruct.api.http.problems import Problem, Refusal
-from konstruct.api.http.schema import problems
-from konstruct.api.http.views import ApiView
+from konstruct.api.http.views import ApiView, no_content, operation
+from konstruct.api.models import KeyScope
 from konstruct.strict_json import NotStrictJSON, read_json
 from memory.context.checkpoints.pages import Encoded, checked
+from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
 if TYPE_CHECKING:
@@ -292,22 +290,25 @@ class CheckpointSerializer(serializers.Serializer):
 class CheckpointsView(ApiView):
     """Checkpoints of the tenant's sessions, which no bound key sees."""
 
-    permissions = {"GET": ("memory.view_message",), "POST": ("memory.add_message",)}
-    own_transactions = ("POST",)
+    tag = "sessions"
 
-    @extend_schema(
-        operation_id="list_checkpoints",
+    @operation(
+        Action.VIEW,
+        "session",
+        scope=KeyScope.READ,
+        permission="memory.view_message",
+        query=CheckpointListSerializer,
+        id="list_checkpoints",
         summary="List checkpoints, newest first",
         description="With their values, as LangGraph's serializer has written them. A page is "
         "bounded by what is in it: follow `next`. With `limit` it has exactly so many, or is "
         f"refused if these have more than {MOST_BYTES // 10**6} MB.",
-        tags=["sessions"],
-        parameters=[CheckpointListSerializer],
-        responses={200: page_of(CheckpointSerializer, "A page of checkpoints."), **problems(422)},
+        page=CheckpointSerializer,
+        errors=(422,),
     )
     def get(self, request: Request) -> HttpResponse:
         """List checkpoints."""
-        query = checked_query(request, CheckpointListSerializer)
+        query = self.query
         names = ("thread_id", "checkpoint_ns", "checkpoint_id")
         place = {name: query[name] for name in names if name in query}
         if place and "thread_id" not in place:
@@ -324,22 +325,24 @@ class CheckpointsView(ApiView):
         content = [frame.removesuffix(b"]}"), b",".join(documents), b"]}"]
         return HttpResponse(content, content_type="application/json")
 
-    @extend_schema(
-        operation_id="save_checkpoint",
+    @operation(
+        Action.EDIT,
+        "session",
+        scope=KeyScope.WRITE,
+        permission="memory.add_message",
+        body=NewCheckpointSerializer,
+        own_transaction=True,
+        id="save_checkpoint",
         summary="Save a checkpoint",
-        description="What a LangGraph checkpointer saves. Values are encoded by LangGraph's "
-        "serializer, and refused if they hold an object of a class that is not allowed. The same "
-        "checkpoint again takes the place of the first.",
-        tags=["sessions"],
-        request=NewCheckpointSerializer,
-        responses={204: OpenApiResponse(description="It is saved."), **problems(422)},
+        returns=no_content("It is saved."),
+        errors=(422,),
     )
     def post(self, request: Request) -> Response:
-        """Save a checkpoint."""
-        checked_query(request, NoParametersSerializer)
-        body = NewCheckpointSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        fields = body.validated_data
+        """What a LangGraph checkpointer saves. Values are encoded by LangGraph's serializer, and
+        refused if they hold an object of a class that is not allowed. The same checkpoint again
+        takes the place of the first.
+        """
+        fields = self.fields
         state = fields["checkpoint"]
         changed = {each["channel"]: _encoded(each) for each in fields["values"]}
         unknown = changed.keys() - state["channel_versions"].keys()
@@ -358,23 +361,23 @@ class CheckpointsView(ApiView):
 class CheckpointWritesView(ApiView):
     """What tasks have written since a checkpoint."""
 
-    permissions = {"POST": ("memory.add_message",)}
-    own_transactions = ("POST",)
+    tag = "sessions"
 
-    @extend_schema(
-        operation_id="save_checkpoint_writes",
+    @operation(
+        Action.EDIT,
+        "session",
+        scope=KeyScope.WRITE,
+        permission="memory.add_message",
+        body=NewWritesSerializer,
+        own_transaction=True,
+        id="save_checkpoint_writes",
         summary="Save what a task has written",
-        description="What a LangGraph checkpointer keeps of a step that is not complete.",
-        tags=["sessions"],
-        request=NewWritesSerializer,
-        responses={204: OpenApiResponse(description="It is saved."), **problems(422)},
+        returns=no_content("It is saved."),
+        errors=(422,),
     )
     def post(self, request: Request) -> Response:
-        """Save writes."""
-        checked_query(request, NoParametersSerializer)
-        body = NewWritesSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        fields = body.validated_data
+        """What a LangGraph checkpointer keeps of a step that is not complete."""
+        fields = self.fields
         names = ("thread_id", "checkpoint_ns", "checkpoint_id")
         writes = [(each["channel"], _encoded(each)) for each in fields["writes"]]
         self.record()

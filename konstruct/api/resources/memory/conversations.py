@@ -4,13 +4,13 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.db.models import Count, OuterRef, QuerySet, Subquery
-from drf_spectacular.utils import OpenApiExample, extend_schema
+from drf_spectacular.utils import OpenApiExample
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
-from konstruct.api.http.bodies import ChannelIdField, checked_query
+from konstruct.api.http.bodies import ChannelIdField
 from konstruct.api.http.lists import (
     InTime,
     NewestFirst,
@@ -18,10 +18,8 @@ from konstruct.api.http.lists import (
     PageQuerySerializer,
     narrowed,
     ordering_field,
-    page_of,
 )
-from konstruct.api.http.schema import problems
-from konstruct.api.http.views import ApiView, agent_names
+from konstruct.api.http.views import AgentNameField, ApiView, operation
 from konstruct.api.models import KeyScope
 from konstruct.api.resources.memory.facts import FILTERS_HELP, FiltersTextField
 from konstruct.api.resources.people.erasures import (
@@ -33,8 +31,9 @@ from konstruct.api.resources.people.erasures import (
 )
 from memory.conversations.metadata import narrowed_by_metadata
 from memory.models import Message, Role
+from tenants.audit.models import Action
 
-LONGEST_PREVIEW = 200
+MAX_PREVIEW_CHARACTERS = 200
 
 TURN = {
     "id": "7c1c34a5-5a0c-4c8e-bb7f-1f6f2f3a9d10",
@@ -63,20 +62,46 @@ CONVERSATION = {
 }
 
 
+class TranscriptUrlField(serializers.URLField):
+    """The address of a conversation's transcript."""
+
+    def get_attribute(self, instance: Message) -> str:
+        """Return the address with the conversation's parameters."""
+        parameters = {
+            "agent": instance.agent_id,
+            "user_id": instance.user_id,
+            "thread_id": instance.thread_id,
+        }
+        return f"{reverse('transcript', request=self.context['request'])}?{urlencode(parameters)}"
+
+
+class PreviewField(serializers.CharField):
+    """The beginning of a text."""
+
+    def to_representation(self, value: str) -> str:
+        """Cut the text."""
+        return value[:MAX_PREVIEW_CHARACTERS]
+
+
 class ConversationSerializer(serializers.Serializer):
     """An agent's conversation with a user in one thread."""
 
-    url = serializers.URLField(help_text="Its transcript.")
-    agent = serializers.CharField(help_text="The agent's name.")
+    url = TranscriptUrlField(help_text="Its transcript.")
+    agent = AgentNameField(help_text="The agent's name.")
     agent_id = serializers.UUIDField()
     user_id = serializers.CharField()
     thread_id = serializers.CharField()
     messages = serializers.IntegerField(help_text="Turns of both.")
     first_at = serializers.DateTimeField(help_text="When it began.")
-    last_at = serializers.DateTimeField(help_text="When something was said last.")
-    last_role = serializers.ChoiceField(choices=Role.choices, help_text="Who spoke last.")
-    last_content = serializers.CharField(
-        help_text=f"What was said last, its first {LONGEST_PREVIEW} characters."
+    last_at = serializers.DateTimeField(
+        source="created_at", help_text="When something was said last."
+    )
+    last_role = serializers.ChoiceField(
+        source="role", choices=Role.choices, help_text="Who spoke last."
+    )
+    last_content = PreviewField(
+        source="content",
+        help_text=f"What was said last, its first {MAX_PREVIEW_CHARACTERS} characters.",
     )
 
 
@@ -121,7 +146,7 @@ class TranscriptQuery(InTime, PageQuerySerializer):
     )
 
 
-class AsItWasSaid(NewestFirst):
+class OldestFirst(NewestFirst):
     """The turns of a conversation, the first of them first."""
 
     orderings = {name: NewestFirst.orderings[name] for name in ("created_at", "-created_at")}
@@ -138,78 +163,74 @@ class EraseConversationSerializer(EraseSerializer):
 class ConversationsView(ApiView):
     """All conversations of the tenant."""
 
-    permissions = {"GET": ("memory.view_message",)}
+    tag = "conversations"
     keeps_to_binding = True
 
-    @extend_schema(
-        operation_id="list_conversations",
+    @operation(
+        Action.LIST,
+        "conversations",
+        scope=KeyScope.READ,
+        permission="memory.view_message",
+        query=ConversationsQuery,
+        id="list_conversations",
         summary="List conversations",
-        description="One row per agent, user and thread, by what was said last; `since` and "
-        "`until` are of that, too.",
-        tags=["conversations"],
-        parameters=[ConversationsQuery],
+        page=ConversationSerializer,
+        errors=(422,),
         examples=[OpenApiExample("one", response_only=True, value=CONVERSATION)],
-        responses={
-            200: page_of(ConversationSerializer, "A page of conversations."),
-            **problems(422),
-        },
     )
     def get(self, request: Request) -> Response:
-        """List conversations."""
-        filters = checked_query(request, ConversationsQuery)
-        last = narrowed(Message.objects.last_of_threads(), filters, self.caller)
-        if "thread_id" in filters:
-            last = last.filter(thread_id=filters["thread_id"])
-        pages = NewestFirst()
-        page = pages.paginate_queryset(_with_counts(last), request, view=self)
-        names = agent_names(message.agent_id for message in page)
-        return pages.get_paginated_response(
-            [_document(message, names.get(message.agent_id, ""), request) for message in page]
-        )
+        """One row per agent, user and thread, by what was said last; `since` and `until` are of
+        that, too.
+        """
+        last = narrowed(Message.objects.last_of_threads(), self.query, self.caller)
+        return self.page(_with_counts(last), NewestFirst(), ConversationSerializer)
 
 
 class TranscriptView(ApiView):
     """What was said."""
 
-    permissions = {"GET": ("memory.view_message",), "DELETE": (ERASE,)}
-    scopes = {"DELETE": KeyScope.ERASE}
+    tag = "conversations"
     keeps_to_binding = True
 
-    @extend_schema(
-        operation_id="get_transcript",
+    @operation(
+        Action.VIEW,
+        "conversation",
+        scope=KeyScope.READ,
+        permission="memory.view_message",
+        query=TranscriptQuery,
+        id="get_transcript",
         summary="Read a conversation",
-        description="Every turn, verbatim, also those that were imported; the first one first. "
-        "A conversation that never was is empty.",
-        tags=["conversations"],
-        parameters=[TranscriptQuery],
+        page=TurnSerializer,
+        errors=(422,),
         examples=[OpenApiExample("one", response_only=True, value=TURN)],
-        responses={200: page_of(TurnSerializer, "A page of turns."), **problems(422)},
     )
     def get(self, request: Request) -> Response:
-        """Read a conversation."""
-        filters = checked_query(request, TranscriptQuery)
-        turns = narrowed(Message.objects.all(), filters, self.caller)
-        if "thread_id" in filters:
-            turns = turns.filter(thread_id=filters["thread_id"])
-        if "filters" in filters:
-            turns = narrowed_by_metadata(turns, filters["filters"])
-        pages = AsItWasSaid()
-        page = pages.paginate_queryset(turns, request, view=self)
-        return pages.get_paginated_response(TurnSerializer(page, many=True).data)
+        """Every turn, verbatim, also those that were imported; the first one first. A conversation
+        that never was is empty.
+        """
+        turns = narrowed(Message.objects.all(), self.query, self.caller)
+        if "filters" in self.query:
+            turns = narrowed_by_metadata(turns, self.query["filters"])
+        return self.page(turns, OldestFirst(), TurnSerializer)
 
-    @extend_schema(
-        operation_id="erase_conversation",
+    @operation(
+        Action.ERASE,
+        "conversation",
+        scope=KeyScope.ERASE,
+        permission=ERASE,
+        query=EraseConversationSerializer,
+        id="erase_conversation",
         summary="Erase a conversation",
-        description="All its messages, as `DELETE /api/v1/messages/{message_id}/` erases one. What "
-        "is said there later stays. Of a conversation that never was nothing is found. A session "
-        "of a graph of the same name is cleared by itself.",
-        tags=["conversations"],
-        parameters=[EraseConversationSerializer, ERASURE_LOCATION],
-        responses={202: ErasureSerializer, **problems(422)},
+        returns={202: ErasureSerializer},
+        errors=(422,),
+        headers=[ERASURE_LOCATION],
     )
     def delete(self, request: Request) -> Response:
-        """Ask for its erasure."""
-        query = checked_query(request, EraseConversationSerializer)
+        """All its messages, as `DELETE /api/v1/messages/{message_id}/` erases one. What is said
+        there later stays. Of a conversation that never was nothing is found. A session of a
+        graph of the same name is cleared by itself.
+        """
+        query = self.query
         return erase_messages(
             self,
             agent_id=self.caller.agent(query["agent"]).id,
@@ -232,26 +253,3 @@ def _with_counts(last: "QuerySet[Message]") -> "QuerySet[Message]":
     count = same.order_by().values("thread_id").annotate(count=Count("number")).values("count")
     first = same.order_by("created_at", "number").values("created_at")[:1]
     return last.annotate(messages=Subquery(count), first_at=Subquery(first))
-
-
-def _document(message: Any, agent: str, request: Request) -> dict[str, Any]:
-    parameters = {
-        "agent": message.agent_id, "user_id": message.user_id, "thread_id": message.thread_id
-    }  # fmt: skip
-    address = reverse("transcript", request=request)
-    return dict(
-        ConversationSerializer(
-            {
-                "url": f"{address}?{urlencode(parameters)}",
-                "agent": agent,
-                "agent_id": message.agent_id,
-                "user_id": message.user_id,
-                "thread_id": message.thread_id,
-                "messages": message.messages,
-                "first_at": message.first_at,
-                "last_at": message.created_at,
-                "last_role": message.role,
-                "last_content": message.content[:LONGEST_PREVIEW],
-            }
-        ).data
-    )

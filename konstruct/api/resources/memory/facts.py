@@ -1,6 +1,6 @@
 """Facts by REST: what is known apart from any conversation, with its versions and its time."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from uuid import UUID
 
@@ -9,7 +9,6 @@ from django.http import Http404
 from drf_spectacular.utils import (
     OpenApiExample,
     OpenApiResponse,
-    extend_schema,
     extend_schema_field,
 )
 from rest_framework import serializers
@@ -24,23 +23,29 @@ from konstruct.api.http.bodies import (
     BoundedListField,
     ChannelIdField,
     MomentField,
-    NoParametersSerializer,
     StrictBooleanField,
     StrictCharField,
     StrictFloatField,
     StrictIntegerField,
     StrictSerializer,
-    checked_query,
 )
 from konstruct.api.http.idempotency import IDEMPOTENCY_KEY, create_once
 from konstruct.api.http.lists import (
     KeysetPagination,
     PageQuerySerializer,
     ordering_field,
-    page_of,
 )
-from konstruct.api.http.schema import problems, response_header
-from konstruct.api.http.views import IF_MATCH, ApiView, agent_names, etag_of, require_match, tagged
+from konstruct.api.http.schema import response_header
+from konstruct.api.http.views import (
+    IF_MATCH,
+    AgentNameField,
+    ApiView,
+    etag_of,
+    no_content,
+    operation,
+    require_match,
+    tagged,
+)
 from konstruct.api.models import KeyScope
 from konstruct.strict_json import NotStrictJSON, read_json
 from memory.exceptions import FactNotFound, InvalidArgument
@@ -259,12 +264,29 @@ class FactSearchSerializer(AtSerializer):
     )
 
 
+class FactIdField(serializers.UUIDField):
+    """The id that all versions of a fact have in common."""
+
+    def get_attribute(self, instance: MemoryEntry) -> UUID:
+        """Return the id."""
+        return instance.version_of or instance.memory_id
+
+
+class FactUrlField(serializers.URLField):
+    """The address that all versions of a fact have in common."""
+
+    def get_attribute(self, instance: MemoryEntry) -> str:
+        """Return the absolute address."""
+        fact_id = instance.version_of or instance.memory_id
+        return reverse("fact", args=[fact_id], request=self.context["request"])
+
+
 class FactSerializer(serializers.Serializer):
     """A fact, or what it was before."""
 
-    memory_id = serializers.UUIDField(help_text="The fact's id, through all changes.")
-    url = serializers.URLField(help_text="The fact's address.")
-    agent = serializers.CharField(allow_null=True, help_text="Who knows it; null: all agents.")
+    memory_id = FactIdField(help_text="The fact's id, through all changes.")
+    url = FactUrlField(help_text="The fact's address.")
+    agent = AgentNameField(allow_null=True, help_text="Who knows it; null: all agents.")
     agent_id = serializers.UUIDField(allow_null=True)
     user_id = serializers.CharField(allow_null=True, help_text="Whom it is about; null: nobody.")
     content = serializers.CharField()
@@ -276,7 +298,9 @@ class FactSerializer(serializers.Serializer):
     expires_at = serializers.DateTimeField(
         allow_null=True, help_text="From then on it is not found any more."
     )
-    version_id = serializers.UUIDField(help_text="This version's id; the newest has the fact's.")
+    version_id = serializers.UUIDField(
+        source="memory_id", help_text="This version's id; the newest has the fact's."
+    )
     supersedes = serializers.UUIDField(
         allow_null=True, help_text="The version that this one replaced."
     )
@@ -377,7 +401,6 @@ KEPT = OpenApiExample(
     value={**FACT, "created": True, "near_duplicates": []},
 )
 ONE = OpenApiExample("the fact", response_only=True, status_codes=["200"], value=FACT)
-PAGE = page_of(FactSerializer, "A page of facts.")
 LOCATION = response_header("Location", "The fact's own address.", 200, 201)
 ETAG = response_header("ETag", "The fact's state, for If-Match and If-None-Match.", 200)
 
@@ -385,40 +408,36 @@ ETAG = response_header("ETag", "The fact's state, for If-Match and If-None-Match
 class FactsView(ApiView):
     """The facts of the tenant."""
 
-    permissions = {
-        "GET": ("memory.view_memoryentry",),
-        # The answer shows the fact that stands, and others that say nearly the same.
-        "POST": ("memory.add_memoryentry", "memory.view_memoryentry"),
-    }
+    tag = "facts"
     keeps_to_binding = True
 
-    @extend_schema(
-        operation_id="create_fact",
+    @operation(
+        Action.CREATE,
+        "fact",
+        scope=KeyScope.WRITE,
+        permission=("memory.add_memoryentry", "memory.view_memoryentry"),
+        body=NewFactSerializer,
+        id="create_fact",
         summary="Keep a fact",
-        description="The same text of the same agent and user is the same fact: it comes back with "
-        "`created: false`. What is sent beside it is not lost: metadata is added to what stands, "
-        "and `valid_from`, `valid_to` and `expires_at` are those sent; what was before is kept as "
-        "a version. Facts that say nearly the same are reported in `near_duplicates`.",
-        tags=["facts"],
-        request=NewFactSerializer,
-        parameters=[IDEMPOTENCY_KEY, LOCATION],
-        examples=[NEW_FACT, SHARED_FACT, KEPT],
-        responses={
+        returns={
             201: OpenApiResponse(StoredFactSerializer, description="Kept."),
             200: OpenApiResponse(
                 StoredFactSerializer,
                 description="The same text stood already; what was sent beside it was added.",
             ),
-            **problems(409, 422),
         },
+        errors=(409, 422),
+        headers=[IDEMPOTENCY_KEY, LOCATION],
+        examples=[NEW_FACT, SHARED_FACT, KEPT],
     )
     def post(self, request: Request) -> Response:
-        """Keep a fact."""
-        checked_query(request, NoParametersSerializer)
-        body = NewFactSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        fields = body.validated_data
-        entry = _entry(self.caller, fields, _agent_id(self.caller, fields))
+        """The same text of the same agent and user is the same fact: it comes back with `created:
+        false`. What is sent beside it is not lost: metadata is added to what stands, and
+        `valid_from`, `valid_to` and `expires_at` are those sent; what was before is kept as a
+        version. Facts that say nearly the same are reported in `near_duplicates`.
+        """
+        fields = self.fields
+        entry = _entry(self.caller, fields, self.caller.agent_id_in(fields))
         kept: list[Stored] = []
 
         def keep() -> UUID:
@@ -426,7 +445,7 @@ class FactsView(ApiView):
             return kept[0].memory_id
 
         memory_id = create_once(request, keep)
-        # Nothing was kept for a request that came before: its fact stands, or is deleted since.
+        # An earlier request with the same Idempotency-Key may have stored the fact.
         stored = kept[0] if kept else Stored(memory_id, created=False)
         standing = facts_here().entries().defer("embedding").filter(memory_id=memory_id).first()
         if standing is None:
@@ -435,66 +454,66 @@ class FactsView(ApiView):
             self.note(standing, after=row_state(standing))
         else:
             self.note(standing, action=Action.VIEW)
-        (document,) = _stored_documents([standing], [stored], request)
-        return Response(
-            StoredFactSerializer(document).data,
-            status=201 if stored.created else 200,
-            headers={"Location": document["url"]},
-        )
+        (document,) = _stored_documents(self, [standing], [stored])
+        status = 201 if stored.created else 200
+        return Response(document, status=status, headers={"Location": document["url"]})
 
-    @extend_schema(
-        operation_id="list_facts",
+    @operation(
+        Action.LIST,
+        "facts",
+        scope=KeyScope.READ,
+        permission="memory.view_memoryentry",
+        query=FactListSerializer,
+        id="list_facts",
         summary="List facts, newest first",
-        description="What is so now, or was so `at` a moment.",
-        tags=["facts"],
-        parameters=[FactListSerializer],
-        responses={200: PAGE, **problems(422)},
+        page=FactSerializer,
+        errors=(422,),
     )
     def get(self, request: Request) -> Response:
-        """List facts, in pages."""
-        query = checked_query(request, FactListSerializer)
+        """What is so now, or was so `at` a moment."""
+        query = self.query
         facts = selected(
             required_tenant_id(),
-            agent_id=_agent_id(self.caller, query),
-            user_id=_user_id(self.caller, query),
+            agent_id=self.caller.agent_id_in(query),
+            user_id=self.caller.user_id_in(query),
             shared=self.caller.user_id is None,
             filters=query.get("filters"),
             at=query.get("at"),
         )
-        return _page(facts, request, self, FactPages())
+        return self.page(facts.defer("embedding"), FactPages(), FactSerializer)
 
 
 class FactBatchView(ApiView):
     """Several facts in one request."""
 
-    # Texts are embedded before the transaction.
-    own_transactions = ("POST",)
-    permissions = {"POST": ("memory.add_memoryentry", "memory.view_memoryentry")}
+    tag = "facts"
     keeps_to_binding = True
 
-    @extend_schema(
-        operation_id="create_facts",
+    @operation(
+        Action.CREATE,
+        "facts",
+        scope=KeyScope.WRITE,
+        permission=("memory.add_memoryentry", "memory.view_memoryentry"),
+        body=NewFactsSerializer,
+        own_transaction=True,
+        id="create_facts",
         summary="Store several facts",
         description=f"Up to {MAX_FACTS_PER_BATCH} facts, each as `POST /api/v1/facts/` takes it. "
         "All of them are stored, or none. The same request again stores nothing twice, because "
         "the same text of the same agent and user is the same fact.",
-        tags=["facts"],
-        request=NewFactsSerializer,
+        returns=StoredFactsSerializer,
+        errors=(422,),
         examples=[
             OpenApiExample(
                 "two facts", request_only=True, value={"facts": [NEW_FACT.value, SHARED_FACT.value]}
             )
         ],
-        responses={200: StoredFactsSerializer, **problems(422)},
     )
     def post(self, request: Request) -> Response:
         """Store the facts of the request, in its order."""
-        checked_query(request, NoParametersSerializer)
-        body = NewFactsSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        facts = body.validated_data["facts"]
+        facts = self.fields["facts"]
         by_agent = {fields.get("agent"): fields for fields in facts}
-        agents = {name: _agent_id(self.caller, fields) for name, fields in by_agent.items()}
+        agents = {name: self.caller.agent_id_in(fields) for name, fields in by_agent.items()}
         entries = [_entry(self.caller, fields, agents[fields.get("agent")]) for fields in facts]
         owners = {(entry.agent_id, entry.user_id) for entry in entries}
         if len(owners) > 1:
@@ -508,37 +527,33 @@ class FactBatchView(ApiView):
             new = [str(each.memory_id) for each in stored if each.created]
             self.note(facts=new)
             self.record()
-        results = _stored_documents([by_id[each.memory_id] for each in stored], stored, request)
-        return Response(StoredFactsSerializer({"created": len(new), "results": results}).data)
+        results = _stored_documents(self, [by_id[each.memory_id] for each in stored], stored)
+        return Response({"created": len(new), "results": results})
 
 
 class FactSearchView(ApiView):
     """Facts by meaning."""
 
-    permissions = {"POST": ("memory.view_memoryentry",)}
-    scopes = {"POST": KeyScope.READ}
+    tag = "facts"
     keeps_to_binding = True
 
-    @extend_schema(
-        operation_id="search_facts",
+    @operation(
+        Action.SEARCH,
+        "facts",
+        scope=KeyScope.READ,
+        permission="memory.view_memoryentry",
+        body=FactSearchSerializer,
+        id="search_facts",
         summary="Search facts",
-        description="The facts nearest in meaning to a text, best first.",
-        tags=["facts"],
-        request=FactSearchSerializer,
+        returns=FactSearchResultSerializer,
+        errors=(422,),
         examples=[QUESTION],
-        responses={
-            200: FactSearchResultSerializer,
-            **problems(422),
-        },
     )
     def post(self, request: Request) -> Response:
-        """Search."""
-        checked_query(request, NoParametersSerializer)
-        body = FactSearchSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        fields = body.validated_data
-        agent_id, user_id = _agent_id(self.caller, fields), _user_id(self.caller, fields)
-        self.about_to_read()
+        """The facts nearest in meaning to a text, best first."""
+        fields = self.fields
+        agent_id, user_id = self.caller.agent_id_in(fields), self.caller.user_id_in(fields)
+        self.log_with_next_query()
         found = FACTS.search(
             required_tenant_id(),
             fields["query"],
@@ -551,107 +566,106 @@ class FactSearchView(ApiView):
             at=fields.get("at"),
             threshold=fields["threshold"],
         )
-        return Response({"results": found_documents(found, request)})
+        return Response({"results": self.documents(found, FoundFactSerializer)})
 
 
 class FactView(ApiView):
     """One fact."""
 
-    permissions = {
-        "GET": ("memory.view_memoryentry",),
-        "PATCH": ("memory.change_memoryentry",),
-        "DELETE": ("memory.delete_memoryentry",),
-    }
-    # A key that may write a fact may read and delete it by its id.
-    scopes = {"GET": (KeyScope.READ, KeyScope.WRITE), "DELETE": KeyScope.WRITE}
+    tag = "facts"
     keeps_to_binding = True
 
-    @extend_schema(
-        operation_id="get_fact",
+    @operation(
+        Action.VIEW,
+        "fact",
+        scope=(KeyScope.READ, KeyScope.WRITE),
+        permission="memory.view_memoryentry",
+        query=AtSerializer,
+        id="get_fact",
         summary="Get a fact",
-        description="As it is, or as it was `at` a moment. One that is not so any more, or is not "
-        "to be found any more, is a 404; its history stays.",
-        tags=["facts"],
-        parameters=[AtSerializer, ETAG],
+        returns=FactSerializer,
+        headers=[ETAG],
         examples=[ONE],
-        responses={200: FactSerializer},
     )
     def get(self, request: Request, memory_id: UUID) -> Response:
-        """Show the fact."""
-        at = checked_query(request, AtSerializer).get("at")
+        """As it is, or as it was `at` a moment. One that is not so any more, or is not to be found
+        any more, is a 404; its history stays.
+        """
+        at = self.query.get("at")
         versions = visible_facts(self.caller).versions_of(memory_id).as_of(at).defer("embedding")
         fact = versions.order_by("-valid_from").first()
         if fact is None:
             raise Http404
         self.note(fact)
-        return tagged(request, _told(fact, request))
+        return tagged(request, self.document(fact, FactSerializer))
 
-    @extend_schema(
-        operation_id="change_fact",
+    @operation(
+        Action.EDIT,
+        "fact",
+        scope=KeyScope.WRITE,
+        permission="memory.change_memoryentry",
+        body=FactChangeSerializer,
+        id="change_fact",
         summary="Change a fact",
-        description="What is left out stays. What was known before is kept as a version, which was "
-        "so until now, or until `valid_from`. To let a fact end, set `valid_to` or `expires_at`.",
-        tags=["facts"],
-        request=FactChangeSerializer,
-        parameters=[IF_MATCH, ETAG],
+        returns=FactSerializer,
+        errors=(409, 412),
+        headers=[IF_MATCH, ETAG],
         examples=[CHANGE],
-        responses={200: FactSerializer, **problems(409, 412)},
     )
     def patch(self, request: Request, memory_id: UUID) -> Response:
-        """Let a new version take the place of the old one."""
-        checked_query(request, NoParametersSerializer)
-        body = FactChangeSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        with transaction.atomic():
-            standing = locked_fact(self.caller, memory_id)
-            require_match(request, _told(standing, request))
-            was = row_state(standing)
-            fact = FACTS.update(memory_id, required_tenant_id(), **body.validated_data)
-            self.note(fact, before=was, after=row_state(fact))
-        document = _told(fact, request)
+        """What is left out stays. What was known before is kept as a version, which was so until
+        now, or until `valid_from`. To let a fact end, set `valid_to` or `expires_at`.
+        """
+        existing = locked_fact(self.caller, memory_id)
+        require_match(request, self.document(existing, FactSerializer))
+        was = row_state(existing)
+        fact = FACTS.update(memory_id, required_tenant_id(), **self.fields)
+        self.note(fact, before=was, after=row_state(fact))
+        document = self.document(fact, FactSerializer)
         return Response(document, headers={"ETag": etag_of(document)})
 
-    @extend_schema(
-        operation_id="delete_fact",
+    @operation(
+        Action.DELETE,
+        "fact",
+        scope=KeyScope.WRITE,
+        permission="memory.delete_memoryentry",
+        id="delete_fact",
         summary="Delete a fact",
-        description="With all its versions, for good.",
-        tags=["facts"],
-        request=None,
-        parameters=[IF_MATCH],
-        responses={204: OpenApiResponse(description="It is gone."), **problems(412)},
+        returns=no_content("It is gone."),
+        errors=(412,),
+        headers=[IF_MATCH],
     )
     def delete(self, request: Request, memory_id: UUID) -> Response:
-        """Delete."""
-        checked_query(request, NoParametersSerializer)
-        with transaction.atomic():
-            standing = locked_fact(self.caller, memory_id)
-            require_match(request, _told(standing, request))
-            FACTS.delete(memory_id, required_tenant_id())
-            self.note(standing, before=row_state(standing))
+        """With all its versions, for good."""
+        existing = locked_fact(self.caller, memory_id)
+        require_match(request, self.document(existing, FactSerializer))
+        FACTS.delete(memory_id, required_tenant_id())
+        self.note(existing, before=row_state(existing))
         return Response(status=204)
 
 
 class FactHistoryView(ApiView):
     """What a fact was before."""
 
-    permissions = {"GET": ("memory.view_memoryentry",)}
+    tag = "facts"
     keeps_to_binding = True
 
-    @extend_schema(
-        operation_id="list_fact_versions",
+    @operation(
+        Action.VIEW,
+        "fact",
+        scope=KeyScope.READ,
+        permission="memory.view_memoryentry",
+        query=PageQuerySerializer,
+        id="list_fact_versions",
         summary="List the versions of a fact, newest first",
-        description="The fact as it stands, then what it was before; also one that has expired.",
-        tags=["facts"],
-        parameters=[PageQuerySerializer],
-        responses={200: PAGE},
+        page=FactSerializer,
     )
     def get(self, request: Request, memory_id: UUID) -> Response:
-        """List versions, in pages."""
-        checked_query(request, PageQuerySerializer)
+        """The fact as it stands, then what it was before; also one that has expired."""
         versions = visible_facts(self.caller).versions_of(memory_id)
         if not versions.entries().exists():
             raise Http404
-        return _page(versions, request, self, VersionPages())
+        return self.page(versions.defer("embedding"), VersionPages(), FactSerializer)
 
 
 def _entry(caller: Caller, fields: dict[str, Any], agent_id: UUID | None) -> MemoryEntry:
@@ -659,73 +673,19 @@ def _entry(caller: Caller, fields: dict[str, Any], agent_id: UUID | None) -> Mem
     return MemoryEntry(
         tenant_id=required_tenant_id(),
         agent_id=agent_id,
-        user_id=_user_id(caller, fields),
+        user_id=caller.user_id_in(fields),
         **{name: fields[name] for name in fields if name not in ("agent", "user_id")},
     )
 
 
-def _agent_id(caller: Caller, fields: dict[str, Any]) -> UUID | None:
-    """The agent that the request names, or else the one that the key is bound to."""
-    return caller.agent(fields["agent"]).id if "agent" in fields else caller.agent_id
-
-
-def _user_id(caller: Caller, fields: dict[str, Any]) -> str | None:
-    """The user whom the request names, or else the one that the key is bound to."""
-    return caller.user(fields["user_id"]) if "user_id" in fields else caller.user_id
-
-
-def _page(
-    facts: MemoryEntryQuerySet, request: Request, view: ApiView, pages: FactPages | VersionPages
-) -> Response:
-    page = pages.paginate_queryset(facts.defer("embedding"), request, view=view)
-    documents = FactSerializer(_documents(page, request), many=True).data
-    return pages.get_paginated_response(documents)
-
-
-def found_documents(found: Sequence[MemoryEntry], request: Request) -> Any:
-    """What is told of facts that a search has found."""
-    documents = _documents(found, request)
-    results = [
-        {**document, "score": fact.score} for fact, document in zip(found, documents, strict=True)
-    ]
-    return FoundFactSerializer(results, many=True).data
-
-
-def _told(fact: MemoryEntry, request: Request) -> dict[str, Any]:
-    return dict(FactSerializer(_documents([fact], request)[0]).data)
-
-
-def _documents(facts: Iterable[MemoryEntry], request: Request) -> list[dict[str, Any]]:
-    """What is told of facts; one query for the names of all their agents."""
-    facts = list(facts)
-    names = agent_names(fact.agent_id for fact in facts if fact.agent_id is not None)
-    return [_document(fact, names, request) for fact in facts]
-
-
 def _stored_documents(
-    facts: Iterable[MemoryEntry], stored: Iterable[Stored], request: Request
+    view: ApiView, facts: Iterable[MemoryEntry], stored: Iterable[Stored]
 ) -> list[dict[str, Any]]:
     return [
-        document | {"created": each.created, "near_duplicates": each.near_duplicates}
-        for document, each in zip(_documents(facts, request), stored, strict=True)
+        document
+        | {
+            "created": each.created,
+            "near_duplicates": NearFactSerializer(each.near_duplicates, many=True).data,
+        }
+        for document, each in zip(view.documents(facts, FactSerializer), stored, strict=True)
     ]
-
-
-def _document(fact: MemoryEntry, names: dict[UUID, str], request: Request) -> dict[str, Any]:
-    identity = fact.version_of or fact.memory_id
-    return {
-        "memory_id": identity,
-        "url": reverse("fact", args=[identity], request=request),
-        "agent": names.get(fact.agent_id) if fact.agent_id else None,
-        "agent_id": fact.agent_id,
-        "user_id": fact.user_id,
-        "content": fact.content,
-        "metadata": fact.metadata,
-        "created_at": fact.created_at,
-        "updated_at": fact.updated_at,
-        "valid_from": fact.valid_from,
-        "valid_to": fact.valid_to,
-        "expires_at": fact.expires_at,
-        "version_id": fact.memory_id,
-        "supersedes": fact.supersedes,
-    }

@@ -9,8 +9,6 @@ from django.db.models import Func, IntegerField
 from django.http import Http404
 from drf_spectacular.utils import (
     OpenApiExample,
-    OpenApiResponse,
-    extend_schema,
     extend_schema_field,
 )
 from rest_framework import serializers
@@ -20,9 +18,7 @@ from rest_framework.response import Response
 from konstruct.api.http.bodies import (
     BoundedListField,
     ChannelIdField,
-    NoParametersSerializer,
     StrictSerializer,
-    checked_query,
 )
 from konstruct.api.http.idempotency import IDEMPOTENCY_KEY, create_once
 from konstruct.api.http.lists import (
@@ -31,14 +27,13 @@ from konstruct.api.http.lists import (
     Position,
     narrowed,
     ordering_field,
-    page_of,
 )
-from konstruct.api.http.schema import problems
-from konstruct.api.http.views import ApiView
+from konstruct.api.http.views import ApiView, no_content, operation
 from konstruct.api.models import KeyScope
 from konstruct.orchestrator.history_import import ForAllLines, import_history
 from memory.conversations.items import add_items
 from memory.models import ConversationItem, Role
+from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
 MOST_ADDED = 1_000
@@ -177,49 +172,48 @@ class ItemPages(NewestFirst):
 class ItemsView(ApiView):
     """The items of a conversation."""
 
-    permissions = {
-        "GET": ("memory.view_conversationitem",),
-        "POST": ("memory.add_message",),
-        "DELETE": ("memory.delete_message",),
-    }
+    tag = "conversations"
+
     # Who may add may take back: what was said stays in the transcript.
-    scopes = {"DELETE": KeyScope.WRITE}
     keeps_to_binding = True
 
-    @extend_schema(
-        operation_id="list_conversation_items",
+    @operation(
+        Action.VIEW,
+        "conversation items",
+        scope=KeyScope.READ,
+        permission="memory.view_conversationitem",
+        query=ItemsQuery,
+        id="list_conversation_items",
         summary="List the items of a conversation",
         description="What a framework has kept of its runs, the newest first. A page has at most "
         f"{MOST_BYTES:,} bytes of JSON, unless a single item is larger.",
-        tags=["conversations"],
-        parameters=[ItemsQuery],
+        page=ItemSerializer,
+        errors=(422,),
         examples=[OpenApiExample("one", response_only=True, value=ITEM)],
-        responses={200: page_of(ItemSerializer, "A page of items."), **problems(422)},
     )
     def get(self, request: Request) -> Response:
         """List items."""
-        query = checked_query(request, ItemsQuery)
-        pages = ItemPages()
-        page = pages.paginate_queryset(self._items(query), request, view=self)
-        return pages.get_paginated_response(ItemSerializer(page, many=True).data)
+        items = narrowed(ConversationItem.objects.all(), self.query, self.caller)
+        return self.page(items, ItemPages(), ItemSerializer)
 
-    @extend_schema(
-        operation_id="add_conversation_items",
+    @operation(
+        Action.CREATE,
+        "conversation items",
+        scope=KeyScope.WRITE,
+        permission="memory.add_message",
+        body=NewItemsSerializer,
+        id="add_conversation_items",
         summary="Add items to a conversation",
-        description="Items are for the framework that adds them: nothing is answered. Those that "
-        "have `said` are written into the transcript as well, like imported messages.",
-        tags=["conversations"],
-        request=NewItemsSerializer,
-        parameters=[IDEMPOTENCY_KEY],
+        returns=no_content("They are added."),
+        errors=(409, 422),
+        headers=[IDEMPOTENCY_KEY],
         examples=[ADDED],
-        responses={204: OpenApiResponse(description="They are added."), **problems(409, 422)},
     )
     def post(self, request: Request) -> Response:
-        """Add items, and what they say."""
-        checked_query(request, NoParametersSerializer)
-        body = NewItemsSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        fields = body.validated_data
+        """Items are for the framework that adds them: nothing is answered. Those that have `said`
+        are written into the transcript as well, like imported messages.
+        """
+        fields = self.fields
         agent_id = self.caller.agent(fields["agent"]).id
         user_id, thread_id = self.caller.user(fields["user_id"]), fields["thread_id"]
         items = fields["items"]
@@ -237,48 +231,48 @@ class ItemsView(ApiView):
         self.note(items=len(items))
         return Response(status=204)
 
-    @extend_schema(
-        operation_id="clear_conversation_items",
+    @operation(
+        Action.DELETE,
+        "conversation items",
+        scope=KeyScope.WRITE,
+        permission="memory.delete_message",
+        query=ConversationSerializer,
+        id="clear_conversation_items",
         summary="Remove all items of a conversation",
-        description="At once, and for good. What they say stays in the transcript, until the "
-        "conversation is erased.",
-        tags=["conversations"],
-        parameters=[ConversationSerializer],
-        request=None,
-        responses={204: OpenApiResponse(description="There are none."), **problems(422)},
+        returns=no_content("There are none."),
+        errors=(422,),
     )
     def delete(self, request: Request) -> Response:
-        """Remove all."""
-        query = checked_query(request, ConversationSerializer)
-        removed, _ = self._items(query).delete()
+        """At once, and for good. What they say stays in the transcript, until the conversation is
+        erased.
+        """
+        items = narrowed(ConversationItem.objects.all(), self.query, self.caller)
+        removed, _ = items.delete()
         self.note(items=removed)
         return Response(status=204)
-
-    def _items(self, query: dict[str, Any]) -> Any:
-        items = narrowed(ConversationItem.objects.all(), query, self.caller)
-        return items.filter(thread_id=query["thread_id"])
 
 
 class ItemView(ApiView):
     """One item."""
 
-    permissions = {"DELETE": ("memory.delete_message",)}
-    scopes = {"DELETE": KeyScope.WRITE}
+    tag = "conversations"
     keeps_to_binding = True
 
-    @extend_schema(
-        operation_id="remove_conversation_item",
+    @operation(
+        Action.DELETE,
+        "conversation item",
+        scope=KeyScope.WRITE,
+        permission="memory.delete_message",
+        id="remove_conversation_item",
         summary="Remove an item",
-        description="At once. What it says stays in the transcript. Of two who remove the same "
-        "item one is told that there is none.",
-        tags=["conversations"],
-        parameters=[IDEMPOTENCY_KEY],
-        request=None,
-        responses={204: OpenApiResponse(description="It is gone."), **problems(409)},
+        returns=no_content("It is gone."),
+        errors=(409,),
+        headers=[IDEMPOTENCY_KEY],
     )
     def delete(self, request: Request, item_id: UUID) -> Response:
-        """Remove it."""
-        checked_query(request, NoParametersSerializer)
+        """At once. What it says stays in the transcript. Of two who remove the same item one is
+        told that there is none.
+        """
 
         def remove() -> UUID:
             item = self.caller.rows(ConversationItem.objects.filter(pk=item_id)).first()

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from drf_spectacular.utils import OpenApiExample, extend_schema
+from drf_spectacular.utils import OpenApiExample
 from rest_framework import serializers
 from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
@@ -19,14 +19,12 @@ from konstruct.api.http.bodies import (
     StrictIntegerField,
     StrictSerializer,
 )
-from konstruct.api.http.schema import problems
-from konstruct.api.http.views import ApiView
+from konstruct.api.http.views import ApiView, operation
 from konstruct.api.models import KeyScope
 from konstruct.api.resources.memory.facts import (
     FILTERS_HELP,
     CheckedObjectField,
     FoundFactSerializer,
-    found_documents,
 )
 from konstruct.orchestrator.recall_policy import recall_policy
 from memory.conf import FACT_FLOOR, NEAR_FACT_FLOOR, NEAR_FACTS
@@ -35,6 +33,7 @@ from memory.models import Message
 from memory.models.fact_filters import parse_filters
 from memory.recall import RecallResult
 from memory.recall.policy import MAX_TOP_K, MODES, RecallPolicy
+from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
 LONGEST_QUERY = 8192
@@ -135,38 +134,37 @@ _NAMES = [str(name) for name in MemorySerializer().fields]
 class MemorySearchView(ApiView):
     """Recall, as the pipeline does it."""
 
-    permissions = {"POST": ("audit.recall_memories",)}
-    scopes = {"POST": KeyScope.READ}
+    tag = "memories"
     keeps_to_binding = True
 
-    @extend_schema(
-        operation_id="search_memories",
+    @operation(
+        Action.SEARCH,
+        "memories",
+        scope=KeyScope.READ,
+        permission="audit.recall_memories",
+        query=None,
+        body=SearchSerializer,
+        id="search_memories",
         summary="Search an agent's memory of a user",
         description="Messages by the recall of the pipeline, and with `include` facts by their "
         "similarity to the query, which is embedded once for both. Each list has its own scores: "
         "a message's `probability` that it is relevant, a fact's cosine. With `gate` a fact needs "
         f"a cosine of {FACT_FLOOR}, one of the {NEAR_FACTS} nearest {NEAR_FACT_FLOOR}, as in a "
         "prompt.",
-        tags=["memories"],
-        request=SearchSerializer,
+        returns=SearchResultSerializer,
+        errors=(422,),
         examples=[EXAMPLE],
-        responses={
-            200: SearchResultSerializer,
-            **problems(422),
-        },
     )
     def post(self, request: Request) -> Response:
         """Recall, and show what was found."""
-        body = SearchSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        fields = body.validated_data
+        fields = self.fields
         caller = self.caller
         agent = caller.agent(fields["agent"])
         include = fields["include"]
         if FACTS in include and not (caller.scopes or request.user.has_perm(VIEW_FACTS)):
             raise PermissionDenied(f"You lack the permission {VIEW_FACTS}.")
         user_id = caller.user(fields["user_id"])
-        self.about_to_read()
+        self.log_with_next_query()
         found = search_memory(
             required_tenant_id(),
             user_id,
@@ -181,7 +179,7 @@ class MemorySearchView(ApiView):
         )
         document = _document(found.messages, explain=fields["explain"])
         if found.facts is not None:
-            document["facts"] = found_documents(found.facts, request)
+            document["facts"] = self.documents(found.facts, FoundFactSerializer)
         return Response(document)
 
 

@@ -1,29 +1,27 @@
 """Recall events: what was recalled for a reply, and why."""
 
-from typing import Any
 from uuid import UUID
 
 from django.db.models import Func, IntegerField, Q
-from django.http import Http404
-from drf_spectacular.utils import OpenApiExample, extend_schema
+from django.shortcuts import get_object_or_404
+from drf_spectacular.utils import OpenApiExample
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.reverse import reverse
 
-from konstruct.api.http.bodies import NoParametersSerializer, checked_query
 from konstruct.api.http.lists import (
+    ByCreation,
+    FlagField,
     InTime,
-    KeysetPagination,
     OfAgentAndUser,
     PageQuerySerializer,
     narrowed,
     ordering_field,
-    page_of,
 )
-from konstruct.api.http.schema import problems
-from konstruct.api.http.views import ApiView, agent_names
+from konstruct.api.http.views import AgentNameField, ApiView, UrlField, operation
+from konstruct.api.models import KeyScope
 from memory.models import Message, RecallEvent
+from tenants.audit.models import Action
 
 EXAMPLE = {
     "id": "3d6a1f5e-0e38-4f6c-9c5b-2f1d7f0f9b44",
@@ -48,11 +46,13 @@ class BaseRecallEventSerializer(serializers.Serializer):
     """What is said of every recall."""
 
     id = serializers.UUIDField()
-    url = serializers.URLField(help_text="Where it is in full.")
-    agent = serializers.CharField(help_text="The agent's name.")
+    url = UrlField("recall-event", help_text="Where it is in full.")
+    agent = AgentNameField(help_text="The agent's name.")
     agent_id = serializers.UUIDField()
     user_id = serializers.CharField()
-    message_id = serializers.UUIDField(allow_null=True, help_text="The message that was answered.")
+    message_id = serializers.UUIDField(
+        source="reply.in_reply_to_id", allow_null=True, help_text="The message that was answered."
+    )
     reply_id = serializers.UUIDField(
         allow_null=True, help_text="The reply that was written with these memories."
     )
@@ -93,103 +93,77 @@ class RecallEventInFullSerializer(BaseRecallEventSerializer):
     )
 
 
-class EventPages(KeysetPagination):
-    """Events by their age."""
-
-    orderings = {
-        "-created_at": ("-created_at", "-id"),
-        "created_at": ("created_at", "id"),
-    }
-
-
 class RecallEventsQuery(OfAgentAndUser, InTime, PageQuerySerializer):
     """Query parameters of the list of recall events."""
 
     message_id = serializers.UUIDField(
         required=False, help_text="Only the recall for this message, or for this reply."
     )
-    abstained = serializers.ChoiceField(
+    abstained = FlagField(
         choices=["true", "false"],
         required=False,
         help_text="Only recalls that gave nothing, or only those that gave something.",
     )
-    ordering = ordering_field(EventPages)
+    ordering = ordering_field(ByCreation)
 
 
 class RecallEventsView(ApiView):
     """Why agents said what they said."""
 
-    permissions = {"GET": ("memory.view_recallevent",)}
+    tag = "recall events"
     keeps_to_binding = True
 
-    @extend_schema(
-        operation_id="list_recall_events",
+    @operation(
+        Action.LIST,
+        "recall events",
+        scope=KeyScope.READ,
+        permission="memory.view_recallevent",
+        query=RecallEventsQuery,
+        id="list_recall_events",
         summary="List recall events",
-        description="One per reply, newest first, written a moment after it.",
-        tags=["recall events"],
-        parameters=[RecallEventsQuery],
+        page=RecallEventSerializer,
+        errors=(422,),
         examples=[OpenApiExample("one", response_only=True, value=EXAMPLE)],
-        responses={
-            200: page_of(RecallEventSerializer, "A page of recall events."),
-            **problems(422),
-        },
     )
     def get(self, request: Request) -> Response:
-        """List what was recalled."""
-        filters = checked_query(request, RecallEventsQuery)
-        events = narrowed(RecallEvent.objects.all(), filters, self.caller)
-        if "abstained" in filters:
-            events = events.filter(abstained=filters["abstained"] == "true")
-        if "message_id" in filters:
-            given = filters["message_id"]
+        """One per reply, newest first, written a moment after it."""
+        events = narrowed(
+            RecallEvent.objects.all(), self.query, self.caller, without=("message_id",)
+        )
+        if given := self.query.get("message_id"):
             replies = Message.objects.filter(Q(pk=given) | Q(in_reply_to=given))
             events = events.filter(reply__in=replies.values("pk"))
         counted = events.defer("hits", "cut", "facts", "injected", "prompt").annotate(
             hit_count=_length("hits"), cut_count=_length("cut"), injected_count=_length("injected")
         )
-        pages = EventPages()
-        page = pages.paginate_queryset(counted.select_related("reply"), request, view=self)
-        names = agent_names(event.agent_id for event in page)
-        documents = [_document(event, names, request) for event in page]
-        return pages.get_paginated_response(RecallEventSerializer(documents, many=True).data)
+        return self.page(counted.select_related("reply"), ByCreation(), RecallEventSerializer)
 
 
 class RecallEventView(ApiView):
     """Why an agent said what it said."""
 
+    tag = "recall events"
+
     # With the prompt as it was sent, which the admin shows beside the conversation.
-    permissions = {"GET": ("memory.view_recallevent", "memory.view_message")}
     keeps_to_binding = True
 
-    @extend_schema(
-        operation_id="get_recall_event",
+    @operation(
+        Action.VIEW,
+        "recall event",
+        scope=KeyScope.READ,
+        permission=("memory.view_recallevent", "memory.view_message"),
+        id="get_recall_event",
         summary="Get a recall event",
-        description="With the prompt as it was sent, which no user's key may read.",
-        tags=["recall events"],
-        responses={200: RecallEventInFullSerializer},
+        returns=RecallEventInFullSerializer,
     )
     def get(self, request: Request, event_id: UUID) -> Response:
-        """Show what was recalled, with scores and reasons."""
-        checked_query(request, NoParametersSerializer)
-        events = self.caller.rows(RecallEvent.objects.filter(pk=event_id))
-        event = events.select_related("reply").first()
-        if event is None:
-            raise Http404
+        """With the prompt as it was sent, which no user's key may read."""
+        events = self.caller.rows(RecallEvent.objects.select_related("reply"))
+        event = get_object_or_404(events, pk=event_id)
         self.caller.require_prompts()
         self.note(event)
-        document = _document(event, agent_names([event.agent_id]), request)
-        return Response(RecallEventInFullSerializer(document).data)
+        return Response(self.document(event, RecallEventInFullSerializer))
 
 
 def _length(name: str) -> Func:
     return Func(name, function="jsonb_array_length", output_field=IntegerField())
-
-
-def _document(event: Any, names: dict[UUID, str], request: Request) -> dict[str, Any]:
-    """Return what a serializer shows of an event: its columns, and what stands elsewhere."""
-    return {
-        **vars(event),
-        "url": reverse("recall-event", args=[event.id], request=request),
-        "agent": names.get(event.agent_id, ""),
-        "message_id": event.reply and event.reply.in_reply_to_id,
-    }

@@ -1,35 +1,29 @@
 """Sessions of LangGraph graphs by REST: listed, read, cleared."""
 
-from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Any
 
 from django.http import Http404
 from drf_spectacular.utils import (
     OpenApiExample,
     OpenApiParameter,
-    OpenApiResponse,
-    extend_schema,
 )
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.reverse import reverse
 
-from konstruct.api.http.bodies import NoParametersSerializer, StrictSerializer, checked_query
+from konstruct.api.http.bodies import StrictSerializer
 from konstruct.api.http.lists import (
     PAGE_SIZE,
     KeysetPagination,
     PageQuerySerializer,
     Position,
-    page_of,
 )
-from konstruct.api.http.schema import problems
-from konstruct.api.http.views import ApiView
+from konstruct.api.http.views import ApiView, UrlField, no_content, operation
 from konstruct.api.models import KeyScope
 from memory.context import SessionStore
 from memory.context.session import Session
 from memory.exceptions import InvalidArgument
+from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
 MOST_MESSAGES = 1000
@@ -68,7 +62,7 @@ class SessionSerializer(serializers.Serializer):
     """A thread that has a history."""
 
     thread_id = serializers.CharField()
-    url = serializers.URLField(help_text="Where its messages are.")
+    url = UrlField("session", "thread_id", help_text="Where its messages are.")
     updated_at = serializers.DateTimeField(help_text="When its newest state was saved.")
     checkpoints = serializers.IntegerField(help_text="How many states it has.")
 
@@ -110,61 +104,62 @@ class LastUsedFirst(KeysetPagination):
 class SessionsView(ApiView):
     """The tenant's sessions. A thread is nobody's in particular, so that no bound key sees them."""
 
-    permissions = {"GET": ("memory.view_message",)}
+    tag = "sessions"
 
-    @extend_schema(
-        operation_id="list_sessions",
+    @operation(
+        Action.LIST,
+        "sessions",
+        scope=KeyScope.READ,
+        permission="memory.view_message",
+        query=PageQuerySerializer,
+        id="list_sessions",
         summary="List sessions, last used first",
-        description="Threads of graphs that were compiled with Konstruct's checkpointer. What was "
-        "said on channels are conversations.",
-        tags=["sessions"],
-        parameters=[PageQuerySerializer],
-        responses={200: page_of(SessionSerializer, "A page of sessions.")},
+        page=SessionSerializer,
     )
     def get(self, request: Request) -> Response:
-        """List sessions."""
-        checked_query(request, PageQuerySerializer)
-        pages = LastUsedFirst()
-        sessions = pages.paginate_queryset(_store(), request, view=self)
-        documents = [_document(each, request) for each in sessions]
-        return pages.get_paginated_response(SessionSerializer(documents, many=True).data)
+        """Threads of graphs that were compiled with Konstruct's checkpointer. What was said on
+        channels are conversations.
+        """
+        return self.page(_store(), LastUsedFirst(), SessionSerializer)
 
 
 class SessionView(ApiView):
     """One session."""
 
-    permissions = {"GET": ("memory.view_message",), "DELETE": ("memory.delete_message",)}
-    own_transactions = ("DELETE",)
-    # Who may write may clear; a graph begins anew.
-    scopes = {"DELETE": KeyScope.WRITE}
+    tag = "sessions"
 
-    @extend_schema(
-        operation_id="get_session",
+    @operation(
+        Action.VIEW,
+        "session",
+        scope=KeyScope.READ,
+        permission="memory.view_message",
+        query=MessagesQuerySerializer,
+        id="get_session",
         summary="Get a session with its messages",
-        tags=["sessions"],
-        parameters=[THREAD_ID, MessagesQuerySerializer],
+        returns=SessionWithMessagesSerializer,
+        errors=(422,),
+        headers=[THREAD_ID],
         examples=[OpenApiExample("a talk", response_only=True, value=EXAMPLE)],
-        responses={200: SessionWithMessagesSerializer, **problems(422)},
     )
     def get(self, request: Request, thread_id: str) -> Response:
         """Show the session."""
-        query = checked_query(request, MessagesQuerySerializer)
-        document = _document(_session(thread_id), request)
-        messages = _store().get_session_messages(thread_id, query["limit"])
-        return Response(SessionWithMessagesSerializer({**document, "messages": messages}).data)
+        session = self.document(_session(thread_id), SessionSerializer)
+        messages = _store().get_session_messages(thread_id, self.query["limit"])
+        return Response(session | {"messages": SessionMessageSerializer(messages, many=True).data})
 
-    @extend_schema(
-        operation_id="clear_session",
+    @operation(
+        Action.CLEAR,
+        "session",
+        scope=KeyScope.WRITE,
+        permission="memory.delete_message",
+        own_transaction=True,
+        id="clear_session",
         summary="Clear a session",
-        description="Its whole history, for good. What was recorded in the transcript stays.",
-        tags=["sessions"],
-        parameters=[THREAD_ID],
-        request=None,
-        responses={204: OpenApiResponse(description="It is gone.")},
+        returns=no_content("It is gone."),
+        headers=[THREAD_ID],
     )
     def delete(self, request: Request, thread_id: str) -> Response:
-        """Clear."""
-        checked_query(request, NoParametersSerializer)
+        """Its whole history, for good. What was recorded in the transcript stays."""
         _session(thread_id)
         self.record()  # LangGraph's connection is another one, whose transaction this is no part of
         _store().clear_session(thread_id)
@@ -184,7 +179,3 @@ def _session(thread_id: str) -> Session:
     if session is None:
         raise Http404
     return session
-
-
-def _document(session: Session, request: Request) -> dict[str, Any]:
-    return asdict(session) | {"url": reverse("session", args=[session.thread_id], request=request)}

@@ -1,22 +1,21 @@
 """The short-term window: what an agent has before its eyes of a user."""
 
 from datetime import datetime
-from typing import Any
 
-from drf_spectacular.utils import OpenApiExample, extend_schema
+from drf_spectacular.utils import OpenApiExample
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http.bodies import ChannelIdField, StrictSerializer, checked_query
-from konstruct.api.http.schema import problems
-from konstruct.api.http.views import ApiView
+from konstruct.api.http.bodies import ChannelIdField, StrictSerializer
+from konstruct.api.http.views import ApiView, operation
 from konstruct.api.models import KeyScope
 from konstruct.orchestrator.models import Agent
 from memory.conf import WINDOW
 from memory.conversations.short_term import clear_window, get_recent_messages
 from memory.models import Role
 from tenants import transaction
+from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
 MOST_TURNS = 200
@@ -79,28 +78,26 @@ class WindowSerializer(serializers.Serializer):
 class WindowView(ApiView):
     """The window of one agent and one user."""
 
-    permissions = {"GET": ("memory.view_windowclear",), "DELETE": ("memory.add_windowclear",)}
-    # Nothing is lost by a clear: the transcript and what can be recalled of it stay.
-    scopes = {"DELETE": KeyScope.WRITE}
+    tag = "windows"
     keeps_to_binding = True
-    own_transactions = ("DELETE",)
 
-    @extend_schema(
-        operation_id="get_window",
+    @operation(
+        Action.VIEW,
+        "window",
+        scope=KeyScope.READ,
+        permission="memory.view_windowclear",
+        query=WindowQuery,
+        id="get_window",
         summary="Read a window",
-        description="The turns that the agent is given with the user's next message, oldest first.",
-        tags=["windows"],
-        parameters=[WindowQuery],
+        returns=WindowSerializer,
+        errors=(422,),
         examples=[OpenApiExample("one turn", response_only=True, value=EXAMPLE)],
-        responses={200: WindowSerializer, **problems(422)},
     )
     def get(self, request: Request) -> Response:
-        """Show the window."""
-        filters = checked_query(request, WindowQuery)
-        agent, user_id = self._whose(filters)
-        turns = get_recent_messages(
-            required_tenant_id(), agent.id, user_id, n=filters.get("limit", WINDOW)
-        )
+        """The turns that the agent is given with the user's next message, oldest first."""
+        limit = self.query.get("limit", WINDOW)
+        agent, user_id = self._agent_and_user()
+        turns = get_recent_messages(required_tenant_id(), agent.id, user_id, n=limit)
         document = {
             "agent": agent.name,
             "agent_id": agent.id,
@@ -118,22 +115,27 @@ class WindowView(ApiView):
         }
         return Response(WindowSerializer(document).data)
 
-    @extend_schema(
-        operation_id="clear_window",
+    @operation(
+        Action.CLEAR,
+        "window",
+        scope=KeyScope.WRITE,
+        permission="memory.add_windowclear",
+        query=WindowOf,
+        own_transaction=True,
+        id="clear_window",
         summary="Clear a window",
-        description="The agent begins anew with the user: no turn up to here is given to it as "
-        "recent again. The transcript stays, and what was said can still be recalled.",
-        tags=["windows"],
-        parameters=[WindowOf],
-        responses={204: None, **problems(422)},
+        returns={204: None},
+        errors=(422,),
     )
     def delete(self, request: Request) -> Response:
-        """Clear the window, for good."""
-        agent, user_id = self._whose(checked_query(request, WindowOf))
+        """The agent begins anew with the user: no turn up to here is given to it as recent again.
+        The transcript stays, and what was said can still be recalled.
+        """
+        agent, user_id = self._agent_and_user()
         with transaction.atomic():
             self.record()
             clear_window(required_tenant_id(), agent.id, user_id)
         return Response(status=204)
 
-    def _whose(self, filters: dict[str, Any]) -> tuple[Agent, str]:
-        return self.caller.agent(filters["agent"]), self.caller.user(filters["user_id"])
+    def _agent_and_user(self) -> tuple[Agent, str]:
+        return self.caller.agent(self.query["agent"]), self.caller.user(self.query["user_id"])

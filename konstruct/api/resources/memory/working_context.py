@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.conf import settings
-from drf_spectacular.utils import OpenApiExample, extend_schema, extend_schema_field
+from drf_spectacular.utils import OpenApiExample, extend_schema_field
 from rest_framework import serializers
 from rest_framework.exceptions import PermissionDenied, ValidationError
 from rest_framework.request import Request
@@ -12,13 +12,10 @@ from rest_framework.response import Response
 from konstruct.api.http.bodies import (
     BoundedListField,
     ChannelIdField,
-    NoParametersSerializer,
     StrictCharField,
     StrictSerializer,
-    checked_query,
 )
-from konstruct.api.http.schema import problems
-from konstruct.api.http.views import ApiView
+from konstruct.api.http.views import ApiView, operation
 from konstruct.api.models import KeyScope
 from konstruct.orchestrator.builder import date_clause, system_prompt_with
 from konstruct.orchestrator.models import ModelTier
@@ -29,6 +26,7 @@ from memory.context import ContextManager, SessionStore
 from memory.context.prompt import Memory, Prompt
 from memory.context.task import Task
 from memory.exceptions import InvalidArgument
+from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
 MOST_TURNS = 1000
@@ -233,35 +231,34 @@ class CompiledSerializer(serializers.Serializer):
 class CompileView(ApiView):
     """The one door to an agent's context, as the pipeline uses it."""
 
+    tag = "context"
+
     # A prompt holds all of these.
-    permissions = {
-        "POST": (
+    keeps_to_binding = True
+
+    @operation(
+        Action.SEARCH,
+        "context",
+        scope=KeyScope.READ,
+        permission=(
             "orchestrator.view_agent",
             "audit.recall_memories",
             "memory.view_message",
             "memory.view_memoryentry",
-        )
-    }
-    scopes = {"POST": KeyScope.READ}
-    keeps_to_binding = True
-
-    @extend_schema(
-        operation_id="compile_context",
+        ),
+        body=CompileSerializer,
+        id="compile_context",
         summary="Compile the context of a prompt",
-        description="The session, the facts and what was said before on the task, cut to the token "
-        "budget of the model's tier: the oldest turns and the least relevant memories go first. "
-        "Nothing is stored and nothing is asked of a language model.",
-        tags=["context"],
-        request=CompileSerializer,
+        returns=CompiledSerializer,
+        errors=(422,),
         examples=[EXAMPLE, WITH_DATA, OWN_SESSION, COMPILED],
-        responses={200: CompiledSerializer, **problems(422)},
     )
     def post(self, request: Request) -> Response:
-        """Compile."""
-        checked_query(request, NoParametersSerializer)
-        body = CompileSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        fields = body.validated_data
+        """The session, the facts and what was said before on the task, cut to the token budget of
+        the model's tier: the oldest turns and the least relevant memories go first. Nothing is
+        stored and nothing is asked of a language model.
+        """
+        fields = self.fields
         self.caller.require_prompts()
         if self.caller.is_bound and "thread_id" in fields:
             raise PermissionDenied("Threads of graphs are the whole tenant's; send `messages`.")
@@ -269,7 +266,7 @@ class CompileView(ApiView):
         tenant_id, tier = required_tenant_id(), fields.get("model_tier", agent.model_tier)
         sessions = SessionStore(tenant_id) if "thread_id" in fields else None
         manager = ContextManager(sessions, fact_floor=FACT_FLOOR, near_fact_floor=NEAR_FACT_FLOOR)
-        self.about_to_read()
+        self.log_with_next_query()
         gathered = manager.gather(
             tenant_id,
             fields.get("thread_id", ""),

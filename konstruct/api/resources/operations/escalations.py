@@ -1,34 +1,30 @@
 """Escalations: threads in which a person or another agent answers, and not the agent."""
 
-from typing import Any
 from uuid import UUID
 
-from django.http import Http404
-from drf_spectacular.utils import OpenApiExample, extend_schema
+from django.shortcuts import get_object_or_404
+from drf_spectacular.utils import OpenApiExample
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.reverse import reverse
 
 from konstruct.api.http.bodies import (
     NOT_BLANK,
     ChannelIdField,
-    NoParametersSerializer,
     StrictBooleanField,
     StrictCharField,
     StrictSerializer,
-    checked_query,
 )
 from konstruct.api.http.lists import (
+    FlagField,
     KeysetPagination,
     OfAgentAndUser,
     PageQuerySerializer,
     narrowed,
     ordering_field,
-    page_of,
 )
-from konstruct.api.http.schema import problems, response_header
-from konstruct.api.http.views import ApiView, agent_names
+from konstruct.api.http.schema import response_header
+from konstruct.api.http.views import AgentNameField, ApiView, UrlField, operation
 from konstruct.api.models import KeyScope
 from konstruct.orchestrator.handoff.escalations import Thread, open_escalation, resolve
 from konstruct.orchestrator.handoff.handovers import hand_over
@@ -36,7 +32,7 @@ from konstruct.orchestrator.models import Escalation
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
 
-LONGEST_NOTE = 2000
+MAX_NOTE_CHARACTERS = 2000
 LOCATION = response_header("Location", "The escalation's own address.", 200, 201)
 ASKED = OpenApiExample(
     "call a person",
@@ -66,7 +62,7 @@ class NewEscalationSerializer(StrictSerializer):
         help_text="The conversation; the user must have said something there."
     )
     reason = StrictCharField(
-        max_length=LONGEST_NOTE, validators=[NOT_BLANK], help_text="Why, for the record."
+        max_length=MAX_NOTE_CHARACTERS, validators=[NOT_BLANK], help_text="Why, for the record."
     )
     to_agent = ChannelIdField(
         required=False,
@@ -82,21 +78,33 @@ class ResolutionSerializer(StrictSerializer):
         "person."
     )
     note = StrictCharField(
-        required=False, allow_blank=True, max_length=LONGEST_NOTE, help_text="What came of it."
+        required=False,
+        allow_blank=True,
+        max_length=MAX_NOTE_CHARACTERS,
+        help_text="What came of it.",
     )
+
+
+class StateField(serializers.ChoiceField):
+    """Whether an escalation is open."""
+
+    def get_attribute(self, instance: Escalation) -> str:
+        """Return the word for the state."""
+        return "open" if instance.resolved_at is None else "resolved"
 
 
 class EscalationSerializer(serializers.ModelSerializer):
     """A thread in which a person or another agent answers, or has answered."""
 
-    url = serializers.URLField()
-    agent = serializers.CharField(help_text="The agent's name.")
-    state = serializers.ChoiceField(
+    url = UrlField("escalation")
+    agent = AgentNameField(help_text="The agent's name.")
+    state = StateField(
         choices=["open", "resolved"],
         help_text="open: a person or `to_agent` answers, and not the thread's own agent.",
     )
-    to_agent = serializers.CharField(
-        help_text="The name of the agent that answers instead; empty where a person does."
+    to_agent = AgentNameField(
+        "to_agent_id",
+        help_text="The name of the agent that answers instead; empty where a person does.",
     )
     outcome = serializers.ChoiceField(
         choices=Escalation.Outcome.choices, help_text="How it ended; empty while it is open."
@@ -125,10 +133,14 @@ class EscalationQuery(OfAgentAndUser, PageQuerySerializer):
     """Query parameters of the list."""
 
     thread_id = ChannelIdField(required=False, help_text="Only in this conversation.")
-    state = serializers.ChoiceField(
-        choices=["open", "resolved"], required=False, help_text="Only those that are so."
+    state = FlagField(
+        source="resolved_at__isnull",
+        choices=["open", "resolved"],
+        required=False,
+        help_text="Only those that are so.",
     )
-    to = serializers.ChoiceField(
+    to = FlagField(
+        source="to_agent_id__isnull",
         choices=["person", "agent"],
         required=False,
         help_text="Only those in which a person, or in which another agent, answers.",
@@ -142,55 +154,48 @@ class EscalationQuery(OfAgentAndUser, PageQuerySerializer):
 class EscalationsView(ApiView):
     """Threads in which a person or another agent answers."""
 
-    permissions = {
-        "GET": ("orchestrator.view_escalation",),
-        "POST": ("orchestrator.add_escalation",),
-    }
+    tag = "escalations"
     keeps_to_binding = True
 
-    @extend_schema(
-        operation_id="list_escalations",
+    @operation(
+        Action.LIST,
+        "escalations",
+        scope=KeyScope.READ,
+        permission="orchestrator.view_escalation",
+        query=EscalationQuery,
+        id="list_escalations",
         summary="List escalations",
-        tags=["escalations"],
-        parameters=[EscalationQuery],
-        responses={200: page_of(EscalationSerializer, "A page of escalations."), **problems(422)},
+        page=EscalationSerializer,
+        errors=(422,),
     )
     def get(self, request: Request) -> Response:
         """List them, the newest first."""
-        filters = checked_query(request, EscalationQuery)
-        rows = narrowed(Escalation.objects.all(), filters, self.caller)
-        if "thread_id" in filters:
-            rows = rows.filter(thread_id=filters["thread_id"])
-        if "state" in filters:
-            rows = rows.filter(resolved_at__isnull=filters["state"] == "open")
-        if "to" in filters:
-            rows = rows.filter(to_agent_id__isnull=filters["to"] == "person")
-        if "to_agent" in filters:
-            rows = rows.filter(to_agent_id=self.caller.agent(filters["to_agent"]).id)
-        pages = EscalationPages()
-        page = pages.paginate_queryset(rows, request, view=self)
-        return pages.get_paginated_response(_documents(page, request))
+        rows = narrowed(Escalation.objects.all(), self.query, self.caller, without=("to_agent",))
+        if "to_agent" in self.query:
+            rows = rows.filter(to_agent_id=self.caller.agent(self.query["to_agent"]).id)
+        return self.page(rows, EscalationPages(), EscalationSerializer)
 
-    @extend_schema(
-        operation_id="open_escalation",
+    @operation(
+        Action.ESCALATE,
+        "conversation",
+        scope=KeyScope.WRITE,
+        permission="orchestrator.add_escalation",
+        body=NewEscalationSerializer,
+        id="open_escalation",
         summary="Call a person into a thread, or hand it to another agent",
-        description="From now on the agent does not answer there. Without `to_agent`, what the "
-        "user says is held with the status `with_person` until a person answers it in the admin. "
-        "With `to_agent`, that agent answers, as itself and with its own memory, what is sent to "
-        "the thread's agent. A thread that the same person or agent has already stays as it is "
-        "(200); one that another has is handed on.",
-        tags=["escalations"],
-        request=NewEscalationSerializer,
-        parameters=[LOCATION],
+        returns={200: EscalationSerializer, 201: EscalationSerializer},
+        errors=(422,),
+        headers=[LOCATION],
         examples=[ASKED, HANDED],
-        responses={200: EscalationSerializer, 201: EscalationSerializer, **problems(422)},
     )
     def post(self, request: Request) -> Response:
-        """Open one."""
-        checked_query(request, NoParametersSerializer)
-        body = NewEscalationSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        fields = body.validated_data
+        """From now on the agent does not answer there. Without `to_agent`, what the user says is
+        held with the status `with_person` until a person answers it in the admin. With `to_agent`,
+        that agent answers, as itself and with its own memory, what is sent to the thread's agent. A
+        thread that the same person or agent has already stays as it is (200); one that another has
+        is handed on.
+        """
+        fields = self.fields
         thread = Thread(
             self.caller.agent(fields["agent"]).id,
             self.caller.user(fields["user_id"]),
@@ -210,7 +215,7 @@ class EscalationsView(ApiView):
             self.note(escalation, after=row_state(escalation))
         else:
             self.note(escalation, action=Action.VIEW)
-        document = _documents([escalation], request)[0]
+        document = self.document(escalation, EscalationSerializer)
         return Response(
             document, status=201 if is_new else 200, headers={"Location": document["url"]}
         )
@@ -219,66 +224,47 @@ class EscalationsView(ApiView):
 class EscalationView(ApiView):
     """One escalation."""
 
-    permissions = {"GET": ("orchestrator.view_escalation",)}
-    scopes = {"GET": (KeyScope.READ, KeyScope.WRITE)}
+    tag = "escalations"
     keeps_to_binding = True
 
-    @extend_schema(
-        operation_id="get_escalation",
+    @operation(
+        Action.VIEW,
+        "escalation",
+        scope=(KeyScope.READ, KeyScope.WRITE),
+        permission="orchestrator.view_escalation",
+        id="get_escalation",
         summary="Get an escalation",
-        tags=["escalations"],
-        responses={200: EscalationSerializer},
+        returns=EscalationSerializer,
     )
     def get(self, request: Request, escalation_id: UUID) -> Response:
         """Show it."""
-        checked_query(request, NoParametersSerializer)
-        found = _found(self, escalation_id)
+        found = get_object_or_404(self.caller.rows(Escalation.objects.all()), pk=escalation_id)
         self.note(found)
-        return Response(_documents([found], request)[0])
+        return Response(self.document(found, EscalationSerializer))
 
 
 class ResolutionView(ApiView):
     """The end of an escalation."""
 
-    permissions = {"POST": ("orchestrator.change_escalation",)}
+    tag = "escalations"
     keeps_to_binding = True
 
-    @extend_schema(
-        operation_id="resolve_escalation",
+    @operation(
+        Action.RESOLVE,
+        "escalation",
+        scope=KeyScope.WRITE,
+        permission="orchestrator.change_escalation",
+        body=ResolutionSerializer,
+        id="resolve_escalation",
         summary="Resolve an escalation",
-        description="The thread's own agent answers there again, whoever had the thread.",
-        tags=["escalations"],
-        request=ResolutionSerializer,
+        returns=EscalationSerializer,
+        errors=(409,),
         examples=[OpenApiExample("done", request_only=True, value={"let_agent_answer": False})],
-        responses={200: EscalationSerializer, **problems(409)},
     )
     def post(self, request: Request, escalation_id: UUID) -> Response:
-        """Resolve it."""
-        checked_query(request, NoParametersSerializer)
-        body = ResolutionSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        found = _found(self, escalation_id)
+        """The thread's own agent answers there again, whoever had the thread."""
+        found = get_object_or_404(self.caller.rows(Escalation.objects.all()), pk=escalation_id)
         was = row_state(found)
-        resolved = resolve(found.pk, by=self.caller.name, **body.validated_data)
+        resolved = resolve(found.pk, by=self.caller.name, **self.fields)
         self.note(resolved, before=was, after=row_state(resolved))
-        return Response(_documents([resolved], request)[0])
-
-
-def _found(view: ApiView, escalation_id: UUID) -> Escalation:
-    found = view.caller.rows(Escalation.objects.filter(pk=escalation_id)).first()
-    if found is None:
-        raise Http404
-    return found
-
-
-def _documents(rows: list[Escalation], request: Request) -> list[dict[str, Any]]:
-    names = agent_names(
-        agent_id for row in rows for agent_id in (row.agent_id, row.to_agent_id) if agent_id
-    )
-    for row in rows:
-        shown: Any = row
-        shown.url = reverse("escalation", args=[row.pk], request=request)
-        shown.agent = names.get(row.agent_id, "")
-        shown.to_agent = names.get(row.to_agent_id, "") if row.to_agent_id else ""
-        shown.state = "open" if row.resolved_at is None else "resolved"
-    return list(EscalationSerializer(rows, many=True).data)
+        return Response(self.document(resolved, EscalationSerializer))

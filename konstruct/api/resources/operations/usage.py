@@ -3,17 +3,16 @@
 from typing import Any, TypeVar
 
 from django.db.models import Model, QuerySet
-from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.auth.permissions import Caller
-from konstruct.api.http.bodies import NoParametersSerializer, checked_query
-from konstruct.api.http.views import ApiView
+from konstruct.api.http.views import ApiView, operation
+from konstruct.api.models import KeyScope
 from konstruct.orchestrator.models import PendingReply
 from memory.browse.statistics import amount_of
 from memory.models import ConversationEmbedding, Message, PendingEmbedding, Scope
+from tenants.audit.models import Action
 from tenants.context import reading_replica
 
 M = TypeVar("M", bound=Model)
@@ -50,27 +49,30 @@ class UsageSerializer(serializers.Serializer):
 
 
 class UsageView(ApiView):
-    """The tenant in numbers, or what a bound key sees of it."""
+    """The numbers of rows of the tenant, or of those that a bound key sees."""
 
-    permissions = {"GET": ("memory.view_message",)}
+    tag = "usage"
     keeps_to_binding = True
 
-    @extend_schema(
-        operation_id="get_usage",
+    @operation(
+        Action.VIEW,
+        "usage",
+        scope=KeyScope.READ,
+        permission="memory.view_message",
+        id="get_usage",
         summary="Count what is remembered and what is pending",
-        tags=["usage"],
-        responses={200: UsageSerializer},
+        returns=UsageSerializer,
     )
     def get(self, request: Request) -> Response:
         """Count."""
-        checked_query(request, NoParametersSerializer)
         with reading_replica():
             return Response(self._counts())
 
     def _counts(self) -> dict[str, Any]:
         of_caller = self.caller.rows
-        pending_embeddings = _of_messages(self.caller, PendingEmbedding.objects.all())
-        pending_replies = _of_messages(self.caller, PendingReply.objects.all())
+        of_message = {"agent": "message__agent_id", "user": "message__user_id"}
+        pending_embeddings = of_caller(PendingEmbedding.objects.all(), **of_message)
+        pending_replies = of_caller(PendingReply.objects.all(), **of_message)
         counted: dict[str, QuerySet[Any]] = {
             "agents": self.caller.agents(),
             "users": of_caller(Scope.objects.all()),
@@ -96,8 +98,3 @@ class UsageView(ApiView):
 def _counted(rows: QuerySet[Any]) -> int:
     """How many rows there are; one more than `COUNTED_UP_TO` stands for any number above it."""
     return rows.order_by().values("pk")[: COUNTED_UP_TO + 1].count()
-
-
-def _of_messages(caller: Caller, rows: QuerySet[M]) -> QuerySet[M]:
-    """Only the rows whose message the caller may see."""
-    return caller.rows(rows, agent="message__agent_id", user="message__user_id")

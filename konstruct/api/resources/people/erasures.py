@@ -3,7 +3,7 @@
 from typing import Any
 from uuid import UUID
 
-from drf_spectacular.utils import OpenApiExample, extend_schema
+from drf_spectacular.utils import OpenApiExample
 from rest_framework import serializers
 from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
@@ -17,11 +17,10 @@ from konstruct.api.http.bodies import (
     ChannelIdField,
     StrictCharField,
     StrictSerializer,
-    checked_query,
 )
 from konstruct.api.http.problems import current_request_id
-from konstruct.api.http.schema import problems, response_header
-from konstruct.api.http.views import ApiView
+from konstruct.api.http.schema import response_header
+from konstruct.api.http.views import ApiView, operation
 from konstruct.api.models import KeyScope
 from konstruct.orchestrator.identities.erasure_requests import (
     ThreadOfOthers,
@@ -29,7 +28,7 @@ from konstruct.orchestrator.identities.erasure_requests import (
     request_message_erasure,
 )
 from konstruct.orchestrator.identities.linked_ids import linked_ids
-from tenants.audit.models import ErasureRequest, MessageErasure
+from tenants.audit.models import Action, ErasureRequest, MessageErasure
 from tenants.audit.pseudonyms import pseudonyms
 
 MOST_THREADS = 1000
@@ -113,10 +112,6 @@ class ErasureSerializer(serializers.Serializer):
     )
 
 
-class NoParameters(StrictSerializer):
-    """No query parameters."""
-
-
 class EraseSerializer(StrictSerializer):
     """Query parameters of what erases."""
 
@@ -128,34 +123,36 @@ class EraseSerializer(StrictSerializer):
 class ErasuresView(ApiView):
     """Where erasures are asked for."""
 
-    permissions = {"POST": (ERASE,)}
-    scopes = {"POST": KeyScope.ERASE}
+    tag = "erasures"
     keeps_to_binding = True
 
-    @extend_schema(
-        operation_id="request_erasure",
+    @operation(
+        Action.ERASE,
+        "person",
+        scope=KeyScope.ERASE,
+        permission=ERASE,
+        body=NewErasureSerializer,
+        id="request_erasure",
         summary="Ask for the erasure of a user",
-        description="Everything that is kept of the user, and of whoever is linked to them, is "
-        "removed by a process of the operators: look at the request's address for its progress "
-        "and its receipt. There is no way back. A key of one user erases that user alone: if "
-        "others are linked to them, it takes a key of the whole tenant.",
-        tags=["erasures"],
-        request=NewErasureSerializer,
-        parameters=[ERASURE_LOCATION],
+        returns={202: ErasureSerializer},
+        errors=(409, 422),
+        headers=[ERASURE_LOCATION],
         examples=[ASKED],
-        responses={202: ErasureSerializer, **problems(409, 422)},
     )
     def post(self, request: Request) -> Response:
-        """Note the request."""
-        checked_query(request, NoParameters)
-        body = NewErasureSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        fields = body.validated_data
-        agent_id = self.caller.agent_id
-        if "agent" in fields:
-            agent_id = self.caller.agent(fields["agent"]).id
+        """Everything that is kept of the user, and of whoever is linked to them, is removed by a
+        process of the operators: look at the request's address for its progress and its receipt.
+        There is no way back. A key of one user erases that user alone: if others are linked to
+        them, it takes a key of the whole tenant.
+        """
+        fields = self.fields
+        agent_id = self.caller.agent_id_in(fields)
         user_id = self.caller.user(fields["user_id"])
-        _refuse_linked(self.caller, user_id)
+        if self.caller.user_id is not None and len(linked_ids(user_id)) > 1:
+            raise OutsideOfKey(
+                f"Other ids are linked to {user_id!r}, and this key is of that user alone. Nothing "
+                "was noted; ask with a key of the whole tenant."
+            )
         try:
             made = request_erasure(
                 user_id,
@@ -178,19 +175,21 @@ class ErasuresView(ApiView):
 class ErasureView(ApiView):
     """One request."""
 
-    permissions = {"GET": ("audit.view_erasurerequest",)}
-    scopes = {"GET": (KeyScope.READ, KeyScope.ERASE)}
+    tag = "erasures"
     keeps_to_binding = True
 
-    @extend_schema(
-        operation_id="get_erasure",
+    @operation(
+        Action.VIEW,
+        "erasure request",
+        scope=(KeyScope.READ, KeyScope.ERASE),
+        permission="audit.view_erasurerequest",
+        id="get_erasure",
         summary="See what became of a request of erasure",
-        tags=["erasures"],
-        responses={200: ErasureSerializer, **problems(404)},
+        returns=ErasureSerializer,
+        errors=(404,),
     )
     def get(self, request: Request, erasure_id: UUID) -> Response:
         """Show it."""
-        checked_query(request, NoParameters)
         found: ErasureRequest | MessageErasure | None
         found = ErasureRequest.objects.filter(pk=erasure_id).first()
         found = found or MessageErasure.objects.filter(pk=erasure_id).first()
@@ -198,15 +197,6 @@ class ErasureView(ApiView):
             raise NotFound
         self.note(found)
         return Response(_document(found, request))
-
-
-def _refuse_linked(caller: Caller, user_id: str) -> None:
-    """Raise OutsideOfKey where a user's key would erase who is another user to it."""
-    if caller.user_id is not None and len(linked_ids(user_id)) > 1:
-        raise OutsideOfKey(
-            f"Other ids are linked to {user_id!r}, and this key is of that user alone. Nothing was "
-            "noted; ask with a key of the whole tenant."
-        )
 
 
 def erase_messages(
@@ -244,43 +234,26 @@ def _may_see(caller: Caller, erasure: ErasureRequest | MessageErasure) -> bool:
 
 
 def _document(erasure: ErasureRequest | MessageErasure, request: Request) -> dict[str, Any]:
+    names = [
+        *("id", "user_id", "agent_id", "thread_id", "message_id", "reason"),
+        *("requested_by", "created_at", "done_at", "receipt"),
+    ]
+    user_ids, begun, progress = [erasure.user_id], erasure.receipt, None
+    if isinstance(erasure, ErasureRequest):
+        begun, progress = erasure.progress, _progress(erasure.progress)
+        user_ids = erasure.user_ids or (user_ids if erasure.done_at else linked_ids(user_ids[0]))
     document = {
         "url": reverse("erasure", args=[erasure.pk], request=request),
-        "user_ids": _user_ids(erasure),
-        "state": _state(erasure),
-        "progress": _progress(erasure),
+        "user_ids": user_ids,
+        "state": "done" if erasure.done_at else "running" if begun else "requested",
+        "progress": progress,
         "problem": erasure.last_error,
-        **{
-            name: getattr(erasure, name, None)
-            for name in (
-                *("id", "user_id", "agent_id", "thread_id", "message_id", "reason"),
-                *("requested_by", "created_at", "done_at", "receipt"),
-            )
-        },
+        **{name: getattr(erasure, name, None) for name in names},
     }
     return dict(ErasureSerializer(document).data)
 
 
-def _user_ids(erasure: ErasureRequest | MessageErasure) -> list[str]:
-    if isinstance(erasure, MessageErasure):
-        return [erasure.user_id]
-    return erasure.user_ids or (
-        [erasure.user_id] if erasure.done_at else linked_ids(erasure.user_id)
-    )
-
-
-def _state(erasure: ErasureRequest | MessageErasure) -> str:
-    if erasure.done_at is not None:
-        return "done"
-    return "running" if _begun(erasure) else "requested"
-
-
-def _begun(erasure: ErasureRequest | MessageErasure) -> object:
-    return erasure.receipt if isinstance(erasure, MessageErasure) else erasure.progress
-
-
-def _progress(erasure: ErasureRequest | MessageErasure) -> dict[str, Any] | None:
-    progress = None if isinstance(erasure, MessageErasure) else erasure.progress
+def _progress(progress: dict[str, Any] | None) -> dict[str, Any] | None:
     if not progress or "messages" not in progress:
         return None
     messages = progress["messages"]

@@ -3,28 +3,26 @@
 from typing import Any
 from uuid import UUID
 
-from drf_spectacular.utils import OpenApiExample, extend_schema
+from drf_spectacular.utils import OpenApiExample
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http.bodies import checked_query
 from konstruct.api.http.lists import (
     KeysetPagination,
     OfAgentAndUser,
     PageQuerySerializer,
     Position,
     ordering_field,
-    page_of,
 )
-from konstruct.api.http.schema import problems
-from konstruct.api.http.views import ApiView, agent_names
+from konstruct.api.http.views import ApiView, agent_names, operation
+from konstruct.api.models import KeyScope
 from memory.browse.people import (
     MOST_COUNTED,
     MOST_COUNTED_IN_LIST,
-    KnownUser,
     known_users,
 )
+from tenants.audit.models import Action
 
 EXAMPLE = {
     "user_id": "U024BE7LH",
@@ -38,12 +36,28 @@ EXAMPLE = {
 }
 
 
+class AgentsOfUserSerializer(serializers.ListSerializer):
+    """The agents of a user, by name."""
+
+    def to_representation(self, counts: Any) -> Any:
+        """Return the agents; `counts` are the numbers of messages by the agent's id."""
+        names = self.root.context["agent_names"]
+        agents = [
+            {"id": agent_id, "name": names.get(agent_id, ""), "messages": count}
+            for agent_id, count in counts.items()
+        ]
+        return super().to_representation(sorted(agents, key=lambda agent: agent["name"]))
+
+
 class AgentOfUserSerializer(serializers.Serializer):
     """An agent that has talked with the user."""
 
     id = serializers.UUIDField()
     name = serializers.CharField()
     messages = serializers.IntegerField(help_text="Turns of both, as far as they are counted.")
+
+    class Meta:
+        list_serializer_class = AgentsOfUserSerializer
 
 
 class UserSerializer(serializers.Serializer):
@@ -58,7 +72,7 @@ class UserSerializer(serializers.Serializer):
         allow_null=True, help_text="When something was said first; null if only facts are known."
     )
     last_at = serializers.DateTimeField(allow_null=True, help_text="When something was said last.")
-    agents = AgentOfUserSerializer(many=True)
+    agents = AgentOfUserSerializer(many=True, source="messages_by_agent")
 
 
 class UserPages(KeysetPagination):
@@ -94,49 +108,30 @@ class UsersQuery(OfAgentAndUser, PageQuerySerializer):
 class UsersView(ApiView):
     """Whom the agents know."""
 
-    permissions = {"GET": ("memory.view_scope",)}
+    tag = "users"
     keeps_to_binding = True
 
-    @extend_schema(
-        operation_id="list_users",
+    @operation(
+        Action.LIST,
+        "people",
+        scope=KeyScope.READ,
+        permission="memory.view_scope",
+        query=UsersQuery,
+        id="list_users",
         summary="List the end users that are known",
         description="Everybody who has said something or about whom there is a fact, in the order "
         "of their ids, with counts of the messages and facts that the key may see. Messages with "
         f"each agent, and facts, are counted up to {MOST_COUNTED_IN_LIST:,}, and up to "
         f"{MOST_COUNTED:,} where `user_id` names one user.",
-        tags=["users"],
-        parameters=[UsersQuery],
+        page=UserSerializer,
+        errors=(422,),
         examples=[OpenApiExample("one", response_only=True, value=EXAMPLE)],
-        responses={200: page_of(UserSerializer, "A page of users."), **problems(422)},
     )
     def get(self, request: Request) -> Response:
         """List users."""
-        filters = checked_query(request, UsersQuery)
-        agent_id, user_id = self.caller.agent_id, self.caller.user_id
-        if "agent" in filters:
-            agent_id = self.caller.agent(filters["agent"]).id
-        if "user_id" in filters:
-            user_id = self.caller.user(filters["user_id"])
+        agent_id, user_id = self.caller.agent_id_in(self.query), self.caller.user_id_in(self.query)
         pages = UserPages(agent_id=agent_id, user_id=user_id)
         found = pages.paginate_queryset(None, request, view=self)
         names = agent_names(agent for user in found for agent in user.messages_by_agent)
-        return pages.get_paginated_response([_document(user, names) for user in found])
-
-
-def _document(user: KnownUser, names: dict[UUID, str]) -> dict[str, Any]:
-    agents = [
-        {"id": agent_id, "name": names.get(agent_id, ""), "messages": count}
-        for agent_id, count in user.messages_by_agent.items()
-    ]
-    return dict(
-        UserSerializer(
-            {
-                "user_id": user.user_id,
-                "messages": user.messages,
-                "facts": user.facts,
-                "first_at": user.first_at,
-                "last_at": user.last_at,
-                "agents": sorted(agents, key=lambda agent: str(agent["name"])),
-            }
-        ).data
-    )
+        context = {"agent_names": names}
+        return pages.get_paginated_response(UserSerializer(found, many=True, context=context).data)

@@ -60,16 +60,16 @@ def ask(client: Client, said: Said, case: Case, method: str) -> Any:
 def test_every_method_of_every_route_says_what_a_person_needs() -> None:
     for name, view in VIEWS.items():
         methods = {method for route, method in CASES if route == name}
-        assert (name, set(view.permissions)) == (name, methods)
-        assert all(view.permissions.values()), name
+        assert (name, set(view.operations)) == (name, methods)
+        assert all(operation.permissions for operation in view.operations.values()), name
 
 
 def test_what_a_person_needs_is_what_roles_give_in_the_admin() -> None:
     needed = {
         permission
         for view in VIEWS.values()
-        for permissions in view.permissions.values()
-        for permission in permissions
+        for operation in view.operations.values()
+        for permission in operation.permissions
     }
     assert needed - ROLES["admin"] == OF_NO_ROLE
 
@@ -79,7 +79,7 @@ def test_what_a_person_needs_is_what_roles_give_in_the_admin() -> None:
 def test_a_person_without_one_of_the_permissions_is_refused(
     said: Said, route: str, method: str
 ) -> None:
-    case, needed = CASES[route, method], set(VIEWS[route].permissions[method])
+    case, needed = CASES[route, method], set(VIEWS[route].operations[method].permissions)
     for missing in needed:
         others = (ROLES["admin"] | OF_NO_ROLE) - {missing}
         if missing.split(".")[1].startswith("view_"):

@@ -9,12 +9,11 @@ from django.test import Client
 
 from konstruct.api.auth.keys import issue_key
 from konstruct.api.http import access_log, views
-from konstruct.api.http.access_log import RECORDED
 from memory.facts import LongTermMemory
 from memory.models import MemoryEntry, Message
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
-from tests.konstruct.api.routes import CASES, V1
+from tests.konstruct.api.routes import CASES, V1, view_of
 from tests.konstruct.api.said import Said
 from tests.konstruct.conftest import MESSAGES, Program, json_bytes
 
@@ -44,8 +43,8 @@ def test_a_request_leaves_one_record_of_what_it_did(said: Said, route: str, meth
     )  # fmt: skip
     assert answer.status_code < 300
     (event,) = events(said.program)[before:]
-    action, subject = RECORDED[route, method]
-    assert (event.action, event.subject) == (action.value, subject)
+    declared = view_of(route).operations[method]
+    assert (event.action, event.subject) == (declared.action, declared.subject)
     assert (event.actor_kind, event.actor) == ("program", "tests")
     assert event.address == "198.51.100.7"
     assert event.request_id == answer.headers["X-Request-ID"]
@@ -69,9 +68,9 @@ def test_a_refused_request_is_recorded_as_refused_and_as_nothing_else(
     }  # fmt: skip
     assert refused.status_code == erases.get((route, method), 403)
     (event,) = events(said.program)[before:]
-    action, subject = RECORDED[route, method]
-    assert (event.action, event.subject) == ("refuse", subject)
-    assert event.detail["attempted"] == action.value
+    declared = view_of(route).operations[method]
+    assert (event.action, event.subject) == ("refuse", declared.subject)
+    assert event.detail["attempted"] == declared.action
     assert event.detail["status"] == refused.status_code
     assert event.actor == "narrow"
 
@@ -82,7 +81,7 @@ def test_a_read_that_fails_after_it_began_is_no_read(
     def breaks(*_: Any, **__: Any) -> None:
         raise RuntimeError("later")
 
-    monkeypatch.setattr("konstruct.api.resources.memory.facts._told", breaks)
+    monkeypatch.setattr("konstruct.api.resources.memory.facts.tagged", breaks)
     before = len(events(said.program))
     assert said.program.get(f"{V1}facts/{said.fact}/").status_code == 500
     (event,) = events(said.program)[before:]
