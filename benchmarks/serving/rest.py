@@ -87,8 +87,8 @@ def in_process(tenant_id: UUID, agent_id: UUID) -> dict[str, Work]:
     """What the API's views do, without the API."""
     from konstruct.api.http.views import agent_names
     from konstruct.orchestrator.agents import find_agent
+    from konstruct.orchestrator.models.agents import recall_policy
     from konstruct.orchestrator.pipeline.accept import Incoming, accept
-    from konstruct.orchestrator.recall_policy import recall_policy
     from konstruct.orchestrator.replies.status import progress_of, sent_messages
     from memory.recall import recall
     from tenants.context import tenant_scope

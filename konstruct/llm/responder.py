@@ -22,8 +22,8 @@ NOTHING = f"I remember nothing that answers this. {DISCLAIMER}"
 NOTED = f"I will remember that. {DISCLAIMER}"
 NOT_DONE = f"I have not remembered that. {DISCLAIMER}"
 FOUND = "This is what I remember:"
-MOST_RECALLED = 3
-MOST_FROM_WINDOW = 2
+MAX_RECALLED = 3
+MAX_FROM_WINDOW = 2
 
 REMEMBER = "remember_fact"
 # "Remember that …", "Please remember: …", and not "Do you remember that …".
@@ -179,8 +179,8 @@ def respond(messages: Sequence[Mapping[str, Any]]) -> str:
     courtesy = small_talk(question)
     if courtesy is not None:
         return courtesy
-    just_said = _said_in_window(messages, question)[:MOST_FROM_WINDOW]
-    recalled = _recalled(messages)[:MOST_RECALLED]
+    just_said = _said_in_window(messages, question)[:MAX_FROM_WINDOW]
+    recalled = _recalled(messages)[:MAX_RECALLED]
     if not just_said and not recalled:
         return NOTHING if any(map(is_question, split_sentences(question))) else NOTED
     return "\n".join((FOUND, *(f"- {line}" for line in (*just_said, *recalled)), DISCLAIMER))

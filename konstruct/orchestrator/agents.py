@@ -15,7 +15,7 @@ from konstruct.orchestrator.exceptions import (
     AgentNotFound,
 )
 from konstruct.orchestrator.models import Agent
-from konstruct.orchestrator.models.querysets import UUID_TEXT
+from konstruct.orchestrator.models.agents import UUID_TEXT
 from memory.arguments import is_unicode
 from tenants import transaction
 from tenants.context import tenant_scope

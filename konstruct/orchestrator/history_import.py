@@ -33,8 +33,8 @@ SHAPE = (
     f" known, {', '.join(OPTIONAL)}"
 )
 # Of one line, so many mistakes are told, each with so many characters.
-MOST_ERRORS = 10
-LONGEST_DETAIL = 200
+MAX_ERRORS = 10
+MAX_DETAIL_CHARACTERS = 200
 
 
 class ImportStatus(StrEnum):
@@ -69,9 +69,7 @@ class LineResult:
     @classmethod
     def invalid(cls, index: int, line: Any, errors: Sequence[LineError]) -> Self:
         """The answer to a line that cannot be taken."""
-        told = tuple(
-            LineError(_cut(each.field), _cut(each.detail)) for each in errors[:MOST_ERRORS]
-        )
+        told = tuple(LineError(_cut(each.field), _cut(each.detail)) for each in errors[:MAX_ERRORS])
         is_misshapen = any(each.detail.startswith(("missing:", "unknown:")) for each in told)
         hint = f" (a line has {SHAPE})" if is_misshapen else ""
         return cls(
@@ -234,4 +232,4 @@ def _external_id(line: Any) -> str | None:
 def _cut(text: str) -> str:
     """Text that an answer can hold, whatever the line held."""
     text = text.encode(errors="replace").decode()
-    return text if len(text) <= LONGEST_DETAIL else f"{text[:LONGEST_DETAIL]}…"
+    return text if len(text) <= MAX_DETAIL_CHARACTERS else f"{text[:MAX_DETAIL_CHARACTERS]}…"

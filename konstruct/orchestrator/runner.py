@@ -13,7 +13,7 @@ from konstruct.llm.client import language_model
 from konstruct.llm.completions import Completion, CompletionRequest, OnText, storable, total
 from konstruct.llm.exceptions import LLMReplyInvalid
 from konstruct.orchestrator import builder
-from konstruct.orchestrator.answer_limits import limited_options
+from konstruct.orchestrator.builder import limited_options
 
 
 class Runnable(builder.Persona, Protocol):

@@ -12,7 +12,7 @@ from memory.facts import LongTermMemory
 from memory.models import MemoryEntry
 from tenants.context import required_tenant_id
 
-LONGEST_FACT = 2000
+MAX_FACT_CHARACTERS = 2000
 
 
 class ToolRefused(Exception):
@@ -77,8 +77,10 @@ class RememberFact:
             raise ToolRefused(f"unknown argument {unknown[0]!r}; give `fact` alone")
         if not isinstance(fact, str) or not fact.strip():
             raise ToolRefused(f"fact={fact!r} says nothing; give one sentence")
-        if len(fact) > LONGEST_FACT:
-            raise ToolRefused(f"the fact has {len(fact)} characters, more than {LONGEST_FACT}")
+        if len(fact) > MAX_FACT_CHARACTERS:
+            raise ToolRefused(
+                f"the fact has {len(fact)} characters, more than {MAX_FACT_CHARACTERS}"
+            )
         try:
             fact.encode()
         except UnicodeEncodeError:

@@ -18,8 +18,7 @@ from django.db.models.functions import Now
 from django_redis import get_redis_connection
 
 from konstruct.orchestrator import thread_cache
-from konstruct.orchestrator.locks import window_lock
-from konstruct.orchestrator.messages import Thread
+from konstruct.orchestrator.messages import Thread, window_lock
 from konstruct.orchestrator.models import Escalation, HistoryMerge, ToolCall
 from konstruct.privacy.erasure.stores.rows import LOCK_EMBEDDING
 from memory.conversations import short_term, thread_window, window_store

@@ -11,7 +11,7 @@ from konstruct.admin.choosing import Chosen, as_user_id, as_uuid
 from konstruct.admin.lists import agent_names
 from konstruct.admin.memory.marking import highlighted
 from konstruct.admin.memory.recall_events import features_of, left_out
-from konstruct.orchestrator.recall_policy import recall_policy
+from konstruct.orchestrator.models.agents import recall_policy
 from memory.browse.threads import nearest_neighbours
 from memory.models import Message, Scope
 from memory.recall import RecallResult, recall

@@ -18,7 +18,7 @@ from unfold.decorators import display
 
 from konstruct.admin.access import AuditedReadOnlyAdmin, actor_of, note_row
 from konstruct.api.http.bodies import ID_TEXT
-from konstruct.orchestrator.identities.channel_identities import LONGEST_ID, link, unlink
+from konstruct.orchestrator.identities.channel_identities import MAX_ID_CHARACTERS, link, unlink
 from konstruct.orchestrator.models import ChannelIdentity, HistoryMerge
 from tenants import transaction
 from tenants.admin.sites import tenant_site
@@ -91,7 +91,7 @@ class LinkForm(forms.Form):
 
     user_id = forms.CharField(
         label="Speaks as the user",
-        max_length=LONGEST_ID,
+        max_length=MAX_ID_CHARACTERS,
         strip=False,
         validators=[ID_TEXT],
         widget=forms.TextInput(attrs={"class": "k-input", "autocomplete": "off"}),

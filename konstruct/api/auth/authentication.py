@@ -17,7 +17,7 @@ from rest_framework.request import Request
 from konstruct.api.auth.keys import KeyText, Program, bearer_key, note_use
 from konstruct.api.models import ApiKey
 from konstruct.orchestrator.models import Agent
-from konstruct.orchestrator.models.querysets import UUID_TEXT
+from konstruct.orchestrator.models.agents import UUID_TEXT
 from memory.arguments import is_unicode
 from tenants.context import (
     current_server,

@@ -16,7 +16,7 @@ from konstruct.api.models import KeyScope
 from konstruct.api.resources.memory.facts import FactPages, locked_fact, visible_facts
 from konstruct.interfaces.mcp import schemas
 from konstruct.orchestrator.models import Agent
-from konstruct.orchestrator.recall_policy import recall_policy
+from konstruct.orchestrator.models.agents import recall_policy
 from memory.conf import FACT_FLOOR, NEAR_FACT_FLOOR, NEAR_FACTS
 from memory.context.search import search_memory
 from memory.exceptions import FactNotFound

@@ -11,7 +11,7 @@ from konstruct.api.auth.permissions import Caller
 from konstruct.interfaces.mem0.filters import ENTITIES, IN_METADATA
 from konstruct.orchestrator.agents import create_agent, find_agent
 from konstruct.orchestrator.exceptions import AgentNameTaken, AgentNotFound
-from konstruct.orchestrator.models.querysets import UUID_TEXT
+from konstruct.orchestrator.models.agents import UUID_TEXT
 from memory.exceptions import InvalidArgument
 from memory.facts import LongTermMemory, Stored
 from memory.fields import digest

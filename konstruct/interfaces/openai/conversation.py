@@ -23,7 +23,7 @@ from konstruct.interfaces.openai.requests import ChatRequest
 from konstruct.llm.completions import storable
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import ToolCall
-from konstruct.orchestrator.tools import program_calls
+from konstruct.orchestrator.tools import tool_calls
 from memory.models import Message, Role
 
 CALL_PREFIX: Final = "call_"
@@ -133,7 +133,7 @@ def continued_results(chat: ChatRequest, results: Iterable[Results]) -> Results:
             "tool_calls that you were given, with the same user and thread."
         )
         raise Refusal(refused("messages", why, code="tool_call_not_found"))
-    for call in program_calls.out_of(found.message.pk):
+    for call in tool_calls.awaiting_client(found.message.pk):
         if call.pk not in found.texts:
             why = f"The result of the call {call_document(call)['id']} is missing."
             raise Refusal(refused("messages", why, code="tool_result_missing"))

@@ -18,7 +18,7 @@ from konstruct.interfaces.openai.requests import (
     wants_usage,
 )
 from konstruct.llm.completions import storable
-from konstruct.orchestrator.answer_limits import (
+from konstruct.orchestrator.builder import (
     LENGTH_LIMITS,
     joined_instructions,
     limited_options,

@@ -17,7 +17,7 @@ from konstruct.api.auth.permissions import Caller
 from konstruct.api.http.problems import Refusal
 from konstruct.interfaces.openai.errors import refused
 from konstruct.llm.completions import storable_value
-from konstruct.orchestrator.answer_limits import LENGTH_LIMITS
+from konstruct.orchestrator.builder import LENGTH_LIMITS
 from memory.arguments import is_unicode
 
 ROLES: Final = frozenset({"system", "developer", "user", "assistant", "tool", "function"})

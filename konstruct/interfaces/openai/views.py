@@ -54,7 +54,7 @@ from konstruct.orchestrator.replies.status import (
     progress_of,
     sent_messages,
 )
-from konstruct.orchestrator.tools import program_calls
+from konstruct.orchestrator.tools import tool_calls
 from memory.models import Message
 from tenants import transaction
 from tenants.audit.models import Action
@@ -173,7 +173,7 @@ class ChatCompletionsView(ApiView):
     def _take(
         self, sent: Results, options: Mapping[str, Any] | None, instructions: Sequence[str]
     ) -> bool:
-        return program_calls.take_results(
+        return tool_calls.take_results(
             sent.message,
             sent.texts,
             by=f"{self.caller.name}, by the API",
@@ -257,7 +257,7 @@ class ChatCompletionsView(ApiView):
                 return Answer("\n".join(questions) or DETAILS[progress.status])
             case Status.WITH_PROGRAM:
                 calls = list(ToolCall.objects.of_message(message_id))
-                out = [call for call in calls if program_calls.is_out(call)]
+                out = [call for call in calls if tool_calls.awaits_client(call)]
                 if not out:
                     return Answer(DETAILS[progress.status])
                 text = next(call.content for call in calls if call.round == out[0].round)

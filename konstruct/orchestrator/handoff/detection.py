@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from memory.text.lexical import decomposed
 
 # No longer message is taken for a plain request, or for a plain answer.
-MOST_WORDS = 16
-MOST_LETTERS = 500
+MAX_WORDS = 16
+MAX_CHARACTERS = 500
 
 _PERSON = (
     r"(?:(?:a|an|the|some)\s+)?(?:real\s+|live\s+|actual\s+|human\s+)*"
@@ -61,8 +61,8 @@ _POLITENESS = re.compile(
 
 def asks_for_a_person(text: str) -> bool:
     """Whether the message is a plain request for a human."""
-    words = "" if len(text) > MOST_LETTERS else _plain(text)
-    if not words or len(words.split()) > MOST_WORDS:
+    words = "" if len(text) > MAX_CHARACTERS else _plain(text)
+    if not words or len(words.split()) > MAX_WORDS:
         return False
     if any(request.fullmatch(words) for request in _REQUESTS):
         return True
@@ -99,7 +99,7 @@ _NO = frozenset(
 
 def yes_or_no(text: str) -> bool | None:
     """Whether the whole message is a plain yes (True) or no (False); None for anything else."""
-    words = "" if len(text) > MOST_LETTERS else _plain(text)
+    words = "" if len(text) > MAX_CHARACTERS else _plain(text)
     return True if words in _YES else False if words in _NO else None
 
 

@@ -5,6 +5,8 @@ held; a person answers it in the admin, and resolves the escalation in the end.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -12,6 +14,7 @@ from django.db import IntegrityError
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
+from konstruct.orchestrator import thread_cache
 from konstruct.orchestrator.exceptions import (
     Busy,
     EscalationNotFound,
@@ -20,11 +23,8 @@ from konstruct.orchestrator.exceptions import (
     WithAnotherAgent,
 )
 from konstruct.orchestrator.handoff import thread_turns
-from konstruct.orchestrator.handoff.answering import is_changing, who_answers
 from konstruct.orchestrator.handoff.detection import asks_for_a_person, phrase_in
-from konstruct.orchestrator.locks import window_lock
-from konstruct.orchestrator.messages import KonstructMessage, konstruct_message
-from konstruct.orchestrator.messages import Thread as Thread
+from konstruct.orchestrator.messages import KonstructMessage, Thread, konstruct_message, window_lock
 from konstruct.orchestrator.models import Agent, Escalation, HeldFor, PendingReply
 from konstruct.orchestrator.replies import delivery_hooks, holds, outbox
 from memory import short_term
@@ -33,8 +33,10 @@ from memory.conversations import transcript
 from memory.conversations.reading import Turn
 from memory.exceptions import InvalidArgument
 from memory.models import Message, Role
+from memory.scopes import scope_number
 from tenants import transaction
 from tenants.context import required_tenant_id
+from tenants.redis_keys import escalation_status_key
 
 NOTICE = "I have asked for a person: somebody will answer you here."
 OpenedBy = Escalation.OpenedBy
@@ -43,6 +45,51 @@ Outcome = Escalation.Outcome
 ONE_OPEN = "escalation_one_open"
 # How often a request tries again because others changed the thread's escalations or handovers.
 MAX_ATTEMPTS = 10
+# In the copy: "person", and the message that asked for them; or "agent", and the agent's id.
+PERSON, AGENT = "person", "agent"
+
+
+@dataclass(frozen=True, slots=True)
+class Answering:
+    """Who answers instead of the thread's own agent."""
+
+    agent_id: UUID | None = None
+    """Another agent; None: a person."""
+    asked_by: str = ""
+    """The message that asked for the person, if one did."""
+
+    @property
+    def is_person(self) -> bool:
+        """Whether a person answers."""
+        return self.agent_id is None
+
+
+def who_answers(thread: Thread) -> Answering | None:
+    """Who answers in this thread of the tenant that we are in; None: its own agent."""
+    key = escalation_status_key(required_tenant_id(), thread.thread_id)
+    scope = str(scope_number(thread.agent_id, thread.user_id))
+    held = thread_cache.read_through(key, partial(_open_in, thread.thread_id)).get(scope)
+    if held is None:
+        return None
+    kind, _, found = held.partition(" ")
+    return Answering(agent_id=UUID(found)) if kind == AGENT else Answering(asked_by=found)
+
+
+def mark_changing(thread: Thread) -> None:
+    """Let nobody trust the copy until the transaction is over. Call it before the change."""
+    thread_cache.changing(escalation_status_key(required_tenant_id(), thread.thread_id))
+
+
+def _open_in(thread_id: str) -> thread_cache.Copy:
+    rows = Escalation.objects.open().filter(thread_id=thread_id)
+    return {
+        str(scope_number(agent_id, user_id)): f"{AGENT} {to_agent_id}"
+        if to_agent_id
+        else f"{PERSON} {message_id or ''}".strip()
+        for agent_id, user_id, to_agent_id, message_id in rows.values_list(
+            "agent_id", "user_id", "to_agent_id", "message_id"
+        )
+    }
 
 
 # --- Asking ---------------------------------------------------------------------------------------
@@ -57,14 +104,14 @@ def reason_to_escalate(text: str, agent: Agent) -> tuple[OpenedBy, str] | None:
     return None
 
 
-def is_past_bearing(message: KonstructMessage) -> bool:
+def reached_failure_limit(message: KonstructMessage) -> bool:
     """Whether as many replies in a row were given up in the thread as the agent's rule allows.
 
     The rule is of the agent that answers there. Call it when the message's own was given up.
     """
-    standing = who_answers(Thread.of(message))
+    existing = who_answers(Thread.of(message))
     limit = (
-        Agent.objects.filter(pk=(standing and standing.agent_id) or message.agent_id)
+        Agent.objects.filter(pk=(existing and existing.agent_id) or message.agent_id)
         .values_list("escalate_after_failures", flat=True)
         .first()
     )
@@ -103,15 +150,15 @@ def open_escalation(
     text_argument("reason", reason)
     id_argument("thread_id", thread.thread_id)
     with transaction.atomic():
-        is_changing(thread)
+        mark_changing(thread)
         if not channel:
             channel = channel_of(thread)
         for _ in range(MAX_ATTEMPTS):
-            standing = standing_in(thread)
-            if standing is not None and standing.to_agent_id is None:
-                return standing, False
-            escalation = put_in_place(
-                standing,
+            existing = open_in(thread)
+            if existing is not None and existing.to_agent_id is None:
+                return existing, False
+            escalation = replace_open(
+                existing,
                 Outcome.TO_PERSON,
                 by=name or OpenedBy(opened_by).label,
                 **thread.named,
@@ -131,13 +178,13 @@ def open_escalation(
     return escalation, True
 
 
-def standing_in(thread: Thread) -> Escalation | None:
+def open_in(thread: Thread) -> Escalation | None:
     """What is open in the thread, locked until the transaction ends."""
     return Escalation.objects.select_for_update().open().filter(**thread.named).first()
 
 
-def put_in_place(
-    standing: Escalation | None, outcome: Outcome, *, by: str, **fields: Any
+def replace_open(
+    existing: Escalation | None, outcome: Outcome, *, by: str, **fields: Any
 ) -> Escalation | None:
     """Open something new in the place of what stands; None if somebody else was first.
 
@@ -145,8 +192,8 @@ def put_in_place(
     """
     try:
         with transaction.atomic():
-            if standing is not None:
-                end(standing, outcome, by=by)
+            if existing is not None:
+                end(existing, outcome, by=by)
             return Escalation.objects.create(**fields)
     except IntegrityError as error:
         if ONE_OPEN not in str(error):
@@ -162,7 +209,7 @@ def overtaken(thread: Thread) -> Busy:
     )
 
 
-def hold_if_open(message: KonstructMessage) -> bool:
+def hold_for_person(message: KonstructMessage) -> bool:
     """Hold the message for whoever answers in its thread; False if nobody does (any more).
 
     Under the lock that `resolve` takes: what is held here is found there.
@@ -192,7 +239,7 @@ def resolve(escalation_id: UUID, *, by: str, let_agent_answer: bool, note: str =
     with transaction.atomic():
         escalation = _locked(escalation_id)
         thread = Thread.of(escalation)
-        is_changing(thread)
+        mark_changing(thread)
         for pending in held_in(thread):
             message = konstruct_message(pending.message)
             if let_agent_answer:

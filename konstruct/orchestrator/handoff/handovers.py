@@ -5,23 +5,32 @@ own agent, to which messages are addressed; the other one answers them. A circle
 person.
 """
 
+from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any, Final
 from uuid import UUID
 
 from django.db.models import DateTimeField, Func, Q
 from django.db.models.functions import Now
 
+from konstruct.llm.completions import Completion, Requested
 from konstruct.orchestrator.agents import find_agent
 from konstruct.orchestrator.exceptions import NothingToHandOver
 from konstruct.orchestrator.handoff import escalations
-from konstruct.orchestrator.handoff.answering import is_changing
 from konstruct.orchestrator.handoff.detection import phrase_in
+from konstruct.orchestrator.handoff.escalations import mark_changing
 from konstruct.orchestrator.messages import KonstructMessage, Thread, konstruct_message
 from konstruct.orchestrator.models import Agent, Escalation
 from konstruct.orchestrator.replies import holds
+from konstruct.orchestrator.tools import tool_calls
 from memory.arguments import id_argument, text_argument
 from memory.models import Message, Role
 from tenants import transaction
+
+HAND_TO_AGENT: Final = "hand_to_agent"
+HAND_BACK: Final = "hand_back"
+NAMES: Final = frozenset({HAND_TO_AGENT, HAND_BACK})
+MAX_REASON_CHARACTERS = 500
 
 
 class ClockTimestamp(Func):
@@ -34,9 +43,118 @@ class ClockTimestamp(Func):
 OpenedBy = Escalation.OpenedBy
 Outcome = Escalation.Outcome
 # Between two times that a person has the thread, so many agents may have it.
-MOST_AGENTS = 5
+MAX_AGENTS = 5
 # An agent that had the thread longer ago may have it again.
 REMEMBERED = timedelta(days=1)
+
+
+# --- The tools of the language model -------------------------------------------------------------
+
+
+def offered(agent: Agent, *, can_hand_back: bool) -> list[dict[str, Any]]:
+    """The tools of this kind that the agent can use, in OpenAI's words."""
+    tools = []
+    if agent.hands_to and (names := _targets(agent)):
+        tools.append(
+            _tool(
+                HAND_TO_AGENT,
+                "Hand this conversation to another agent, who answers the user from now on. Use it"
+                " when the user needs that agent. Do not answer the message yourself then.",
+                {
+                    "agent": {"type": "string", "enum": sorted(names)},
+                    "reason": {"type": "string", "description": "Why, for the record."},
+                },
+                required=["agent"],
+            )
+        )
+    if can_hand_back:
+        tools.append(
+            _tool(
+                HAND_BACK,
+                "Hand this conversation back to the agent that had it before you, when the user is"
+                " done with what you are for. Do not answer the message yourself then.",
+                {},
+            )
+        )
+    return tools
+
+
+def follow(
+    message: KonstructMessage, agent: Agent, completion: Completion, *, round_number: int
+) -> bool:
+    """Do what the first call of this kind asks for; True if another answers the message now.
+
+    Other calls of the same answer are not done, for they were this agent's. False if there is no
+    such call, or it cannot be done: then the call is kept with the reason, for the language model.
+    """
+    requested = completion.requested
+    place = next((n for n, each in enumerate(requested) if each.name in NAMES), None)
+    if place is None:
+        return False
+    with transaction.atomic():
+        done, what = _done(message, agent, requested[place])
+        results = ["Error: not done, for the conversation was to be handed over."] * len(requested)
+        results[place] = what
+        tool_calls.note(
+            message,
+            agent,
+            completion,
+            round_number=round_number,
+            done=place if done else None,
+            results=results,
+        )
+    return done
+
+
+def _done(message: KonstructMessage, agent: Agent, asked: Requested) -> tuple[bool, str]:
+    """Whether it was done, and what the record says of it."""
+    arguments = asked.arguments if isinstance(asked.arguments, dict) else {}
+    if asked.name == HAND_BACK:
+        if hand_back(Thread.of(message), agent):
+            return True, "Handed back."
+        return False, "Error: this conversation was not handed to you."
+    names = _targets(agent)
+    wanted, reason = arguments.get("agent"), arguments.get("reason")
+    if not isinstance(wanted, str) or wanted not in names:
+        known = ", ".join(sorted(names)) or "none"
+        return False, f"Error: there is no agent {wanted!r} to hand to; there are: {known}"
+    opened = pass_on(
+        message,
+        agent,
+        names[wanted].id,
+        opened_by=Escalation.OpenedBy.AGENT,
+        reason=str(reason)[:MAX_REASON_CHARACTERS]
+        if reason
+        else f"{agent.name} asked for {wanted}.",
+    )
+    if opened is None:
+        return True, "Not done: somebody else has decided about this conversation."
+    if opened.to_agent_id is None:
+        return True, "A person was asked for instead."
+    return True, f"Handed to {wanted}."
+
+
+def _targets(agent: Agent) -> dict[str, Agent]:
+    """The active agents that it may hand a conversation to, by their names."""
+    return {each.name: each for each in Agent.objects.active().filter(pk__in=agent.hands_to)}
+
+
+def _tool(
+    name: str, description: str, properties: dict[str, Any], required: Sequence[str] = ()
+) -> dict[str, Any]:
+    return {
+        "type": "function",
+        "function": {
+            "name": name,
+            "description": description,
+            "parameters": {
+                "type": "object",
+                "properties": properties,
+                "required": list(required),
+                "additionalProperties": False,
+            },
+        },
+    }
 
 
 # --- Reading --------------------------------------------------------------------------------------
@@ -94,10 +212,10 @@ def hand_over(
         )
     with transaction.atomic():
         for _ in range(escalations.MAX_ATTEMPTS):
-            standing = escalations.standing_in(thread)
-            if standing is not None and standing.to_agent_id == agent.id:
-                return standing, False
-            opened = _hand(thread, agent, standing, opened_by=opened_by, name=name, reason=reason)
+            existing = escalations.open_in(thread)
+            if existing is not None and existing.to_agent_id == agent.id:
+                return existing, False
+            opened = _hand(thread, agent, existing, opened_by=opened_by, name=name, reason=reason)
             if opened is not None:
                 return opened, True
         raise escalations.overtaken(thread)
@@ -129,8 +247,8 @@ def pass_on(
     """
     thread = Thread.of(message)
     with transaction.atomic():
-        standing = escalations.standing_in(thread)
-        has_it = thread.agent_id if standing is None else standing.to_agent_id
+        existing = escalations.open_in(thread)
+        has_it = thread.agent_id if existing is None else existing.to_agent_id
         if has_it != from_agent.id:
             return None
         had = agents_since_a_person(thread)
@@ -139,13 +257,13 @@ def pass_on(
             why = "the agent is not there, or not active"
         elif agent.id in had:
             why = f"{agent.name} had this conversation already"
-        elif len(had) >= MOST_AGENTS:
+        elif len(had) >= MAX_AGENTS:
             why = f"{len(had)} agents had this conversation already"
         else:
             return _hand(
                 thread,
                 agent,
-                standing,
+                existing,
                 opened_by=opened_by,
                 name=from_agent.name,
                 reason=reason,
@@ -160,10 +278,10 @@ def hand_back(thread: Thread, agent: Agent) -> bool:
     An agent that is not active any more is passed over, down to the thread's own.
     """
     with transaction.atomic():
-        handover = escalations.standing_in(thread)
+        handover = escalations.open_in(thread)
         if handover is None or handover.to_agent_id != agent.id:
             return False
-        is_changing(thread)
+        mark_changing(thread)
         escalations.end(handover, Outcome.HANDED_BACK, by=agent.name)
         before = _before(handover)
         if before is not None:
@@ -199,7 +317,7 @@ def call_person(message: KonstructMessage, reason: str) -> Escalation:
 def _hand(
     thread: Thread,
     agent: Agent,
-    standing: Escalation | None,
+    existing: Escalation | None,
     *,
     opened_by: Escalation.OpenedBy,
     name: str,
@@ -210,17 +328,17 @@ def _hand(
 
     None if somebody else was first.
     """
-    is_changing(thread)
+    mark_changing(thread)
     channel = escalations.channel_of(thread) if message is None else message.channel
-    handover = escalations.put_in_place(
-        standing,
+    handover = escalations.replace_open(
+        existing,
         Outcome.HANDED_ON,
         by=name,
         **thread.named,
         channel=channel,
         message_id=None if message is None else message.id,
         to_agent_id=agent.id,
-        from_agent_id=(standing and standing.to_agent_id) or thread.agent_id,
+        from_agent_id=(existing and existing.to_agent_id) or thread.agent_id,
         opened_by=opened_by,
         opened_by_name=name,
         opened_at=ClockTimestamp(),

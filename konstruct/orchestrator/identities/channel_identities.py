@@ -22,7 +22,7 @@ from tenants.outbox import kind_of_owner
 HISTORY_MERGES = kind_of_owner("history merge")
 
 # Within what Postgres keeps in an index, and what the API takes for an id.
-LONGEST_ID = 255
+MAX_ID_CHARACTERS = 255
 
 
 def user_of(channel: str, workspace: str, native_id: str, name: str = "") -> str:
@@ -83,17 +83,17 @@ def link(identity: ChannelIdentity, user_id: str, *, by: str) -> ChannelIdentity
     wanted = new_id_argument("user_id", user_id)
     with transaction.atomic():
         _one_at_a_time()
-        standing = find_identity(identity.pk)
+        existing = find_identity(identity.pk)
         other = ChannelIdentity.objects.filter(own_id=wanted).first()
         target = wanted if other is None else other.user_id
-        if target == standing.user_id:
-            raise NothingToLink(f"{standing} speaks as {target!r} already.")
-        _refuse_while_erased(standing.own_id, target)
-        ChannelIdentity.objects.filter(Q(user_id=standing.own_id) | Q(pk=standing.pk)).update(
+        if target == existing.user_id:
+            raise NothingToLink(f"{existing} speaks as {target!r} already.")
+        _refuse_while_erased(existing.own_id, target)
+        ChannelIdentity.objects.filter(Q(user_id=existing.own_id) | Q(pk=existing.pk)).update(
             user_id=target, linked_at=Now(), linked_by=by
         )
-        HistoryMerge.objects.filter(user_id=standing.own_id, done_at=None).update(user_id=target)
-        _move(standing.own_id, target, by)
+        HistoryMerge.objects.filter(user_id=existing.own_id, done_at=None).update(user_id=target)
+        _move(existing.own_id, target, by)
         return find_identity(identity.pk)
 
 
@@ -106,17 +106,17 @@ def unlink(identity: ChannelIdentity) -> ChannelIdentity:
     """
     with transaction.atomic():
         _one_at_a_time()
-        standing = find_identity(identity.pk)
-        if standing.user_id == standing.own_id:
-            raise NothingToLink(f"{standing} is not linked: it speaks as {standing.own_id!r}.")
-        _refuse_while_erased(standing.own_id)
-        standing.user_id, standing.linked_at, standing.linked_by = standing.own_id, None, ""
-        standing.save(update_fields=["user_id", "linked_at", "linked_by"])
+        existing = find_identity(identity.pk)
+        if existing.user_id == existing.own_id:
+            raise NothingToLink(f"{existing} is not linked: it speaks as {existing.own_id!r}.")
+        _refuse_while_erased(existing.own_id)
+        existing.user_id, existing.linked_at, existing.linked_by = existing.own_id, None, ""
+        existing.save(update_fields=["user_id", "linked_at", "linked_by"])
         # What has not begun yet is not wanted any more.
-        HistoryMerge.objects.filter(from_user=standing.own_id, done_at=None).update(
+        HistoryMerge.objects.filter(from_user=existing.own_id, done_at=None).update(
             done_at=Now(), last_error="Unlinked before it was finished."
         )
-        return standing
+        return existing
 
 
 def _refuse_while_erased(*user_ids: str) -> None:
@@ -132,9 +132,9 @@ def _refuse_while_erased(*user_ids: str) -> None:
 def _first_heard(place: dict[str, str], name: str) -> ChannelIdentity:
     with transaction.atomic():
         _one_at_a_time()
-        standing = ChannelIdentity.objects.filter(**place).first()
-        if standing is not None:
-            return standing
+        existing = ChannelIdentity.objects.filter(**place).first()
+        if existing is not None:
+            return existing
         own_id = _free_id(**place)
         return ChannelIdentity.objects.create(**place, own_id=own_id, user_id=own_id, name=name)
 
@@ -144,7 +144,7 @@ def _free_id(channel: str, workspace: str, native_id: str) -> str:
     qualified = f"{channel}:{workspace}:{native_id}"
     for candidate in (native_id, qualified):
         taken = ChannelIdentity.objects.filter(Q(own_id=candidate) | Q(user_id=candidate))
-        if len(candidate) <= LONGEST_ID and not taken.exists():
+        if len(candidate) <= MAX_ID_CHARACTERS and not taken.exists():
             return candidate
     # Too long, or somebody chose an id that reads like a qualified one.
     return f"{channel[:100]}:{uuid4()}"

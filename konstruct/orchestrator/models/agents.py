@@ -1,28 +1,121 @@
-"""Tables of the orchestrator: agents, and the view of replies; the others stand beside it."""
+"""Tables of agents and of pending replies, and the checks of an agent's fields."""
 
+import re
 import uuid
+from collections.abc import Iterable
+from typing import Any, Protocol, Self
+from uuid import UUID
 
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.functions import RandomUUID
 from django.core.exceptions import ValidationError
 from django.core.validators import ProhibitNullCharactersValidator
 from django.db import models
+from django.db.models import OuterRef
 
-from konstruct.orchestrator.models.handover_rules import refuse_unknown_handovers
-from konstruct.orchestrator.models.querysets import (
-    UUID_PATTERN,
-    UUID_TEXT,
-    AgentQuerySet,
-    PendingReplyQuerySet,
-)
-from konstruct.orchestrator.recall_policy import recall_policy
 from konstruct.orchestrator.tool_catalog import refuse_unknown_tools
 from memory.exceptions import InvalidArgument
 from memory.models import Message, server_now
-from tenants.models import OutboxColumns, TenantModel
+from memory.recall.policy import RecallPolicy, RecallWeights
+from tenants.models import OutboxColumns, OutboxQuerySet, TenantModel
 from tenants.personal_data import PUBLIC, Export, NoPersonalData, PersonalData
 
+UUID_PATTERN = r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
+UUID_TEXT = re.compile(UUID_PATTERN, re.IGNORECASE)
 NAME_READS_AS_ID = "This name reads as an id. Choose one that is not a UUID."
+MAX_PHRASES = 100
+
+
+class AgentQuerySet(models.QuerySet["Agent"]):
+    """Agents of a tenant."""
+
+    def active(self) -> Self:
+        """Those that accept messages."""
+        return self.filter(is_active=True)
+
+    def named(self, name_or_id: str) -> Self:
+        """The agent of that name or id; no name reads as an id, so one value is one agent."""
+        if UUID_TEXT.fullmatch(name_or_id):
+            return self.filter(pk=UUID(name_or_id))
+        return self.filter(name=name_or_id)
+
+
+class PendingReplyQuerySet(OutboxQuerySet):
+    """Messages that wait for their reply."""
+
+    def in_thread(
+        self, *, agent_id: UUID | OuterRef, user_id: str | OuterRef, thread_id: str | OuterRef
+    ) -> Self:
+        """Those of one conversation, oldest first."""
+        return self.filter(
+            message__agent_id=agent_id, message__user_id=user_id, message__thread_id=thread_id
+        ).order_by("message__number")
+
+
+def refuse_unknown_handovers(agent: "Agent") -> None:
+    """Raise ValidationError for phrases that say nothing, and agents that there are not."""
+    phrases = agent.hand_over_on
+    if not isinstance(phrases, dict) or len(phrases) > MAX_PHRASES:
+        raise ValidationError(
+            {"hand_over_on": f"Give an object of at most {MAX_PHRASES} phrases with agents' ids."}
+        )
+    for field, given in (("hand_over_on", phrases), ("hand_back_on", agent.hand_back_on)):
+        if any(not phrase.strip() or "\0" in phrase for phrase in given):
+            raise ValidationError(
+                {field: "Give phrases that say something, without NUL characters."}
+            )
+    _refuse_strangers(agent, "hands_to", agent.hands_to)
+    _refuse_strangers(agent, "hand_over_on", phrases.values())
+    agent.hand_over_on = {phrase: str(UUID(str(to))) for phrase, to in phrases.items()}
+
+
+def _refuse_strangers(agent: "Agent", field: str, given: Iterable[Any]) -> None:
+    """Raise ValidationError for what is no other agent of the tenant that we are in."""
+    try:
+        ids = {each if isinstance(each, UUID) else UUID(each) for each in given}
+    except (ValueError, AttributeError, TypeError):
+        raise ValidationError({field: "Give the ids of agents."}) from None
+    if agent.pk in ids:
+        raise ValidationError({field: "An agent cannot hand a conversation to itself."})
+    known = set(type(agent)._default_manager.filter(pk__in=ids).values_list("pk", flat=True))
+    if unknown := sorted(str(each) for each in ids - known):
+        raise ValidationError({field: f"This tenant has no agent of the id {unknown[0]}."})
+
+
+class Remembering(Protocol):
+    """What of an agent says how it recalls. None, and a weight that is not named: as measured."""
+
+    recall_mode: Any
+    recall_top_k: int | None
+    recall_gate: bool
+    recall_open_at: float | None
+    recall_keep_at: float | None
+    recall_neighbours: int | None
+    recall_weights: Any
+
+
+def recall_policy(agent: Remembering) -> RecallPolicy:
+    """Return the agent's recall policy.
+
+    Raises InvalidArgument, which names the value that cannot be.
+    """
+    if not isinstance(agent.recall_weights, dict):
+        raise InvalidArgument(f'weights={agent.recall_weights!r} is no object like {{"time": 0.5}}')
+    try:
+        weights = RecallWeights(**agent.recall_weights)
+    except TypeError:
+        known = ", ".join(RecallWeights.__dataclass_fields__)
+        raise InvalidArgument(
+            f"weights={agent.recall_weights!r} names an unknown weight; known are {known}"
+        ) from None
+    given = {
+        "top_k": agent.recall_top_k,
+        "open_at": agent.recall_open_at,
+        "keep_at": agent.recall_keep_at,
+        "neighbours": agent.recall_neighbours,
+    }
+    chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    return RecallPolicy(mode=agent.recall_mode, gate=agent.recall_gate, weights=weights, **chosen)
 
 
 class ModelTier(models.TextChoices):

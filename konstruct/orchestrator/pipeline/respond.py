@@ -4,13 +4,14 @@ from contextlib import AbstractContextManager, nullcontext
 
 from konstruct.llm.completions import Completion, OnText
 from konstruct.orchestrator import builder, runner
-from konstruct.orchestrator.answer_limits import instructions_for
+from konstruct.orchestrator.builder import instructions_for
 from konstruct.orchestrator.handoff import escalations, handovers, thread_turns
 from konstruct.orchestrator.handoff.detection import phrase_in
 from konstruct.orchestrator.handoff.escalations import OpenedBy
 from konstruct.orchestrator.handoff.thread_turns import PromptTurns
 from konstruct.orchestrator.messages import KonstructMessage
 from konstruct.orchestrator.models import Agent
+from konstruct.orchestrator.models.agents import recall_policy
 from konstruct.orchestrator.pipeline import write
 from konstruct.orchestrator.pipeline.decisions import (
     Agreed,
@@ -25,7 +26,6 @@ from konstruct.orchestrator.pipeline.decisions import (
 )
 from konstruct.orchestrator.pipeline.snapshot import Snapshot
 from konstruct.orchestrator.pipeline.tool_rounds import ask_with_tools, may_use_tools
-from konstruct.orchestrator.recall_policy import recall_policy
 from konstruct.orchestrator.replies import delivery_hooks
 from konstruct.orchestrator.replies.partial_reply import telling
 from konstruct.orchestrator.runner import RunOptions
@@ -34,7 +34,7 @@ from memory.context import ContextManager
 from memory.context.prompt import Gathered, Prompt
 
 # One agent may hand the message to the next, out and back; each other change happens once.
-MOST_DECISIONS = 2 * handovers.MOST_AGENTS + 3
+MAX_DECISIONS = 2 * handovers.MAX_AGENTS + 3
 
 # Without a session store: no channel has a graph, and the thread of a graph may be called as a
 # thread of a channel is, whose users it knows nothing of.
@@ -43,7 +43,7 @@ context = ContextManager(fact_floor=FACT_FLOOR, near_fact_floor=NEAR_FACT_FLOOR)
 
 def respond(snapshot: Snapshot) -> Draft | None:
     """Return what is said to the message; None if it is held, for a person or for consent."""
-    for _ in range(MOST_DECISIONS):
+    for _ in range(MAX_DECISIONS):
         decision = decide(snapshot)
         if isinstance(decision, AskModel):
             outcome = ask_language_model(snapshot, decision.agent)

@@ -9,8 +9,8 @@ from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import Exists, OuterRef, QuerySet, Subquery
 
 from konstruct.orchestrator.exceptions import AgentNotFound, MessageNotFound
-from konstruct.orchestrator.handoff.answering import Answering, who_answers
 from konstruct.orchestrator.handoff.detection import yes_or_no
+from konstruct.orchestrator.handoff.escalations import Answering, who_answers
 from konstruct.orchestrator.messages import KonstructMessage, Thread, konstruct_message
 from konstruct.orchestrator.models import (
     Agent,
@@ -19,7 +19,7 @@ from konstruct.orchestrator.models import (
     PendingReply,
     ToolCall,
 )
-from konstruct.orchestrator.models.querysets import PendingReplyQuerySet
+from konstruct.orchestrator.models.agents import PendingReplyQuerySet
 from konstruct.orchestrator.tools import tool_calls
 from memory.models import Message, Role
 
@@ -189,7 +189,7 @@ def _consent(message: KonstructMessage) -> Consent | None:
     approve = yes_or_no(message.content)
     if approve is None:
         return None
-    call_id = tool_calls.the_one_waiting(message)
+    call_id = tool_calls.only_waiting_call(message)
     if call_id is None and not tool_calls.has_decided(message):
         return None
     return Consent(approve, call_id)

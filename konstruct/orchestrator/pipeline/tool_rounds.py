@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from konstruct.llm.completions import Completion, OnText, total
 from konstruct.orchestrator import runner
-from konstruct.orchestrator.handoff import handover_tools
+from konstruct.orchestrator.handoff import handovers
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import Agent, ToolCall
 from konstruct.orchestrator.pipeline import write
@@ -23,9 +23,9 @@ from memory.context import WorkingContextCompiler
 from memory.context.tokens import count_up_to, cut, even_cut
 
 # So often a language model may ask for tools before it has to answer in words.
-MOST_ROUNDS: Final = 4
+MAX_ROUNDS: Final = 4
 # The same for tools of the program, which decides itself how long it goes on.
-MOST_PROGRAM_ROUNDS: Final = 50
+MAX_PROGRAM_ROUNDS: Final = 50
 
 
 def ask_with_tools(
@@ -46,7 +46,7 @@ def ask_with_tools(
     """
     own = [
         *described(agent.tools),
-        *handover_tools.offered(agent, can_hand_back=snapshot.may_hand_back),
+        *handovers.offered(agent, can_hand_back=snapshot.may_hand_back),
     ]
     names = {_name(tool) for tool in own}
     options = dict(snapshot.options)
@@ -55,7 +55,7 @@ def ask_with_tools(
     program_names = {_name(tool) for tool in of_program}
     most_tokens = WorkingContextCompiler.TOKEN_BUDGETS[agent.model_tier]
     usages: list[Mapping[str, int] | None] = []
-    # Ends: every round writes tool calls down, and after MOST_PROGRAM_ROUNDS the model may make
+    # Ends: every round writes tool calls down, and after MAX_PROGRAM_ROUNDS the model may make
     # none.
     while True:
         # What another agent asked for, before it handed the message over, is not this one's.
@@ -66,7 +66,7 @@ def ask_with_tools(
         messages = [*prompt, *exchanges(calls, most_tokens)]
         asked = runner.RunOptions(
             tools=[*own, *of_program],
-            may_call=len(own_rounds) < MOST_ROUNDS and len(rounds) < MOST_PROGRAM_ROUNDS,
+            may_call=len(own_rounds) < MAX_ROUNDS and len(rounds) < MAX_PROGRAM_ROUNDS,
             options=options,
             on_text=tell,
         )

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from celery.exceptions import SoftTimeLimitExceeded
 
-from konstruct.orchestrator.locks import thread_lock
+from konstruct.orchestrator.messages import thread_lock
 from konstruct.orchestrator.pipeline import write
 from konstruct.orchestrator.pipeline.respond import respond
 from konstruct.orchestrator.pipeline.snapshot import Snapshot, next_in, oldest_ready, thread_of

@@ -10,11 +10,9 @@ from uuid import UUID
 
 from konstruct.llm.completions import Completion
 from konstruct.orchestrator.exceptions import AlreadyDecided, MessageNotFound
-from konstruct.orchestrator.handoff import escalations, handover_tools, handovers, thread_turns
-from konstruct.orchestrator.handoff.answering import who_answers
-from konstruct.orchestrator.handoff.escalations import OpenedBy
-from konstruct.orchestrator.locks import window_lock
-from konstruct.orchestrator.messages import KonstructMessage, Thread
+from konstruct.orchestrator.handoff import escalations, handovers, thread_turns
+from konstruct.orchestrator.handoff.escalations import OpenedBy, who_answers
+from konstruct.orchestrator.messages import KonstructMessage, Thread, window_lock
 from konstruct.orchestrator.models import Agent, AnswerOptions, ToolCall
 from konstruct.orchestrator.pipeline.decisions import (
     Agreed,
@@ -28,7 +26,7 @@ from konstruct.orchestrator.pipeline.decisions import (
 )
 from konstruct.orchestrator.pipeline.snapshot import Snapshot, read
 from konstruct.orchestrator.replies import delivery_hooks, outbox
-from konstruct.orchestrator.tools import program_calls, tool_calls
+from konstruct.orchestrator.tools import tool_calls
 from memory import short_term
 from memory import tasks as memory_tasks
 from memory.conversations import transcript
@@ -54,7 +52,7 @@ def carry_out(decision: Decision, snapshot: Snapshot) -> Draft | Held | Snapshot
             return decision
         case Held():
             # Whoever had the thread may have let go of it.
-            held = escalations.hold_if_open(snapshot.message)
+            held = escalations.hold_for_person(snapshot.message)
             return decision if held else snapshot.without_handover()
         case CallPerson():
             return call_person(snapshot, decision.reason, decision.opened_by)
@@ -75,7 +73,11 @@ def carry_out(decision: Decision, snapshot: Snapshot) -> Draft | Held | Snapshot
                     tool_calls.decide_by_message(snapshot.message, consent.call_id, consent.approve)
             except AlreadyDecided:
                 return replace(snapshot, consent=None)
-            thanks = tool_calls.THANKS if consent.approve else tool_calls.AS_YOU_LIKE
+            thanks = (
+                tool_calls.CONSENT_GIVEN_REPLY
+                if consent.approve
+                else tool_calls.CONSENT_DENIED_REPLY
+            )
             return Draft(agent, thanks)
     return read(snapshot.message)
 
@@ -104,7 +106,9 @@ def carry_out_calls(snapshot: Snapshot) -> Held | list[ToolCall]:
     Or that the message is held, where a program has still to send its results.
     """
     calls = tool_calls.carry_out(snapshot.calls)
-    is_held = any(map(program_calls.is_out, calls)) and program_calls.hold_if_out(snapshot.message)
+    is_held = any(map(tool_calls.awaits_client, calls)) and tool_calls.hold_for_client(
+        snapshot.message
+    )
     return Held.FOR_CALLS if is_held else calls
 
 
@@ -125,8 +129,8 @@ def carry_out_request(
         of_program: names of the tools that the program has which sent the message.
     """
     message = snapshot.message
-    if any(call.name in handover_tools.NAMES for call in said.requested):
-        if handover_tools.follow(message, agent, said, round_number=round_number):
+    if any(call.name in handovers.NAMES for call in said.requested):
+        if handovers.follow(message, agent, said, round_number=round_number):
             return read(message)
     elif tool_calls.record(message, agent, said, round_number=round_number, of_program=of_program):
         return Held.FOR_CALLS
@@ -158,7 +162,7 @@ def conclude(snapshot: Snapshot, said: Draft | Message) -> Message | None:
     if isinstance(said, Draft) and said.prompt is not None:
         answering = who_answers(snapshot.thread)
         is_person = answering is not None and answering.is_person
-        if is_person and escalations.hold_if_open(message):
+        if is_person and escalations.hold_for_person(message):
             return None
         if said.agent.id != ((answering and answering.agent_id) or message.agent_id):
             outbox.take_back(message.id)
@@ -267,7 +271,7 @@ def record_failure(message: KonstructMessage, error: Exception) -> bool:
     error = failure_of(error)
     with transaction.atomic():
         given_up = outbox.record_failure(message.id, error)
-        if given_up and escalations.is_past_bearing(message):
+        if given_up and escalations.reached_failure_limit(message):
             escalations.open_escalation(
                 Thread.of(message),
                 opened_by=OpenedBy.RULE,

@@ -5,7 +5,7 @@ the row's lock; the effect and the note that it was done are one transaction. So
 once, a worker that is killed, and a delivery that is repeated are all the same.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Any, Final
@@ -19,24 +19,26 @@ from konstruct.llm.completions import Completion
 from konstruct.orchestrator import thread_cache
 from konstruct.orchestrator.exceptions import AlreadyDecided, ToolCallNotFound
 from konstruct.orchestrator.messages import KonstructMessage, konstruct_message
-from konstruct.orchestrator.models import Agent, HeldFor, PendingReply, ToolCall
+from konstruct.orchestrator.models import Agent, AnswerOptions, HeldFor, PendingReply, ToolCall
 from konstruct.orchestrator.models.tool_calls import ToolCallState
 from konstruct.orchestrator.replies import holds
 from konstruct.orchestrator.tool_catalog import TOOLS, ToolContext, ToolRefused
+from memory.models import Message
 from memory.scopes import scope_number
 from tenants import transaction
 from tenants.context import required_tenant_id, tenant_scope
 from tenants.redis_keys import pending_tool_confirm_key
 
+WENT_ON = "The program went on without an answer: it had what it needed from the calls."
 # Whom a message waits for while it has a call in such a state, the first of them first.
 HELD_FOR: Final = {
     ToolCallState.WAITING: HeldFor.CONSENT,
     ToolCallState.WITH_PROGRAM: HeldFor.PROGRAM,
 }
 DENIED = "The user does not want this. Do not do it, and do not ask again."
-# What the user is told who decides by a plain yes or no.
-THANKS = "Thank you: I will."
-AS_YOU_LIKE = "All right: I will not."
+# The replies to a plain yes and a plain no.
+CONSENT_GIVEN_REPLY = "Thank you: I will."
+CONSENT_DENIED_REPLY = "All right: I will not."
 EXPIRED = "The user did not answer in time, so this was not done. Do not claim that it was."
 NO_RESULT = "The program did not send the result of this in time."
 
@@ -47,7 +49,7 @@ NO_RESULT = "The program did not send the result of this in time."
 def record(
     message: KonstructMessage,
     agent: Agent,
-    said: Completion,
+    completion: Completion,
     *,
     round_number: int,
     of_program: Collection[str] = (),
@@ -61,16 +63,19 @@ def record(
     Args:
         of_program: names of the tools that the program has which sent the message.
     """
-    rows = _blank(message, agent, said, round_number)
+    rows = _blank(message, agent, completion, round_number)
     for row in rows:
         if row.name in of_program:
             row.state = ToolCallState.WITH_PROGRAM
-        else:
-            _put_to_the_user(row, agent)
+            continue
+        try:
+            row.question = _question(agent, row.name, row.arguments)
+        except ToolRefused as refusal:
+            row.state, row.result, row.done_at = ToolCallState.FAILED, f"Error: {refusal}", Now()
     states = {row.state for row in rows}
     held_for = next((held for state, held in HELD_FOR.items() if state in states), None)
     with transaction.atomic():
-        _is_changing(message.thread_id)
+        _mark_changing(message.thread_id)
         ToolCall.objects.bulk_create(rows, ignore_conflicts=True)
         if held_for is not None:
             holds.hold(message, held_for)
@@ -80,14 +85,14 @@ def record(
 def note(
     message: KonstructMessage,
     agent: Agent,
-    said: Completion,
+    completion: Completion,
     *,
     round_number: int,
     done: int | None,
     results: Sequence[str],
 ) -> None:
     """Write down calls that need nobody's consent: at most one was done, the others failed."""
-    rows = _blank(message, agent, said, round_number)
+    rows = _blank(message, agent, completion, round_number)
     for position, (row, result) in enumerate(zip(rows, results, strict=True)):
         row.state = ToolCallState.DONE if position == done else ToolCallState.FAILED
         row.result, row.done_at = result, Now()
@@ -99,7 +104,7 @@ def waiting_for(message_id: UUID) -> list[ToolCall]:
     return list(ToolCall.objects.of_message(message_id).waiting())
 
 
-def the_one_waiting(message: KonstructMessage) -> UUID | None:
+def only_waiting_call(message: KonstructMessage) -> UUID | None:
     """The call that waits for this user's consent in this thread, if it is exactly one."""
     key = pending_tool_confirm_key(required_tenant_id(), message.thread_id)
     copy = thread_cache.read_through(key, partial(_waiting_in, message.thread_id))
@@ -203,7 +208,7 @@ def _same_decision(call: ToolCall, approve: bool) -> ToolCall:
 
 def _settle(call: ToolCall, state: ToolCallState, *, by: str, result: str = "") -> None:
     """Note the decision, and let the message go if it was the last that it waited for."""
-    _is_changing(call.thread_id)
+    _mark_changing(call.thread_id)
     message = konstruct_message(call.message)
     _note(call, state, by=by, result=result)
     is_held = PendingReply.objects.held(HeldFor.CONSENT).filter(pk=message.id).exists()
@@ -223,43 +228,93 @@ def _note(call: ToolCall, state: ToolCallState, *, by: str, result: str) -> None
 
 
 def carry_out(calls: Iterable[ToolCall]) -> list[ToolCall]:
-    """Do those of the calls that were approved, each at most once; the calls as they are then."""
-    return [_carried_out(call) if call.state == ToolCallState.APPROVED else call for call in calls]
+    """Run the approved calls, each at most once; return all calls with their results."""
+    return [_run_once(call) if call.state == ToolCallState.APPROVED else call for call in calls]
 
 
-def _carried_out(call: ToolCall) -> ToolCall:
+def _run_once(call: ToolCall) -> ToolCall:
     with transaction.atomic():
         locked = ToolCall.objects.select_for_update().get(pk=call.pk)
-        # Whoever comes second finds it done.
-        if locked.state == ToolCallState.APPROVED:
-            _do(locked)
+        # Another worker may have run it meanwhile.
+        if locked.state != ToolCallState.APPROVED:
+            return locked
+        context = ToolContext(
+            locked.asked_by_id or locked.agent_id, locked.user_id, locked.message_id
+        )
+        try:
+            with transaction.atomic():
+                locked.result = TOOLS[locked.name].run(locked.arguments, context)
+            locked.state = ToolCallState.DONE
+        except ToolRefused as refusal:
+            locked.state, locked.result = ToolCallState.FAILED, f"Error: {refusal}"
+        locked.done_at = Now()
+        locked.save(update_fields=["state", "result", "done_at"])
     return locked
 
 
-def _do(call: ToolCall) -> None:
-    context = ToolContext(call.asked_by_id or call.agent_id, call.user_id, call.message_id)
-    try:
-        with transaction.atomic():
-            call.result = TOOLS[call.name].run(call.arguments, context)
-        call.state = ToolCallState.DONE
-    except ToolRefused as refusal:
-        call.state, call.result = ToolCallState.FAILED, f"Error: {refusal}"
-    call.done_at = Now()
-    call.save(update_fields=["state", "result", "done_at"])
+# --- Tools of the client -------------------------------------------------------------------------
+
+
+def awaits_client(call: ToolCall) -> bool:
+    """Whether the call's result is the program's to send."""
+    return call.state == ToolCallState.WITH_PROGRAM
+
+
+def awaiting_client(message_id: UUID) -> list[ToolCall]:
+    """The calls of a message whose results are the program's to send, in their order."""
+    return list(ToolCall.objects.of_message(message_id).with_program())
+
+
+def hold_for_client(message: KonstructMessage) -> bool:
+    """Hold the message if the program has results to send; whether it does."""
+    with transaction.atomic():
+        out = ToolCall.objects.of_message(message.id).with_program().select_for_update()
+        is_held = bool(list(out))
+        if is_held:
+            holds.hold(message, HeldFor.PROGRAM)
+    return is_held
+
+
+def take_results(
+    message: Message,
+    results: Mapping[UUID, str],
+    *,
+    by: str,
+    options: Mapping[str, Any] | None,
+    instructions: Sequence[str] = (),
+) -> bool:
+    """Write down what came of calls of a message; False if that stands already, and stays.
+
+    With that of its last call the message goes on. Call it in a transaction.
+
+    Args:
+        results: by the ids of the calls, of which others than the program's are left alone.
+        by: who sends them, for the record.
+        options: what is asked of the answer from now on, as AnswerOptions has it; None if the
+            program wants none, and the message is given up.
+        instructions: the program's system and developer messages from now on.
+    """
+    calls = list(ToolCall.objects.of_message(message.id).select_for_update())
+    taken = [call for call in calls if awaits_client(call) and call.pk in results]
+    for call in taken:
+        call.state, call.result = ToolCallState.DONE, results[call.pk]
+        call.decided_by, call.decided_at, call.done_at = by, Now(), Now()
+        call.save(update_fields=["state", "result", "decided_by", "decided_at", "done_at"])
+    is_held = PendingReply.objects.held(HeldFor.PROGRAM).filter(pk=message.pk).exists()
+    if taken and is_held and not any(map(awaits_client, calls)):
+        if options is None:
+            holds.close(konstruct_message(message), WENT_ON)
+        else:
+            AnswerOptions.objects.replace(message, options, instructions)
+            holds.release(konstruct_message(message))
+    return bool(taken)
 
 
 # --- Inside ---------------------------------------------------------------------------------------
 
 
-def _put_to_the_user(row: ToolCall, agent: Agent) -> None:
-    try:
-        row.question = _question(agent, row.name, row.arguments)
-    except ToolRefused as refusal:
-        row.state, row.result, row.done_at = ToolCallState.FAILED, f"Error: {refusal}", Now()
-
-
 def _blank(
-    message: KonstructMessage, agent: Agent, said: Completion, round_number: int
+    message: KonstructMessage, agent: Agent, completion: Completion, round_number: int
 ) -> list[ToolCall]:
     """Rows of what was asked for, that wait."""
     return [
@@ -271,14 +326,14 @@ def _blank(
             asked_by_id=None if agent.id == message.agent_id else agent.id,
             round=round_number,
             position=position,
-            content="" if position else said.text,
+            content="" if position else completion.text,
             call_id=each.call_id,
             name=each.name,
             arguments=each.arguments,
             state=ToolCallState.WAITING,
             expires_at=Now() + timedelta(seconds=settings.TOOL_CONSENT_SECONDS),
         )
-        for position, each in enumerate(said.requested)
+        for position, each in enumerate(completion.requested)
     ]
 
 
@@ -307,7 +362,7 @@ def _scope(agent_id: UUID, user_id: str) -> str:
     return str(scope_number(agent_id, user_id))
 
 
-def _is_changing(thread_id: str) -> None:
+def _mark_changing(thread_id: str) -> None:
     thread_cache.changing(pending_tool_confirm_key(required_tenant_id(), thread_id))
 
 

@@ -15,8 +15,7 @@ from uuid import UUID
 from django.db import IntegrityError
 from django.db.models.functions import Now
 
-from konstruct.orchestrator.locks import wait_for_threads
-from konstruct.orchestrator.messages import Thread
+from konstruct.orchestrator.messages import Thread, wait_for_threads
 from konstruct.orchestrator.models import HistoryMerge, PendingReply
 from konstruct.privacy.erasure.person import Person
 from konstruct.privacy.erasure.progress import ErasureProgress, Report, now

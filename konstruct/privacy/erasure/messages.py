@@ -18,8 +18,7 @@ from django_redis import get_redis_connection
 
 from konstruct.api.models import IdempotencyRecord
 from konstruct.consistency.indexing import forget_words, index_again
-from konstruct.orchestrator.locks import wait_for_threads, window_lock
-from konstruct.orchestrator.messages import Thread
+from konstruct.orchestrator.messages import Thread, wait_for_threads, window_lock
 from konstruct.orchestrator.models import Agent, Escalation, PendingReply
 from konstruct.orchestrator.replies import outbox
 from konstruct.privacy.erasure.progress import add_rows, now

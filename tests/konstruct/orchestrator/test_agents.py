@@ -9,7 +9,7 @@ from django.db import IntegrityError, ProgrammingError
 from konstruct.orchestrator.agents import create_agent, find_agent
 from konstruct.orchestrator.exceptions import AgentInvalid, AgentNotFound
 from konstruct.orchestrator.models import Agent
-from konstruct.orchestrator.recall_policy import recall_policy
+from konstruct.orchestrator.models.agents import recall_policy
 from memory.recall.policy import DEFAULT_POLICY, RecallPolicy, RecallWeights
 from tenants import transaction
 from tenants.context import connection, tenant_scope

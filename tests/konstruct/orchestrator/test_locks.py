@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import psycopg
 import pytest
 
-from konstruct.orchestrator import locks
+from konstruct.orchestrator import messages
 from konstruct.orchestrator.messages import Thread
 from tenants.context import connection, tenant_scope
 from tenants.models import Tenant
@@ -22,7 +22,7 @@ def thread(tenant: Tenant, thread_id: str) -> Thread:
 def worker(tenant: Tenant, *threads: Thread) -> Iterator[Callable[[], None]]:
     """Another process that answers in these threads, until it is ended."""
     with tenant_scope(tenant.id):
-        keys = [locks._key("konstruct.thread", each, each.thread_id) for each in threads]
+        keys = [messages._key("konstruct.thread", each, each.thread_id) for each in threads]
     with psycopg.connect(database.url_of("app", tenant.server)) as other:
         other.execute(f"SET LOCAL app.current_tenant = '{tenant.id}'")
         for key in keys:
@@ -36,7 +36,7 @@ def worker(tenant: Tenant, *threads: Thread) -> Iterator[Callable[[], None]]:
 def test_all_who_answer_are_waited_for_and_nobody_else(
     tenant_a: Tenant, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(locks, "ASKED_FOR_AT_ONCE", at_once)
+    monkeypatch.setattr(messages, "ASKED_FOR_AT_ONCE", at_once)
     threads = [thread(tenant_a, f"t{number}") for number in range(5)]
     other = thread(tenant_a, "another")
     ended = []
@@ -47,11 +47,11 @@ def test_all_who_answer_are_waited_for_and_nobody_else(
             end()
 
         with tenant_scope(tenant_a.id):
-            locks.wait_for_threads([threads[0], threads[2]])
+            messages.wait_for_threads([threads[0], threads[2]])
             assert not ended
             ending = threading.Timer(0.3, end_soon)
             ending.start()
-            locks.wait_for_threads(threads)
+            messages.wait_for_threads(threads)
         assert ended
         ending.join()
         # None of them is held on to.
@@ -65,19 +65,19 @@ def test_a_thread_is_held_by_one_alone_and_not_by_another_tenant(
 ) -> None:
     mine = thread(tenant_a, "t")
     with worker(tenant_a, mine) as end, tenant_scope(tenant_a.id):
-        with locks.thread_lock(mine) as ours:
+        with messages.thread_lock(mine) as ours:
             assert not ours
         end()
-        with locks.thread_lock(mine) as ours, worker(tenant_b, mine):
+        with messages.thread_lock(mine) as ours, worker(tenant_b, mine):
             assert ours
 
 
 @pytest.mark.django_db
 def test_a_lock_inside_of_another_is_given_back_first(tenant_a: Tenant) -> None:
     first, second = thread(tenant_a, "one"), thread(tenant_a, "two")
-    with tenant_scope(tenant_a.id), locks.thread_lock(first):
+    with tenant_scope(tenant_a.id), messages.thread_lock(first):
         for _ in range(2):
-            with locks.thread_lock(second) as ours:
+            with messages.thread_lock(second) as ours:
                 assert ours
             with worker(tenant_a, second):
                 pass
@@ -89,8 +89,8 @@ def test_a_lock_inside_of_another_is_given_back_first(tenant_a: Tenant) -> None:
 def test_a_lock_is_taken_after_its_connection_was_cut_off(tenant_a: Tenant) -> None:
     mine = thread(tenant_a, "t")
     with tenant_scope(tenant_a.id):
-        with locks.thread_lock(mine):
+        with messages.thread_lock(mine):
             pass
         connection.lock_holder().connection.pgconn.finish()
-        with locks.thread_lock(mine) as ours:
+        with messages.thread_lock(mine) as ours:
             assert ours

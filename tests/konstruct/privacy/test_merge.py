@@ -11,8 +11,7 @@ from django_redis import get_redis_connection
 from konstruct.consistency import verify
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.handoff import escalations
-from konstruct.orchestrator.handoff.answering import who_answers
-from konstruct.orchestrator.handoff.escalations import Thread
+from konstruct.orchestrator.handoff.escalations import Thread, who_answers
 from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.orchestrator.messages import konstruct_message

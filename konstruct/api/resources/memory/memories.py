@@ -26,7 +26,7 @@ from konstruct.api.resources.memory.facts import (
     CheckedObjectField,
     FoundFactSerializer,
 )
-from konstruct.orchestrator.recall_policy import recall_policy
+from konstruct.orchestrator.models.agents import recall_policy
 from memory.conf import FACT_FLOOR, NEAR_FACT_FLOOR, NEAR_FACTS
 from memory.context.search import search_memory
 from memory.models import Message

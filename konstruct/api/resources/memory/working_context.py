@@ -19,7 +19,7 @@ from konstruct.api.http.views import ApiView, operation
 from konstruct.api.models import KeyScope
 from konstruct.orchestrator.builder import date_clause, system_prompt_with
 from konstruct.orchestrator.models import ModelTier
-from konstruct.orchestrator.recall_policy import recall_policy
+from konstruct.orchestrator.models.agents import recall_policy
 from memory.arguments import text_argument
 from memory.conf import FACT_FLOOR, NEAR_FACT_FLOOR
 from memory.context import ContextManager, SessionStore

@@ -5,8 +5,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, Final
 from uuid import UUID
 
-from konstruct.orchestrator.locks import window_lock
-from konstruct.orchestrator.messages import Thread
+from konstruct.orchestrator.messages import Thread, window_lock
 from konstruct.privacy.erasure.person import OF_PERSON, Person
 from konstruct.privacy.erasure.progress import ErasureProgress
 from konstruct.privacy.erasure.traces import forget_in_traces

@@ -11,9 +11,9 @@ from konstruct.api.auth.keys import issue_key
 from konstruct.interfaces.openai.report import MAX_NAMED
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.agents import create_agent, update_agent
-from konstruct.orchestrator.answer_limits import INSTRUCTIONS_OPENING, max_instruction_tokens
+from konstruct.orchestrator.builder import INSTRUCTIONS_OPENING, max_instruction_tokens
 from konstruct.orchestrator.models import AnswerOptions
-from konstruct.orchestrator.tools import program_calls
+from konstruct.orchestrator.tools import tool_calls
 from memory.context import WorkingContextCompiler, tokens
 from memory.context.chat import CONTEXT_OPENING
 from memory.indexing import outbox as embeddings
@@ -351,9 +351,9 @@ def test_options_of_code_from_before_are_read(client: Client) -> None:
     with tenant_scope(tenant_id):
         AnswerOptions.objects.all().delete()
         message = Message.objects.get(role="user")
-        program_calls.take_results(
+        tool_calls.take_results(
             message,
-            {call.pk: "22" for call in program_calls.out_of(message.pk)},
+            {call.pk: "22" for call in tool_calls.awaiting_client(message.pk)},
             by="tests",
             options={"tools": [WEATHER]},
         )

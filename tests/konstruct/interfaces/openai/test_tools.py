@@ -14,7 +14,7 @@ from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.agents import update_agent
 from konstruct.orchestrator.models import AnswerOptions, PendingReply, ToolCall
 from konstruct.orchestrator.pipeline import tool_rounds
-from konstruct.orchestrator.tools import program_calls
+from konstruct.orchestrator.tools import tool_calls
 from memory.models import Message
 from tenants.context import tenant_scope
 from tenants.models import OutboxEntry
@@ -203,7 +203,7 @@ def test_a_client_that_wants_no_answer_to_its_results_goes_on(client: Client) ->
     assert client.calls() == [("weather", "done", "22")]
     with tenant_scope(client.program.tenant.id):
         (given_up,) = PendingReply.objects.all()
-        assert (given_up.error_code, given_up.last_error) == ("closed", program_calls.WENT_ON)
+        assert (given_up.error_code, given_up.last_error) == ("closed", tool_calls.WENT_ON)
 
 
 def test_results_of_nobodys_calls_and_too_few_of_them_are_refused(
@@ -271,7 +271,7 @@ def test_a_program_that_never_sends_its_results_is_not_waited_for(
 
 
 def test_long_results_and_many_rounds_have_an_end(client: Client, monkeypatch: Any) -> None:
-    monkeypatch.setattr(tool_rounds, "MOST_PROGRAM_ROUNDS", 1)
+    monkeypatch.setattr(tool_rounds, "MAX_PROGRAM_ROUNDS", 1)
     client.llm.answers = [calling("weather", "weather")]
     choice = client.ask(QUESTION)
     client.ask(QUESTION, *results(choice, "sun " * 40_000, "dry"))

@@ -6,8 +6,14 @@ import pytest
 from django_redis import get_redis_connection
 
 from konstruct.orchestrator.handoff import escalations, handovers
-from konstruct.orchestrator.handoff.answering import Answering, who_answers
-from konstruct.orchestrator.handoff.escalations import NOTICE, OpenedBy, Outcome, Thread
+from konstruct.orchestrator.handoff.escalations import (
+    NOTICE,
+    Answering,
+    OpenedBy,
+    Outcome,
+    Thread,
+    who_answers,
+)
 from konstruct.orchestrator.models import Agent, Escalation
 from konstruct.orchestrator.replies.status import Status, progress_of, sent_messages
 from tests.konstruct.conftest import Program

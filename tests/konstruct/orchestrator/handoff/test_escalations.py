@@ -12,8 +12,7 @@ from konstruct.consistency import windows
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.exceptions import EscalationOver, NothingToEscalate
 from konstruct.orchestrator.handoff import escalations
-from konstruct.orchestrator.handoff.answering import who_answers
-from konstruct.orchestrator.handoff.escalations import NOTICE, OpenedBy, Thread
+from konstruct.orchestrator.handoff.escalations import NOTICE, OpenedBy, Thread, who_answers
 from konstruct.orchestrator.messages import KonstructMessage
 from konstruct.orchestrator.models import Agent, Escalation, HeldFor, PendingReply
 from konstruct.orchestrator.pipeline import respond, write
@@ -158,13 +157,13 @@ def test_a_message_that_meets_the_end_of_an_escalation_is_not_held_for_ever(
 ) -> None:
     say("talk to a human")
     message = say("Hello", handled=False)
-    hold_if_open = escalations.hold_if_open
+    hold_for_person = escalations.hold_for_person
 
     def just_before(message: KonstructMessage) -> bool:
         escalations.resolve(the_open_one().pk, by="eva", let_agent_answer=True)
-        return hold_if_open(message)
+        return hold_for_person(message)
 
-    monkeypatch.setattr(escalations, "hold_if_open", just_before)
+    monkeypatch.setattr(escalations, "hold_for_person", just_before)
     work(message)
     assert reply(message) == "Noted."
     held = say("Held by mistake.", handled=False)

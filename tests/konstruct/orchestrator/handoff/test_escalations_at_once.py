@@ -126,7 +126,7 @@ def test_what_others_open_and_end_all_the_time_is_not_tried_for_ever(
         assert len(tried) < 100
 
     bert = Agent.objects.create(name="bert")
-    monkeypatch.setattr(escalations, "put_in_place", overtaken)
+    monkeypatch.setattr(escalations, "replace_open", overtaken)
     thread = Thread.of(message)
     with pytest.raises(Busy, match=r"thread 't1' .* try again"):
         escalate(thread)

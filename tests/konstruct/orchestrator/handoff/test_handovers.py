@@ -14,8 +14,13 @@ from konstruct.orchestrator.exceptions import (
     WithAnotherAgent,
 )
 from konstruct.orchestrator.handoff import escalations, handovers
-from konstruct.orchestrator.handoff.answering import Answering, who_answers
-from konstruct.orchestrator.handoff.escalations import OpenedBy, Outcome, Thread
+from konstruct.orchestrator.handoff.escalations import (
+    Answering,
+    OpenedBy,
+    Outcome,
+    Thread,
+    who_answers,
+)
 from konstruct.orchestrator.models import Agent, Escalation, ToolCall
 from konstruct.orchestrator.pipeline import respond, write
 from konstruct.orchestrator.pipeline.accept import Incoming, accept

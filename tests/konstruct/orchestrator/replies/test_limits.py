@@ -14,7 +14,7 @@ from psycopg.errors import LockNotAvailable
 
 from konstruct.api.http.exceptions import problem_of
 from konstruct.celery import app
-from konstruct.orchestrator import locks, runner
+from konstruct.orchestrator import messages, runner
 from konstruct.orchestrator.exceptions import Busy
 from konstruct.orchestrator.messages import konstruct_message
 from konstruct.orchestrator.models import PendingReply
@@ -114,12 +114,12 @@ def held(program_a: Program, transactional_db: None) -> Iterator[Callable[..., A
 def test_who_waits_for_a_window_gives_up_in_time(
     held: Callable[..., Any], program_a: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(locks, "WINDOW_SECONDS", 0.2)
-    message = held(locks.window_lock)
+    monkeypatch.setattr(messages, "WINDOW_SECONDS", 0.2)
+    message = held(messages.window_lock)
     with (
         tenant_scope(program_a.tenant.id),
         pytest.raises(Busy, match=r"for 0\.2 seconds"),
-        locks.window_lock(message),
+        messages.window_lock(message),
     ):
         raise AssertionError("two have the lock")
 
@@ -128,9 +128,9 @@ def test_who_waits_for_a_thread_gives_up_in_time(
     held: Callable[..., Any], program_a: Program, settings: Any
 ) -> None:
     settings.CELERY_TASK_TIME_LIMIT = 0.2
-    message = held(locks.thread_lock)
+    message = held(messages.thread_lock)
     with tenant_scope(program_a.tenant.id), pytest.raises(Busy):
-        locks.wait_for_threads([message])
+        messages.wait_for_threads([message])
 
 
 def test_postgres_ends_what_web_and_workers_wait_for(db: None) -> None:

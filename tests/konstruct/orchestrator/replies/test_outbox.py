@@ -14,8 +14,7 @@ from django.db.models.functions import Now
 from konstruct.llm.exceptions import LLMReplyInvalid, LLMUnavailable
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.exceptions import MessageNotFound
-from konstruct.orchestrator.locks import thread_lock
-from konstruct.orchestrator.messages import konstruct_message
+from konstruct.orchestrator.messages import konstruct_message, thread_lock
 from konstruct.orchestrator.models import PendingReply
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from konstruct.orchestrator.replies import outbox

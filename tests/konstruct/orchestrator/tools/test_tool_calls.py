@@ -147,7 +147,9 @@ def test_a_plain_yes_or_no_of_that_user_in_that_thread_decides(
     get_redis_connection("default").flushdb()
     assert tool_calls.waiting_for(message.id)
     said = say(words)
-    assert reply(said) == (tool_calls.THANKS if kept else tool_calls.AS_YOU_LIKE)
+    assert reply(said) == (
+        tool_calls.CONSENT_GIVEN_REPLY if kept else tool_calls.CONSENT_DENIED_REPLY
+    )
     assert (len(facts()), reply(message)) == (kept, "Noted.")
 
 
