@@ -76,7 +76,7 @@ class Command(KonstructCommand):
             return
         for table, done in receipt["tables"].items():
             self.stdout.write(f"  {table}: {json.dumps(done)}")
-        for name in ("cache_keys", "mentions_by_others", "sessions_left", "storage"):
+        for name in ("cache_keys", "mentions_by_others", "residue", "sessions_left", "storage"):
             self.stdout.write(f"  {name}: {json.dumps(receipt[name])}")
         if not receipt["found"]:
             self.stdout.write(
