@@ -70,10 +70,14 @@ def _answer_to_old_names(**kwargs: Any) -> None:
 
 @worker_init.connect
 def _load_for_all_children(**kwargs: Any) -> None:
-    """Load the embedding model before the children are forked, which share it."""
+    """Load the embedding model and openai's SDK before the fork: the children share them."""
+    from django.conf import settings  # settings import konstruct, which imports this module
+
     from memory.embedding.embedder import load_before_fork  # only workers need it
 
     load_before_fork()
+    if settings.LLM_POOL_URL:
+        import openai  # noqa: F401  (the import takes a second)
 
 
 @worker_init.connect
