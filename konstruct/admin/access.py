@@ -1,4 +1,4 @@
-"""Every page is recorded: the base of model pages, and a function for the others."""
+"""The access log of the admin: the base of model pages, and functions for other pages."""
 
 from typing import Any
 from uuid import UUID
@@ -18,7 +18,7 @@ from tenants.audit.models import Action, ActorKind
 
 
 def actor_of(request: HttpRequest) -> Actor:
-    """Who sent the request."""
+    """Return the person who sent the request, as an actor of the log."""
     user = request.user
     if not user.is_authenticated:
         return Actor(ActorKind.UNKNOWN, "", "")
@@ -37,7 +37,7 @@ def note(
     after: RowState | None = None,
     **detail: Any,
 ) -> None:
-    """Write down what the person is about to see, or has done in this transaction."""
+    """Log an action of the person, in the transaction of the change."""
     record_access(
         action,
         subject,
@@ -53,7 +53,7 @@ def note(
 
 
 def note_row(request: HttpRequest, action: Action, row: Model, **detail: Any) -> None:
-    """Write down what was done with a row: which it is, and whose memory it belongs to."""
+    """Log an action on a row, with its agent and user."""
     note(
         request,
         action,
@@ -68,7 +68,7 @@ def note_row(request: HttpRequest, action: Action, row: Model, **detail: Any) ->
 def note_on_site(
     request: HttpRequest, action: str, *, user: Any = None, username: str = "", **detail: Any
 ) -> None:
-    """Write down logins, logouts, changed passwords and refusals of the site itself."""
+    """Log logins, logouts, changed passwords and refusals of the site."""
     by = Actor.person(user) if user is not None else actor_of(request)
     if by.kind == ActorKind.UNKNOWN:
         by = Actor(ActorKind.UNKNOWN, "", username)
@@ -87,7 +87,7 @@ tenant_site.recorder = note_on_site
 
 
 class AuditedAdmin(RecordedAdmin):
-    """A model's pages, which the access log has."""
+    """The pages of a model. The access log keeps every request."""
 
     paginator = BoundedPaginator
     show_full_result_count = False
@@ -97,7 +97,7 @@ class AuditedAdmin(RecordedAdmin):
     def record(
         self, request: HttpRequest, action: str, row: Model | None = None, **detail: Any
     ) -> None:
-        """Write down what was done with a row, or with the list of them."""
+        """Log an action on a row, or on the list."""
         if row is not None:
             note_row(request, Action(action), row, **detail)
         else:

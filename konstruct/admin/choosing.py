@@ -1,4 +1,4 @@
-"""Whose memory a page is about: the agent and the user that its address names."""
+"""Parameters of addresses: ids, and the agent and user of a page."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -13,7 +13,7 @@ from memory.exceptions import InvalidArgument
 
 
 def as_uuid(text: str | None) -> UUID | None:
-    """A UUID, None for any other text."""
+    """Return a UUID, or None for any other text."""
     try:
         return UUID(text or "")
     except ValueError:
@@ -21,22 +21,22 @@ def as_uuid(text: str | None) -> UUID | None:
 
 
 def as_number(text: str | None) -> int | None:
-    """A whole number that Postgres can take, None for any other text."""
+    """Return a whole number that fits a bigint, or None for any other text."""
     if text and text.isascii() and text.isdigit() and len(text) < 19:
         return int(text)
     return None
 
 
 def as_user_id(text: str | None) -> str:
-    """A user's id exactly as an address has it; empty if there is none, or none that could be."""
+    """Return a user's id exactly as in the address, or "" if it is missing or invalid."""
     try:
         return id_argument("user", text or "")
     except InvalidArgument:
         return ""
 
 
-def whose(agent_id: UUID | None, user_id: str | None, **more: int | str) -> str:
-    """An agent and a user, or one of them, as parameters of an address."""
+def memory_query(agent_id: UUID | None, user_id: str | None, **more: int | str) -> str:
+    """Return an agent and a user, or one of them, as parameters of an address."""
     named = {"agent": str(agent_id or ""), "user": user_id or ""}
     return urlencode({**{name: value for name, value in named.items() if value}, **more})
 
@@ -50,16 +50,17 @@ class Chosen:
 
     @classmethod
     def of(cls, parameters: QueryDict) -> Self | None:
-        """Whom the parameters name, None unless there are such an agent and a user."""
+        """Return the agent and user of the parameters, or None if one is missing or unknown."""
         agent_id, user_id = as_uuid(parameters.get("agent")), as_user_id(parameters.get("user"))
         agent = Agent.objects.filter(pk=agent_id).first() if agent_id else None
         return cls(agent, user_id) if agent and user_id else None
 
     @classmethod
     def required(cls, request: HttpRequest) -> Self:
-        """Whom a request's address names.
+        """Return the agent and user of a request.
 
-        Raises Http404.
+        Raises:
+            Http404: the address names no agent of this tenant, or no user.
         """
         chosen = cls.of(request.GET)
         if chosen is None:
@@ -69,4 +70,4 @@ class Chosen:
     @property
     def query(self) -> str:
         """The two as parameters of an address."""
-        return whose(self.agent.pk, self.user_id)
+        return memory_query(self.agent.pk, self.user_id)

@@ -12,7 +12,7 @@ from django.utils.http import urlencode
 from django.utils.timesince import timesince
 
 from konstruct.admin.access import note
-from konstruct.admin.choosing import whose
+from konstruct.admin.choosing import memory_query
 from konstruct.admin.lists import agent_names
 from konstruct.orchestrator.models import PendingReply
 from memory.browse import statistics
@@ -92,11 +92,11 @@ def _numbers() -> dict[str, Any]:
         ],
         "latest": statistics.LATEST,
         "busiest_agents": [
-            (names.get(agent_id, str(agent_id)), count, whose(agent_id, None))
+            (names.get(agent_id, str(agent_id)), count, memory_query(agent_id, None))
             for agent_id, count in agents
         ],
         "busiest_users": [
-            (user_id, names.get(agent_id, str(agent_id)), count, whose(agent_id, user_id))
+            (user_id, names.get(agent_id, str(agent_id)), count, memory_query(agent_id, user_id))
             for (agent_id, user_id), count in users
         ],
     }

@@ -11,7 +11,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 
 from konstruct.admin.access import note
-from konstruct.admin.choosing import as_number, as_user_id, as_uuid, whose
+from konstruct.admin.choosing import as_number, as_user_id, as_uuid, memory_query
 from konstruct.admin.lists import agent_names
 from konstruct.admin.memory.recall_events import why_of
 from konstruct.admin.operations.escalations import others_than
@@ -91,8 +91,8 @@ def conversation_list(request: HttpRequest) -> HttpResponseBase:
         agent_id=agent_id,
         user_id=user_id or "",
         is_first=not request.GET.get("before"),
-        older=whose(agent_id, user_id, before=page.before) if page.before else "",
-        newest=whose(agent_id, user_id),
+        older=memory_query(agent_id, user_id, before=page.before) if page.before else "",
+        newest=memory_query(agent_id, user_id),
     )
 
 
@@ -141,7 +141,7 @@ def conversation(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
         may_retry=request.user.has_perm(RETRY),
         may_erase=request.user.has_perm(ERASE),
         may_clear=request.user.has_perm("memory.view_windowclear"),
-        query=whose(anchor.agent_id, anchor.user_id),
+        query=memory_query(anchor.agent_id, anchor.user_id),
         is_fullwidth=1,
     )
 

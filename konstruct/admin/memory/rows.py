@@ -132,21 +132,15 @@ class MessageAdmin(MemoryAdmin):
             self.message_user(request, f"{len(windows)} emptied.", messages.SUCCESS)
 
 
-class ModelFilter(admin.SimpleListFilter):
-    """Vectors that recall compares, and those of other models, which it does not."""
+class ModelFilter(ChoiceFilter):
+    """Vectors of the current model, which recall compares, or of other models."""
 
-    title = "model"
-    parameter_name = "model"
+    title = parameter_name = "model"
+    values = {"current": "the current one", "other": "others: to be embedded again"}
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("current", "the current one"), ("other", "others: to be embedded again")]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        if self.value() == "current":
-            return queryset.filter(embedding_model=model_version())
-        if self.value() == "other":
-            return queryset.exclude(embedding_model=model_version())
-        return queryset
+    def narrow(self, rows: Any, value: str) -> Any:
+        current = {"embedding_model": model_version()}
+        return rows.filter(**current) if value == "current" else rows.exclude(**current)
 
 
 @admin.register(ConversationEmbedding, site=tenant_site)

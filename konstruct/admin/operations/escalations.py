@@ -17,7 +17,7 @@ from django.utils.safestring import SafeString
 from unfold.decorators import display
 
 from konstruct.admin.access import AuditedReadOnlyAdmin, actor_of, note
-from konstruct.admin.choosing import as_uuid, whose
+from konstruct.admin.choosing import as_uuid, memory_query
 from konstruct.admin.lists import AgentFilter, ChoiceFilter, UserFilter, agent, with_agent_name
 from konstruct.orchestrator.handoff.escalations import (
     OpenedBy,
@@ -305,7 +305,7 @@ def _page(
         and request.user.has_perm(ANSWER),
         may_resolve=found.resolved_at is None and request.user.has_perm(ANSWER),
         may_read=request.user.has_perm("memory.view_message"),
-        query=whose(None, found.user_id),
+        query=memory_query(None, found.user_id),
         is_fullwidth=1,
     )
 

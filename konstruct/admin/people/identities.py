@@ -7,7 +7,7 @@ from uuid import UUID
 from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -17,6 +17,7 @@ from django.utils.safestring import SafeString
 from unfold.decorators import display
 
 from konstruct.admin.access import AuditedReadOnlyAdmin, actor_of, note_row
+from konstruct.admin.lists import ChoiceFilter
 from konstruct.api.http.bodies import ID_TEXT
 from konstruct.orchestrator.identities.channel_identities import MAX_ID_CHARACTERS, link, unlink
 from konstruct.orchestrator.models import ChannelIdentity, HistoryMerge
@@ -48,19 +49,14 @@ def known_as(request: HttpRequest, user_id: str) -> Known | None:
     return Known(list(theirs[:50]), list(moves[:50]), request.user.has_perm(LINK))
 
 
-class LinkedFilter(admin.SimpleListFilter):
-    """Linked, or for themselves."""
+class LinkedFilter(ChoiceFilter):
+    """Linked to a user, or not."""
 
-    title = "linked"
-    parameter_name = "linked"
+    title = parameter_name = "linked"
+    values = {"yes": "to a user", "no": "not linked"}
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("yes", "to a user"), ("no", "not linked")]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        if self.value() in ("yes", "no"):
-            return queryset.filter(linked_at__isnull=self.value() == "no")
-        return queryset
+    def narrow(self, rows: Any, value: str) -> Any:
+        return rows.filter(linked_at__isnull=value == "no")
 
 
 @admin.register(ChannelIdentity, site=tenant_site)

@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.utils.http import content_disposition_header, urlencode
 
 from konstruct.admin.access import actor_of, note
-from konstruct.admin.choosing import as_user_id, whose
+from konstruct.admin.choosing import as_user_id, memory_query
 from konstruct.admin.people.identities import known_as
 from konstruct.api.http.problems import current_request_id
 from konstruct.orchestrator.identities.erasure_requests import AlreadyRequested, request_erasure
@@ -83,7 +83,7 @@ def person(request: HttpRequest) -> HttpResponseBase:
             (
                 agents[each.agent_id],
                 each,
-                whose(each.agent_id, user_id),
+                memory_query(each.agent_id, user_id),
             )
             for each in known
         ],

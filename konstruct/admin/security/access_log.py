@@ -15,16 +15,16 @@ from tenants.audit.pseudonyms import pseudonyms
 
 
 class UserOfLogFilter(UserFilter):
-    """Everything that was done with one user's memory; named in the address by links."""
+    """The activity on one user's memory; links name the user."""
 
     def rows_of(self, user_id: str, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """The user's; who was erased is in the log under another name."""
+        """The user's, also under the pseudonyms of an erased user."""
         return queryset.filter(user_id__in=[user_id, *pseudonyms(user_id)])
 
 
 @admin.register(AccessEvent, site=tenant_site)
 class AccessEventAdmin(AgentRowsAdmin):
-    """Who did what with what, or was refused: with what was before and after, from where, when."""
+    """Actions and refusals, with the values before and after, the address and the time."""
 
     list_display = (
         "exact_time", "actor", "what", "subject", "user_id", "changed", "address",
@@ -32,8 +32,7 @@ class AccessEventAdmin(AgentRowsAdmin):
     list_filter = ("action", "actor_kind", UserOfLogFilter, "created_at")
     search_fields = ("=actor", "=user_id", "=subject_id", "=address")
     search_help_text = (
-        "The name of who did it, the id of the user whose memory it was, the id of what it was done"
-        " with, or an address."
+        "The name of the actor, the id of the user, the id of the row, or an address."
     )
     ordering = ("-id",)
     fields = (
