@@ -25,7 +25,7 @@ from tenants.models import Domain, OperatorEvent, Tenant
 from tenants.schemas import provisioning
 from tenants.schemas.migration_state import is_fitting, number_of_tenant_tables
 from tenants.schemas.old_copies import KEPT, old_copies
-from tenants.schemas.provisioner import ask_to_migrate
+from tenants.schemas.provisioning import ask_to_migrate
 
 
 class DomainInline(TabularInline):

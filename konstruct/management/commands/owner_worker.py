@@ -15,7 +15,7 @@ from tenants.context import connection
 from tenants.management.base import KonstructCommand
 from tenants.moving.moving import settle_moves
 from tenants.outages import OUTAGES, outage_reason
-from tenants.schemas.provisioner import migrate_asked, provision_registered
+from tenants.schemas.provisioning import migrate_asked, provision_registered
 
 logger = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from tenants.admin.sizes import sizes_of
 from tenants.context import public_scope
 from tenants.models import Domain, Tenant
 from tenants.schemas.migration_state import number_of_tenant_tables
-from tenants.schemas.provisioner import migrate_asked, provision_registered
+from tenants.schemas.provisioning import migrate_asked, provision_registered
 from tenants.servers import MAIN
 from tests import database
 

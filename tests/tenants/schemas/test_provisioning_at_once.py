@@ -19,7 +19,7 @@ from tenants.locking.schema_locks import schema_lock
 from tenants.models import Tenant
 from tenants.schemas import provisioning
 from tenants.schemas.migrating import migrate_schema
-from tenants.schemas.provisioner import provision_registered
+from tenants.schemas.provisioning import provision_registered
 from tenants.schemas.recording import recording
 from tenants.schemas.rls_enforcement import unprotected_relations
 from tests import database
@@ -36,7 +36,7 @@ for slug in sys.argv[1:]:
 """
 # The worker's job without its pauses, so that it is at each new tenant as soon as create_tenant.
 PROVISION = f"""{SET_UP}
-from tenants.schemas.provisioner import provision_registered
+from tenants.schemas.provisioning import provision_registered
 while True:
     provision_registered()
 """
