@@ -14,13 +14,14 @@ from memory.scopes import scope_number
 from memory.text import lexical
 from tenants import transaction
 from tenants.context import connection
+from tenants.personal_data import personal_tables
 
 NOT_INDEXED = "message that is neither embedded nor waiting for it"
 NO_VECTOR = "embedded message without a vector"
 WORDS_DIFFER = "words of a message in the index that are not those it holds"
 NO_MESSAGE = "index of words of a message that is not there"
 WRONG_SCOPE = "message in the index of another conversation"
-STRANGE_VECTOR = "vector in another conversation than its message"
+STRANGE_ROW = "row in another conversation than its message"
 
 # One row for each message: its words in the index as a number and a fingerprint, not one by one.
 _BOOKS = """
@@ -84,13 +85,16 @@ def check() -> Iterator[Finding]:
         for row in cursor:
             yield from _compare(_Row(*row))
     with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT piece.id FROM memory_conversationembedding AS piece"
-            " JOIN memory_message AS message ON message.id = piece.message_id"
-            " WHERE (piece.agent_id, piece.user_id) <> (message.agent_id, message.user_id)"
-        )
-        for (pk,) in cursor.fetchall():
-            yield Finding(STRANGE_VECTOR, str(pk))
+        for table, of in personal_tables().items():
+            if of.message and of.subject and of.agent and of.key and of.message != of.key:
+                cursor.execute(
+                    f"SELECT belongs.{of.key} FROM {table} AS belongs"
+                    f" JOIN memory_message AS message ON message.id = belongs.{of.message}"
+                    f" WHERE (belongs.{of.agent}, belongs.{of.subject})"
+                    " <> (message.agent_id, message.user_id)"
+                )
+                for (pk,) in cursor.fetchall():
+                    yield Finding(STRANGE_ROW, str(pk), table)
 
 
 def _compare(row: _Row) -> Iterator[Finding]:

@@ -13,19 +13,20 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.db.models import Q
+from django.db.models.expressions import RawSQL
 from django.db.models.functions import Now
 from django_redis import get_redis_connection
 
 from konstruct.api.models import IdempotencyRecord
 from konstruct.consistency.indexing import forget_words, index_again
 from konstruct.orchestrator.messages import Thread, wait_for_threads, window_lock
-from konstruct.orchestrator.models import Agent, Escalation, PendingReply
+from konstruct.orchestrator.models import Escalation, PendingReply
 from konstruct.orchestrator.replies import outbox
 from konstruct.privacy.erasure.progress import add_rows, now
 from konstruct.privacy.erasure.stores.rows import delete_messages, delete_rows_of_messages
 from konstruct.privacy.erasure.traces import forget_in_traces, quotes_of
 from memory.conversations import short_term, thread_window, window_store
-from memory.conversations.copies import copy_id
+from memory.conversations.copies import COPY_PREFIX, copy_id
 from memory.models import ConversationItem, MemoryAttribute, MemoryEntry, Message, PendingEmbedding
 from memory.scopes import scope_number
 from memory.text.lexical import CONTEXT_WEIGHTS
@@ -121,18 +122,24 @@ def _batches(request: MessageErasure) -> Iterator[Batch]:
         named = Message.objects.filter(
             agent_id=request.agent_id, user_id=request.user_id, thread_id=request.thread_id
         ).order_by("created_at", "number")
-    agents = list(Agent.objects.values_list("pk", flat=True))
+    copies = Message.objects.filter(external_id__startswith=COPY_PREFIX).order_by()
+    agents = list(copies.values_list("agent_id", flat=True).distinct())
     # Ends: the caller removes each batch before it asks for the next.
     while ids := list(named.values_list("pk", flat=True)[:BATCH]):
         with_replies = Message.objects.filter(Q(pk__in=ids) | Q(in_reply_to__in=ids))
         own = list(with_replies.values_list("pk", flat=True))
-        copies = [copy_id(pk, agent_id) for pk in own for agent_id in agents]
-        yield Batch(list(Message.objects.filter(pk__in=own + copies)))
+        copied = [copy_id(pk, agent_id) for pk in own for agent_id in agents]
+        yield Batch(list(Message.objects.filter(pk__in=_one_parameter(own + copied))))
+
+
+def _one_parameter(values: Iterable[Any], kind: str = "uuid") -> RawSQL:
+    """Return values for `__in` as one array: a statement has at most 65,535 parameters."""
+    return RawSQL(f"SELECT unnest(%s::{kind}[])", [list(values)])  # noqa: S611
 
 
 def _take_from_workers(batch: Batch) -> None:
     """Let nobody begin to answer, and wait for who answers already."""
-    PendingReply.objects.filter(message__in=batch.ids).delete()
+    PendingReply.objects.filter(message__in=_one_parameter(batch.ids)).delete()
     wait_for_threads(batch.threads)
 
 
@@ -162,7 +169,9 @@ def _remove(batch: Batch, request: MessageErasure, tables: Tables) -> None:
         facts = _facts_of(batch)
         MemoryEntry.objects.filter(pk__in=facts).delete()
         add("memory_memoryentry", facts, len(facts), "removed")
-        made, _ = IdempotencyRecord.objects.filter(made__in=[*batch.ids, *facts]).delete()
+        made, _ = IdempotencyRecord.objects.filter(
+            made__in=_one_parameter(map(str, [*batch.ids, *facts]))
+        ).delete()
         add("api_creation", None, made, "removed")
         add("orchestrator_escalation", None, _forget_in_escalations(batch, request), "changed")
         numbers = [message.number for message in batch.messages]
@@ -189,7 +198,7 @@ def _remove_items(request: MessageErasure, tables: Tables) -> None:
 def _facts_of(batch: Batch) -> list[str]:
     """Facts whose metadata name one of the messages as `message_id`, with all their versions."""
     naming = MemoryAttribute.objects.filter(
-        key="message_id", kind="text", text__in=[str(pk) for pk in batch.ids]
+        key="message_id", kind="text", text__in=_one_parameter(map(str, batch.ids), "text")
     )
     named: set[UUID] = set()
     for memory_id, version_of in naming.values_list("memory_id", "memory__version_of"):
@@ -210,7 +219,7 @@ def _left_without_reply(batch: Batch) -> list[Message]:
 
 
 def _forget_in_escalations(batch: Batch, request: MessageErasure) -> int:
-    about = Escalation.objects.filter(message_id__in=batch.ids)
+    about = Escalation.objects.filter(message_id__in=_one_parameter(batch.ids))
     if request.message_id is None:
         about |= Escalation.objects.filter(
             agent_id=request.agent_id, user_id=request.user_id, thread_id=request.thread_id

@@ -11,10 +11,11 @@ from konstruct.api.auth.keys import issue_key
 from konstruct.api.models import KeyScope
 from konstruct.channels.models import Delivery
 from konstruct.consistency import verify
+from konstruct.orchestrator.identities.erasure_requests import request_message_erasure
 from konstruct.orchestrator.models import Agent, Escalation
 from konstruct.orchestrator.tool_catalog import TOOLS, ToolContext
 from konstruct.privacy import jobs
-from konstruct.privacy.erasure import carry_out
+from konstruct.privacy.erasure import carry_out, messages
 from memory.conversations.copies import copy_for_agent
 from memory.conversations.items import add_items
 from memory.conversations.short_term import get_recent_messages
@@ -173,6 +174,29 @@ def test_a_conversation_goes_as_a_whole_and_others_stay(
     again = eraser.request("DELETE", where).json()
     erase(tenant_a)
     assert eraser.get(again["url"]).json()["receipt"]["found"] is False
+
+
+def test_a_long_conversation_of_a_tenant_with_many_agents_is_erased(
+    tenant_a: Tenant, agent: Agent
+) -> None:
+    """Postgres takes at most 65,535 parameters, and each agent may have a copy of each message."""
+    with tenant_scope(tenant_a.id):
+        agents = Agent.objects.bulk_create(Agent(name=f"agent {n}") for n in range(200))
+        said = Message.objects.bulk_create(
+            Message(
+                agent_id=agent.pk, user_id="maria", thread_id="t", channel="import", role="user",
+                content=f"Turn {n}.",
+            )
+            for n in range(400)
+        )  # fmt: skip
+        for each in agents:
+            copy_for_agent([said[0].pk], each.pk)
+        request = request_message_erasure(agent_id=agent.pk, user_id="maria", thread_id="t", by=EVA)
+    with database.as_owner(), tenant_scope(tenant_a.id):
+        receipt = messages.carry_out(request).receipt
+        assert receipt is not None
+        assert receipt["tables"]["memory_message"]["removed"] == 600
+        assert not Message.objects.exists()
 
 
 def test_a_message_that_waits_for_its_reply_is_not_answered(
