@@ -184,7 +184,7 @@ def _parameters(move: HistoryMerge, agent_id: UUID) -> dict[str, Any]:
 
 
 def _still_wanted(move: HistoryMerge) -> bool:
-    """Hold the row against an unlinking or another linking until the transaction ends."""
+    """Lock the merge until the transaction ends, and tell whether the link is still the same."""
     locked = HistoryMerge.objects.select_for_update().open().filter(pk=move.pk).first()
     return locked is not None and locked.user_id == move.user_id
 
@@ -193,7 +193,7 @@ def _still_wanted(move: HistoryMerge) -> bool:
 
 
 def _mark_threads(move: HistoryMerge) -> None:
-    """Let nobody trust the copies of threads whose escalations and tool calls are moved."""
+    """Invalidate cached copies of threads with escalations and tool calls that move."""
     tenant_id = required_tenant_id()
     for model, key in ((Escalation, escalation_status_key), (ToolCall, pending_tool_confirm_key)):
         threads = model._default_manager.filter(user_id=move.from_user)
@@ -202,7 +202,7 @@ def _mark_threads(move: HistoryMerge) -> None:
 
 
 def _shorten_windows(move: HistoryMerge) -> None:
-    """Let the windows of both be what the transcript says now."""
+    """Rebuild the cached windows of both users from the transcript."""
     tenant_id, client = required_tenant_id(), get_redis_connection("default")
     agents = Message.objects.filter(user_id=move.user_id).values_list("agent_id", flat=True)
     for agent_id in list(agents.order_by().distinct()):
@@ -220,7 +220,7 @@ def _shorten_windows(move: HistoryMerge) -> None:
 
 @contextmanager
 def _windows(move: HistoryMerge, agent_id: UUID) -> Iterator[None]:
-    """Hold the windows of both users, so that no reply is written in between."""
+    """Lock the windows of both users, so that no reply is written meanwhile."""
     with ExitStack() as stack:
         for user_id in sorted((move.from_user, move.user_id)):
             stack.enter_context(window_lock(Thread(agent_id, user_id, "")))

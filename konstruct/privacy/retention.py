@@ -1,6 +1,6 @@
-"""Removing conversations that are older than they may be kept; off unless there is a rule.
+"""Removes conversations that are older than a retention rule allows; without a rule, nothing.
 
-Facts have their own end (`expires_at`), and sessions of graphs stay until they are cleared.
+Facts expire by themselves (`expires_at`), and sessions of graphs stay until they are cleared.
 """
 
 import logging
@@ -54,7 +54,7 @@ SELECT reply_id, reply_number, reply_user, created_at, number FROM asked WHERE r
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """What was removed of one agent's conversations."""
+    """Counts of what was removed from one agent's conversations."""
 
     agent_id: UUID
     days: int
@@ -63,7 +63,7 @@ class Removed:
 
 
 def apply_rules() -> list[Removed]:
-    """Apply the rules of the tenant that we are in."""
+    """Apply the rules of the current tenant."""
     now = timezone.now()
     return [
         removed
@@ -113,7 +113,7 @@ def _remove_before(agent_id: UUID, days: int, before: datetime) -> Removed:
 
 
 def _batches(agent_id: UUID, before: datetime) -> Iterator[list[tuple[UUID, int, str]]]:
-    """Remove so many messages with their replies at a time, each time in a transaction."""
+    """Remove messages with their replies, a batch in each transaction; yield the batches."""
     after: tuple[datetime, int] = (datetime.min.replace(tzinfo=UTC), 0)
     # Ends: each batch begins after the one before, and none is newer than `before`.
     while True:

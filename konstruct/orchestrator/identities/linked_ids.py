@@ -1,4 +1,4 @@
-"""Who a person is: all ids that are linked to one another. What is kept of them, in a word."""
+"""The ids of a person, which are linked to one another, and whether any row has one."""
 
 from collections.abc import Sequence
 
@@ -31,7 +31,7 @@ def linked_ids(*user_ids: str) -> list[str]:
 
 
 def is_known(user_ids: Sequence[str]) -> bool:
-    """Whether anything at all is kept under one of these ids, in the tenant that we are in."""
+    """Tell whether any row names one of these ids, in the current tenant."""
     probes = " OR ".join(
         f"EXISTS (SELECT FROM {table} WHERE {subject} = ANY(%(users)s))"
         for table, of in personal_tables().items()

@@ -1,4 +1,4 @@
-"""Exporting: one consistent moment of a tenant's memory, as one file."""
+"""Exports a tenant's memory, or one user's, as of one moment, into one file."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -32,7 +32,7 @@ from tenants.personal_data import OF_USER
 Say = Callable[[str, int], None]
 BATCH = 1000
 
-# Threads in which nobody else spoke, and those with a session of the user's.
+# Threads in which no other user spoke, and those with a session of the user's.
 _THREADS = """
     SELECT thread_id FROM memory_message GROUP BY thread_id
     HAVING bool_and(user_id = %(user)s)
@@ -55,12 +55,16 @@ class ExportFailed(KonstructError):
 def export_memory(
     tenant: Tenant, path: Path, *, user_id: str | None = None, say: Say = lambda kind, rows: None
 ) -> Manifest:
-    """Write a new file with the tenant's memory, or one user's; the file's manifest.
+    """Write a new file with the tenant's memory, or one user's.
 
-    It appears under its name when it is whole.
+    The file gets its name when it is complete.
 
     Args:
-        say: called with the kind and the number of its rows, after each kind.
+        user_id: the one user; None exports all of them.
+        say: called with each kind and the number of its rows.
+
+    Returns:
+        The manifest of the file.
 
     Raises:
         ExportFailed: there is a file of this name, or nothing is known of the user.
@@ -133,7 +137,7 @@ def _write_kind(sqlite: apsw.Connection, kind: str, select: str, parameters: dic
 
 
 def _write_offline(file: SQLiteManager, vectors: VectorStore, parameters: dict[str, Any]) -> None:
-    """What `MemoryManager` reads and searches."""
+    """Write the conversations, messages and vectors that `MemoryManager` searches."""
     known = set()
     for row in _stream(_OFFLINE, parameters):
         message_id, agent_id, user_id, thread_id, channel, role, content, created_at, mean = row
@@ -168,7 +172,7 @@ def _stream(select: str, parameters: dict[str, Any]) -> Iterator[tuple[Any, ...]
 
 @contextmanager
 def _one_moment() -> Iterator[None]:
-    """A transaction that reads the state of its beginning, whatever is written meanwhile."""
+    """Open a transaction that reads the state of its beginning (REPEATABLE READ)."""
     connection.ensure_connection()
     session = connection.connection
     # Not by a statement, before which the backend would send one of its own.

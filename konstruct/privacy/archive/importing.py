@@ -183,7 +183,7 @@ def _import(kind: Kind, items: list[dict[str, Any]], new_messages: set[str]) -> 
 
 
 def _insert(cursor: Any, kind: Kind, items: list[dict[str, Any]]) -> set[tuple[str, ...]]:
-    """Insert rows that are not there; refuse those that are there and say something else."""
+    """Insert rows that are new; refuse rows that exist and differ. Return the keys of new rows."""
     table = f"{kind.schema or tenant_connection().schema_name}.{kind.table}"
     columns = _columns(cursor, kind, table, items[0])
     names = ", ".join(f'"{name}"' for name in columns)
@@ -200,18 +200,18 @@ def _insert(cursor: Any, kind: Kind, items: list[dict[str, Any]]) -> set[tuple[s
 
 
 def _refuse_others(cursor: Any, kind: Kind, table: str, items: list[dict[str, Any]]) -> None:
-    """Raise if a row is not there as the archive has it: an id or a name is taken."""
+    """Raise ArchiveRefused if a row exists and differs, or a unique value of it is taken."""
     if kind.export.is_mutable or kind.export.with_new_messages:
         compared = ", ".join(f"'{key}'" for key in kind.export.key)
     else:
         compared = ", ".join(f"'{name}'" for name in items[0])
-    keys = " AND ".join(f"standing.{key} = wanted.{key}" for key in kind.export.key)
+    keys = " AND ".join(f"existing.{key} = wanted.{key}" for key in kind.export.key)
     cursor.execute(
-        "SELECT told FROM jsonb_array_elements(%s::jsonb) AS told,"
-        f" jsonb_populate_record(NULL::{table}, told) AS wanted"
-        f" WHERE NOT EXISTS (SELECT FROM {table} AS standing WHERE {keys} AND NOT EXISTS ("
+        "SELECT given FROM jsonb_array_elements(%s::jsonb) AS given,"
+        f" jsonb_populate_record(NULL::{table}, given) AS wanted"
+        f" WHERE NOT EXISTS (SELECT FROM {table} AS existing WHERE {keys} AND NOT EXISTS ("
         f"  SELECT FROM unnest(ARRAY[{compared}]) AS name"
-        "   WHERE to_jsonb(standing) -> name IS DISTINCT FROM told -> name)) LIMIT 1",
+        "   WHERE to_jsonb(existing) -> name IS DISTINCT FROM given -> name)) LIMIT 1",
         [json.dumps(items)],
     )
     if found := cursor.fetchone():
@@ -235,7 +235,7 @@ def _columns(cursor: Any, kind: Kind, table: str, item: dict[str, Any]) -> list[
 
 
 def _check_foreign_keys() -> None:
-    """Find now what Postgres would find at the commit."""
+    """Check foreign keys now, not at the commit."""
     try:
         with connection.cursor() as cursor:
             cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")

@@ -75,7 +75,7 @@ class ArchiveRefused(KonstructError):
 
 @dataclass(frozen=True)
 class Manifest:
-    """What stands in the file about the file."""
+    """The description of an archive in the archive itself."""
 
     format: int
     exported_at: str
@@ -114,12 +114,12 @@ class Manifest:
                 raise ValueError("its counts or digests are none")
 
     def text(self) -> str:
-        """As it stands in the file."""
+        """Return the JSON that the file holds."""
         return json.dumps(asdict(self), sort_keys=True, ensure_ascii=False)
 
 
 def digest_of(rows: Iterable[str]) -> tuple[int, str]:
-    """How many rows there are, and a SHA-256 over them in their order."""
+    """Return the number of rows, and a SHA-256 over them in their order."""
     digest, count = hashlib.sha256(), 0
     for row in rows:
         digest.update(row.encode() + b"\n")
@@ -128,7 +128,7 @@ def digest_of(rows: Iterable[str]) -> tuple[int, str]:
 
 
 def rows_of(file: SQLiteManager | UntrustedArchive, kind: str) -> Iterator[str]:
-    """The rows of a kind as they stand in the file, one after the other."""
+    """Yield the rows of a kind, as text."""
     with file.snapshot() as connection:
         if kind == OFFLINE_VECTORS:
             for id, model_version, vector in stored_vectors(connection):

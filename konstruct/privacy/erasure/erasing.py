@@ -1,16 +1,15 @@
-"""Carrying out an erasure. It may be killed at any point and run again: it goes on where it was.
+"""Carries out an erasure of a person. It can be killed at any point and run again: it continues.
 
-First the outbox, so that no worker begins anything new; then, when those at work are done, the
-record, the cache and the rows, in batches; then a look at everything. What was said meanwhile
-makes another round. All of it is noted on the request, which in the end is the receipt.
+It takes the person's messages from the outbox, so that no worker begins another reply, and waits
+for replies in progress. Then it changes the logs, and removes keys of the cache and rows, in
+batches. A search of all tables follows; rows that came meanwhile lead to another round. The request
+keeps the progress, and becomes the receipt.
 """
 
 import getpass
 import logging
 import socket
-from contextlib import ExitStack
 from typing import Any
-from uuid import UUID
 
 from django.db import IntegrityError
 from django.db.models.functions import Now
@@ -32,63 +31,68 @@ from tenants.schemas.old_copies import drop_old_copies
 
 logger = logging.getLogger(__name__)
 
-# Somebody who goes on talking is erased so often in one go; then the request stays open.
-ROUNDS = 5
-# For another erasure of the tenant, which has this lock for a moment too.
+# Rounds for a person who keeps sending messages; after them the request stays open.
+MAX_ROUNDS = 5
+# Another erasure of the tenant holds this lock for a moment, too.
 LOCK_SECONDS = 1.0
-# Records that may be changed though nothing of the person was there: of the request itself.
+# Logs that change even if nothing was stored of the person: they mention the request itself.
 _ABOUT_THE_REQUEST = {"audit_accessevent", "django_admin_log"}
 
 
 class NotErased(KonstructError):
-    """Something of the person was left, or came anew."""
+    """Rows of the person are left, or new."""
 
 
 class ErasedElsewhere(NotErased):
-    """Another process is carrying the erasure out at this moment."""
+    """Another process is carrying out the erasure."""
 
 
 def carry_out(
     request: ErasureRequest, *, rewrite: bool = False, report: Report = logger.debug
 ) -> ErasureRequest:
-    """Erase whom the request names, in the tenant that we are in; the request, with its receipt.
+    """Erase the person whom the request names, in the current tenant.
 
     Args:
-        rewrite: write every table that was touched anew, whatever its size; nobody can use a
-            table meanwhile.
-        report: is told each step.
+        rewrite: rewrite the files of all affected tables, whatever their size; a table cannot be
+            used meanwhile.
+        report: called with a description of each step.
+
+    Returns:
+        The request, with its receipt.
 
     Raises:
-        NotErased: they go on talking, another process is at it, or the tenant is being moved.
-        UnknownTable: there is a table of which nobody has said what to do with it.
+        NotErased: new messages keep coming, another process works at it, or the tenant is moved.
+        UnknownTable: a table has no declaration of its personal data.
     """
     drop_old_copies(required_tenant_id())
-    with _only_one(request.pk):
+    with held_lock(f"konstruct.erasure {request.pk}") as is_held:
+        if not is_held:
+            raise ErasedElsewhere("another process is carrying it out at this moment")
         request.refresh_from_db()
         if request.done_at is not None:
             return request
         rows.refuse_unknown_tables()
         progress = ErasureProgress(request, report)
-        for _ in range(ROUNDS):
+        for _ in range(MAX_ROUNDS):
             person = _erase_once(request, progress)
             left = left_of(person)
             if not left:
                 _refuse_while_copied()
                 return _end(request, person, progress, rewrite=rewrite)
         raise NotErased(
-            f"after {ROUNDS} rounds there is still something in {', '.join(sorted(left))}:"
+            f"after {MAX_ROUNDS} rounds there is still something in {', '.join(sorted(left))}:"
             " the request stays open"
         )
 
 
 def _refuse_while_copied() -> None:
-    """Raise if a copy of the tenant is being made, whose files would hold what was removed."""
+    """Raise NotErased if a copy of the tenant is being made: its files would hold the rows."""
     try:
         with schema_lock(tenant_connection().schema_name, wait_seconds=LOCK_SECONDS):
             return
     except SchemaBusy as error:
         raise NotErased(
-            "what was theirs is removed; the request stays open while the tenant is moved or"
+            "their rows are removed; the request stays open while the tenant is moved or"
             " migrated, and is looked at again"
         ) from error
 
@@ -96,18 +100,18 @@ def _refuse_while_copied() -> None:
 def _end(
     request: ErasureRequest, person: Person, progress: ErasureProgress, *, rewrite: bool
 ) -> ErasureRequest:
-    """Let files forget what was removed, and the request be the receipt."""
+    """Remove the rows from files, and make the request the receipt."""
     progress.step("looks for ids and words that are left")
     residue = scan(person, request, progress.found["words"])
     progress.step("writes files anew")
-    # Also those that held something of theirs for a while, such as the outboxes.
+    # Also tables that held rows of theirs for a while, such as the outbox.
     tables = set(rows.tables_of_people()) if _found(progress) else set()
     tables |= progress.found["tables"].keys()
-    # Of what all tenants share only ids were removed, and nobody waits for its file.
+    # From tables that all tenants share, only ids were removed: their files are left.
     tables &= set(rows.tables_of_tenant())
     stored = storage.settle(tables, rewrite=rewrite)
     receipt = _write_receipt(request, person, progress, residue, stored)
-    # What was noted on the way had the ids.
+    # The progress on the request had the ids.
     storage.settle_one_more(ErasureRequest._meta.db_table, stored, rewrite=rewrite)
     receipt.receipt = {**(receipt.receipt or {}), "storage": stored}
     receipt.save(update_fields=["receipt"])
@@ -126,7 +130,7 @@ def _erase_once(request: ErasureRequest, progress: ErasureProgress) -> Person:
     _end_moves(person)
     _let_workers_finish(person, progress)
     try:
-        # While the ids of what is theirs are there to be compared with.
+        # Before the rows: the logs are searched for ids of rows.
         progress.step("takes them out of the record")
         records.forget(person, progress)
         progress.add_cache_keys(cache.remove_keys(person))
@@ -135,30 +139,17 @@ def _erase_once(request: ErasureRequest, progress: ErasureProgress) -> Person:
         progress.step("removes the rest")
         rows.remove_rest(person, progress)
     except IntegrityError as error:
-        # Something came that refers to what was just being removed: the next round has both.
-        logger.info("An erasure begins anew: %s", error)
+        # A new row refers to a row that was being removed: the next round removes both.
+        logger.info("An erasure begins another round: %s", error)
         progress.reload()
-    # A window may have been rebuilt from the transcript, and a look written down, until then.
+    # Until now a window may have been rebuilt, and an access logged.
     progress.add_cache_keys(cache.remove_keys(person))
     records.forget(person, progress)
     return person
 
 
-class _only_one(ExitStack):  # noqa: N801  (a context manager)
-    """Hold the request against other processes."""
-
-    def __init__(self, pk: UUID) -> None:
-        super().__init__()
-        self._key = f"konstruct.erasure {pk}"
-
-    def __enter__(self) -> "_only_one":
-        if not self.enter_context(held_lock(self._key)):
-            raise ErasedElsewhere("another process is carrying it out at this moment")
-        return self
-
-
 def _end_moves(person: Person) -> None:
-    """Let nothing be moved between the ids of the person any more: all of them are erased."""
+    """End merges of the person's ids: all of them are erased."""
     if person.agent_id is None:
         HistoryMerge.objects.open().filter(from_user__in=person.user_ids).update(
             done_at=Now(), last_error="The person is erased."
@@ -166,7 +157,7 @@ def _end_moves(person: Person) -> None:
 
 
 def _let_workers_finish(person: Person, progress: ErasureProgress) -> None:
-    """Take the person's messages out of the outbox, and wait for who answers one already."""
+    """Take the person's messages from the outbox, and wait for replies in progress."""
     messages = Message.objects.filter(user_id__in=person.user_ids)
     if person.agent_id is not None:
         messages = messages.filter(agent_id=person.agent_id)
@@ -180,7 +171,7 @@ def _let_workers_finish(person: Person, progress: ErasureProgress) -> None:
 
 
 def _found(progress: ErasureProgress) -> bool:
-    """Whether anything was kept of the person."""
+    """Tell whether anything was stored of the person."""
     found = progress.found
     return bool(found["tables"].keys() - _ABOUT_THE_REQUEST or found["cache_keys"])
 
@@ -192,7 +183,7 @@ def _write_receipt(
     residue: dict[str, Any],
     stored: dict[str, Any],
 ) -> ErasureRequest:
-    """Let the request be the receipt. It names the person by keyed digests alone."""
+    """Make the request the receipt. It names the person by keyed digests alone."""
     found = progress.found
     names = [pseudonym(user_id) for user_id in person.user_ids]
     request.refresh_from_db()
@@ -213,7 +204,7 @@ def _write_receipt(
         "storage": stored,
     }
     if person.agent_id is None:
-        # Receipts of one agent's erasures of before name them no more either.
+        # Earlier receipts, of erasures by one agent, have no ids any more either.
         for earlier in ErasureRequest.objects.filter(
             user_id__in=person.user_ids, done_at__isnull=False
         ):

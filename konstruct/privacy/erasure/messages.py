@@ -1,9 +1,9 @@
-"""Erasing messages: one, or a conversation's. Everything else of the user stays.
+"""Erases one message or a conversation. Everything else of the user stays.
 
-With a message go its reply, the copies that other agents have of both, and what was made of them:
-vectors, words, facts that name it, traces of what was recalled. Turns after it whose index holds
-its words too, as an earlier version wrote it, are indexed anew. It may be killed at any point and
-run again.
+With a message, its reply, copies of both for other agents, and all that was derived from them are
+removed: vectors, words of the index, facts that name it, traces of recalls. Turns after it are
+indexed again where their index holds its words, as an earlier version wrote it. An erasure can be
+killed at any point and run again.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -61,27 +61,27 @@ Tables = dict[str, dict[str, Any]]
 
 @dataclass(frozen=True)
 class Batch:
-    """Messages that go together, of whichever agents."""
+    """Messages that are removed in one transaction."""
 
     messages: Sequence[Message]
 
     @property
     def ids(self) -> list[UUID]:
-        """Their ids."""
+        """Ids of the messages."""
         return [message.pk for message in self.messages]
 
     @property
     def threads(self) -> set[Thread]:
-        """The threads that they are in."""
+        """Threads of the messages."""
         return {Thread(each.agent_id, each.user_id, each.thread_id) for each in self.messages}
 
     @property
     def users(self) -> list[tuple[UUID, str]]:
-        """The pairs of agent and user whose they are, in one order for everybody."""
+        """Pairs of agent and user, sorted: all processes lock them in one order."""
         return sorted({(each.agent_id, each.user_id) for each in self.messages})
 
     def in_cache(self) -> dict[str, Any]:
-        """Whose windows, which threads and which messages the cache may hold copies of."""
+        """Return the users, threads and messages of which the cache may hold copies."""
         return {
             "users": [[str(agent_id), user_id] for agent_id, user_id in self.users],
             "threads": sorted({thread.thread_id for thread in self.threads}),
@@ -90,12 +90,16 @@ class Batch:
 
 
 def carry_out(request: MessageErasure) -> MessageErasure:
-    """Erase what the request names, in the tenant that we are in; the request, with its receipt."""
+    """Erase the messages that the request names, in the current tenant.
+
+    Returns:
+        The request, with its receipt.
+    """
     if request.done_at is not None:
         return request
     drop_old_copies(required_tenant_id())
     receipt = request.receipt or {"began_at": now(), "tables": {}, "quoted_in": []}
-    # Whoever was killed has left copies in the cache of what is not in the transcript any more.
+    # A killed process may have left copies of removed messages in the cache.
     _forget_in_cache(receipt.pop(IN_CACHE, None))
     for batch in _batches(request):
         _take_from_workers(batch)
@@ -115,7 +119,7 @@ def carry_out(request: MessageErasure) -> MessageErasure:
 
 
 def _batches(request: MessageErasure) -> Iterator[Batch]:
-    """What is there at this moment, batch by batch, until nothing is."""
+    """Yield the messages in batches; the caller removes each before it asks for the next."""
     if request.message_id is not None:
         named = Message.objects.filter(pk=request.message_id)
     else:
@@ -124,7 +128,6 @@ def _batches(request: MessageErasure) -> Iterator[Batch]:
         ).order_by("created_at", "number")
     copies = Message.objects.filter(external_id__startswith=COPY_PREFIX).order_by()
     agents = list(copies.values_list("agent_id", flat=True).distinct())
-    # Ends: the caller removes each batch before it asks for the next.
     while ids := list(named.values_list("pk", flat=True)[:BATCH]):
         with_replies = Message.objects.filter(Q(pk__in=ids) | Q(in_reply_to__in=ids))
         own = list(with_replies.values_list("pk", flat=True))
@@ -138,20 +141,20 @@ def _one_parameter(values: Iterable[Any], kind: str = "uuid") -> RawSQL:
 
 
 def _take_from_workers(batch: Batch) -> None:
-    """Let nobody begin to answer, and wait for who answers already."""
+    """Take the messages from the outbox, and wait for replies in progress."""
     PendingReply.objects.filter(message__in=_one_parameter(batch.ids)).delete()
     wait_for_threads(batch.threads)
 
 
 def _quotes(batch: Batch, request: MessageErasure) -> list[str]:
-    """Ids of messages that stay and say the same: copies go."""
+    """Return ids of messages that stay and quote one of these."""
     named = [message for message in batch.messages if message.pk == request.message_id]
     gone = {str(pk) for pk in batch.ids}
     return [pk for message in named for pk in quotes_of(message) if pk not in gone]
 
 
 def _remove(batch: Batch, request: MessageErasure, tables: Tables) -> None:
-    """Remove rows of all tables, in the order in which they refer to one another."""
+    """Remove rows of all tables, those that refer to others first."""
 
     def add(table: str, keys: Iterable[str] | None, count: int, done: str) -> None:
         add_rows(tables, table, keys, count, done)
@@ -161,7 +164,7 @@ def _remove(batch: Batch, request: MessageErasure, tables: Tables) -> None:
     with connection.cursor() as cursor:
         cursor.execute(_FOLLOWING, values)
         following = dict(cursor.fetchall())
-        # Whoever indexes them at this moment, with the words of these, is waited for.
+        # Wait for a worker that indexes them at this moment, with the words of these.
         list(PendingEmbedding.objects.select_for_update().filter(pk__in=following))
         delete_rows_of_messages(cursor, batch.ids, add)
         for table, count in forget_in_traces(batch.messages).items():
@@ -196,7 +199,7 @@ def _remove_items(request: MessageErasure, tables: Tables) -> None:
 
 
 def _facts_of(batch: Batch) -> list[str]:
-    """Facts whose metadata name one of the messages as `message_id`, with all their versions."""
+    """Return ids of facts with a `message_id` of the batch in their metadata, and all versions."""
     naming = MemoryAttribute.objects.filter(
         key="message_id", kind="text", text__in=_one_parameter(map(str, batch.ids), "text")
     )
@@ -209,7 +212,7 @@ def _facts_of(batch: Batch) -> list[str]:
 
 
 def _left_without_reply(batch: Batch) -> list[Message]:
-    """Messages whose reply goes, and that stay: nobody is to answer them again by itself."""
+    """Return messages that stay without their reply: they must not be answered again."""
     asked = {
         message.in_reply_to_id
         for message in batch.messages
@@ -228,7 +231,7 @@ def _forget_in_escalations(batch: Batch, request: MessageErasure) -> int:
 
 
 def _forget_in_cache(left: Mapping[str, Any] | None) -> None:
-    """Forget what the cache holds of messages that are gone: see Batch.in_cache."""
+    """Remove copies of removed messages from the cache: see Batch.in_cache."""
     if left is None:
         return
     tenant_id = required_tenant_id()
@@ -251,7 +254,7 @@ def shorten_window(agent_id: UUID, user_id: str) -> None:
 
 @contextmanager
 def _windows(batch: Batch) -> Iterator[None]:
-    """Hold the windows, so that no reply is written in between."""
+    """Lock the windows, so that no reply is written meanwhile."""
     with ExitStack() as stack:
         for agent_id, user_id in batch.users:
             stack.enter_context(window_lock(Thread(agent_id, user_id, "")))

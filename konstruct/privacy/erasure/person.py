@@ -1,4 +1,4 @@
-"""Whom an erasure is about, and how what is theirs is found: by exact values, never by words."""
+"""The person whom an erasure removes. Their rows are found by exact values, never by words."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -54,21 +54,21 @@ class Person:
 
     tenant_id: UUID
     user_ids: tuple[str, ...]
-    """The one that was named first."""
+    """The id in the request is the first."""
     agent_id: UUID | None
     agents: tuple[UUID, ...] = ()
     threads: tuple[str, ...] = ()
-    """Threads in which nobody else spoke, or whose session is theirs."""
+    """Threads in which only they spoke, or with a session of theirs."""
     sessions: tuple[str, ...] = ()
-    """Threads whose session is theirs."""
+    """Threads with a session of theirs."""
     shared_threads: int = 0
-    """In so many others spoke too."""
+    """Number of their threads in which others spoke too."""
     sessions_left: int = 0
-    """So many of their threads have a session that is not theirs, or not theirs alone."""
+    """Number of their threads with a session that is not theirs, or not theirs alone."""
 
     @classmethod
     def of(cls, request: ErasureRequest) -> Self:
-        """Look up what is kept at this moment."""
+        """Look up the person's ids, agents and threads."""
         user_ids = tuple(linked_ids(request.user_id))
         threads = threads_of(user_ids, agent_id=request.agent_id, named=request.threads)
         sessions = {
@@ -96,7 +96,7 @@ class Person:
 
     @classmethod
     def read(cls, request: ErasureRequest, progress: dict[str, Any]) -> Self:
-        """The person as an interrupted erasure has written them down."""
+        """Return the person whom an interrupted erasure has saved."""
         return cls(
             request.tenant_id,
             tuple(progress["user_ids"]),
@@ -109,7 +109,7 @@ class Person:
         )
 
     def written(self) -> dict[str, Any]:
-        """What `read` reads."""
+        """Return the fields that `read` reads."""
         return {
             "user_ids": list(self.user_ids),
             "agents": [str(agent) for agent in self.agents],
@@ -120,7 +120,7 @@ class Person:
         }
 
     def together_with(self, earlier: "Person") -> "Person":
-        """The same person, with what an earlier round has found too."""
+        """Return the same person, with ids and threads of an earlier round too."""
         named, *_ = self.user_ids
         others = set(self.user_ids) | set(earlier.user_ids)
         return Person(
@@ -135,7 +135,7 @@ class Person:
         )
 
     def parameters(self, **more: Any) -> dict[str, Any]:
-        """Values for the statements about this person."""
+        """Return the parameters of statements about this person."""
         return {
             "tenant": self.tenant_id,
             "users": list(self.user_ids),

@@ -1,4 +1,4 @@
-"""How far an erasure is: kept on its request, so that it can be told, and gone on with."""
+"""The progress of an erasure. Its request keeps it, so that an interrupted one continues."""
 
 import hashlib
 from collections.abc import Callable, Iterable
@@ -12,7 +12,7 @@ Report = Callable[[str], None]
 
 
 class ErasureProgress:
-    """What was removed so far, and which step is being done."""
+    """Counts of removed rows, and the current step."""
 
     def __init__(self, request: ErasureRequest, report: Report) -> None:
         self._request = request
@@ -27,49 +27,49 @@ class ErasureProgress:
         }
 
     def reload(self) -> None:
-        """Forget what a transaction that was rolled back has added."""
+        """Drop counts that a rolled back transaction has added."""
         self._request.refresh_from_db(fields=["progress"])
         self.found = self._request.progress or self.found
 
     def person(self) -> Person | None:
-        """The person as an interrupted erasure has found them, None for one that begins."""
+        """Return the person as an interrupted erasure has found them; None for a new erasure."""
         return Person.read(self._request, self.found) if "user_ids" in self.found else None
 
     def begin_round(self, person: Person, messages: int) -> None:
-        """Note whom this round is about, and how many messages are to be removed."""
+        """Record the person of this round, and the number of messages to remove."""
         removed = self.found["messages"]["removed"]
         self.found |= {**person.written(), "rounds": self.found["rounds"] + 1}
         self.found["messages"] = {"removed": removed, "of": removed + messages}
         self.step("waits for replies that are being written")
 
     def step(self, step: str) -> None:
-        """Note what is done from now on."""
+        """Record the step that begins."""
         self.found["step"] = step
         self.save()
         self._report(step)
 
     def add_rows(self, table: str, keys: Iterable[str] | None, count: int, done: str) -> None:
-        """Add rows that were removed, or changed; `save` has to follow in their transaction."""
+        """Count rows that were removed or changed; call `save` in the same transaction."""
         add_rows(self.found["tables"], table, keys, count, done)
 
     def add_messages(self, count: int) -> None:
-        """Add messages that were removed; `save` has to follow in their transaction."""
+        """Count removed messages; call `save` in the same transaction."""
         messages = self.found["messages"]
         messages["removed"] += count
         messages["of"] = max(messages["of"], messages["removed"])
 
     def add_cache_keys(self, count: int) -> None:
-        """Add keys that were removed."""
+        """Count keys that were removed."""
         self.found["cache_keys"] += count
         self.save()
 
     def report_messages(self) -> None:
-        """Tell how many messages are done."""
+        """Report the number of removed messages."""
         messages = self.found["messages"]
         self._report(f"{messages['removed']} of {messages['of']} messages removed")
 
     def save(self) -> None:
-        """Write it down."""
+        """Save the progress on the request."""
         ErasureRequest.objects.filter(pk=self._request.pk).update(progress=self.found)
 
 
@@ -80,7 +80,7 @@ def add_rows(
     count: int,
     done: str,
 ) -> None:
-    """Add rows of a table to what a receipt has by table."""
+    """Add rows of a table to the counts of a receipt."""
     if not count:
         return
     of_table = tables.setdefault(table, {})
@@ -98,5 +98,5 @@ def with_digests(sum_so_far: str, keys: Iterable[str]) -> str:
 
 
 def now() -> str:
-    """The time, for receipts."""
+    """Return the time, for receipts."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")

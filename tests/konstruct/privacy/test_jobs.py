@@ -20,6 +20,7 @@ from konstruct.privacy.erasure import erasing
 from tenants.audit.access_log import Actor
 from tenants.audit.models import OF_THE_TENANT, ActorKind, ErasureRequest, RetentionRule
 from tenants.context import public_scope, tenant_scope
+from tenants.locking.tenant_locks import held_lock
 from tenants.models import OutboxEntry, Tenant
 from tests import database
 
@@ -102,7 +103,11 @@ def test_what_another_process_is_at_is_left_to_it(
     begun, let_go = threading.Event(), threading.Event()
 
     def other() -> None:
-        with database.as_owner(), tenant_scope(tenant_a.id), erasing._only_one(request.pk):
+        with (
+            database.as_owner(),
+            tenant_scope(tenant_a.id),
+            held_lock(f"konstruct.erasure {request.pk}"),
+        ):
             begun.set()
             let_go.wait(60)
         connections.close_all()

@@ -1,4 +1,4 @@
-"""Removing a person's rows: messages in batches, with what belongs to them; then the rest."""
+"""Removes a person's rows: messages in batches, with rows that belong to them; then the rest."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -72,14 +72,14 @@ def refuse_unknown_tables() -> None:
 
 
 def count_messages(person: Person) -> int:
-    """How many messages the person has at this moment."""
+    """Return the number of the person's messages."""
     with connection.cursor() as cursor:
         cursor.execute(_COUNT, person.parameters())
         return int(cursor.fetchone()[0])
 
 
 def remove_messages(person: Person, progress: ErasureProgress) -> None:
-    """Remove all messages, and with each batch, in its transaction, what refers to it."""
+    """Remove all messages in batches, with the rows that belong to them."""
     for agent_id in person.agents:
         # Ends: each batch removes messages of a person who can send no more.
         while _remove_batch(person, agent_id, progress):
@@ -124,7 +124,7 @@ def delete_rows_of_messages(cursor: Any, ids: Sequence[UUID], add: AddRows) -> N
 
 
 def delete_messages(cursor: Any, ids: Sequence[UUID], add: AddRows) -> None:
-    """Delete messages whose other rows are deleted."""
+    """Delete messages, after the rows that belong to them."""
     of = personal_tables()[MESSAGES]
     _delete(cursor, MESSAGES, of, "id = ANY(%(ids)s)", {"ids": ids}, add)
 
@@ -145,7 +145,7 @@ def _delete(
 
 @contextmanager
 def _windows(person: Person, agent_id: UUID) -> Iterator[None]:
-    """Hold the person's windows, so that no reply is written in between."""
+    """Lock the person's windows, so that no reply is written meanwhile."""
     with ExitStack() as stack:
         for user_id in sorted(person.user_ids):
             stack.enter_context(window_lock(Thread(agent_id, user_id, "")))
