@@ -9,7 +9,7 @@ from uuid import UUID
 
 from konstruct.consistency.records import Finding
 from memory.indexing.service import lexemes_of
-from memory.models import Message, PendingEmbedding
+from memory.models import ConversationEmbedding, Message, PendingEmbedding
 from memory.scopes import scope_number
 from memory.text import lexical
 from tenants import transaction
@@ -86,12 +86,15 @@ def check() -> Iterator[Finding]:
             yield from _compare(_Row(*row))
     with connection.cursor() as cursor:
         for table, of in personal_tables().items():
-            if of.message and of.subject and of.agent and of.key and of.message != of.key:
+            if of.message and of.subject and of.key and of.message != of.key:
+                # A recall belongs to the agent that answered, a vector to the message's own.
+                is_vector = table == ConversationEmbedding._meta.db_table
                 cursor.execute(
                     f"SELECT belongs.{of.key} FROM {table} AS belongs"
                     f" JOIN memory_message AS message ON message.id = belongs.{of.message}"
-                    f" WHERE (belongs.{of.agent}, belongs.{of.subject})"
-                    " <> (message.agent_id, message.user_id)"
+                    f" WHERE belongs.{of.subject} <> message.user_id"
+                    f" OR %s AND belongs.{of.agent} <> message.agent_id",
+                    [is_vector],
                 )
                 for (pk,) in cursor.fetchall():
                     yield Finding(STRANGE_ROW, str(pk), table)
