@@ -65,6 +65,11 @@ def supervisor_socket() -> Path:
     return socket_directory().with_suffix(".supervisor")
 
 
+def supervisor_pid_file() -> Path:
+    """The file with the process id of this home's supervisord."""
+    return home() / "supervisord.pid"
+
+
 def valkey_socket() -> Path:
     """The path of the embedded Valkey's socket."""
     return socket_directory() / "valkey.sock"

@@ -8,7 +8,7 @@ from signal import Signals
 
 import psutil
 
-from konstruct.local.embedded.paths import EmbeddedError, home
+from konstruct.local.embedded.paths import EmbeddedError, home, supervisor_pid_file
 from konstruct.processes import bind_to_parent, end, working_in
 
 LEFTOVER_SECONDS = 10
@@ -52,13 +52,15 @@ class Service(abc.ABC):
         """Finish what needs an answering server. Called under the lock of `supervision`."""
 
     def run(self) -> None:
-        """Prepare, then replace this process by the server, which ends with its parent."""
-        parent = os.getppid()
+        """Prepare, then replace this process by the server, which ends with supervisord."""
+        # Not os.getppid(): if supervisord was killed just now, that is the process that adopted us.
+        supervisord = int(supervisor_pid_file().read_text())
+        bind_to_parent(self.stop_signal, supervisord)
         self.prepare()
         command = self.command()
         os.chdir(self.data)
         self.drop_privileges()
-        bind_to_parent(self.stop_signal, parent)
+        bind_to_parent(self.stop_signal, supervisord)  # changing the user has undone it
         os.execve(command[0], command, self.environment)  # noqa: S606 (a server of ours)
 
     def clear_leftovers(self) -> None:

@@ -104,7 +104,7 @@ def stop() -> bool:
 def supervisor_runs() -> bool:
     """Whether this home's supervisord answers, which it does until its programs have stopped."""
     # A home that was renamed may still have its supervisord, on sockets of the same name.
-    if not (paths.home() / "supervisord.pid").exists():
+    if not paths.supervisor_pid_file().exists():
         return False
     with socket.socket(socket.AF_UNIX) as client:
         return client.connect_ex(str(paths.supervisor_socket())) == 0
@@ -116,7 +116,9 @@ def watch_users() -> None:
     supervisord stops this program last, so that the exclusive lock keeps new users waiting until
     the services have stopped.
     """
-    bind_to_parent(signal.SIGKILL, os.getppid())
+    # Not os.getppid(): if supervisord was killed just now, that is the process that adopted us.
+    supervisord = int(paths.supervisor_pid_file().read_text())
+    bind_to_parent(signal.SIGKILL, supervisord)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     path, exclusive = paths.users_lock(), None
     ours = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -125,7 +127,7 @@ def watch_users() -> None:
             time.sleep(WATCH_SECONDS)
             with contextlib.suppress(FileNotFoundError):  # the home was removed
                 exclusive = try_lock(path, shared=False)
-        os.kill(os.getppid(), signal.SIGTERM)
+        os.kill(supervisord, signal.SIGTERM)
         signal.pause()
     finally:
         with contextlib.suppress(OSError):

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from konstruct.local.embedded import paths
 from konstruct.local.embedded.supervision import SERVICES
 from konstruct.processes import is_alive
 from tests.konstruct.local.embedded.services import postmaster, sql, supervisor, valkey_server
-from tests.konstruct.running import eventually, kill, processes_in
+from tests.konstruct.running import PROJECT, eventually, kill, processes_in
 
 pytestmark = pytest.mark.slow
 
@@ -79,6 +80,28 @@ def test_a_killed_supervisor_leaves_no_server_behind(
     kill(psutil.Process(supervisor()))
     user.kill()
     eventually(lambda: processes_in(home) == [])
+
+
+@pytest.mark.parametrize("program", [("watch",), ("run", "valkey")], ids=["watch", "valkey"])
+def test_a_program_whose_supervisor_was_killed_before_it_began_ends_and_signals_no_other_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: tuple[str, ...]
+) -> None:
+    home = tmp_path / "home"
+    monkeypatch.setenv("KONSTRUCT_HOME", str(home))
+    paths.make_home()
+    killed = subprocess.Popen([sys.executable, "-c", ""])
+    killed.wait()
+    (home / "supervisord.pid").write_text(f"{killed.pid}\n")
+    command = [sys.executable, "-m", "konstruct.local.embedded", *program]
+    adopted_by = subprocess.run(
+        [sys.executable, "-c", f"import subprocess; print(subprocess.run({command!r}).returncode)"],
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (adopted_by.returncode, adopted_by.stdout) == (0, "1\n")
+    assert processes_in(home) == []
 
 
 def test_everything_killed_and_the_process_ids_given_to_others(home: Path) -> None:
