@@ -3,12 +3,11 @@
 import os
 import threading
 from signal import Signals
-from typing import Any, Final
+from typing import Any
 
 import psutil
 from celery import Celery, Task
 from celery.signals import (
-    celeryd_after_setup,
     task_postrun,
     task_prerun,
     worker_init,
@@ -48,24 +47,6 @@ TRANSPORT_ALIASES.update(dict.fromkeys(("redis", "rediss"), "konstruct.broker:Tr
 app = KonstructCelery("konstruct")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
-
-# The names that tasks had, for messages that wait in a queue under them.
-RENAMED_TASKS: Final = {
-    "konstruct.channels.delivery_tasks.deliver": "konstruct.channels.delivery.tasks.deliver",
-    "konstruct.channels.delivery_tasks.learn_name": "konstruct.channels.slack.users.learn_name",
-    "konstruct.channels.delivery_tasks.sweep_deliveries": "tenants.tasks.sweep",
-    "konstruct.channels.delivery.tasks.sweep_deliveries": "tenants.tasks.sweep",
-    "konstruct.channels.tasks.sweep_arrivals": "tenants.tasks.sweep",
-    "konstruct.orchestrator.tasks.sweep_replies": "tenants.tasks.sweep",
-    "memory.tasks.sweep_embeddings": "tenants.tasks.sweep",
-}
-
-
-@celeryd_after_setup.connect
-def _answer_to_old_names(**kwargs: Any) -> None:
-    """Let a worker do what waits under a task's old name."""
-    for old, new in RENAMED_TASKS.items():
-        app.tasks[old] = app.tasks[new]
 
 
 @worker_init.connect

@@ -46,8 +46,6 @@ OUTBOX_BATCH: Final = 256
 OUTBOX_TASK_LIMIT: Final = 1024
 # The head start of the task that is enqueued with a message, before the sweeper enqueues another.
 OUTBOX_GRACE: Final = timedelta(seconds=5)
-OUTBOX_BACKOFF: Final = timedelta(seconds=5)
-OUTBOX_BACKOFF_MAX: Final = timedelta(hours=1)
 # What was begun so long ago and still stands is tried by itself, like what has failed.
 OUTBOX_SUSPECT: Final = timedelta(minutes=1)
 

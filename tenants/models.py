@@ -1,4 +1,4 @@
-"""Tenants, their domains and their outbox (public schema), and the base of tenants' models."""
+"""Tenants, their domains and their jobs (public schema), and the base of tenants' models."""
 
 import uuid
 from typing import Any, Self
@@ -13,21 +13,25 @@ from django_tenants.models import DomainMixin, TenantMixin
 
 from tenants.exceptions import InvalidTenant
 from tenants.naming import schema_name_of
-from tenants.personal_data import NoPersonalData
+from tenants.personal_data import PUBLIC, NoPersonalData, PersonalData
 from tenants.postgresql.expressions import CurrentTenant
 from tenants.servers import MAIN, open_servers
 
 __all__ = [
     "CurrentTenant",
     "Domain",
+    "Job",
+    "JobColumns",
+    "JobQuerySet",
     "OperatorEvent",
-    "OutboxColumns",
-    "OutboxEntry",
-    "OutboxQuerySet",
     "SchemaState",
     "Tenant",
     "TenantModel",
     "WorkspaceClaim",
+    "has_due_job",
+    "has_failed",
+    "job_columns",
+    "jobs_of",
 ]
 
 # A slug is one label of a host name; a domain is labels joined by dots.
@@ -319,36 +323,33 @@ class TenantModel(models.Model):
         abstract = True
 
 
-class OutboxQuerySet(models.QuerySet[Any]):
-    """Work that waits."""
+class JobQuerySet(models.QuerySet[Any]):
+    """Jobs."""
 
     def waiting(self) -> Self:
-        """What is still tried."""
+        """Jobs that workers still try."""
         return self.filter(failed_at__isnull=True, held_for="")
 
     def held(self, held_for: str | None = None) -> Self:
-        """What waits for somebody; for whom, if it is said."""
+        """Jobs that wait for somebody to act: for anybody, or for `held_for`."""
         held = self.exclude(held_for="")
         return held if held_for is None else held.filter(held_for=held_for)
 
     def failed(self) -> Self:
-        """What was given up."""
+        """Jobs that were given up."""
         return self.filter(failed_at__isnull=False)
 
     def due(self) -> Self:
-        """What may be worked on now."""
+        """Jobs that may be done now."""
         return self.waiting().filter(due_at__lte=Now())
 
     def wake(self) -> int:
-        """Let workers claim all that is due; how much there is."""
+        """Make all due jobs claimable at once; return their number."""
         return self.due().update(sweep_at=Now())
 
 
-class OutboxColumns(models.Model):
-    """What is known of any work that waits: when it is tried, how often it was, and why it failed.
-
-    Nothing that a user said or is called stands here.
-    """
+class JobColumns(models.Model):
+    """When a job is due, how often it was begun, and why it failed. No personal data."""
 
     attempts = models.PositiveIntegerField(
         default=0, db_default=0, help_text="How often it was begun."
@@ -386,11 +387,11 @@ class OutboxColumns(models.Model):
         abstract = True
 
 
-class OutboxEntry(OutboxColumns):
-    """Work of a tenant that waits for a worker: the one outbox, of all tenants and kinds of work.
+class Job(JobColumns):
+    """Work of a tenant that waits for a worker. One table for all tenants and kinds of work.
 
-    Inside a tenant, Postgres shows and takes its own rows only. Where no tenant is set, workers see
-    what is still tried, and may only claim what is due: they move its `sweep_at` on.
+    Inside a tenant, Postgres shows and changes its own rows only. Where no tenant is set, workers
+    see the jobs that are still tried, and may only claim due ones: they move `sweep_at` on.
     """
 
     pk = models.CompositePrimaryKey("tenant_id", "kind", "key")
@@ -398,22 +399,43 @@ class OutboxEntry(OutboxColumns):
     kind = models.TextField(help_text="What is to be done: reply …")
     key = models.UUIDField(help_text="With what: the id of a message, for most kinds.")
 
-    # Replies, the one kind that a row of a tenant's does not mirror, are declared on PendingReply.
-    personal_data = NoPersonalData("keys of rows that wait for a worker")
+    # The receipt of an erasure has the keys of replies, from PendingReply.
+    personal_data = PersonalData(message="key", schema=PUBLIC)
 
-    objects = OutboxQuerySet.as_manager()
+    objects = JobQuerySet.as_manager()
 
     class Meta:
-        verbose_name = "outbox entry"
-        verbose_name_plural = "outbox"
+        verbose_name = "job"
         indexes = [
-            # What can be claimed, tenant by tenant.
+            # Claims, tenant by tenant.
             models.Index(
                 fields=["kind", "tenant_id", "sweep_at"],
-                name="outbox_turns",
+                name="job_turns",
                 condition=models.Q(failed_at__isnull=True, sweep_at__isnull=False),
             )
         ]
 
     def __str__(self) -> str:
         return f"{self.kind} {self.key}"
+
+
+def jobs_of(kind: str, key: Any) -> JobQuerySet:
+    """Return the jobs of the rows of an outer query; `key` is an expression of that query."""
+    return Job.objects.filter(tenant_id=models.OuterRef("tenant_id"), kind=kind, key=key)
+
+
+def has_due_job(kind: str, key: Any) -> models.Exists:
+    """Return the condition that a row's job may be done now."""
+    return models.Exists(jobs_of(kind, key).due())
+
+
+def has_failed(kind: str, key: Any) -> models.Exists:
+    """Return the condition that the last attempt of a row's job failed."""
+    return models.Exists(jobs_of(kind, key).exclude(last_error=""))
+
+
+def job_columns(kind: str, key: Any) -> dict[str, models.Subquery]:
+    """Return annotations of rows by columns of their job; None where a row has no job."""
+    jobs = jobs_of(kind, key)
+    names = ("attempts", "last_error", "due_at", "failed_at", "held_for")
+    return {name: models.Subquery(jobs.values(name)) for name in names}

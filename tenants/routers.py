@@ -37,4 +37,4 @@ class ServerRouter(TenantSyncRouter):
 
 def _is_of_the_list(model: type[Model]) -> bool:
     """Whether its rows are about tenants, rather than a tenant's own."""
-    return model._meta.app_label == "tenants" and model._meta.model_name != "outboxentry"
+    return model._meta.app_label == "tenants" and model._meta.model_name != "job"

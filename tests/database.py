@@ -262,7 +262,7 @@ BEGIN
         FROM pg_namespace WHERE nspname = 'public' OR nspname ~ '^t_'
     LOOP
         PERFORM set_config('app.current_tenant', tenant, true);
-        DELETE FROM public.tenants_outboxentry;
+        DELETE FROM public.tenants_job;
         filled := ARRAY[]::text[];
         pages := 0;
         FOR named IN

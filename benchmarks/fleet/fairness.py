@@ -62,14 +62,14 @@ def measure(flooding: UUID, others: list[UUID], flood: int, workers: int) -> Non
     """Let all of it wait, and work it off until the singles are done."""
     from django.db import connection
 
-    from tenants import outbox
+    from tenants import jobs
     from tenants.context import tenant_scope
 
-    kind = outbox.Kind("fairness", "none", "none", lambda: 3, 1.0, 1.0)
+    kind = jobs.JobKind("fairness", "none", "none", lambda: 3, 1.0, 1.0)
     alone = statistics.median(_claims(kind, others))
     with tenant_scope(flooding), connection.cursor() as cursor:
         cursor.execute(
-            "INSERT INTO tenants_outboxentry (kind, key)"
+            "INSERT INTO tenants_job (kind, key)"
             " SELECT 'fairness', gen_random_uuid() FROM generate_series(1, %s)",
             [flood],
         )
@@ -81,7 +81,7 @@ def measure(flooding: UUID, others: list[UUID], flood: int, workers: int) -> Non
     def work() -> None:
         try:
             while len(waited) < len(waiting):
-                claim = outbox.claim(kind)
+                claim = jobs.claim(kind)
                 if claim is None:
                     return
                 with lock:
@@ -108,29 +108,29 @@ def measure(flooding: UUID, others: list[UUID], flood: int, workers: int) -> Non
     print(f"  in order of arrival {flood / workers:.1f}")
     print(f"a claim beside the flood, over one without: {beside / alone:.2f}")
     with tenant_scope(flooding), connection.cursor() as cursor:
-        cursor.execute("DELETE FROM tenants_outboxentry WHERE kind = 'fairness'")
+        cursor.execute("DELETE FROM tenants_job WHERE kind = 'fairness'")
 
 
 def _put(tenant_id: UUID) -> UUID:
     from tenants.context import tenant_scope
-    from tenants.models import OutboxEntry
+    from tenants.models import Job
 
     key = uuid4()
     with tenant_scope(tenant_id):
-        OutboxEntry.objects.create(tenant_id=tenant_id, kind="fairness", key=key)
+        Job.objects.create(tenant_id=tenant_id, kind="fairness", key=key)
     return key
 
 
 def _claims(kind: Any, others: list[UUID]) -> list[float]:
     """Seconds of claims, each of one of the others' pieces or of the flood's."""
-    from tenants import outbox
+    from tenants import jobs
 
     for tenant_id in others:
         _put(tenant_id)
     seconds = []
     for _ in others:
         started = time.perf_counter()
-        outbox.claim(kind)
+        jobs.claim(kind)
         seconds.append(time.perf_counter() - started)
     return seconds
 

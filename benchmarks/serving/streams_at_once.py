@@ -193,7 +193,7 @@ async def serve_directly(pipe: Any, streams: int, tokens: int) -> None:
 
 def tell_all(tenant_id: UUID, streams: int, tokens: int) -> None:
     """Tell the replies to so many messages as workers do, and record them."""
-    from konstruct.orchestrator.replies import outbox, reply_wait
+    from konstruct.orchestrator.replies import queue, reply_wait
     from konstruct.orchestrator.replies.partial_reply import telling
     from memory.conversations.transcript import record_message
     from memory.models import Message
@@ -220,7 +220,7 @@ def tell_all(tenant_id: UUID, streams: int, tokens: int) -> None:
                 thread_id=message.thread_id, channel=message.channel, role="assistant",
                 content=text, in_reply_to=message.id,
             )  # fmt: skip
-            outbox.finish(message.id)
+            queue.REPLIES.finish(message.id)
             reply_wait.announce(tenant_id, message.id)
 
 

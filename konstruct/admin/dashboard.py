@@ -136,7 +136,7 @@ def _figures(amounts: dict[str, Amount]) -> list[Figure]:
         Figure(
             "Replies queued",
             f"{waiting:,}",
-            f"{pending}?state=waiting",
+            f"{pending}?state=queued",
             "are written in a moment",
         ),
         Figure(

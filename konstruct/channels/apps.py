@@ -13,12 +13,13 @@ class ChannelsConfig(AppConfig):
     def ready(self) -> None:
         """Register the channels that push their replies. A new one is a line here."""
         # Models, which need the apps.
-        from konstruct.channels.delivery import publisher, registry
+        from konstruct.channels.delivery import adapter as adapters
+        from konstruct.channels.delivery import queue
         from konstruct.channels.slack.adapter import SlackAdapter
         from konstruct.orchestrator.replies import delivery_hooks
 
         for adapter in (SlackAdapter(),):
-            registry.register(adapter)
+            adapters.register(adapter)
             delivery_hooks.register(
-                adapter.channel, publisher.HOOK, shares_threads=adapter.shares_threads
+                adapter.channel, queue.HOOK, shares_threads=adapter.shares_threads
             )

@@ -33,7 +33,3 @@ class InstallationInvalid(ChannelError):
 
 class TokenUnreadable(ChannelError):
     """A token was encrypted for another place, or with a key that is not configured."""
-
-
-class NothingToRedeliver(ChannelError):
-    """Only a failed delivery can be retried."""

@@ -1,16 +1,17 @@
-"""Tables of the channels: workspaces that are connected, and what is to be shown in them."""
+"""Tables of the channels: connected workspaces, events that arrived, and deliveries."""
 
 import uuid
-from typing import Self
+from typing import Any, Self
 
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.functions import RandomUUID
 from django.db import models
+from django.db.models import OuterRef
 from django.db.models.functions import Now
 
 from konstruct.orchestrator.models import Agent, ChannelIdentity
 from memory.models import Message
-from tenants.models import TenantModel
+from tenants.models import TenantModel, has_due_job
 from tenants.personal_data import NoPersonalData, PersonalData
 
 
@@ -127,26 +128,24 @@ class SlackUser(TenantModel):
         return self.name or self.slack_id
 
 
+def arrival_key(number: Any) -> models.Func:
+    """Return the key of an arrival's job, its number as a UUID, as an expression."""
+    template = "lpad(to_hex(%(expressions)s), 32, '0')::uuid"
+    return models.Func(number, template=template, output_field=models.UUIDField())
+
+
 class ArrivalQuerySet(models.QuerySet["Arrival"]):
-    """What has arrived and is not taken in yet."""
-
-    def waiting(self) -> Self:
-        """Those that are still tried."""
-        return self.filter(failed_at__isnull=True)
-
-    def failed(self) -> Self:
-        """Those that were given up."""
-        return self.filter(failed_at__isnull=False)
+    """Events that are not processed yet."""
 
     def due(self) -> Self:
-        """Those that may be worked on now, in the order in which they came."""
-        return self.waiting().filter(due_at__lte=Now()).order_by("id")
+        """Events that may be processed now, in the order of their arrival."""
+        return self.filter(has_due_job("arrival", arrival_key(OuterRef("id")))).order_by("id")
 
 
 class Arrival(TenantModel):
-    """Something that was said, as a channel told it: the inbox, removed when it is taken in.
+    """An event of a channel: stored before the channel is answered, removed when it is processed.
 
-    The channel is told that it has arrived once it stands here. A worker makes a message of it.
+    Its job has its number as a key. A worker makes a message of it.
     """
 
     id = models.BigAutoField(primary_key=True)
@@ -154,26 +153,6 @@ class Arrival(TenantModel):
     workspace = models.TextField(help_text="Where in the channel. One after the other is taken in.")
     key = models.CharField(max_length=255, help_text="What it is once, however often it is told.")
     event = models.JSONField(db_column="heard", help_text="What was said, by whom, and where.")
-    attempts = models.PositiveIntegerField(
-        default=0, db_default=0, help_text="How often it was begun."
-    )
-    begun_at = models.DateTimeField(
-        null=True, blank=True, help_text="When a worker began with it; empty when none is at work."
-    )
-    last_error = models.TextField(
-        blank=True, default="", db_default="", help_text="Why it failed last."
-    )
-    due_at = models.DateTimeField(
-        db_default=Now(), help_text="From when on it may be tried (again)."
-    )
-    sweep_at = models.DateTimeField(
-        db_default=Now(),
-        db_column="ring_at",
-        help_text="From when on a worker may claim it, which the outbox is told.",
-    )
-    failed_at = models.DateTimeField(
-        null=True, blank=True, help_text="When it was given up; empty while it is still tried."
-    )
     created_at = models.DateTimeField(db_default=Now(), help_text="When it arrived.")
 
     objects = ArrivalQuerySet.as_manager()
@@ -193,28 +172,29 @@ class Arrival(TenantModel):
     def __str__(self) -> str:
         return self.key
 
+    @property
+    def job_key(self) -> uuid.UUID:
+        """The key of its job: its number as a UUID."""
+        return uuid.UUID(int=self.pk)
+
 
 class DeliveryQuerySet(models.QuerySet["Delivery"]):
-    """What is to be shown."""
+    """Messages that are shown in channels."""
 
-    def waiting(self) -> Self:
-        """Those whose message changed since it was shown."""
-        return self.filter(due_at__isnull=False, failed_at__isnull=True)
-
-    def failed(self) -> Self:
-        """Those that were given up: what is shown is not what should be."""
-        return self.filter(failed_at__isnull=False)
+    def outdated(self) -> Self:
+        """Deliveries that do not show the message's present state. Each has a job."""
+        return self.filter(delivered_at__isnull=True)
 
     def due(self) -> Self:
-        """Those that may be worked on now."""
-        return self.waiting().filter(due_at__lte=Now())
+        """Deliveries that may be worked on now."""
+        return self.filter(has_due_job("delivery", OuterRef("message_id")))
 
 
 class Delivery(TenantModel):
-    """That the present state of a message is to be shown in its channel: the outbox of posts.
+    """A message that is shown in a channel: where it is shown, and by which posts.
 
-    It says no more than where, and what is shown already: what should be shown is asked of the
-    message each time, so that a change that comes late, early or twice is all the same.
+    A worker asks the message what should be shown each time, so that a change that comes late,
+    early or twice makes no difference. While the posts are to be changed there is a job.
     """
 
     message = models.OneToOneField(
@@ -233,34 +213,11 @@ class Delivery(TenantModel):
         blank=True,
         help_text="The post that was about to be made: it may stand though we do not know its id.",
     )
-    version = models.PositiveBigIntegerField(
-        default=1, db_default=1, help_text="Counts the changes of what is to be shown."
-    )
-    attempts = models.PositiveIntegerField(
-        default=0, db_default=0, help_text="How often it was begun."
-    )
-    begun_at = models.DateTimeField(
-        null=True, blank=True, help_text="When a worker began with it; empty when none is at work."
-    )
-    last_error = models.TextField(
-        blank=True, default="", db_default="", help_text="Why it failed last."
-    )
-    due_at = models.DateTimeField(
+    delivered_at = models.DateTimeField(
         null=True,
         blank=True,
-        db_default=Now(),
-        help_text="From when on it may be tried (again); empty while what is shown is right.",
-    )
-    sweep_at = models.DateTimeField(
-        db_default=Now(),
-        db_column="ring_at",
-        help_text="From when on a worker may claim it, which the outbox is told.",
-    )
-    failed_at = models.DateTimeField(
-        null=True, blank=True, help_text="When it was given up; empty while it is still tried."
-    )
-    delivered_at = models.DateTimeField(
-        null=True, blank=True, help_text="When what was shown was right last."
+        help_text="Since when the channel shows the message's present state. Empty: a job is to"
+        " show it.",
     )
     created_at = models.DateTimeField(db_default=Now(), help_text="When the message was accepted.")
 
@@ -272,15 +229,7 @@ class Delivery(TenantModel):
     class Meta:
         verbose_name = "delivery"
         verbose_name_plural = "deliveries"
-        indexes = [
-            # Lists: all, and what was given up.
-            models.Index(fields=["created_at", "message"], name="delivery_created"),
-            models.Index(
-                fields=["created_at"],
-                name="delivery_failed",
-                condition=models.Q(failed_at__isnull=False),
-            ),
-        ]
+        indexes = [models.Index(fields=["created_at", "message"], name="delivery_created")]
 
     def __str__(self) -> str:
         return f"delivery of the reply to {self.message_id}"

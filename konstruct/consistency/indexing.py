@@ -8,8 +8,9 @@ from typing import NamedTuple
 from uuid import UUID
 
 from konstruct.consistency.records import Finding
+from memory.conversations import embedding_queue
 from memory.indexing.service import lexemes_of
-from memory.models import ConversationEmbedding, Message, PendingEmbedding
+from memory.models import ConversationEmbedding, Message
 from memory.scopes import scope_number
 from memory.text import lexical
 from tenants import transaction
@@ -122,10 +123,8 @@ def _compare(row: _Row) -> Iterator[Finding]:
 
 
 def index_again(message_ids: Sequence[str]) -> None:
-    """Let the workers embed and index them; what stands already stays."""
-    PendingEmbedding.objects.bulk_create(
-        [PendingEmbedding(message_id=pk) for pk in message_ids], ignore_conflicts=True
-    )
+    """Enqueue their embeddings; rows that exist already stay."""
+    embedding_queue.enqueue([UUID(message_id) for message_id in message_ids])
 
 
 def index_anew(message_ids: Sequence[str]) -> None:

@@ -7,12 +7,12 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from konstruct.consistency.records import Finding
 from konstruct.orchestrator.messages import konstruct_message
 from konstruct.orchestrator.models import Escalation, HeldFor, PendingReply, ToolCall
-from konstruct.orchestrator.replies import holds, outbox
+from konstruct.orchestrator.replies import queue
 from memory.conf import IMPORT_CHANNEL, STORED_CHANNEL
 from memory.models import Message, Role
 from tenants import transaction
 from tenants.context import connection
-from tenants.outbox.attempts import INTERRUPTED
+from tenants.jobs import INTERRUPTED
 
 # Messages that nothing answers: history, and texts that a program has stored.
 UNANSWERED_CHANNELS = (IMPORT_CHANNEL, STORED_CHANNEL)
@@ -91,13 +91,13 @@ def let_go(findings: Sequence[Finding]) -> None:
     """Let held messages be answered."""
     for message in Message.objects.filter(pk__in=[each.subject for each in findings]):
         with transaction.atomic():
-            holds.release(konstruct_message(message))
+            queue.release(konstruct_message(message))
 
 
 def put_back(findings: Sequence[Finding]) -> None:
     """Let lost messages be answered."""
     for message in Message.objects.filter(Q(pk__in=[each.subject for each in findings])):
-        outbox.put(message)
+        queue.enqueue(message)
 
 
 def take_out(findings: Sequence[Finding]) -> None:

@@ -21,7 +21,7 @@ from memory.ids import new_id_argument
 from memory.models import Message
 from memory.tasks import embed_and_store
 from tenants import transaction
-from tenants.outbox.enqueue import enqueue
+from tenants.jobs import enqueue_task
 
 REQUIRED = ("role", "content")
 # Required as well, unless all lines have the same and that is said for all of them.
@@ -120,7 +120,7 @@ def import_history(
     with transaction.atomic():
         imported = import_turns(tenant_id, list(turns.values()), ids=ids)
         if any(each.created for each in imported):
-            transaction.on_commit(partial(enqueue, embed_and_store, str(tenant_id)))
+            transaction.on_commit(partial(enqueue_task, embed_and_store, str(tenant_id)))
     for index, each in zip(turns, imported, strict=True):
         status = ImportStatus.CREATED if each.created else ImportStatus.EXISTS
         results[index] = LineResult(index, status, each.message.external_id, each.message)

@@ -6,7 +6,7 @@ from celery import shared_task
 
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.exceptions import MessageNotFound
-from konstruct.orchestrator.replies import outbox
+from konstruct.orchestrator.replies import queue
 from tenants.serving.tenant_task import TenantTask
 
 
@@ -16,5 +16,7 @@ def handle_message(tenant_id: str, message_id: str) -> None:
     try:
         pipeline.handle(tenant_id=UUID(tenant_id), message_id=UUID(message_id))
     except MessageNotFound:
-        outbox.finish(UUID(message_id))  # it was removed, as by a restore of this tenant alone
+        queue.REPLIES.finish(
+            UUID(message_id)
+        )  # it was removed, as by a restore of this tenant alone
         raise

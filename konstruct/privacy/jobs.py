@@ -1,4 +1,4 @@
-"""Work of tenants that only the owner's role may do, claimed from the outbox tenant by tenant."""
+"""Jobs that only the owner's role may do, claimed by turns between tenants."""
 
 import logging
 from collections.abc import Callable
@@ -7,7 +7,6 @@ from datetime import timedelta
 from typing import Final
 from uuid import UUID
 
-from django.db import DatabaseError
 from structlog.contextvars import bound_contextvars
 
 from konstruct.orchestrator.identities.channel_identities import HISTORY_MERGES
@@ -18,48 +17,41 @@ from konstruct.privacy import merge as history_merge
 from konstruct.privacy.erasure import messages
 from konstruct.privacy.erasure.erasing import ErasedElsewhere
 from konstruct.privacy.retention import apply_rules
-from tenants import outbox
-from tenants.audit.models import (
-    OF_THE_TENANT,
-    RETENTION,
-    ErasureRequest,
-    MessageErasure,
-    RetentionRule,
-)
+from tenants import jobs
+from tenants.audit.models import RETENTION, ErasureRequest, MessageErasure, RetentionRule
 from tenants.context import connection, tenant_scope
 from tenants.exceptions import reason_of
-from tenants.models import Tenant
-from tenants.postgresql.exceptions import ServerDown
 
 logger = logging.getLogger(__name__)
 
-# A move looks for what comes late under the old id so often, until it is done.
-LOOK_AGAIN = timedelta(seconds=10)
+# A merge looks for messages that arrive late under the old id this often, until it is done.
+MERGE_EVERY = timedelta(seconds=10)
 RETAIN_EVERY = timedelta(hours=1)
 
 
 @dataclass(frozen=True)
-class Job:
-    """One kind of the owner's work."""
+class OwnerJob:
+    """What a kind of job does in the owner's worker."""
 
-    kind: outbox.Kind
+    kind: jobs.JobKind
     carry_out: Callable[[UUID], timedelta | None]
-    """Does what the key names, in its tenant; the pause until it is done again, None if never."""
+    """Does the job with this key, in its tenant. Returns the pause until it is done again, or None
+    if it is finished."""
     note_failure: Callable[[UUID, Exception], object]
-    """Says on the row that people see why it is not done yet."""
+    """Records the error on the row that people see."""
 
     def do_all(self) -> int:
-        """Do what is due, of all tenants by turns; how many entries that were."""
-        return sum(map(self._do, outbox.claim_of_all_servers(self.kind)))
+        """Do all due jobs of all tenants, by turns; return how many were finished."""
+        return sum(map(self._do, jobs.claim_of_all_servers(self.kind)))
 
-    def _do(self, claimed: outbox.Claim) -> bool:
+    def _do(self, claimed: jobs.Claim) -> bool:
         key = claimed.key
         try:
             with bound_contextvars(task_name=self.kind.name), tenant_scope(claimed.tenant_id):
                 try:
                     pause = self.carry_out(key)
                 except ErasedElsewhere:
-                    return False  # it is looked at again, later and later
+                    return False  # another process is at it; the job is claimed again, ever later
                 except Exception as error:
                     if not connection.is_usable():
                         raise
@@ -69,7 +61,7 @@ class Job:
                 if pause is None:
                     self.kind.finish(key)
                 else:
-                    self.kind.put_off(key, pause)
+                    self.kind.postpone(key, pause)
                 return pause is None
         except Exception:
             logger.exception("The %s of tenant %s failed", self.kind.name, claimed.tenant_id)
@@ -91,7 +83,7 @@ def _erase_messages(key: UUID) -> None:
 
 def _merge(key: UUID) -> timedelta | None:
     merge = HistoryMerge.objects.open().filter(pk=key).first()
-    return None if merge is None or history_merge.carry_out(merge) else LOOK_AGAIN
+    return None if merge is None or history_merge.carry_out(merge) else MERGE_EVERY
 
 
 def _retain(key: UUID) -> timedelta | None:
@@ -111,25 +103,8 @@ def _note_on_merge(key: UUID, error: Exception) -> None:
     HistoryMerge.objects.filter(pk=key).update(last_error=reason_of(error))
 
 
-ERASE: Final = Job(ERASURES, _erase, _note_on_request)
-ERASE_MESSAGES: Final = Job(MESSAGE_ERASURES, _erase_messages, _note_on_messages)
-MERGE: Final = Job(HISTORY_MERGES, _merge, _note_on_merge)
-RETAIN: Final = Job(RETENTION, _retain, lambda key, error: None)
+ERASE: Final = OwnerJob(ERASURES, _erase, _note_on_request)
+ERASE_MESSAGES: Final = OwnerJob(MESSAGE_ERASURES, _erase_messages, _note_on_messages)
+MERGE: Final = OwnerJob(HISTORY_MERGES, _merge, _note_on_merge)
+RETAIN: Final = OwnerJob(RETENTION, _retain, lambda key, error: None)
 JOBS: Final = (MERGE, ERASE, ERASE_MESSAGES, RETAIN)
-
-
-def catch_up() -> None:
-    """Let wait what processes of versions before the outbox ask for, which write no entries."""
-    for tenant_id in list(Tenant.objects.provisioned().values_list("id", flat=True)):
-        try:
-            with tenant_scope(tenant_id):
-                for request in ErasureRequest.objects.open():
-                    ERASURES.put_if_missing(request.pk)
-                for merge in HistoryMerge.objects.open():
-                    HISTORY_MERGES.put_if_missing(merge.pk)
-                if RetentionRule.objects.exists():
-                    RETENTION.put_if_missing(OF_THE_TENANT)
-        except DatabaseError as error:
-            if not (isinstance(error, ServerDown) or connection.is_usable()):
-                raise
-            logger.warning("What waits in tenant %s is not known: %s", tenant_id, error)

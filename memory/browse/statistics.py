@@ -8,14 +8,8 @@ from uuid import UUID
 from django.db import models
 from django.db.models import Count, Min, Q
 
-from memory.models import (
-    ConversationEmbedding,
-    MemoryEntry,
-    Message,
-    PendingEmbedding,
-    RecallEvent,
-    Scope,
-)
+from memory.conversations.embedding_queue import EMBEDDINGS
+from memory.models import ConversationEmbedding, MemoryEntry, Message, RecallEvent, Scope
 from tenants.context import connection
 
 # Up to here rows are counted; of larger tables Postgres' estimate is good enough.
@@ -131,9 +125,9 @@ def _per_day(model: type[models.Model], days: int, rows: int | None, *, found: s
 
 
 def outbox() -> Outbox:
-    """What waits to be embedded."""
-    found = PendingEmbedding.objects.aggregate(
-        waiting=Count("*"), failed=Count("pk", filter=~Q(last_error="")), oldest=Min("created_at")
+    """Messages that wait for their embeddings."""
+    found = EMBEDDINGS.jobs().aggregate(
+        waiting=Count("*"), failed=Count("key", filter=~Q(last_error="")), oldest=Min("created_at")
     )
     return Outbox(found["waiting"], found["failed"], found["oldest"])
 

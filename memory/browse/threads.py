@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Left, Length
 from pgvector.django import CosineDistance
 
@@ -17,6 +17,7 @@ from memory.embedding.hnsw import walking_hnsw
 from memory.models import ConversationEmbedding, Message, PendingEmbedding, RecallEvent, Scope
 from memory.text import lexical
 from tenants.context import connection
+from tenants.models import jobs_of
 
 # A scope of up to so many pieces is compared whole: 13 ms for 10,000.
 COMPARED_WHOLE = 20_000
@@ -305,7 +306,7 @@ def _turns(anchor: Message, where: Q) -> QuerySet[Message]:
             length=Length("content"),
             reply_pk=Subquery(reply),
             waits_for_embedding=Exists(PendingEmbedding.objects.filter(message=OuterRef("pk"))),
-            embedding_error=F("pending_embedding__last_error"),
+            embedding_error=Subquery(jobs_of("embedding", OuterRef("pk")).values("last_error")),
             has_trace=Exists(RecallEvent.objects.filter(reply=OuterRef("pk"))) | Exists(trace),
         )
     )

@@ -10,8 +10,9 @@ from typing import Final
 from uuid import UUID, uuid5
 
 from memory.conf import IMPORT_CHANNEL
+from memory.conversations import embedding_queue
 from memory.conversations.metadata import write_attributes
-from memory.models import Message, PendingEmbedding
+from memory.models import Message
 from tenants import transaction
 
 # Of the external id of a copy, before the original's id.
@@ -38,7 +39,7 @@ def copy_for_agent(message_ids: Iterable[UUID], agent_id: UUID) -> list[Message]
         new = [copy for copy in copies if copy.pk not in standing]
         Message.objects.bulk_create(new)
         write_attributes(new)
-        PendingEmbedding.objects.bulk_create(PendingEmbedding(message_id=copy.pk) for copy in new)
+        embedding_queue.enqueue([copy.pk for copy in new])
     return new
 
 

@@ -10,17 +10,17 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from django.db.models.functions import Now
 from django.utils.timezone import is_naive
 from django.utils.timezone import now as time_now
 
 from memory.arguments import role_argument, text_argument, uuid_argument
 from memory.conf import IMPORT_CHANNEL
+from memory.conversations import embedding_queue
 from memory.conversations.metadata import metadata_argument, write_attributes
 from memory.conversations.short_term import refresh_window
 from memory.exceptions import InvalidArgument
 from memory.ids import new_id_argument
-from memory.models import Message, PendingEmbedding
+from memory.models import Message
 from tenants import transaction
 from tenants.context import asynchronous, connection, known_tenant
 
@@ -218,9 +218,7 @@ def import_turns(
         }
         new = {row.pk for row in in_order} & {row.pk for row in standing.values()}
         write_attributes(row for row in in_order if row.pk in new)
-        PendingEmbedding.objects.bulk_create(
-            PendingEmbedding(message_id=row.pk, due_at=Now()) for row in in_order if row.pk in new
-        )
+        embedding_queue.enqueue(new)
         for agent_id, user_id in {(r.agent_id, r.user_id) for r in in_order if r.pk in new}:
             transaction.on_commit(partial(refresh_window, tenant_id, agent_id, user_id))
     answers = []

@@ -1,6 +1,5 @@
 """The transcript: every turn, verbatim, written before anything else happens with it."""
 
-import json
 from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
@@ -13,6 +12,7 @@ from django.utils.timezone import is_naive
 
 from memory.arguments import id_argument, role_argument, text_argument, uuid_argument
 from memory.conf import OUTBOX_GRACE
+from memory.conversations import embedding_queue
 from memory.conversations.metadata import metadata_argument, write_attributes
 from memory.conversations.reading import Conversation, Place
 from memory.conversations.short_term import refresh_window
@@ -20,12 +20,7 @@ from memory.exceptions import InvalidArgument
 from memory.ids import new_id_argument
 from memory.models import Message, Role
 from tenants import transaction
-from tenants.context import asynchronous, known_tenant, tenant_connection
-
-_LET_WAIT = """
-INSERT INTO memory_pendingembedding (message_id, due_at, recall_trace)
-VALUES (%(message_id)s, statement_timestamp() + %(grace)s, %(trace)s)
-"""
+from tenants.context import asynchronous, known_tenant
 
 __all__ = ["Conversation", "Place", "arecord_message", "record_message"]
 
@@ -99,14 +94,7 @@ def record_message(
             with transaction.atomic():
                 message.save(force_insert=True)
                 write_attributes([message])
-                tenant_connection().queue(
-                    _LET_WAIT,
-                    {
-                        "message_id": message.pk,
-                        "grace": OUTBOX_GRACE,
-                        "trace": None if recall_trace is None else json.dumps(recall_trace),
-                    },
-                )
+                embedding_queue.enqueue([message.pk], delay=OUTBOX_GRACE, recall_trace=recall_trace)
                 if message.role == Role.ASSISTANT and not appended:
                     transaction.on_commit(
                         partial(refresh_window, tenant_id, message.agent_id, message.user_id)

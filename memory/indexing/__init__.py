@@ -1,1 +1,1 @@
-"""Indexing: a message's vectors and words, written by a worker from an outbox."""
+"""Indexing: a worker writes the vectors and words of messages, from the queue of embeddings."""

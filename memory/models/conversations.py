@@ -11,7 +11,7 @@ from memory.conf import EMBEDDING_DIMENSIONS, IMPORT_CHANNEL
 from memory.fields import IdentityField, RealField, packed
 from memory.models.facts import MemoryAttribute as MemoryAttribute
 from memory.models.facts import MemoryEntry as MemoryEntry
-from memory.models.querysets import MessageQuerySet, PendingEmbeddingQuerySet, ScopedQuerySet
+from memory.models.querysets import MessageQuerySet, ScopedQuerySet
 from tenants.models import TenantModel
 from tenants.personal_data import OF_MESSAGES_OF_USER, OF_USER, Export, Merge, PersonalData
 
@@ -253,42 +253,62 @@ class ConversationEmbedding(AgentUserModel):
         return f"{self.role}: {self.content[:60]}"
 
 
+# In an archive the row has columns of its job.
+_SELECT_PENDING: Final = f"""
+    SELECT to_jsonb(pending) - 'tenant_id' || jsonb_build_object(
+        'attempts', coalesce(job.attempts, 0), 'begun_at', job.begun_at,
+        'last_error', coalesce(job.last_error, ''), 'due_at', coalesce(job.due_at, now())
+    )
+    FROM memory_pendingembedding AS pending
+    LEFT JOIN tenants_job AS job ON job.tenant_id = pending.tenant_id
+      AND job.kind = 'embedding' AND job.key = pending.message_id
+    WHERE {OF_MESSAGES_OF_USER} ORDER BY pending.message_id
+"""  # noqa: S608
+_INSERT_PENDING: Final = """
+    INSERT INTO memory_pendingembedding (message_id, created_at, recall_trace)
+    SELECT message_id, created_at, recall_trace
+    FROM jsonb_populate_recordset(NULL::memory_pendingembedding, %(rows)s::jsonb)
+    ON CONFLICT DO NOTHING
+"""
+_INSERT_JOBS: Final = """
+    INSERT INTO tenants_job (kind, key, attempts, begun_at, last_error, due_at, sweep_at)
+    SELECT 'embedding', message_id, attempts, begun_at, last_error, due_at, due_at
+    FROM jsonb_to_recordset(%(rows)s::jsonb) AS job (
+        message_id uuid, attempts int, begun_at timestamptz, last_error text, due_at timestamptz
+    )
+    ON CONFLICT DO NOTHING
+"""
+
+
 class PendingEmbedding(TenantModel):
-    """A message whose embeddings are still to be written: the outbox, removed when they stand."""
+    """A message whose vectors and words are still to be written; removed when they are.
+
+    A job of the kind "embedding" has its id as a key.
+    """
 
     message = models.OneToOneField(
         Message, on_delete=models.PROTECT, primary_key=True, related_name="pending_embedding"
-    )
-    attempts = models.PositiveIntegerField(
-        default=0, db_default=0, help_text="How often it was tried by itself."
-    )
-    begun_at = models.DateTimeField(
-        null=True, blank=True, help_text="When a worker began with it; empty when none has."
-    )
-    last_error = models.TextField(
-        blank=True, default="", db_default="", help_text="Why it failed last."
-    )
-    due_at = models.DateTimeField(
-        db_default=server_now(), help_text="When it will be tried (again)."
     )
     created_at = models.DateTimeField(db_default=server_now(), help_text="When it was accepted.")
     recall_trace = models.JSONField(
         null=True, blank=True, help_text="What was recalled for this reply; becomes a recall event."
     )
 
-    objects = PendingEmbeddingQuerySet.as_manager()
-
     personal_data = PersonalData(
         message="message_id",
         key="message_id",
         export=Export(
-            kind="pending_embeddings", position=6, key=("message_id",), with_new_messages=True
+            kind="pending_embeddings",
+            position=6,
+            key=("message_id",),
+            with_new_messages=True,
+            select=_SELECT_PENDING,
+            insert=(_INSERT_PENDING, _INSERT_JOBS),
         ),
     )
 
     class Meta:
         verbose_name = "pending embedding"
-        indexes = [models.Index(fields=["due_at"], name="pending_embedding_due")]
 
     def __str__(self) -> str:
         return f"message {self.message_id}"

@@ -4,7 +4,6 @@ from typing import Self, TypeVar
 from uuid import UUID
 
 from django.db import models
-from django.db.models.functions import Now
 
 from memory.conf import IMPORT_CHANNEL, STORED_CHANNEL
 
@@ -49,23 +48,3 @@ class MessageQuerySet(ScopedQuerySet[M]):
             later, created_at__gte=models.OuterRef("created_at"), **same
         )
         return self.filter(~models.Exists(after))
-
-
-class PendingEmbeddingQuerySet(models.QuerySet[M]):
-    """The outbox of messages that are not embedded yet."""
-
-    def due(self) -> Self:
-        """What nobody seems to be working on, the longest due first."""
-        return self.filter(due_at__lte=Now()).order_by("due_at", "message_id")
-
-    def workable(self) -> Self:
-        """What whoever has the time may store: all but what failed and waits for its next try."""
-        return self.filter(models.Q(last_error="") | models.Q(due_at__lte=Now()))
-
-    def unlocked(self) -> Self:
-        """Lock the rows until the transaction ends, passing over those that others have locked."""
-        return self.select_for_update(skip_locked=True, of=("self",))
-
-    def failed(self) -> Self:
-        """What went wrong at least once."""
-        return self.exclude(last_error="")

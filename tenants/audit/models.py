@@ -10,12 +10,12 @@ from django.db.models.functions import Now
 
 from tenants import transaction
 from tenants.audit.pseudonyms import pseudonyms
+from tenants.jobs import owner_kind
 from tenants.models import TenantModel
-from tenants.outbox import kind_of_owner
 from tenants.personal_data import Merge, NoPersonalData, OnErasure, PersonalData
 
 # A tenant's rules are applied together, again and again as long as there is one.
-RETENTION: Final = kind_of_owner("retention")
+RETENTION: Final = owner_kind("retention")
 OF_THE_TENANT: Final = uuid.UUID(int=0)
 
 
@@ -157,7 +157,7 @@ class RetentionRule(TenantModel):
         """Save it, and let the owner's worker apply the tenant's rules."""
         with transaction.atomic():
             super().save(*args, **kwargs)
-            RETENTION.put_if_missing(OF_THE_TENANT)
+            RETENTION.enqueue_if_missing(OF_THE_TENANT)
 
 
 class ErasureRequest(TenantModel):

@@ -31,7 +31,7 @@ from tenants.exceptions import (
     UnknownTenant,
 )
 from tenants.locking.schema_locks import refuse_a_pooled_owner, schema_lock
-from tenants.models import OutboxEntry, Tenant
+from tenants.models import Job, Tenant
 from tenants.moving.rows import count_of, run, session_on
 from tenants.moving.transfer import TAKE_OUTBOX, UNCHANGED, Transfer, Watch, enter, entered
 from tenants.postgresql.base import DatabaseWrapper
@@ -310,4 +310,4 @@ def _switch(tenant: Tenant) -> None:
 def _wake(tenant: Tenant) -> None:
     """Let workers claim what waits: while the tenant was held they have put it aside."""
     with suppress(ServerDown), tenant_scope(tenant.id):
-        OutboxEntry.objects.wake()
+        Job.objects.wake()

@@ -47,7 +47,7 @@ LOCK_SECONDS: Final = 30.0
 TURN_SECONDS: Final = 0.5
 
 UNCHANGED: Final = "Nothing was changed"
-_OUTBOX: Final = "public.tenants_outboxentry"
+_OUTBOX: Final = "public.tenants_job"
 TAKE_OUTBOX: Final = f"""
 WITH taken AS (DELETE FROM {_OUTBOX} WHERE tenant_id = %s RETURNING *)
 SELECT coalesce(jsonb_agg(to_jsonb(taken) ORDER BY kind, key), '[]')::text FROM taken

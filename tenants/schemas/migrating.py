@@ -77,7 +77,7 @@ BEGIN
     FOR closed IN
         SELECT oid::regclass::text FROM pg_class
         WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p', 'v')
-          AND relname NOT IN ('tenants_outboxentry', 'orchestrator_pendingreply')
+          AND relname NOT IN ('tenants_job', 'orchestrator_pendingreply')
     LOOP
         EXECUTE 'REVOKE INSERT, UPDATE, DELETE ON ' || closed || ' FROM {APP_ROLE}';
     END LOOP;

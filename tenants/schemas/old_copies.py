@@ -14,7 +14,7 @@ from uuid import UUID
 
 from tenants.context import public_scope, server_scope, tenant_connection
 from tenants.exceptions import KonstructError
-from tenants.models import OutboxEntry, Tenant
+from tenants.models import Job, Tenant
 from tenants.naming import schema_name_of
 from tenants.postgresql.exceptions import ServerDown
 from tenants.servers import servers
@@ -101,10 +101,10 @@ def _drop_left_over(tenant_id: UUID) -> int:
                 raise SchemaLeftOver(
                     f"a schema {name} stands on {server}, and tenant {tenant.slug!r} is on"
                     f" {tenant.server}: look what it is, and drop it there, with the tenant's rows"
-                    " in public.tenants_outboxentry"
+                    " in public.tenants_job"
                 )
             _drop(server, name)
             tenant_connection().set_schema(name)
-            OutboxEntry.objects.filter(tenant_id=tenant_id).delete()
+            Job.objects.filter(tenant_id=tenant_id).delete()
             dropped += 1
     return dropped

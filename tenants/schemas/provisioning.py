@@ -15,7 +15,7 @@ from django_redis import get_redis_connection
 from tenants.context import public_scope, server_scope, tenant_connection, tenant_scope
 from tenants.exceptions import InvalidTenant, ProvisioningFailed
 from tenants.locking.schema_locks import refuse_a_pooled_owner, schema_lock
-from tenants.models import Domain, OutboxEntry, Tenant
+from tenants.models import Domain, Job, Tenant
 from tenants.postgresql.exceptions import ServerDown
 from tenants.redis_keys import all_keys_pattern
 from tenants.schemas.migrating import migrate_schema
@@ -160,7 +160,7 @@ def resume_tenant(tenant: Tenant) -> None:
     _change_state(tenant, Tenant.State.SUSPENDED, Tenant.State.ACTIVE)
     # Where its server is down, what waits is looked at within the hour.
     with suppress(ServerDown), tenant_scope(tenant.id):
-        OutboxEntry.objects.wake()
+        Job.objects.wake()
 
 
 def delete_tenant(tenant: Tenant, *, on_delete: Recorded = _unrecorded) -> None:
@@ -190,7 +190,7 @@ def delete_tenant(tenant: Tenant, *, on_delete: Recorded = _unrecorded) -> None:
                 schema = connection.ops.quote_name(tenant.schema_name)
                 cursor.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
                 with tenant_scope(tenant.id):
-                    OutboxEntry.objects.all().delete()
+                    Job.objects.all().delete()
             on_delete(tenant)
             Tenant.objects.filter(id=tenant.id).delete()
         # What a request that was still running wrote meanwhile.

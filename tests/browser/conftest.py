@@ -19,7 +19,7 @@ from django.db import connections
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from konstruct.api.auth.keys import issue_key
-from konstruct.channels.delivery import publisher, queue
+from konstruct.channels.delivery import queue as deliveries
 from konstruct.channels.exceptions import ChannelRefused
 from konstruct.channels.models import Delivery
 from konstruct.channels.slack.installations import connect
@@ -31,7 +31,7 @@ from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.models import Agent, ChannelIdentity, Escalation
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
-from konstruct.orchestrator.replies import outbox
+from konstruct.orchestrator.replies import queue
 from memory.conversations.transcript import record_message
 from memory.facts import LongTermMemory
 from memory.indexing.outbox import drain
@@ -187,7 +187,7 @@ def _talked_to_for_a_month() -> Aurora:
         drain(tenant.id)
         _say(tenant, agent, "שלום, אני רוצה להזמין טיול <script>alert(1)</script>", user="noa")
         failed = _say(tenant, agent, "Could you also book the lighthouse tour?", answered=False)
-        outbox.record_failure(
+        queue.REPLIES.record_failure(
             failed.id, LLMRefused("The language model answered 400: no such model.")
         )
         reply = Message.objects.get(in_reply_to=asked[0])
@@ -240,9 +240,9 @@ def _connect_slack(tenant: Tenant, agent: Agent) -> None:
     )
     said = _say(tenant, agent, "Is the ferry running today?", channel="slack", user="U024BE7LH")
     address = {"workspace": "T024BE7LD", "channel": "C1", "thread_ts": "1.1", "ts": "1.1"}
-    publisher.put(said, channel="slack", address=address)
+    deliveries.enqueue(said, channel="slack", address=address)
     refusal = ChannelRefused("Slack refused chat.postMessage: is_archived.")
-    queue.record_failure(Delivery.objects.get(), refusal)
+    deliveries.DELIVERIES.record_failure(Delivery.objects.get().pk, refusal)
 
 
 def _involve_people(tenant: Tenant, agent: Agent) -> tuple[Escalation, ChannelIdentity]:

@@ -16,7 +16,7 @@ from typing import Any
 
 # Every step of handle_message and of embed_and_store: module, function.
 STEPS = [
-    ("konstruct.orchestrator.replies.outbox", "begin"),
+    ("konstruct.orchestrator.pipeline.worker", "answer"),
     ("konstruct.orchestrator.pipeline.respond", "gather_context"),
     ("konstruct.orchestrator.pipeline.respond", "build_prompt"),
     ("konstruct.orchestrator.runner", "run_agent"),

@@ -1,4 +1,4 @@
-"""What waits in the outbox of embeddings, and what has been stored of it."""
+"""Messages that wait for their embeddings, and what has been stored of them."""
 
 from datetime import timedelta
 from uuid import UUID
@@ -6,6 +6,7 @@ from uuid import UUID
 from django.db.models import Count
 from django.utils import timezone
 
+from memory.conversations.embedding_queue import EMBEDDINGS
 from memory.models import ConversationEmbedding, PendingEmbedding
 from tenants.context import tenant_scope
 
@@ -44,5 +45,6 @@ def waiting(tenant_id: UUID) -> list[str]:
 
 def make_due(tenant_id: UUID) -> None:
     """As if their tasks had had their time."""
+    past = timezone.now() - timedelta(seconds=1)
     with tenant_scope(tenant_id):
-        PendingEmbedding.objects.update(due_at=timezone.now() - timedelta(seconds=1))
+        EMBEDDINGS.jobs().update(due_at=past, sweep_at=past)

@@ -13,15 +13,15 @@ import pytest
 
 from konstruct.celery import app
 from memory import tasks
+from memory.conversations.embedding_queue import EMBEDDINGS
 from memory.indexing import outbox
-from memory.models import PendingEmbedding
 from memory.tasks import embed_and_store
 from tenants.context import tenant_scope
 from tenants.exceptions import TenantNotServing
-from tenants.models import OutboxEntry, Tenant
+from tenants.models import Job, Tenant
 from tenants.tasks import sweep
+from tests.jobs import claimed, work
 from tests.memory.pending import make_due, sentence, stored, waiting
-from tests.outbox import claimed, work
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -87,11 +87,11 @@ def test_what_no_task_has_stored_in_time_is_done_by_turns(tenant_a, tenant_b, sa
 def test_what_a_worker_has_claimed_can_be_stored_by_anyone(tenant_a, say):
     message = say(tenant_a.id, sentence(1))
     make_due(tenant_a.id)
-    assert claimed(outbox.EMBEDDINGS) == [message.id]
+    assert claimed(EMBEDDINGS) == [message.id]
     assert sweep() == 0
     assert embed_and_store(tenant_a.id) == 1
     with tenant_scope(tenant_a.id):
-        assert not OutboxEntry.objects.exists()
+        assert not Job.objects.exists()
 
 
 def test_a_tenant_that_is_suspended_is_left_alone(tenant_a, say):
@@ -159,9 +159,7 @@ def test_a_message_that_kills_its_worker_is_found_out(
             time.sleep(0.1)
         assert stored(tenant_a.id) == {sentence(number): 1 for number in range(8)}
         with tenant_scope(tenant_a.id):
-            row = PendingEmbedding.objects.get()
-        assert row.attempts >= 1
-        assert row.last_error == outbox.UNFINISHED
+            assert EMBEDDINGS.jobs().get().attempts >= 1
     finally:
         worker.send_signal(signal.SIGTERM)
         try:

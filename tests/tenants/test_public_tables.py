@@ -24,7 +24,7 @@ WRITTEN = {
     "django_session": {"INSERT": EVERY, "UPDATE": "expire_date, session_data", "DELETE": EVERY},
     "tenants_domain": PERSON,
     "tenants_operatorevent": {"INSERT": EVERY},
-    "tenants_outboxentry": {
+    "tenants_job": {
         "INSERT": EVERY,
         "UPDATE": "attempts, begun_at, due_at, error_code, failed_at, held_for, last_error,"
         " sweep_at",

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
+from django.db.models import OuterRef
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -29,6 +30,7 @@ from tenants import transaction
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id
+from tenants.models import job_columns
 
 RETRY = "orchestrator.change_pendingreply"
 READ = "memory.view_message"
@@ -113,7 +115,8 @@ def conversation(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     )
     shown = turns_around(anchor)
     pending = PendingReply.objects.in_bulk([turn.pk for turn in shown])
-    deliveries = Delivery.objects.in_bulk([turn.pk for turn in shown])
+    with_jobs = Delivery.objects.annotate(**job_columns("delivery", OuterRef("message_id")))
+    deliveries = with_jobs.in_bulk([turn.pk for turn in shown])
     chosen = as_uuid(request.GET.get("why")) or _latest_with_trace(shown)
     earlier, later = turns_beside(shown[0], shown[-1])
     agents = list(Agent.objects.only("pk", "name", "is_active"))

@@ -4,7 +4,7 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib import admin, messages
-from django.db.models import F, Func, IntegerField, QuerySet
+from django.db.models import Case, F, Func, IntegerField, QuerySet, When
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
@@ -12,12 +12,14 @@ from django.utils.safestring import SafeString
 from unfold.admin import TabularInline
 from unfold.decorators import display
 
-from konstruct.admin.access import AgentRowsAdmin, AuditedReadOnlyAdmin, note
+from konstruct.admin.access import AgentRowsAdmin, note
+from konstruct.admin.jobs import JobAdmin
 from konstruct.admin.lists import AgentFilter, ChoiceFilter, UserFilter, shortened
 from memory.browse.threads import numbers_of_messages_of, numbers_of_messages_with
+from memory.conversations.embedding_queue import EMBEDDINGS
 from memory.conversations.short_term import clear_window
 from memory.embedding.embedder import model_version
-from memory.indexing import outbox
+from memory.indexing.outbox import retry_now
 from memory.models import (
     ConversationEmbedding,
     ConversationItem,
@@ -160,55 +162,21 @@ class ConversationEmbeddingAdmin(MemoryAdmin):
         return super().get_queryset(request).defer("embedding", "quantized")
 
 
-class FailedFilter(ChoiceFilter):
-    """Waiting, or failed and waiting for the next attempt."""
-
-    title = parameter_name = "state"
-    values = {"waiting": "waiting", "failed": "failed"}
-
-    def narrow(self, rows: Any, value: str) -> Any:
-        return rows.exclude(last_error="") if value == "failed" else rows.filter(last_error="")
-
-
 @admin.register(PendingEmbedding, site=tenant_site)
-class PendingEmbeddingAdmin(AuditedReadOnlyAdmin):
-    """Messages that cannot be recalled yet, and why; those that failed can be tried at once."""
+class PendingEmbeddingAdmin(JobAdmin):
+    """Messages that cannot be recalled yet, and why. Failed ones can be retried at once."""
 
+    kind = EMBEDDINGS
     list_display = ("message", "state", "attempts", "last_error", "due_at", "created_at")
-    list_filter = (FailedFilter,)
-    list_select_related = ("message",)
-    search_fields = ("last_error",)
     ordering = ("created_at", "message_id")
-    actions = ("retry",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        return super().get_queryset(request).defer("recall_trace")
+        # An embedding is never given up: it has failed until its next attempt.
+        failed_at = Case(When(last_error__gt="", then=F("due_at")))
+        return super().get_queryset(request).annotate(failed_at=failed_at).defer("recall_trace")
 
-    @display(label={"failed": "danger", "waiting": "info"})
-    def state(self, pending: PendingEmbedding) -> str:
-        """The word for the row's state."""
-        return "failed" if pending.last_error else "waiting"
-
-    def has_retry_permission(self, request: HttpRequest) -> bool:
-        """Who may change the outbox may have it worked on."""
-        return request.user.has_perm("memory.change_pendingembedding")
-
-    @admin.action(description="Try again now", permissions=["retry"])
-    def retry(self, request: HttpRequest, queryset: QuerySet[PendingEmbedding]) -> None:
-        """Let the sweeper enqueue the selected messages with its next round."""
-        chosen = list(queryset.values_list("pk", flat=True))
-        with transaction.atomic():
-            retried = outbox.retry_now(chosen)
-            note(
-                request,
-                Action.RETRY,
-                "embedding",
-                messages=[str(pk) for pk in chosen],
-                retried=retried,
-            )
-        self.message_user(
-            request, f"{retried} will be tried within a few seconds.", messages.SUCCESS
-        )
+    def retry_job(self, row: PendingEmbedding) -> bool:
+        return retry_now(row.pk)
 
 
 @admin.register(RecallEvent, site=tenant_site)

@@ -1,1 +1,1 @@
-"""Delivery: replies wait in an outbox until a channel shows them."""
+"""Deliveries: the queue of messages that a channel is to show, and the worker that shows them."""

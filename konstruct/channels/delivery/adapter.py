@@ -81,3 +81,16 @@ class Adapter(Protocol):
     def find(self, address: Address, mark: Mark) -> str | None:
         """Return the id of the post that bears the mark, if there is one."""
         ...
+
+
+_adapters: dict[str, Adapter] = {}
+
+
+def register(adapter: Adapter) -> None:
+    """Deliver the replies of the adapter's channel by it. The app's configuration calls this."""
+    _adapters[adapter.channel] = adapter
+
+
+def adapter_of(channel: str) -> Adapter:
+    """Return the adapter of a channel. Raises KeyError for a channel that does not push."""
+    return _adapters[channel]

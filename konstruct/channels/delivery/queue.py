@@ -1,130 +1,109 @@
-"""The outbox of posts: what is to be shown in channels, when it is tried, and what came of it."""
+"""The queue of deliveries: messages of which a channel does not show the present state yet.
 
-import logging
-from datetime import timedelta
-from typing import Any
+A job is enqueued with the delivery, and again whenever the message changes. It is removed when the
+channel shows the message as it is. `delivered_at` is empty as long as there is a job.
+"""
+
+from collections.abc import Mapping
+from typing import Final
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import Case, DateTimeField, F, When
 from django.db.models.functions import Now
+from psycopg.types.json import Jsonb
 
+from konstruct.channels.delivery.adapter import adapter_of
 from konstruct.channels.exceptions import ChannelBusy, ChannelRefused
 from konstruct.channels.models import Delivery
-from tenants.exceptions import KonstructError, detail_of, reason_of
-from tenants.outbox import GRACE, Kind, attempts
+from konstruct.orchestrator.messages import KonstructMessage
+from memory.models import Message
+from tenants import transaction
+from tenants.context import tenant_connection
+from tenants.jobs import JobKind
+from tenants.limits.rate_limit import Bucket, take_from
 
-logger = logging.getLogger(__name__)
+# The task is given by name: it imports the worker, which imports this module.
+DELIVERIES = JobKind(
+    "delivery",
+    task="konstruct.channels.tasks.deliver",
+    queue="deliveries",
+    max_attempts=lambda: settings.DELIVERY_MAX_ATTEMPTS,
+    is_final=lambda error: isinstance(error, ChannelRefused),
+    is_busy=lambda error: isinstance(error, ChannelBusy),
+)
 
-DELIVERIES = Kind("delivery", task="konstruct.channels.delivery.tasks.deliver", queue="deliveries")
-FIRST_BACKOFF_SECONDS = 1.0
-LONGEST_BACKOFF_SECONDS = 300.0
+# Burst, and rate per second, at which replies of a tenant are shown while they are written: of the
+# 50 changes of posts a minute that Slack allows, ten are left for replies that are complete.
+PARTIAL_RATE: Final = (5, 40 / 60)
+
+_ENQUEUE = """
+WITH queued AS (INSERT INTO tenants_job (kind, key) VALUES ('delivery', %(message_id)s))
+INSERT INTO channels_delivery (message_id, channel, address)
+VALUES (%(message_id)s, %(channel)s, %(address)s)
+"""
+
+
+def enqueue(message: Message, *, channel: str, address: Mapping[str, str]) -> None:
+    """Show the message from now on. Call it in the transaction that accepts the message."""
+    values = {"message_id": message.pk, "channel": channel, "address": Jsonb(dict(address))}
+    tenant_connection().queue(_ENQUEUE, values)
+    DELIVERIES.wake_on_commit()
+
+
+class DeliveryHook:
+    """Enqueues deliveries when messages of a channel change."""
+
+    def changed(self, message: KonstructMessage) -> None:
+        """Show the message anew; a delivery that was given up is tried again."""
+        if Delivery.objects.filter(pk=message.id).update(delivered_at=None):
+            DELIVERIES.enqueue_again(message.id)
+
+    def written(self, message: KonstructMessage) -> None:
+        """Show the reply as far as it is written, if the delivery is idle and the rate allows it.
+
+        The complete reply is shown in any case.
+        """
+        if not adapter_of(message.channel).can_edit:
+            return
+        bucket = take_from(message.tenant_id, [Bucket(f"{message.channel}_text", *PARTIAL_RATE)])
+        if bucket.allowed:
+            idle = Delivery.objects.filter(pk=message.id, delivered_at__isnull=False)
+            with transaction.atomic():
+                if idle.update(delivered_at=None):
+                    DELIVERIES.enqueue_again(message.id)
+
+    def said(self, turn: Message, *, after: KonstructMessage) -> None:
+        """Show a person's message where the user's last message is shown."""
+        shown = Delivery.objects.filter(message_id=after.id).first()
+        if shown is not None:
+            enqueue(turn, channel=shown.channel, address=shown.address)
+
+
+HOOK = DeliveryHook()
 
 
 def due(message_id: UUID) -> Delivery | None:
-    """Return the delivery if there is something to do about it now."""
+    """Return the delivery if it may be worked on now."""
     return Delivery.objects.due().filter(pk=message_id).first()
 
 
-def begin(delivery: Delivery) -> bool:
-    """Count an attempt, before the work; False if there is nothing to show any more.
-
-    The sweeper looks again in a moment: by then it is done, or its worker was killed. Raises
-    WorkerLost if workers keep dying over it; see tenants/outbox/attempts.py.
-    """
-    rows = Delivery.objects.filter(pk=delivery.pk)
-    most = settings.DELIVERY_MAX_ATTEMPTS
-    return attempts.begin(rows, most=most, sweep_at=Now() + GRACE)
-
-
-def take_back_if_stopping(delivery: Delivery) -> None:
-    """Let the attempt not count if this worker was told to end in the middle of it."""
-    attempts.take_back_if_stopping(Delivery.objects.filter(pk=delivery.pk))
-
-
 def intend(delivery: Delivery, part: int | None) -> None:
-    """Write down which post is about to be made, or that none is any more."""
+    """Record which post is about to be made; None: none is any more."""
     delivery.intent = part
     delivery.save(update_fields=["intent"])
 
 
 def note_posted(delivery: Delivery, part: int, posted: str, digest: str) -> None:
-    """Write down that the post stands, and what it shows."""
+    """Record a post, and what it shows."""
     delivery.posted[part : part + 1] = [{"id": posted, "digest": digest}]
     delivery.intent = None
     delivery.save(update_fields=["posted", "intent"])
 
 
-def settle(delivery: Delivery) -> None:
-    """Note that what is shown is right, unless it has changed while it was being shown."""
-    Delivery.objects.filter(pk=delivery.pk, version=delivery.version).update(
-        due_at=None, attempts=0, begun_at=None, last_error="", delivered_at=Now()
-    )
-
-
-def record_failure(delivery: Delivery, error: Exception) -> None:
-    """Note why it failed, and when to try again; give it up where that is of no use.
-
-    What the channel refuses for good, or as many attempts as DELIVERY_MAX_ATTEMPTS, end the trying.
-    The row stays with its reason, for the admin and `redeliver`. To be told to wait is no failure.
-    What has changed since is due all the same: the failure was another state's.
-    """
-    error = attempts.failure_of(error)
-    rows = Delivery.objects.filter(pk=delivery.pk, version=delivery.version)
-    is_busy = isinstance(error, ChannelBusy)
-    if is_busy:
-        attempts.take_back(rows)
-    attempt = 0 if is_busy else attempts.end(rows)
-    if attempt is None:
-        return
-    fields = {"last_error": reason_of(error)}
-    surprise = not isinstance(error, KonstructError)
-    if isinstance(error, ChannelRefused) or attempt >= settings.DELIVERY_MAX_ATTEMPTS:
-        rows.update(failed_at=Now(), **fields)
-        logger.error(
-            "The reply to %s could not be delivered: %s",
-            delivery.pk, detail_of(error), exc_info=surprise,
-        )  # fmt: skip
-        return
-    later = Now() + _backoff(attempt, error)
-    rows.update(due_at=later, sweep_at=later, **fields)
-    logger.warning(
-        "The reply to %s could not be delivered (attempt %s) and will be tried again: %s",
-        delivery.pk, attempt, detail_of(error), exc_info=surprise,
-    )  # fmt: skip
-
-
-def reset(message_id: UUID) -> bool:
-    """Let what was given up be tried again. Tells whether it was."""
-    return bool(Delivery.objects.failed().filter(pk=message_id).update(failed_at=None, **_anew()))
-
-
-def show_anew(message_id: UUID) -> bool:
-    """Note that what is to be shown has changed. Tells whether it is shown at all."""
-    return bool(Delivery.objects.filter(pk=message_id).update(failed_at=None, **_anew()))
-
-
-def show_more(message_id: UUID) -> bool:
-    """Note that there is more to show, if all before it is shown. Tells whether it was."""
-    shown = Delivery.objects.filter(pk=message_id, due_at__isnull=True, failed_at__isnull=True)
-    return bool(shown.update(**_anew()))
-
-
-def _backoff(attempt: int, error: Exception) -> timedelta:
-    if isinstance(error, ChannelBusy):
-        return timedelta(seconds=error.retry_after)
-    seconds = FIRST_BACKOFF_SECONDS * 2.0 ** (attempt - 1)
-    return timedelta(seconds=min(seconds, LONGEST_BACKOFF_SECONDS))
-
-
-def _anew() -> dict[str, Any]:
-    # Who was told to wait, and has not failed, waits on.
-    is_busy = When(attempts=0, due_at__gt=Now(), then=F("due_at"))
-    at = Case(is_busy, default=Now(), output_field=DateTimeField())
-    return {
-        "version": F("version") + 1,
-        "attempts": 0,
-        "begun_at": None,
-        "due_at": at,
-        "sweep_at": at,
-    }
+def finish(delivery: Delivery) -> None:
+    """Record that the channel shows the present state, unless that changed in the meantime."""
+    row = Delivery.objects.filter(pk=delivery.pk)
+    with transaction.atomic():
+        row.update(delivered_at=Now())  # first: whoever changes the message waits for this lock
+        if not DELIVERIES.finish(delivery.pk, unless_requeued=True):
+            row.update(delivered_at=None)

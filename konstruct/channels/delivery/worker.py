@@ -10,8 +10,7 @@ from uuid import UUID
 from celery.exceptions import SoftTimeLimitExceeded
 
 from konstruct.channels.delivery import queue
-from konstruct.channels.delivery.adapter import Adapter, Mark, Part, View
-from konstruct.channels.delivery.registry import adapter_of
+from konstruct.channels.delivery.adapter import Adapter, Mark, Part, View, adapter_of
 from konstruct.channels.delivery.rendering import NO_MORE, view_of
 from konstruct.channels.exceptions import ChannelBusy, ChannelRefused, PostGone
 from konstruct.channels.locks import delivery_lock
@@ -20,43 +19,46 @@ from tenants.context import tenant_scope
 
 
 def deliver(*, tenant_id: UUID, message_id: UUID) -> None:
-    """Let the channel show the message's present state.
+    """Show the message's present state in its channel.
 
-    One worker at a time. Who finds it taken leaves at once: the other looks again after it has let
-    go, so that no change falls between the two.
+    One worker at a time. A worker that finds the delivery locked returns at once: the other looks
+    again after it has released the lock, so that no change is missed.
     """
     with tenant_scope(tenant_id):
-        # Ends: each turn shows the newest version, or puts the next attempt off.
+        if not Delivery.objects.filter(pk=message_id).exists():
+            queue.DELIVERIES.finish(message_id)  # the message was erased
+            return
+        # Ends: each iteration shows the newest state, or delays the next attempt.
         while queue.due(message_id) is not None:
-            with delivery_lock(tenant_id, message_id) as ours:
-                if not ours:
+            with delivery_lock(tenant_id, message_id) as is_ours:
+                if not is_ours:
                     return
                 while (delivery := queue.due(message_id)) is not None:
                     bring_up_to_date(delivery)
 
 
 def bring_up_to_date(delivery: Delivery) -> None:
-    """Show what is to be shown, or note why not and when to try again.
+    """Show the message, or record the failure. The attempt is counted first.
 
-    The attempt is counted first. Raises SoftTimeLimitExceeded, once it is noted, when the task's
-    time is over.
+    Raises:
+        SoftTimeLimitExceeded: the task's time is over; the failure is recorded.
     """
     try:
-        if not queue.begin(delivery):
+        if not queue.DELIVERIES.begin(delivery.pk):
             return
         adapter = adapter_of(delivery.channel)
         view = view_of(delivery.message_id, can_edit=adapter.can_edit)
         for number, part in enumerate(parts_of(view, delivery, adapter)):
             show(delivery, number, part, adapter)
-    except Exception as error:  # whatever it is, a human must find it on the row
-        queue.record_failure(delivery, error)
+    except Exception as error:  # any error is for people to read
+        queue.DELIVERIES.record_failure(delivery.pk, error, unless_requeued=True)
         if isinstance(error, SoftTimeLimitExceeded):
             raise
     except BaseException:
-        queue.take_back_if_stopping(delivery)
+        queue.DELIVERIES.cancel_attempt_if_stopping(delivery.pk)
         raise
     else:
-        queue.settle(delivery)
+        queue.finish(delivery)
 
 
 def parts_of(view: View | None, delivery: Delivery, adapter: Adapter) -> list[Part]:

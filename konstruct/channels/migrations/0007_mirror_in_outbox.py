@@ -1,10 +1,9 @@
-"""Let deliveries and arrivals that wait stand in the outbox, where workers find them."""
+"""Drop the index by which deliveries were swept. Triggers that were made here are gone."""
 
 from django.db import migrations, models
 from django.db.models.functions import Now
 
 from tenants.operations.comments import CommentOnTables
-from tenants.operations.outbox import MirrorInOutbox
 
 
 def sweep_at(model_name):
@@ -27,8 +26,6 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.RemoveIndex(model_name="delivery", name="delivery_ring"),
-        MirrorInOutbox("delivery"),
-        MirrorInOutbox("arrival"),
         migrations.SeparateDatabaseAndState(
             state_operations=[sweep_at("arrival"), sweep_at("delivery")]
         ),

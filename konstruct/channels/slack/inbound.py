@@ -17,9 +17,8 @@ from django_redis.exceptions import ConnectionInterrupted
 from redis.exceptions import RedisError
 
 from konstruct.channels import inbox
-from konstruct.channels.delivery import publisher
+from konstruct.channels.delivery import queue
 from konstruct.channels.delivery.rendering import APPROVE, DENY
-from konstruct.channels.inbox import Put
 from konstruct.channels.models import SlackInstallation
 from konstruct.channels.slack.events import (
     Addressed,
@@ -41,9 +40,9 @@ from memory.models import Message
 from tenants import transaction
 from tenants.context import tenant_scope
 from tenants.exceptions import KonstructError
+from tenants.jobs import enqueue_task
 from tenants.limits.rate_limit import take
 from tenants.models import Tenant
-from tenants.outbox.enqueue import enqueue
 from tenants.redis_keys import engaged_thread_key, idempotency_key
 from tenants.serving.claims import find_claim
 from tenants.serving.rule import refuse_unless_serving
@@ -126,8 +125,11 @@ def _receive_event(tenant_id: UUID, envelope: Envelope) -> WebhookResult:
     )
     if not limit.allowed:
         return WebhookResult(EventOutcome.LIMITED, limit.retry_after)
-    put = inbox.put(channel=CHANNEL, workspace=event.workspace, key=event.key, event=asdict(event))
-    return WebhookResult(EventOutcome.SEEN if put is Put.STANDS else EventOutcome.ACCEPTED)
+    enqueued = inbox.enqueue(
+        channel=CHANNEL, workspace=event.workspace, key=event.key, event=asdict(event)
+    )
+    is_seen = enqueued is inbox.Enqueued.DUPLICATE
+    return WebhookResult(EventOutcome.SEEN if is_seen else EventOutcome.ACCEPTED)
 
 
 def _bot_of(workspace: str) -> str:
@@ -200,7 +202,7 @@ def handle(tenant_id: UUID, stored: Mapping[str, Any]) -> None:
 
 
 def _accept(tenant_id: UUID, event: MessageEvent, installation: SlackInstallation) -> None:
-    """Accept the message, and put its reply into the outbox of posts."""
+    """Accept the message, and put its delivery into the queue."""
     known = known_users(event.workspace, {event.user, *mentioned_users(event.text)})
     names = {slack_id: user.name for slack_id, user in known.items()}
     name = event.name or names.get(event.user, "")
@@ -226,10 +228,10 @@ def _accept(tenant_id: UUID, event: MessageEvent, installation: SlackInstallatio
         return  # another event of the same message, with a name or a file more
     if not created:
         return
-    publisher.put(message, channel=CHANNEL, address=address)
+    queue.enqueue(message, channel=CHANNEL, address=address)
     if is_name_outdated(known.get(event.user), user_id):
         call = (str(tenant_id), event.workspace, event.user, user_id)
-        transaction.on_commit(partial(enqueue, learn_name, *call))
+        transaction.on_commit(partial(enqueue_task, learn_name, *call))
 
 
 def _content(event: MessageEvent, installation: SlackInstallation, names: Mapping[str, str]) -> str:

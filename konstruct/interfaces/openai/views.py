@@ -46,8 +46,8 @@ from konstruct.orchestrator.exceptions import NothingToRetry
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import Agent, ToolCall
 from konstruct.orchestrator.pipeline.accept import Incoming, accept, retry_reply
-from konstruct.orchestrator.replies.outbox import CLOSED
 from konstruct.orchestrator.replies.partial_reply import watch
+from konstruct.orchestrator.replies.queue import CLOSED
 from konstruct.orchestrator.replies.status import (
     MessageProgress,
     Status,

@@ -53,7 +53,6 @@ class Command(KonstructCommand):
         parser.add_argument("--once", action="store_true", help="Do what waits, and end.")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        _until_postgres_answers(jobs.catch_up)
         if options["once"]:
             done = sum(loop() for loop in dict.fromkeys(LOOPS))
             self.stdout.write(f"{done} done")

@@ -26,7 +26,7 @@ from konstruct.orchestrator.handoff import thread_turns
 from konstruct.orchestrator.handoff.detection import asks_for_a_person, phrase_in
 from konstruct.orchestrator.messages import KonstructMessage, Thread, konstruct_message, window_lock
 from konstruct.orchestrator.models import Agent, Escalation, HeldFor, PendingReply
-from konstruct.orchestrator.replies import delivery_hooks, holds, outbox
+from konstruct.orchestrator.replies import delivery_hooks, queue
 from memory import short_term
 from memory.arguments import id_argument, text_argument
 from memory.conversations import transcript
@@ -174,7 +174,7 @@ def open_escalation(
             raise overtaken(thread)
         for pending in _waiting_in(thread).exclude(pk=message_id):
             # One that a worker finishes at this moment is answered, and not held.
-            holds.hold(konstruct_message(pending.message), HeldFor.PERSON)
+            queue.hold(konstruct_message(pending.message), HeldFor.PERSON)
     return escalation, True
 
 
@@ -218,7 +218,7 @@ def hold_for_person(message: KonstructMessage) -> bool:
         rows = Escalation.objects.select_for_update().open().to_people()
         if rows.filter(**Thread.of(message).named).first() is None:
             return False
-        holds.hold(message, HeldFor.PERSON)
+        queue.hold(message, HeldFor.PERSON)
     return True
 
 
@@ -243,9 +243,9 @@ def resolve(escalation_id: UUID, *, by: str, let_agent_answer: bool, note: str =
         for pending in held_in(thread):
             message = konstruct_message(pending.message)
             if let_agent_answer:
-                holds.release(message)
+                queue.release(message)
             else:
-                holds.close(message, f"Taken care of by a person: {by}.")
+                queue.close(message, f"Taken care of by a person: {by}.")
         end(escalation, Outcome.RESOLVED, by=by, note=note)
     escalation.refresh_from_db()
     return escalation
@@ -305,13 +305,13 @@ def answer_as_person(
             asked = None if newest is None else konstruct_message(newest.message)
             turn = _record(escalation, content, name=name, asked=asked)
             if asked is not None:
-                outbox.finish(asked.id)
-                holds.tell(asked)
+                queue.REPLIES.finish(asked.id)
+                queue.announce_change(asked)
             else:
                 delivery_hooks.said(turn, after=last)
             for each in earlier:
                 reason = f"Answered by {name} together with a later message."
-                holds.close(konstruct_message(each.message), reason)
+                queue.close(konstruct_message(each.message), reason)
             on_change(turn)
         turns = [] if newest is None else [Turn.of(newest.message)]
         short_term.append_turns(

@@ -21,7 +21,7 @@ from konstruct.orchestrator.handoff.detection import phrase_in
 from konstruct.orchestrator.handoff.escalations import mark_changing
 from konstruct.orchestrator.messages import KonstructMessage, Thread, konstruct_message
 from konstruct.orchestrator.models import Agent, Escalation
-from konstruct.orchestrator.replies import holds
+from konstruct.orchestrator.replies import queue
 from konstruct.orchestrator.tools import tool_calls
 from memory.arguments import id_argument, text_argument
 from memory.models import Message, Role
@@ -346,7 +346,7 @@ def _hand(
     )
     if handover is not None:
         for pending in escalations.held_in(thread):
-            holds.release(konstruct_message(pending.message))
+            queue.release(konstruct_message(pending.message))
     return handover
 
 

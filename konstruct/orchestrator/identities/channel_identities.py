@@ -17,9 +17,9 @@ from memory.ids import new_id_argument
 from tenants import transaction
 from tenants.audit.models import ErasureRequest
 from tenants.context import connection
-from tenants.outbox import kind_of_owner
+from tenants.jobs import owner_kind
 
-HISTORY_MERGES = kind_of_owner("history merge")
+HISTORY_MERGES = owner_kind("history merge")
 
 # Within what Postgres keeps in an index, and what the API takes for an id.
 MAX_ID_CHARACTERS = 255
@@ -154,7 +154,7 @@ def _move(from_user: str, user_id: str, by: str) -> None:
     move, made = HistoryMerge.objects.get_or_create(
         from_user=from_user, done_at=None, defaults={"user_id": user_id, "requested_by": by}
     )
-    HISTORY_MERGES.put_if_missing(move.pk)
+    HISTORY_MERGES.enqueue_if_missing(move.pk)
     if not made:
         move.user_id, move.requested_by = user_id, by
         move.save(update_fields=["user_id", "requested_by"])

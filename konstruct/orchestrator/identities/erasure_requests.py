@@ -13,10 +13,10 @@ from tenants import transaction
 from tenants.audit.access_log import Actor, record_access
 from tenants.audit.models import Action, ErasureRequest, MessageErasure
 from tenants.exceptions import KonstructError
-from tenants.outbox import kind_of_owner
+from tenants.jobs import owner_kind
 
-ERASURES = kind_of_owner("erasure")
-MESSAGE_ERASURES = kind_of_owner("message erasure")
+ERASURES = owner_kind("erasure")
+MESSAGE_ERASURES = owner_kind("message erasure")
 
 
 class AlreadyRequested(KonstructError):
@@ -69,7 +69,7 @@ def request_erasure(
                 requested_by=by.name,
                 by_bound_key=by_bound_key,
             )
-            ERASURES.put(request.pk)
+            ERASURES.enqueue(request.pk)
             record_access(
                 Action.ERASE,
                 "person",
@@ -118,7 +118,7 @@ def request_message_erasure(
     try:
         with transaction.atomic():
             request = MessageErasure.objects.create(**what, **asked)
-            MESSAGE_ERASURES.put(request.pk)
+            MESSAGE_ERASURES.enqueue(request.pk)
     except IntegrityError:
         existing = MessageErasure.objects.filter(**what, done_at__isnull=True).first()
         if existing is None:

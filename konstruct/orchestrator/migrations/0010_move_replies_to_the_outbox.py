@@ -13,13 +13,13 @@ from tenants.postgresql.expressions import CurrentTenant
 
 COLUMNS = "attempts, begun_at, error_code, last_error, due_at, failed_at, held_for, created_at"
 MOVE = f"""
-INSERT INTO public.tenants_outboxentry (tenant_id, kind, key, sweep_at, {COLUMNS})
+INSERT INTO public.tenants_job (tenant_id, kind, key, sweep_at, {COLUMNS})
 SELECT tenant_id, 'reply', message_id, CASE WHEN held_for <> 'person' THEN ring_at END, {COLUMNS}
 FROM orchestrator_pendingreply
 """  # noqa: S608
 MOVE_BACK = f"""
 WITH moved AS (
-    DELETE FROM public.tenants_outboxentry
+    DELETE FROM public.tenants_job
     WHERE kind = 'reply' AND tenant_id = {CurrentTenant.template} RETURNING *
 )
 INSERT INTO orchestrator_pendingreply (tenant_id, message_id, ring_at, {COLUMNS})

@@ -17,7 +17,7 @@ from konstruct.orchestrator.tool_catalog import refuse_unknown_tools
 from memory.exceptions import InvalidArgument
 from memory.models import Message, server_now
 from memory.recall.policy import RecallPolicy, RecallWeights
-from tenants.models import OutboxColumns, OutboxQuerySet, TenantModel
+from tenants.models import JobColumns, JobQuerySet, TenantModel
 from tenants.personal_data import PUBLIC, Export, NoPersonalData, PersonalData
 
 UUID_PATTERN = r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
@@ -40,7 +40,7 @@ class AgentQuerySet(models.QuerySet["Agent"]):
         return self.filter(name=name_or_id)
 
 
-class PendingReplyQuerySet(OutboxQuerySet):
+class PendingReplyQuerySet(JobQuerySet):
     """Messages that wait for their reply."""
 
     def in_thread(
@@ -353,7 +353,7 @@ class Agent(TenantModel):
             raise ValidationError(f"This is no way to recall: {error}.") from error
 
 
-class PendingReply(TenantModel, OutboxColumns):
+class PendingReply(TenantModel, JobColumns):
     """A message that waits for its reply: an entry of the outbox, removed when it is delivered.
 
     A view, for what is asked of messages and their replies together. A reply that was given up

@@ -12,7 +12,7 @@ from konstruct.orchestrator.exceptions import IdempotencyKeyReused
 from konstruct.orchestrator.handoff import thread_turns
 from konstruct.orchestrator.models import AnswerOptions
 from konstruct.orchestrator.pipeline.snapshot import load_message
-from konstruct.orchestrator.replies import delivery_hooks, outbox
+from konstruct.orchestrator.replies import delivery_hooks, queue
 from memory.conversations.transcript import record_message
 from memory.models import Message, Role
 from tenants import transaction
@@ -68,7 +68,7 @@ def accept(incoming: Incoming, *, tenant_id: UUID) -> tuple[Message, bool]:
             metadata=incoming.metadata,
         )
         if created:
-            outbox.put(message)
+            queue.enqueue(message)
             if incoming.options or incoming.instructions:
                 AnswerOptions.objects.create(
                     message=message,
@@ -101,7 +101,7 @@ def retry_reply(
         NothingToRetry: the message was not given up.
     """
     with tenant_scope(tenant_id), transaction.atomic():
-        outbox.retry(message_id)
+        queue.retry(message_id)
         if options is not None:
             message = Message.objects.get(pk=message_id)
             AnswerOptions.objects.replace(message, options, instructions)

@@ -14,7 +14,7 @@ from konstruct.orchestrator.messages import thread_lock
 from konstruct.orchestrator.pipeline import write
 from konstruct.orchestrator.pipeline.respond import respond
 from konstruct.orchestrator.pipeline.snapshot import Snapshot, next_in, oldest_ready, thread_of
-from konstruct.orchestrator.replies import outbox, reply_wait
+from konstruct.orchestrator.replies import queue, reply_wait
 from konstruct.orchestrator.tools import tool_calls
 from tenants.context import tenant_scope
 
@@ -45,7 +45,7 @@ def handle(*, tenant_id: UUID, message_id: UUID) -> None:
             if next_id is None:
                 return
             if answered == THREAD_TURN or (answered and time.monotonic() > until):
-                outbox.look_again(next_id)
+                queue.REPLIES.requeue(next_id)
                 return
             with thread_lock(thread) as ours:
                 if not ours:
@@ -58,7 +58,7 @@ def handle(*, tenant_id: UUID, message_id: UUID) -> None:
                         break
             next_id = next_in(thread)
         if next_id is not None:
-            outbox.look_again(next_id)
+            queue.REPLIES.requeue(next_id)
 
 
 def answer(snapshot: Snapshot) -> None:
@@ -69,7 +69,7 @@ def answer(snapshot: Snapshot) -> None:
     """
     message, is_to_be_tried_again = snapshot.message, False
     try:
-        if outbox.begin(message.id):
+        if queue.REPLIES.begin(message.id):
             said = snapshot.reply or respond(snapshot)
             if said is not None:
                 write.write_reply(snapshot, said)
@@ -78,7 +78,7 @@ def answer(snapshot: Snapshot) -> None:
         if isinstance(error, SoftTimeLimitExceeded):
             raise
     except BaseException:
-        outbox.take_back_if_stopping(message.id)
+        queue.REPLIES.cancel_attempt_if_stopping(message.id)
         raise
     finally:
         # A program that sent the message by REST fetches the reply itself, and waits for it on.

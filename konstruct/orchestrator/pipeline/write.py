@@ -25,7 +25,7 @@ from konstruct.orchestrator.pipeline.decisions import (
     notice,
 )
 from konstruct.orchestrator.pipeline.snapshot import Snapshot, read
-from konstruct.orchestrator.replies import delivery_hooks, outbox
+from konstruct.orchestrator.replies import delivery_hooks, queue
 from konstruct.orchestrator.tools import tool_calls
 from memory import short_term
 from memory import tasks as memory_tasks
@@ -35,8 +35,7 @@ from memory.conversations.reading import Turn
 from memory.models import Message, Role
 from tenants import transaction
 from tenants.exceptions import reason_of
-from tenants.outbox.attempts import failure_of
-from tenants.outbox.enqueue import enqueue
+from tenants.jobs import enqueue_task, failure_of
 
 # What opens the first reply of an agent to which a thread was handed.
 INTRODUCTION = "This is {name}. This conversation was handed to me."
@@ -157,7 +156,7 @@ def conclude(snapshot: Snapshot, said: Draft | Message) -> Message | None:
     """
     message = snapshot.message
     if not _is_still_theirs(message):
-        outbox.take_back(message.id)
+        queue.REPLIES.cancel_attempt(message.id)
         return None  # it was moved to another user meanwhile, and is answered anew as theirs
     if isinstance(said, Draft) and said.prompt is not None:
         answering = who_answers(snapshot.thread)
@@ -165,7 +164,7 @@ def conclude(snapshot: Snapshot, said: Draft | Message) -> Message | None:
         if is_person and escalations.hold_for_person(message):
             return None
         if said.agent.id != ((answering and answering.agent_id) or message.agent_id):
-            outbox.take_back(message.id)
+            queue.REPLIES.cancel_attempt(message.id)
             return None  # it was handed over meanwhile, and is answered anew by who has it now
     reply = said if isinstance(said, Message) else record_reply(message, said)
     append_to_window(message, reply)
@@ -230,7 +229,7 @@ def finish(message: KonstructMessage, reply: Message, *, has_options: bool = Fal
     An agent that answered in another's thread remembers the exchange by copies of its own.
     """
     with transaction.atomic():
-        outbox.finish(message.id)
+        queue.REPLIES.finish(message.id)
         if has_options:
             AnswerOptions.objects.filter(pk=message.id).delete()
         delivery_hooks.changed(message)
@@ -239,7 +238,7 @@ def finish(message: KonstructMessage, reply: Message, *, has_options: bool = Fal
             copies = copy_for_agent([message.id, reply.id], agent_id)
             turns += [str(copy.id) for copy in copies]
         task = memory_tasks.embed_and_store
-        transaction.on_commit(partial(enqueue, task, str(message.tenant_id), turns))
+        transaction.on_commit(partial(enqueue_task, task, str(message.tenant_id), turns))
 
 
 def append_copies(message: KonstructMessage, reply: Message, agent_id: UUID) -> None:
@@ -270,7 +269,7 @@ def record_failure(message: KonstructMessage, error: Exception) -> bool:
     """
     error = failure_of(error)
     with transaction.atomic():
-        given_up = outbox.record_failure(message.id, error)
+        given_up = queue.REPLIES.record_failure(message.id, error)
         if given_up and escalations.reached_failure_limit(message):
             escalations.open_escalation(
                 Thread.of(message),
@@ -280,6 +279,6 @@ def record_failure(message: KonstructMessage, error: Exception) -> bool:
                 message_id=message.id,
             )
             # Its reply says that a person will answer, for which nothing need be asked.
-            outbox.retry(message.id)
+            queue.retry(message.id)
         delivery_hooks.changed(message)
     return given_up

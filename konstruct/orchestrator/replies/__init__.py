@@ -1,1 +1,1 @@
-"""The outbox of replies: what waits, what is held, and what is told of each change."""
+"""Replies: their queue, their status, waiting for them, and hooks of channels that show them."""

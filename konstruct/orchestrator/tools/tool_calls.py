@@ -21,7 +21,7 @@ from konstruct.orchestrator.exceptions import AlreadyDecided, ToolCallNotFound
 from konstruct.orchestrator.messages import KonstructMessage, konstruct_message
 from konstruct.orchestrator.models import Agent, AnswerOptions, HeldFor, PendingReply, ToolCall
 from konstruct.orchestrator.models.tool_calls import ToolCallState
-from konstruct.orchestrator.replies import holds
+from konstruct.orchestrator.replies import queue
 from konstruct.orchestrator.tool_catalog import TOOLS, ToolContext, ToolRefused
 from memory.models import Message
 from memory.scopes import scope_number
@@ -78,7 +78,7 @@ def record(
         _mark_changing(message.thread_id)
         ToolCall.objects.bulk_create(rows, ignore_conflicts=True)
         if held_for is not None:
-            holds.hold(message, held_for)
+            queue.hold(message, held_for)
     return held_for is not None
 
 
@@ -165,7 +165,7 @@ def expire(call_id: UUID) -> bool:
         if call.state == ToolCallState.WITH_PROGRAM:
             # Nobody would read an answer.
             _note(call, ToolCallState.EXPIRED, by="nobody", result=NO_RESULT)
-            holds.close(konstruct_message(call.message), NO_RESULT)
+            queue.close(konstruct_message(call.message), NO_RESULT)
         else:
             _settle(call, ToolCallState.EXPIRED, by="nobody", result=EXPIRED)
     return True
@@ -213,9 +213,9 @@ def _settle(call: ToolCall, state: ToolCallState, *, by: str, result: str = "") 
     _note(call, state, by=by, result=result)
     is_held = PendingReply.objects.held(HeldFor.CONSENT).filter(pk=message.id).exists()
     if is_held and not waiting_for(message.id):
-        holds.release(message)
+        queue.release(message)
     else:
-        holds.tell(message)
+        queue.announce_change(message)
 
 
 def _note(call: ToolCall, state: ToolCallState, *, by: str, result: str) -> None:
@@ -271,7 +271,7 @@ def hold_for_client(message: KonstructMessage) -> bool:
         out = ToolCall.objects.of_message(message.id).with_program().select_for_update()
         is_held = bool(list(out))
         if is_held:
-            holds.hold(message, HeldFor.PROGRAM)
+            queue.hold(message, HeldFor.PROGRAM)
     return is_held
 
 
@@ -303,10 +303,10 @@ def take_results(
     is_held = PendingReply.objects.held(HeldFor.PROGRAM).filter(pk=message.pk).exists()
     if taken and is_held and not any(map(awaits_client, calls)):
         if options is None:
-            holds.close(konstruct_message(message), WENT_ON)
+            queue.close(konstruct_message(message), WENT_ON)
         else:
             AnswerOptions.objects.replace(message, options, instructions)
-            holds.release(konstruct_message(message))
+            queue.release(konstruct_message(message))
     return bool(taken)
 
 

@@ -21,7 +21,7 @@ from konstruct.api.models import IdempotencyRecord
 from konstruct.consistency.indexing import forget_words, index_again
 from konstruct.orchestrator.messages import Thread, wait_for_threads, window_lock
 from konstruct.orchestrator.models import Escalation, PendingReply
-from konstruct.orchestrator.replies import outbox
+from konstruct.orchestrator.replies import queue
 from konstruct.privacy.erasure.progress import add_rows, now
 from konstruct.privacy.erasure.stores.rows import delete_messages, delete_rows_of_messages
 from konstruct.privacy.erasure.traces import forget_in_traces, quotes_of
@@ -185,8 +185,8 @@ def _remove(batch: Batch, request: MessageErasure, tables: Tables) -> None:
         index_again([str(pk) for pk in following])
         delete_messages(cursor, batch.ids, add)
     for message in unanswered:
-        outbox.put(message)
-        outbox.close(message.pk, REPLY_ERASED)
+        queue.enqueue(message)
+        queue.REPLIES.give_up(message.pk, code=queue.CLOSED, reason=REPLY_ERASED)
 
 
 def _remove_items(request: MessageErasure, tables: Tables) -> None:

@@ -14,7 +14,7 @@ from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
-from konstruct.orchestrator.replies import outbox
+from konstruct.orchestrator.replies import queue
 from memory.conversations.items import add_items
 from memory.conversations.short_term import clear_window
 from memory.facts import LongTermMemory
@@ -94,7 +94,7 @@ def fail() -> Callable[[Program, UUID], None]:
 
     def give_up(program: Program, message_id: UUID) -> None:
         with tenant_scope(program.tenant.id):
-            outbox.record_failure(message_id, LLMRefused("No such model: gpt-0."))
+            queue.REPLIES.record_failure(message_id, LLMRefused("No such model: gpt-0."))
 
     return give_up
 

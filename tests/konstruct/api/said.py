@@ -13,7 +13,7 @@ from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.history_import import import_history
 from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.models import Agent, Escalation, ToolCall
-from konstruct.orchestrator.replies import outbox as replies
+from konstruct.orchestrator.replies import queue as replies
 from memory.context import SessionStore
 from memory.conversations.items import add_items
 from memory.conversations.transcript import record_message

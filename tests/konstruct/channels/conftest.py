@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from konstruct.channels.delivery.queue import DELIVERIES
 from konstruct.channels.delivery.worker import deliver
 from konstruct.channels.models import Arrival, Delivery
 from konstruct.channels.slack.installations import connect
@@ -102,7 +103,7 @@ def show_all(program: Program) -> None:
 def make_due(program: Program) -> None:
     """Let no time pass until the next try."""
     with tenant_scope(program.tenant.id):
-        Delivery.objects.waiting().update(due_at="2000-01-01T00:00:00Z")
+        DELIVERIES.jobs().waiting().update(due_at="2000-01-01T00:00:00Z")
 
 
 def messages(program: Program) -> list[tuple[str, str, str, str]]:

@@ -10,9 +10,15 @@ import pytest
 from django.core.management import CommandError, call_command
 from django_redis import get_redis_connection
 
-from konstruct.consistency import facts, indexing, metadata, replies, verify, windows
-from konstruct.consistency import outbox as places
-from konstruct.orchestrator.models import Agent, PendingReply
+from konstruct.channels import inbox
+from konstruct.channels.delivery import queue as deliveries
+from konstruct.consistency import facts, indexing, jobs, metadata, replies, verify, windows
+from konstruct.orchestrator.identities import channel_identities
+from konstruct.orchestrator.identities.erasure_requests import (
+    request_erasure,
+    request_message_erasure,
+)
+from konstruct.orchestrator.models import Agent, HistoryMerge, PendingReply
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from memory.conversations.short_term import append_message, clear_window
 from memory.facts import LongTermMemory
@@ -24,11 +30,16 @@ from memory.models import (
     MessageAttribute,
     PendingEmbedding,
 )
+from tenants import transaction
+from tenants.audit.access_log import Actor
+from tenants.audit.models import ActorKind, RetentionRule
 from tenants.context import connection, tenant_scope
-from tenants.models import OutboxEntry, Tenant
+from tenants.models import Job, Tenant
 from tenants.redis_keys import memory_short_key
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+
+EVA = Actor(ActorKind.PERSON, "1", "eva")
 
 
 def kinds(tenant: Tenant, *, repair: bool = False) -> list[str]:
@@ -101,28 +112,54 @@ def test_a_message_given_up_without_a_reason_is_told(tenant_a: Tenant, agent: Ag
     assert kinds(tenant_a, repair=True) == [replies.NO_REASON]
 
 
-def test_what_waits_without_a_place_in_the_outbox_gets_one_and_strays_go(
-    tenant_a: Tenant, agent: Agent
-) -> None:
-    """As after a restore of one tenant's schema."""
-    accept(Incoming(agent.id, "maria", "t", "rest", "Hello?"), tenant_id=tenant_a.id)
+def let_wait(tenant: Tenant, agent: Agent) -> None:
+    """A message with a reply, an embedding and a delivery to come, an event, and owner's work."""
+    accept(Incoming(agent.id, "maria", "t", "rest", "Hello?"), tenant_id=tenant.id)
+    with tenant_scope(tenant.id), transaction.atomic():
+        deliveries.enqueue(Message.objects.get(), channel="slack", address={})
+        inbox.enqueue(channel="slack", workspace="T1", key="slack/1", event={})
+        request_erasure("nobody", by=EVA)
+        request_message_erasure(agent_id=agent.id, user_id="maria", thread_id="t", by=EVA)
+        HistoryMerge.objects.create(from_user="a", user_id="b", requested_by="eva")
+        channel_identities.HISTORY_MERGES.enqueue(HistoryMerge.objects.get().pk)
+        RetentionRule.objects.create(days=10)
+
+
+KINDS = [
+    "arrival", "delivery", "embedding", "erasure", "history merge", "message erasure", "retention",
+]  # fmt: skip
+
+
+def test_rows_without_a_job_get_one(tenant_a: Tenant, agent: Agent) -> None:
+    """As after a restore of one tenant's schema. Each kind of row that waits for work."""
+    let_wait(tenant_a, agent)
+    assert kinds(tenant_a) == []
     with tenant_scope(tenant_a.id):
-        (waiting,) = OutboxEntry.objects.filter(kind="embedding").values_list("key", flat=True)
-        OutboxEntry.objects.filter(kind="embedding").delete()
-        for kind in ("reply", "embedding", "delivery", "arrival"):
-            OutboxEntry.objects.create(tenant_id=tenant_a.id, kind=kind, key=uuid4())
-        found = kinds(tenant_a)
-        assert (found.count(places.OF_NOTHING), found.count(places.NOT_IN_THE_OUTBOX)) == (4, 1)
+        before = set(Job.objects.values_list("kind", "key"))
+        assert sorted(kind for kind, _ in before) == sorted([*KINDS, "reply"])
+        Job.objects.all().delete()
+        assert sorted(kinds(tenant_a)) == sorted([jobs.NO_JOB] * len(KINDS) + [replies.LOST])
         assert kinds(tenant_a, repair=True) == []
-        (entry,) = OutboxEntry.objects.filter(kind="embedding")
-        assert entry.key == waiting
+        assert set(Job.objects.values_list("kind", "key")) == before
+
+
+def test_jobs_without_a_row_are_removed(tenant_a: Tenant, agent: Agent) -> None:
+    let_wait(tenant_a, agent)
+    strays = ["arrival", "delivery", "embedding", "erasure", "reply"]
+    with tenant_scope(tenant_a.id):
+        before = Job.objects.count()
+        for kind in strays:
+            Job.objects.create(tenant_id=tenant_a.id, kind=kind, key=uuid4())
+        assert kinds(tenant_a) == [jobs.NO_ROW] * len(strays)
+        assert kinds(tenant_a, repair=True) == []
+        assert Job.objects.count() == before
 
 
 def test_a_message_that_nobody_would_embed_is_put_back(tenant_a: Tenant, agent: Agent) -> None:
     accept(Incoming(agent.id, "maria", "t", "rest", "Hello?"), tenant_id=tenant_a.id)
     with tenant_scope(tenant_a.id):
         PendingEmbedding.objects.all().delete()
-    assert kinds(tenant_a) == [indexing.NOT_INDEXED]
+    assert sorted(kinds(tenant_a)) == [jobs.NO_ROW, indexing.NOT_INDEXED]
     assert kinds(tenant_a, repair=True) == []
     assert outbox.drain(tenant_a.id).stored == 1
     assert kinds(tenant_a) == []

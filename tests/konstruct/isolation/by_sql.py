@@ -79,7 +79,7 @@ def _by_claims(attacker: TenantFixture, victim: TenantFixture) -> Iterator[Attem
 def _by_the_outbox(victim: TenantFixture) -> Iterator[Attempt]:
     """Attack the other one, the outbox, and a view of it."""
     theirs = f"tenant_id = '{victim.tenant.id}'"
-    for table in ("tenants_outboxentry", "orchestrator_pendingreply"):
+    for table in ("tenants_job", "orchestrator_pendingreply"):
         yield attempt_rows(
             f"SELECT the victim's {table}", f"SELECT count(*) FROM {table} WHERE {theirs}"
         )
@@ -89,7 +89,7 @@ def _by_the_outbox(victim: TenantFixture) -> Iterator[Attempt]:
         )
     yield attempt_rows(
         "INSERT work in the victim's name",
-        "INSERT INTO tenants_outboxentry (tenant_id, kind, key)"
+        "INSERT INTO tenants_job (tenant_id, kind, key)"
         f" VALUES ('{victim.tenant.id}', 'reply', '{victim.message_id}')",
     )
 
@@ -176,9 +176,9 @@ def _without_a_tenant(victim: TenantFixture) -> Iterator[Attempt]:
             f"SELECT count(*) FROM {victim.tenant.schema_name}.memory_message",
         )
         yield attempt_rows("DELETE claims without any tenant", "DELETE FROM tenants_workspaceclaim")
-        yield attempt_rows("DELETE work without any tenant", "DELETE FROM tenants_outboxentry")
+        yield attempt_rows("DELETE work without any tenant", "DELETE FROM tenants_job")
         yield attempt_rows(
-            "give work up without any tenant", "UPDATE tenants_outboxentry SET failed_at = now()"
+            "give work up without any tenant", "UPDATE tenants_job SET failed_at = now()"
         )
         done, outcome = try_sql("SELECT count(*) FROM memory_message")
         yield Attempt(Layer.SCHEMA, "SQL", "SELECT in no schema", done, str(outcome))

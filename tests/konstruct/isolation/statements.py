@@ -86,11 +86,10 @@ WRITING: Final = (
     "UPDATE public.tenants_tenant SET migrated_to = '' RETURNING 1",
     "DELETE FROM public.tenants_tenant RETURNING 1",
     "DELETE FROM public.tenants_domain RETURNING 1",
-    "INSERT INTO public.tenants_outboxentry (tenant_id, kind, key)"
+    "INSERT INTO public.tenants_job (tenant_id, kind, key)"
     " VALUES ('{victim}', 'reply', gen_random_uuid()) RETURNING 1",
-    "UPDATE public.tenants_outboxentry SET failed_at = now() WHERE tenant_id = '{victim}'"
-    " RETURNING 1",
-    "DELETE FROM public.tenants_outboxentry WHERE tenant_id = '{victim}' RETURNING 1",
+    "UPDATE public.tenants_job SET failed_at = now() WHERE tenant_id = '{victim}' RETURNING 1",
+    "DELETE FROM public.tenants_job WHERE tenant_id = '{victim}' RETURNING 1",
     "INSERT INTO public.tenants_workspaceclaim (id, channel, workspace, tenant_id)"
     " VALUES (1000000, 'slack', 'TX', '{attacker}') RETURNING 1",
 )

@@ -21,7 +21,7 @@ from tenants.audit.access_log import Actor
 from tenants.audit.models import OF_THE_TENANT, ActorKind, ErasureRequest, RetentionRule
 from tenants.context import public_scope, tenant_scope
 from tenants.locking.tenant_locks import held_lock
-from tenants.models import OutboxEntry, Tenant
+from tenants.models import Job, Tenant
 from tests import database
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -32,16 +32,15 @@ EVA = Actor(ActorKind.PERSON, "1", "eva")
 
 def waiting(tenant: Tenant) -> list[str]:
     with tenant_scope(tenant.id):
-        return sorted(OutboxEntry.objects.values_list("kind", flat=True))
+        return sorted(Job.objects.values_list("kind", flat=True))
 
 
 @pytest.mark.parametrize("job", jobs.JOBS)
 def test_a_tenant_that_never_served_is_passed_over(
-    as_owner: AsOwner, caplog: pytest.LogCaptureFixture, job: jobs.Job
+    as_owner: AsOwner, caplog: pytest.LogCaptureFixture, job: jobs.OwnerJob
 ) -> None:
     Tenant.objects.create(slug="never-served", name="has no schema")
     with as_owner(), caplog.at_level(logging.WARNING):
-        jobs.catch_up()
         assert job.do_all() == 0
     assert caplog.records == []
 
@@ -89,7 +88,7 @@ def test_what_fails_says_why_and_is_tried_again_later(
         assert jobs.ERASE.do_all() == 0
     with tenant_scope(tenant_a.id):
         request.refresh_from_db()
-        entry = OutboxEntry.objects.get()
+        entry = Job.objects.get()
     assert request.last_error == "they go on talking"
     assert (entry.attempts, entry.failed_at) == (1, None)
     assert entry.due_at - entry.created_at >= timedelta(seconds=10)
@@ -123,7 +122,7 @@ def test_what_another_process_is_at_is_left_to_it(
         thread.join()
     with tenant_scope(tenant_a.id):
         request.refresh_from_db()
-        assert (request.last_error, OutboxEntry.objects.get().attempts) == ("", 0)
+        assert (request.last_error, Job.objects.get().attempts) == ("", 0)
     assert caplog.records == []
 
 
@@ -137,7 +136,7 @@ def test_a_move_is_looked_at_until_nothing_can_come_late(
         assert jobs.MERGE.do_all() == 0
     assert waiting(tenant_a) == ["history merge"]
     with tenant_scope(tenant_a.id):
-        OutboxEntry.objects.update(sweep_at="2026-01-01T00:00Z")
+        Job.objects.update(sweep_at="2026-01-01T00:00Z")
     monkeypatch.setattr(history_merge, "ACCEPT_WINDOW", timedelta(0))
     with as_owner():
         assert jobs.MERGE.do_all() == 1
@@ -153,27 +152,14 @@ def test_rules_are_applied_again_and_again_as_long_as_there_are_any(
     with as_owner():
         assert jobs.RETAIN.do_all() == 0
     with tenant_scope(tenant_a.id):
-        entry = OutboxEntry.objects.get(kind="retention", key=OF_THE_TENANT)
+        entry = Job.objects.get(kind="retention", key=OF_THE_TENANT)
         assert timedelta(minutes=50) < entry.due_at - entry.created_at
-        OutboxEntry.objects.update(sweep_at="2026-01-01T00:00Z")
+        Job.objects.update(sweep_at="2026-01-01T00:00Z")
     with as_owner(), tenant_scope(tenant_a.id):
         RetentionRule.objects.all().delete()
     with as_owner():
         assert jobs.RETAIN.do_all() == 1
     assert waiting(tenant_a) == []
-
-
-def test_what_older_processes_ask_for_is_noted_at_the_start(
-    tenant_a: Tenant, as_owner: AsOwner
-) -> None:
-    with tenant_scope(tenant_a.id):
-        request_erasure("maria", by=EVA)
-        RetentionRule.objects.create(days=10)
-        OutboxEntry.objects.all().delete()
-    with as_owner():
-        jobs.catch_up()
-        jobs.catch_up()
-    assert waiting(tenant_a) == ["erasure", "retention"]
 
 
 def test_each_kind_has_a_thread_and_erasures_have_two() -> None:

@@ -14,7 +14,7 @@ import psutil
 import pytest
 from django.conf import settings
 
-from konstruct.orchestrator.replies import outbox, partial_reply, reply_wait
+from konstruct.orchestrator.replies import partial_reply, queue, reply_wait
 from memory.conversations.transcript import record_message
 from memory.models import Message
 from tenants.context import tenant_scope
@@ -98,7 +98,7 @@ def answer(program: Program, message_id: UUID, content: str) -> None:
             content=content,
             in_reply_to=message.id,
         )
-        outbox.finish(message.id)
+        queue.REPLIES.finish(message.id)
     reply_wait.announce(program.tenant.id, message_id)
 
 

@@ -3,6 +3,7 @@
 import logging
 from datetime import timedelta
 from itertools import pairwise
+from uuid import uuid4
 
 import pytest
 from celery.exceptions import SoftTimeLimitExceeded
@@ -11,24 +12,26 @@ from django.db.models import F
 from django.utils import timezone
 
 from memory.conf import OUTBOX_SUSPECT
+from memory.conversations.embedding_queue import EMBEDDINGS
 from memory.exceptions import EmbeddingModelError
 from memory.indexing import outbox
-from memory.indexing.outbox import UNFINISHED, Drained, drain, retry_now
+from memory.indexing.outbox import Drained, drain, retry_now
 from memory.indexing.service import index_messages
 from memory.models import (
     ConversationEmbedding,
     IndexedMessage,
-    PendingEmbedding,
+    Message,
     Posting,
 )
 from tenants.context import tenant_scope
+from tenants.jobs import GRACE
+from tests.jobs import claimed
 from tests.memory.pending import make_due, sentence, stored, waiting
-from tests.outbox import claimed
 
 
-def pending(tenant_id, content):
+def job_of(tenant_id, content):
     with tenant_scope(tenant_id):
-        return PendingEmbedding.objects.get(message__content=content)
+        return EMBEDDINGS.jobs([Message.objects.get(content=content).pk]).get()
 
 
 def test_alone_what_is_overdue_is_noted_before_it_is_begun_too(tenant_a, say, monkeypatch):
@@ -47,8 +50,8 @@ def test_alone_what_is_overdue_is_noted_before_it_is_begun_too(tenant_a, say, mo
         drain(tenant_a.id, [own.id])
     with pytest.raises(SystemExit):
         drain(tenant_a.id, [own.id], alone=True)
-    row = pending(tenant_a.id, "This is poison.")
-    assert (row.attempts, row.last_error) == (1, UNFINISHED)
+    job = job_of(tenant_a.id, "This is poison.")
+    assert (job.attempts, job.begun_at is None) == (1, False)
     assert drain(tenant_a.id, [own.id]) == Drained(stored=0, more=False)
 
 
@@ -67,12 +70,12 @@ def test_what_a_batch_was_begun_with_and_still_stands_is_tried_by_itself(
     monkeypatch.setattr(outbox, "index_messages", index)
     for age in (timedelta(0), timedelta(0), OUTBOX_SUSPECT):
         with tenant_scope(tenant_a.id):
-            PendingEmbedding.objects.update(begun_at=F("begun_at") - age)
+            EMBEDDINGS.jobs().update(begun_at=F("begun_at") - age)
         with pytest.raises(SystemExit):
             drain(tenant_a.id)
     assert seen == [3, 3, 1]
     with tenant_scope(tenant_a.id):
-        assert sorted(PendingEmbedding.objects.values_list("attempts", flat=True)) == [0, 0, 1]
+        assert sorted(EMBEDDINGS.jobs().values_list("attempts", flat=True)) == [0, 0, 1]
 
 
 def test_a_time_limit_ends_a_batch_and_what_was_in_it_is_tried_by_itself(
@@ -91,7 +94,7 @@ def test_a_time_limit_ends_a_batch_and_what_was_in_it_is_tried_by_itself(
         drain(tenant_a.id)
     with pytest.raises(SoftTimeLimitExceeded):
         drain(tenant_a.id, alone=True)
-    row = pending(tenant_a.id, sentence(2))
+    row = job_of(tenant_a.id, sentence(2))
     assert (row.attempts, row.last_error) == (
         1,
         "It took longer than a worker may take, and was stopped.",
@@ -107,16 +110,16 @@ def test_one_that_fails_takes_no_other_with_it(tenant_a, say, failing, caplog):
     for number in range(5, 8):
         say(tenant_a.id, sentence(number))
     failing("poison")
-    with caplog.at_level(logging.WARNING, logger="memory"):
+    with caplog.at_level(logging.WARNING, logger="tenants"):
         assert drain(tenant_a.id) == Drained(stored=8, more=False)
     assert stored(tenant_a.id) == {sentence(number): 1 for number in range(8)}
-    row = pending(tenant_a.id, "This is poison.")
+    row = job_of(tenant_a.id, "This is poison.")
     assert (row.attempts, row.last_error) == (
         1,
         "An error inside Konstruct (ValueError). The operators' log says more.",
     )
     assert row.due_at > timezone.now()
-    assert "could not be embedded: cannot index poison" in caplog.text
+    assert "will be tried again: ValueError: cannot index poison" in caplog.text
 
 
 def test_what_failed_waits_ever_longer_and_is_stored_when_it_can_be(
@@ -128,7 +131,7 @@ def test_what_failed_waits_ever_longer_and_is_stored_when_it_can_be(
     for attempt in range(1, 14):
         assert drain(tenant_a.id).stored == 0
         assert drain(tenant_a.id).stored == 0  # not due: not tried
-        row = pending(tenant_a.id, "This is poison.")
+        row = job_of(tenant_a.id, "This is poison.")
         assert row.attempts == attempt
         waits.append((row.due_at - timezone.now()).total_seconds())
         make_due(tenant_a.id)
@@ -153,7 +156,7 @@ def test_an_error_of_the_database_is_isolated_too(tenant_a, say, failing):
     say(tenant_a.id, "This is poison.")
     failing("poison", OperationalError)
     assert drain(tenant_a.id).stored == 1
-    assert pending(tenant_a.id, "This is poison.").last_error == (
+    assert job_of(tenant_a.id, "This is poison.").last_error == (
         "An error inside Konstruct (OperationalError). The operators' log says more."
     )
 
@@ -162,7 +165,7 @@ def test_a_bad_trace_is_seen_and_can_be_tried_again(tenant_a, say):
     say(tenant_a.id, sentence(1), recall_trace={"query": "no more than this"})
     assert drain(tenant_a.id).stored == 0
     assert (
-        pending(tenant_a.id, sentence(1)).last_error
+        job_of(tenant_a.id, sentence(1)).last_error
         == "An error inside Konstruct (KeyError). The operators' log says more."
     )
 
@@ -173,9 +176,9 @@ def test_a_message_that_failed_can_be_tried_at_once(tenant_a, say, failing, monk
     drain(tenant_a.id)
     monkeypatch.undo()
     with tenant_scope(tenant_a.id):
-        assert claimed(outbox.EMBEDDINGS) == []
-        assert retry_now([message.id]) == 1
-        assert claimed(outbox.EMBEDDINGS) == [message.id]
+        assert claimed(EMBEDDINGS) == []
+        assert retry_now(message.id)
+        assert claimed(EMBEDDINGS) == [message.id]
     assert drain(tenant_a.id, [message.id]).stored == 1
 
 
@@ -188,7 +191,7 @@ def test_a_model_that_does_not_load_is_said_on_the_rows(tenant_a, say, monkeypat
     monkeypatch.setattr(outbox, "get_embedder", fail)
     with pytest.raises(EmbeddingModelError):
         drain(tenant_a.id)
-    row = pending(tenant_a.id, sentence(1))
+    row = job_of(tenant_a.id, sentence(1))
     assert (row.attempts, row.last_error) == (0, EmbeddingModelError.public)
     monkeypatch.undo()  # or another host, whose model loads: it need not wait
     assert drain(tenant_a.id).stored == 1
@@ -209,8 +212,39 @@ def test_alone_each_message_is_noted_before_it_is_begun(tenant_a, say, monkeypat
     with pytest.raises(SystemExit):
         drain(tenant_a.id, alone=True)
     assert seen == [[sentence(0)], [sentence(1)]]
-    row = pending(tenant_a.id, sentence(1))
-    assert (row.attempts, row.last_error) == (1, UNFINISHED)
-    assert row.due_at > timezone.now()
+    job = job_of(tenant_a.id, sentence(1))
+    assert (job.attempts, job.begun_at is None) == (1, False)
+    assert job.sweep_at > timezone.now()
     assert drain(tenant_a.id, alone=True).stored == 1  # the culprit waits, the last is stored
     assert waiting(tenant_a.id) == [sentence(1)]
+
+
+def test_a_message_that_kills_its_workers_is_tried_ever_more_rarely(tenant_a, say, monkeypatch):
+    """Alone, a second time at once, and then as if it had failed."""
+    say(tenant_a.id, "This is poison.")
+
+    def index(messages):
+        raise SystemExit  # as good as killed
+
+    monkeypatch.setattr(outbox, "index_messages", index)
+    for attempts in (1, 2):
+        with pytest.raises(SystemExit):
+            drain(tenant_a.id, alone=True)
+        assert job_of(tenant_a.id, "This is poison.").attempts == attempts
+        assert drain(tenant_a.id, alone=True).stored == 0  # its worker may be at work still
+        with tenant_scope(tenant_a.id):
+            began = F("begun_at")
+            EMBEDDINGS.jobs().update(begun_at=began - 2 * GRACE, due_at=began, sweep_at=began)
+    assert drain(tenant_a.id, alone=True).stored == 0
+    job = job_of(tenant_a.id, "This is poison.")
+    assert (job.attempts, job.begun_at, job.error_code) == (2, None, "worker_lost")
+    assert job.due_at > timezone.now() + timedelta(seconds=15)
+
+
+def test_a_job_whose_message_is_gone_is_removed(tenant_a, say):
+    with tenant_scope(tenant_a.id):
+        EMBEDDINGS.enqueue(uuid4())
+    say(tenant_a.id, sentence(1))
+    assert drain(tenant_a.id) == Drained(stored=1, more=False)
+    with tenant_scope(tenant_a.id):
+        assert not EMBEDDINGS.jobs().exists()

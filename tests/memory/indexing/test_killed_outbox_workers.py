@@ -11,8 +11,9 @@ import psutil
 import pytest
 
 from konstruct.processes import is_alive
+from memory.conversations.embedding_queue import EMBEDDINGS
 from memory.indexing.outbox import drain
-from memory.models import IndexedMessage, PendingEmbedding, RecallEvent
+from memory.models import IndexedMessage, RecallEvent
 from tenants import transaction
 from tenants.context import tenant_scope
 from tests.memory.pending import TRACE, sentence, stored, waiting
@@ -26,7 +27,7 @@ WORKERS = """
     django.setup()
     from memory.embedding import embedder
     from memory.indexing import outbox
-    from memory.models.querysets import PendingEmbeddingQuerySet
+    from tenants.jobs import JobKind
 
     def die(*args, **kwargs):
         os.kill(os.getpid(), signal.SIGKILL)
@@ -50,15 +51,14 @@ WORKERS = """
 
         outbox.index_messages, outbox._store = count, store_and_die
         if where == "before the commit":
-            delete = PendingEmbeddingQuerySet.delete
+            finish = JobKind.finish_many
 
-            def delete_and_die(self):
-                done = delete(self)
+            def finish_and_die(self, keys):
+                finish(self, keys)
                 if len(batches) == 2:
                     die()
-                return done
 
-            PendingEmbeddingQuerySet.delete = delete_and_die
+            JobKind.finish_many = finish_and_die
         outbox.drain(tenant)
         os._exit(0)
 
@@ -152,7 +152,7 @@ def _wait_until_unlocked(tenant_id, rows):
     """Postgres notices a dead client when its socket closes, a moment later."""
     for _ in range(200):
         with tenant_scope(tenant_id), transaction.atomic():
-            if len(PendingEmbedding.objects.all().unlocked()) == rows:
+            if len(EMBEDDINGS.jobs().select_for_update(skip_locked=True)) == rows:
                 return
         time.sleep(0.05)
     raise AssertionError("the dead worker's rows are still locked")

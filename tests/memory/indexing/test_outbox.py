@@ -1,4 +1,4 @@
-"""The outbox: each message is embedded exactly once."""
+"""The queue of embeddings: each message is embedded exactly once."""
 
 from datetime import timedelta
 from uuid import UUID, uuid4
@@ -7,6 +7,7 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.utils import timezone
 
+from memory.conversations.embedding_queue import EMBEDDINGS
 from memory.embedding import embedder
 from memory.indexing import outbox
 from memory.indexing.outbox import Drained, adrain, drain
@@ -14,7 +15,6 @@ from memory.indexing.service import index_messages
 from memory.models import (
     ConversationEmbedding,
     IndexedMessage,
-    PendingEmbedding,
     Posting,
     RecallEvent,
 )
@@ -81,7 +81,7 @@ def test_a_task_takes_what_is_overdue_with_its_own(tenant_a, say, monkeypatch):
     with tenant_scope(tenant_a.id):
         for number, message in enumerate(overdue):
             due_at = timezone.now() - timedelta(minutes=5 - number)
-            PendingEmbedding.objects.filter(pk=message.id).update(due_at=due_at)
+            EMBEDDINGS.jobs([message.id]).update(due_at=due_at, sweep_at=due_at)
     own, in_time = say(tenant_a.id, sentence(5)), say(tenant_a.id, sentence(6))
     taken = []
 
@@ -132,15 +132,6 @@ def test_what_was_recalled_for_a_reply_becomes_an_event_once(tenant_a, say):
     assert {field: getattr(event, field) for field in TRACE} == TRACE
 
 
-def test_a_trace_from_before_prompts_were_kept_becomes_an_event_without_one(tenant_a, say):
-    before = {name: TRACE[name] for name in TRACE if name not in ("facts", "prompt")}
-    say(tenant_a.id, "In Lisbon.", role="assistant", recall_trace=before)
-    drain(tenant_a.id)
-    with tenant_scope(tenant_a.id):
-        event = RecallEvent.objects.get()
-    assert (event.facts, event.prompt) == ([], None)
-
-
 def test_a_message_of_many_sentences_is_wholly_stored_once(tenant_a, say):
     say(tenant_a.id, " ".join(sentence(number) for number in range(40)))
     drain(tenant_a.id)
@@ -174,7 +165,7 @@ def test_many_workers_store_each_message_once(tenant_a, say, at_once, monkeypatc
 def test_what_another_worker_holds_is_left_to_it(tenant_a, say, at_once):
     held, free = say(tenant_a.id, sentence(1)), say(tenant_a.id, sentence(2))
     with tenant_scope(tenant_a.id), transaction.atomic():
-        list(PendingEmbedding.objects.filter(pk=held.pk).unlocked())
+        list(EMBEDDINGS.jobs([held.pk]).select_for_update())
         assert at_once(lambda _: drain(tenant_a.id).stored, [1]) == [1]
     assert waiting(tenant_a.id) == [held.content]
     assert stored(tenant_a.id) == {free.content: 1}

@@ -19,6 +19,8 @@ KNOWN = {
     "memory.0002_index_messages_for_recall": "ids of scopes are written anew, few rows",
     "memory.0010_pack_what_recall_weighs": "recall waits while the index is written anew",
     "memory.0011_quantize_vectors": "recall waits while the vectors are written anew",
+    "memory.0025_move_retries_to_jobs": "processes of before can enqueue no embedding",
+    "channels.0010_move_retries_to_jobs": "processes of before can enqueue no delivery",
     "orchestrator.0010_move_replies_to_the_outbox": "a view has the table's name",
 }
 

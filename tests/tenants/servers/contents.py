@@ -25,7 +25,7 @@ def contents(tenant: Tenant, server: str, schema: str = "") -> dict[str, object]
             found[name] = run(session, f"SELECT last_value, is_called FROM {quoted(schema, name)}")
         found["outbox"] = run(
             session,
-            "SELECT kind, key, attempts, due_at, failed_at FROM tenants_outboxentry"
+            "SELECT kind, key, attempts, due_at, failed_at FROM tenants_job"
             " WHERE tenant_id = %s ORDER BY kind, key",
             tenant.id,
         )

@@ -20,7 +20,7 @@ from tenants.audit.access_log import Actor
 from tenants.audit.models import ActorKind, ErasureRequest
 from tenants.context import tenant_scope
 from tenants.exceptions import SchemaBusy, UnknownTenant
-from tenants.models import OutboxEntry, Tenant
+from tenants.models import Job, Tenant
 from tenants.moving import moving, transfer
 from tenants.moving.moving import MoveCutOff, move_tenant, settle_moves
 from tenants.moving.transfer import Transfer
@@ -50,7 +50,7 @@ def tenant(further: dict[str, Server]) -> Iterator[Tenant]:
         for user in ("bob", "carl"):
             said = (f"{user} says {number}" for number in range(5))
             say(made, *said, user=user, agent=agent.id, index=False)
-        OutboxEntry.objects.create(kind="reply", key=uuid4(), attempts=2)
+        Job.objects.create(kind="reply", key=uuid4(), attempts=2)
     yield made
     with database.as_owner():
         settle_moves()
@@ -169,7 +169,7 @@ def test_a_copy_that_could_not_be_taken_back_stops_erasures_until_it_is_dropped(
             call_command("move_tenant", "mover", to="eu2")
         provisioning.delete_tenant(tenant)
     assert where(tenant) == {}
-    assert further["eu2"].ask("SELECT count(*) FROM tenants_outboxentry") == [(0,)]
+    assert further["eu2"].ask("SELECT count(*) FROM tenants_job") == [(0,)]
 
 
 def test_who_is_erased_while_the_tenant_is_copied_is_in_no_file_of_the_copy(
@@ -188,7 +188,7 @@ def test_who_is_erased_while_the_tenant_is_copied_is_in_no_file_of_the_copy(
     assert len(list(old_copies(tenant.id))) == 1
     with database.as_owner(), tenant_scope(tenant.id):
         assert set(Message.objects.values_list("user_id", flat=True)) == {"carl"}
-        OutboxEntry.objects.filter(kind="erasure").update(sweep_at=datetime(2020, 1, 1, tzinfo=UTC))
+        Job.objects.filter(kind="erasure").update(sweep_at=datetime(2020, 1, 1, tzinfo=UTC))
         assert jobs.ERASE.do_all() == 1
         assert ErasureRequest.objects.get().done_at
     assert _files_with(further["eu2"], tenant.schema_name, b"bob says") == []

@@ -16,7 +16,7 @@ from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.models import Agent
 from tenants.context import tenant_scope
 from tenants.locking.polling import poll
-from tenants.models import OutboxEntry, Tenant
+from tenants.models import Job, Tenant
 from tenants.moving.moving import move_tenant, settle_moves
 from tenants.postgresql.exchange import Exchange
 from tenants.schemas import provisioning
@@ -41,7 +41,7 @@ def tenant(further: dict[str, Server]) -> Iterator[Tenant]:
     with tenant_scope(made.id):
         create_agent(tenant_id=made.id, name="Ada")
         say(made, *(f"message {number}" for number in range(20)), index=False)
-        OutboxEntry.objects.create(kind="reply", key=uuid4())
+        Job.objects.create(kind="reply", key=uuid4())
     yield made
     with database.as_owner():
         settle_moves()

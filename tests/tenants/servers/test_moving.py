@@ -16,15 +16,15 @@ from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.models import Agent
 from konstruct.privacy.erasure import messages
 from memory.models import Message
-from tenants import outbox
+from tenants import jobs
 from tenants.audit.models import AccessEvent, MessageErasure
 from tenants.context import connection, current_server, tenant_scope
 from tenants.exceptions import TenantMoving
-from tenants.models import OperatorEvent, OutboxEntry, Tenant
+from tenants.jobs import kind
+from tenants.models import Job, OperatorEvent, Tenant
 from tenants.moving import moving, transfer
 from tenants.moving.moving import move_tenant
 from tenants.moving.transfer import CopyDiffers, Watch
-from tenants.outbox import kind
 from tenants.schemas import old_copies, provisioning
 from tenants.schemas.old_copies import drop_old_copies
 from tenants.servers import MAIN, note_server
@@ -45,7 +45,7 @@ def tenant(further: dict[str, Server]) -> Iterator[Tenant]:
     with tenant_scope(made.id):
         agent = create_agent(tenant_id=made.id, name="Ada")
         say(made, *(f"message {number}" for number in range(30)), agent=agent.id, index=False)
-        OutboxEntry.objects.create(kind="reply", key=uuid4(), attempts=2)
+        Job.objects.create(kind="reply", key=uuid4(), attempts=2)
     yield made
     with database.as_owner():
         provisioning.delete_tenant(Tenant.objects.get(slug="mover"))
@@ -65,7 +65,7 @@ def _agents(tenant: Tenant) -> list[str]:
 
 def _waiting(tenant: Tenant) -> dict[str, int]:
     with tenant_scope(tenant.id):
-        return dict(OutboxEntry.objects.values_list("kind").annotate(Count("key")).order_by("kind"))
+        return dict(Job.objects.values_list("kind").annotate(Count("key")).order_by("kind"))
 
 
 def test_all_of_a_tenant_moves_and_is_served_from_there(
@@ -149,7 +149,7 @@ class _Meanwhile(Watch):
             create_agent(tenant_id=self.tenant.id, name="Bea")
             Agent.objects.filter(name="Ada").update(name="Ada Lovelace")
             say(self.tenant, "while it was copied", user="bob", index=False)
-            OutboxEntry.objects.filter(kind="reply").delete()
+            Job.objects.filter(kind="reply").delete()
 
 
 def test_what_is_said_changed_and_removed_while_it_is_copied_comes_along(
@@ -161,7 +161,7 @@ def test_what_is_said_changed_and_removed_while_it_is_copied_comes_along(
     assert _agents(tenant) == ["Ada Lovelace", "Bea"]
     with tenant_scope(tenant.id):
         assert Message.objects.count() == 31
-        assert not OutboxEntry.objects.filter(kind="reply").exists()
+        assert not Job.objects.filter(kind="reply").exists()
 
 
 def test_a_tenant_that_is_moved_is_refused_for_a_moment(
@@ -178,11 +178,11 @@ def test_a_tenant_that_is_moved_is_refused_for_a_moment(
     assert client.get("/api/v1/agents/")["Retry-After"] == "3"
     with pytest.raises(TenantMoving):
         require_serving(tenant.id)
-    assert outbox.claim(kind.KINDS["reply"]) is None
+    assert jobs.claim(kind.KINDS["reply"]) is None
     with database.as_owner():
         assert moving.settle_moves() == 1
     assert require_serving(tenant.id).server == MAIN
-    assert outbox.claim(kind.KINDS["reply"]) is not None
+    assert jobs.claim(kind.KINDS["reply"]) is not None
 
 
 def test_who_believes_a_tenant_where_it_was_writes_nothing(

@@ -12,7 +12,7 @@ from konstruct.api.auth.keys import issue_key
 from konstruct.isolation import prove
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.models import Agent
-from tenants import outbox, transaction
+from tenants import jobs, transaction
 from tenants.context import (
     connection,
     current_server,
@@ -22,10 +22,9 @@ from tenants.context import (
     tenant_scope,
 )
 from tenants.exceptions import InvalidTenant, TenantPinned
+from tenants.jobs import KINDS, Claim
 from tenants.management.base import SOME_BEHIND
-from tenants.models import Domain, OutboxEntry, Tenant
-from tenants.outbox import Claim
-from tenants.outbox.kind import KINDS
+from tenants.models import Domain, Job, Tenant
 from tenants.postgresql.exceptions import ServerDown
 from tenants.schemas import provisioning
 from tenants.servers import MAIN
@@ -128,7 +127,7 @@ def test_the_walls_are_the_same_on_every_server(placed: dict[str, Tenant]) -> No
                 cursor.execute("SELECT set_config('app.current_tenant', 'x', false)")
             with pytest.raises(DatabaseError, match="row-level security"):
                 cursor.execute(
-                    "INSERT INTO tenants_outboxentry (tenant_id, kind, key)"
+                    "INSERT INTO tenants_job (tenant_id, kind, key)"
                     " VALUES (%s, 'reply', gen_random_uuid())",
                     [victim.id],
                 )
@@ -151,30 +150,30 @@ def _agents(host: str, key: Any) -> Any:
 def test_work_is_claimed_from_the_outbox_of_its_server(
     placed: dict[str, Tenant], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    notes = outbox.Kind(name="note", task="", queue="notes")
+    notes = jobs.JobKind(name="note", task="", queue="notes")
     woken: list[str] = []
-    monkeypatch.setattr(outbox.Kind, "wake", lambda kind, server: woken.append(server))
+    monkeypatch.setattr(jobs.JobKind, "wake", lambda kind, server: woken.append(server))
     try:
         for tenant in placed.values():
             with tenant_scope(tenant.id):
                 notes.put(tenant.id)
         assert woken == [MAIN, "eu1", "eu2"]
-        assert outbox.sweep() == 3
+        assert jobs.sweep() == 3
         assert sorted(woken) == sorted([MAIN, "eu1", "eu2"] * 2)
         for server, tenant in placed.items():
-            assert outbox.claim(notes, server) == outbox.Claim(tenant.id, tenant.id)
-            assert outbox.claim(notes, server) is None
+            assert jobs.claim(notes, server) == jobs.Claim(tenant.id, tenant.id)
+            assert jobs.claim(notes, server) is None
         provisioning.suspend_tenant(placed["eu1"])
         with tenant_scope(placed["eu1"].id):
-            OutboxEntry.objects.wake()
-        assert outbox.claim(notes, "eu1") is None
+            Job.objects.wake()
+        assert jobs.claim(notes, "eu1") is None
         provisioning.resume_tenant(placed["eu1"])
-        assert [each.tenant_id for each in outbox.claim_of_all_servers(notes)] == [placed["eu1"].id]
+        assert [each.tenant_id for each in jobs.claim_of_all_servers(notes)] == [placed["eu1"].id]
     finally:
-        del outbox.kind.KINDS["note"]
+        del jobs.KINDS["note"]
         for tenant in placed.values():
             with tenant_scope(tenant.id):
-                OutboxEntry.objects.all().delete()
+                Job.objects.all().delete()
 
 
 def test_operators_are_told_where_a_tenant_is(
@@ -227,7 +226,7 @@ def test_a_server_that_is_down_is_its_tenants_matter_alone(
     with database.as_owner():
         Tenant.objects.filter(pk=asleep.pk).update(migrated_to="")
     with tenant_scope(asleep.id):
-        OutboxEntry.objects.create(kind="reply", key=asleep.id)
+        Job.objects.create(kind="reply", key=asleep.id)
     further["eu2"].stop()
     try:
         checks = Client(headers={"host": "localhost"}).get("/health/ready").json()["checks"]
@@ -240,8 +239,8 @@ def test_a_server_that_is_down_is_its_tenants_matter_alone(
         said = capsys.readouterr().err
         assert said.count("its server's public schema was not migrated") == len(there)
         # What waits there is swept by nobody, and keeps no worker from what waits elsewhere.
-        assert list(outbox.claim_of_all_servers(KINDS["reply"])) == []
-        outbox.sweep()
+        assert list(jobs.claim_of_all_servers(KINDS["reply"])) == []
+        jobs.sweep()
         with database.as_owner():
             Tenant.objects.filter(pk=asleep.pk).update(migrated_to=asleep.migrated_to)
         for host in ("on-eu2.localhost", "localhost"):
@@ -257,7 +256,7 @@ def test_a_server_that_is_down_is_its_tenants_matter_alone(
     finally:
         further["eu2"].start()
     assert _agents("localhost", keys["eu2"]).status_code == 200
-    assert list(outbox.claim_of_all_servers(KINDS["reply"])) == [Claim(asleep.id, asleep.id)]
+    assert list(jobs.claim_of_all_servers(KINDS["reply"])) == [Claim(asleep.id, asleep.id)]
     with database.as_owner():
         Tenant.objects.filter(pk=asleep.pk).update(migrated_to="")
         call_command("migrate", parallel=1)

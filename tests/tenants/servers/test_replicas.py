@@ -94,7 +94,7 @@ def test_statistics_lists_and_exports_are_read_there_and_conversations_are_not(
 def test_the_walls_stand_on_the_standby_too(tenant: Tenant, further: dict[str, Server]) -> None:
     refuse_unsafe_role()
     with tenant_scope(tenant.id), reading_replica(), connections["eu1_replica"].cursor() as cursor:
-        cursor.execute("SELECT count(*) FROM tenants_outboxentry")
+        cursor.execute("SELECT count(*) FROM tenants_job")
         assert cursor.fetchone() == (1,)
         with pytest.raises(DatabaseError, match="permission denied"):
             cursor.execute("SELECT set_config('app.current_tenant', 'x', false)")

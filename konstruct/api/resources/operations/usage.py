@@ -2,7 +2,7 @@
 
 from typing import Any, TypeVar
 
-from django.db.models import Model, QuerySet
+from django.db.models import Model, OuterRef, QuerySet
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -14,6 +14,7 @@ from memory.browse.statistics import amount_of
 from memory.models import ConversationEmbedding, Message, PendingEmbedding, Scope
 from tenants.audit.models import Action
 from tenants.context import reading_replica
+from tenants.models import has_failed
 
 M = TypeVar("M", bound=Model)
 
@@ -79,7 +80,9 @@ class UsageView(ApiView):
             "messages": of_caller(Message.objects.all()),
             "embeddings": of_caller(ConversationEmbedding.objects.all()),
             "pending_embeddings": pending_embeddings,
-            "failed_embeddings": pending_embeddings.exclude(last_error=""),
+            "failed_embeddings": pending_embeddings.filter(
+                has_failed("embedding", OuterRef("message_id"))
+            ),
             "pending_replies": pending_replies.filter(failed_at__isnull=True),
             "failed_replies": pending_replies.filter(failed_at__isnull=False),
         }

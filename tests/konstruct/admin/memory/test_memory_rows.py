@@ -17,7 +17,6 @@ from memory.models import (
     MemoryAttribute,
     Message,
     MessageAttribute,
-    PendingEmbedding,
     Posting,
     RecallEvent,
     WindowClear,
@@ -25,8 +24,8 @@ from memory.models import (
 from tenants.admin.sites import operator_site, tenant_site
 from tenants.context import tenant_scope
 from tenants.models import Tenant
+from tests.jobs import claimed
 from tests.konstruct.conftest import Program
-from tests.outbox import claimed
 
 # Parts of an index, of no use to a person.
 NOT_SHOWN = {Posting, IndexedMessage, MemoryAttribute, MessageAttribute}
@@ -182,16 +181,16 @@ def test_what_failed_to_be_embedded_is_tried_again(
 ) -> None:
     message = record(tenant_b, content="This is poison.")
     with tenant_scope(tenant_b.id):
-        PendingEmbedding.objects.update(attempts=3, last_error="ValueError: cannot index poison")
+        EMBEDDINGS.jobs().update(attempts=3, last_error="ValueError: cannot index poison")
     client = browser(tenant_b)
     failed = client.get(PENDING, {"state": "failed"}).text
     assert "ValueError: cannot index poison" in failed
-    assert "This is poison." not in client.get(PENDING, {"state": "waiting"}).text
+    assert "This is poison." not in client.get(PENDING, {"state": "queued"}).text
     act = {"action": "retry", "_selected_action": [message.pk]}
     browser(tenant_b, "view_pendingembedding").post(PENDING, act)
     with tenant_scope(tenant_b.id):
         assert message.pk not in claimed(EMBEDDINGS)
-    assert "1 will be tried within a few seconds." in client.post(PENDING, act, follow=True).text
+    assert "1 retried." in client.post(PENDING, act, follow=True).text
     with tenant_scope(tenant_b.id):
         assert claimed(EMBEDDINGS) == [message.pk]
 

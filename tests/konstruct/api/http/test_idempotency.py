@@ -17,7 +17,7 @@ from django.utils import timezone
 from konstruct.api.auth.keys import issue_key
 from konstruct.api.models import ApiKey, IdempotencyRecord, KeyScope
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
-from konstruct.orchestrator.replies import outbox
+from konstruct.orchestrator.replies import queue
 from memory.conversations.transcript import record_message
 from memory.facts import LongTermMemory
 from memory.models import MemoryEntry
@@ -195,7 +195,7 @@ def test_a_message_from_before_the_upgrade_is_sent_again(
         created_at=timezone.now() - timedelta(hours=23),
     )
     with tenant_scope(program_a.tenant.id):
-        outbox.put(before)
+        queue.enqueue(before)
     assert program_a.send(headers=KEY).json()["id"] == str(before.id)
     assert another(user_id="maria").send(headers=KEY).json()["id"] == str(before.id)
     others = [

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from konstruct.channels.delivery import publisher, queue, worker
+from konstruct.channels.delivery import queue, worker
 from konstruct.channels.delivery.adapter import Button, View
 from konstruct.channels.delivery.rendering import APOLOGY, PLACEHOLDER
 from konstruct.channels.locks import delivery_lock
@@ -16,10 +16,10 @@ from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.messages import KonstructMessage
 from konstruct.orchestrator.models import PendingReply
 from konstruct.orchestrator.replies import partial_reply
+from tests.jobs import claimed
 from tests.konstruct.channels.conftest import answer_all, make_due, show_all
 from tests.konstruct.channels.delivery.conftest import Post
 from tests.konstruct.conftest import Program
-from tests.outbox import claimed
 from tests.servers.llm import Answer, LLMServer, streamed
 from tests.servers.slack import SlackServer, Trouble, said
 
@@ -33,7 +33,8 @@ def test_a_placeholder_is_posted_and_becomes_the_reply(asked: Program, slack: Sl
     assert (posted["channel"], posted["thread_ts"]) == ("C1", "17.1")
     assert (posted["unfurl_links"], posted["unfurl_media"]) == (False, False)
     delivery = Delivery.objects.get()
-    assert (delivery.due_at, delivery.attempts, delivery.intent) == (None, 0, None)
+    assert delivery.intent is None
+    assert not queue.DELIVERIES.jobs().exists()
     assert delivery.delivered_at is not None
     show_all(asked)
     assert slack.methods() == ["chat.postMessage", "chat.update"]
@@ -145,14 +146,14 @@ def test_what_was_surely_not_posted_is_posted_without_looking(
     slack.trouble("chat.postMessage", Trouble(429, "ratelimited", {"Retry-After": "7"}))
     before = timezone.now()
     show_all(asked)
-    delivery = Delivery.objects.get()
-    assert (delivery.attempts, delivery.intent) == (0, None)
-    assert delivery.last_error == "Slack asks us to wait before chat.postMessage."
-    assert timedelta(seconds=6) < delivery.due_at - before < timedelta(seconds=60)
+    job = queue.DELIVERIES.jobs().get()
+    assert (job.attempts, Delivery.objects.get().intent) == (0, None)
+    assert job.last_error == "Slack asks us to wait before chat.postMessage."
+    assert timedelta(seconds=6) < job.due_at - before < timedelta(seconds=60)
     make_due(asked)
     show_all(asked)
     assert slack.methods() == ["chat.postMessage", "chat.postMessage"]
-    assert Delivery.objects.get().last_error == ""
+    assert not queue.DELIVERIES.jobs().exists()
 
 
 @pytest.fixture
@@ -161,7 +162,7 @@ def written(asked: Program, llm_server: LLMServer, settings: Any) -> Iterator[Pr
     settings.LLM_POOL_URL = f"{llm_server.url}/v1"
     llm_server.default = streamed("At ", "*last*, ", "done.")
     show_all(asked)
-    mark = publisher.HOOK.written
+    mark = queue.HOOK.written
 
     def written(message: KonstructMessage) -> None:
         mark(message)
@@ -170,7 +171,7 @@ def written(asked: Program, llm_server: LLMServer, settings: Any) -> Iterator[Pr
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(partial_reply, "FOLLOW_SECONDS", 0)
         patch.setattr(partial_reply, "PAUSE_SECONDS", 0)
-        patch.setattr(publisher.HOOK, "written", written, raising=False)
+        patch.setattr(queue.HOOK, "written", written, raising=False)
         yield asked
 
 
@@ -191,7 +192,7 @@ def test_the_placeholder_fills_while_the_reply_is_written(
 def test_it_fills_no_faster_than_slack_allows_and_ends_with_the_reply(
     written: Program, slack: SlackServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(publisher, "WRITTEN", (1, 0.001))
+    monkeypatch.setattr(queue, "PARTIAL_RATE", (1, 0.001))
     answer_all(written)
     (posted,) = slack.workspaces["T1"].posts
     assert posted["shown"] == [PLACEHOLDER.text, "At …", "At _last_, done."]
@@ -205,7 +206,7 @@ def test_who_is_told_to_wait_while_it_fills_waits_and_shows_the_reply_then(
     answer_all(written)
     (posted,) = slack.workspaces["T1"].posts
     assert posted["shown"] == [PLACEHOLDER.text]
-    assert Delivery.objects.get().due_at > before + timedelta(seconds=29)
+    assert queue.DELIVERIES.jobs().get().due_at > before + timedelta(seconds=29)
     make_due(written)
     show_all(written)
     assert posted["shown"] == [PLACEHOLDER.text, "At _last_, done."]
@@ -246,13 +247,21 @@ def test_a_change_while_it_is_shown_is_shown_too(
 
 
 def test_a_failure_to_show_what_was_is_none_to_show_what_is(
-    asked: Program, slack: SlackServer
+    asked: Program, slack: SlackServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (message_id,) = PendingReply.objects.values_list("pk", flat=True)
     slack.trouble("chat.postMessage", Trouble(error="restricted_action"))
-    stale = Delivery.objects.get()
-    pipeline.handle(tenant_id=asked.tenant.id, message_id=message_id)
-    worker.bring_up_to_date(stale)
+    usual = worker.view_of
+
+    def answered_meanwhile(*arguments: Any, **options: Any) -> View | None:
+        monkeypatch.setattr(worker, "view_of", usual)
+        stale = usual(*arguments, **options)
+        pipeline.handle(tenant_id=asked.tenant.id, message_id=message_id)
+        return stale
+
+    monkeypatch.setattr(worker, "view_of", answered_meanwhile)
+    worker.bring_up_to_date(Delivery.objects.get())
+    assert slack.posts("T1") == []
     assert Delivery.objects.due().exists()
     show_all(asked)
     assert slack.posts("T1") == ["Noted."]
@@ -286,8 +295,8 @@ def test_a_worker_claims_what_is_to_be_shown(asked: Program, slack: SlackServer)
     (message_id,) = PendingReply.objects.values_list("pk", flat=True)
     assert claimed(queue.DELIVERIES) == [message_id]
     assert claimed(queue.DELIVERIES) == []
-    Delivery.objects.update(sweep_at="2000-01-01T00:00:00Z")
+    queue.DELIVERIES.jobs().update(sweep_at="2000-01-01T00:00:00Z")
     assert claimed(queue.DELIVERIES) == [message_id]
     answer_all(asked)
-    Delivery.objects.update(sweep_at="2000-01-01T00:00:00Z")
+    queue.DELIVERIES.jobs().update(sweep_at="2000-01-01T00:00:00Z")
     assert claimed(queue.DELIVERIES) == []

@@ -5,9 +5,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from konstruct.channels.delivery.publisher import redeliver
-from konstruct.channels.exceptions import NothingToRedeliver
-from konstruct.channels.models import Delivery
+from konstruct.channels.delivery.queue import DELIVERIES
 from konstruct.channels.slack import web_api
 from konstruct.channels.slack.installations import disconnect
 from tests.konstruct.channels.conftest import answer_all, make_due, show_all
@@ -23,11 +21,10 @@ def test_what_passes_is_tried_again_later_and_later(
     pauses = []
     for _ in range(3):
         show_all(asked)
-        delivery = Delivery.objects.get()
-        assert delivery.due_at is not None
-        pauses.append(round((delivery.due_at - timezone.now()).total_seconds() + 0.4))
+        job = DELIVERIES.jobs().get()
+        pauses.append(round((job.due_at - timezone.now()).total_seconds() + 0.4))
         make_due(asked)
-    assert (delivery.attempts, pauses) == (3, [1, 2, 4])
+    assert (job.attempts, pauses) == (3, [1, 2, 4])
     answer_all(asked)
     assert slack.posts("T1") == ["Noted."]
 
@@ -35,7 +32,7 @@ def test_what_passes_is_tried_again_later_and_later(
 def test_slack_that_cannot_be_reached_loses_nothing(asked: Program, slack: SlackServer) -> None:
     slack.down = True
     answer_all(asked)
-    assert "Slack could not be reached" in Delivery.objects.get().last_error
+    assert "Slack could not be reached" in DELIVERIES.jobs().get().last_error
     slack.down = False
     make_due(asked)
     show_all(asked)
@@ -50,15 +47,14 @@ def test_after_so_many_failures_it_is_given_up_until_somebody_retries(
     for _ in range(3):
         show_all(asked)
         make_due(asked)
-    delivery = Delivery.objects.failed().get()
-    assert (delivery.attempts, delivery.last_error) == (
+    job = DELIVERIES.jobs().failed().get()
+    assert (job.attempts, job.last_error) == (
         2, "Slack answered chat.postMessage with 500 internal_error.",
     )  # fmt: skip
-    redeliver(delivery.pk, tenant_id=asked.tenant.id)
+    assert DELIVERIES.retry(job.key)
     answer_all(asked)
     assert slack.posts("T1") == ["Noted."]
-    with pytest.raises(NothingToRedeliver, match="was not given up"):
-        redeliver(delivery.pk, tenant_id=asked.tenant.id)
+    assert not DELIVERIES.retry(job.key)
 
 
 def test_what_slack_refuses_is_undelivered_with_the_reason(
@@ -66,7 +62,7 @@ def test_what_slack_refuses_is_undelivered_with_the_reason(
 ) -> None:
     slack.workspaces["T1"].archived.add("C1")
     show_all(asked)
-    assert Delivery.objects.failed().get().last_error == (
+    assert DELIVERIES.jobs().failed().get().last_error == (
         "Slack refused chat.postMessage: is_archived. The conversation is archived."
     )
     slack.workspaces["T1"].archived.clear()
@@ -82,7 +78,7 @@ def test_a_workspace_that_was_disconnected_is_not_written_to(
     assert disconnect(SlackInstallation.objects.get(), by="eva") == ""
     assert slack.workspaces["T1"].revoked
     answer_all(asked)
-    assert Delivery.objects.failed().get().last_error == (
+    assert DELIVERIES.jobs().failed().get().last_error == (
         "The Slack workspace T1 is not connected any more."
     )
 
@@ -94,8 +90,8 @@ def test_the_token_and_what_it_seals_are_in_no_error(
     token = slack.workspaces["T1"].token
     slack.workspaces["T1"].revoked = True
     answer_all(asked)
-    assert "connect the workspace again" in Delivery.objects.get().last_error
-    assert token not in caplog.text + Delivery.objects.get().last_error
+    assert "connect the workspace again" in DELIVERIES.jobs().get().last_error
+    assert token not in caplog.text + DELIVERIES.jobs().get().last_error
 
 
 def test_what_is_no_json_is_an_outage(asked: Program, slack: SlackServer, settings: Any) -> None:
@@ -104,6 +100,6 @@ def test_what_is_no_json_is_an_outage(asked: Program, slack: SlackServer, settin
     assert web_api._retry_after("0") == 1.0
     settings.SLACK_API_URL = settings.SLACK_API_URL.replace("/api/", "/elsewhere/")
     show_all(asked)
-    assert Delivery.objects.failed().get().last_error == (
+    assert DELIVERIES.jobs().failed().get().last_error == (
         "Slack refused chat.postMessage: unknown_method."
     )

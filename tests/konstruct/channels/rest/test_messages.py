@@ -11,7 +11,7 @@ from konstruct.llm.completions import Completion, Requested
 from konstruct.llm.exceptions import LLMRefused, LLMUnavailable
 from konstruct.orchestrator.messages import konstruct_message
 from konstruct.orchestrator.models import Agent, HeldFor, PendingReply, ToolCall
-from konstruct.orchestrator.replies import outbox
+from konstruct.orchestrator.replies import queue
 from konstruct.orchestrator.replies.status import Status
 from konstruct.orchestrator.tools import tool_calls
 from memory.conversations.transcript import record_message
@@ -100,7 +100,7 @@ def test_a_reply_that_is_not_delivered_yet_is_not_shown(program_a: Program) -> N
 def test_a_reply_that_is_tried_again_says_why_and_when(program_a: Program) -> None:
     sent = program_a.send().json()
     with tenant_scope(program_a.tenant.id):
-        outbox.record_failure(uuid.UUID(sent["id"]), LLMUnavailable("It is busy."))
+        queue.REPLIES.record_failure(uuid.UUID(sent["id"]), LLMUnavailable("It is busy."))
         due_at = PendingReply.objects.get().due_at
     document = program_a.get(f"{MESSAGES}{sent['id']}/").json()
     assert document["status"] == "queued"
@@ -115,7 +115,7 @@ def test_a_reply_that_is_tried_again_says_why_and_when(program_a: Program) -> No
 def test_a_reply_that_was_given_up_says_why(program_a: Program) -> None:
     sent = program_a.send().json()
     with tenant_scope(program_a.tenant.id):
-        outbox.record_failure(uuid.UUID(sent["id"]), LLMRefused("No such model."))
+        queue.REPLIES.record_failure(uuid.UUID(sent["id"]), LLMRefused("No such model."))
     response = program_a.get(f"{MESSAGES}{sent['id']}/?wait=60")
     document = response.json()
     assert (response.status_code, document["status"]) == (200, "failed")
@@ -227,7 +227,7 @@ def test_a_message_that_waits_for_a_person_says_under_which_escalation(
     body = {"agent": "ada", "user_id": "maria", "thread_id": "maria", "reason": "She is angry."}
     escalation = program_a.post("/api/v1/escalations/", body).json()
     with tenant_scope(program_a.tenant.id):
-        outbox.hold(uuid.UUID(sent["id"]), HeldFor.PERSON)
+        queue.REPLIES.hold(uuid.UUID(sent["id"]), HeldFor.PERSON)
     document = program_a.get(f"{MESSAGES}{sent['id']}/?wait=60").json()
     assert document["status"] == "with_person"
     assert document["waits_for"] == {
@@ -262,7 +262,7 @@ def test_messages_are_written_as_they_are_described(program_a: Program) -> None:
     answer(program_a, answered["id"])
     with tenant_scope(program_a.tenant.id):
         PendingReply.objects.filter(pk=answered["id"]).delete()
-        outbox.record_failure(uuid.UUID(failed["id"]), LLMRefused("no"))
+        queue.REPLIES.record_failure(uuid.UUID(failed["id"]), LLMRefused("no"))
     listed = program_a.get(MESSAGES).json()["results"]
     assert [document["status"] for document in listed] == ["failed", "answered"]
     assert listed == [dict(MessageSerializer(document).data) for document in listed]

@@ -10,6 +10,7 @@ from django.core import signing
 from django.test import Client
 from django_redis import get_redis_connection
 
+from konstruct.channels.inbox import ARRIVALS as ARRIVALS_QUEUE
 from konstruct.channels.models import Arrival, Delivery, SlackInstallation
 from konstruct.channels.slack.installations import token_of
 from tenants.audit.models import AccessEvent
@@ -195,7 +196,7 @@ def test_what_is_undelivered_is_seen_and_tried_again(
     slack.workspaces["T1"].archived.add("C1")
     post(mention("T1", "Hello"))
     answer_all(connected)
-    page = admin.get(DELIVERIES, {"state": "undelivered"})
+    page = admin.get(DELIVERIES, {"state": "failed"})
     assert "is_archived" in page.text
     slack.workspaces["T1"].archived.clear()
     with tenant_scope(connected.tenant.id):
@@ -203,17 +204,17 @@ def test_what_is_undelivered_is_seen_and_tried_again(
     conversation = f"/admin/conversations/{key}/"
     assert "It could not be shown in slack." in admin.get(conversation).text
     form = {"action": "retry", "_selected_action": [str(key)]}
-    assert "1 tried again" in admin.post(DELIVERIES, form, follow=True).text
+    assert "1 retried" in admin.post(DELIVERIES, form, follow=True).text
     assert "not shown in slack yet" in admin.get(conversation).text
     show_all(connected)
     assert slack.posts("T1") == ["Noted."]
     assert ">shown in slack<" in admin.get(conversation).text
-    assert "was not given up" in admin.post(DELIVERIES, form, follow=True).text
+    assert "1 had not failed" in admin.post(DELIVERIES, form, follow=True).text
     counts = {
         state: admin.get(DELIVERIES, {"state": state}).context["cl"].result_count
-        for state in ("undelivered", "waiting", "shown")
+        for state in ("failed", "queued", "delivered")
     }
-    assert counts == {"undelivered": 0, "waiting": 0, "shown": 1}
+    assert counts == {"failed": 0, "queued": 0, "delivered": 1}
 
 
 def test_what_could_not_be_taken_in_is_seen_and_tried_again(
@@ -221,10 +222,10 @@ def test_what_could_not_be_taken_in_is_seen_and_tried_again(
 ) -> None:
     post(mention("T1", "Hello", ts="17.1"))
     with tenant_scope(connected.tenant.id):
-        Arrival.objects.update(failed_at="2000-01-01T00:00:00Z", last_error="It is broken.")
+        ARRIVALS_QUEUE.jobs().update(failed_at="2000-01-01T00:00:00Z", last_error="It is broken.")
         (key,) = Arrival.objects.values_list("pk", flat=True)
     assert "It is broken." in admin.get(ARRIVALS).text
     assert messages(connected) == []
     form = {"action": "retry", "_selected_action": [str(key)]}
-    assert "1 tried again" in admin.post(ARRIVALS, form, follow=True).text
+    assert "1 retried" in admin.post(ARRIVALS, form, follow=True).text
     assert len(messages(connected)) == 1

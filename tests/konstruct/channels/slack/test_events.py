@@ -17,12 +17,12 @@ from konstruct.channels.tasks import process
 from memory.models import Message
 from tenants.context import tenant_scope
 from tenants.exceptions import KonstructError
+from tenants.jobs import JobKind
 from tenants.models import Tenant
-from tenants.outbox import Kind
 from tenants.serving.claims import tenant_of_workspace
+from tests.jobs import claimed, work
 from tests.konstruct.channels.conftest import install, messages
 from tests.konstruct.conftest import Program
-from tests.outbox import claimed, work
 from tests.servers.slack import SIGNING_SECRET, SlackServer, event, mention, said, signed
 
 Post = Callable[..., Any]
@@ -284,7 +284,7 @@ def test_with_the_cache_down_it_is_accepted_and_with_postgres_down_it_is_to_come
 
     told = mention("T1", "Hello")
     with monkeypatch.context() as patch:
-        patch.setattr(inbox, "put", broken)
+        patch.setattr(inbox, "enqueue", broken)
         answer = post(told)
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
     from redis.exceptions import ConnectionError as Unreachable
@@ -348,14 +348,15 @@ def test_what_cannot_be_taken_in_is_tried_again_and_keeps_nothing_else_waiting(
     post(mention("T1", "whole"))
     assert [content for _, _, content, _ in messages(connected)] == ["whole"]
     with tenant_scope(connected.tenant.id):
-        arrival = Arrival.objects.get()
-        assert (arrival.attempts, arrival.last_error) == (1, "It does not go in.")
-        Arrival.objects.update(due_at="2000-01-01T00:00:00Z")
+        job = inbox.ARRIVALS.jobs().get()
+        assert (job.attempts, job.last_error) == (1, "It does not go in.")
+        assert job.key == Arrival.objects.get().job_key
+        inbox.ARRIVALS.jobs().update(due_at="2000-01-01T00:00:00Z")
         messages(connected)
-        arrival = Arrival.objects.failed().get()
+        assert inbox.ARRIVALS.jobs().failed().exists()
         monkeypatch.undo()
-        assert inbox.retry(arrival.pk)
-        assert not inbox.retry(arrival.pk)
+        assert inbox.ARRIVALS.retry(job.key)
+        assert not inbox.ARRIVALS.retry(job.key)
     assert len(messages(connected)) == 2
 
 
@@ -374,7 +375,7 @@ def test_of_many_that_arrive_at_once_one_wakes_a_worker(
     connected: Program, post: Post, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     enqueued: list[str] = []
-    monkeypatch.setattr(Kind, "wake", lambda kind: enqueued.append(kind.name))
+    monkeypatch.setattr(JobKind, "wake", lambda kind: enqueued.append(kind.name))
     for number in range(3):
         post(mention("T1", f"Number {number}"))
     assert enqueued == ["arrival"]
@@ -383,6 +384,6 @@ def test_of_many_that_arrive_at_once_one_wakes_a_worker(
     assert len(enqueued) == 2
     # One that failed, or that nobody has taken in for long, is nothing to rely on.
     with tenant_scope(connected.tenant.id):
-        Arrival.objects.update(attempts=1)
+        inbox.ARRIVALS.jobs().update(attempts=1)
     post(mention("T1", "Later still"))
     assert len(enqueued) == 3

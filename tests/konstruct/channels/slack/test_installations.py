@@ -132,7 +132,7 @@ def test_speakers_are_called_by_their_names_once_slack_was_asked(
 ) -> None:
     asked: list[Any] = []
     monkeypatch.setattr(
-        "konstruct.channels.slack.inbound.enqueue", lambda task, *call: asked.append(call)
+        "konstruct.channels.slack.inbound.enqueue_task", lambda task, *call: asked.append(call)
     )
     slack.workspaces["T1"].users["U1"] = "Maria"
     with django_capture_on_commit_callbacks(execute=True):

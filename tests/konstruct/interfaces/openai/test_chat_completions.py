@@ -12,7 +12,7 @@ from konstruct.llm.exceptions import LLMRefused, LLMTimeout
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.messages import konstruct_message
 from konstruct.orchestrator.models import HeldFor
-from konstruct.orchestrator.replies import holds, outbox
+from konstruct.orchestrator.replies import queue
 from memory.models import Message
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
@@ -235,12 +235,12 @@ def test_parameters_without_an_effect_here_are_not_refused(chat: Chat) -> None:
 
 def held(chat: Chat, held_for: HeldFor) -> None:
     with tenant_scope(chat.program.tenant.id):
-        holds.hold(konstruct_message(chat.accepted[0]), held_for)
+        queue.hold(konstruct_message(chat.accepted[0]), held_for)
 
 
 def given_up(chat: Chat, error: Exception) -> None:
     with tenant_scope(chat.program.tenant.id):
-        outbox.record_failure(chat.accepted[0].id, error)
+        queue.REPLIES.record_failure(chat.accepted[0].id, error)
 
 
 KEY = {"Idempotency-Key": "k1"}

@@ -17,7 +17,7 @@ from konstruct.orchestrator.pipeline import tool_rounds
 from konstruct.orchestrator.tools import tool_calls
 from memory.models import Message
 from tenants.context import tenant_scope
-from tenants.models import OutboxEntry
+from tenants.models import Job
 from tests.konstruct.conftest import Program
 from tests.konstruct.interfaces.openai.conftest import CHAT
 from tests.konstruct.interfaces.openai.test_chat_completions import error_of, events_of
@@ -262,7 +262,7 @@ def test_a_program_that_never_sends_its_results_is_not_waited_for(
         ToolCall.objects.update(state="done")
         assert [each.kind for each in ledger.check()] == [ledger.HELD_FOR_NOBODY]
         ToolCall.objects.update(state="with_program")
-        (entry,) = OutboxEntry.objects.filter(kind="reply")
+        (entry,) = Job.objects.filter(kind="reply")
         assert entry.sweep_at is not None
     pipeline.handle(tenant_id=client.program.tenant.id, message_id=entry.key)
     assert [state for _, state, _ in client.calls()] == ["expired"]

@@ -19,9 +19,9 @@ from konstruct.api.auth.keys import issue_key
 from konstruct.orchestrator.agents import update_agent
 from konstruct.orchestrator.models import ToolCall
 from memory.models import Message
-from tenants import outbox
+from tenants import jobs
 from tenants.context import tenant_scope
-from tenants.models import OutboxEntry, Tenant
+from tenants.models import Job, Tenant
 from tests.konstruct.api.live import WORKER, running, serving
 from tests.konstruct.conftest import Program
 from tests.konstruct.running import eventually
@@ -82,7 +82,7 @@ def program(
     llm.default = Answer({"choices": [{"message": {"content": "Noted."}}]})
     yield make_program(tenant_a)
     # The worker must not be at work while the tables are emptied.
-    swept_until(lambda: not OutboxEntry.objects.exists())
+    swept_until(lambda: not Job.objects.exists())
 
 
 ClientOf = Callable[..., OpenAI]
@@ -305,7 +305,7 @@ def swept_until(is_so: Callable[[], bool]) -> None:
     """Wait until it is so, while work that was left is taken up, as beat has it."""
 
     def swept() -> bool:
-        outbox.sweep()
+        jobs.sweep()
         return is_so()
 
     eventually(swept)

@@ -16,14 +16,14 @@ from konstruct.orchestrator.handoff.escalations import NOTICE, OpenedBy, Thread,
 from konstruct.orchestrator.messages import KonstructMessage
 from konstruct.orchestrator.models import Agent, Escalation, HeldFor, PendingReply
 from konstruct.orchestrator.pipeline import respond, write
-from konstruct.orchestrator.replies import delivery_hooks, outbox
+from konstruct.orchestrator.replies import delivery_hooks, queue
 from konstruct.orchestrator.replies.status import Status, progress_of, sent_messages, with_status
 from memory.conversations.short_term import get_recent_messages
 from memory.exceptions import InvalidArgument
 from memory.models import Message
 from tenants.context import tenant_scope
+from tests.jobs import claimed
 from tests.konstruct.conftest import Program
-from tests.outbox import claimed
 from tests.servers.llm import Answer, LLMServer
 
 Say = Callable[..., Message]
@@ -60,7 +60,7 @@ def test_who_asks_for_a_person_is_told_once_and_the_agent_is_silent_from_then_on
     assert escalation.reason == "“Can I talk to a human, please?”"
     assert ledger.count()["held"] == 1
     assert list(ledger.check()) == []
-    assert claimed(outbox.REPLIES) == []
+    assert claimed(queue.REPLIES) == []
 
 
 def test_a_flushed_cache_and_a_worker_that_begins_anew_change_nothing(
@@ -167,7 +167,7 @@ def test_a_message_that_meets_the_end_of_an_escalation_is_not_held_for_ever(
     work(message)
     assert reply(message) == "Noted."
     held = say("Held by mistake.", handled=False)
-    outbox.hold(held.id, HeldFor.PERSON)
+    queue.REPLIES.hold(held.id, HeldFor.PERSON)
     (finding,) = ledger.check()
     assert (finding.kind, finding.subject) == (ledger.HELD_FOR_NOBODY, str(held.id))
     ledger.let_go([finding])

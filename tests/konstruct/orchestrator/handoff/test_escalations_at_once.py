@@ -14,7 +14,7 @@ from konstruct.orchestrator.exceptions import Busy
 from konstruct.orchestrator.handoff import escalations, handovers
 from konstruct.orchestrator.handoff.escalations import OpenedBy, Thread
 from konstruct.orchestrator.models import Agent, Escalation, HeldFor, PendingReply
-from konstruct.orchestrator.replies import outbox
+from konstruct.orchestrator.replies import queue
 from memory.models import Message
 from tenants import transaction
 from tenants.context import connection, tenant_scope
@@ -66,7 +66,7 @@ def test_a_message_that_a_worker_finishes_while_a_person_is_called_is_not_held(
     answered, waiting = say("Hello", handled=False), say("And this?", handled=False)
     thread = Thread.of(answered)
     with meanwhile(program, lambda: escalate(thread)) as opened:
-        outbox.finish(answered.id)
+        queue.REPLIES.finish(answered.id)
     assert opened.result() is True
     assert list(PendingReply.objects.held(HeldFor.PERSON).values_list("pk", flat=True)) == [
         waiting.id

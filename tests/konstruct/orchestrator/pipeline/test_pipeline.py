@@ -15,14 +15,14 @@ from konstruct.orchestrator.messages import konstruct_message
 from konstruct.orchestrator.models import Agent, PendingReply
 from konstruct.orchestrator.pipeline import respond, worker, write
 from konstruct.orchestrator.pipeline.accept import Incoming, accept, retry_reply
-from konstruct.orchestrator.replies import outbox
+from konstruct.orchestrator.replies import queue
 from konstruct.orchestrator.tasks import handle_message
 from memory.conversations.short_term import get_recent_messages
 from memory.indexing import outbox as embedding_outbox
 from memory.models import Message, PendingEmbedding, RecallEvent, Role
 from tenants.context import tenant_scope
+from tests.jobs import claimed
 from tests.konstruct.conftest import Program
-from tests.outbox import claimed
 from tests.servers.llm import Answer, LLMServer
 
 
@@ -71,7 +71,7 @@ def make_due(message: Message) -> None:
     """Let the time of its next try come, and a worker claim it."""
     past = Now() - timedelta(seconds=1)
     PendingReply.objects.filter(pk=message.id, failed_at=None).update(due_at=past, sweep_at=past)
-    assert message.id in claimed(outbox.REPLIES)
+    assert message.id in claimed(queue.REPLIES)
 
 
 def test_a_worker_that_finds_and_cannot_read_a_message_leaves(
@@ -254,7 +254,7 @@ def test_a_reply_is_given_up_after_so_many_failures_and_can_be_retried(
     assert (pending.attempts, len(llm_server.requests)) == (3, 3 * MAX_TRIES)
     assert pending.failed_at is not None
     assert "it is not JSON" in pending.last_error
-    assert claimed(outbox.REPLIES) == []
+    assert claimed(queue.REPLIES) == []
     llm_server.default = Answer({"content": "Back again."})
     retry_reply(message.id, tenant_id=message.tenant_id)
     handle(message)
@@ -347,10 +347,10 @@ def test_others_have_their_turn_before_the_rest_of_a_long_thread(
     PendingReply.objects.update(sweep_at=Now() + timedelta(minutes=5))
     handle_message(tenant_id, str(messages[3].id))
     assert replies() == [(content, "Noted.") for content in contents[:2]]
-    assert claimed(outbox.REPLIES) == [messages[2].id]
+    assert claimed(queue.REPLIES) == [messages[2].id]
     handle_message(tenant_id, str(messages[2].id))
     assert replies() == [(content, "Noted.") for content in contents]
-    assert claimed(outbox.REPLIES) == []
+    assert claimed(queue.REPLIES) == []
 
 
 def test_a_message_that_waits_for_its_next_try_does_not_hold_up_its_thread(

@@ -18,14 +18,14 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 from konstruct.channels import inbox
-from konstruct.channels.delivery import publisher
+from konstruct.channels.delivery import queue as deliveries
 from konstruct.channels.models import Arrival, Delivery
 from konstruct.orchestrator.models import PendingReply
-from konstruct.orchestrator.replies import outbox
+from konstruct.orchestrator.replies import queue
 from memory.conversations import short_term
 from memory.models import Message, PendingEmbedding
 from tenants.context import connection, tenant_scope
-from tenants.outbox.attempts import WorkerLost
+from tenants.jobs import JobKind, WorkerLost
 from tests import database
 from tests.konstruct.conftest import MESSAGES, Program
 from tests.konstruct.running import PROJECT
@@ -42,7 +42,7 @@ WORKERS = """
     from konstruct.channels import tasks
     from konstruct.channels.delivery import worker
     from konstruct.orchestrator import pipeline
-    from konstruct.orchestrator.replies import outbox
+    from konstruct.orchestrator.replies import queue
     from memory.embedding.embedder import load_before_fork
     from tenants.context import tenant_scope
 
@@ -72,7 +72,7 @@ WORKERS = """
             tasks.process(job["tenant"], "slack", job["id"])
 
     load_before_fork()
-    object.__setattr__(outbox.REPLIES, "first_backoff", 600.0)  # longer than a test
+    object.__setattr__(queue.REPLIES, "first_backoff", 600.0)  # longer than a test
     connections.close_all()
     for line in sys.stdin:
         pid = os.fork()
@@ -118,9 +118,9 @@ def workers(environment_of_processes: dict[str, str]) -> Iterator[Callable[..., 
         process.stdin.close()
 
 
-def pass_time(model: Any) -> None:
-    """Let what waits for its next try be due."""
-    model.objects.filter(failed_at__isnull=True).update(due_at=F("created_at"), sweep_at=Now())
+def pass_time(kind: JobKind) -> None:
+    """Make jobs that wait for their next attempt due."""
+    kind.jobs().waiting().update(due_at=F("created_at"), sweep_at=Now())
 
 
 def wait_until_unlocked() -> None:
@@ -176,7 +176,7 @@ def test_a_message_that_kills_its_workers_is_given_up(
                 assert not PendingReply.objects.filter(pk=next_one).exists()
                 row.refresh_from_db()
                 assert (row.attempts, row.begun_at) == (2, None)
-            pass_time(PendingReply)
+            pass_time(queue.REPLIES)
     assert set(ended) == {-signal.SIGKILL if how == "kill" else int(how)}
     assert workers(**job) == 0  # it is given up before it is begun once more
     told = program_a.get(f"{MESSAGES}{deadly}/").json()
@@ -192,7 +192,7 @@ def test_a_message_that_kills_its_workers_is_given_up(
         assert Message.objects.filter(in_reply_to=next_one).count() == 1
         assert Message.objects.filter(in_reply_to=deadly).count() <= 1
         # Once its cause is gone, it is answered like any other, once.
-        outbox.retry(UUID(deadly))
+        queue.retry(UUID(deadly))
     assert workers(**{**job, "module": ""}) == 0
     with tenant_scope(program_a.tenant.id):
         assert Message.objects.filter(in_reply_to=deadly).count() == 1
@@ -233,17 +233,17 @@ def test_what_is_delivered_and_kills_its_workers_is_given_up(
     message_id = program_a.send("Hello").json()["id"]
     with tenant_scope(program_a.tenant.id):
         message = Message.objects.get(pk=message_id)
-        publisher.put(message, channel="DEADLY", address={})
+        deliveries.enqueue(message, channel="DEADLY", address={})
     job = {
         "run": "delivery", "tenant": str(program_a.tenant.id), "id": message_id,
         "module": "konstruct.channels.delivery.worker", "name": "adapter_of", "when": "before",
         "how": "kill",
     }  # fmt: skip
-    ended = kill_until_given_up(program_a, workers, job, Delivery)
+    ended = kill_until_given_up(program_a, workers, job, deliveries.DELIVERIES)
     assert ended == [-signal.SIGKILL] * 3
     with tenant_scope(program_a.tenant.id):
-        row = Delivery.objects.get()
-        assert (row.attempts, row.begun_at, row.posted) == (3, None, [])
+        row = deliveries.DELIVERIES.jobs().get()
+        assert (row.attempts, row.begun_at, Delivery.objects.get().posted) == (3, None, [])
         assert row.last_error.startswith("The worker was killed")
 
 
@@ -253,21 +253,22 @@ def test_what_arrives_and_kills_its_workers_is_given_up_and_holds_nothing_up(
     with tenant_scope(program_a.tenant.id):
         for key, text in (("slack/1", "DEADLY"), ("slack/2", "Hello")):
             event = {**EVENT, "text": text}
-            inbox.put(channel="slack", workspace="T1", key=key, event=event)
+            inbox.enqueue(channel="slack", workspace="T1", key=key, event=event)
     job = {
         "run": "arrivals", "tenant": str(program_a.tenant.id), "id": "T1",
         "module": "", "name": "", "when": "before", "how": "kill",
     }  # fmt: skip
-    ended = kill_until_given_up(program_a, workers, job, Arrival)
+    ended = kill_until_given_up(program_a, workers, job, inbox.ARRIVALS)
     assert ended == [-signal.SIGKILL] * 3
     with tenant_scope(program_a.tenant.id):
-        row = Arrival.objects.get()  # the other one was taken in
-        assert (row.key, row.attempts, row.begun_at) == ("slack/1", 3, None)
+        assert Arrival.objects.get().key == "slack/1"  # the other one was processed
+        row = inbox.ARRIVALS.jobs().get()
+        assert (row.attempts, row.begun_at) == (3, None)
         assert row.last_error.startswith("The worker was killed")
 
 
 def kill_until_given_up(
-    program: Program, workers: Callable[..., int], job: dict[str, str], model: Any
+    program: Program, workers: Callable[..., int], job: dict[str, str], kind: JobKind
 ) -> list[int]:
     """Let workers work on it until it is given up; return how those ended that it has killed."""
     ended = []
@@ -275,9 +276,9 @@ def kill_until_given_up(
         ended.append(workers(**job))
         wait_until_unlocked()
         with tenant_scope(program.tenant.id):
-            if model.objects.failed().exists():
+            if kind.jobs().failed().exists():
                 return [status for status in ended if status]
-            pass_time(model)
+            pass_time(kind)
     raise AssertionError(f"it is not given up: {ended}")
 
 

@@ -18,13 +18,13 @@ from konstruct.orchestrator import messages, runner
 from konstruct.orchestrator.exceptions import Busy
 from konstruct.orchestrator.messages import konstruct_message
 from konstruct.orchestrator.models import PendingReply
-from konstruct.orchestrator.replies import outbox
+from konstruct.orchestrator.replies import queue
 from konstruct.orchestrator.tasks import handle_message
 from memory.models import Message
 from tenants.context import connection, tenant_scope
-from tenants.outbox import attempts
+from tenants.jobs import kind as job_kind
+from tests.jobs import claimed
 from tests.konstruct.conftest import MESSAGES, Program
-from tests.outbox import claimed
 
 
 def test_every_task_has_both_time_limits() -> None:
@@ -71,7 +71,7 @@ def test_an_attempt_that_the_end_of_the_worker_stops_does_not_count(
     program_a: Program, monkeypatch: pytest.MonkeyPatch, is_told_to_end: bool, counted: int
 ) -> None:
     """What raises SystemExit by itself has had its attempt."""
-    monkeypatch.setattr(attempts, "terminate_handler_fired", lambda: is_told_to_end)
+    monkeypatch.setattr(job_kind, "terminate_handler_fired", lambda: is_told_to_end)
     sent, row = run_with(program_a, monkeypatch, SystemExit())
     assert row.attempts == counted
     assert (row.begun_at is None) is is_told_to_end
@@ -81,8 +81,8 @@ def test_an_attempt_that_the_end_of_the_worker_stops_does_not_count(
 def test_what_is_only_at_hand_is_not_counted(program_a: Program) -> None:
     sent = program_a.send().json()["id"]
     with tenant_scope(program_a.tenant.id):
-        assert claimed(outbox.REPLIES) == [UUID(sent)]
-        assert claimed(outbox.REPLIES) == []
+        assert claimed(queue.REPLIES) == [UUID(sent)]
+        assert claimed(queue.REPLIES) == []
         assert PendingReply.objects.get().attempts == 0
 
 

@@ -17,11 +17,11 @@ from konstruct.orchestrator.exceptions import MessageNotFound
 from konstruct.orchestrator.messages import konstruct_message, thread_lock
 from konstruct.orchestrator.models import PendingReply
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
-from konstruct.orchestrator.replies import outbox
+from konstruct.orchestrator.replies import queue
 from konstruct.orchestrator.tasks import handle_message
 from memory.models import Message
 from tenants.context import tenant_scope
-from tenants.outbox.enqueue import enqueue
+from tenants.jobs import enqueue_task
 from tests.konstruct.conftest import Program
 
 SECOND = timedelta(seconds=1)
@@ -61,21 +61,21 @@ def test_pauses_double_and_heed_the_server(
 ) -> None:
     message = send()
     PendingReply.objects.update(attempts=attempts)
-    outbox.record_failure(message.id, error)
+    queue.REPLIES.record_failure(message.id, error)
     (left,) = PendingReply.objects.annotate(left=F("due_at") - Now()).values_list("left", flat=True)
     assert abs(left - seconds * SECOND) < SECOND
 
 
 def test_giving_back_what_is_done_does_nothing(send: Callable[..., Message]) -> None:
     message = send()
-    outbox.finish(message.id)
-    outbox.record_failure(message.id, ValueError("late"))
+    queue.REPLIES.finish(message.id)
+    queue.REPLIES.record_failure(message.id, ValueError("late"))
     assert not PendingReply.objects.exists()
 
 
 def test_a_message_that_is_gone_waits_no_more(program_a: Program) -> None:
     with tenant_scope(program_a.tenant.id):
-        outbox.REPLIES.put(gone := UUID(int=1))
+        queue.REPLIES.enqueue(gone := UUID(int=1))
         with pytest.raises(MessageNotFound):
             handle_message(str(program_a.tenant.id), str(gone))
         assert not PendingReply.objects.exists()
@@ -156,5 +156,5 @@ def test_enqueueing_never_raises(
         raise ConnectionRefusedError("no broker")
 
     monkeypatch.setattr(handle_message, "apply_async", fail)
-    enqueue(handle_message, "tenant", str(UUID(int=1)))
+    enqueue_task(handle_message, "tenant", str(UUID(int=1)))
     assert "was not enqueued (ConnectionRefusedError: no broker)" in caplog.text

@@ -9,7 +9,7 @@ from django_redis import get_redis_connection
 
 from konstruct.api.auth.keys import issue_key
 from konstruct.api.models import KeyScope
-from konstruct.channels.models import Delivery
+from konstruct.channels.delivery import queue as deliveries
 from konstruct.consistency import verify
 from konstruct.orchestrator.identities.erasure_requests import request_message_erasure
 from konstruct.orchestrator.models import Agent, Escalation
@@ -60,7 +60,7 @@ def said(tenant_a: Tenant, agent: Agent, talk: Callable[..., Message]) -> Messag
             agent_id=agent.id, user_id="maria", thread_id="t", channel="rest", message_id=said.pk,
             opened_by="user", reason=SAID, resolved_at=Now(),
         )  # fmt: skip
-        Delivery.objects.create(message=said, channel="slack", address={})
+        deliveries.enqueue(said, channel="slack", address={})
         items = [({"said": SAID}, said.pk), ({"call": "Of the thread."}, None)]
         add_items(agent.id, "maria", "t", items)
         bo = Agent.objects.create(name="bo")

@@ -2,13 +2,13 @@
 
 from uuid import UUID
 
-from tenants import outbox, tasks
+from tenants import jobs, tasks
 from tenants.servers import servers
 
 
-def claimed(kind: outbox.Kind) -> list[UUID]:
+def claimed(kind: jobs.JobKind) -> list[UUID]:
     """Claim all that is due of the kind, as workers do; the keys, server by server, by turns."""
-    return [claim.key for claim in outbox.claim_of_all_servers(kind)]
+    return [claim.key for claim in jobs.claim_of_all_servers(kind)]
 
 
 def work(kind: str) -> None:

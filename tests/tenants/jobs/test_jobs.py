@@ -12,23 +12,23 @@ from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 
 from konstruct.celery import app
-from tenants import outbox, tasks, transaction
+from tenants import jobs, tasks, transaction
 from tenants.context import connection, current_tenant_id, public_scope, server_scope, tenant_scope
 from tenants.exceptions import KonstructError
-from tenants.models import OutboxEntry, Tenant
-from tenants.outbox import kind as kinds
-from tenants.outbox import turns
+from tenants.jobs import claims
+from tenants.jobs import kind as kinds
+from tenants.models import Job, Tenant
 from tenants.schemas.provisioning import resume_tenant, suspend_tenant
 from tenants.servers import MAIN
 from tenants.serving.tenant_task import TenantTask
 from tests import database
-from tests.outbox import claimed
+from tests.jobs import claimed
 
 SECOND = timedelta(seconds=1)
 done: list[tuple[Any, ...]] = []
 
 
-@shared_task(base=TenantTask, name="tests.outbox.note")
+@shared_task(base=TenantTask, name="tests.jobs.note")
 def note(tenant_id: str, key: str) -> None:
     """Note what was given, and in which tenant."""
     done.append((tenant_id, key, str(current_tenant_id())))
@@ -39,20 +39,20 @@ class Busy(KonstructError):
 
 
 @pytest.fixture
-def notes(monkeypatch: pytest.MonkeyPatch) -> outbox.Kind:
+def notes(monkeypatch: pytest.MonkeyPatch) -> jobs.JobKind:
     """A kind of work that only notes what it was given."""
     monkeypatch.setattr(kinds, "KINDS", known := {})
-    monkeypatch.setattr(turns, "KINDS", known)
+    monkeypatch.setattr(claims, "KINDS", known)
     monkeypatch.setattr(tasks, "KINDS", known)
-    monkeypatch.setattr(turns, "_last", {})
+    monkeypatch.setattr(claims, "_last", {})
     done.clear()
-    return outbox.Kind(
+    return jobs.JobKind(
         name="note",
         task=note.name,
         queue="notes",
-        most_attempts=lambda: 3,
+        max_attempts=lambda: 3,
         first_backoff=2.0,
-        longest_backoff=60.0,
+        max_backoff=60.0,
         is_final=lambda error: isinstance(error, ZeroDivisionError),
     )
 
@@ -78,30 +78,28 @@ def make_tenants_rows(db: None) -> Callable[[int], list[Tenant]]:
     return make
 
 
-def put(kind: outbox.Kind, tenant: Tenant, count: int = 1) -> list[UUID]:
+def put(kind: jobs.JobKind, tenant: Tenant, count: int = 1) -> list[UUID]:
     """Let so much work of the tenant wait, the first the longest."""
     keys = [uuid4() for _ in range(count)]
     with tenant_scope(tenant.id):
         for number, key in enumerate(keys):
-            kind.put(key)
-            OutboxEntry.objects.filter(key=key).update(
-                sweep_at=F("sweep_at") - SECOND / (number + 1)
-            )
+            kind.enqueue(key)
+            Job.objects.filter(key=key).update(sweep_at=F("sweep_at") - SECOND / (number + 1))
     return keys
 
 
-def entry_of(tenant: Tenant) -> OutboxEntry:
+def entry_of(tenant: Tenant) -> Job:
     with tenant_scope(tenant.id):
-        return OutboxEntry.objects.get()
+        return Job.objects.get()
 
 
 def age(tenant: Tenant, **times: timedelta) -> None:
     with tenant_scope(tenant.id):
-        OutboxEntry.objects.update(**{name: F(name) - passed for name, passed in times.items()})
+        Job.objects.update(**{name: F(name) - passed for name, passed in times.items()})
 
 
 MANY = (
-    "INSERT INTO tenants_outboxentry (kind, key)"
+    "INSERT INTO tenants_job (kind, key)"
     " SELECT 'note', gen_random_uuid() FROM generate_series(1, 10000)"
 )
 
@@ -111,7 +109,7 @@ FEW = 100
 # --- Turns ----------------------------------------------------------------------------------------
 
 
-def test_tenants_have_turns_however_much_waits(notes: outbox.Kind, tenants: list[Tenant]) -> None:
+def test_tenants_have_turns_however_much_waits(notes: jobs.JobKind, tenants: list[Tenant]) -> None:
     """A tenant with much delays the single work of another by one task of each worker."""
     flood, *others = tenants
     many, singles = put(notes, flood, 20), [put(notes, other)[0] for other in others]
@@ -120,34 +118,34 @@ def test_tenants_have_turns_however_much_waits(notes: outbox.Kind, tenants: list
     assert order[3:] == many[1:]
     put(notes, others[0])
     put(notes, flood, 5)
-    assert {outbox.claim(notes).tenant_id for _ in range(2)} == {flood.id, others[0].id}  # type: ignore[union-attr]
+    assert {jobs.claim(notes).tenant_id for _ in range(2)} == {flood.id, others[0].id}  # type: ignore[union-attr]
 
 
 def test_a_claim_reads_no_more_of_a_tenant_that_has_much(
-    transactional_db: None, notes: outbox.Kind, tenants: list[Tenant]
+    transactional_db: None, notes: jobs.JobKind, tenants: list[Tenant]
 ) -> None:
     with tenant_scope(tenants[0].id), connection.cursor() as cursor:
         cursor.execute(MANY)
     put(notes, tenants[1])
-    as_owner_outside("ANALYZE tenants_outboxentry")
+    as_owner_outside("ANALYZE tenants_job")
     for after in (UUID(int=0), tenants[0].id, tenants[1].id):
         assert _rows_read(plan_of_claim(after)) < FEW
 
 
 @pytest.mark.parametrize("known", ["never", "VACUUM", "VACUUM ANALYZE"])
 def test_a_claim_reads_no_more_where_postgres_believes_the_table_almost_empty(
-    transactional_db: None, notes: outbox.Kind, tenants: list[Tenant], known: str
+    transactional_db: None, notes: jobs.JobKind, tenants: list[Tenant], known: str
 ) -> None:
     """By statistics from when one entry waited, and by none; beside entries that are not due."""
     with tenant_scope(tenants[0].id), connection.cursor() as cursor:
         cursor.execute(MANY)
-        OutboxEntry.objects.all().delete()
+        Job.objects.all().delete()
         put(notes, tenants[0])
         if known == "never":
-            as_owner_outside("TRUNCATE tenants_outboxentry")
+            as_owner_outside("TRUNCATE tenants_job")
         else:
             # Postgres takes each page for as full as it is now.
-            as_owner_outside(f"{known} tenants_outboxentry")
+            as_owner_outside(f"{known} tenants_job")
         cursor.execute(MANY)
     for tenant, when in ((tenants[1], "now() + interval '1 hour'"), (tenants[2], "NULL")):
         with tenant_scope(tenant.id), connection.cursor() as cursor:
@@ -158,11 +156,11 @@ def test_a_claim_reads_no_more_where_postgres_believes_the_table_almost_empty(
 
 
 def test_the_settings_of_a_claim_end_with_it(
-    transactional_db: None, notes: outbox.Kind, tenants: list[Tenant]
+    transactional_db: None, notes: jobs.JobKind, tenants: list[Tenant]
 ) -> None:
     put(notes, tenants[0])
     for _ in range(2):
-        outbox.claim(notes)
+        jobs.claim(notes)
         with connection.cursor() as cursor:
             cursor.execute(
                 "SELECT current_setting('enable_sort'), current_setting('enable_seqscan')"
@@ -179,10 +177,10 @@ def as_owner_outside(statement: str) -> None:
 def plan_of_claim(after: UUID) -> dict[str, Any]:
     """Claim, and return what was done; as the owner, for the application is explained nothing."""
     values = {"kind": "note", "after": after, "grace": SECOND, "longest": SECOND}
-    values |= {"parked": SECOND, "states": turns.SERVED, "has_list": True, "server": MAIN}
+    values |= {"suspended_delay": SECOND, "states": claims.SERVED, "has_list": True, "server": MAIN}
     with database.as_owner(), public_scope(), connection.cursor() as cursor:
-        connection.set_local(turns._BY_INDEXES, with_next=True)
-        cursor.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {turns._CLAIM}", values)
+        connection.set_local(claims._BY_INDEXES, with_next=True)
+        cursor.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {claims._CLAIM}", values)
         (plan,) = cursor.fetchone()
     found: dict[str, Any] = plan[0]["Plan"]
     return found
@@ -194,12 +192,12 @@ def _rows_read(plan: dict[str, Any]) -> int:
 
 
 def test_what_is_claimed_is_left_alone_the_longer_the_older_it_is(
-    notes: outbox.Kind, tenant_a: Tenant
+    notes: jobs.JobKind, tenant_a: Tenant
 ) -> None:
     put(notes, tenant_a)
     for old, pause in ((1, 5), (60, 60), (3600, 300)):
         with tenant_scope(tenant_a.id):
-            OutboxEntry.objects.update(due_at=F("created_at") - old * SECOND, sweep_at=F("due_at"))
+            Job.objects.update(due_at=F("created_at") - old * SECOND, sweep_at=F("due_at"))
         before = entry_of(tenant_a).due_at
         assert len(claimed(notes)) == 1
         left = entry_of(tenant_a).sweep_at - before - old * SECOND
@@ -207,19 +205,19 @@ def test_what_is_claimed_is_left_alone_the_longer_the_older_it_is(
 
 
 def test_the_work_of_a_tenant_that_is_not_served_waits_until_it_is(
-    notes: outbox.Kind, tenants: list[Tenant]
+    notes: jobs.JobKind, tenants: list[Tenant]
 ) -> None:
     for tenant in tenants:
         put(notes, tenant, 2)
     suspend_tenant(tenants[0])
     assert len(claimed(notes)) == 4
-    assert outbox.sweep() == 0
+    assert jobs.sweep() == 0
     resume_tenant(tenants[0])
     assert len(claimed(notes)) == 2
 
 
 def test_what_waits_for_a_person_or_was_given_up_is_nobodys_turn(
-    notes: outbox.Kind, tenant_a: Tenant
+    notes: jobs.JobKind, tenant_a: Tenant
 ) -> None:
     (key,) = put(notes, tenant_a)
     with tenant_scope(tenant_a.id):
@@ -228,7 +226,7 @@ def test_what_waits_for_a_person_or_was_given_up_is_nobodys_turn(
     with tenant_scope(tenant_a.id):
         assert notes.release(key)
         assert not notes.release(key)
-        assert notes.hold(key, "consent", at_most=SECOND)
+        assert notes.hold(key, "consent", max_time=SECOND)
     age(tenant_a, sweep_at=2 * SECOND)
     assert claimed(notes) == [key]
     with tenant_scope(tenant_a.id):
@@ -245,7 +243,7 @@ def test_what_waits_for_a_person_or_was_given_up_is_nobodys_turn(
 
 
 def test_a_worker_does_what_has_its_turn_inside_its_tenant(
-    notes: outbox.Kind, tenants: list[Tenant]
+    notes: jobs.JobKind, tenants: list[Tenant]
 ) -> None:
     expected = {(str(tenant.id), str(*put(notes, tenant)), str(tenant.id)) for tenant in tenants}
     for _ in range(4):
@@ -256,7 +254,7 @@ def test_a_worker_does_what_has_its_turn_inside_its_tenant(
 
 @pytest.mark.parametrize("count", [3, 9])
 def test_a_sweep_is_one_statement_however_many_tenants_there_are(
-    notes: outbox.Kind, make_tenants_rows: Callable[[int], list[Tenant]], count: int
+    notes: jobs.JobKind, make_tenants_rows: Callable[[int], list[Tenant]], count: int
 ) -> None:
     for tenant in make_tenants_rows(count):
         (key,) = put(notes, tenant)
@@ -268,32 +266,32 @@ def test_a_sweep_is_one_statement_however_many_tenants_there_are(
 
 
 def test_a_sweep_wakes_workers_for_what_has_no_task_in_the_queue(
-    notes: outbox.Kind, tenants: list[Tenant], monkeypatch: pytest.MonkeyPatch
+    notes: jobs.JobKind, tenants: list[Tenant], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     woken: list[str] = []
-    monkeypatch.setattr(outbox.Kind, "wake", lambda kind, server: woken.append(kind.name))
+    monkeypatch.setattr(jobs.JobKind, "wake", lambda kind, server: woken.append(kind.name))
     put(notes, tenants[0], 3)
     put(notes, tenants[1], 2)
-    monkeypatch.setattr(turns, "_standing_in", lambda queue: 1)
-    assert (outbox.sweep(), woken) == (4, ["note"] * 4)
-    monkeypatch.setattr(turns, "_standing_in", lambda queue: 300)
-    assert outbox.sweep() == 1
-    monkeypatch.setattr(turns, "_standing_in", lambda queue: 0)
-    monkeypatch.setattr(turns, "SWEEP_LIMIT", 2)
-    assert outbox.sweep() == 2
+    monkeypatch.setattr(claims, "_queue_length", lambda queue: 1)
+    assert (jobs.sweep(), woken) == (4, ["note"] * 4)
+    monkeypatch.setattr(claims, "_queue_length", lambda queue: 300)
+    assert jobs.sweep() == 1
+    monkeypatch.setattr(claims, "_queue_length", lambda queue: 0)
+    monkeypatch.setattr(claims, "MAX_SWEPT_JOBS", 2)
+    assert jobs.sweep() == 2
 
 
 def test_an_entry_wakes_one_worker_after_its_commit(
-    notes: outbox.Kind, tenant_a: Tenant, django_capture_on_commit_callbacks: Any
+    notes: jobs.JobKind, tenant_a: Tenant, django_capture_on_commit_callbacks: Any
 ) -> None:
     queue = app.pool.acquire(block=True).SimpleQueue(notes.queue)
     queue.clear()
     with django_capture_on_commit_callbacks(execute=True):
         put(notes, tenant_a)
-        assert turns._standing_in(notes.queue) == 0
-    assert turns._standing_in(notes.queue) == 1
+        assert claims._queue_length(notes.queue) == 0
+    assert claims._queue_length(notes.queue) == 1
     message = queue.get_nowait()
-    assert (message.headers["task"], message.payload[0][0]) == (outbox.WORK, "note")
+    assert (message.headers["task"], message.payload[0][0]) == (jobs.WORK, "note")
     message.ack()
     queue.close()
 
@@ -306,11 +304,11 @@ def test_an_entry_wakes_one_worker_after_its_commit(
     [(0, ValueError("x"), 2), (1, ValueError("x"), 4), (0, Busy("x"), 60)],
 )
 def test_a_failure_is_tried_again_later(
-    notes: outbox.Kind, tenant_a: Tenant, attempts: int, error: Exception, pause: int
+    notes: jobs.JobKind, tenant_a: Tenant, attempts: int, error: Exception, pause: int
 ) -> None:
     (key,) = put(notes, tenant_a)
     with tenant_scope(tenant_a.id):
-        OutboxEntry.objects.update(attempts=attempts)
+        Job.objects.update(attempts=attempts)
         assert notes.begin(key)
         assert not notes.record_failure(key, error)
     failed = entry_of(tenant_a)
@@ -329,18 +327,18 @@ def test_a_failure_is_tried_again_later(
     ids=["last", "final"],
 )
 def test_what_is_of_no_use_is_given_up(
-    notes: outbox.Kind, tenant_a: Tenant, attempts: int, error: Exception
+    notes: jobs.JobKind, tenant_a: Tenant, attempts: int, error: Exception
 ) -> None:
     (key,) = put(notes, tenant_a)
     with tenant_scope(tenant_a.id):
-        OutboxEntry.objects.update(attempts=attempts)
+        Job.objects.update(attempts=attempts)
         assert notes.begin(key)
         assert notes.record_failure(key, error)
     assert entry_of(tenant_a).last_error.startswith("An error inside Konstruct")
     assert claimed(notes) == []
 
 
-def test_work_that_was_begun_is_claimed_again_soon(notes: outbox.Kind, tenant_a: Tenant) -> None:
+def test_work_that_was_begun_is_claimed_again_soon(notes: jobs.JobKind, tenant_a: Tenant) -> None:
     (key,) = put(notes, tenant_a)
     with tenant_scope(tenant_a.id):
         assert notes.begin(key)
@@ -351,7 +349,7 @@ def test_work_that_was_begun_is_claimed_again_soon(notes: outbox.Kind, tenant_a:
         notes.finish(key)
         assert not notes.begin(key)
         assert not notes.record_failure(key, ValueError("late"))
-        assert not OutboxEntry.objects.exists()
+        assert not Job.objects.exists()
 
 
 # --- Who may do what ------------------------------------------------------------------------------
@@ -367,15 +365,15 @@ def refused(sql: str) -> bool:
 
 
 def test_a_tenant_sees_and_changes_its_own_rows_alone(
-    notes: outbox.Kind, tenant_a: Tenant, tenant_b: Tenant
+    notes: jobs.JobKind, tenant_a: Tenant, tenant_b: Tenant
 ) -> None:
     put(notes, tenant_b)
     with tenant_scope(tenant_a.id):
-        assert not OutboxEntry.objects.exists()
-        assert refused("UPDATE tenants_outboxentry SET sweep_at = now() + interval '1 day'")
-        assert refused("DELETE FROM tenants_outboxentry")
+        assert not Job.objects.exists()
+        assert refused("UPDATE tenants_job SET sweep_at = now() + interval '1 day'")
+        assert refused("DELETE FROM tenants_job")
         assert refused(
-            "INSERT INTO tenants_outboxentry (tenant_id, kind, key)"
+            "INSERT INTO tenants_job (tenant_id, kind, key)"
             f" VALUES ('{tenant_b.id}', 'note', gen_random_uuid())"
         )
         assert claimed(notes) != []  # whoever has the turn works in its own tenant
@@ -384,30 +382,32 @@ def test_a_tenant_sees_and_changes_its_own_rows_alone(
 @pytest.mark.parametrize(
     "change",
     [
-        "DELETE FROM tenants_outboxentry",
-        "INSERT INTO tenants_outboxentry (tenant_id, kind, key)"
-        " SELECT tenant_id, kind, gen_random_uuid() FROM tenants_outboxentry",
-        "UPDATE tenants_outboxentry SET sweep_at = now() - interval '1 day'",
-        "UPDATE tenants_outboxentry SET failed_at = now()",
-        "UPDATE tenants_outboxentry SET tenant_id = gen_random_uuid(), sweep_at = 'tomorrow'",
-        "UPDATE tenants_outboxentry SET key = gen_random_uuid(), sweep_at = 'tomorrow'",
-        "TRUNCATE tenants_outboxentry",
+        "DELETE FROM tenants_job",
+        "INSERT INTO tenants_job (tenant_id, kind, key)"
+        " SELECT tenant_id, kind, gen_random_uuid() FROM tenants_job",
+        "UPDATE tenants_job SET sweep_at = now() - interval '1 day'",
+        "UPDATE tenants_job SET failed_at = now()",
+        "UPDATE tenants_job SET tenant_id = gen_random_uuid(), sweep_at = 'tomorrow'",
+        "UPDATE tenants_job SET key = gen_random_uuid(), sweep_at = 'tomorrow'",
+        "TRUNCATE tenants_job",
     ],
 )
-def test_who_is_in_no_tenant_only_claims(notes: outbox.Kind, tenant_a: Tenant, change: str) -> None:
+def test_who_is_in_no_tenant_only_claims(
+    notes: jobs.JobKind, tenant_a: Tenant, change: str
+) -> None:
     put(notes, tenant_a)
     before = entry_of(tenant_a)
     with server_scope(tenant_a.server):
-        assert OutboxEntry.objects.exists()
+        assert Job.objects.exists()
         assert refused(change)
     assert vars(entry_of(tenant_a)).items() - {("_state", None)} >= {("sweep_at", before.sweep_at)}
 
 
 def test_who_is_in_no_tenant_does_not_see_what_was_given_up(
-    notes: outbox.Kind, tenant_a: Tenant
+    notes: jobs.JobKind, tenant_a: Tenant
 ) -> None:
     (key,) = put(notes, tenant_a)
     with tenant_scope(tenant_a.id):
         notes.give_up(key, code="closed", reason="It is over.")
     with server_scope(tenant_a.server):
-        assert not OutboxEntry.objects.exists()
+        assert not Job.objects.exists()

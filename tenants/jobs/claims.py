@@ -1,7 +1,7 @@
-"""Whose turn it is: claiming what is due in the outbox, tenant after tenant, and waking workers.
+"""Claiming jobs by turns between tenants, and waking workers for jobs that are due.
 
-Tasks in the broker say that a worker is to claim something, and not what: a tenant with ten
-thousand of them has no more turns than one with a single message.
+A Celery task in the broker makes a worker claim some job of a kind. It does not name the job: a
+tenant with ten thousand jobs has no more turns than a tenant with one.
 """
 
 import logging
@@ -13,110 +13,110 @@ from uuid import UUID
 from celery import current_app
 
 from tenants.context import connection, server_scope
+from tenants.jobs.kind import GRACE, KINDS, MAX_GRACE, JobKind
 from tenants.models import Tenant
-from tenants.outbox.kind import GRACE, KINDS, LONGEST_GRACE, Kind
 from tenants.postgresql.exceptions import ServerDown
 from tenants.servers import MAIN, note_server, servers
 
 logger = logging.getLogger(__name__)
 
-# Tasks that one sweep puts into a queue at most, less what stands in it already.
-SWEEP_LIMIT = 200
-# How long the work of a tenant that is not served is left alone. To resume the tenant wakes it.
-PARKED = timedelta(hours=1)
+# Tasks that one sweep sends to a queue at most, less those that are in it already.
+MAX_SWEPT_JOBS = 200
+# A job of a tenant that is not served is not claimed again for this time. `resume_tenant` wakes it.
+SUSPENDED_DELAY = timedelta(hours=1)
 
-# Of which tenants work is done.
+# States of the tenants that are served.
 SERVED = [Tenant.State.ACTIVE]
 SERVED_OR_SUSPENDED = [Tenant.State.ACTIVE, Tenant.State.SUSPENDED]
 
-# Whether work of a tenant is done, and from the outbox of this server.
+# Whether the tenant is served, and from the jobs of this server.
 _SERVED = """EXISTS (
-    SELECT FROM tenants_tenant AS tenant WHERE tenant.id = entry.tenant_id
+    SELECT FROM tenants_tenant AS tenant WHERE tenant.id = job.tenant_id
         AND tenant.state = ANY (%(states)s) AND tenant.moving_to = '' AND tenant.server = %(server)s
 )"""
-# From the tenant after the one that had its turn last, and around: one entry, in one statement,
-# by the index on kind, tenant and time. What others have just claimed is passed over. The entry is
-# looked up by its key: joined, a table that was almost empty when it was vacuumed is read whole.
+# One job, in one statement, by the index on kind, tenant and time: of the next tenant after the one
+# that had the last turn, or of the first. Rows that others are claiming are skipped. The row is
+# updated by its key: in a join, a table that was almost empty at its last vacuum is read whole.
 _CLAIM = f"""
 WITH next AS (
     SELECT * FROM (
-        SELECT tenant_id, kind, key FROM tenants_outboxentry
+        SELECT tenant_id, kind, key FROM tenants_job
         WHERE kind = %(kind)s AND failed_at IS NULL AND sweep_at <= statement_timestamp()
           AND tenant_id > %(after)s
         ORDER BY tenant_id, sweep_at LIMIT 1 FOR UPDATE SKIP LOCKED
     ) AS further
     UNION ALL
     SELECT * FROM (
-        SELECT tenant_id, kind, key FROM tenants_outboxentry
+        SELECT tenant_id, kind, key FROM tenants_job
         WHERE kind = %(kind)s AND failed_at IS NULL AND sweep_at <= statement_timestamp()
           AND tenant_id <= %(after)s
         ORDER BY tenant_id, sweep_at LIMIT 1 FOR UPDATE SKIP LOCKED
     ) AS around
     LIMIT 1
 )
-UPDATE tenants_outboxentry AS entry
+UPDATE tenants_job AS job
 SET sweep_at = statement_timestamp() + CASE
     WHEN {_SERVED} OR NOT %(has_list)s
     THEN greatest(%(grace)s, least(statement_timestamp() - due_at, %(longest)s))
-    ELSE %(parked)s
+    ELSE %(suspended_delay)s
 END
-WHERE (entry.tenant_id, entry.kind, entry.key) = (SELECT tenant_id, kind, key FROM next)
-RETURNING entry.tenant_id, entry.key, {_SERVED}
+WHERE (job.tenant_id, job.kind, job.key) = (SELECT tenant_id, kind, key FROM next)
+RETURNING job.tenant_id, job.key, {_SERVED}
 """  # noqa: S608
 # Make Postgres plan a claim by the index on kind, tenant and time, and by the primary key. It then
 # reads only the rows that it returns. With statistics of an almost empty table the planner would
-# sort all entries of a tenant, or read the whole table.
+# sort all jobs of a tenant, or read the whole table.
 _BY_INDEXES = {
     "enable_sort": "off",
     "enable_incremental_sort": "off",
     "enable_seqscan": "off",
     "enable_bitmapscan": "off",
 }
-# Puts aside what was claimed of a tenant that is not served.
-_PARK = """
-UPDATE tenants_outboxentry SET sweep_at = statement_timestamp() + %(parked)s
+# Delays a claimed job of a tenant that is not served.
+_DELAY = """
+UPDATE tenants_job SET sweep_at = statement_timestamp() + %(suspended_delay)s
 WHERE tenant_id = %(tenant_id)s AND kind = %(kind)s AND key = %(key)s
 """
-# What can be claimed of each kind, counted no further than a sweep goes.
+# Jobs of each kind that can be claimed, counted up to the limit of a sweep.
 _DUE = """
 SELECT kind, (
     SELECT count(*) FROM (
-        SELECT FROM tenants_outboxentry AS entry
-        WHERE entry.kind = known.kind AND failed_at IS NULL AND sweep_at <= statement_timestamp()
+        SELECT FROM tenants_job AS job
+        WHERE job.kind = known.kind AND failed_at IS NULL AND sweep_at <= statement_timestamp()
         LIMIT %(limit)s
     ) AS due
 ) FROM unnest(%(kinds)s::text[]) AS known (kind)
 """
 
-# The tenant that each kind's last turn of this process was of, by server.
+# The tenant of this process' last claim, by server and kind.
 _last: dict[tuple[str, str], UUID] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """An entry that other workers leave alone for a while."""
+    """A job that other workers cannot claim for a while."""
 
     tenant_id: UUID
     key: UUID
 
 
-def claim(kind: Kind, server: str = MAIN) -> Claim | None:
-    """Claim the entry that is due longest of the tenant whose turn it is; None if none is due.
+def claim(kind: JobKind, server: str = MAIN) -> Claim | None:
+    """Claim the next tenant's job that is due longest; return None if no job is due.
 
-    Each worker process goes round the tenants of the server that have something due, and takes one
-    entry of each. What belongs to tenants that are not served is put aside on the way.
+    Each worker process goes round the tenants of the server that have due jobs, and takes one job
+    of each. Jobs of tenants that are not served are delayed on the way.
     """
     states = SERVED_OR_SUSPENDED if kind.of_suspended_too else SERVED
     turn = (server, kind.name)
     with server_scope(server), connection.cursor() as cursor:
-        # Ends: each turn returns an entry, or puts one aside for PARKED.
+        # Ends: each iteration returns a job, or delays one by SUSPENDED_DELAY.
         while True:
             values = {
                 "kind": kind.name,
                 "after": _last.get(turn, UUID(int=0)),
                 "grace": GRACE,
-                "longest": LONGEST_GRACE,
-                "parked": PARKED,
+                "longest": MAX_GRACE,
+                "suspended_delay": SUSPENDED_DELAY,
                 "states": states,
                 "has_list": server == MAIN,
                 "server": server,
@@ -131,17 +131,17 @@ def claim(kind: Kind, server: str = MAIN) -> Claim | None:
             if server != MAIN:
                 is_served = _is_served(tenant_id, server, states)
                 if not is_served:
-                    cursor.execute(_PARK, {**values, "tenant_id": tenant_id, "key": key})
+                    cursor.execute(_DELAY, {**values, "tenant_id": tenant_id, "key": key})
             if is_served:
                 note_server(tenant_id, server)
                 return Claim(tenant_id, key)
 
 
-def claim_of_all_servers(kind: Kind) -> Iterator[Claim]:
-    """Claim what is due on each server in turn, until nothing is; one that is down is left out."""
+def claim_of_all_servers(kind: JobKind) -> Iterator[Claim]:
+    """Claim jobs on each server in turn, until none is due; a server that is down is skipped."""
     for server in servers():
         try:
-            # Ends: a claimed entry is not due again before GRACE.
+            # Ends: a claimed job is not due again before GRACE.
             while (claimed := claim(kind, server)) is not None:
                 yield claimed
         except ServerDown as error:
@@ -149,44 +149,44 @@ def claim_of_all_servers(kind: Kind) -> Iterator[Claim]:
 
 
 def _is_served(tenant_id: UUID, server: str, states: list[Tenant.State]) -> bool:
-    """Whether work of a tenant is done, as the list says, and from this server's outbox."""
+    """Whether the tenant is served from this server, by the list of tenants on the main server."""
     of_here = Tenant.objects.filter(id=tenant_id, server=server, moving_to="")
     return of_here.filter(state__in=states).exists()
 
 
 def sweep() -> int:
-    """Wake workers for what is due and has no task in its queue; how many tasks that made.
+    """Wake workers for due jobs that have no task in their queue; return the number of tasks sent.
 
-    One statement for each server, however many tenants there are: what it finds is what is due.
+    One statement for each server, however many tenants there are.
     """
     kinds = [kind.name for kind in KINDS.values() if kind.queue]
-    standing: dict[str, int] = {}
+    queued: dict[str, int] = {}
     woken = 0
     for server in servers():
         try:
             with server_scope(server), connection.cursor() as cursor:
                 connection.set_local(_BY_INDEXES, with_next=True)
-                cursor.execute(_DUE, {"kinds": kinds, "limit": SWEEP_LIMIT})
+                cursor.execute(_DUE, {"kinds": kinds, "limit": MAX_SWEPT_JOBS})
                 due = dict(cursor.fetchall())
         except ServerDown as error:
-            logger.warning("What waits there is swept later: %s", error)
+            logger.warning("Its jobs are swept later: %s", error)
             continue
         for name, count in due.items():
             if not count:
                 continue
             queue = KINDS[name].queue
-            if queue not in standing:
-                standing[queue] = _standing_in(queue)
-            # One at least: what stands in the queue may be of another kind.
-            missing = max(count - standing[queue], 1)
+            if queue not in queued:
+                queued[queue] = _queue_length(queue)
+            # One at least: the tasks in the queue may be of another kind.
+            missing = max(count - queued[queue], 1)
             for _ in range(missing):
                 KINDS[name].wake(server)
             woken += missing
     return woken
 
 
-def _standing_in(queue: str) -> int:
-    """How many tasks wait in the queue; none where the broker knows of no such queue."""
+def _queue_length(queue: str) -> int:
+    """Return the number of tasks in the queue; 0 where the broker does not know the queue."""
     with current_app.connection_or_acquire() as broker:
         try:
             declared = broker.default_channel.queue_declare(queue=queue, passive=True)

@@ -1,0 +1,107 @@
+"""The base of pages that list jobs by what they are about: their state, and the action Retry."""
+
+from typing import Any, ClassVar
+
+from django.contrib import admin, messages
+from django.db.models import OuterRef, Q, QuerySet
+from django.http import HttpRequest
+from unfold.decorators import display
+
+from konstruct.admin.access import AuditedReadOnlyAdmin, note
+from tenants import transaction
+from tenants.audit.models import Action
+from tenants.jobs import JobKind
+from tenants.models import job_columns
+
+LABELS = {"queued": "info", "held": "warning", "failed": "danger", "delivered": "success"}
+
+
+_CONDITIONS = {
+    "queued": Q(due_at__isnull=False, failed_at__isnull=True, held_for=""),
+    "held": Q(held_for__gt=""),
+    "failed": Q(failed_at__isnull=False),
+    "delivered": Q(due_at__isnull=True),
+}
+
+
+class JobStateFilter(admin.SimpleListFilter):
+    """Rows whose job is in a state."""
+
+    title = "state"
+    parameter_name = "state"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(state, state) for state in model_admin.states]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        condition = _CONDITIONS.get(self.value() or "")
+        return queryset if condition is None else queryset.filter(condition)
+
+
+class JobAdmin(AuditedReadOnlyAdmin):
+    """Rows with the state of their job. Jobs that were given up can be retried."""
+
+    kind: ClassVar[JobKind]
+    job_key: ClassVar[Any] = OuterRef("message_id")
+    """Expression of the key of a row's job; None where the rows are jobs."""
+    states: ClassVar[tuple[str, ...]] = ("queued", "failed")
+    list_filter: Any = (JobStateFilter,)
+    list_select_related: Any = ("message",)
+    actions = ("retry",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        rows = super().get_queryset(request)
+        if self.job_key is None:
+            return rows
+        return rows.annotate(**job_columns(self.kind.name, self.job_key))
+
+    @admin.display(ordering="attempts")
+    def attempts(self, row: Any) -> int:
+        """How often the job was begun."""
+        return row.attempts or 0
+
+    @admin.display()
+    def last_error(self, row: Any) -> str:
+        """Why the last attempt failed."""
+        return row.last_error or ""
+
+    @admin.display(ordering="due_at", empty_value="-")
+    def due_at(self, row: Any) -> Any:
+        """When the next attempt is due."""
+        return row.due_at
+
+    @display(label=LABELS)
+    def state(self, row: Any) -> str:
+        """Return the state of the row's job."""
+        if row.held_for:
+            return "held"
+        if row.failed_at:
+            return "failed"
+        return "queued" if row.due_at else "delivered"
+
+    def has_retry_permission(self, request: HttpRequest) -> bool:
+        """Whether the user may change rows of this page."""
+        return request.user.has_perm(f"{self.opts.app_label}.change_{self.opts.model_name}")
+
+    @admin.action(description="Retry", permissions=["retry"])
+    def retry(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        """Enqueue the selected jobs that were given up; leave the others alone."""
+        retried = 0
+        for row in queryset:
+            with transaction.atomic():
+                if not self.retry_job(row):
+                    continue
+                message = getattr(row, "message", None)
+                of_whom = (
+                    {"agent_id": message.agent_id, "user_id": message.user_id} if message else {}
+                )
+                note(request, Action.RETRY, self.kind.name, subject_id=row.pk, **of_whom)
+            retried += 1
+        if retried:
+            self.message_user(request, f"{retried} retried.", messages.SUCCESS)
+        if left := queryset.count() - retried:
+            self.message_user(request, f"{left} had not failed.", messages.WARNING)
+
+    def retry_job(self, row: Any) -> bool:
+        """Enqueue the row's job if it was given up."""
+        return self.kind.retry(row.pk)

@@ -1,0 +1,90 @@
+"""Each row that waits for work has a job, and each job has the row that it is about."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+from uuid import UUID
+
+from django.db.models import QuerySet, Value
+
+from konstruct.channels.delivery.queue import DELIVERIES
+from konstruct.channels.inbox import ARRIVALS
+from konstruct.channels.models import Arrival, Delivery, arrival_key
+from konstruct.consistency.records import Finding
+from konstruct.orchestrator.identities.channel_identities import HISTORY_MERGES
+from konstruct.orchestrator.identities.erasure_requests import ERASURES, MESSAGE_ERASURES
+from konstruct.orchestrator.models import HistoryMerge
+from konstruct.orchestrator.replies.queue import REPLIES
+from memory.conversations.embedding_queue import EMBEDDINGS
+from memory.models import Message, PendingEmbedding, Role
+from tenants.audit.models import (
+    OF_THE_TENANT,
+    RETENTION,
+    ErasureRequest,
+    MessageErasure,
+    RetentionRule,
+)
+from tenants.jobs import KINDS, JobKind
+
+NO_JOB = "row that waits for work and has no job"
+NO_ROW = "job without the row that it is about"
+
+Keys = Callable[[], "QuerySet[Any, Any]"]
+# Keys of the rows that must have a job. The replies book finds messages without a reply.
+WAITING: Final[tuple[tuple[JobKind, Keys], ...]] = (
+    (EMBEDDINGS, lambda: PendingEmbedding.objects.values_list("message_id")),
+    (DELIVERIES, lambda: Delivery.objects.outdated().values_list("message_id")),
+    (ARRIVALS, lambda: Arrival.objects.values_list(arrival_key("id"))),
+    (ERASURES, lambda: ErasureRequest.objects.open().values_list("id")),
+    (
+        MESSAGE_ERASURES,
+        lambda: MessageErasure.objects.filter(done_at__isnull=True).values_list("id"),
+    ),
+    (HISTORY_MERGES, lambda: HistoryMerge.objects.open().values_list("id")),
+    (RETENTION, lambda: RetentionRule.objects.values_list(Value(OF_THE_TENANT)).distinct()),
+)
+# Keys of the rows that a job may be about. Rows of other kinds can be erased before their job,
+# which the owner's worker finishes then.
+KNOWN: Final[tuple[tuple[JobKind, Keys], ...]] = (
+    (EMBEDDINGS, lambda: PendingEmbedding.objects.values_list("message_id")),
+    (ARRIVALS, lambda: Arrival.objects.values_list(arrival_key("id"))),
+    (REPLIES, lambda: Message.objects.filter(role=Role.USER).values_list("id")),
+    (DELIVERIES, lambda: Delivery.objects.values_list("message_id")),
+    (ERASURES, lambda: ErasureRequest.objects.values_list("id")),
+)
+
+
+def count() -> dict[str, int]:
+    """No figures: rows that wait are counted by other books."""
+    return {}
+
+
+def check() -> Iterator[Finding]:
+    """Compare both ways."""
+    for kind, waiting in WAITING:
+        missing = waiting().order_by().difference(kind.jobs().values_list("key"))
+        yield from (Finding(NO_JOB, f"{kind.name}/{key}") for (key,) in missing)
+    for kind, known in KNOWN:
+        stray = kind.jobs().values_list("key").difference(known().order_by())
+        yield from (Finding(NO_ROW, f"{kind.name}/{key}") for (key,) in stray)
+
+
+def enqueue(findings: Sequence[Finding]) -> None:
+    """Enqueue the missing jobs."""
+    for kind, keys in _by_kind(findings):
+        kind.enqueue_many(keys)
+        kind.wake()
+
+
+def remove(findings: Sequence[Finding]) -> None:
+    """Remove the jobs without a row."""
+    for kind, keys in _by_kind(findings):
+        kind.finish_many(keys)
+
+
+def _by_kind(findings: Sequence[Finding]) -> Iterator[tuple[JobKind, list[UUID]]]:
+    subjects = [each.subject.rsplit("/", 1) for each in findings]
+    for name in sorted({name for name, _ in subjects}):
+        yield KINDS[name], [UUID(key) for of_kind, key in subjects if of_kind == name]
+
+
+REPAIRS = {NO_JOB: enqueue, NO_ROW: remove}

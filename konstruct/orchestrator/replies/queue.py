@@ -1,0 +1,90 @@
+"""The queue of replies: each accepted message has a job until its reply is delivered.
+
+A message whose reply is held waits for a person or a program, and no worker answers it. Functions
+that take a message tell its channel of the change in the caller's transaction, and requests that
+wait for the reply after the commit.
+"""
+
+from datetime import timedelta
+from functools import partial
+from uuid import UUID
+
+from django.conf import settings
+
+from konstruct.llm.exceptions import LLMRefused
+from konstruct.orchestrator.exceptions import NothingToRetry
+from konstruct.orchestrator.messages import KonstructMessage
+from konstruct.orchestrator.models import HeldFor, PendingReply
+from konstruct.orchestrator.replies import delivery_hooks, reply_wait
+from memory.models import Message
+from tenants import transaction
+from tenants.jobs import JobKind
+
+# The error code of a message that was closed without a reply of its own.
+CLOSED = "closed"
+
+REPLIES = JobKind(
+    name="reply",
+    # Given by name: the task imports the pipeline, which imports this module.
+    task="konstruct.orchestrator.tasks.handle_message",
+    queue="replies",
+    max_attempts=lambda: settings.REPLY_MAX_ATTEMPTS,
+    first_backoff=2.0,
+    max_backoff=3600.0,
+    is_final=lambda error: isinstance(error, LLMRefused),
+)
+
+
+def enqueue(message: Message) -> None:
+    """Enqueue the reply to a message, in the transaction that records the message."""
+    REPLIES.enqueue(message.id)
+    PendingReply(message=message)  # sets message.pending_reply, which saves a query
+
+
+def hold(message: KonstructMessage, held_for: HeldFor) -> bool:
+    """Keep workers from the message until it is released.
+
+    After TOOL_CONSENT_SECONDS without consent, or without a program's result, a worker gets it.
+
+    Returns:
+        False if the message does not wait for a reply: it may have been answered or erased since
+        the caller read it.
+    """
+    for_calls = held_for in (HeldFor.CONSENT, HeldFor.PROGRAM)
+    max_time = timedelta(seconds=settings.TOOL_CONSENT_SECONDS) if for_calls else None
+    is_held = REPLIES.hold(message.id, held_for, max_time=max_time)
+    if is_held:
+        announce_change(message)
+    return is_held
+
+
+def release(message: KonstructMessage) -> bool:
+    """Enqueue a held message again; return False if it is not held."""
+    is_released = REPLIES.release(message.id)
+    if is_released:
+        announce_change(message)
+    return is_released
+
+
+def close(message: KonstructMessage, reason: str) -> None:
+    """Give the message up, and keep the reason: it needs no reply of its own any more."""
+    REPLIES.give_up(message.id, code=CLOSED, reason=reason)
+    announce_change(message)
+
+
+def retry(message_id: UUID) -> None:
+    """Enqueue a reply that was given up as new.
+
+    Raises:
+        NothingToRetry: the reply was not given up.
+    """
+    if not REPLIES.retry(message_id):
+        raise NothingToRetry(
+            f"The reply to message {message_id} was not given up: it is delivered or still tried."
+        )
+
+
+def announce_change(message: KonstructMessage) -> None:
+    """Tell the channel that the message changed, and after the commit who waits for its reply."""
+    delivery_hooks.changed(message)
+    transaction.on_commit(partial(reply_wait.announce, message.tenant_id, message.id))

@@ -1,0 +1,55 @@
+"""The queue of embeddings: each new message has a job until its vectors and words are written."""
+
+import json
+import sys
+from collections.abc import Collection, Mapping
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from tenants.context import tenant_connection
+from tenants.jobs import JobKind
+
+# An embedding is tried until it succeeds: a message that cannot be found later is lost.
+EMBEDDINGS = JobKind(
+    "embedding",
+    task="memory.tasks.embed_message",
+    queue="embeddings",
+    max_attempts=lambda: sys.maxsize,
+    first_backoff=10.0,
+    max_backoff=3600.0,
+)
+
+_ENQUEUE = """
+WITH queued AS (
+    INSERT INTO tenants_job (kind, key, due_at, sweep_at)
+    SELECT 'embedding', id, statement_timestamp() + %(delay)s, statement_timestamp() + %(delay)s
+    FROM unnest(%(ids)s::uuid[]) AS id
+    ON CONFLICT DO NOTHING
+)
+INSERT INTO memory_pendingembedding (message_id, recall_trace)
+SELECT id, %(trace)s::jsonb FROM unnest(%(ids)s::uuid[]) AS id
+ON CONFLICT DO NOTHING
+"""
+
+
+def enqueue(
+    message_ids: Collection[UUID],
+    *,
+    delay: timedelta = timedelta(0),
+    recall_trace: Mapping[str, Any] | None = None,
+) -> None:
+    """Enqueue the embeddings of messages of the current tenant that are not queued yet.
+
+    Call it in the transaction that writes the messages. It wakes no worker.
+
+    Args:
+        message_ids: of the messages.
+        delay: time until the sweep wakes a worker. The caller sends a task of its own before.
+        recall_trace: what was recalled for the one message, a reply. It becomes a RecallEvent.
+    """
+    if message_ids:
+        trace = None if recall_trace is None else json.dumps(recall_trace)
+        tenant_connection().queue(
+            _ENQUEUE, {"ids": list(message_ids), "delay": delay, "trace": trace}
+        )

@@ -1,0 +1,390 @@
+"""Kinds of jobs, and the life of a job: enqueued, begun, finished or failed, retried.
+
+A job is a row of `tenants_job`, named by its tenant, its kind and its key. The row says when the
+job is due, how often it was begun, and why it failed. What the job is about is a row of its own:
+the message, the delivery, the request that has the same id.
+
+An attempt is counted before the work. A row with `begun_at` is in the hands of a worker; a worker
+that holds the lock of this work and finds `begun_at` set knows that the worker before it has died.
+A job that kills its workers is therefore given up like any job that fails.
+"""
+
+import logging
+import sys
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from typing import Any, Final
+from uuid import UUID
+
+from billiard.common import terminate_handler_fired  # type: ignore[attr-defined]  # its stubs are older
+from celery import Task, current_app
+from celery.exceptions import SoftTimeLimitExceeded
+from django.db import DatabaseError, InterfaceError
+from django.db.models import F
+from django.db.models.functions import Greatest, Now
+
+from tenants import transaction
+from tenants.context import connection, current_server, required_tenant_id, tenant_connection
+from tenants.exceptions import KonstructError, code_of, detail_of, reason_of
+from tenants.models import Job, JobQuerySet
+from tenants.outages import is_outage
+from tenants.servers import MAIN
+
+logger = logging.getLogger(__name__)
+
+# The Celery task that claims a job and does it. It is given by name: tenants.tasks imports this.
+WORK = "tenants.tasks.work"
+# A job that was begun can be claimed again after this time: it is done by then, or its worker died.
+GRACE = timedelta(seconds=5)
+# A job that is claimed over and over, such as while its thread is locked, is claimed more rarely.
+MAX_GRACE = timedelta(minutes=5)
+# Interrupted attempts after which a job is tried again at once: the first worker may have been
+# killed for another reason.
+FREE_RETRIES = 1
+# 2 ** 30 seconds are longer than every maximum.
+MAX_EXPONENT = 30
+
+_ENQUEUE = """
+INSERT INTO tenants_job AS job (tenant_id, kind, key, due_at, sweep_at)
+SELECT %(tenant_id)s, %(kind)s, key, statement_timestamp() + %(delay)s,
+       statement_timestamp() + %(delay)s
+FROM unnest(%(keys)s::uuid[]) AS key
+ON CONFLICT (tenant_id, kind, key)
+"""
+_UNLESS_QUEUED = _ENQUEUE + "DO NOTHING"
+# A job that a service asked to delay (it is due later, and no attempt has failed) stays delayed.
+_OR_RESET = (
+    _ENQUEUE
+    + """DO UPDATE SET
+    attempts = 0, begun_at = NULL, failed_at = NULL,
+    due_at = CASE WHEN job.attempts = 0 THEN greatest(job.due_at, EXCLUDED.due_at)
+                  ELSE EXCLUDED.due_at END,
+    sweep_at = CASE WHEN job.attempts = 0 THEN greatest(job.due_at, EXCLUDED.due_at)
+                    ELSE EXCLUDED.due_at END
+"""
+)
+
+_FINISH = """
+DELETE FROM tenants_job
+WHERE tenant_id = %(tenant_id)s AND kind = %(kind)s AND key = ANY (%(keys)s::uuid[])
+"""
+_FINISH_BEGUN = _FINISH + "AND begun_at IS NOT NULL"
+
+KINDS: Final[dict[str, "JobKind"]] = {}
+
+
+class WorkerLost(KonstructError):
+    """The worker that had begun this job has died."""
+
+    code = "worker_lost"
+
+
+class TookTooLong(KonstructError):
+    """The job was stopped: it took longer than the time limit of a task."""
+
+    code = "time_limit"
+
+
+# Codes of failures after which a part of the work may be done.
+INTERRUPTED = frozenset({WorkerLost.code, TookTooLong.code})
+
+
+def _once() -> int:
+    return 1
+
+
+def _never(error: Exception) -> bool:
+    return False
+
+
+@dataclass(frozen=True)
+class JobKind:
+    """One kind of job. Creating it registers it, so that workers find it by its name.
+
+    The methods work on jobs of the current tenant.
+    """
+
+    name: str
+    task: str
+    """Name of the TenantTask that does the job, given the tenant's id and the job's key."""
+    queue: str
+    """Celery queue of the workers. Empty: no worker is woken, a process of its own claims."""
+    max_attempts: Callable[[], int] = _once
+    first_backoff: float = 1.0
+    """Seconds until the second attempt. Each further pause is twice as long."""
+    max_backoff: float = 300.0
+    """Seconds of the longest pause."""
+    is_final: Callable[[Exception], bool] = _never
+    """Whether another attempt is of no use after this error."""
+    is_busy: Callable[[Exception], bool] = _never
+    """Whether the error only asks to wait for its `retry_after`: the attempt does not count."""
+    of_suspended_too: bool = False
+    """Whether jobs of suspended tenants are done."""
+
+    def __post_init__(self) -> None:
+        KINDS[self.name] = self
+
+    # --- Enqueue ---------------------------------------------------------------------------------
+
+    def enqueue(self, key: UUID) -> None:
+        """Enqueue a job, unless it is queued already, and wake a worker on commit.
+
+        Call it in the transaction that writes the row that the job is about.
+        """
+        self.enqueue_many([key])
+        self.wake_on_commit()
+
+    def enqueue_many(self, keys: Collection[UUID], *, delay: timedelta = timedelta(0)) -> None:
+        """Enqueue jobs that are not queued yet, without waking a worker.
+
+        Args:
+            keys: of the jobs.
+            delay: time until workers may claim them.
+        """
+        if keys:
+            tenant_connection().queue(_UNLESS_QUEUED, self._values(keys, delay))
+
+    def enqueue_if_missing(self, key: UUID) -> bool:
+        """Enqueue a job; return False if it is queued, held or failed already."""
+        is_new = self._execute(_UNLESS_QUEUED, [key])
+        if is_new:
+            self.wake_on_commit()
+        return is_new
+
+    def enqueue_again(self, key: UUID) -> None:
+        """Enqueue a job anew: a failed one is retried, one that is being done is done once more."""
+        self._execute(_OR_RESET, [key])
+        self.wake_on_commit()
+
+    # --- Attempts --------------------------------------------------------------------------------
+
+    def begin(self, key: UUID) -> bool:
+        """Count an attempt, before the work; return False if the job is gone.
+
+        Call it outside of a transaction, holding the lock of this work.
+
+        Raises:
+            WorkerLost: the last worker died over the job, and not for the first time, or in its
+                last attempt. Record it like any other failure.
+        """
+        jobs = self.jobs([key])
+        count = {"attempts": F("attempts") + 1, "begun_at": Now(), "sweep_at": Now() + GRACE}
+        if jobs.filter(begun_at__isnull=True).update(**count):
+            return True
+        lost = jobs.values_list("attempts", flat=True).first()
+        if lost is None:
+            return False
+        if lost > FREE_RETRIES or lost >= self.max_attempts():
+            raise WorkerLost("The worker was killed, or lost its connection, while it was at work.")
+        return bool(jobs.update(**count))
+
+    def cancel_attempt(self, key: UUID) -> None:
+        """Do not count the attempt that was begun: the job was neither done nor did it fail."""
+        self.jobs([key]).filter(begun_at__isnull=False).update(
+            attempts=Greatest(F("attempts") - 1, 0), begun_at=None
+        )
+
+    def cancel_attempt_if_stopping(self, key: UUID) -> None:
+        """Do not count the attempt if this worker was told to stop in the middle of it.
+
+        Call it while the exception that ends the process passes; nothing is raised in its place.
+        """
+        if terminate_handler_fired():
+            # Stopped in the middle of a statement, the attempt counts.
+            with suppress(DatabaseError, InterfaceError):
+                self.cancel_attempt(key)
+
+    def finish(self, key: UUID, *, unless_requeued: bool = False) -> bool:
+        """Remove the job, which is done; return whether it was there.
+
+        Call it in the transaction that does the job, if there is one.
+
+        Args:
+            unless_requeued: keep a job that `enqueue_again` reset after it was begun.
+        """
+        return self._execute(_FINISH_BEGUN if unless_requeued else _FINISH, [key])
+
+    def finish_many(self, keys: Collection[UUID]) -> None:
+        """Remove jobs that are done."""
+        if keys:
+            self._execute(_FINISH, keys)
+
+    def record_failure(self, key: UUID, error: Exception, *, unless_requeued: bool = False) -> bool:
+        """Record why the attempt failed, and when the next one is due.
+
+        A final error, and the failure of the last attempt, end the attempts: the row stays with its
+        reason. The pause is `first_backoff * 2 ** (attempt - 1)` seconds, at least the error's
+        `retry_after`, and at most `max_backoff`. An error that comes before `begin` counts as an
+        attempt.
+
+        Args:
+            key: of the job.
+            error: why the attempt failed.
+            unless_requeued: change nothing if `enqueue_again` reset the job after it was begun.
+
+        Returns:
+            Whether the job was given up.
+        """
+        error = failure_of(error)
+        with transaction.atomic():
+            jobs = self.jobs([key])
+            job = jobs.select_for_update().first()
+            if job is None or (unless_requeued and job.begun_at is None):
+                return False
+            attempt = job.attempts + (job.begun_at is None)
+            is_busy = self.is_busy(error)
+            is_given_up = not is_busy and (self.is_final(error) or attempt >= self.max_attempts())
+            later = Now() + self._pause(attempt, error)
+            when = {"failed_at": Now()} if is_given_up else {"due_at": later, "sweep_at": later}
+            jobs.update(
+                attempts=attempt - is_busy,
+                begun_at=None,
+                error_code=code_of(error),
+                last_error=reason_of(error),
+                **when,
+            )
+        logger.log(
+            logging.ERROR if is_given_up else logging.WARNING,
+            "The %s of %s %s: %s",
+            self.name,
+            key,
+            "was given up"
+            if is_given_up
+            else f"failed (attempt {attempt}) and will be tried again",
+            detail_of(error),
+            exc_info=not (isinstance(error, KonstructError) or is_outage(error)),
+        )
+        return is_given_up
+
+    # --- Later, never, again ---------------------------------------------------------------------
+
+    def postpone(self, key: UUID, pause: timedelta) -> None:
+        """Do the job, which went well, once more after a pause."""
+        later = Now() + pause
+        self.jobs([key]).update(**_RESET, due_at=later, sweep_at=later)
+
+    def requeue(self, key: UUID) -> None:
+        """Let another worker claim the job at once."""
+        self.jobs([key]).update(sweep_at=Now())
+        self.wake_on_commit()
+
+    def hold(self, key: UUID, held_for: str, *, max_time: timedelta | None = None) -> bool:
+        """Keep workers from the job; return False if it is gone or was given up.
+
+        Args:
+            key: of the job.
+            held_for: who has to act first, such as "person".
+            max_time: time after which a worker is given the job again. None: it stays held.
+        """
+        sweep_at = None if max_time is None else Now() + max_time
+        waiting = self.jobs([key]).filter(failed_at__isnull=True)
+        return bool(waiting.update(held_for=held_for, begun_at=None, sweep_at=sweep_at))
+
+    def release(self, key: UUID) -> bool:
+        """Enqueue a held job as new; return False if it is not held."""
+        return self._retry(self.jobs([key]).held())
+
+    def retry(self, key: UUID) -> bool:
+        """Enqueue a job that was given up as new; return False if it was not given up."""
+        return self._retry(self.jobs([key]).failed())
+
+    def give_up(self, key: UUID, *, code: str, reason: str) -> None:
+        """End the attempts, or the holding, and keep the reason."""
+        end = {"held_for": "", "failed_at": Now(), "error_code": code, "last_error": reason}
+        self.jobs([key]).update(attempts=0, begun_at=None, **end)
+
+    # --- Workers ---------------------------------------------------------------------------------
+
+    def wake(self, server: str = MAIN) -> None:
+        """Wake a worker, which claims a job of this kind that is due on the server."""
+        if self.queue:
+            where = () if server == MAIN else (server,)
+            send = partial(current_app.send_task, WORK, queue=self.queue, retry=False)
+            _enqueue(send, WORK, (self.name, *where))
+
+    def wake_on_commit(self) -> None:
+        """Wake a worker for the current server when the current transaction is committed."""
+        transaction.on_commit(partial(self.wake, current_server()))
+
+    def jobs(self, keys: Collection[UUID] | None = None) -> JobQuerySet:
+        """Return jobs of this kind of the current tenant: those with these keys, or all."""
+        jobs = Job.objects.filter(tenant_id=required_tenant_id(), kind=self.name)
+        if keys is None:
+            return jobs
+        return jobs.filter(key=next(iter(keys))) if len(keys) == 1 else jobs.filter(key__in=keys)
+
+    def _retry(self, jobs: JobQuerySet) -> bool:
+        now = {"due_at": Now(), "sweep_at": Now(), "failed_at": None, "held_for": ""}
+        if not jobs.update(**_RESET, begun_at=None, **now):
+            return False
+        self.wake_on_commit()
+        return True
+
+    def _pause(self, attempt: int, error: Exception) -> timedelta:
+        retry_after = getattr(error, "retry_after", None) or 0.0
+        if self.is_busy(error):
+            return timedelta(seconds=retry_after)
+        seconds = self.first_backoff * 2.0 ** min(attempt - 1, MAX_EXPONENT)
+        return timedelta(seconds=min(max(seconds, retry_after), self.max_backoff))
+
+    def _values(self, keys: Collection[UUID], delay: timedelta = timedelta(0)) -> dict[str, Any]:
+        tenant_id = required_tenant_id()
+        return {"tenant_id": tenant_id, "kind": self.name, "keys": list(keys), "delay": delay}
+
+    def _execute(self, statement: str, keys: Collection[UUID]) -> bool:
+        with connection.cursor() as cursor:
+            cursor.execute(statement, self._values(keys))
+            return bool(cursor.rowcount)
+
+
+_RESET: Final[dict[str, Any]] = {"attempts": 0, "error_code": "", "last_error": ""}
+
+
+def owner_kind(name: str) -> JobKind:
+    """Return a kind of job that only the owner's role does, and that is tried until it succeeds."""
+    return JobKind(
+        name=name,
+        task="",
+        queue="",
+        max_attempts=lambda: sys.maxsize,
+        first_backoff=10.0,
+        max_backoff=3600.0,
+        of_suspended_too=True,
+    )
+
+
+def failure_of(error: Exception) -> Exception:
+    """Return the error to record: TookTooLong in place of Celery's time limit.
+
+    The time limit may have interrupted a statement: a connection that is broken is closed, so that
+    the failure can be recorded on another.
+    """
+    if not isinstance(error, SoftTimeLimitExceeded):
+        return error
+    if not connection.in_atomic_block and not connection.is_usable():
+        connection.close()
+    return TookTooLong("It took longer than a worker may take, and was stopped.")
+
+
+def enqueue_task(task: Task, *args: Any) -> None:
+    """Send a Celery task. Where the broker is down it logs a warning: the sweep finds the job.
+
+    Call it after the commit of the rows that the task is about.
+    """
+    _enqueue(partial(task.apply_async, retry=False), task.name, args)
+
+
+def _enqueue(send: Callable[[tuple[Any, ...]], object], name: str, args: tuple[Any, ...]) -> None:
+    try:
+        send(args)
+    except Exception as error:  # whatever the broker raises, the row is committed and swept
+        logger.warning(
+            "%s%r was not enqueued (%s: %s). The sweeper will find it; is the broker running?",
+            name,
+            args,
+            type(error).__name__,
+            error,
+        )
