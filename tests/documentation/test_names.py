@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.documentation import house
 from tests.documentation.pages import DECISIONS, PAGES, ROOT, anchors, named, without_blocks
 
 ALL = [*PAGES, *DECISIONS]
@@ -70,9 +69,3 @@ def test_a_decision_that_amends_another_is_named_in_both() -> None:
                 amended |= {(new, number) for new in NUMBER.findall(text)}
     assert amends == amended
     assert amends
-
-
-def test_the_drawing_of_the_rooms_is_the_codes() -> None:
-    assert house.page_with_drawing() == house.PAGE.read_text(), (
-        "run: .venv/bin/python -m tests.documentation.house"
-    )
