@@ -120,6 +120,7 @@ def _refuse_processes_of_quick_tests(event: str, arguments: tuple[Any, ...]) -> 
         return
     # But for the services of all tests.
     services = {pooler.EXECUTABLE, "supervisor.supervisord", BOOTSTRAP, postgres.USE}
+    services.add("konstruct.local.embedded")  # stops them
     if services.isdisjoint([arguments[0], *arguments[1]]):
         raise RuntimeError(f"mark this test as slow: it starts {arguments[1]}")
 

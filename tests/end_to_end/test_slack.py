@@ -70,7 +70,7 @@ def test_slack_from_one_end_to_the_other(world: World, deployment: Deployment) -
     killed_workers(world)
     slack_down(world, oak)
     two_tenants(world)
-    waiting = "SELECT count(*) FROM channels_delivery WHERE due_at IS NOT NULL"
+    waiting = "SELECT count(*) FROM tenants_job WHERE kind = 'delivery' AND failed_at IS NULL"
     for tenant in (oak, elm):
         eventually(tenant.is_settled, "something still waits")
         assert tenant.rows(waiting) == [(0,)]
@@ -144,7 +144,8 @@ def slack_down(world: World, tenant: Tenant) -> None:
     world.slack.down = True
     assert world.tell(mention("T1", "Can you hear me?", channel="C4")) == 200
     failed = (
-        "SELECT count(*) FROM channels_delivery WHERE attempts > 1 AND address ->> 'channel' = 'C4'"
+        "SELECT count(*) FROM channels_delivery JOIN tenants_job ON key = message_id"
+        " WHERE kind = 'delivery' AND attempts > 1 AND address ->> 'channel' = 'C4'"
     )
     eventually(lambda: tenant.rows(failed) == [(1,)], "it was not tried twice")
     world.slack.down = False

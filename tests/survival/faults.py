@@ -98,9 +98,12 @@ def poison_outbox(deployment: Deployment, random: Random) -> None:
             "WITH poisoned AS (INSERT INTO memory_message"
             " (agent_id, user_id, thread_id, channel, role, content)"
             " SELECT %s, 'poisoner', 't', 'import', 'user', 'poison' FROM generate_series(1, %s)"
-            " RETURNING id)"
-            " INSERT INTO memory_pendingembedding (message_id, due_at, recall_trace)"
-            " SELECT id, '2000-01-01', '{\"no\": \"trace\"}' FROM poisoned RETURNING 1",
+            " RETURNING id, tenant_id), pending AS (INSERT INTO memory_pendingembedding"
+            " (message_id, recall_trace)"
+            ' SELECT id, \'{"no": "trace"}\' FROM poisoned)'
+            " INSERT INTO tenants_job (tenant_id, kind, key, due_at, sweep_at)"
+            " SELECT tenant_id, 'embedding', id, '2000-01-01', '2000-01-01' FROM poisoned"
+            " RETURNING 1",
             tenant.agent_id,
             POISONED,
         )

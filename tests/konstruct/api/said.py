@@ -51,7 +51,7 @@ def answer(program: Program, message_id: str | UUID, content: str = "Hi there") 
             in_reply_to=message.id,
             recall_trace=TRACE,
         )
-        replies.finish(message.id)
+        replies.REPLIES.finish(message.id)
     return reply
 
 

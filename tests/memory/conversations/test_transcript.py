@@ -14,6 +14,7 @@ from memory.models import Message, PendingEmbedding
 from tenants import transaction
 from tenants.context import connection, tenant_scope
 from tenants.exceptions import InvalidTenantId, TenantPinned, UnknownTenant
+from tenants.models import Job
 
 AGENT = UUID("0a9e0000-0000-4000-8000-000000000001")
 VALUES = {
@@ -43,6 +44,7 @@ def test_a_message_is_written_as_it_was_said_and_waits_to_be_embedded(tenant_a):
     with tenant_scope(tenant_a.id):
         row = Message.objects.get()
         pending = PendingEmbedding.objects.get()
+        job = Job.objects.get(kind="embedding")
     assert (row.id, row.number, row.tenant_id) == (message.id, message.number, tenant_a.id)
     assert {name: getattr(row, name) for name in VALUES} == VALUES
     assert (row.name, row.idempotency_key, row.external_id, row.in_reply_to_id) == (
@@ -52,9 +54,10 @@ def test_a_message_is_written_as_it_was_said_and_waits_to_be_embedded(tenant_a):
         None,
     )
     assert before - timedelta(minutes=1) < row.created_at < timezone.now() + timedelta(minutes=1)
-    assert (pending.message_id, pending.attempts, pending.last_error) == (row.id, 0, "")
+    assert (pending.message_id, job.key) == (row.id, row.id)
+    assert (job.attempts, job.last_error) == (0, "")
     assert pending.recall_trace == {"query": "Where?"}
-    assert pending.due_at - pending.created_at < timedelta(minutes=1)
+    assert job.due_at - pending.created_at < timedelta(minutes=1)
 
 
 def test_numbers_grow_with_each_message(tenant_a):

@@ -156,7 +156,7 @@ def test_work_is_claimed_from_the_outbox_of_its_server(
     try:
         for tenant in placed.values():
             with tenant_scope(tenant.id):
-                notes.put(tenant.id)
+                notes.enqueue(tenant.id)
         assert woken == [MAIN, "eu1", "eu2"]
         assert jobs.sweep() == 3
         assert sorted(woken) == sorted([MAIN, "eu1", "eu2"] * 2)

@@ -38,7 +38,7 @@ from konstruct.api.http.problems import Problem, Refusal
 from konstruct.api.http.views import ApiView, no_content, operation
 from konstruct.api.models import KeyScope
 from konstruct.strict_json import NotStrictJSON, read_json
-from memory.context.checkpoints.pages import Encoded, checked
+from memory.context.checkpoints.encoded import Encoded, checked
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
@@ -392,7 +392,8 @@ class CheckpointWritesView(ApiView):
 
 def _saver() -> Any:
     # Imported here: LangGraph takes half a second and 40 MB of every process that loads it.
-    from memory.context.checkpoints.pages import EncodedSerializer, PagedSaver
+    from memory.context.checkpoints.encoded import EncodedSerializer
+    from memory.context.checkpoints.pages import PagedSaver
 
     return PagedSaver(required_tenant_id(), serde=EncodedSerializer())
 

@@ -113,7 +113,9 @@ def test_both_turns_are_handed_to_embed_and_store_when_the_reply_stands(
     send: Callable[..., Message], django_capture_on_commit_callbacks: Any, monkeypatch: Any
 ) -> None:
     enqueued: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(write, "enqueue", lambda task, *args: enqueued.append((task.name, *args)))
+    monkeypatch.setattr(
+        write, "enqueue_task", lambda task, *args: enqueued.append((task.name, *args))
+    )
     message = send()
     with django_capture_on_commit_callbacks(execute=True):
         handle(message)

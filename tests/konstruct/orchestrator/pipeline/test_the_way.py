@@ -72,7 +72,7 @@ def test_a_plain_reply(say: Say, committed: Committed) -> None:
     """The first of a user and a thread reads from tables what further ones find in the cache."""
     with committed():
         first = say(handled=False)
-    require(22, first)
+    require(21, first)
     with committed():
         second = say(handled=False)
     require(18, second)
@@ -94,7 +94,7 @@ def test_a_reply_with_a_tool_call(
     (call,) = tool_calls.waiting_for(asked.id)
     with committed():
         tool_calls.decide(asked.tenant_id, call.id, True, by="maria")
-    require(26, asked)
+    require(25, asked)
     assert not PendingReply.objects.exists()
 
 
@@ -121,7 +121,7 @@ def test_a_handed_over_thread(say: Say, program: Program, committed: Committed) 
         say()
     with committed():
         message = say(handled=False)
-    require(28, message)
+    require(27, message)
     assert Message.objects.get(in_reply_to=message).answered_by_id == bert.id
 
 

@@ -77,7 +77,7 @@ def work_of(user_id: str) -> tuple[int, int]:
 def test_more_messages_threads_and_keys_take_no_more_round_trips(
     tenant_a: Tenant, agent: Agent, owner: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(storage, "_rewrite_cache_file", lambda: "none")
+    monkeypatch.setattr(storage, "rewrite_cache_file", lambda: "none")
     works = []
     for size in (40, 80, 160):
         user_id = f"heavy{size}"
