@@ -201,8 +201,9 @@ def _recall_event(reply: Message, trace: dict[str, Any]) -> RecallEvent:
         hits=trace["hits"],
         cut=trace["cut"],
         injected=trace["injected"],
-        facts=trace["facts"],
-        prompt=trace["prompt"],
+        # Traces of archives that were exported before an upgrade may lack these two.
+        facts=trace.get("facts", []),
+        prompt=trace.get("prompt"),
         abstained=trace["abstained"],
         embedding_model=trace["embedding_model"],
         milliseconds=trace["milliseconds"],

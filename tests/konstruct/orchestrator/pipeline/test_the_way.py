@@ -75,7 +75,7 @@ def test_a_plain_reply(say: Say, committed: Committed) -> None:
     require(21, first)
     with committed():
         second = say(handled=False)
-    require(18, second)
+    require(17, second)
     assert not PendingReply.objects.exists()
 
 
