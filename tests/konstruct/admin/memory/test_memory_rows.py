@@ -192,7 +192,7 @@ def test_what_failed_to_be_embedded_is_tried_again(
         assert message.pk not in claimed(EMBEDDINGS)
     assert "1 retried." in client.post(PENDING, act, follow=True).text
     with tenant_scope(tenant_b.id):
-        assert claimed(EMBEDDINGS) == [message.pk]
+        assert message.pk in claimed(EMBEDDINGS)
 
 
 def test_a_cookie_of_one_tenant_opens_nothing_of_another(
