@@ -27,7 +27,7 @@ graceful_timeout = 10
 control_socket_disable = True
 
 # Each connection is an open file, and the usual limit of 1,024 is soon reached.
-MOST_FILES = 65_536
+MAX_FILES = 65_536
 
 
 def on_starting(arbiter: Any) -> None:
@@ -44,5 +44,5 @@ def post_fork(arbiter: Any, worker: Any) -> None:
     """Die with the arbiter: an orphan would keep the port from the arbiter's successor."""
     bind_to_parent(Signals.SIGKILL, arbiter.pid)
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    soft = MOST_FILES if most == resource.RLIM_INFINITY else min(most, MOST_FILES)
+    soft = MAX_FILES if most == resource.RLIM_INFINITY else min(most, MAX_FILES)
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, most))

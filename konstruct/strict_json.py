@@ -7,7 +7,7 @@ from typing import Any, Final
 # what it could read here it could not write elsewhere.
 DEEPEST: Final = 64
 # Of a name that is wrong, so much is shown.
-LONGEST_NAME: Final = 100
+MAX_NAME_CHARACTERS: Final = 100
 
 
 class NotStrictJSON(ValueError):
@@ -46,7 +46,7 @@ def _said_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         for name, _ in pairs:
             if name in seen:
                 raise NotStrictJSON(
-                    f"The name {name[:LONGEST_NAME]!r} is given twice in one object."
+                    f"The name {name[:MAX_NAME_CHARACTERS]!r} is given twice in one object."
                 )
             seen.add(name)
     return members

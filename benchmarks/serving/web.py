@@ -39,7 +39,7 @@ SERVERS = {
     "event loop": [],
 }
 LOST_SECONDS = 5
-MOST_LOST = 5
+MAX_LOST = 5
 ASKED = 100
 LIVE = "/health/live"
 
@@ -120,7 +120,7 @@ def ask(server: Server, key: str, when: str, count: int = ASKED) -> None:
     for path in (LIVE, "/api/v1/messages/?limit=1"):
         took: list[float] = []
         asked = 0
-        while asked < count and asked - len(took) < MOST_LOST:
+        while asked < count and asked - len(took) < MAX_LOST:
             asked += 1
             start = time.perf_counter()
             if _answers(server.port, path, key):

@@ -20,7 +20,7 @@ from memory.archive.exceptions import (
 from memory.archive.schema import require_own_schema, version_of
 
 # Postgres makes no JSON of a row that is longer than 2**28 bytes.
-LONGEST_VALUE = 2**28 + 2**20
+MAX_VALUE_CHARACTERS = 2**28 + 2**20
 # Steps of SQLite's machine that one statement may take: a row is at least ten bytes long, and to
 # check one with all its indexes takes fewer than 200 steps.
 STEPS_AT_LEAST = 20_000_000
@@ -34,7 +34,7 @@ _CONFIGURATION = {
     apsw.SQLITE_DBCONFIG_ENABLE_VIEW: 0,
     apsw.SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION: 0,
 }
-_LIMITS = {apsw.SQLITE_LIMIT_LENGTH: LONGEST_VALUE, apsw.SQLITE_LIMIT_ATTACHED: 0}
+_LIMITS = {apsw.SQLITE_LIMIT_LENGTH: MAX_VALUE_CHARACTERS, apsw.SQLITE_LIMIT_ATTACHED: 0}
 # Chunks of 1,024 vectors that are kept at hand; vectors of different models lie in different ones.
 _CHUNKS_HELD = 8
 _FLOAT_BYTES = 4

@@ -28,8 +28,8 @@ BATCH = 200
 
 
 # Of what one agent has of a user: where one user is asked for, and in a list of many.
-MOST_COUNTED: Final = 10_000
-MOST_COUNTED_IN_LIST: Final = 1_000
+MAX_COUNTED: Final = 10_000
+MAX_COUNTED_IN_LIST: Final = 1_000
 _USERS = """
 WITH RECURSIVE step AS (
     SELECT {extreme}(user_id) AS user_id FROM ({first}) AS first
@@ -100,7 +100,7 @@ ORDER BY user_id LIMIT %(limit)s
 
 @dataclass(frozen=True, slots=True)
 class Acquaintance:
-    """What one agent has of a user, in numbers; counts end at MOST_COUNTED."""
+    """What one agent has of a user, in numbers; counts end at MAX_COUNTED."""
 
     agent_id: UUID
     messages: int
@@ -210,7 +210,7 @@ def _fields(row: Any, *names: str) -> dict[str, Any]:
 
 
 def _count(rows: Any) -> int:
-    counted: int = rows.values("pk")[:MOST_COUNTED].count()
+    counted: int = rows.values("pk")[:MAX_COUNTED].count()
     return counted
 
 
@@ -245,7 +245,7 @@ def known_users(
 
     Args:
         agent_id: only whom this agent knows, and only what it knows of them.
-        user_id: only this one, if known; counted up to MOST_COUNTED, not MOST_COUNTED_IN_LIST.
+        user_id: only this one, if known; counted up to MAX_COUNTED, not MAX_COUNTED_IN_LIST.
         containing: only those with this in their ids, in any case. All users up to those are read.
         beyond: only those after it (before it, if descending).
     """
@@ -274,7 +274,7 @@ def known_users(
         "containing": f"%{escaped}%",
         "beyond": beyond,
         "limit": limit,
-        "most": MOST_COUNTED_IN_LIST if user_id is None else MOST_COUNTED,
+        "most": MAX_COUNTED_IN_LIST if user_id is None else MAX_COUNTED,
     }
     with connection.cursor() as cursor:
         cursor.execute(sql, parameters)

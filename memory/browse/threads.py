@@ -26,7 +26,7 @@ COMPARED_WHOLE = 20_000
 # Of what is not indexed yet, so many of the newest.
 LOOKED_THROUGH = 500
 # Words of a text that is searched for; those after it change nothing.
-MOST_TERMS = 32
+MAX_TERMS = 32
 # Of a scope, so many of the newest messages with the rarest word are looked at for the others.
 LOOKED_AT = 5_000
 # How rare a word is, as far as that matters.
@@ -62,7 +62,7 @@ _HOLDING_ALL = """
 """
 # Of the newest messages, so many are looked through for threads at once, and so often.
 SCANNED = 2_000
-MOST_SCANS = 10
+MAX_SCANS = 10
 # A text that nobody reads to its end in a conversation is shown up to here.
 SHOWN_CHARACTERS = 4_000
 _NEWEST = """
@@ -147,7 +147,7 @@ def numbers_of_messages_with(text: str, *, limit: int = 1000) -> list[int]:
     Words are compared by their stems, and those that carry no meaning are passed over. What is not
     indexed yet is looked through as it stands.
     """
-    lexemes = list(dict.fromkeys(lexical.lexemes(text)))[:MOST_TERMS]
+    lexemes = list(dict.fromkeys(lexical.lexemes(text)))[:MAX_TERMS]
     if not lexemes:
         return []
     terms = [lexical.lexeme_hash(lexeme) for lexeme in lexemes]
@@ -226,7 +226,7 @@ def latest_threads(
     """
     position = before if before is not None else 2**63 - 1
     found: list[ThreadSummary] = []
-    for _ in range(MOST_SCANS):
+    for _ in range(MAX_SCANS):
         threads, scanned_to, at_end = _scan(position, agent_ids, user_id, limit - len(found))
         found += threads
         if len(found) == limit:

@@ -12,7 +12,7 @@ from memory.exceptions import InvalidArgument
 DESCRIPTION = "description"
 DATA_HEADING = "Data of the task:"
 # A line of data is not cut to fewer tokens than this. The last lines are left out instead.
-SMALLEST_LINE = 16
+MIN_LINE_TOKENS = 16
 # The names that are listed in the line which stands for those left out.
 NAMES_LISTED = 5
 
@@ -73,7 +73,7 @@ class Task:
         if not names:
             return FittedTask(tokens.cut(self.description, room), (DESCRIPTION,))
         lines = self._lines()
-        kept = min(len(lines), max(room // SMALLEST_LINE - 2, 0))
+        kept = min(len(lines), max(room // MIN_LINE_TOKENS - 2, 0))
         if kept < len(lines):
             lines = [*lines[:kept], _left_out(names[kept:])]
         parts = [self.description, *lines]

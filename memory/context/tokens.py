@@ -31,7 +31,7 @@ _RANKS_SHA256 = "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a
 
 # The longest token of cl100k_base, 128 spaces: a longer text than this times a limit cannot fit
 # in the limit, and need not be encoded to know it.
-_LONGEST_TOKEN = 128
+_MAX_TOKEN_CHARACTERS = 128
 # Of a text that is cut, this share of what stays is its beginning, the rest its end: instructions
 # open a text, and the question about a pasted document closes it.
 _HEAD_SHARE = 0.75
@@ -68,7 +68,7 @@ _count_cached = functools.lru_cache(maxsize=2_000)(_count)
 
 def count_up_to(text: str, limit: int) -> int:
     """The number of tokens of a text, or some number over `limit` if there are more than that."""
-    if len(text) > _LONGEST_TOKEN * max(limit, 0):
+    if len(text) > _MAX_TOKEN_CHARACTERS * max(limit, 0):
         return limit + 1 if text else 0
     return count(text)
 
@@ -101,9 +101,9 @@ def even_cut(sizes: Sequence[int], total: int) -> int:
 
 def _fitting(text: str, *, head: int, tail: int, mark: str, limit: int) -> str:
     """`head` tokens, the mark and `tail` tokens; fewer, where joining them made new tokens."""
-    opening = encoding().encode_ordinary(text[: head * _LONGEST_TOKEN])
+    opening = encoding().encode_ordinary(text[: head * _MAX_TOKEN_CHARACTERS])
     # text[-0:] would be the whole text.
-    closing = encoding().encode_ordinary(text[-tail * _LONGEST_TOKEN :]) if tail else []
+    closing = encoding().encode_ordinary(text[-tail * _MAX_TOKEN_CHARACTERS :]) if tail else []
     # Ends: each turn takes a token at least from the head or the tail, until both are empty.
     while True:
         kept = _text(opening[:head]) + mark + _text(closing[len(closing) - tail :])

@@ -34,7 +34,7 @@ REPLY_OVERHEAD = 3
 # The tokens of the two lines that introduce the memories, and some to spare.
 HEADING_OVERHEAD = 40
 # An exchange is not cut into pieces smaller than this; its middle is left out before.
-SMALLEST_PIECE = 16
+MIN_PIECE = 16
 # The sections that give up tokens to other messages of the prompt.
 GIVING = ("session_history", "relevant_context")
 # What is left of the history's share is not filled with a piece of an older exchange below this.
@@ -333,7 +333,7 @@ def _cut_exchange(exchange: Sequence[dict[str, Any]], room: int) -> list[dict[st
     Where that would leave only shreds, the turns after the first one go, oldest first.
     """
     head, rest = exchange[0], list(exchange[1:])
-    while rest and room < (1 + len(rest)) * (MESSAGE_OVERHEAD + SMALLEST_PIECE):
+    while rest and room < (1 + len(rest)) * (MESSAGE_OVERHEAD + MIN_PIECE):
         del rest[0]
     exchange = [head, *rest]
     frames = [_frame(turn) for turn in exchange]

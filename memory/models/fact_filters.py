@@ -19,13 +19,13 @@ from typing import Any, Final
 from memory.exceptions import InvalidArgument
 
 # A b-tree takes entries of up to 2,704 bytes. Of a longer text, its beginning and its digest.
-LONGEST_TEXT: Final = 512
-LONGEST_KEY: Final = 512
-MOST_VALUES: Final = 256
+MAX_TEXT_CHARACTERS: Final = 512
+MAX_KEY_CHARACTERS: Final = 512
+MAX_VALUES: Final = 256
 # Repeated ones too, such as a list's that are all the same: each is looked at, with its path.
-MOST_ITEMS: Final = 4_096
+MAX_ITEMS: Final = 4_096
 # Each is a sub-query of its own.
-MOST_CONDITIONS: Final = 32
+MAX_CONDITIONS: Final = 32
 DEEPEST: Final = 16
 RANGES: Final = ("gt", "gte", "lt", "lte")
 
@@ -61,11 +61,11 @@ def values_of(metadata: Mapping[str, Any]) -> list[tuple[str, Value]]:
     found: dict[tuple[str, Value], None] = {}
     for number, item in enumerate(_walk("", metadata, 0), start=1):
         found[item] = None
-        if len(found) > MOST_VALUES:
-            raise InvalidArgument(f"metadata has more than {MOST_VALUES} values; leave some out")
-        if number > MOST_ITEMS:
+        if len(found) > MAX_VALUES:
+            raise InvalidArgument(f"metadata has more than {MAX_VALUES} values; leave some out")
+        if number > MAX_ITEMS:
             raise InvalidArgument(
-                f"metadata has more than {MOST_ITEMS} items, repeated ones counted; leave some out"
+                f"metadata has more than {MAX_ITEMS} items, repeated ones counted; leave some out"
             )
     return list(found)
 
@@ -80,7 +80,7 @@ def parse_filters(filters: Mapping[str, Any]) -> list[Condition]:
         raise InvalidArgument(f"filters={filters!r} is not an object")
     conditions: list[Condition] = []
     for key, demand in filters.items():
-        if len(conditions) > MOST_CONDITIONS:
+        if len(conditions) > MAX_CONDITIONS:
             break
         path = _key(key, "filters")
         if not isinstance(demand, Mapping):
@@ -89,9 +89,9 @@ def parse_filters(filters: Mapping[str, Any]) -> list[Condition]:
         if not demand:
             raise InvalidArgument(f"filters[{path!r}] is empty: it says nothing to look for")
         conditions += [_condition(path, operator, demand[operator]) for operator in demand]
-    if len(conditions) > MOST_CONDITIONS:
+    if len(conditions) > MAX_CONDITIONS:
         raise InvalidArgument(
-            f"filters has more than {MOST_CONDITIONS} conditions; search with fewer"
+            f"filters has more than {MAX_CONDITIONS} conditions; search with fewer"
         )
     return conditions
 
@@ -102,9 +102,9 @@ def _condition(path: str, operator: str, operand: Any) -> Condition:
     if operator == "in":
         if not isinstance(operand, list | tuple | set | frozenset):
             raise InvalidArgument(f"filters[{path!r}]['in']={operand!r} is not a list")
-        if len(operand) > MOST_VALUES:
+        if len(operand) > MAX_VALUES:
             raise InvalidArgument(
-                f"filters[{path!r}]['in'] has {len(operand)} values; at most {MOST_VALUES} can be"
+                f"filters[{path!r}]['in'] has {len(operand)} values; at most {MAX_VALUES} can be"
             )
         return Condition(path, "in", tuple(_value(path, item) for item in operand))
     if operator == "exists":
@@ -141,9 +141,10 @@ def _key(key: Any, where: str) -> str:
     if not isinstance(key, str) or not key:
         raise InvalidArgument(f"{where} has the key {key!r}, which is not text or empty")
     _storable(key, key)
-    if where == "metadata" and len(key) > LONGEST_KEY:
+    if where == "metadata" and len(key) > MAX_KEY_CHARACTERS:
         raise InvalidArgument(
-            f"metadata has the key {key[:80]!r}…, which is longer than {LONGEST_KEY} characters"
+            f"metadata has the key {key[:80]!r}…, which is longer than {MAX_KEY_CHARACTERS}"
+            " characters"
         )
     return key if where == "metadata" else _shortened(key)
 
@@ -174,7 +175,7 @@ def _storable(path: str, text: str) -> None:
 
 def _shortened(text: str) -> str:
     content = text.encode()
-    if len(content) <= LONGEST_TEXT:
+    if len(content) <= MAX_TEXT_CHARACTERS:
         return text
-    beginning = content[:LONGEST_TEXT].decode(errors="ignore")
+    beginning = content[:MAX_TEXT_CHARACTERS].decode(errors="ignore")
     return f"{beginning}#{hashlib.sha256(content).hexdigest()}"

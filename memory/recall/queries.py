@@ -54,7 +54,7 @@ CANDIDATE_POSTINGS: Final = 1_500
 COMPARED: Final = 150
 # A word is counted up to here: what is more common than that tells little, and counting on would
 # take longer than the rest. So would counting the messages of a scope that is walked.
-MOST_COUNTED: Final = 600
+MAX_COUNTED: Final = 600
 LARGE_SCOPE: Final = 10_000
 
 LIMITS: Final = {
@@ -68,7 +68,7 @@ LIMITS: Final = {
     "candidate_pieces": CANDIDATE_PIECES,
     "candidate_postings": CANDIDATE_POSTINGS,
     "compared": COMPARED,
-    "most_counted": MOST_COUNTED,
+    "most_counted": MAX_COUNTED,
     "large_scope": LARGE_SCOPE,
     "context": len(CONTEXT_WEIGHTS),
 }

@@ -23,8 +23,8 @@ from memory.text.english import IRREGULAR, MONTHS, STOP_WORDS, TIME_WORDS
 # Normalising sorts the marks on a character, by insertion: a run of n different ones takes n²/4
 # steps. No script puts more than a handful on one; Unicode's stream-safe format has 30 at most
 # (UAX #15). The last two, of half width, become marks when they are decomposed.
-MOST_MARKS = 30
-_TOO_MANY_MARKS = regex.compile(rf"([\p{{M}}\uff9e\uff9f]{{{MOST_MARKS}}})[\p{{M}}\uff9e\uff9f]++")
+MAX_MARKS = 30
+_TOO_MANY_MARKS = regex.compile(rf"([\p{{M}}\uff9e\uff9f]{{{MAX_MARKS}}})[\p{{M}}\uff9e\uff9f]++")
 
 
 Numbers = TypeVar("Numbers", float, NDArray[np.float64])

@@ -7,7 +7,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from unfold.decorators import display
 
-LONGEST_CELL = 120
+MAX_CELL_CHARACTERS = 120
 _SHOWN_APART = ("before", "after")
 
 
@@ -48,7 +48,7 @@ def changed(event: Any) -> str:
         )
     else:
         said = ", ".join(f"{name}: {_short(value)}" for name, value in detail.items() if value)
-    return said if len(said) <= LONGEST_CELL else f"{said[:LONGEST_CELL]}…"
+    return said if len(said) <= MAX_CELL_CHARACTERS else f"{said[:MAX_CELL_CHARACTERS]}…"
 
 
 @display(description="Changes")

@@ -12,10 +12,10 @@ from uuid import UUID
 from django.db.models import Manager, Model
 
 # Of a text that was changed, so much is kept, from a little before where the two begin to differ.
-LONGEST_VALUE: Final = 4_000
+MAX_VALUE_CHARACTERS: Final = 4_000
 KEPT_BEFORE: Final = 200
 # Of a question or a search term, enough to know it by.
-LONGEST_TEXT: Final = 500
+MAX_TEXT_CHARACTERS: Final = 500
 # By parts of their names, so that a field that is yet to come is withheld, too.
 SECRET_WORDS: Final = frozenset({"password", "secret", "token", "digest"})
 # Computed from other fields, or nothing to people.
@@ -94,7 +94,7 @@ def abridged(value: Any) -> Any:
     """Return what was asked for as it is written down: texts in it are cut."""
     if isinstance(value, str):
         value = _storable(value)
-        return value if len(value) <= LONGEST_TEXT else value[:LONGEST_TEXT] + "…"
+        return value if len(value) <= MAX_TEXT_CHARACTERS else value[:MAX_TEXT_CHARACTERS] + "…"
     if isinstance(value, dict):
         return {abridged(name): abridged(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
@@ -113,7 +113,7 @@ def _without_empty(values: dict[str, Any]) -> dict[str, Any]:
 
 def _around_the_difference(old: Any, new: Any) -> tuple[Any, Any]:
     texts = [value for value in (old, new) if isinstance(value, str)]
-    if not any(len(text) > LONGEST_VALUE for text in texts):
+    if not any(len(text) > MAX_VALUE_CHARACTERS for text in texts):
         return old, new
     start = 0
     if len(texts) == 2:
@@ -126,8 +126,8 @@ def _around_the_difference(old: Any, new: Any) -> tuple[Any, Any]:
 def _cut(value: Any, start: int) -> Any:
     if not isinstance(value, str):
         return value
-    kept = value[start : start + LONGEST_VALUE]
-    return f"{'…' if start else ''}{kept}{'…' if len(value) > start + LONGEST_VALUE else ''}"
+    kept = value[start : start + MAX_VALUE_CHARACTERS]
+    return f"{'…' if start else ''}{kept}{'…' if len(value) > start + MAX_VALUE_CHARACTERS else ''}"
 
 
 def _plain(value: Any) -> Any:

@@ -21,7 +21,7 @@ from urllib.parse import parse_qsl
 
 SIGNING_SECRET = "8f742231b10e8888abcd99yyyzzz85a5"
 CLIENT_ID, CLIENT_SECRET = "1234.5678", "client secret"
-LONGEST_TEXT = 40_000
+MAX_TEXT_CHARACTERS = 40_000
 POSTED = {"channel", "text", "thread_ts", "blocks", "metadata", "unfurl_links", "unfurl_media"}
 READ = {"channel", "cursor", "include_all_metadata", "limit", "oldest", "latest", "inclusive"}
 # Of each method: what must be there, and what else may be.
@@ -291,7 +291,7 @@ def _unfit(arguments: Mapping[str, Any]) -> dict[str, Any] | None:
     """What Slack would not take as a post."""
     if not arguments["text"] and not arguments.get("blocks"):
         return _failure("no_text")
-    if len(arguments["text"]) > LONGEST_TEXT:
+    if len(arguments["text"]) > MAX_TEXT_CHARACTERS:
         return _failure("msg_too_long")
     metadata = arguments.get("metadata")
     if metadata is not None and set(metadata) != {"event_type", "event_payload"}:

@@ -33,7 +33,7 @@ from tenants.exceptions import detail_of
 logger = logging.getLogger(__name__)
 
 TRY = "audit.try_agent"
-LONGEST_TRIAL = 32_768
+MAX_TRIAL_CHARACTERS = 32_768
 
 
 def _help(name: str) -> str:
@@ -217,7 +217,7 @@ class TrialForm(forms.Form):
     )
     content = forms.CharField(
         label="Message",
-        validators=[MaxLengthValidator(LONGEST_TRIAL)],
+        validators=[MaxLengthValidator(MAX_TRIAL_CHARACTERS)],
         widget=forms.Textarea(attrs={"class": "k-input"}),
     )
 

@@ -19,7 +19,7 @@ from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
-LONGEST_QUERY = 8192
+MAX_QUERY_CHARACTERS = 8192
 SUGGESTED_USERS = 200
 
 
@@ -28,7 +28,7 @@ def memories(request: HttpRequest) -> HttpResponseBase:
     """Ask an agent's memory of a user, as the agent itself does for a reply."""
     names = agent_names()
     chosen = Chosen.of(request.GET)
-    query = request.GET.get("q", "").replace("\0", "")[:LONGEST_QUERY].strip()
+    query = request.GET.get("q", "").replace("\0", "")[:MAX_QUERY_CHARACTERS].strip()
     result = None
     if chosen and query:
         note(

@@ -40,7 +40,7 @@ from tenants.exceptions import KonstructError
 SEE = "orchestrator.view_escalation"
 CALL = "orchestrator.add_escalation"
 ANSWER = "orchestrator.change_escalation"
-LONGEST_ANSWER = 32_768
+MAX_ANSWER_CHARACTERS = 32_768
 
 
 class StateFilter(ChoiceFilter):
@@ -111,7 +111,7 @@ class AnswerForm(forms.Form):
 
     content = forms.CharField(
         label="Answer as a person",
-        max_length=LONGEST_ANSWER,
+        max_length=MAX_ANSWER_CHARACTERS,
         validators=[ProhibitNullCharactersValidator()],
         widget=forms.Textarea(attrs={"class": "k-input", "rows": 4}),
         help_text="The user reads it under your name, in the channel where they wrote. It answers "

@@ -15,7 +15,7 @@ from rest_framework.parsers import JSONParser
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 
-from konstruct.api.http.problems import MOST_ERRORS
+from konstruct.api.http.problems import MAX_ERRORS
 from konstruct.api.models import ID_TEXT
 from konstruct.strict_json import NotStrictJSON, read_json
 from memory.arguments import is_unicode
@@ -210,7 +210,7 @@ class StrictSerializer(serializers.Serializer):
         """Refuse unknown names first, then check the rest."""
         if isinstance(data, Mapping):
             known = [name for name, field in self.fields.items() if not field.read_only]
-            unknown = list(islice((name for name in data if name not in known), MOST_ERRORS))
+            unknown = list(islice((name for name in data if name not in known), MAX_ERRORS))
             if unknown:
                 hint = f"Unknown field. Known are: {', '.join(known)}."
                 raise ValidationError(dict.fromkeys(unknown, hint))

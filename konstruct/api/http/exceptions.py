@@ -13,7 +13,7 @@ from rest_framework.views import set_rollback
 
 from konstruct.api.auth.permissions import OutsideOfKey
 from konstruct.api.http.lists import NoSuchPlace
-from konstruct.api.http.problems import MOST_ERRORS, FieldError, Problem, Refusal, problem_response
+from konstruct.api.http.problems import MAX_ERRORS, FieldError, Problem, Refusal, problem_response
 from konstruct.api.http.views import ChangedSince
 from konstruct.orchestrator.exceptions import (
     AgentContradictory,
@@ -109,10 +109,10 @@ def problem_of(error: Exception, *, data: Any = None) -> Problem:
     if isinstance(error, SuspiciousOperation):  # such as thousands of query parameters
         return Problem.of_status(400, errors=(FieldError("request", str(error)),))
     if isinstance(error, drf.ValidationError):
-        first = tuple(islice(_field_errors(error.detail, data), MOST_ERRORS + 1))
-        errors = first[:MOST_ERRORS]
+        first = tuple(islice(_field_errors(error.detail, data), MAX_ERRORS + 1))
+        errors = first[:MAX_ERRORS]
         fields = ", ".join(dict.fromkeys(each.field for each in errors))
-        more = f" These are the first {MOST_ERRORS}." if len(first) > MOST_ERRORS else ""
+        more = f" These are the first {MAX_ERRORS}." if len(first) > MAX_ERRORS else ""
         return Problem(400, "invalid-fields", f"Invalid: {fields}. See errors.{more}", errors)
     if isinstance(error, drf.ParseError):
         unreadable = FieldError("body", f"{error.detail} Send one JSON object in UTF-8.")

@@ -29,7 +29,7 @@ M = TypeVar("M", bound=Model)
 
 CURSOR_TEXT = RegexValidator(r"^[A-Za-z0-9_.-]+\Z", "Take `next` or `previous` as they are.")
 PAGE_SIZE = 50
-LARGEST_PAGE = 200
+MAX_PAGE_SIZE = 200
 
 # Parameters of lists that are no lookups: those of the page, and filters by metadata.
 NO_LOOKUPS = ("limit", "cursor", "ordering", "filters")
@@ -98,7 +98,7 @@ class PageQuerySerializer(StrictSerializer):
     limit = serializers.IntegerField(
         required=False,
         min_value=1,
-        max_value=LARGEST_PAGE,
+        max_value=MAX_PAGE_SIZE,
         help_text=f"Rows per page; {PAGE_SIZE} without it.",
     )
     cursor = StrictCharField(

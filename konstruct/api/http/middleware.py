@@ -58,7 +58,7 @@ GetResponse = Callable[[HttpRequest], HttpResponse]
 # Of a response that a problem stands for.
 KEPT_HEADERS = ("Retry-After",)
 # Bytes of a body that are read before anybody knows whether its key is valid.
-LARGEST_LOOKED_AT = 1 << 16
+MAX_SCANNED_BYTES = 1 << 16
 
 
 class ProblemMiddleware:
@@ -152,7 +152,7 @@ def _agent_named(request: HttpRequest) -> str:
     with suppress(SuspiciousOperation, ValueError, RecursionError):
         named = request.GET.get("agent")
         length = request.headers.get("Content-Length", "")
-        is_small = length.isascii() and length.isdigit() and int(length) <= LARGEST_LOOKED_AT
+        is_small = length.isascii() and length.isdigit() and int(length) <= MAX_SCANNED_BYTES
         if named is None and is_small and request.content_type == "application/json":
             body = json.loads(request.body)
             named = body.get("agent") if isinstance(body, dict) else None

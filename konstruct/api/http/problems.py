@@ -14,11 +14,11 @@ from tenants.http.refusals import leave_log_to_request
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:konstruct:problem:"
 # Longer values are not sent back: whoever sent them has them. What is said of them is cut off.
-LONGEST_VALUE = 100
-LONGEST_NAME = 200
-LONGEST_DETAIL = 1_000
+MAX_VALUE_CHARACTERS = 100
+MAX_NAME_CHARACTERS = 200
+MAX_DETAIL_CHARACTERS = 1_000
 # A body of 2 MB can hold a hundred thousand mistakes.
-MOST_ERRORS = 50
+MAX_ERRORS = 50
 
 _BY_STATUS = {
     400: ("bad-request", "The request cannot be understood. Check its host, headers and body."),
@@ -51,10 +51,10 @@ class FieldError:
     def document(self) -> dict[str, Any]:
         """Return the JSON of this error; values that are long or not simple stay out."""
         simple = isinstance(self.value, bool | int | float | str)
-        shown = simple and len(str(self.value)) <= LONGEST_VALUE
+        shown = simple and len(str(self.value)) <= MAX_VALUE_CHARACTERS
         return {
-            "field": _cut(self.field, LONGEST_NAME),
-            "detail": _cut(self.detail, LONGEST_DETAIL),
+            "field": _cut(self.field, MAX_NAME_CHARACTERS),
+            "detail": _cut(self.detail, MAX_DETAIL_CHARACTERS),
         } | ({"value": self.value} if shown else {})
 
 
@@ -87,12 +87,12 @@ class Problem:
             "type": TYPE_PREFIX + self.kind,
             "title": http.client.responses.get(self.status, "Error"),
             "status": self.status,
-            "detail": _cut(self.detail, LONGEST_DETAIL),
+            "detail": _cut(self.detail, MAX_DETAIL_CHARACTERS),
             "instance": path,
             "request_id": request_id,
         }
         if self.errors:
-            document["errors"] = [error.document() for error in self.errors[:MOST_ERRORS]]
+            document["errors"] = [error.document() for error in self.errors[:MAX_ERRORS]]
         return document
 
 

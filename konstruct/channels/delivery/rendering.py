@@ -16,7 +16,7 @@ TAKEN_CARE_OF = View("_A person has taken care of this._")
 NO_MORE = View("…")
 EMPTY = "(The answer is empty.)"
 # Characters of a reply that is being written: one post has them, in any channel.
-MOST_WRITTEN = 2_500
+MAX_WRITTEN = 2_500
 APPROVE, DENY = "approve", "deny"
 
 
@@ -43,7 +43,7 @@ def view_of(message_id: UUID, *, can_edit: bool) -> View | None:
         return View(_signed(progress.reply))
     if not can_edit:
         return None
-    text = text_so_far(required_tenant_id(), message_id)[:MOST_WRITTEN].rstrip()
+    text = text_so_far(required_tenant_id(), message_id)[:MAX_WRITTEN].rstrip()
     return View(f"{text} …") if text else PLACEHOLDER
 
 

@@ -15,7 +15,7 @@ from konstruct.api.http.bodies import (
     StrictSerializer,
 )
 from konstruct.api.http.lists import CURSOR_TEXT
-from konstruct.api.resources.memory.facts import LONGEST_QUERY, CheckedObjectField
+from konstruct.api.resources.memory.facts import MAX_QUERY_CHARACTERS, CheckedObjectField
 from memory.models.fact_filters import values_of
 
 MAX_RESULTS = 50
@@ -49,7 +49,7 @@ class SearchSerializer(OwnerSerializer):
     """A search."""
 
     query = StrictCharField(
-        max_length=LONGEST_QUERY,
+        max_length=MAX_QUERY_CHARACTERS,
         validators=[NOT_BLANK],
         help_text="The question, in any words: “What must Maria not eat?”",
     )

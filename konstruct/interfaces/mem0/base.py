@@ -10,7 +10,7 @@ from django.views.decorators.csrf import csrf_exempt
 from konstruct.api.auth.authentication import ApiKeyAuthentication
 from konstruct.api.http.bodies import StrictSerializer
 from konstruct.api.http.problems import (
-    LONGEST_DETAIL,
+    MAX_DETAIL_CHARACTERS,
     Problem,
     current_request_id,
     problem_response,
@@ -45,7 +45,7 @@ def error_response(request: HttpRequest, problem: Problem) -> HttpResponse:
     if errors := document.get("errors"):
         details = (f"{error['field']}: {error['detail']}" for error in errors)
         first = [*details][:MAX_FIELD_ERRORS_IN_DETAIL]
-        document["detail"] = " ".join(first)[:LONGEST_DETAIL]
+        document["detail"] = " ".join(first)[:MAX_DETAIL_CHARACTERS]
     return HttpResponse(
         json.dumps(document),
         status=problem.status,

@@ -21,12 +21,12 @@ from konstruct.api.http.bodies import (
     StrictSerializer,
 )
 from konstruct.api.http.views import agent_names
-from konstruct.api.resources.memory.facts import LONGEST_QUERY, CheckedObjectField
+from konstruct.api.resources.memory.facts import MAX_QUERY_CHARACTERS, CheckedObjectField
 from konstruct.interfaces.mem0 import filters as language
 from konstruct.interfaces.mem0.filters import ENTITIES, IN_METADATA, MAX_VALUES
 from memory.exceptions import InvalidArgument
 from memory.models import MemoryEntry
-from memory.models.fact_filters import LONGEST_TEXT, values_of
+from memory.models.fact_filters import MAX_TEXT_CHARACTERS, values_of
 
 MAX_MESSAGES: Final = 100
 MAX_RESULTS: Final = 1_000
@@ -114,8 +114,8 @@ class MetadataIdField(ChannelIdField):
     def to_internal_value(self, data: Any) -> str:
         """Refuse an id that the index of metadata would cut off."""
         text = super().to_internal_value(data)
-        if len(text.encode()) > LONGEST_TEXT:
-            raise ValidationError(f"Give at most {LONGEST_TEXT} bytes of UTF-8.")
+        if len(text.encode()) > MAX_TEXT_CHARACTERS:
+            raise ValidationError(f"Give at most {MAX_TEXT_CHARACTERS} bytes of UTF-8.")
         return text
 
 
@@ -251,7 +251,7 @@ class ReadSerializer(LenientSerializer):
 class SearchSerializer(ReadSerializer):
     """A search."""
 
-    query = StrictCharField(max_length=LONGEST_QUERY, validators=[NOT_BLANK])
+    query = StrictCharField(max_length=MAX_QUERY_CHARACTERS, validators=[NOT_BLANK])
     top_k = StrictIntegerField(required=False, allow_null=True, min_value=1, max_value=MAX_RESULTS)
     threshold = StrictFloatField(required=False, allow_null=True, min_value=-1, max_value=1)
     metadata = serializers.JSONField(required=False, allow_null=True)

@@ -18,7 +18,7 @@ ERASED: Final = "(erased)"
 # A line is recognised by its beginning. A shorter line is one by itself, or after a name.
 PROBE: Final = 40
 SHORT: Final = 16
-MOST_QUOTES: Final = 100
+MAX_QUOTES: Final = 100
 
 
 class Copies(NamedTuple):
@@ -99,7 +99,7 @@ def quotes_of(message: Message) -> list[str]:
         return []
     others = Message.objects.filter(user_id=message.user_id, content__contains=line)
     found = others.exclude(pk=message.pk).exclude(in_reply_to=message.pk).order_by("number")
-    return [str(pk) for pk in found.values_list("pk", flat=True)[:MOST_QUOTES]]
+    return [str(pk) for pk in found.values_list("pk", flat=True)[:MAX_QUOTES]]
 
 
 def _found(copies: Copies, values: Mapping[str, Any]) -> list[Any]:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from konstruct.api.http.problems import LONGEST_DETAIL, MOST_ERRORS
+from konstruct.api.http.problems import MAX_DETAIL_CHARACTERS, MAX_ERRORS
 from tests.konstruct.conftest import MESSAGES, Program
 from tests.messages import statements
 
@@ -18,15 +18,15 @@ def refused(response: Any, kind: str = "invalid-fields") -> dict[str, Any]:
     document: dict[str, Any] = response.json()
     assert document["type"] == f"urn:konstruct:problem:{kind}"
     assert len(response.content) < 100_000
-    assert len(document.get("errors", [])) <= MOST_ERRORS
-    assert len(document["detail"]) <= LONGEST_DETAIL + 1
+    assert len(document.get("errors", [])) <= MAX_ERRORS
+    assert len(document["detail"]) <= MAX_DETAIL_CHARACTERS + 1
     return document
 
 
 @pytest.mark.slow
 def test_an_object_of_very_many_names_is_refused_by_the_first(program_a: Program) -> None:
     document = refused(program_a.post(FACTS, {f"name{i}": i for i in range(100_000)}))
-    assert len(document["errors"]) == MOST_ERRORS
+    assert len(document["errors"]) == MAX_ERRORS
     assert document["errors"][0]["field"] == "name0"
 
 
@@ -77,7 +77,7 @@ def test_filters_in_an_address_are_read_as_strictly_as_in_a_body(program_a: Prog
 
 def test_thousands_of_parameters_are_refused(program_a: Program) -> None:
     few = program_a.get(MESSAGES, query_params={f"p{i}": "1" for i in range(900)})
-    assert len(refused(few)["errors"]) == MOST_ERRORS
+    assert len(refused(few)["errors"]) == MAX_ERRORS
     many = program_a.get(MESSAGES, query_params={f"p{i}": "1" for i in range(2_000)})
     assert "exceeded" in refused(many, "bad-request")["errors"][0]["detail"]
 

@@ -7,7 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.exceptions import InvalidArgument
-from memory.models.fact_filters import LONGEST_TEXT, Condition, Value, parse_filters, values_of
+from memory.models.fact_filters import (
+    MAX_TEXT_CHARACTERS,
+    Condition,
+    Value,
+    parse_filters,
+    values_of,
+)
 
 JSON = st.recursive(
     st.none()
@@ -47,7 +53,7 @@ def test_every_value_has_its_path_and_kind() -> None:
 
 
 def test_a_long_text_is_abridged_alike_in_rows_and_filters() -> None:
-    long = "é" * LONGEST_TEXT
+    long = "é" * MAX_TEXT_CHARACTERS
     ((_, stored),) = values_of({"text": long})
     (condition,) = parse_filters({"text": long})
     ((_, other),) = values_of({"text": long + "!"})

@@ -3,7 +3,7 @@
 from django.apps import apps
 
 from tenants.audit.changes import (
-    LONGEST_VALUE,
+    MAX_VALUE_CHARACTERS,
     NOTHING,
     RowState,
     abridged,
@@ -42,7 +42,7 @@ def test_long_texts_are_cut_where_they_begin_to_differ() -> None:
     told = differences(RowState({"p": f"{same}old{same}"}), RowState({"p": f"{same}new{same}"}))
     for side, word in (("before", "old"), ("after", "new")):
         assert word in told[side]["p"]
-        assert len(told[side]["p"]) == LONGEST_VALUE + 2
+        assert len(told[side]["p"]) == MAX_VALUE_CHARACTERS + 2
         assert told[side]["p"].startswith("…x")
 
 

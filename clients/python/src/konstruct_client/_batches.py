@@ -8,7 +8,7 @@ from typing import Any
 from konstruct_client.client import AsyncClient
 from konstruct_client.errors import KonstructError
 
-MOST_LINES = 1_000
+MAX_LINES = 1_000
 
 
 async def import_all(
@@ -19,8 +19,8 @@ async def import_all(
     Raises:
         KonstructError: one of them is invalid; the others are imported.
     """
-    for start in range(0, len(lines), MOST_LINES):
-        batch = lines[start : start + MOST_LINES]
+    for start in range(0, len(lines), MAX_LINES):
+        batch = lines[start : start + MAX_LINES]
         answer = await konstruct.messages.import_history(batch, **whose)
         if answer["invalid"]:
             wrong = next(each for each in answer["results"] if each["status"] == "invalid")

@@ -10,7 +10,7 @@ from konstruct_client import documents
 from konstruct_client.client import AsyncClient
 from konstruct_client.errors import NotFound, TimedOut
 
-MOST_ADDED, MOST_LISTED = 1_000, 50
+MAX_ADDED, MAX_LISTED = 1_000, 50
 MAX_POP_ATTEMPTS = 20
 
 
@@ -41,8 +41,8 @@ class Items:
             else {"item": each.item}
             for each in items
         ]
-        for start in range(0, len(told), MOST_ADDED):
-            await self._conversations.add_items(told[start : start + MOST_ADDED], **self._place)
+        for start in range(0, len(told), MAX_ADDED):
+            await self._conversations.add_items(told[start : start + MAX_ADDED], **self._place)
 
     async def pop(self) -> dict[str, Any] | None:
         """Remove the newest item and return it, None if there is none. Of two callers one gets it.
@@ -70,7 +70,7 @@ class Items:
         found: list[documents.Item] = []
         if most is not None and most <= 0:
             return found
-        page = MOST_LISTED if most is None else min(most, MOST_LISTED)
+        page = MAX_LISTED if most is None else min(most, MAX_LISTED)
         async for each in self._conversations.items(**self._place, limit=page):
             found.append(each)
             if len(found) == most:

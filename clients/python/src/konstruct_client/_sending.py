@@ -28,7 +28,7 @@ USER_AGENT = (
 )
 # What may be gone when the same request comes again.
 PASSING = frozenset({408, 500, 502, 503, 504})
-FIRST_WAIT, LONGEST_WAIT = 0.5, 8.0
+FIRST_WAIT, MAX_WAIT = 0.5, 8.0
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Options:
         if told is not None:
             return told if told <= self.longest_retry_after else None
         # Spread, so that those who were refused together do not come together again.
-        longest = min(LONGEST_WAIT, FIRST_WAIT * 2 ** (attempt - 1))
+        longest = min(MAX_WAIT, FIRST_WAIT * 2 ** (attempt - 1))
         return random.uniform(longest / 2, longest)  # noqa: S311  (no secret)
 
 

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 # A page ends before its checkpoints have more bytes than this, but not before the first of them.
 PAGE_BYTES = 4_000_000
 # No answer has more: it stands in memory until it is sent, in base64.
-MOST_BYTES = 24_000_000
+MAX_BYTES = 24_000_000
 
 
 class NewestCheckpointsFirst(KeysetPagination):
@@ -73,11 +73,11 @@ class NewestCheckpointsFirst(KeysetPagination):
         """Return one checkpoint more than a page holds, and let it hold as many as fit."""
         rows = queryset(after=position, backwards=backwards, limit=self.limit + 1)
         sizes = [*accumulate(row.bytes for row in rows[: self.limit])]
-        if sizes and sizes[0] > MOST_BYTES:
+        if sizes and sizes[0] > MAX_BYTES:
             raise _too_large(f"checkpoint {rows[0].checkpoint_id} has {sizes[0]:,}")
         if not self.is_counted:
             self.limit = max(1, sum(size <= PAGE_BYTES for size in sizes))
-        elif sizes and sizes[-1] > MOST_BYTES:
+        elif sizes and sizes[-1] > MAX_BYTES:
             raise _too_large(
                 f"these {len(sizes)} checkpoints have {sizes[-1]:,}:"
                 " leave `limit` out, and follow `next`"
@@ -87,13 +87,11 @@ class NewestCheckpointsFirst(KeysetPagination):
 
 def _too_large(what: str) -> Refusal:
     return Refusal(
-        Problem.of_status(
-            422, f"An answer has {MOST_BYTES:,} bytes of checkpoints at most, {what}."
-        )
+        Problem.of_status(422, f"An answer has {MAX_BYTES:,} bytes of checkpoints at most, {what}.")
     )
 
 
-MOST_VALUES = 1_000
+MAX_VALUES = 1_000
 # Postgres makes bytes of these names, where a backslash would begin an escape.
 PLAIN_NAME = RegexValidator(r"^[^\x00\\]*\Z", "Give a name without NUL characters and backslashes.")
 
@@ -209,7 +207,7 @@ class CheckpointStateSerializer(StrictSerializer):
     channel_versions = VersionsField()
     versions_seen = SeenField()
     updated_channels = BoundedListField(
-        child=NameField(), max_length=MOST_VALUES, required=False, allow_null=True
+        child=NameField(), max_length=MAX_VALUES, required=False, allow_null=True
     )
 
 
@@ -229,7 +227,7 @@ class NewCheckpointSerializer(PlaceSerializer):
     checkpoint = CheckpointStateSerializer()
     values = BoundedListField(
         child=NewChannelValueSerializer(),
-        max_length=MOST_VALUES,
+        max_length=MAX_VALUES,
         help_text="Of the channels that have changed since the parent.",
     )
     metadata = StorableObjectField(help_text="What lists can be filtered by.")
@@ -241,7 +239,7 @@ class NewWritesSerializer(PlaceSerializer):
     checkpoint_id = NameField()
     task_id = NameField()
     task_path = StrictCharField(required=False, default="", allow_blank=True, max_length=2000)
-    writes = BoundedListField(child=NewChannelValueSerializer(), max_length=MOST_VALUES)
+    writes = BoundedListField(child=NewChannelValueSerializer(), max_length=MAX_VALUES)
 
 
 @extend_schema_field({"type": "string", "description": "A JSON object as text."})
@@ -302,7 +300,7 @@ class CheckpointsView(ApiView):
         summary="List checkpoints, newest first",
         description="With their values, as LangGraph's serializer has written them. A page is "
         "bounded by what is in it: follow `next`. With `limit` it has exactly so many, or is "
-        f"refused if these have more than {MOST_BYTES // 10**6} MB.",
+        f"refused if these have more than {MAX_BYTES // 10**6} MB.",
         page=CheckpointSerializer,
         errors=(422,),
     )

@@ -90,8 +90,8 @@ def locked_fact(caller: Caller, memory_id: UUID) -> MemoryEntry:
     return fact
 
 
-LONGEST_QUERY = 8192
-MOST_RESULTS = 100
+MAX_QUERY_CHARACTERS = 8192
+MAX_RESULTS = 100
 MAX_FACTS_PER_BATCH = 100
 FILTERS_HELP = (
     'What the metadata must be: {"topic": "food"} equal, {"topic": {"in": ["food", "drink"]}}, '
@@ -236,7 +236,9 @@ class FactSearchSerializer(AtSerializer):
     """A question to the facts."""
 
     query = StrictCharField(
-        max_length=LONGEST_QUERY, validators=[NOT_BLANK], help_text="The question, in any words."
+        max_length=MAX_QUERY_CHARACTERS,
+        validators=[NOT_BLANK],
+        help_text="The question, in any words.",
     )
     agent = ChannelIdField(
         required=False, help_text="Only what this agent knows: its own facts, and all agents'."
@@ -252,7 +254,7 @@ class FactSearchSerializer(AtSerializer):
         required=False,
         default=10,
         min_value=1,
-        max_value=MOST_RESULTS,
+        max_value=MAX_RESULTS,
         help_text="At most this many results.",
     )
     threshold = StrictFloatField(

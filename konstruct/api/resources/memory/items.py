@@ -36,10 +36,10 @@ from memory.models import ConversationItem, Role
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
-MOST_ADDED = 1_000
-LARGEST_PAGE = 50
+MAX_ADDED = 1_000
+MAX_PAGE_SIZE = 50
 # Of JSON in a page: an item may be as large as a request.
-MOST_BYTES = 4_000_000
+MAX_BYTES = 4_000_000
 
 ADDED = OpenApiExample(
     "what was said, and a tool's call",
@@ -123,7 +123,7 @@ class ConversationSerializer(StrictSerializer):
 class NewItemsSerializer(ConversationSerializer):
     """Items that are added to a conversation, in their order."""
 
-    items = BoundedListField(child=NewItemSerializer(), max_length=MOST_ADDED, min_length=1)
+    items = BoundedListField(child=NewItemSerializer(), max_length=MAX_ADDED, min_length=1)
 
 
 class ItemsQuery(ConversationSerializer, PageQuerySerializer):
@@ -132,8 +132,8 @@ class ItemsQuery(ConversationSerializer, PageQuerySerializer):
     limit = serializers.IntegerField(
         required=False,
         min_value=1,
-        max_value=LARGEST_PAGE,
-        help_text=f"Items per page, {LARGEST_PAGE} without it; fewer where they are large.",
+        max_value=MAX_PAGE_SIZE,
+        help_text=f"Items per page, {MAX_PAGE_SIZE} without it; fewer where they are large.",
     )
     ordering = ordering_field(NewestFirst)
 
@@ -157,14 +157,14 @@ class ItemSerializer(serializers.ModelSerializer):
 
 
 class ItemPages(NewestFirst):
-    """Pages that hold at most MOST_BYTES, and one item at least."""
+    """Pages that hold at most MAX_BYTES, and one item at least."""
 
     def rows_after(self, queryset: Any, position: Position | None, *, backwards: bool) -> list[Any]:
         """Return one row more than fits into the page."""
         size = Func("item", function="octet_length", output_field=IntegerField())
         sizes = super().rows_after(queryset.values_list(size), position, backwards=backwards)
         together = accumulate(size for (size,) in sizes)
-        fitting = sum(1 for _ in takewhile(lambda so_far: so_far <= MOST_BYTES, together))
+        fitting = sum(1 for _ in takewhile(lambda so_far: so_far <= MAX_BYTES, together))
         self.limit = max(1, min(self.limit, fitting))
         return super().rows_after(queryset, position, backwards=backwards)
 
@@ -186,7 +186,7 @@ class ItemsView(ApiView):
         id="list_conversation_items",
         summary="List the items of a conversation",
         description="What a framework has kept of its runs, the newest first. A page has at most "
-        f"{MOST_BYTES:,} bytes of JSON, unless a single item is larger.",
+        f"{MAX_BYTES:,} bytes of JSON, unless a single item is larger.",
         page=ItemSerializer,
         errors=(422,),
         examples=[OpenApiExample("one", response_only=True, value=ITEM)],

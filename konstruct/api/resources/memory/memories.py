@@ -36,7 +36,7 @@ from memory.recall.policy import MAX_TOP_K, MODES, RecallPolicy
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
-LONGEST_QUERY = 8192
+MAX_QUERY_CHARACTERS = 8192
 MESSAGES, FACTS = KINDS = ("messages", "facts")
 # Facts are found, unless `top_k` says how many.
 FACTS_FOUND = 10
@@ -55,7 +55,9 @@ class SearchSerializer(StrictSerializer):
     agent = ChannelIdField(help_text="Name or id of an agent of this tenant.")
     user_id = ChannelIdField(help_text="Whose memories; those of others are never looked at.")
     query = StrictCharField(
-        max_length=LONGEST_QUERY, validators=[NOT_BLANK], help_text="The question, in any words."
+        max_length=MAX_QUERY_CHARACTERS,
+        validators=[NOT_BLANK],
+        help_text="The question, in any words.",
     )
     top_k = StrictIntegerField(
         required=False,

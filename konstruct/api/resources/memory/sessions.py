@@ -26,7 +26,7 @@ from memory.exceptions import InvalidArgument
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
-MOST_MESSAGES = 1000
+MAX_MESSAGES = 1000
 
 THREAD_ID = OpenApiParameter(
     "thread_id",
@@ -53,7 +53,7 @@ class MessagesQuerySerializer(StrictSerializer):
         required=False,
         default=PAGE_SIZE,
         min_value=1,
-        max_value=MOST_MESSAGES,
+        max_value=MAX_MESSAGES,
         help_text=f"The newest messages, at most so many; {PAGE_SIZE} without it.",
     )
 

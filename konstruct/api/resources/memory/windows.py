@@ -18,7 +18,7 @@ from tenants import transaction
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
-MOST_TURNS = 200
+MAX_TURNS = 200
 
 EXAMPLE = {
     "agent": "ada",
@@ -49,7 +49,7 @@ class WindowQuery(WindowOf):
     limit = serializers.IntegerField(
         required=False,
         min_value=1,
-        max_value=MOST_TURNS,
+        max_value=MAX_TURNS,
         help_text=f"The last so many turns; {WINDOW} without it.",
     )
 

@@ -29,7 +29,7 @@ from memory.exceptions import InvalidArgument
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
-MOST_TURNS = 1000
+MAX_TURNS = 1000
 
 EXAMPLE = OpenApiExample(
     "a question of a user",
@@ -160,7 +160,7 @@ class CompileSerializer(StrictSerializer):
     messages = BoundedListField(
         child=GivenTurnSerializer(),
         required=False,
-        max_length=MOST_TURNS,
+        max_length=MAX_TURNS,
         help_text="The turns before the task, oldest first, if you have them yourself.",
     )
     system_prompt = StrictCharField(

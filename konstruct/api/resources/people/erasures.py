@@ -31,7 +31,7 @@ from konstruct.orchestrator.identities.linked_ids import linked_ids
 from tenants.audit.models import Action, ErasureRequest, MessageErasure
 from tenants.audit.pseudonyms import pseudonyms
 
-MOST_THREADS = 1000
+MAX_THREADS = 1000
 ERASE = "audit.add_erasurerequest"
 ERASURE_LOCATION = response_header("Location", "The request's own address.", 202)
 ASKED = OpenApiExample(
@@ -54,7 +54,7 @@ class NewErasureSerializer(StrictSerializer):
     threads = BoundedListField(
         child=ChannelIdField(),
         required=False,
-        max_length=MOST_THREADS,
+        max_length=MAX_THREADS,
         help_text="Sessions of graphs that are the user's, beside those of their conversations. "
         "One of a thread in which others spoke, or that names another user, is refused.",
     )

@@ -18,8 +18,8 @@ from konstruct.api.http.lists import (
 from konstruct.api.http.views import ApiView, agent_names, operation
 from konstruct.api.models import KeyScope
 from memory.browse.people import (
-    MOST_COUNTED,
-    MOST_COUNTED_IN_LIST,
+    MAX_COUNTED,
+    MAX_COUNTED_IN_LIST,
     known_users,
 )
 from tenants.audit.models import Action
@@ -121,8 +121,8 @@ class UsersView(ApiView):
         summary="List the end users that are known",
         description="Everybody who has said something or about whom there is a fact, in the order "
         "of their ids, with counts of the messages and facts that the key may see. Messages with "
-        f"each agent, and facts, are counted up to {MOST_COUNTED_IN_LIST:,}, and up to "
-        f"{MOST_COUNTED:,} where `user_id` names one user.",
+        f"each agent, and facts, are counted up to {MAX_COUNTED_IN_LIST:,}, and up to "
+        f"{MAX_COUNTED:,} where `user_id` names one user.",
         page=UserSerializer,
         errors=(422,),
         examples=[OpenApiExample("one", response_only=True, value=EXAMPLE)],

@@ -156,7 +156,7 @@ def test_users_are_filtered(said: Said) -> None:
 
 
 def test_counts_of_a_user_end_at_a_limit(said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(people, "MOST_COUNTED_IN_LIST", 1)
+    monkeypatch.setattr(people, "MAX_COUNTED_IN_LIST", 1)
     maria, theo, _ = results(said.program, USERS)
     assert [each["messages"] for each in maria["agents"]] == [1, 1]
     assert (maria["messages"], theo["messages"]) == (2, 1)

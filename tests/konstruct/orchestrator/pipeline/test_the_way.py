@@ -33,7 +33,7 @@ ROOT = Path(konstruct.__file__).parent.parent
 PACKAGES = ("konstruct", "memory", "tenants")
 # The driver of every statement, and pure functions of one value: they are no stops.
 UNCOUNTED = ("tenants/postgresql/", "tenants/redis_keys.py", "memory/arguments.py")
-MOST_FILES, MOST_RETURNS = 17, 3
+MAX_FILES, MAX_RETURNS = 17, 3
 
 
 @pytest.fixture(autouse=True)
@@ -178,5 +178,5 @@ def test_a_reader_opens_few_files_and_seldom_returns(say: Say, committed: Commit
         pipeline.handle(tenant_id=message.tenant_id, message_id=message.id)
     visits = Counter(stops)
     assert stops[0] == "konstruct/orchestrator/pipeline/worker.py"
-    assert len(visits) <= MOST_FILES, stops
-    assert max(visits.values()) - 1 <= MOST_RETURNS, stops
+    assert len(visits) <= MAX_FILES, stops
+    assert max(visits.values()) - 1 <= MAX_RETURNS, stops

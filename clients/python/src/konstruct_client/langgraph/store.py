@@ -31,8 +31,8 @@ UserOf = Callable[[Namespace], "str | None"]
 
 # Under which the metadata of a fact has what the store knows of an item.
 PLACE = "store"
-LONGEST_CONTENT = 32_768
-MOST_FOUND = 100
+MAX_CONTENT_CHARACTERS = 32_768
+MAX_RESULTS = 100
 _COMPARED = {
     "$eq": operator.eq, "$ne": operator.ne, "$gt": operator.gt, "$gte": operator.ge,
     "$lt": operator.lt, "$lte": operator.le,
@@ -121,7 +121,7 @@ class KonstructStore(BaseStore):
                 agent=self._agent,
                 user_id=self._user_of(op.namespace_prefix) if op.namespace_prefix else None,
                 filters=filters,
-                limit=MOST_FOUND if op.filter else min(MOST_FOUND, op.offset + op.limit),
+                limit=MAX_RESULTS if op.filter else min(MAX_RESULTS, op.offset + op.limit),
             )["results"]
         else:
             found = self._list(op.namespace_prefix, filters, limit=200 if op.filter else op.limit)
@@ -208,7 +208,7 @@ def _content(op: PutOp) -> str:
         said = "\n".join(text for found in texts for text in found)
     else:
         said = "\n".join(_leaves(op.value))
-    return f"{said[: LONGEST_CONTENT - len(place) - 1]} {place}".strip()
+    return f"{said[: MAX_CONTENT_CHARACTERS - len(place) - 1]} {place}".strip()
 
 
 def _leaves(value: Any) -> Iterator[str]:

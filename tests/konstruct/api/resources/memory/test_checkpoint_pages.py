@@ -19,7 +19,7 @@ LARGE = 2_000
 @pytest.fixture
 def bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checkpoints, "PAGE_BYTES", 3 * LARGE)
-    monkeypatch.setattr(checkpoints, "MOST_BYTES", 6 * LARGE)
+    monkeypatch.setattr(checkpoints, "MAX_BYTES", 6 * LARGE)
 
 
 def save(program: Program, name: str, size: int = LARGE, thread: str = "t", **channels: str) -> str:

@@ -68,7 +68,7 @@ def test_any_json_comes_back_as_it_was_in_its_order(program_a: Program) -> None:
 def test_a_page_holds_so_many_bytes_and_one_item_at_least(
     program_a: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(items, "MOST_BYTES", 1_000)
+    monkeypatch.setattr(items, "MAX_BYTES", 1_000)
     sizes = (300, 2_000, 400, 400, 10, 10, 10)
     add(program_a, *({"item": {"text": "x" * size}} for size in sizes))
     address = f"{ITEMS}?{urlencode({**place(program_a), 'limit': '3'})}"
