@@ -28,7 +28,6 @@ def readings() -> dict[str, Reading]:
         ChannelIdField,
         MomentField,
         StrictCharField,
-        VisibleAsciiField,
     )
     from konstruct.api.http.views import _matches
     from konstruct.api.resources.memory.facts import FiltersTextField
@@ -109,7 +108,6 @@ def readings() -> dict[str, Reading]:
         "StrictCharField": StrictCharField(max_length=9).run_validation,
         "NOT_BLANK": StrictCharField(max_length=9, validators=[NOT_BLANK]).run_validation,
         "ChannelIdField": ChannelIdField().run_validation,
-        "VisibleAsciiField": VisibleAsciiField().run_validation,
         "MomentField": MomentField().run_validation,
         "FiltersTextField": FiltersTextField().run_validation,
         "values_of, as a value": lambda text: values_of({"key": text}),

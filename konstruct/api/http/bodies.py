@@ -135,18 +135,6 @@ class StrictFloatField(serializers.FloatField):
         return number
 
 
-class VisibleAsciiField(serializers.RegexField):
-    """Text that can stand in a header."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(
-            r"\A[\x21-\x7e]+\Z",
-            trim_whitespace=False,
-            error_messages={"invalid": "Give 1 to 255 visible ASCII characters, such as a UUID."},
-            **options,
-        )
-
-
 class StrictBooleanField(serializers.BooleanField):
     """true or false, and no word taken for one."""
 

@@ -1,21 +1,19 @@
 """Idempotency-Key: a POST that creates does so once, however often it is sent.
 
 A key belongs to its caller: the API key or the person, and the agent and user that the API key is
-bound to. Two callers may send the same text without learning of each other.
+bound to. Two callers may send the same text, and learn nothing of each other.
 """
 
 import hashlib
 import json
+import re
 from collections.abc import Callable
-from datetime import timedelta
 from uuid import UUID
 
-from django.db.models.functions import Now
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 
-from konstruct.api.auth.permissions import Caller, caller_of
-from konstruct.api.http.bodies import StrictSerializer, VisibleAsciiField
+from konstruct.api.auth.permissions import caller_of
 from konstruct.api.http.schema import header
 from konstruct.api.models import IdempotencyRecord
 from konstruct.orchestrator.exceptions import IdempotencyKeyInUse, IdempotencyKeyReused
@@ -23,38 +21,30 @@ from tenants import transaction
 from tenants.context import connection
 
 HEADER = "Idempotency-Key"
+# Visible ASCII characters.
+PATTERN = r"^[\x21-\x7e]{1,255}$"
 IDEMPOTENCY_KEY = header(
     HEADER,
     "Any text of yours, such as a UUID. The same request with the same key again creates nothing "
     "and returns what was created. Keys belong to the caller: another API key, or the same one "
     "bound to another user, may use the same text for something else.",
-    pattern=r"^[\x21-\x7e]{1,255}$",
+    pattern=PATTERN,
 )
-# Records of requests from before keys belonged to callers count for so long, for their retries.
-UNSCOPED_FOR = timedelta(hours=24)
-
-
-class IdempotencyKeySerializer(StrictSerializer):
-    """The Idempotency-Key header, checked like a field."""
-
-    key = VisibleAsciiField(max_length=255)
 
 
 def idempotency_key(request: Request) -> str | None:
-    """Return the request's key, None without one. One that cannot be is the caller's error."""
+    """Return the Idempotency-Key of a request, or None. Raises ValidationError if it is invalid."""
     given = request.headers.get(HEADER)
-    if given is None:
-        return None
-    serializer = IdempotencyKeySerializer(data={"key": given})
-    if not serializer.is_valid():
-        raise ValidationError({HEADER: serializer.errors["key"]})
-    return str(serializer.validated_data["key"])
+    if given is not None and re.fullmatch(PATTERN, given) is None:
+        raise ValidationError({HEADER: "Give 1 to 255 visible ASCII characters, such as a UUID."})
+    return given
 
 
 def key_of_caller(request: Request, key: str) -> str:
-    """Return the key as it is stored: who it belongs to, and a digest of it.
+    """Return an Idempotency-Key as it is stored: the caller's id, and a digest of the key.
 
-    What a key is bound to is part of the digest: bound to another user, it is another caller.
+    The digest includes the agent and the user that the API key is bound to: an API key that is
+    bound to another user is another caller.
     """
     caller = caller_of(request)
     scope = [str(caller.agent_id or ""), caller.user_id, key]
@@ -62,11 +52,17 @@ def key_of_caller(request: Request, key: str) -> str:
 
 
 def create_once(request: Request, create: Callable[[], UUID]) -> UUID:
-    """Do `create` in a transaction, and return the id of what it made.
+    """Call `create` in a transaction, once for each Idempotency-Key of a caller and a path.
 
-    The same request of the same caller with the same Idempotency-Key again returns that id without
-    doing anything. What failed leaves no trace and may be sent again. The keys of a caller are
-    apart for each address of the API.
+    A failed request leaves no record, so that it can be sent again. A request without a key always
+    calls `create`.
+
+    Args:
+        request: the request.
+        create: creates a row, and returns its id.
+
+    Returns:
+        The id of the new row, or of the row that the same request has created before.
 
     Raises:
         IdempotencyKeyReused: the key belongs to a request with another body.
@@ -77,49 +73,28 @@ def create_once(request: Request, create: Callable[[], UUID]) -> UUID:
     with transaction.atomic():
         if sent is None:
             return create()
-        operation, digest = f"{request.method} {request.path}", _digest(request)
-        key = key_of_caller(request, sent)
-        if not _try_lock(operation, key):
+        operation, key = f"{request.method} {request.path}", key_of_caller(request, sent)
+        # The digest is the same for every order of the body's fields.
+        body = json.dumps(request.data, sort_keys=True)
+        digest = hashlib.sha256(body.encode()).hexdigest()
+        if not _try_lock(f"{operation} {key}"):
             raise IdempotencyKeyInUse(
                 f"A request with the {HEADER} {sent!r} is still at work. Send it again in a second."
             )
-        standing = _standing(operation, key, sent, digest, caller_of(request))
-        if standing is None:
+        record = IdempotencyRecord.objects.filter(operation=operation, key=key).first()
+        if record is None:
             made = create()
             IdempotencyRecord.objects.create(operation=operation, key=key, digest=digest, made=made)
             return made
-    if standing.digest != digest:
+    if record.digest != digest:
         raise IdempotencyKeyReused(
             f"You have sent {HEADER} {sent!r} with another request. "
             "Send a new key with a new request."
         )
-    return standing.made
+    return record.made
 
 
-def _try_lock(operation: str, key: str) -> bool:
+def _try_lock(name: str) -> bool:
     with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT public.try_tenant_lock(%s)",
-            [f"{operation} {key}"],
-        )
+        cursor.execute("SELECT public.try_tenant_lock(%s)", [name])
         return bool(cursor.fetchone()[0])
-
-
-def _standing(
-    operation: str, key: str, sent: str, digest: str, caller: Caller
-) -> IdempotencyRecord | None:
-    """Return what the caller's key stands for.
-
-    A record from before keys belonged to callers may be another's. It counts only for the same
-    request, of a caller for whom there is all of the tenant.
-    """
-    records = IdempotencyRecord.objects.filter(operation=operation)
-    standing = records.filter(key=key).first()
-    if standing is not None or caller.is_bound:
-        return standing
-    return records.filter(key=sent, digest=digest, created_at__gt=Now() - UNSCOPED_FOR).first()
-
-
-def _digest(request: Request) -> str:
-    """Return what tells one body from another, whatever the order of its fields."""
-    return hashlib.sha256(json.dumps(request.data, sort_keys=True).encode()).hexdigest()

@@ -122,7 +122,6 @@ class MessagesView(ApiView):
             name=fields.get("name", ""),
             metadata=fields.get("metadata"),
             idempotency_key=None if key is None else key_of_caller(request, key),
-            unscoped_key=key,
         )
         tenant_id = required_tenant_id()
         with transaction.atomic():

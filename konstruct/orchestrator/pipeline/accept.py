@@ -2,11 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import Any
 from uuid import UUID
-
-from django.db.models.functions import Now
 
 from konstruct.orchestrator.exceptions import IdempotencyKeyReused
 from konstruct.orchestrator.handoff import thread_turns
@@ -18,8 +15,6 @@ from memory.models import Message, Role
 from tenants import transaction
 from tenants.context import tenant_scope
 
-# Messages from before idempotency keys belonged to channels and callers count for so long.
-UNSCOPED_FOR = timedelta(hours=24)
 _SAID = ("agent_id", "user_id", "thread_id", "channel", "name", "content")
 
 
@@ -35,8 +30,6 @@ class Incoming:
     name: str = ""
     idempotency_key: str | None = None
     """What the message is once in its channel; with the caller, where the channel has several."""
-    unscoped_key: str | None = None
-    """The key as the caller sent it, which earlier versions stored."""
     metadata: Mapping[str, Any] | None = None
     """What the program says of the message."""
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -52,9 +45,6 @@ def accept(incoming: Incoming, *, tenant_id: UUID) -> tuple[Message, bool]:
     Raises IdempotencyKeyReused if that one says something else.
     """
     with tenant_scope(tenant_id), transaction.atomic():
-        standing = _accepted_unscoped(incoming)
-        if standing is not None:
-            return standing, False
         message, created = record_message(
             tenant_id=tenant_id,
             agent_id=incoming.agent_id,
@@ -112,17 +102,6 @@ def _key_of_channel(incoming: Incoming) -> str | None:
     """Return the key after the channel's name: no channel can take another's."""
     key, prefix = incoming.idempotency_key, f"{incoming.channel}/"
     return key if key is None or key.startswith(prefix) else prefix + key
-
-
-def _accepted_unscoped(incoming: Incoming) -> Message | None:
-    """Return the same message, if an earlier version has accepted it with the same key."""
-    if incoming.unscoped_key is None:
-        return None
-    return Message.objects.filter(
-        idempotency_key=incoming.unscoped_key,
-        created_at__gt=Now() - UNSCOPED_FOR,
-        **{field: getattr(incoming, field) for field in _SAID},
-    ).first()
 
 
 def _require_same(standing: Message, incoming: Incoming) -> None:

@@ -4,7 +4,6 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -12,13 +11,10 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.db import connections
 from django.test import Client
-from django.utils import timezone
 
 from konstruct.api.auth.keys import issue_key
-from konstruct.api.models import ApiKey, IdempotencyRecord, KeyScope
+from konstruct.api.models import ApiKey, KeyScope
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
-from konstruct.orchestrator.replies import queue
-from memory.conversations.transcript import record_message
 from memory.facts import LongTermMemory
 from memory.models import MemoryEntry
 from tenants.context import tenant_scope
@@ -177,58 +173,6 @@ def test_what_is_imported_takes_no_key(program_a: Program) -> None:
         assert answer.status_code == 200, answer.content
     assert (answer.json()["created"], answer.json()["exists"]) == (0, 1)
     assert program_a.send(headers=KEY).status_code == 202
-
-
-def test_a_message_from_before_the_upgrade_is_sent_again(
-    program_a: Program, another: Callable[..., Program]
-) -> None:
-    """Earlier versions stored the bare key: it counts for the same message, for a day."""
-    before, _ = record_message(
-        tenant_id=program_a.tenant.id,
-        agent_id=program_a.agent.id,
-        user_id="maria",
-        thread_id="maria",
-        channel="rest",
-        role="user",
-        content="Hello",
-        idempotency_key="1",
-        created_at=timezone.now() - timedelta(hours=23),
-    )
-    with tenant_scope(program_a.tenant.id):
-        queue.enqueue(before)
-    assert program_a.send(headers=KEY).json()["id"] == str(before.id)
-    assert another(user_id="maria").send(headers=KEY).json()["id"] == str(before.id)
-    others = [
-        program_a.send("Something else", headers=KEY),
-        another(user_id="bob").send(user_id="bob", headers=KEY),
-    ]
-    assert [each.status_code for each in others] == [202, 202]
-    assert str(before.id) not in {each.json()["id"] for each in others}
-
-
-def test_what_was_made_before_the_upgrade_is_asked_for_again(
-    program_a: Program, another: Callable[..., Program]
-) -> None:
-    body = {"agent": "ada", "user_id": "maria", "content": "Tea."}
-    fact = program_a.post(FACTS, body, headers=KEY).json()
-    with tenant_scope(program_a.tenant.id):
-        record = IdempotencyRecord.objects.get()
-        for key, age in (("a", timedelta(0)), ("b", timedelta(hours=25))):
-            IdempotencyRecord.objects.create(
-                operation=record.operation,
-                key=key,
-                digest=record.digest,
-                made=record.made,
-                created_at=timezone.now() - age,
-            )
-    again = program_a.post(FACTS, body, headers={"Idempotency-Key": "a"}).json()
-    assert (again["memory_id"], again["created"]) == (fact["memory_id"], False)
-    with tenant_scope(program_a.tenant.id):
-        assert IdempotencyRecord.objects.count() == 3
-    for program, key in ((program_a, "b"), (another(user_id="maria"), "a")):
-        program.post(FACTS, body, headers={"Idempotency-Key": key})
-    with tenant_scope(program_a.tenant.id):
-        assert IdempotencyRecord.objects.count() == 5  # each was a request of its own
 
 
 @pytest.mark.django_db(transaction=True)
