@@ -2,6 +2,7 @@
 
 import http.client
 import json
+from pathlib import Path
 from typing import Any
 
 from drf_spectacular.openapi import AutoSchema
@@ -75,6 +76,10 @@ _HEADERS = {
 }
 
 
+# Bodies by operationId, and by "request" or the status of the response.
+_EXAMPLES = json.loads(Path(__file__).with_name("examples.json").read_text())
+
+
 class ApiSchema(AutoSchema):
     """drf-spectacular's description of a view, with the view's tag and strict bodies."""
 
@@ -82,10 +87,17 @@ class ApiSchema(AutoSchema):
         """Return the group that the view declares."""
         return [getattr(self.view, "tag", "")]
 
+    def get_summary(self) -> str:
+        """Return the first line of the method's docstring."""
+        return self._paragraphs()[0].removesuffix(".")
+
     def get_description(self) -> str:  # type: ignore[override]  # as drf-spectacular declares it
-        """Return the docstring of the method, with each paragraph on one line."""
-        paragraphs = str(super().get_description() or "").split("\n\n")
-        return "\n\n".join(" ".join(each.split("\n")) for each in paragraphs)
+        """Return the other paragraphs of the method's docstring, each on one line."""
+        return "\n\n".join(self._paragraphs()[1:])
+
+    def _paragraphs(self) -> list[str]:
+        paragraphs = str(super().get_description()).split("\n\n")
+        return [" ".join(each.split("\n")) for each in paragraphs]
 
     def _postprocess_serializer_schema(self, schema: Any, serializer: Any, direction: Any) -> Any:
         """Say of strict serializers that they take no unknown fields."""
@@ -112,9 +124,9 @@ def _tell_defaults(properties: dict[str, Any]) -> None:
 
 
 def describe_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
-    """Add to every operation what it has like any other: errors, headers (a spectacular hook).
+    """Add errors, headers and examples to every operation (a hook of drf-spectacular).
 
-    They are described once and referred to, so that the description stays readable.
+    Errors and headers are components, so that the description stays readable.
     """
     _let_anything_be_null(result)
     components = result["components"]
@@ -141,6 +153,11 @@ def describe_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
             for status, (name, _words) in common.items():
                 responses[str(status)] = {"$ref": f"#/components/responses/{name}"}
             operation["responses"] = dict(sorted(responses.items()))
+            for place, examples in _EXAMPLES.get(operation["operationId"], {}).items():
+                content = operation["requestBody"] if place == "request" else responses[place]
+                content["content"]["application/json"]["examples"] = {
+                    name: {"value": value} for name, value in examples.items()
+                }
     return result
 
 

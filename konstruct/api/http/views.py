@@ -11,7 +11,7 @@ from uuid import UUID
 
 from django.db.models import Model
 from django.http import HttpResponseBase
-from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import serializers
 from rest_framework.exceptions import APIException
 from rest_framework.request import Request
@@ -48,52 +48,52 @@ def operation(
     action: Action,
     subject: str,
     *,
-    scope: KeyScope | tuple[KeyScope, ...],
     permission: Names,
+    scope: KeyScope | tuple[KeyScope, ...] | None = None,
     query: type[StrictSerializer] | None = NoParametersSerializer,
     body: type[StrictSerializer] | None = None,
     own_transaction: bool = False,
     id: str = "",
-    summary: str = "",
     description: str | None = None,
     returns: type[serializers.Serializer] | Mapping[Any, Any] | None = None,
     page: type[serializers.Serializer] | None = None,
     errors: tuple[int, ...] = (),
     headers: Sequence[OpenApiParameter] = (),
-    examples: Sequence[OpenApiExample] = (),
 ) -> Callable[[Handler], Handler]:
     """Declare the operation that a method of a view performs.
 
-    The first group of arguments is enforced, the second describes the operation in OpenAPI. The
-    description is the method's docstring. Without an id, the operation is not described.
+    The first group of arguments is enforced, the second describes the operation in OpenAPI. Summary
+    and description are the first line and the rest of the method's docstring; examples.json has the
+    examples. Without an id, the operation is not described.
 
     Args:
         action: the action of the entry in the access log.
         subject: the kind of thing that the entry names, such as "fact".
-        scope: the scope that an API key needs, or several of which it needs one.
         permission: the permission that a person needs, or several of which they need all. An empty
             tuple refuses every person.
+        scope: the scope that an API key needs, or several of which it needs one. By default READ
+            for reads, ERASE for erasures, and WRITE for every other action.
         query: checks the query parameters, which are then `self.query`. None checks nothing.
         body: checks the body, which is then `self.fields`.
         own_transaction: whether the method opens its own transaction and calls `self.record` in
             it, because it waits, or changes something outside of the database.
 
         id: the operationId.
-        summary: a title of a few words.
-        description: replaces the docstring, for text with values in it.
+        description: replaces the rest of the docstring, for text with values in it.
         returns: the serializer of a 200, or the responses by status.
         page: the serializer of the rows of a list.
         errors: statuses of errors that not every operation has.
         headers: headers of the request and of the response.
-        examples: examples of bodies.
     """
+
+    scopes = scope or _usual_scope(action)
 
     def declare(handler: Handler) -> Handler:
         declared: Any = handler
         declared.operation = Operation(
             action=action,
             subject=subject,
-            scopes=scope if isinstance(scope, tuple) else (scope,),
+            scopes=scopes if isinstance(scopes, tuple) else (scopes,),
             permissions=permission if isinstance(permission, tuple) else (permission,),
             query=query,
             body=body,
@@ -107,16 +107,20 @@ def operation(
         parameters = [] if query in (None, NoParametersSerializer) else [query]
         described: Handler = extend_schema(
             operation_id=id,
-            summary=summary,
             description=description,
             request=body,
             parameters=[*parameters, *headers],
-            examples=[*examples],
             responses={**responses, **problems(*errors)},
         )(handler)
         return described
 
     return declare
+
+
+def _usual_scope(action: Action) -> KeyScope:
+    if action in READS:
+        return KeyScope.READ
+    return KeyScope.ERASE if action is Action.ERASE else KeyScope.WRITE
 
 
 def no_content(description: str) -> dict[int, OpenApiResponse]:
@@ -160,7 +164,7 @@ class ApiView(RateLimited):
         if missing and not cls.records_itself:
             raise TypeError(
                 f"{cls.__qualname__} does not declare {', '.join(missing)}: decorate the method "
-                "with @operation, which names its action, subject, scope and permission."
+                "with @operation, which names its action, subject and permission."
             )
         cls.operations = {name: each for name, each in declared.items() if each is not None}
 

@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from django.conf import settings
-from drf_spectacular.utils import OpenApiExample, extend_schema_field
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -18,7 +18,6 @@ from konstruct.api.http.idempotency import (
     key_of_caller,
 )
 from konstruct.api.http.views import ApiView, operation
-from konstruct.api.models import KeyScope
 from konstruct.channels.rest.serializers import METADATA_HELP
 from konstruct.orchestrator.history_import import (
     REQUIRED,
@@ -33,37 +32,6 @@ from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
 MAX_LINES = 1000
-
-SHORT = OpenApiExample(
-    "role and content alone",
-    request_only=True,
-    value={
-        "agent": "ada",
-        "user_id": "U024BE7LH",
-        "messages": [
-            {"role": "user", "content": "My sister visits in May."},
-            {"role": "assistant", "content": "How nice, how long will she stay?"},
-        ],
-    },
-)
-LONG = OpenApiExample(
-    "a turn with its own id, thread and time",
-    request_only=True,
-    value={
-        "messages": [
-            {
-                "external_id": "crm-1017",
-                "agent": "ada",
-                "user_id": "U024BE7LH",
-                "thread_id": "2026-03-14",
-                "role": "user",
-                "name": "Maria",
-                "content": "My sister visits in May.",
-                "created_at": "2026-03-14T09:30:00Z",
-            }
-        ]
-    },
-)
 
 
 DESCRIPTION = f"""Up to {MAX_LINES} messages in one request. A message needs role and content; the
@@ -226,20 +194,17 @@ class ImportView(ApiView):
     @operation(
         Action.IMPORT,
         "messages",
-        scope=KeyScope.WRITE,
         permission="memory.add_message",
         query=None,
         body=ImportSerializer,
         id="import_messages",
-        summary="Import history",
         description=DESCRIPTION,
         returns=ImportResultSerializer,
         errors=(409, 422),
         headers=[IDEMPOTENCY_KEY],
-        examples=[SHORT, LONG],
     )
     def post(self, request: Request) -> Response:
-        """Import the valid messages, and return a result for each message."""
+        """Import history."""
         fields = self.fields
         of_all = self._of_all(fields)
         key = idempotency_key(request)

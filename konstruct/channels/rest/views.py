@@ -6,7 +6,7 @@ from uuid import UUID
 
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404
-from drf_spectacular.utils import OpenApiExample, OpenApiResponse
+from drf_spectacular.utils import OpenApiResponse
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
@@ -58,16 +58,6 @@ INTERRUPTED = Problem(
     "The reply broke off, and is being given anew: ask for it at the url of the message.",
 )
 
-EXAMPLE = OpenApiExample(
-    "a message",
-    request_only=True,
-    value={
-        "agent": "ada",
-        "user_id": "U024BE7LH",
-        "name": "Maria",
-        "content": "When did I say that my sister visits?",
-    },
-)
 LOCATION = response_header("Location", "The message's own address.", 200, 202)
 
 
@@ -81,13 +71,11 @@ class MessagesView(ApiView):
     @operation(
         Action.SEND,
         "message",
-        scope=KeyScope.WRITE,
         permission="memory.add_message",
         query=WaitSerializer,
         body=SendSerializer,
         own_transaction=True,
         id="send_message",
-        summary="Send a message to an agent",
         description="The message is accepted and answered by a worker. Ask at `url` for the reply, "
         "or pass `wait` to get it in this response if it comes in time. A message that is held has "
         "a 200 at once, without a reply: `waits_for` has the reason and the next step.\n\n"
@@ -105,10 +93,9 @@ class MessagesView(ApiView):
         },
         errors=(422,),
         headers=[IDEMPOTENCY_KEY, LOCATION],
-        examples=[EXAMPLE],
     )
     def post(self, request: Request) -> Any:
-        """Accept a message; wait for its reply if `wait` is sent."""
+        """Send a message to an agent."""
         wait, streams = float(self.query.get("wait", 0)), wants_events(request)
         fields = self.fields
         agent = self.caller.agent(fields["agent"], active=True)
@@ -178,16 +165,17 @@ class MessagesView(ApiView):
     @operation(
         Action.LIST,
         "messages",
-        scope=KeyScope.READ,
         permission="memory.view_message",
         query=ListSerializer,
         id="list_messages",
-        summary="List messages, newest first",
         page=MessageSerializer,
         errors=(422,),
     )
     def get(self, request: Request) -> Response:
-        """Every message that was sent, on any channel, with its reply."""
+        """List messages, newest first.
+
+        Returns every message that was sent, on any channel, with its reply.
+        """
         filters = self.query
         messages = narrowed(sent_messages(), filters, self.caller, without=("status",))
         if "filters" in filters:
@@ -212,12 +200,13 @@ class MessageView(ApiView):
         permission="memory.view_message",
         query=WaitSerializer,
         id="get_message",
-        summary="Get a message and its reply",
         returns=MessageSerializer,
     )
     def get(self, request: Request, message_id: UUID) -> Response:
-        """How far the message is. With `wait`, the response comes with the reply, when it is given
-        up or held (see `waits_for`), or after so many seconds.
+        """Get a message and its reply.
+
+        Returns the status of the message. With `wait`, the response comes with the reply, when the
+        message fails or is held (see `waits_for`), or after the given seconds.
         """
         caller = self.caller
 
@@ -232,20 +221,20 @@ class MessageView(ApiView):
     @operation(
         Action.ERASE,
         "message",
-        scope=KeyScope.ERASE,
         permission=ERASE,
         query=EraseSerializer,
         id="erase_message",
-        summary="Erase a message",
         returns={202: ErasureSerializer},
         headers=[ERASURE_LOCATION],
     )
     def delete(self, request: Request, message_id: UUID) -> Response:
-        """The message, whether it was sent, imported or a reply, with its reply, with what was
-        remembered of both, and with facts whose metadata name it as `message_id`. A process of
-        the operators does it: look at the request's address for what became of it. There is no
-        way back. The other messages of the conversation stay. A message whose reply alone is
-        erased has the status `failed`.
+        """Erase a message.
+
+        Erases the message, whether it was sent, imported or a reply, with its reply, with
+        everything that was remembered of both, and with facts whose metadata name it as
+        `message_id`. A process of the operators does it: `Location` has the progress and the
+        receipt. It cannot be undone. The other messages of the conversation stay. A message whose
+        reply alone is erased has the status `failed`.
         """
         message = get_object_or_404(self.caller.rows(Message.objects.all()), pk=message_id)
         return erase_messages(

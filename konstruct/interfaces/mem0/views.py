@@ -18,7 +18,6 @@ from konstruct.api.auth.permissions import Caller
 from konstruct.api.http.bodies import StrictSerializer, checked_query
 from konstruct.api.http.idempotency import create_once
 from konstruct.api.http.views import agent_names, operation
-from konstruct.api.models import KeyScope
 from konstruct.interfaces.mem0 import filters
 from konstruct.interfaces.mem0 import serializers as requests
 from konstruct.interfaces.mem0.adding import (
@@ -61,7 +60,6 @@ class PingView(Mem0View):
     @operation(
         Action.VIEW,
         "key",
-        scope=KeyScope.READ,
         permission=(),
         query=None,
     )
@@ -81,7 +79,6 @@ class AddView(Mem0View):
     @operation(
         Action.CREATE,
         "facts",
-        scope=KeyScope.WRITE,
         permission=(),
         query=None,
         own_transaction=True,
@@ -155,7 +152,6 @@ class SearchView(Mem0View):
     @operation(
         Action.SEARCH,
         "facts",
-        scope=KeyScope.READ,
         permission=(),
         query=None,
     )
@@ -180,7 +176,6 @@ class ListView(Mem0View):
     @operation(
         Action.LIST,
         "facts",
-        scope=KeyScope.READ,
         permission=(),
         query=None,
     )
@@ -202,7 +197,6 @@ class MemoriesView(Mem0View):
     @operation(
         Action.DELETE,
         "facts",
-        scope=KeyScope.WRITE,
         permission=(),
         query=None,
     )
@@ -225,7 +219,6 @@ class MemoryView(Mem0View):
     @operation(
         Action.VIEW,
         "fact",
-        scope=KeyScope.READ,
         permission=(),
         query=requests.LenientSerializer,
     )
@@ -240,7 +233,6 @@ class MemoryView(Mem0View):
     @operation(
         Action.EDIT,
         "fact",
-        scope=KeyScope.WRITE,
         permission=(),
         query=None,
     )
@@ -256,7 +248,6 @@ class MemoryView(Mem0View):
     @operation(
         Action.DELETE,
         "fact",
-        scope=KeyScope.WRITE,
         permission=(),
         query=None,
     )
@@ -274,7 +265,6 @@ class HistoryView(Mem0View):
     @operation(
         Action.VIEW,
         "fact",
-        scope=KeyScope.READ,
         permission=(),
         query=None,
     )
@@ -294,7 +284,6 @@ class BatchView(Mem0View):
     @operation(
         Action.EDIT,
         "facts",
-        scope=KeyScope.WRITE,
         permission=(),
         query=None,
     )
@@ -310,7 +299,6 @@ class BatchView(Mem0View):
     @operation(
         Action.DELETE,
         "facts",
-        scope=KeyScope.WRITE,
         permission=(),
         query=None,
     )
@@ -330,7 +318,6 @@ class EntitiesView(Mem0View):
     @operation(
         Action.LIST,
         "people",
-        scope=KeyScope.READ,
         permission=(),
         query=None,
     )
@@ -346,7 +333,6 @@ class EntityView(Mem0View):
     @operation(
         Action.DELETE,
         "facts",
-        scope=KeyScope.WRITE,
         permission=(),
         query=None,
     )

@@ -17,7 +17,6 @@ from rest_framework.response import Response
 from konstruct.api.http.idempotency import idempotency_key, key_of_caller
 from konstruct.api.http.problems import Problem, Refusal, problem_response
 from konstruct.api.http.views import ApiView, operation
-from konstruct.api.models import KeyScope
 from konstruct.channels.rest.documents import DETAILS
 from konstruct.channels.rest.responses import event, stream_events, when_settled
 from konstruct.channels.rest.serializers import SendSerializer
@@ -95,7 +94,6 @@ class ChatCompletionsView(ApiView):
     @operation(
         Action.SEND,
         "message",
-        scope=KeyScope.WRITE,
         permission="memory.add_message",
         query=None,
         own_transaction=True,
@@ -315,7 +313,6 @@ class ModelsView(ApiView):
     @operation(
         Action.LIST,
         "agents",
-        scope=KeyScope.READ,
         permission="orchestrator.view_agent",
         query=None,
     )
@@ -332,7 +329,6 @@ class ModelView(ModelsView):
     @operation(
         Action.VIEW,
         "agent",
-        scope=KeyScope.READ,
         permission="orchestrator.view_agent",
         query=None,
     )

@@ -4,7 +4,6 @@ from typing import Any
 from uuid import UUID
 
 from django.shortcuts import get_object_or_404
-from drf_spectacular.utils import OpenApiExample
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -52,34 +51,6 @@ MAX_PROMPT_CHARACTERS = 100_000
 MAX_RULES = 100
 MAX_COMPLETION_TOKENS = 2**31 - 1
 
-EXAMPLE = {
-    "id": "0b6ef0bd-51a8-4c92-9f1e-7d0f5a3b6c21",
-    "url": "http://localhost:8000/api/v1/agents/0b6ef0bd-51a8-4c92-9f1e-7d0f5a3b6c21/",
-    "name": "ada",
-    "system_prompt": "Help the readers of the city library.",
-    "identity": "You are Ada, the librarian.",
-    "persona": "Warm and brief.",
-    "model": "",
-    "model_tier": "fast",
-    "accepts_client_instructions": True,
-    "max_completion_tokens": None,
-    "is_active": True,
-    "recall_mode": "hybrid",
-    "recall_top_k": None,
-    "recall_gate": True,
-    "recall_open_at": None,
-    "recall_keep_at": None,
-    "recall_neighbours": None,
-    "recall_weights": {},
-    "tools": ["remember_fact"],
-    "escalate_on": ["complaint"],
-    "escalate_after_failures": None,
-    "hands_to": ["5a0ae9d2-8bfb-43f9-8a4e-3c9a1a6f8a77"],
-    "hand_over_on": {"invoice": "5a0ae9d2-8bfb-43f9-8a4e-3c9a1a6f8a77"},
-    "hand_back_on": [],
-    "created_at": "2026-03-14T09:30:00Z",
-}
-ASKED = {name: EXAMPLE[name] for name in ("name", "system_prompt", "identity", "persona")}
 ETAG = response_header("ETag", "The agent's state, for If-Match and If-None-Match.", 200, 201)
 
 
@@ -193,7 +164,13 @@ class AgentSerializer(serializers.ModelSerializer):
 
     class Meta:
         model = Agent
-        fields = list(EXAMPLE)
+        fields = [
+            *("id", "url", "name", "system_prompt", "identity", "persona", "model", "model_tier"),
+            *("accepts_client_instructions", "max_completion_tokens", "is_active"),
+            *("recall_mode", "recall_top_k", "recall_gate", "recall_open_at", "recall_keep_at"),
+            *("recall_neighbours", "recall_weights", "tools", "escalate_on"),
+            *("escalate_after_failures", "hands_to", "hand_over_on", "hand_back_on", "created_at"),
+        ]
 
     def get_url(self, agent: Agent) -> str:
         """Return the agent's own address."""
@@ -223,11 +200,9 @@ class AgentsView(ApiView):
     @operation(
         Action.LIST,
         "agents",
-        scope=KeyScope.READ,
         permission="orchestrator.view_agent",
         query=AgentQuery,
         id="list_agents",
-        summary="List agents",
         page=AgentSerializer,
     )
     def get(self, request: Request) -> Response:
@@ -238,11 +213,9 @@ class AgentsView(ApiView):
     @operation(
         Action.CREATE,
         "agent",
-        scope=KeyScope.WRITE,
         permission="orchestrator.add_agent",
         body=AgentFields,
         id="create_agent",
-        summary="Make an agent",
         returns={201: AgentSerializer},
         errors=(409, 422),
         headers=[
@@ -250,15 +223,9 @@ class AgentsView(ApiView):
             ETAG,
             response_header("Location", "The agent's own address.", 201),
         ],
-        examples=[
-            OpenApiExample("a librarian", request_only=True, value=ASKED),
-            OpenApiExample(
-                "the librarian", response_only=True, status_codes=["201"], value=EXAMPLE
-            ),
-        ],
     )
     def post(self, request: Request) -> Response:
-        """Make an agent."""
+        """Create an agent."""
         made: list[Agent] = []
 
         def make() -> UUID:
@@ -286,13 +253,11 @@ class AgentView(ApiView):
         scope=(KeyScope.READ, KeyScope.WRITE),
         permission="orchestrator.view_agent",
         id="get_agent",
-        summary="Get an agent",
         returns=AgentSerializer,
         headers=[ETAG],
-        examples=[OpenApiExample("the librarian", response_only=True, value=EXAMPLE)],
     )
     def get(self, request: Request, agent_id: UUID) -> Response:
-        """Show the agent."""
+        """Get an agent."""
         agent = get_object_or_404(Agent, pk=agent_id)
         self.note(agent)
         return tagged(request, self.document(agent, AgentSerializer))
@@ -300,21 +265,18 @@ class AgentView(ApiView):
     @operation(
         Action.EDIT,
         "agent",
-        scope=KeyScope.WRITE,
         permission="orchestrator.change_agent",
         body=AgentChanges,
         id="update_agent",
-        summary="Change an agent",
         returns=AgentSerializer,
         errors=(409, 412, 422),
         headers=[IF_MATCH, ETAG],
-        examples=[
-            OpenApiExample("speak otherwise", request_only=True, value={"persona": "Formal."})
-        ],
     )
     def patch(self, request: Request, agent_id: UUID) -> Response:
-        """Only the fields that are given change. An agent cannot be deleted, for its memory would
-        be nobody's: `is_active: false` closes it.
+        """Change an agent.
+
+        Only the given fields change. An agent cannot be deleted, because its memory would have no
+        owner. `is_active: false` closes it.
         """
         agent = get_object_or_404(Agent.objects.select_for_update(), pk=agent_id)
         require_match(request, self.document(agent, AgentSerializer))

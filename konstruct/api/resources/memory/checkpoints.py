@@ -36,7 +36,6 @@ from konstruct.api.http.lists import (
 )
 from konstruct.api.http.problems import Problem, Refusal
 from konstruct.api.http.views import ApiView, no_content, operation
-from konstruct.api.models import KeyScope
 from konstruct.strict_json import NotStrictJSON, read_json
 from memory.context.checkpoints.encoded import Encoded, checked
 from tenants.audit.models import Action
@@ -293,11 +292,9 @@ class CheckpointsView(ApiView):
     @operation(
         Action.VIEW,
         "session",
-        scope=KeyScope.READ,
         permission="memory.view_message",
         query=CheckpointListSerializer,
         id="list_checkpoints",
-        summary="List checkpoints, newest first",
         description="With their values, as LangGraph's serializer has written them. A page is "
         "bounded by what is in it: follow `next`. With `limit` it has exactly so many, or is "
         f"refused if these have more than {MAX_BYTES // 10**6} MB.",
@@ -305,7 +302,7 @@ class CheckpointsView(ApiView):
         errors=(422,),
     )
     def get(self, request: Request) -> HttpResponse:
-        """List checkpoints."""
+        """List checkpoints, newest first."""
         query = self.query
         names = ("thread_id", "checkpoint_ns", "checkpoint_id")
         place = {name: query[name] for name in names if name in query}
@@ -326,19 +323,19 @@ class CheckpointsView(ApiView):
     @operation(
         Action.EDIT,
         "session",
-        scope=KeyScope.WRITE,
         permission="memory.add_message",
         body=NewCheckpointSerializer,
         own_transaction=True,
         id="save_checkpoint",
-        summary="Save a checkpoint",
         returns=no_content("It is saved."),
         errors=(422,),
     )
     def post(self, request: Request) -> Response:
-        """What a LangGraph checkpointer saves. Values are encoded by LangGraph's serializer, and
-        refused if they hold an object of a class that is not allowed. The same checkpoint again
-        takes the place of the first.
+        """Save a checkpoint.
+
+        Takes the data that a LangGraph checkpointer saves. Values are encoded by LangGraph's
+        serializer, and refused if they hold an object of a class that is not allowed. The same
+        checkpoint again replaces the first.
         """
         fields = self.fields
         state = fields["checkpoint"]
@@ -364,17 +361,18 @@ class CheckpointWritesView(ApiView):
     @operation(
         Action.EDIT,
         "session",
-        scope=KeyScope.WRITE,
         permission="memory.add_message",
         body=NewWritesSerializer,
         own_transaction=True,
         id="save_checkpoint_writes",
-        summary="Save what a task has written",
         returns=no_content("It is saved."),
         errors=(422,),
     )
     def post(self, request: Request) -> Response:
-        """What a LangGraph checkpointer keeps of a step that is not complete."""
+        """Save the writes of a task.
+
+        Takes the data that a LangGraph checkpointer saves for an incomplete step.
+        """
         fields = self.fields
         names = ("thread_id", "checkpoint_ns", "checkpoint_id")
         writes = [(each["channel"], _encoded(each)) for each in fields["writes"]]

@@ -4,7 +4,6 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.db.models import Count, OuterRef, QuerySet, Subquery
-from drf_spectacular.utils import OpenApiExample
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -20,7 +19,6 @@ from konstruct.api.http.lists import (
     ordering_field,
 )
 from konstruct.api.http.views import AgentNameField, ApiView, operation
-from konstruct.api.models import KeyScope
 from konstruct.api.resources.memory.facts import FILTERS_HELP, FiltersTextField
 from konstruct.api.resources.people.erasures import (
     ERASE,
@@ -34,32 +32,6 @@ from memory.models import Message, Role
 from tenants.audit.models import Action
 
 MAX_PREVIEW_CHARACTERS = 200
-
-TURN = {
-    "id": "7c1c34a5-5a0c-4c8e-bb7f-1f6f2f3a9d10",
-    "role": "user",
-    "name": "Maria",
-    "content": "My sister visits in May.",
-    "channel": "rest",
-    "thread_id": "2026-03-14",
-    "created_at": "2026-03-14T09:30:00Z",
-    "in_reply_to": None,
-    "external_id": None,
-    "metadata": {"order": 1017},
-}
-CONVERSATION = {
-    "url": "http://localhost:8000/api/v1/conversations/transcript/?agent=0b6ef0bd-51a8-4c92-9f1e-"
-    "7d0f5a3b6c21&user_id=U024BE7LH&thread_id=2026-03-14",
-    "agent": "ada",
-    "agent_id": "0b6ef0bd-51a8-4c92-9f1e-7d0f5a3b6c21",
-    "user_id": "U024BE7LH",
-    "thread_id": "2026-03-14",
-    "messages": 2,
-    "first_at": "2026-03-14T09:30:00Z",
-    "last_at": "2026-03-14T09:30:20Z",
-    "last_role": "assistant",
-    "last_content": "How nice, how long will she stay?",
-}
 
 
 class TranscriptUrlField(serializers.URLField):
@@ -120,7 +92,10 @@ class TurnSerializer(serializers.ModelSerializer):
 
     class Meta:
         model = Message
-        fields = list(TURN)
+        fields = [
+            *("id", "role", "name", "content", "channel", "thread_id", "created_at"),
+            *("in_reply_to", "external_id", "metadata"),
+        ]
 
 
 class ConversationsQuery(OfAgentAndUser, InTime, PageQuerySerializer):
@@ -169,18 +144,17 @@ class ConversationsView(ApiView):
     @operation(
         Action.LIST,
         "conversations",
-        scope=KeyScope.READ,
         permission="memory.view_message",
         query=ConversationsQuery,
         id="list_conversations",
-        summary="List conversations",
         page=ConversationSerializer,
         errors=(422,),
-        examples=[OpenApiExample("one", response_only=True, value=CONVERSATION)],
     )
     def get(self, request: Request) -> Response:
-        """One row per agent, user and thread, by what was said last; `since` and `until` are of
-        that, too.
+        """List conversations.
+
+        Returns one row for each agent, user and thread, ordered by the last message. `since` and
+        `until` compare with the time of the last message.
         """
         last = narrowed(Message.objects.last_of_threads(), self.query, self.caller)
         return self.page(_with_counts(last), NewestFirst(), ConversationSerializer)
@@ -195,18 +169,17 @@ class TranscriptView(ApiView):
     @operation(
         Action.VIEW,
         "conversation",
-        scope=KeyScope.READ,
         permission="memory.view_message",
         query=TranscriptQuery,
         id="get_transcript",
-        summary="Read a conversation",
         page=TurnSerializer,
         errors=(422,),
-        examples=[OpenApiExample("one", response_only=True, value=TURN)],
     )
     def get(self, request: Request) -> Response:
-        """Every turn, verbatim, also those that were imported; the first one first. A conversation
-        that never was is empty.
+        """Read a conversation.
+
+        Returns every message verbatim, oldest first, imported ones included. An unknown
+        conversation is empty.
         """
         turns = narrowed(Message.objects.all(), self.query, self.caller)
         if "filters" in self.query:
@@ -216,19 +189,19 @@ class TranscriptView(ApiView):
     @operation(
         Action.ERASE,
         "conversation",
-        scope=KeyScope.ERASE,
         permission=ERASE,
         query=EraseConversationSerializer,
         id="erase_conversation",
-        summary="Erase a conversation",
         returns={202: ErasureSerializer},
         errors=(422,),
         headers=[ERASURE_LOCATION],
     )
     def delete(self, request: Request) -> Response:
-        """All its messages, as `DELETE /api/v1/messages/{message_id}/` erases one. What is said
-        there later stays. Of a conversation that never was nothing is found. A session of a
-        graph of the same name is cleared by itself.
+        """Erase a conversation.
+
+        Erases all its messages, as `DELETE /api/v1/messages/{message_id}/` erases one. Later
+        messages stay. For an unknown conversation the receipt finds nothing. A graph's session with
+        the same thread id is not cleared.
         """
         query = self.query
         return erase_messages(

@@ -7,7 +7,6 @@ from uuid import UUID
 from django.conf import settings
 from django.http import Http404
 from drf_spectacular.utils import (
-    OpenApiExample,
     OpenApiResponse,
     extend_schema_field,
 )
@@ -348,61 +347,6 @@ class FactSearchResultSerializer(serializers.Serializer):
 
 FACTS = LongTermMemory()
 
-NEW_FACT = OpenApiExample(
-    "a fact about a user",
-    request_only=True,
-    value={
-        "agent": "ada",
-        "user_id": "U024BE7LH",
-        "content": "Maria is allergic to walnuts.",
-        "metadata": {"topic": "health", "source": {"url": "https://crm.example/maria"}},
-    },
-)
-SHARED_FACT = OpenApiExample(
-    "a fact that all agents know",
-    request_only=True,
-    value={
-        "content": "The library closes at six.",
-        "metadata": {"topic": "hours"},
-        "expires_at": "2027-01-01T00:00:00Z",
-    },
-)
-CHANGE = OpenApiExample(
-    "what is so from now on", request_only=True, value={"content": "Maria lives in Rome."}
-)
-QUESTION = OpenApiExample(
-    "a question, narrowed by metadata",
-    request_only=True,
-    value={
-        "agent": "ada",
-        "user_id": "U024BE7LH",
-        "query": "What must Maria not eat?",
-        "filters": {"topic": {"in": ["health", "food"]}},
-    },
-)
-FACT = {
-    "memory_id": "0b0d1f3e-9d0c-4f0e-8f63-1f2c1c4e6a11",
-    "url": "http://localhost:8000/api/v1/facts/0b0d1f3e-9d0c-4f0e-8f63-1f2c1c4e6a11/",
-    "agent": "ada",
-    "agent_id": "0b6ef0bd-51a8-4c92-9f1e-7d0f5a3b6c21",
-    "user_id": "U024BE7LH",
-    "content": "Maria is allergic to walnuts.",
-    "metadata": {"topic": "health", "source": {"url": "https://crm.example/maria"}},
-    "created_at": "2026-03-14T09:30:00Z",
-    "updated_at": "2026-03-14T09:30:00Z",
-    "valid_from": "2026-03-14T09:30:00Z",
-    "valid_to": None,
-    "expires_at": None,
-    "version_id": "0b0d1f3e-9d0c-4f0e-8f63-1f2c1c4e6a11",
-    "supersedes": None,
-}
-KEPT = OpenApiExample(
-    "a fact that was kept",
-    response_only=True,
-    status_codes=["201"],
-    value={**FACT, "created": True, "near_duplicates": []},
-)
-ONE = OpenApiExample("the fact", response_only=True, status_codes=["200"], value=FACT)
 LOCATION = response_header("Location", "The fact's own address.", 200, 201)
 ETAG = response_header("ETag", "The fact's state, for If-Match and If-None-Match.", 200)
 
@@ -416,11 +360,9 @@ class FactsView(ApiView):
     @operation(
         Action.CREATE,
         "fact",
-        scope=KeyScope.WRITE,
         permission=("memory.add_memoryentry", "memory.view_memoryentry"),
         body=NewFactSerializer,
         id="create_fact",
-        summary="Keep a fact",
         returns={
             201: OpenApiResponse(StoredFactSerializer, description="Kept."),
             200: OpenApiResponse(
@@ -430,13 +372,14 @@ class FactsView(ApiView):
         },
         errors=(409, 422),
         headers=[IDEMPOTENCY_KEY, LOCATION],
-        examples=[NEW_FACT, SHARED_FACT, KEPT],
     )
     def post(self, request: Request) -> Response:
-        """The same text of the same agent and user is the same fact: it comes back with `created:
-        false`. What is sent beside it is not lost: metadata is added to what stands, and
-        `valid_from`, `valid_to` and `expires_at` are those sent; what was before is kept as a
-        version. Facts that say nearly the same are reported in `near_duplicates`.
+        """Store a fact.
+
+        The same text of the same agent and user is the same fact: it is returned with `created:
+        false`. The other fields of the request are not lost: metadata is added to the stored
+        metadata, and `valid_from`, `valid_to` and `expires_at` take the new values. The old values
+        are kept as a version. Facts with nearly the same meaning are listed in `near_duplicates`.
         """
         fields = self.fields
         entry = _entry(self.caller, fields, self.caller.agent_id_in(fields))
@@ -463,16 +406,17 @@ class FactsView(ApiView):
     @operation(
         Action.LIST,
         "facts",
-        scope=KeyScope.READ,
         permission="memory.view_memoryentry",
         query=FactListSerializer,
         id="list_facts",
-        summary="List facts, newest first",
         page=FactSerializer,
         errors=(422,),
     )
     def get(self, request: Request) -> Response:
-        """What is so now, or was so `at` a moment."""
+        """List facts, newest first.
+
+        Returns the facts that are valid now, or that were valid `at` a given time.
+        """
         query = self.query
         facts = selected(
             required_tenant_id(),
@@ -494,25 +438,18 @@ class FactBatchView(ApiView):
     @operation(
         Action.CREATE,
         "facts",
-        scope=KeyScope.WRITE,
         permission=("memory.add_memoryentry", "memory.view_memoryentry"),
         body=NewFactsSerializer,
         own_transaction=True,
         id="create_facts",
-        summary="Store several facts",
         description=f"Up to {MAX_FACTS_PER_BATCH} facts, each as `POST /api/v1/facts/` takes it. "
         "All of them are stored, or none. The same request again stores nothing twice, because "
         "the same text of the same agent and user is the same fact.",
         returns=StoredFactsSerializer,
         errors=(422,),
-        examples=[
-            OpenApiExample(
-                "two facts", request_only=True, value={"facts": [NEW_FACT.value, SHARED_FACT.value]}
-            )
-        ],
     )
     def post(self, request: Request) -> Response:
-        """Store the facts of the request, in its order."""
+        """Store several facts."""
         facts = self.fields["facts"]
         by_agent = {fields.get("agent"): fields for fields in facts}
         agents = {name: self.caller.agent_id_in(fields) for name, fields in by_agent.items()}
@@ -542,17 +479,17 @@ class FactSearchView(ApiView):
     @operation(
         Action.SEARCH,
         "facts",
-        scope=KeyScope.READ,
         permission="memory.view_memoryentry",
         body=FactSearchSerializer,
         id="search_facts",
-        summary="Search facts",
         returns=FactSearchResultSerializer,
         errors=(422,),
-        examples=[QUESTION],
     )
     def post(self, request: Request) -> Response:
-        """The facts nearest in meaning to a text, best first."""
+        """Search facts.
+
+        Returns the facts that are nearest in meaning to a text, best first.
+        """
         fields = self.fields
         agent_id, user_id = self.caller.agent_id_in(fields), self.caller.user_id_in(fields)
         self.log_with_next_query()
@@ -584,14 +521,14 @@ class FactView(ApiView):
         permission="memory.view_memoryentry",
         query=AtSerializer,
         id="get_fact",
-        summary="Get a fact",
         returns=FactSerializer,
         headers=[ETAG],
-        examples=[ONE],
     )
     def get(self, request: Request, memory_id: UUID) -> Response:
-        """As it is, or as it was `at` a moment. One that is not so any more, or is not to be found
-        any more, is a 404; its history stays.
+        """Get a fact.
+
+        Returns the fact as it is, or as it was `at` a given time. A fact that is not valid any
+        more, or has expired, is a 404. Its history stays.
         """
         at = self.query.get("at")
         versions = visible_facts(self.caller).versions_of(memory_id).as_of(at).defer("embedding")
@@ -604,19 +541,18 @@ class FactView(ApiView):
     @operation(
         Action.EDIT,
         "fact",
-        scope=KeyScope.WRITE,
         permission="memory.change_memoryentry",
         body=FactChangeSerializer,
         id="change_fact",
-        summary="Change a fact",
         returns=FactSerializer,
         errors=(409, 412),
         headers=[IF_MATCH, ETAG],
-        examples=[CHANGE],
     )
     def patch(self, request: Request, memory_id: UUID) -> Response:
-        """What is left out stays. What was known before is kept as a version, which was so until
-        now, or until `valid_from`. To let a fact end, set `valid_to` or `expires_at`.
+        """Change a fact.
+
+        Omitted fields stay. The old values are kept as a version, which was valid until now, or
+        until `valid_from`. To end a fact, set `valid_to` or `expires_at`.
         """
         existing = locked_fact(self.caller, memory_id)
         require_match(request, self.document(existing, FactSerializer))
@@ -629,16 +565,17 @@ class FactView(ApiView):
     @operation(
         Action.DELETE,
         "fact",
-        scope=KeyScope.WRITE,
         permission="memory.delete_memoryentry",
         id="delete_fact",
-        summary="Delete a fact",
         returns=no_content("It is gone."),
         errors=(412,),
         headers=[IF_MATCH],
     )
     def delete(self, request: Request, memory_id: UUID) -> Response:
-        """With all its versions, for good."""
+        """Delete a fact.
+
+        The fact and all its versions are deleted for good.
+        """
         existing = locked_fact(self.caller, memory_id)
         require_match(request, self.document(existing, FactSerializer))
         FACTS.delete(memory_id, required_tenant_id())
@@ -655,15 +592,17 @@ class FactHistoryView(ApiView):
     @operation(
         Action.VIEW,
         "fact",
-        scope=KeyScope.READ,
         permission="memory.view_memoryentry",
         query=PageQuerySerializer,
         id="list_fact_versions",
-        summary="List the versions of a fact, newest first",
         page=FactSerializer,
     )
     def get(self, request: Request, memory_id: UUID) -> Response:
-        """The fact as it stands, then what it was before; also one that has expired."""
+        """List the versions of a fact, newest first.
+
+        Returns the current version, then the earlier ones. Versions of an expired fact are listed
+        too.
+        """
         versions = visible_facts(self.caller).versions_of(memory_id)
         if not versions.entries().exists():
             raise Http404

@@ -8,7 +8,6 @@ from uuid import UUID, uuid4
 from django.db.models import Func, IntegerField
 from django.http import Http404
 from drf_spectacular.utils import (
-    OpenApiExample,
     extend_schema_field,
 )
 from rest_framework import serializers
@@ -29,7 +28,6 @@ from konstruct.api.http.lists import (
     ordering_field,
 )
 from konstruct.api.http.views import ApiView, no_content, operation
-from konstruct.api.models import KeyScope
 from konstruct.orchestrator.history_import import ForAllLines, import_history
 from memory.conversations.items import add_items
 from memory.models import ConversationItem, Role
@@ -40,36 +38,6 @@ MAX_ADDED = 1_000
 MAX_PAGE_SIZE = 50
 # Of JSON in a page: an item may be as large as a request.
 MAX_BYTES = 4_000_000
-
-ADDED = OpenApiExample(
-    "what was said, and a tool's call",
-    request_only=True,
-    value={
-        "agent": "ada",
-        "user_id": "U024BE7LH",
-        "thread_id": "monday",
-        "items": [
-            {
-                "item": {"role": "user", "content": "How warm is it in Porto?"},
-                "said": {"role": "user", "content": "How warm is it in Porto?"},
-            },
-            {
-                "item": {
-                    "type": "function_call",
-                    "call_id": "c1",
-                    "name": "weather",
-                    "arguments": '{"place": "Porto"}',
-                }
-            },
-        ],
-    },
-)
-ITEM = {
-    "id": "5b3f9a52-6a0d-4f5f-9f0e-0f6f1c8c2d11",
-    "item": {"role": "user", "content": "How warm is it in Porto?"},
-    "message_id": "7c1c34a5-5a0c-4c8e-bb7f-1f6f2f3a9d10",
-    "created_at": "2026-03-14T09:30:00Z",
-}
 
 
 @extend_schema_field({"type": "object", "additionalProperties": True})
@@ -153,7 +121,7 @@ class ItemSerializer(serializers.ModelSerializer):
 
     class Meta:
         model = ConversationItem
-        fields = list(ITEM)
+        fields = ["id", "item", "message_id", "created_at"]
 
 
 class ItemPages(NewestFirst):
@@ -180,38 +148,34 @@ class ItemsView(ApiView):
     @operation(
         Action.VIEW,
         "conversation items",
-        scope=KeyScope.READ,
         permission="memory.view_conversationitem",
         query=ItemsQuery,
         id="list_conversation_items",
-        summary="List the items of a conversation",
         description="What a framework has kept of its runs, the newest first. A page has at most "
         f"{MAX_BYTES:,} bytes of JSON, unless a single item is larger.",
         page=ItemSerializer,
         errors=(422,),
-        examples=[OpenApiExample("one", response_only=True, value=ITEM)],
     )
     def get(self, request: Request) -> Response:
-        """List items."""
+        """List the items of a conversation."""
         items = narrowed(ConversationItem.objects.all(), self.query, self.caller)
         return self.page(items, ItemPages(), ItemSerializer)
 
     @operation(
         Action.CREATE,
         "conversation items",
-        scope=KeyScope.WRITE,
         permission="memory.add_message",
         body=NewItemsSerializer,
         id="add_conversation_items",
-        summary="Add items to a conversation",
         returns=no_content("They are added."),
         errors=(409, 422),
         headers=[IDEMPOTENCY_KEY],
-        examples=[ADDED],
     )
     def post(self, request: Request) -> Response:
-        """Items are for the framework that adds them: nothing is answered. Those that have `said`
-        are written into the transcript as well, like imported messages.
+        """Add items to a conversation.
+
+        Items belong to the framework that adds them, and get no reply. Items that have `said` are
+        also written into the transcript, like imported messages.
         """
         fields = self.fields
         agent_id = self.caller.agent(fields["agent"]).id
@@ -234,17 +198,17 @@ class ItemsView(ApiView):
     @operation(
         Action.DELETE,
         "conversation items",
-        scope=KeyScope.WRITE,
         permission="memory.delete_message",
         query=ConversationSerializer,
         id="clear_conversation_items",
-        summary="Remove all items of a conversation",
         returns=no_content("There are none."),
         errors=(422,),
     )
     def delete(self, request: Request) -> Response:
-        """At once, and for good. What they say stays in the transcript, until the conversation is
-        erased.
+        """Remove all items of a conversation.
+
+        They are removed at once and for good. Their texts stay in the transcript until the
+        conversation is erased.
         """
         items = narrowed(ConversationItem.objects.all(), self.query, self.caller)
         removed, _ = items.delete()
@@ -261,17 +225,17 @@ class ItemView(ApiView):
     @operation(
         Action.DELETE,
         "conversation item",
-        scope=KeyScope.WRITE,
         permission="memory.delete_message",
         id="remove_conversation_item",
-        summary="Remove an item",
         returns=no_content("It is gone."),
         errors=(409,),
         headers=[IDEMPOTENCY_KEY],
     )
     def delete(self, request: Request, item_id: UUID) -> Response:
-        """At once. What it says stays in the transcript. Of two who remove the same item one is
-        told that there is none.
+        """Remove an item.
+
+        It is removed at once. Its text stays in the transcript. Of two requests that remove the
+        same item, one gets a 404.
         """
 
         def remove() -> UUID:

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from typing import Any
 
-from drf_spectacular.utils import OpenApiExample
 from rest_framework import serializers
 from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
@@ -20,7 +19,6 @@ from konstruct.api.http.bodies import (
     StrictSerializer,
 )
 from konstruct.api.http.views import ApiView, operation
-from konstruct.api.models import KeyScope
 from konstruct.api.resources.memory.facts import (
     FILTERS_HELP,
     CheckedObjectField,
@@ -41,12 +39,6 @@ MESSAGES, FACTS = KINDS = ("messages", "facts")
 # Facts are found, unless `top_k` says how many.
 FACTS_FOUND = 10
 VIEW_FACTS = "memory.view_memoryentry"
-
-EXAMPLE = OpenApiExample(
-    "a question",
-    request_only=True,
-    value={"agent": "ada", "user_id": "U024BE7LH", "query": "When does my sister visit?"},
-)
 
 
 class SearchSerializer(StrictSerializer):
@@ -142,12 +134,10 @@ class MemorySearchView(ApiView):
     @operation(
         Action.SEARCH,
         "memories",
-        scope=KeyScope.READ,
         permission="audit.recall_memories",
         query=None,
         body=SearchSerializer,
         id="search_memories",
-        summary="Search an agent's memory of a user",
         description="Messages by the recall of the pipeline, and with `include` facts by their "
         "similarity to the query, which is embedded once for both. Each list has its own scores: "
         "a message's `probability` that it is relevant, a fact's cosine. With `gate` a fact needs "
@@ -155,10 +145,9 @@ class MemorySearchView(ApiView):
         "prompt.",
         returns=SearchResultSerializer,
         errors=(422,),
-        examples=[EXAMPLE],
     )
     def post(self, request: Request) -> Response:
-        """Recall, and show what was found."""
+        """Search an agent's memory of a user."""
         fields = self.fields
         caller = self.caller
         agent = caller.agent(fields["agent"])

@@ -4,7 +4,6 @@ from uuid import UUID
 
 from django.db.models import Func, IntegerField, Q
 from django.shortcuts import get_object_or_404
-from drf_spectacular.utils import OpenApiExample
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -19,27 +18,8 @@ from konstruct.api.http.lists import (
     ordering_field,
 )
 from konstruct.api.http.views import AgentNameField, ApiView, UrlField, operation
-from konstruct.api.models import KeyScope
 from memory.models import Message, RecallEvent
 from tenants.audit.models import Action
-
-EXAMPLE = {
-    "id": "3d6a1f5e-0e38-4f6c-9c5b-2f1d7f0f9b44",
-    "url": "http://localhost:8000/api/v1/recall-events/3d6a1f5e-0e38-4f6c-9c5b-2f1d7f0f9b44/",
-    "agent": "ada",
-    "agent_id": "0b6ef0bd-51a8-4c92-9f1e-7d0f5a3b6c21",
-    "user_id": "U024BE7LH",
-    "message_id": "7c1c34a5-5a0c-4c8e-bb7f-1f6f2f3a9d10",
-    "reply_id": "d2f4c7a8-93b1-4a57-8c86-5b1f0e6d3a92",
-    "query": "When does my sister visit?",
-    "hit_count": 1,
-    "cut_count": 4,
-    "injected_count": 1,
-    "abstained": False,
-    "embedding_model": "all-MiniLM-L6-v2@1c2d3e4f",
-    "milliseconds": 4.2,
-    "created_at": "2026-04-02T08:15:00Z",
-}
 
 
 class BaseRecallEventSerializer(serializers.Serializer):
@@ -116,17 +96,17 @@ class RecallEventsView(ApiView):
     @operation(
         Action.LIST,
         "recall events",
-        scope=KeyScope.READ,
         permission="memory.view_recallevent",
         query=RecallEventsQuery,
         id="list_recall_events",
-        summary="List recall events",
         page=RecallEventSerializer,
         errors=(422,),
-        examples=[OpenApiExample("one", response_only=True, value=EXAMPLE)],
     )
     def get(self, request: Request) -> Response:
-        """One per reply, newest first, written a moment after it."""
+        """List recall events, newest first.
+
+        There is one for each reply, written shortly after it.
+        """
         events = narrowed(
             RecallEvent.objects.all(), self.query, self.caller, without=("message_id",)
         )
@@ -150,14 +130,15 @@ class RecallEventView(ApiView):
     @operation(
         Action.VIEW,
         "recall event",
-        scope=KeyScope.READ,
         permission=("memory.view_recallevent", "memory.view_message"),
         id="get_recall_event",
-        summary="Get a recall event",
         returns=RecallEventInFullSerializer,
     )
     def get(self, request: Request, event_id: UUID) -> Response:
-        """With the prompt as it was sent, which no user's key may read."""
+        """Get a recall event.
+
+        It has the prompt as it was sent, which keys that are bound to a user may not read.
+        """
         events = self.caller.rows(RecallEvent.objects.select_related("reply"))
         event = get_object_or_404(events, pk=event_id)
         self.caller.require_prompts()

@@ -4,7 +4,6 @@ from datetime import UTC, datetime
 
 from django.http import Http404
 from drf_spectacular.utils import (
-    OpenApiExample,
     OpenApiParameter,
 )
 from rest_framework import serializers
@@ -19,7 +18,6 @@ from konstruct.api.http.lists import (
     Position,
 )
 from konstruct.api.http.views import ApiView, UrlField, no_content, operation
-from konstruct.api.models import KeyScope
 from memory.context import SessionStore
 from memory.context.session import Session
 from memory.exceptions import InvalidArgument
@@ -34,16 +32,6 @@ THREAD_ID = OpenApiParameter(
     OpenApiParameter.PATH,
     description="The graph's thread, percent-encoded; slashes may stand as they are.",
 )
-EXAMPLE = {
-    "thread_id": "monday",
-    "url": "http://localhost:8000/api/v1/sessions/monday/",
-    "updated_at": "2026-03-14T09:30:20Z",
-    "checkpoints": 3,
-    "messages": [
-        {"role": "user", "content": "My sister visits in May.", "name": "Maria"},
-        {"role": "assistant", "content": "How nice, how long will she stay?"},
-    ],
-}
 
 
 class MessagesQuerySerializer(StrictSerializer):
@@ -109,15 +97,15 @@ class SessionsView(ApiView):
     @operation(
         Action.LIST,
         "sessions",
-        scope=KeyScope.READ,
         permission="memory.view_message",
         query=PageQuerySerializer,
         id="list_sessions",
-        summary="List sessions, last used first",
         page=SessionSerializer,
     )
     def get(self, request: Request) -> Response:
-        """Threads of graphs that were compiled with Konstruct's checkpointer. What was said on
+        """List sessions, last used first.
+
+        Sessions are threads of graphs that were compiled with Konstruct's checkpointer. Threads of
         channels are conversations.
         """
         return self.page(_store(), LastUsedFirst(), SessionSerializer)
@@ -131,18 +119,15 @@ class SessionView(ApiView):
     @operation(
         Action.VIEW,
         "session",
-        scope=KeyScope.READ,
         permission="memory.view_message",
         query=MessagesQuerySerializer,
         id="get_session",
-        summary="Get a session with its messages",
         returns=SessionWithMessagesSerializer,
         errors=(422,),
         headers=[THREAD_ID],
-        examples=[OpenApiExample("a talk", response_only=True, value=EXAMPLE)],
     )
     def get(self, request: Request, thread_id: str) -> Response:
-        """Show the session."""
+        """Get a session with its messages."""
         session = self.document(_session(thread_id), SessionSerializer)
         messages = _store().get_session_messages(thread_id, self.query["limit"])
         return Response(session | {"messages": SessionMessageSerializer(messages, many=True).data})
@@ -150,16 +135,17 @@ class SessionView(ApiView):
     @operation(
         Action.CLEAR,
         "session",
-        scope=KeyScope.WRITE,
         permission="memory.delete_message",
         own_transaction=True,
         id="clear_session",
-        summary="Clear a session",
         returns=no_content("It is gone."),
         headers=[THREAD_ID],
     )
     def delete(self, request: Request, thread_id: str) -> Response:
-        """Its whole history, for good. What was recorded in the transcript stays."""
+        """Clear a session.
+
+        Its whole history is deleted for good. Messages in the transcript stay.
+        """
         _session(thread_id)
         self.record()  # LangGraph's connection is another one, whose transaction this is no part of
         _store().clear_session(thread_id)

@@ -2,14 +2,12 @@
 
 from datetime import datetime
 
-from drf_spectacular.utils import OpenApiExample
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from konstruct.api.http.bodies import ChannelIdField, StrictSerializer
 from konstruct.api.http.views import ApiView, operation
-from konstruct.api.models import KeyScope
 from konstruct.orchestrator.models import Agent
 from memory.conf import WINDOW
 from memory.conversations.short_term import clear_window, get_recent_messages
@@ -19,21 +17,6 @@ from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
 MAX_TURNS = 200
-
-EXAMPLE = {
-    "agent": "ada",
-    "agent_id": "0b6ef0bd-51a8-4c92-9f1e-7d0f5a3b6c21",
-    "user_id": "U024BE7LH",
-    "turns": [
-        {
-            "message_id": "7c1c34a5-5a0c-4c8e-bb7f-1f6f2f3a9d10",
-            "role": "user",
-            "name": "Maria",
-            "content": "My sister visits in May.",
-            "at": "2026-03-14T09:30:00Z",
-        }
-    ],
-}
 
 
 class WindowOf(StrictSerializer):
@@ -84,17 +67,17 @@ class WindowView(ApiView):
     @operation(
         Action.VIEW,
         "window",
-        scope=KeyScope.READ,
         permission="memory.view_windowclear",
         query=WindowQuery,
         id="get_window",
-        summary="Read a window",
         returns=WindowSerializer,
         errors=(422,),
-        examples=[OpenApiExample("one turn", response_only=True, value=EXAMPLE)],
     )
     def get(self, request: Request) -> Response:
-        """The turns that the agent is given with the user's next message, oldest first."""
+        """Read a window.
+
+        Returns the turns that the agent gets with the user's next message, oldest first.
+        """
         limit = self.query.get("limit", WINDOW)
         agent, user_id = self._agent_and_user()
         turns = get_recent_messages(required_tenant_id(), agent.id, user_id, n=limit)
@@ -118,18 +101,18 @@ class WindowView(ApiView):
     @operation(
         Action.CLEAR,
         "window",
-        scope=KeyScope.WRITE,
         permission="memory.add_windowclear",
         query=WindowOf,
         own_transaction=True,
         id="clear_window",
-        summary="Clear a window",
         returns={204: None},
         errors=(422,),
     )
     def delete(self, request: Request) -> Response:
-        """The agent begins anew with the user: no turn up to here is given to it as recent again.
-        The transcript stays, and what was said can still be recalled.
+        """Clear a window.
+
+        The agent starts anew with the user: it gets no earlier turn as a recent one. The transcript
+        stays, and earlier messages can still be recalled.
         """
         agent, user_id = self._agent_and_user()
         with transaction.atomic():

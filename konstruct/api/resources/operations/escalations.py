@@ -3,7 +3,6 @@
 from uuid import UUID
 
 from django.shortcuts import get_object_or_404
-from drf_spectacular.utils import OpenApiExample
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -34,21 +33,6 @@ from tenants.audit.models import Action
 
 MAX_NOTE_CHARACTERS = 2000
 LOCATION = response_header("Location", "The escalation's own address.", 200, 201)
-ASKED = OpenApiExample(
-    "call a person",
-    request_only=True,
-    value={
-        "agent": "ada",
-        "user_id": "U024BE7LH",
-        "thread_id": "support-17",
-        "reason": "The order is lost.",
-    },
-)
-HANDED = OpenApiExample(
-    "hand it to another agent",
-    request_only=True,
-    value={**ASKED.value, "to_agent": "billing", "reason": "It is about an invoice."},
-)
 
 
 class NewEscalationSerializer(StrictSerializer):
@@ -160,16 +144,14 @@ class EscalationsView(ApiView):
     @operation(
         Action.LIST,
         "escalations",
-        scope=KeyScope.READ,
         permission="orchestrator.view_escalation",
         query=EscalationQuery,
         id="list_escalations",
-        summary="List escalations",
         page=EscalationSerializer,
         errors=(422,),
     )
     def get(self, request: Request) -> Response:
-        """List them, the newest first."""
+        """List escalations, newest first."""
         rows = narrowed(Escalation.objects.all(), self.query, self.caller, without=("to_agent",))
         if "to_agent" in self.query:
             rows = rows.filter(to_agent_id=self.caller.agent(self.query["to_agent"]).id)
@@ -178,22 +160,21 @@ class EscalationsView(ApiView):
     @operation(
         Action.ESCALATE,
         "conversation",
-        scope=KeyScope.WRITE,
         permission="orchestrator.add_escalation",
         body=NewEscalationSerializer,
         id="open_escalation",
-        summary="Call a person into a thread, or hand it to another agent",
         returns={200: EscalationSerializer, 201: EscalationSerializer},
         errors=(422,),
         headers=[LOCATION],
-        examples=[ASKED, HANDED],
     )
     def post(self, request: Request) -> Response:
-        """From now on the agent does not answer there. Without `to_agent`, what the user says is
-        held with the status `with_person` until a person answers it in the admin. With `to_agent`,
-        that agent answers, as itself and with its own memory, what is sent to the thread's agent. A
-        thread that the same person or agent has already stays as it is (200); one that another has
-        is handed on.
+        """Escalate a conversation to a person, or hand it to another agent.
+
+        The agent stops answering in the conversation. Without `to_agent`, messages of the user are
+        held with the status `with_person` until a person answers them in the admin. With
+        `to_agent`, that agent answers, as itself and with its own memory, what is sent to the
+        conversation's agent. A conversation that the same person or agent has already stays as it
+        is (200). A conversation that another one has is handed on.
         """
         fields = self.fields
         thread = Thread(
@@ -233,11 +214,10 @@ class EscalationView(ApiView):
         scope=(KeyScope.READ, KeyScope.WRITE),
         permission="orchestrator.view_escalation",
         id="get_escalation",
-        summary="Get an escalation",
         returns=EscalationSerializer,
     )
     def get(self, request: Request, escalation_id: UUID) -> Response:
-        """Show it."""
+        """Get an escalation."""
         found = get_object_or_404(self.caller.rows(Escalation.objects.all()), pk=escalation_id)
         self.note(found)
         return Response(self.document(found, EscalationSerializer))
@@ -252,17 +232,17 @@ class ResolutionView(ApiView):
     @operation(
         Action.RESOLVE,
         "escalation",
-        scope=KeyScope.WRITE,
         permission="orchestrator.change_escalation",
         body=ResolutionSerializer,
         id="resolve_escalation",
-        summary="Resolve an escalation",
         returns=EscalationSerializer,
         errors=(409,),
-        examples=[OpenApiExample("done", request_only=True, value={"let_agent_answer": False})],
     )
     def post(self, request: Request, escalation_id: UUID) -> Response:
-        """The thread's own agent answers there again, whoever had the thread."""
+        """Resolve an escalation.
+
+        The conversation's own agent answers there again.
+        """
         found = get_object_or_404(self.caller.rows(Escalation.objects.all()), pk=escalation_id)
         was = row_state(found)
         resolved = resolve(found.pk, by=self.caller.name, **self.fields)

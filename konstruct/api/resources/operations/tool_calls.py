@@ -4,7 +4,6 @@ from uuid import UUID
 
 from django.db.models import Q
 from django.shortcuts import get_object_or_404
-from drf_spectacular.utils import OpenApiExample
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -75,16 +74,17 @@ class ToolCallsView(ApiView):
     @operation(
         Action.LIST,
         "tool calls",
-        scope=KeyScope.READ,
         permission="orchestrator.view_toolcall",
         query=ToolCallQuery,
         id="list_tool_calls",
-        summary="List tool calls",
         page=ToolCallSerializer,
         errors=(422,),
     )
     def get(self, request: Request) -> Response:
-        """With `state=waiting`, what the users are to be asked: each call has its `question`."""
+        """List tool calls.
+
+        `state=waiting` lists the calls that need a user's consent. Each has the `question` to ask.
+        """
         rows = narrowed(ToolCall.objects.all(), self.query, self.caller)
         return self.page(rows, ByCreation(), ToolCallSerializer)
 
@@ -101,11 +101,10 @@ class ToolCallView(ApiView):
         scope=(KeyScope.READ, KeyScope.WRITE),
         permission="orchestrator.view_toolcall",
         id="get_tool_call",
-        summary="Get a tool call",
         returns=ToolCallSerializer,
     )
     def get(self, request: Request, call_id: UUID) -> Response:
-        """Show it."""
+        """Get a tool call."""
         found = get_object_or_404(self.caller.rows(ToolCall.objects.all()), pk=call_id)
         self.note(found)
         return Response(self.document(found, ToolCallSerializer))
@@ -120,18 +119,17 @@ class DecisionView(ApiView):
     @operation(
         Action.DECIDE,
         "tool call",
-        scope=KeyScope.WRITE,
         permission="orchestrator.change_toolcall",
         body=DecisionSerializer,
         own_transaction=True,
         id="decide_tool_call",
-        summary="Approve or deny a tool call",
         returns=ToolCallSerializer,
         errors=(409,),
-        examples=[OpenApiExample("yes", request_only=True, value={"approve": True})],
     )
     def post(self, request: Request, call_id: UUID) -> Response:
-        """Send what the user said to the call's `question`. A worker does what was approved, once,
+        """Approve or deny a tool call.
+
+        Send the user's answer to the call's `question`. A worker executes an approved call once,
         and the message is answered. The same decision again changes nothing.
         """
         approve, late = self.fields["approve"], None

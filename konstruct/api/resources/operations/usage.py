@@ -8,7 +8,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from konstruct.api.http.views import ApiView, operation
-from konstruct.api.models import KeyScope
 from konstruct.orchestrator.models import PendingReply
 from memory.browse.statistics import amount_of
 from memory.models import ConversationEmbedding, Message, PendingEmbedding, Scope
@@ -58,14 +57,12 @@ class UsageView(ApiView):
     @operation(
         Action.VIEW,
         "usage",
-        scope=KeyScope.READ,
         permission="memory.view_message",
         id="get_usage",
-        summary="Count what is remembered and what is pending",
         returns=UsageSerializer,
     )
     def get(self, request: Request) -> Response:
-        """Count."""
+        """Count stored and pending rows."""
         with reading_replica():
             return Response(self._counts())
 

@@ -3,7 +3,6 @@
 from typing import Any
 from uuid import UUID
 
-from drf_spectacular.utils import OpenApiExample
 from rest_framework import serializers
 from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
@@ -34,11 +33,6 @@ from tenants.audit.pseudonyms import pseudonyms
 MAX_THREADS = 1000
 ERASE = "audit.add_erasurerequest"
 ERASURE_LOCATION = response_header("Location", "The request's own address.", 202)
-ASKED = OpenApiExample(
-    "forget a user",
-    request_only=True,
-    value={"user_id": "U024BE7LH", "reason": "asked by mail, 3 March"},
-)
 
 
 class NewErasureSerializer(StrictSerializer):
@@ -129,21 +123,20 @@ class ErasuresView(ApiView):
     @operation(
         Action.ERASE,
         "person",
-        scope=KeyScope.ERASE,
         permission=ERASE,
         body=NewErasureSerializer,
         id="request_erasure",
-        summary="Ask for the erasure of a user",
         returns={202: ErasureSerializer},
         errors=(409, 422),
         headers=[ERASURE_LOCATION],
-        examples=[ASKED],
     )
     def post(self, request: Request) -> Response:
-        """Everything that is kept of the user, and of whoever is linked to them, is removed by a
-        process of the operators: look at the request's address for its progress and its receipt.
-        There is no way back. A key of one user erases that user alone: if others are linked to
-        them, it takes a key of the whole tenant.
+        """Request the erasure of a user.
+
+        Everything about the user, and about all users linked to them, is removed by a process of
+        the operators: `Location` has the progress and the receipt. It cannot be undone. A key that
+        is bound to a user erases that user only; if others are linked to the user, it takes a key
+        of the whole tenant.
         """
         fields = self.fields
         agent_id = self.caller.agent_id_in(fields)
@@ -184,12 +177,11 @@ class ErasureView(ApiView):
         scope=(KeyScope.READ, KeyScope.ERASE),
         permission="audit.view_erasurerequest",
         id="get_erasure",
-        summary="See what became of a request of erasure",
         returns=ErasureSerializer,
         errors=(404,),
     )
     def get(self, request: Request, erasure_id: UUID) -> Response:
-        """Show it."""
+        """Get the state of an erasure."""
         found: ErasureRequest | MessageErasure | None
         found = ErasureRequest.objects.filter(pk=erasure_id).first()
         found = found or MessageErasure.objects.filter(pk=erasure_id).first()

@@ -2,7 +2,6 @@
 
 from uuid import UUID
 
-from drf_spectacular.utils import OpenApiExample
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -77,39 +76,30 @@ class IdentitiesView(ApiView):
     @operation(
         Action.LIST,
         "identities",
-        scope=KeyScope.READ,
         permission="orchestrator.view_channelidentity",
         query=IdentityQuery,
         id="list_identities",
-        summary="List identities",
         page=IdentitySerializer,
     )
     def get(self, request: Request) -> Response:
-        """List them, the newest first."""
+        """List identities, newest first."""
         identities = narrowed(ChannelIdentity.objects.all(), self.query, self.caller)
         return self.page(identities, ByCreation(), IdentitySerializer)
 
     @operation(
         Action.CREATE,
         "identity",
-        scope=KeyScope.WRITE,
         permission="orchestrator.add_channelidentity",
         body=NewIdentitySerializer,
         id="name_identity",
-        summary="Name an identity before it is heard",
         returns=IdentitySerializer,
         headers=[LOCATION],
-        examples=[
-            OpenApiExample(
-                "from Slack",
-                request_only=True,
-                value={"channel": "slack", "workspace": "T024BE7LD", "native_id": "U024BE7LH"},
-            )
-        ],
     )
     def post(self, request: Request) -> Response:
-        """A channel does this by itself when it hears somebody for the first time. By itself an
-        identity is a user apart; link it to let it speak as somebody who is known.
+        """Create or rename an identity.
+
+        A channel does this itself with the first message of a sender. A new identity is a user of
+        its own; link it to make it an existing user.
         """
         fields = {"workspace": "", **self.fields}
         place = {name: fields[name] for name in ("channel", "workspace", "native_id")}
@@ -137,11 +127,10 @@ class IdentityView(ApiView):
         scope=(KeyScope.READ, KeyScope.WRITE),
         permission="orchestrator.view_channelidentity",
         id="get_identity",
-        summary="Get an identity",
         returns=IdentitySerializer,
     )
     def get(self, request: Request, identity_id: UUID) -> Response:
-        """Show it."""
+        """Get an identity."""
         identity = channel_identities.find_identity(identity_id)
         self.note(identity)
         return Response(self.document(identity, IdentitySerializer))
@@ -155,18 +144,17 @@ class LinkView(ApiView):
     @operation(
         Action.LINK,
         "identity",
-        scope=KeyScope.WRITE,
         permission="orchestrator.change_channelidentity",
         body=LinkSerializer,
         id="link_identity",
-        summary="Link an identity to a user",
         returns=IdentitySerializer,
         errors=(409,),
-        examples=[OpenApiExample("to Maria", request_only=True, value={"user_id": "maria"})],
     )
     def put(self, request: Request, identity_id: UUID) -> Response:
-        """From now on the identity speaks as this user. What it said before follows: a process of
-        the operators moves it within a minute or two.
+        """Link an identity to a user.
+
+        From now on the identity's messages are this user's. Its earlier messages follow: a process
+        of the operators moves them within a minute or two.
         """
         identity = channel_identities.find_identity(identity_id)
         was = row_state(identity)
@@ -179,15 +167,16 @@ class LinkView(ApiView):
     @operation(
         Action.LINK,
         "identity, away from its user",
-        scope=KeyScope.WRITE,
         permission="orchestrator.change_channelidentity",
         id="unlink_identity",
-        summary="Let an identity speak for itself again",
         returns=IdentitySerializer,
         errors=(409,),
     )
     def delete(self, request: Request, identity_id: UUID) -> Response:
-        """From now on. What was moved stays with the user whom it was linked to."""
+        """Unlink an identity from its user.
+
+        From now on the identity is a user of its own. Moved messages stay with the former user.
+        """
         identity = channel_identities.find_identity(identity_id)
         was = row_state(identity)
         unlinked = channel_identities.unlink(identity)

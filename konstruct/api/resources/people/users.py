@@ -3,7 +3,6 @@
 from typing import Any
 from uuid import UUID
 
-from drf_spectacular.utils import OpenApiExample
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -16,24 +15,12 @@ from konstruct.api.http.lists import (
     ordering_field,
 )
 from konstruct.api.http.views import ApiView, agent_names, operation
-from konstruct.api.models import KeyScope
 from memory.browse.people import (
     MAX_COUNTED,
     MAX_COUNTED_IN_LIST,
     known_users,
 )
 from tenants.audit.models import Action
-
-EXAMPLE = {
-    "user_id": "U024BE7LH",
-    "messages": 312,
-    "facts": 9,
-    "first_at": "2026-01-07T10:02:11Z",
-    "last_at": "2026-04-02T08:15:00Z",
-    "agents": [
-        {"id": "0b6ef0bd-51a8-4c92-9f1e-7d0f5a3b6c21", "name": "ada", "messages": 312},
-    ],
-}
 
 
 class AgentsOfUserSerializer(serializers.ListSerializer):
@@ -114,21 +101,18 @@ class UsersView(ApiView):
     @operation(
         Action.LIST,
         "people",
-        scope=KeyScope.READ,
         permission="memory.view_scope",
         query=UsersQuery,
         id="list_users",
-        summary="List the end users that are known",
         description="Everybody who has said something or about whom there is a fact, in the order "
         "of their ids, with counts of the messages and facts that the key may see. Messages with "
         f"each agent, and facts, are counted up to {MAX_COUNTED_IN_LIST:,}, and up to "
         f"{MAX_COUNTED:,} where `user_id` names one user.",
         page=UserSerializer,
         errors=(422,),
-        examples=[OpenApiExample("one", response_only=True, value=EXAMPLE)],
     )
     def get(self, request: Request) -> Response:
-        """List users."""
+        """List end users."""
         agent_id, user_id = self.caller.agent_id_in(self.query), self.caller.user_id_in(self.query)
         pages = UserPages(agent_id=agent_id, user_id=user_id)
         found = pages.paginate_queryset(None, request, view=self)

@@ -14,8 +14,10 @@ from django.core.management import call_command
 from django.test import Client, RequestFactory
 from django.urls import get_resolver
 from drf_spectacular.generators import SchemaGenerator
+from jsonschema import Draft202012Validator
 
 from konstruct.api.http.description import DescriptionView, _descriptions
+from konstruct.api.http.schema import _EXAMPLES
 from tests.konstruct.api.routes import patterns
 
 COMMITTED = Path(settings.BASE_DIR) / "docs" / "openapi.yaml"
@@ -85,6 +87,20 @@ def test_generated_types_ask_for_what_is_required_and_no_more(schema: str) -> No
     line = schemas["Import"]["properties"]["messages"]["items"]
     assert line["type"] == "object"
     assert line["properties"]["role"]["enum"] == ["user", "assistant"]
+
+
+def test_every_example_keeps_to_its_schema(schema: str) -> None:
+    described = yaml.load(schema, yaml.CSafeLoader)
+    operations = [each for path in described["paths"].values() for each in path.values()]
+    shown: set[str] = set()
+    for operation in operations:
+        for place in (operation.get("requestBody", {}), *operation["responses"].values()):
+            for content in place.get("content", {}).values():
+                for example in content.get("examples", {}).values():
+                    of_document = {**content["schema"], "components": described["components"]}
+                    Draft202012Validator(of_document).validate(example["value"])
+                    shown.add(operation["operationId"])
+    assert shown == set(_EXAMPLES)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from konstruct.api.http.views import ApiView, operation
 from konstruct.api.models import KeyScope
 from tenants.audit.models import Action
 
-RULES: dict[str, Any] = {"scope": KeyScope.READ, "permission": "memory.view_message"}
+RULES: dict[str, Any] = {"permission": "memory.view_message"}
 
 
 def test_a_method_without_an_operation_fails_when_the_class_is_made() -> None:
@@ -24,11 +24,22 @@ def test_a_method_without_an_operation_fails_when_the_class_is_made() -> None:
                 return Response(status=204)
 
 
-@pytest.mark.parametrize("missing", ["scope", "permission"])
-def test_an_operation_needs_a_scope_and_a_permission(missing: str) -> None:
-    rules = {name: rule for name, rule in RULES.items() if name != missing}
-    with pytest.raises(TypeError, match=f"missing 1 required keyword-only argument: '{missing}'"):
-        operation(Action.VIEW, "thing", **rules)
+def test_an_operation_needs_a_permission() -> None:
+    with pytest.raises(TypeError, match="missing 1 required keyword-only argument: 'permission'"):
+        operation(Action.VIEW, "thing")  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("action", Action)
+def test_a_key_that_may_only_read_may_change_nothing_by_default(action: Action) -> None:
+    class Thing(ApiView):
+        @operation(action, "thing", **RULES)
+        def post(self, request: Any) -> Response:
+            return Response()
+
+    reads = action in (Action.LIST, Action.VIEW, Action.SEARCH)
+    scope = KeyScope.READ if reads else KeyScope.WRITE
+    scope = KeyScope.ERASE if action is Action.ERASE else scope
+    assert Thing.operations["POST"].scopes == (scope,)
 
 
 def test_an_operation_needs_an_action_and_a_subject_for_the_access_log() -> None:
