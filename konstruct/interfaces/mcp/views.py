@@ -71,7 +71,7 @@ class McpView(ApiView):
     def post(self, request: Request) -> HttpResponse:
         """Answer a request; accept a notification."""
         # It loads pydantic's models of all revisions, which other processes do not need.
-        from konstruct.interfaces.mcp.protocol import Methods, read_message
+        from konstruct.interfaces.mcp.protocol import answer, read_message
 
         try:
             message = read_message(request.data, request.headers)
@@ -81,7 +81,7 @@ class McpView(ApiView):
             return HttpResponse(status=202)
 
         try:
-            result = Methods(self.caller, self._call).answer(message)
+            result = answer(message, self.caller, self._call)
         except RpcError as error:
             return _error(error, status=message.status_of(error), to=message.id)
         return rpc_response({"result": result}, to=message.id)

@@ -9,7 +9,6 @@ from tests.konstruct.conftest import Program
 
 ENDPOINT = "/mcp"
 OLD, NEW = LATEST_HANDSHAKE_VERSION, LATEST_MODERN_VERSION
-NAMES = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 
 
 def body_of(method: str, params: dict[str, Any], version: str) -> dict[str, Any]:
@@ -28,8 +27,8 @@ def headers_of(method: str, params: dict[str, Any], version: str) -> dict[str, s
     }
     if version == NEW:
         headers["Mcp-Method"] = method
-        if method in NAMES:
-            headers["Mcp-Name"] = str(params.get(NAMES[method]))
+        if method == "tools/call":
+            headers["Mcp-Name"] = str(params.get("name"))
     return headers
 
 

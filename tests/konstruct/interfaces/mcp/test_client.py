@@ -57,9 +57,6 @@ async def use(client: Client, **whose: str) -> dict[str, Any]:
     shown = await client.call_tool("get", {"id": fact})
     assert "blue" in shown.content[0].text  # type: ignore[union-attr]  # it is text
     listed = await client.call_tool("list", whose)
-    prompts = (await client.list_prompts()).prompts
-    recalled = await client.get_prompt(prompts[0].name, {"task": "Paint the sky.", **whose})
-    assert "grey" in recalled.messages[0].content.text  # type: ignore[union-attr]  # it is text
     assert not (await client.call_tool("forget", {"id": fact})).is_error
     gone = await client.call_tool("get", {"id": fact})
     assert gone.is_error
@@ -101,9 +98,6 @@ def test_a_key_of_a_user_needs_to_name_nobody(url: str, program_a: Program, era:
             await client.call_tool("remember", {"content": "Theo likes the sky."})
             other = await client.call_tool("search", {"query": "sky", "user_id": "maria"})
             assert other.is_error
-            resources = (await client.list_resources()).resources
-            read = await client.read_resource(resources[0].uri)
-            assert "Theo likes the sky." in read.contents[0].text  # type: ignore[union-attr]
             return await use(client)
 
     outcome = asyncio.run(host())

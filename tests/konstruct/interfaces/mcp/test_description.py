@@ -7,20 +7,27 @@ import pytest
 from django.test import Client
 
 from konstruct.interfaces.mcp import urls
-from konstruct.interfaces.mcp.protocol import _METHODS
 from tests.described import described, errors_in, schema_of_answer
 from tests.konstruct.conftest import Program
-from tests.konstruct.interfaces.mcp.speaking import ENDPOINT, NEW, OLD, body_of, headers_of
+from tests.konstruct.interfaces.mcp.speaking import ENDPOINT, NEW, OLD, ask, body_of, headers_of
 
 errors = partial(errors_in, "mcp")
 pytestmark = pytest.mark.django_db
 
 
-def test_every_route_and_method_is_described() -> None:
+def test_every_route_is_described() -> None:
     named = {f"/{each.pattern}" for each in urls.urlpatterns if each.name}
     assert set(described("mcp")["paths"]) == named
-    message = described("mcp")["components"]["schemas"]["Message"]
-    assert message["then"]["properties"]["method"]["enum"] == list(_METHODS)
+
+
+def test_every_described_method_is_answered(program_a: Program) -> None:
+    methods = described("mcp")["components"]["schemas"]["Message"]["then"]["properties"]["method"]
+    for method in (*methods["enum"], "no/such"):
+        codes = {
+            ask(program_a, method, version).json().get("error", {}).get("code")
+            for version in (OLD, NEW)
+        }
+        assert (codes == {-32601}) is (method == "no/such"), method
 
 
 @pytest.mark.parametrize(

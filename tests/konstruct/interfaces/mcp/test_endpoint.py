@@ -69,11 +69,10 @@ def test_the_new_era_discovers(program_a: Program) -> None:
 
 
 @pytest.mark.parametrize("version", [*HANDSHAKE_PROTOCOL_VERSIONS, NEW])
-def test_every_list_is_what_its_revision_says(program_a: Program, version: str) -> None:
-    for method in ("tools/list", "prompts/list", "resources/list", "resources/templates/list"):
-        result = ask(program_a, method, version).json()["result"]
-        validate_server_result(method, version, result)
-        assert ("ttlMs" in result) is (version == NEW)
+def test_the_list_of_tools_is_what_its_revision_says(program_a: Program, version: str) -> None:
+    result = ask(program_a, "tools/list", version).json()["result"]
+    validate_server_result("tools/list", version, result)
+    assert ("ttlMs" in result) is (version == NEW)
 
 
 def test_methods_of_another_era_are_not_there(program_a: Program) -> None:
@@ -128,29 +127,8 @@ def test_an_unknown_tool_is_an_error_of_the_protocol(program_a: Program) -> None
             -32602,
         ),
         (b'{"jsonrpc": "2.0", "id": "\\ud800", "method": "\\ud800"}', 200, -32601),
-        (
-            b'{"jsonrpc": "2.0", "id": 1, "method": "resources/read",'
-            b' "params": {"uri": "konstruct://facts/%ff%00"}}',
-            200,
-            -32602,
-        ),
-        (
-            b'{"jsonrpc": "2.0", "id": 1, "method": "resources/read",'
-            b' "params": {"uri": "file:///etc/passwd"}}',
-            200,
-            -32602,
-        ),
-        (
-            b'{"jsonrpc": "2.0", "id": 1, "method": "prompts/get", "params": {"name": "x"}}',
-            200,
-            -32602,
-        ),
-        (
-            b'{"jsonrpc": "2.0", "id": 1, "method": "prompts/get",'
-            b' "params": {"name": "recall", "arguments": {"task": "\\ud800"}}}',
-            200,
-            -32602,
-        ),
+        (b'{"jsonrpc": "2.0", "id": 1, "method": "prompts/list"}', 200, -32601),
+        (b'{"jsonrpc": "2.0", "id": 1, "method": "resources/list"}', 200, -32601),
     ],
 )
 def test_what_is_malformed_gets_an_error_of_the_protocol(
@@ -277,27 +255,6 @@ def test_a_request_that_touches_no_memory_leaves_no_record(program_a: Program) -
     with tenant_scope(program_a.tenant.id):
         event = AccessEvent.objects.latest("id")
     assert (event.action, event.subject, event.detail["status"]) == ("refuse", "mcp", 400)
-
-
-@pytest.mark.parametrize("version", [OLD, NEW])
-def test_prompt_and_resource_hold_what_the_tools_find(program_a: Program, version: str) -> None:
-    call(program_a, "remember", content="Maria is allergic to walnuts.", user_id="maria")
-    arguments = {"task": "Bake her a cake.", "user_id": "maria"}
-    prompt = ask(program_a, "prompts/get", version, name="recall", arguments=arguments)
-    (message,) = prompt.json()["result"]["messages"]
-    assert message["content"]["text"].startswith("Bake her a cake.")
-    assert "walnuts" in message["content"]["text"]
-    with tenant_scope(program_a.tenant.id):
-        assert AccessEvent.objects.latest("id").action == "search"
-
-    _, key = issue_key(tenant_id=program_a.tenant.id, name="hers", user_id="maria")
-    hers = Program(program_a.tenant, program_a.agent, str(key))
-    (resource,) = ask(hers, "resources/list", version).json()["result"]["resources"]
-    assert resource["uri"] == "konstruct://facts/maria"
-    read = ask(hers, "resources/read", version, uri=resource["uri"]).json()["result"]
-    assert "walnuts" in read["contents"][0]["text"]
-    other = ask(hers, "resources/read", version, uri="konstruct://facts/theo")
-    assert error_of(other) == -32602
 
 
 def test_pages_of_allowed_origins_may_send_the_headers_of_mcp(settings: Any) -> None:

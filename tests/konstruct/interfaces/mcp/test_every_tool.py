@@ -1,4 +1,4 @@
-"""Every tool, prompt and resource against a program of another tenant, and against narrow keys.
+"""Every tool against a program of another tenant, and against narrow keys.
 
 What the attack over every route does for routes, these do for what can be asked for at /mcp.
 """
@@ -30,7 +30,6 @@ __all__ = ["world"]
 class Case:
     """A request that concerns what a tenant has, and what it costs of the database."""
 
-    method: str
     params: Callable[[Said], dict[str, Any]]
     messages: int
     # What the access log calls it.
@@ -59,53 +58,34 @@ def fact(said: Said) -> str:
 
 CASES = {
     "remember": Case(
-        "tools/call",
         tool("remember", agent=ada, user_id=vera, content=lambda said: "Vera sings."),
         messages=8,
         action="create",
     ),
     "search": Case(
-        "tools/call",
         tool("search", agent=ada, user_id=vera, query=lambda said: "What does Vera like?"),
         messages=7,
         action="search",
     ),
-    "get": Case("tools/call", tool("get", id=fact), messages=3, action="view"),
-    "get a message": Case(
-        "tools/call", tool("get", id=lambda said: said.sent["id"]), messages=4, action="view"
-    ),
-    "list": Case("tools/call", tool("list", agent=ada, user_id=vera), messages=4, action="list"),
+    "get": Case(tool("get", id=fact), messages=3, action="view"),
+    "get a message": Case(tool("get", id=lambda said: said.sent["id"]), messages=4, action="view"),
+    "list": Case(tool("list", agent=ada, user_id=vera), messages=4, action="list"),
     "correct": Case(
-        "tools/call",
         tool("correct", id=fact, content=lambda said: "Vera hates tea."),
         messages=9,
         action="edit",
     ),
-    "forget": Case("tools/call", tool("forget", id=fact), messages=7, action="delete"),
-    "prompt": Case(
-        "prompts/get",
-        lambda said: {
-            "name": "recall",
-            "arguments": {"task": "What does Vera like?", "user_id": "vera", "agent": ada(said)},
-        },
-        messages=7,
-        action="search",
-    ),
+    "forget": Case(tool("forget", id=fact), messages=7, action="delete"),
 }
-# Whose user the key does not say is named by the resource's address alone.
-RESOURCE = Case(
-    "resources/read", lambda said: {"uri": "konstruct://facts/vera"}, messages=3, action="list"
-)
-ALL = {**CASES, "resource": RESOURCE}
 
 
 def test_every_tool_has_a_case() -> None:
-    assert {name.split(" ")[0] for name in ALL} - {"prompt", "resource"} == set(TOOLS)
+    assert {name.split(" ")[0] for name in CASES} == set(TOOLS)
 
 
 def send(case: Case, whose: Said, program: Program, version: str = OLD) -> Any:
     """Send the case's request, with the ids of one tenant, as a program of perhaps another."""
-    return ask(program, case.method, version, **case.params(whose))
+    return ask(program, "tools/call", version, **case.params(whose))
 
 
 def is_refused(answer: Any) -> bool:
@@ -126,15 +106,9 @@ def test_another_tenants_things_are_not_there(world: World, name: str, version: 
     assert [secret for secret in secrets_of(world.victim, request) if secret in told] == []
 
 
-def test_a_users_facts_are_those_of_the_keys_tenant(world: World) -> None:
-    said = send(RESOURCE, world.victim, world.attacker.program).content.decode()
-    assert "heliotrope" not in said
-    assert str(world.victim.fact) not in said
-
-
-@pytest.mark.parametrize("name", sorted(ALL))
+@pytest.mark.parametrize("name", sorted(CASES))
 def test_nobody_comes_in_by_another_door(world: World, name: str) -> None:
-    case, victim, attacker = ALL[name], world.victim.program, world.attacker.program
+    case, victim, attacker = CASES[name], world.victim.program, world.attacker.program
     moved = attacker.key.replace(attacker.tenant.id.hex, victim.tenant.id.hex)
     doors = {
         "a foreign key on the tenant's host": (attacker.key, world.victims_host, Client()),
@@ -145,13 +119,13 @@ def test_nobody_comes_in_by_another_door(world: World, name: str) -> None:
     }
     params = case.params(world.victim)
     for door, (key, host, client) in doors.items():
-        headers = {"Host": host, **headers_of(case.method, params, NEW)}
+        headers = {"Host": host, **headers_of("tools/call", params, NEW)}
         if key:
             headers["Authorization"] = f"Bearer {key}"
         answer = client.generic(
             "POST",
             ENDPOINT,
-            data=json_bytes(body_of(case.method, params, NEW)),
+            data=json_bytes(body_of("tools/call", params, NEW)),
             content_type="application/json",
             headers=headers,
         )
@@ -159,20 +133,18 @@ def test_nobody_comes_in_by_another_door(world: World, name: str) -> None:
         assert "heliotrope" not in answer.content.decode()
 
 
-@pytest.mark.parametrize("name", sorted(ALL))
+@pytest.mark.parametrize("name", sorted(CASES))
 @pytest.mark.parametrize("bound", ["user", "agent"])
 def test_a_narrow_key_of_the_same_tenant_sees_and_changes_nothing_else(
     world: World, name: str, bound: str
 ) -> None:
-    answer = send(ALL[name], world.victim, world.strangers[bound])
+    answer = send(CASES[name], world.victim, world.strangers[bound])
     assert answer.status_code < 500
     told = answer.content.decode()
-    # A fact that no agent knows alone is every agent's: an agent's key may read of vera's.
-    shared = bound == "agent" and name == "resource"
-    assert is_refused(answer) or shared
-    assert "heliotrope" not in told or shared
+    assert is_refused(answer)
+    assert "heliotrope" not in told
     assert str(world.victim.fact) not in told or str(world.victim.fact) in str(
-        ALL[name].params(world.victim)
+        CASES[name].params(world.victim)
     )
 
 
@@ -195,7 +167,7 @@ def messages_of(case: Case, said: Said, **arguments: Any) -> list[list[str]]:
     server = said.program.tenant.server
     with transaction.atomic(using=server):
         with messages_to_postgres() as messages:
-            answer = ask(said.program, case.method, **params)
+            answer = ask(said.program, "tools/call", **params)
         transaction.set_rollback(True, using=server)
     assert not is_refused(answer), answer.content
     entries = [each for sent in messages for each in sent if "INTO audit_accessevent" in each]
@@ -203,12 +175,12 @@ def messages_of(case: Case, said: Said, **arguments: Any) -> list[list[str]]:
     return messages
 
 
-@pytest.mark.parametrize("name", sorted(ALL))
+@pytest.mark.parametrize("name", sorted(CASES))
 def test_a_call_keeps_its_budget(world: World, name: str) -> None:
-    sent = messages_of(ALL[name], world.victim)
+    sent = messages_of(CASES[name], world.victim)
     # Of another server's tenant the list is asked first.
     of_the_list = world.victim.program.tenant.server != MAIN
-    assert len(sent) == ALL[name].messages + of_the_list, "\n\n".join(map("\n".join, sent))
+    assert len(sent) == CASES[name].messages + of_the_list, "\n\n".join(map("\n".join, sent))
 
 
 @pytest.mark.parametrize("name", ["list", "search"])
@@ -217,9 +189,9 @@ def test_a_list_costs_the_same_for_any_number_of_rows(world: World, name: str) -
     assert one == many
 
 
-@pytest.mark.parametrize("name", sorted(ALL))
+@pytest.mark.parametrize("name", sorted(CASES))
 def test_a_call_leaves_one_record_of_what_it_did(world: World, name: str) -> None:
-    said, case = world.victim, ALL[name]
+    said, case = world.victim, CASES[name]
     tenant_id = said.program.tenant.id
     with transaction.atomic():
         with tenant_scope(tenant_id):
