@@ -1,24 +1,28 @@
 """The base of mem0's views, its error documents, and answers for routes that do not exist."""
 
 import json
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
 from konstruct.api.auth.authentication import ApiKeyAuthentication
-from konstruct.api.http.bodies import StrictSerializer
 from konstruct.api.http.problems import (
     MAX_DETAIL_CHARACTERS,
     Problem,
     current_request_id,
     problem_response,
 )
-from konstruct.api.http.views import ApiView
+from konstruct.api.http.views import ApiView, operation
 
 # Clients show only `detail`. It names this many field errors.
 MAX_FIELD_ERRORS_IN_DETAIL = 5
+
+
+# Declares an operation. The callers are programs: no person has a permission for it. The scope
+# `write` suffices to delete memories.
+client_operation = partial(operation, permission=(), query=None)
 
 
 class Mem0View(ApiView):
@@ -28,12 +32,6 @@ class Mem0View(ApiView):
     keeps_to_binding = True
     # docs/mem0.yaml describes these views.
     schema = None
-
-    def body(self, serializer_class: type[StrictSerializer]) -> dict[str, Any]:
-        """Return the validated body of the request. Raises ValidationError."""
-        serializer = serializer_class(data=self.request.data)
-        serializer.is_valid(raise_exception=True)
-        return dict(serializer.validated_data)
 
 
 def error_response(request: HttpRequest, problem: Problem) -> HttpResponse:
@@ -54,15 +52,15 @@ def error_response(request: HttpRequest, problem: Problem) -> HttpResponse:
     )
 
 
-def not_offered(remedy: str) -> Callable[..., HttpResponse]:
-    """Return a view that answers 501 with the name of the missing feature and the remedy."""
-
-    @csrf_exempt
-    def view(request: HttpRequest, **_: Any) -> HttpResponse:
-        detail = f"Konstruct does not offer this: {remedy}"
-        return problem_response(request, Problem(501, "not-offered", detail))
-
-    return view
+@csrf_exempt
+def not_offered(request: HttpRequest, **_: Any) -> HttpResponse:
+    """Answer 501 to routes of mem0's clients that Konstruct does not have."""
+    detail = (
+        "Konstruct does not offer this: it has no exports, feedback, summaries, profiles, webhooks,"
+        " organizations and projects. Read memories by search and get_all. The tenant's admin has"
+        " its team, settings and access log."
+    )
+    return problem_response(request, Problem(501, "not-offered", detail))
 
 
 @csrf_exempt

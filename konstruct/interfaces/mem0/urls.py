@@ -7,20 +7,10 @@ from konstruct.interfaces.mem0.base import not_offered, unknown
 
 # A name may hold slashes, which clients encode, and Django decodes.
 ENTITY = r"^v2/entities/(?P<kind>user|agent|app|run)/(?P<name>.+)/$"
-# Paths of mem0's clients that answer 501, each with the remedy.
-NOT_OFFERED = {
-    r"^v1/exports/": "exports. List memories by get_all.",
-    r"^v1/feedback/": "feedback. Update the memory's metadata, by which memories are found.",
-    r"^v1/summary/": "summaries. List memories by get_all, and summarise them in your program.",
-    r"^v2/(?:profiles|entities/user/.+/profile)/": (
-        "profiles. Search a user's memories, or list them."
-    ),
-    r"^api/v1/webhooks/": (
-        "webhooks. A memory exists when the request that adds it is answered, and the access log"
-        " has each change with its author."
-    ),
-    r"^api/v1/orgs/": "organizations and projects. The tenant's admin has its team and settings.",
-}
+NOT_OFFERED = (
+    r"^(?:v1/(?:exports|feedback|summary)|v2/profiles|v2/entities/user/.+/profile"
+    r"|api/v1/(?:webhooks|orgs))/"
+)
 
 urlpatterns = [
     path("v1/ping/", views.PingView.as_view(), name="mem0-ping"),
@@ -32,7 +22,7 @@ urlpatterns = [
     path("v1/memories/<uuid:memory_id>/history/", views.HistoryView.as_view(), name="mem0-history"),
     path("v1/batch/", views.BatchView.as_view(), name="mem0-batch"),
     path("v1/entities/", views.EntitiesView.as_view(), name="mem0-entities"),
-    *(re_path(pattern, not_offered(remedy)) for pattern, remedy in NOT_OFFERED.items()),
+    re_path(NOT_OFFERED, not_offered),
     re_path(ENTITY, views.EntityView.as_view(), name="mem0-entity"),
     re_path(r"", unknown),
 ]

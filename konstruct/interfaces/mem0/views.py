@@ -17,7 +17,7 @@ from rest_framework.utils.urls import replace_query_param
 from konstruct.api.auth.permissions import Caller
 from konstruct.api.http.bodies import StrictSerializer, checked_query
 from konstruct.api.http.idempotency import create_once
-from konstruct.api.http.views import agent_names, operation
+from konstruct.api.http.views import agent_names
 from konstruct.interfaces.mem0 import filters
 from konstruct.interfaces.mem0 import serializers as requests
 from konstruct.interfaces.mem0.adding import (
@@ -28,7 +28,7 @@ from konstruct.interfaces.mem0.adding import (
     find_owner,
     store_texts,
 )
-from konstruct.interfaces.mem0.base import Mem0View
+from konstruct.interfaces.mem0.base import Mem0View, client_operation
 from konstruct.interfaces.mem0.extraction import NotExtracted, extract_facts
 from konstruct.interfaces.mem0.filters import memories_of, named_entities, require_entity
 from konstruct.interfaces.mem0.serializers import (
@@ -51,18 +51,12 @@ FACTS = LongTermMemory()
 DEFAULT_TOP_K = 10
 MAX_FILTERS_CHARACTERS = 4_096
 MAX_VERSIONS = 1_000
-# A key that may write memories may also delete them.
 
 
 class PingView(Mem0View):
     """Checks a key, which clients do first."""
 
-    @operation(
-        Action.VIEW,
-        "key",
-        permission=(),
-        query=None,
-    )
+    @client_operation(Action.VIEW, "key")
     def get(self, request: Request) -> Response:
         """Return the tenant as both organization and project. A key has no email address."""
         tenant_id = str(required_tenant_id())
@@ -76,16 +70,10 @@ class AddView(Mem0View):
 
     # The request to the language model is made before the transaction.
 
-    @operation(
-        Action.CREATE,
-        "facts",
-        permission=(),
-        query=None,
-        own_transaction=True,
-    )
+    @client_operation(Action.CREATE, "facts", own_transaction=True, body=requests.AddSerializer)
     def post(self, request: Request) -> Response:
         """Store texts, or the facts that the language model extracts from them."""
-        fields = self.body(requests.AddSerializer)
+        fields = self.fields
         owner = find_owner(self.caller, fields)
         texts = [
             Text(message["content"], message["role"])
@@ -149,15 +137,10 @@ class AddView(Mem0View):
 class SearchView(Mem0View):
     """Searches memories by meaning."""
 
-    @operation(
-        Action.SEARCH,
-        "facts",
-        permission=(),
-        query=None,
-    )
+    @client_operation(Action.SEARCH, "facts", body=requests.SearchSerializer)
     def post(self, request: Request) -> Response:
         """Search."""
-        fields = self.body(requests.SearchSerializer)
+        fields = self.fields
         rows = _memories_read(self, fields)
         threshold = fields.get("threshold")
         found = nearest(
@@ -173,15 +156,10 @@ class SearchView(Mem0View):
 class ListView(Mem0View):
     """Lists memories."""
 
-    @operation(
-        Action.LIST,
-        "facts",
-        permission=(),
-        query=None,
-    )
+    @client_operation(Action.LIST, "facts", body=requests.ListSerializer)
     def post(self, request: Request) -> Response:
         """List, newest first."""
-        fields = self.body(requests.ListSerializer)
+        fields = self.fields
         rows = _memories_read(self, fields).order_by("-created_at", "-memory_id")
         return _page(
             request,
@@ -194,12 +172,7 @@ class ListView(Mem0View):
 class MemoriesView(Mem0View):
     """Deletes all memories of a user, an agent, an app or a run."""
 
-    @operation(
-        Action.DELETE,
-        "facts",
-        permission=(),
-        query=None,
-    )
+    @client_operation(Action.DELETE, "facts")
     def delete(self, request: Request) -> Response:
         """Delete the memories of the entities that the query names."""
         tree = _filters_of_query(request.query_params)
@@ -216,12 +189,7 @@ class MemoriesView(Mem0View):
 class MemoryView(Mem0View):
     """One memory."""
 
-    @operation(
-        Action.VIEW,
-        "fact",
-        permission=(),
-        query=requests.LenientSerializer,
-    )
+    @client_operation(Action.VIEW, "fact", query=requests.LenientSerializer)
     def get(self, request: Request, memory_id: UUID) -> Response:
         """Return the memory."""
         fact = memories_of(self.caller).filter(memory_id=memory_id).defer("embedding").first()
@@ -230,27 +198,17 @@ class MemoryView(Mem0View):
         self.note(fact)
         return Response(memory_documents([fact])[0])
 
-    @operation(
-        Action.EDIT,
-        "fact",
-        permission=(),
-        query=None,
-    )
+    @client_operation(Action.EDIT, "fact", body=requests.ChangeSerializer)
     def put(self, request: Request, memory_id: UUID) -> Response:
         """Change the memory. Its former text stays in its history."""
-        fields = self.body(requests.ChangeSerializer)
+        fields = self.fields
         fact = _locked(self.caller, [memory_id])[0]
         before = row_state(fact)
         fact = _update(fact, fields)
         self.note(fact, before=before, after=row_state(fact))
         return Response({"message": "Memory updated successfully!"} | memory_documents([fact])[0])
 
-    @operation(
-        Action.DELETE,
-        "fact",
-        permission=(),
-        query=None,
-    )
+    @client_operation(Action.DELETE, "fact")
     def delete(self, request: Request, memory_id: UUID) -> Response:
         """Delete the memory with its history."""
         fact = _locked(self.caller, [memory_id])[0]
@@ -262,12 +220,7 @@ class MemoryView(Mem0View):
 class HistoryView(Mem0View):
     """The history of a memory."""
 
-    @operation(
-        Action.VIEW,
-        "fact",
-        permission=(),
-        query=None,
-    )
+    @client_operation(Action.VIEW, "fact")
     def get(self, request: Request, memory_id: UUID) -> Response:
         """Return the changes of the memory, oldest first."""
         if not memories_of(self.caller, expired=True).filter(memory_id=memory_id).exists():
@@ -281,30 +234,20 @@ class HistoryView(Mem0View):
 class BatchView(Mem0View):
     """Changes or deletes several memories: all of them, or none."""
 
-    @operation(
-        Action.EDIT,
-        "facts",
-        permission=(),
-        query=None,
-    )
+    @client_operation(Action.EDIT, "facts", body=requests.UpdateBatchSerializer)
     def put(self, request: Request) -> Response:
         """Change the memories."""
-        memories = self.body(requests.UpdateBatchSerializer)["memories"]
+        memories = self.fields["memories"]
         changes = {each.pop("memory_id"): each for each in memories}
         for fact in _locked(self.caller, list(changes)):
             _update(fact, changes[fact.memory_id])
         self.note(facts=sorted(map(str, changes)))
         return Response({"message": f"Successfully updated {len(changes)} memories"})
 
-    @operation(
-        Action.DELETE,
-        "facts",
-        permission=(),
-        query=None,
-    )
+    @client_operation(Action.DELETE, "facts", body=requests.DeleteBatchSerializer)
     def delete(self, request: Request) -> Response:
         """Delete the memories with their histories."""
-        memories = self.body(requests.DeleteBatchSerializer)["memories"]
+        memories = self.fields["memories"]
         ids = {each["memory_id"] for each in memories}
         _locked(self.caller, list(ids))
         removed = delete_facts(memories_of(self.caller, expired=True).filter(memory_id__in=ids))
@@ -315,12 +258,7 @@ class BatchView(Mem0View):
 class EntitiesView(Mem0View):
     """The users, agents, apps and runs that have memories."""
 
-    @operation(
-        Action.LIST,
-        "people",
-        permission=(),
-        query=None,
-    )
+    @client_operation(Action.LIST, "people")
     def get(self, request: Request) -> Response:
         """List the entities by kind and name."""
         rows = _entities(memories_of(self.caller)).order_by("entity", "called")
@@ -330,12 +268,7 @@ class EntitiesView(Mem0View):
 class EntityView(Mem0View):
     """One user, agent, app or run."""
 
-    @operation(
-        Action.DELETE,
-        "facts",
-        permission=(),
-        query=None,
-    )
+    @client_operation(Action.DELETE, "facts")
     def delete(self, request: Request, kind: str, name: str) -> Response:
         """Delete the entity's memories; a user's messages, and an agent itself, stay."""
         tree = filters.parse({f"{kind}_id": {"eq": name}})

@@ -9,7 +9,6 @@ from uuid import UUID
 from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
-from drf_spectacular.utils import extend_schema
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -88,6 +87,7 @@ class ChatCompletionsView(ApiView):
     """Chat completions."""
 
     keeps_to_binding = True
+    schema = None  # docs/openai.yaml describes it
     # The response waits for the reply after the transaction.
     content_negotiation_class = AnyAnswer
 
@@ -98,7 +98,6 @@ class ChatCompletionsView(ApiView):
         query=None,
         own_transaction=True,
     )
-    @extend_schema(exclude=True)
     def post(self, request: Request) -> Any:
         """Accept the user's last message, and answer with its reply."""
         chat = read_request(request.data)
@@ -308,6 +307,7 @@ class ModelsView(ApiView):
     """The agents as models."""
 
     keeps_to_binding = True
+    schema = None
     content_negotiation_class = AnyAnswer
 
     @operation(
@@ -316,7 +316,6 @@ class ModelsView(ApiView):
         permission="orchestrator.view_agent",
         query=None,
     )
-    @extend_schema(exclude=True)
     def get(self, request: Request) -> Response:
         """List the caller's active agents."""
         agents = self.caller.agents().filter(is_active=True).order_by("name")
@@ -332,7 +331,6 @@ class ModelView(ModelsView):
         permission="orchestrator.view_agent",
         query=None,
     )
-    @extend_schema(exclude=True)
     def get(self, request: Request, model: str) -> Response:  # type: ignore[override]
         """Return an active agent."""
         agent = self.caller.agent(model, active=True)

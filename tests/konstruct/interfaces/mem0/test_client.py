@@ -49,27 +49,27 @@ def client_of(mem0: Any, host: str, key: str) -> Iterator[Any]:
         client.client.close()
 
 
-def refused(client: Any) -> Iterator[tuple[str, partial[Any]]]:
-    """Yield how what is refused is called, and a call of each method that asks for it."""
+def refused(client: Any) -> Iterator[partial[Any]]:
+    """Yield a call of each method that is refused."""
     whose = {"filters": {"user_id": "alex"}}
-    yield "summaries", partial(client.get_summary, **whose)
-    yield "exports", partial(client.create_memory_export, schema=SCHEMA, **whose)
-    yield "exports", partial(client.get_memory_export, **whose)
-    yield "profiles", partial(client.get_profile, "alex")
-    yield "profiles", partial(client.get_profile_settings)
-    yield "feedback", partial(client.feedback, "m", "POSITIVE")
-    yield "webhooks", partial(client.get_webhooks, "p")
-    yield "organizations", partial(client.get_project)
-    yield "organizations", partial(client.project.get)
-    yield "profiles", partial(client.generate_profile, ["alex"])
-    yield "profiles", partial(client.sample_profiles)
-    yield "profiles", partial(client.get_profile_job, "j")
-    yield "profiles", partial(client.update_profile_settings, enabled=True)
-    yield "webhooks", partial(client.create_webhook, "http://a.test", "n", "p", ["memory_add"])
-    yield "webhooks", partial(client.update_webhook, 1, name="n")
-    yield "webhooks", partial(client.delete_webhook, 1)
-    yield "organizations", partial(client.update_project, custom_instructions="x")
-    yield "organizations", partial(client.project.update, custom_instructions="x")
+    yield partial(client.get_summary, **whose)
+    yield partial(client.create_memory_export, schema=SCHEMA, **whose)
+    yield partial(client.get_memory_export, **whose)
+    yield partial(client.get_profile, "alex")
+    yield partial(client.get_profile_settings)
+    yield partial(client.feedback, "m", "POSITIVE")
+    yield partial(client.get_webhooks, "p")
+    yield partial(client.get_project)
+    yield partial(client.project.get)
+    yield partial(client.generate_profile, ["alex"])
+    yield partial(client.sample_profiles)
+    yield partial(client.get_profile_job, "j")
+    yield partial(client.update_profile_settings, enabled=True)
+    yield partial(client.create_webhook, "http://a.test", "n", "p", ["memory_add"])
+    yield partial(client.update_webhook, 1, name="n")
+    yield partial(client.delete_webhook, 1)
+    yield partial(client.update_project, custom_instructions="x")
+    yield partial(client.project.update, custom_instructions="x")
 
 
 def documented() -> dict[str, bool]:
@@ -149,10 +149,10 @@ def test_everything_that_the_client_does(
         assert texts(client.get_all(filters={"user_id": "alex"})) == []
         (guide,) = client.get_all(filters={"agent_id": "guide"})["results"]
         assert "1" in client.batch_delete([{"memory_id": guide["id"]}])["message"]
-        called = {call.func.__name__ for _, call in refused(client)} - {"update", "get"}
+        called = {call.func.__name__ for call in refused(client)} - {"update", "get"}
         assert called == {name for name, is_refused in documented().items() if is_refused}
-        for what, call in refused(client):
-            with pytest.raises(MemoryError, match=f"Konstruct does not offer this: {what}"):
+        for call in refused(client):
+            with pytest.raises(MemoryError, match="Konstruct does not offer this: "):
                 call()
 
         client.add("I ski.", user_id="bea", infer=False)
