@@ -71,8 +71,6 @@ class Export:
     """People or workers change such rows: only the key must be the same when it is imported."""
     with_new_messages: bool = False
     """Rows are imported only together with a message that is new."""
-    since: int = 1
-    """The first format of archives that has this kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,18 +13,21 @@ from memory.archive.exceptions import (
     DimensionMismatch,
     DuplicateId,
     EmbedderError,
-    IncompleteArchive,
     ModelMismatch,
     NewerArchive,
     NotAnArchive,
     UnknownId,
-    UnsafeArchive,
 )
-from memory.archive.facts import FactHit
 from memory.archive.manager import MemoryManager
-from memory.archive.records import Conversation, Message, SearchHit, StoredVector, VectorHit
+from memory.archive.records import (
+    Conversation,
+    FactHit,
+    Message,
+    SearchHit,
+    StoredVector,
+    VectorHit,
+)
 from memory.archive.sqlite_manager import SQLiteManager
-from memory.archive.untrusted import UntrustedArchive
 from memory.archive.vector_store import VectorStore
 
 __all__ = [
@@ -38,7 +41,6 @@ __all__ = [
     "DuplicateId",
     "EmbedderError",
     "FactHit",
-    "IncompleteArchive",
     "MemoryManager",
     "Message",
     "ModelMismatch",
@@ -48,8 +50,6 @@ __all__ = [
     "SearchHit",
     "StoredVector",
     "UnknownId",
-    "UnsafeArchive",
-    "UntrustedArchive",
     "VectorHit",
     "VectorStore",
 ]

@@ -1,6 +1,6 @@
-"""What the archive gives back, and the checks of what goes into it. Pure.
+"""Records of the archive, and the checks of new ones.
 
-An archive holds nothing that a tenant's memory could not take: the same roles, ids and texts.
+Roles, ids and texts obey the same rules as those of a tenant's memory.
 """
 
 import json
@@ -14,7 +14,6 @@ from memory.arguments import id_argument, role_argument, text_argument
 from memory.exceptions import InvalidArgument
 
 MESSAGE_KEYS = ("role", "content", "id", "timestamp", "embedding_id")
-REQUIRED_KEYS = ("role", "content")
 
 
 @dataclass(frozen=True)
@@ -54,8 +53,8 @@ class StoredVector:
 class VectorHit:
     """A vector that a search found; cosine similarity from -1 to 1.
 
-    `message_id` is the message that it was made of, where it is known, and `content` what that
-    message says, where the file holds it.
+    `message_id` is the message that the vector was made of, if it is known, and `content` the text
+    of that message, if it is in the file.
     """
 
     id: str
@@ -71,6 +70,18 @@ class SearchHit:
 
     message: Message
     similarity: float
+
+
+@dataclass(frozen=True)
+class FactHit:
+    """A fact that a search found; cosine similarity from -1 to 1."""
+
+    content: str
+    similarity: float
+    memory_id: str
+    user_id: str | None
+    agent_id: str | None
+    metadata: dict[str, Any]
 
 
 def new_id() -> str:
@@ -106,38 +117,25 @@ def new_message(
     )
 
 
-def new_messages(
-    conversation_id: str,
-    messages: Iterable[Mapping[str, Any]],
-    *,
-    keys: tuple[str, ...] = MESSAGE_KEYS,
-) -> list[Message]:
-    """Messages to be inserted, from mappings with "role" and "content" and any others of `keys`.
+def new_messages(conversation_id: str, messages: Iterable[Mapping[str, Any]]) -> list[Message]:
+    """Messages to be inserted, from mappings with the arguments of `new_message`.
 
     Raises:
-        InvalidArgument: which message is wrong, and how.
+        InvalidArgument: which message is wrong, and why.
     """
-    if isinstance(messages, str | bytes | Mapping):
-        raise InvalidArgument(f"messages={str(messages)[:80]!r} is not a list of messages")
     made = []
     for number, message in enumerate(messages):
+        if not isinstance(message, Mapping) or not {"role", "content"} <= message.keys():
+            raise InvalidArgument(f"messages[{number}]={str(message)[:80]} lacks role or content")
+        if unknown := message.keys() - set(MESSAGE_KEYS):
+            raise InvalidArgument(
+                f"messages[{number}]: {min(unknown)!r} is none of {', '.join(MESSAGE_KEYS)}"
+            )
         try:
-            made.append(new_message(conversation_id, **_fields(message, keys)))
+            made.append(new_message(conversation_id, **message))
         except InvalidArgument as error:
             raise InvalidArgument(f"messages[{number}]: {error}") from None
     return made
-
-
-def _fields(message: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
-    if not isinstance(message, Mapping):
-        raise InvalidArgument(f"{message!r} is not a mapping with role and content")
-    for key in REQUIRED_KEYS:
-        if key not in message:
-            raise InvalidArgument(f"{key!r} is missing")
-    for key in message:
-        if key not in keys:
-            raise InvalidArgument(f"{key!r} is none of {', '.join(keys)}")
-    return dict(message)
 
 
 def moment_argument(name: str, value: datetime) -> datetime:
@@ -158,18 +156,15 @@ def moment_text(value: datetime) -> str:
 
 
 def metadata_text(metadata: Mapping[str, Any]) -> str:
-    """Metadata as it is stored: a JSON object that reads back equal."""
-    if not isinstance(metadata, Mapping):
-        raise InvalidArgument(f"metadata={metadata!r} is not a mapping")
-    metadata = dict(metadata)
+    """Metadata as it is stored: a JSON object that is read back equal."""
     try:
-        text = json.dumps(metadata, ensure_ascii=False, allow_nan=False)
-        changed = json.loads(text) != metadata
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidArgument(f"metadata={str(metadata)[:80]} is not JSON: {error}") from None
-    if changed:
+        text = json.dumps(dict(metadata), ensure_ascii=False, allow_nan=False)
+        is_equal = json.loads(text) == dict(metadata)
+    except (TypeError, ValueError, RecursionError):
+        is_equal = False
+    if not is_equal:
         raise InvalidArgument(
-            f"metadata={str(metadata)[:80]} would be read back as {text[:80]}: use JSON's types,"
-            " with text as keys"
+            f"metadata={str(metadata)[:80]} is not a JSON object: use JSON's types, with text as"
+            " keys"
         )
     return text_argument("metadata", text)

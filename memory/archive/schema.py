@@ -1,25 +1,18 @@
-"""The archive's tables, their migrations, and the check that a file's schema is an archive's.
+"""The archive's tables and their migrations.
 
 `PRAGMA user_version` is the number of migrations that a file has. Each is one transaction, so that
 a process killed in the middle leaves the file at the version before. A released migration is never
 changed; another one is added.
-
-SQLite executes a file's schema: a view in the place of a table can run for ever, a trigger changes
-other rows, a virtual table reads files by its own code. A file with another schema is refused.
 """
 
-import re
 import time
-from functools import cache
 from pathlib import Path
-from typing import Any
 
 import apsw
-import sqlite_vec
 
 from memory.archive import database
 from memory.archive.database import writing
-from memory.archive.exceptions import IncompleteArchive, NewerArchive, NotAnArchive, UnsafeArchive
+from memory.archive.exceptions import NewerArchive, NotAnArchive
 
 # "Knst": tells an archive from any other SQLite file. See SQLite's `PRAGMA application_id`.
 APPLICATION_ID = 0x4B6E7374
@@ -49,7 +42,7 @@ CREATE INDEX messages_in_order ON messages (conversation_id, timestamp, position
 """
 
 # A vec0 table cannot be counted, or joined by text, at the speed of an ordinary one: `embeddings`
-# says what its rows are. number is the vector's rowid.
+# describes its rows. number is the vector's rowid.
 _EMBEDDINGS = """
 CREATE TABLE properties (name TEXT PRIMARY KEY NOT NULL, value ANY NOT NULL) STRICT;
 
@@ -72,7 +65,7 @@ BEGIN
 END;
 """
 
-# The message that a vector was made of, as who stored it named it: it may be kept elsewhere.
+# The message that a vector was made of. It may be in another file.
 _MESSAGES_OF_VECTORS = """
 ALTER TABLE embeddings ADD COLUMN message_id TEXT;
 CREATE INDEX embeddings_by_message ON embeddings (message_id) WHERE message_id IS NOT NULL;
@@ -102,38 +95,23 @@ BEGIN
 END;
 """
 
-# type, name, tbl_name and SQL of sqlite_schema; white space in the SQL is one space.
-Entry = tuple[str, str, str, str | None]
-
-# Far more than an archive has.
-MAX_SCHEMA_ENTRIES = 1000
-_DIMENSIONS = re.compile(r"embedding FLOAT\[(\d{1,4})\]")
-# vec0 keeps its rows in ordinary tables of these names, which differ between its versions.
-_OF_VEC0 = ("vectors_", "sqlite_autoindex_vectors_")
-# SQLite's own, where a table counts its rows.
-_SEQUENCE: Entry = (
-    "table", "sqlite_sequence", "sqlite_sequence", "CREATE TABLE sqlite_sequence(name,seq)"
-)  # fmt: skip
-# SQLite goes by the SQL, whatever the type beside it says.
-_TABLE_OR_INDEX = re.compile(r"CREATE (?:TABLE|INDEX|UNIQUE INDEX) ")
-
 
 def prepare(connection: apsw.Connection, path: Path) -> None:
-    """Make the file an archive of this version, if it is empty or an earlier one.
+    """Migrate a file that is empty or of an earlier version.
 
     Raises:
-        NotAnArchive: the file is another program's database; it is left as it was.
-        NewerArchive: the file has steps that this program does not know; it is left as it was.
+        NotAnArchive: the file is another program's database; it is not changed.
+        NewerArchive: the file has migrations that this program does not know; it is not changed.
     """
     if version_of(connection, path) == len(MIGRATIONS):
         return
-    # Heeded by a new file alone, and not after the next line.
+    # Only a new file takes it, and only before the next line.
     connection.pragma("page_size", _PAGE_SIZE)
     _write_ahead(connection)
     # Ends: each turn raises the version by one, up to the last migration.
     while True:
         with writing(connection):
-            # Asked again inside the transaction: another process may have been faster.
+            # Read again inside the transaction: another process may have migrated the file.
             version = version_of(connection, path)
             if version == len(MIGRATIONS):
                 return
@@ -151,9 +129,9 @@ def recorded_dimensions(connection: apsw.Connection) -> int | None:
 
 
 def make_vector_table(connection: apsw.Connection, dimensions: int) -> int:
-    """Make the table of vectors inside the caller's transaction, unless there is one by now.
+    """Create the table of vectors unless it exists, and return its number of dimensions.
 
-    Its dimensions are returned. It is no step of MIGRATIONS, because they are the user's choice.
+    The caller opens the transaction. It is no migration, since the user chooses the dimensions.
     """
     recorded = recorded_dimensions(connection)
     if recorded is None:
@@ -163,7 +141,7 @@ def make_vector_table(connection: apsw.Connection, dimensions: int) -> int:
 
 
 def version_of(connection: apsw.Connection, path: Path) -> int:
-    """The steps that a file has taken; none if it is empty.
+    """Return the number of migrations that a file has, 0 if it is empty.
 
     Raises:
         NotAnArchive, NewerArchive: as for `prepare`.
@@ -188,7 +166,7 @@ def version_of(connection: apsw.Connection, path: Path) -> int:
 def _write_ahead(connection: apsw.Connection) -> None:
     """Turn the write-ahead log on; the mode stays with the file.
 
-    SQLite does not wait for others here, whatever the busy timeout is.
+    SQLite does not apply the busy timeout to this statement.
     """
     deadline = time.monotonic() + database.BUSY_TIMEOUT_MS / 1000
     # Ends: at the deadline.
@@ -201,86 +179,3 @@ def _write_ahead(connection: apsw.Connection) -> None:
             time.sleep(0.01)
         else:
             return
-
-
-def require_own_schema(
-    connection: apsw.Connection, path: Path, *, exactly: str | None = None
-) -> None:
-    """Refuse a file whose schema holds more than an archive's tables, indexes and triggers.
-
-    Args:
-        exactly: SQL of what the file has besides; then everything must be there, and nothing else.
-            Left out, it may have other ordinary tables.
-
-    Raises:
-        UnsafeArchive: it holds something else, or what is called as the archive's is not.
-        IncompleteArchive: it lacks something of `exactly`.
-    """
-    found = _entries(connection, path)
-    steps = MIGRATIONS[: connection.pragma("user_version")]
-    wanted = _expected(steps, _dimensions(found), exactly or "")
-    own = {name for _, name, _, _ in wanted}
-    for entry in found - wanted - {_SEQUENCE}:
-        kind, name, table, sql = entry
-        if name.startswith(_OF_VEC0):
-            allowed = _holds_what_was_written(connection, name, sql)
-        else:
-            allowed = exactly is None and not {name, table} & own and _is_table_or_index(sql)
-        if not allowed:
-            raise UnsafeArchive(
-                f"{path} is not read: its {kind[:20]} {name[:80]!r} is none of an archive's, or is"
-                " defined in another way; take the file anew from who exported it"
-            )
-    if exactly is not None and (missing := wanted - found):
-        kind, name, *_ = min(missing, key=str)
-        raise IncompleteArchive(f"{path} has no {kind} {name!r}")
-
-
-def _entries(connection: apsw.Connection, path: Path) -> frozenset[Entry]:
-    rows = connection.execute(
-        "SELECT type, name, tbl_name, sql FROM sqlite_schema LIMIT ?", (MAX_SCHEMA_ENTRIES + 1,)
-    ).fetchall()
-    texts = all(isinstance(value, str) for row in rows for value in row[:3])
-    if len(rows) > MAX_SCHEMA_ENTRIES or not texts:
-        raise UnsafeArchive(f"{path} is not read: its schema is not an archive's")
-    return frozenset(map(_entry, rows))
-
-
-def _entry(row: tuple[Any, ...]) -> Entry:
-    kind, name, table, sql = row
-    return kind, name, table, None if sql is None else " ".join(str(sql).split())
-
-
-def _dimensions(found: frozenset[Entry]) -> int | None:
-    for _, name, _, sql in found:
-        if name == "vectors" and (match := _DIMENSIONS.search(sql or "")):
-            return int(match[1])
-    return None
-
-
-@cache
-def _expected(steps: tuple[str, ...], dimensions: int | None, also: str) -> frozenset[Entry]:
-    """What a new file has after these steps, without what is vec0's."""
-    with apsw.Connection(":memory:") as connection:
-        connection.enable_load_extension(True)
-        connection.load_extension(sqlite_vec.loadable_path())
-        for step in (*steps, also):
-            connection.execute(step)
-        if dimensions is not None:
-            make_vector_table(connection, dimensions)
-        rows = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_schema").fetchall()
-    return frozenset(entry for entry in map(_entry, rows) if not entry[1].startswith(_OF_VEC0)) - {
-        _SEQUENCE
-    }
-
-
-def _holds_what_was_written(connection: apsw.Connection, name: str, sql: str | None) -> bool:
-    """A table without columns that are computed when they are read, or the index of a key."""
-    if sql is None:
-        return True
-    columns = connection.execute("SELECT hidden FROM pragma_table_xinfo(?)", (name,))
-    return sql.startswith("CREATE TABLE ") and not any(hidden for (hidden,) in columns)
-
-
-def _is_table_or_index(sql: str | None) -> bool:
-    return sql is None or _TABLE_OR_INDEX.match(sql) is not None

@@ -3,17 +3,14 @@
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from datetime import datetime
-from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import apsw
 
 from memory.archive import schema
-from memory.archive.database import Bindings, Closing, Connections, reading
-from memory.archive.exceptions import ArchiveDamaged, DuplicateId, UnknownId
+from memory.archive.database import Database
+from memory.archive.exceptions import DuplicateId, UnknownId
 from memory.archive.records import (
     Conversation,
     Message,
@@ -27,75 +24,34 @@ from memory.archive.records import (
 )
 from memory.arguments import count_argument, id_argument, text_argument
 
-_CONVERSATION = "SELECT id, title, created_at, updated_at, metadata FROM conversations"
-_MESSAGE = "SELECT id, conversation_id, role, content, timestamp, embedding_id FROM messages"
-_OF_EMBEDDINGS = "WHERE embedding_id IN (SELECT value FROM json_each(?))"
-# How many problems are named: one damaged page can make thousands.
-MAX_PROBLEMS = 5
+_CONVERSATIONS = "SELECT id, title, created_at, updated_at, metadata FROM conversations"
+_MESSAGES = "SELECT id, conversation_id, role, content, timestamp, embedding_id FROM messages"
 
-_DISAGREEMENTS = {
-    "{} embeddings have no vector": (
-        "SELECT count(*) FROM embeddings WHERE number NOT IN (SELECT rowid FROM vectors)"
-    ),
-    "{} vectors have no embedding": (
-        "SELECT count(*) FROM vectors WHERE rowid NOT IN (SELECT number FROM embeddings)"
-    ),
-    "{} messages have an embedding_id that is not there": (
-        # Not by NOT IN, which holds for messages without one, too, when there are no embeddings.
-        "SELECT count(*) FROM messages WHERE embedding_id IS NOT NULL AND NOT EXISTS"
-        " (SELECT 1 FROM embeddings WHERE embeddings.id = messages.embedding_id)"
-    ),
-}
+_OF_EMBEDDINGS = " WHERE embedding_id IN (SELECT value FROM json_each(?))"
 
 
-class SQLiteManager(Closing):
+class SQLiteManager(Database):
     """An archive's conversations and messages, for any number of threads and processes.
 
-    A file that does not exist is made; one of an earlier version is brought up to this one. With
-    ":memory:" as path there is no file: one database for all threads that use this object.
+    A process that was forked opens the file anew. With ":memory:" as path there is no file, and the
+    data is gone when it is closed.
+
+    Args:
+        path: the file. One that does not exist is created; one of an earlier version is migrated.
 
     Raises:
+        InvalidArgument: `path` cannot be a path.
         ArchiveUnavailable: there is no such directory, or the file cannot be opened or written.
-        NotAnArchive, ArchiveDamaged, NewerArchive, UnsafeArchive: the file is none that we can
-            use; it is left as it was.
+        NotAnArchive, ArchiveDamaged, NewerArchive: the file cannot be used; it is not changed.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._connections = Connections(path, _prepare)
-
-    @property
-    def path(self) -> Path:
-        """Where the file is."""
-        return self._connections.path
-
-    @property
-    def db(self) -> apsw.Connection:
-        """This thread's connection to the file, for SQL of one's own.
-
-        Raises:
-            ArchiveClosed: the archive was closed.
-        """
-        return self._connections.connection()
+        super().__init__(path, schema.prepare)
 
     @property
     def schema_version(self) -> int:
-        """The version that the file has by now."""
+        """The number of migrations that the file has."""
         return int(self.rows("PRAGMA user_version")[0][0])
-
-    def rows(self, sql: str, bindings: Bindings = ()) -> list[tuple[Any, ...]]:
-        """All rows that a query gives, read by this thread's connection."""
-        return self._connections.rows(sql, bindings)
-
-    def transaction(self) -> AbstractContextManager[apsw.Connection]:
-        """All that is done inside is written, or nothing of it if an exception leaves it.
-
-        Others can read meanwhile, but not write. Transactions can be nested.
-        """
-        return self._connections.transaction()
-
-    def snapshot(self) -> AbstractContextManager[apsw.Connection]:
-        """All that is read inside is of one moment, whatever others write meanwhile."""
-        return self._connections.snapshot()
 
     # --- Conversations ---------------------------------------------------------------------------
 
@@ -107,10 +63,10 @@ class SQLiteManager(Closing):
         metadata: Mapping[str, Any] | None = None,
         created_at: datetime | None = None,
     ) -> str:
-        """Begin a conversation and return its id.
+        """Create a conversation and return its id.
 
         Raises:
-            DuplicateId: there is a conversation of this id.
+            DuplicateId: there is a conversation with this id.
         """
         id = new_id() if id is None else id_argument("id", id)
         created = moment_text(
@@ -130,12 +86,12 @@ class SQLiteManager(Closing):
         return id
 
     def get_conversation(self, id: str) -> Conversation:
-        """The conversation of this id.
+        """Return the conversation with this id.
 
         Raises:
-            UnknownId: there is none.
+            UnknownId: there is no such conversation.
         """
-        rows = self.rows(f"{_CONVERSATION} WHERE id = ?", (id_argument("id", id),))
+        rows = self.rows(f"{_CONVERSATIONS} WHERE id = ?", (id_argument("id", id),))
         if not rows:
             raise _unknown_conversation(id)
         return _conversation(rows[0])
@@ -143,21 +99,21 @@ class SQLiteManager(Closing):
     def list_conversations(
         self, *, limit: int | None = None, offset: int = 0
     ) -> list[Conversation]:
-        """Conversations, the one that was added to last first."""
+        """Return conversations, the one with the latest change first."""
         rows = self.rows(
-            f"{_CONVERSATION} ORDER BY updated_at DESC, rowid DESC LIMIT ? OFFSET ?",
+            f"{_CONVERSATIONS} ORDER BY updated_at DESC, rowid DESC LIMIT ? OFFSET ?",
             _page(limit, offset),
         )
         return [_conversation(row) for row in rows]
 
     def count_conversations(self) -> int:
-        """How many conversations there are."""
+        """Return the number of conversations."""
         return int(self.rows("SELECT count(*) FROM conversations")[0][0])
 
     def update_conversation(
         self, id: str, *, title: str | None = None, metadata: Mapping[str, Any] | None = None
     ) -> Conversation:
-        """Replace the title or the metadata, whichever is given.
+        """Replace the title, the metadata, or both, and return the conversation.
 
         Raises:
             UnknownId: there is no such conversation.
@@ -263,12 +219,12 @@ class SQLiteManager(Closing):
                     ) from None
 
     def get_message(self, id: str) -> Message:
-        """The message of this id.
+        """Return the message with this id.
 
         Raises:
-            UnknownId: there is none.
+            UnknownId: there is no such message.
         """
-        rows = self.rows(f"{_MESSAGE} WHERE id = ?", (id_argument("id", id),))
+        rows = self.rows(f"{_MESSAGES} WHERE id = ?", (id_argument("id", id),))
         if not rows:
             raise _unknown_message(id)
         return _message(rows[0])
@@ -281,14 +237,14 @@ class SQLiteManager(Closing):
         offset: int = 0,
         newest_first: bool = False,
     ) -> list[Message]:
-        """Messages of a conversation in the order of their timestamps.
+        """Return messages of a conversation in the order of their timestamps.
 
         Raises:
             UnknownId: there is no such conversation.
         """
         order = "DESC" if newest_first else "ASC"
         rows = self.rows(
-            f"{_MESSAGE} WHERE conversation_id = ?"
+            f"{_MESSAGES} WHERE conversation_id = ?"
             f" ORDER BY timestamp {order}, position {order} LIMIT ? OFFSET ?",
             (id_argument("conversation_id", conversation_id), *_page(limit, offset)),
         )
@@ -296,28 +252,13 @@ class SQLiteManager(Closing):
             self.get_conversation(conversation_id)
         return [_message(row) for row in rows]
 
-    def embedding_ids(self, conversation_id: str) -> list[str]:
-        """The ids of the vectors of a conversation's messages.
-
-        Raises:
-            UnknownId: there is no such conversation.
-        """
-        rows = self.rows(
-            "SELECT embedding_id FROM messages"
-            " WHERE conversation_id = ? AND embedding_id IS NOT NULL",
-            (id_argument("conversation_id", conversation_id),),
-        )
-        if not rows:
-            self.get_conversation(conversation_id)
-        return [id for (id,) in rows]
-
     def messages_of_embeddings(self, embedding_ids: Sequence[str]) -> dict[str, Message]:
-        """The messages that have these vectors, by the id of the vector."""
-        rows = self.rows(f"{_MESSAGE} {_OF_EMBEDDINGS}", (json.dumps(embedding_ids),))
+        """Return the messages that have these vectors, by the id of the vector."""
+        rows = self.rows(_MESSAGES + _OF_EMBEDDINGS, (json.dumps(embedding_ids),))
         return {row[5]: _message(row) for row in rows}
 
     def count_messages(self, conversation_id: str | None = None) -> int:
-        """How many messages there are, in one conversation or in all.
+        """Return the number of messages, in one conversation or in all.
 
         Raises:
             UnknownId: there is no such conversation.
@@ -342,53 +283,6 @@ class SQLiteManager(Closing):
             connection.execute("DELETE FROM messages WHERE id = ?", (id_argument("id", id),))
             if not connection.changes():
                 raise _unknown_message(id)
-
-    # --- The file --------------------------------------------------------------------------------
-
-    def verify(self) -> None:
-        """Read the whole file and compare what must agree.
-
-        Raises:
-            ArchiveDamaged: with the first things that are wrong.
-        """
-        with self.snapshot() as connection:
-            if problems := _problems(connection):
-                raise ArchiveDamaged(
-                    f"{self.path} is damaged: {'; '.join(problems)}; restore it from a copy"
-                )
-
-    def close(self) -> None:
-        """Let go of the file, in all threads; it is one file then, with nothing beside it."""
-        self._connections.close()
-
-
-def _prepare(connection: apsw.Connection, path: Path) -> None:
-    """Look at what a file holds before anything of it is used."""
-    with reading(connection):
-        schema.version_of(connection, path)
-        schema.require_own_schema(connection, path)
-    schema.prepare(connection, path)
-
-
-def _problems(connection: apsw.Connection) -> list[str]:
-    """Return inconsistencies of the file, at most MAX_PROBLEMS of each kind."""
-    found = [
-        row[0]
-        for row in connection.execute(f"PRAGMA integrity_check({MAX_PROBLEMS})")
-        if row[0] != "ok"
-    ]
-    found += [
-        f"row {row} of {table} refers to a row of {parent} that is not there"
-        for table, row, parent, _ in islice(
-            connection.execute("PRAGMA foreign_key_check"), MAX_PROBLEMS
-        )
-    ]
-    # Without a table of vectors in this file, they are kept elsewhere.
-    if not found and schema.recorded_dimensions(connection) is not None:
-        for problem, query in _DISAGREEMENTS.items():
-            if count := connection.execute(query).get:
-                found.append(problem.format(count))
-    return found
 
 
 def _conversation(row: tuple[Any, ...]) -> Conversation:

@@ -2,7 +2,8 @@
 
 import json
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import apsw
@@ -10,8 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from memory.archive import schema
-from memory.archive.database import Closing
-from memory.archive.exceptions import DimensionMismatch, DuplicateId, ModelMismatch, UnknownId
+from memory.archive.exceptions import (
+    DimensionMismatch,
+    DuplicateId,
+    ModelMismatch,
+    UnknownId,
+    explained,
+)
 from memory.archive.records import StoredVector, VectorHit, new_id
 from memory.archive.sqlite_manager import SQLiteManager
 from memory.arguments import count_argument, id_argument, similarity_argument
@@ -24,10 +30,10 @@ FLOAT = np.dtype("<f4")
 MAX_DIMENSIONS = 8192
 MAX_K = 4096
 
-# Vectors that were stored without saying which model made them are of one unknown model.
+# The model version of vectors that were stored without one.
 UNSPECIFIED = "unspecified"
 
-# What a hit says of its message, which either the vector names or which names the vector.
+# The message of a hit: either the vector has its id, or the message has the vector's id.
 _HIT = """
 SELECT embeddings.id, similarity, coalesce(embeddings.message_id, owner.id),
        coalesce(named.content, owner.content)
@@ -50,13 +56,15 @@ AND rowid IN (
 """
 
 
-class VectorStore(Closing):
+class VectorStore(AbstractContextManager["VectorStore"]):
     """Vectors of one size in an archive, each with the version of the model that made it.
 
-    Give it a path, or a SQLiteManager to share its file, connections and transactions.
+    Args:
+        path: the file, or a SQLiteManager to share its file and its transactions.
+        dimensions: of each vector, at most 8,192.
 
     Raises:
-        DimensionMismatch: the file holds vectors of another size.
+        DimensionMismatch: the file has vectors of another size. Others as for `SQLiteManager`.
     """
 
     def __init__(
@@ -94,9 +102,12 @@ class VectorStore(Closing):
             InvalidArgument: it has another size, a number that is not finite, or no direction.
             DuplicateId: there is a vector of this id.
         """
-        blob = _vector_bytes("vector", vector, self.dimensions)
-        ids = None if id is None else [id]
-        return self._insert([blob], ids, model_version, [message_id])[0]
+        return self.store_batch(
+            [vector],
+            ids=None if id is None else [id],
+            model_version=model_version,
+            message_ids=[message_id],
+        )[0]
 
     def store_batch(
         self,
@@ -107,14 +118,40 @@ class VectorStore(Closing):
         message_ids: Sequence[str | None] | None = None,
     ) -> list[str]:
         """Store all of these vectors, or none, and return their ids. Errors as for `store`."""
-        blobs = _batch_bytes(vectors, self.dimensions)
-        return self._insert(blobs, ids, model_version, message_ids)
+        blobs = _vector_bytes("vectors", vectors, self.dimensions)
+        id_argument("model_version", model_version)
+        ids = [new_id() for _ in blobs] if ids is None else [id_argument("id", id) for id in ids]
+        message_ids = [None] * len(blobs) if message_ids is None else message_ids
+        for name, values in (("ids", ids), ("message_ids", message_ids)):
+            if len(values) != len(blobs):
+                raise InvalidArgument(f"{len(values)} {name} were given for {len(blobs)} vectors")
+        for message_id in message_ids:
+            if message_id is not None:
+                id_argument("message_id", message_id)
+        with self._file.transaction() as connection:
+            first = connection.execute("SELECT coalesce(max(number), 0) + 1 FROM embeddings").get
+            for number, (id, message_id) in enumerate(zip(ids, message_ids, strict=True), first):
+                try:
+                    connection.execute(
+                        "INSERT INTO embeddings (number, id, model_version, message_id)"
+                        " VALUES (?, ?, ?, ?)",
+                        (number, id, model_version, message_id),
+                    )
+                except apsw.ConstraintError:
+                    raise DuplicateId(
+                        f"there is a vector with id={id!r} already: delete it, or use another id"
+                    ) from None
+            connection.executemany(
+                "INSERT INTO vectors (rowid, model_version, embedding) VALUES (?, ?, ?)",
+                ((number, model_version, blob) for number, blob in enumerate(blobs, first)),
+            )
+        return ids
 
     def get(self, id: str) -> StoredVector:
-        """The vector of this id.
+        """Return the vector with this id.
 
         Raises:
-            UnknownId: there is none.
+            UnknownId: there is no such vector.
         """
         rows = self._file.rows(
             "SELECT v.embedding, e.model_version, coalesce(e.message_id, m.id) FROM embeddings e"
@@ -125,7 +162,8 @@ class VectorStore(Closing):
         if not rows:
             raise _unknown_vector(id)
         blob, model_version, message_id = rows[0]
-        return StoredVector(id, _vector_of(blob), model_version, message_id)
+        vector = tuple(np.frombuffer(blob, dtype=FLOAT).tolist())
+        return StoredVector(id, vector, model_version, message_id)
 
     def delete(self, id: str) -> None:
         """Delete a vector; a message that had it stays, without one.
@@ -156,7 +194,7 @@ class VectorStore(Closing):
             InvalidArgument: the vector could not be stored here either, or k is out of range.
             ModelMismatch: no model_version is given, and there are vectors of several.
         """
-        blob = _vector_bytes("vector", vector, self.dimensions)
+        (blob,) = _vector_bytes("vectors", [vector], self.dimensions)
         k = count_argument("k", k)
         if k > MAX_K:
             raise InvalidArgument(f"k={k} is more than the {MAX_K} that sqlite-vec can give")
@@ -181,25 +219,28 @@ class VectorStore(Closing):
         return [hit for hit in hits if hit.similarity >= least]
 
     def count(self, model_version: str | None = None) -> int:
-        """How many vectors there are, of one model or of all."""
+        """Return the number of vectors, of one model or of all."""
         if model_version is None:
             return int(self._file.rows("SELECT count(*) FROM embeddings")[0][0])
         return self.model_versions().get(model_version, 0)
 
     def model_versions(self) -> dict[str, int]:
-        """How many vectors there are of each model."""
+        """Return the number of vectors of each model."""
         return dict(
             self._file.rows("SELECT model_version, count(*) FROM embeddings GROUP BY 1 ORDER BY 1")
         )
 
     def close(self) -> None:
-        """Let go of the file, unless it is a SQLiteManager's."""
+        """Close the file, unless it is a SQLiteManager's."""
         if self._owns_file:
             self._file.close()
 
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def _require_table(self) -> None:
-        with self._file.snapshot() as connection:
-            recorded = schema.recorded_dimensions(connection)
+        with explained(self._file.path):
+            recorded = schema.recorded_dimensions(self._file.db)
         if recorded is None:
             with self._file.transaction() as connection:
                 recorded = schema.make_vector_table(connection, self.dimensions)
@@ -208,46 +249,6 @@ class VectorStore(Closing):
                 f"{self._file.path} holds vectors of {recorded} dimensions, not"
                 f" {self.dimensions}: open it with dimensions={recorded}, or use another file"
             )
-
-    def _insert(
-        self,
-        blobs: list[bytes],
-        ids: Sequence[str] | None,
-        model_version: str,
-        message_ids: Sequence[str | None] | None,
-    ) -> list[str]:
-        id_argument("model_version", model_version)
-        if ids is None:
-            ids = [new_id() for _ in blobs]
-        elif len(ids) != len(blobs):
-            raise InvalidArgument(f"{len(ids)} ids were given for {len(blobs)} vectors")
-        ids = [id_argument("id", id) for id in ids]
-        message_ids = [None] * len(blobs) if message_ids is None else message_ids
-        if len(message_ids) != len(blobs):
-            raise InvalidArgument(
-                f"{len(message_ids)} message_ids were given for {len(blobs)} vectors"
-            )
-        for message_id in message_ids:
-            if message_id is not None:
-                id_argument("message_id", message_id)
-        with self._file.transaction() as connection:
-            first = connection.execute("SELECT coalesce(max(number), 0) + 1 FROM embeddings").get
-            for number, (id, message_id) in enumerate(zip(ids, message_ids, strict=True), first):
-                try:
-                    connection.execute(
-                        "INSERT INTO embeddings (number, id, model_version, message_id)"
-                        " VALUES (?, ?, ?, ?)",
-                        (number, id, model_version, message_id),
-                    )
-                except apsw.ConstraintError:
-                    raise DuplicateId(
-                        f"there is a vector with id={id!r} already: delete it, or use another id"
-                    ) from None
-            connection.executemany(
-                "INSERT INTO vectors (rowid, model_version, embedding) VALUES (?, ?, ?)",
-                ((number, model_version, blob) for number, blob in enumerate(blobs, first)),
-            )
-        return ids
 
     def _only_model_version(self) -> str:
         versions = self.model_versions()
@@ -263,67 +264,30 @@ def _unknown_vector(id: str) -> UnknownId:
     return UnknownId(f"there is no vector with id={id!r}")
 
 
-def _vector_bytes(name: str, vector: ArrayLike, dimensions: int) -> bytes:
-    """One vector as sqlite-vec takes it."""
-    return _batch_bytes([vector], dimensions, names=lambda _: name)[0]
-
-
-def _batch_bytes(
-    vectors: Iterable[ArrayLike],
-    dimensions: int,
-    *,
-    names: Callable[[int], str] = "vectors[{}]".format,
-) -> list[bytes]:
-    """Vectors as sqlite-vec takes them; a batch is checked at once, which a loop would make slow.
+def _vector_bytes(name: str, vectors: Iterable[ArrayLike], dimensions: int) -> list[bytes]:
+    """Return vectors in sqlite-vec's format.
 
     Raises:
-        InvalidArgument: which vector cannot be stored, and why: it is not a flat list of
-            `dimensions` finite numbers, or it has no direction that could be compared.
+        InvalidArgument: one is not a flat list of `dimensions` finite numbers, or is too short or
+            too long to have a direction.
     """
-    if not isinstance(vectors, Iterable):
-        raise InvalidArgument(f"{vectors!r} is not a list of vectors")
-    rows = vectors if isinstance(vectors, np.ndarray) else list(vectors)
-    if len(rows) == 0:
-        return []
     try:
-        array = np.asarray(rows)
-    except ValueError:
-        raise _refusal(rows, dimensions, names) from None
+        rows = vectors if isinstance(vectors, np.ndarray) else list(vectors)
+        array = np.asarray(rows if len(rows) else np.empty((0, dimensions)))
+    except (TypeError, ValueError):
+        raise InvalidArgument(f"{name} is not made of flat lists of numbers") from None
     if array.ndim != 2 or array.shape[1] != dimensions or array.dtype.kind not in "fiu":
-        raise _refusal(rows, dimensions, names)
+        raise InvalidArgument(
+            f"{name} has the shape {array.shape} and the type {array.dtype}, not {dimensions}"
+            " numbers for each vector"
+        )
     with np.errstate(all="ignore"):
         single = np.ascontiguousarray(array, dtype=FLOAT)
         # sqlite-vec sums in single precision: what overflows or vanishes there has no direction.
         lengths = np.einsum("ij,ij->i", single, single)
     wrong = np.flatnonzero(~((lengths > 0) & np.isfinite(lengths)))
     if wrong.size:
-        row = int(wrong[0])
-        infinite = np.flatnonzero(~np.isfinite(single[row]))
-        if infinite.size:
-            column = int(infinite[0])
-            raise InvalidArgument(
-                f"{names(row)}[{column}]={array[row, column]} is not a finite number"
-            )
         raise InvalidArgument(
-            f"{names(row)} has no direction: its squared length is {lengths[row]}"
+            f"{name}[{wrong[0]}] has no direction: its squared length is {lengths[wrong[0]]}"
         )
     return [row.tobytes() for row in single]
-
-
-def _vector_of(blob: bytes) -> tuple[float, ...]:
-    """The numbers of a stored vector."""
-    return tuple(np.frombuffer(blob, dtype=FLOAT).tolist())
-
-
-def _refusal(rows: Iterable[Any], dimensions: int, names: Callable[[int], str]) -> InvalidArgument:
-    """What is wrong with the first vector that is not a flat list of `dimensions` numbers."""
-    for number, row in enumerate(rows):
-        try:
-            array = np.asarray(row)
-        except ValueError:
-            return InvalidArgument(f"{names(number)} is not a flat list of numbers")
-        if array.ndim != 1 or (array.size and array.dtype.kind not in "fiu"):
-            return InvalidArgument(f"{names(number)}={str(row)[:80]} is not a flat list of numbers")
-        if array.size != dimensions:
-            return InvalidArgument(f"{names(number)} has {array.size} dimensions, not {dimensions}")
-    return InvalidArgument("the vectors are not a list of lists of numbers")

@@ -31,9 +31,7 @@ class ConversationItem(AgentUserModel):
         agent="agent_id",
         message="message_id",
         key="id",
-        export=Export(
-            kind="conversation_items", position=13, order="number", without=("number",), since=3
-        ),
+        export=Export(kind="conversation_items", position=13, order="number", without=("number",)),
         retention="created_at < %(before)s",
     )
 

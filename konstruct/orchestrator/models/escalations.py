@@ -120,7 +120,7 @@ class Escalation(AgentUserModel):
         subject="user_id",
         agent="agent_id",
         key="id",
-        export=Export(kind="escalations", position=9, is_mutable=True, since=2),
+        export=Export(kind="escalations", position=9, is_mutable=True),
         merge=Merge(for_user=(_MERGE_ESCALATIONS,)),
         retention="resolved_at < %(before)s",
     )

@@ -52,7 +52,7 @@ class ChannelIdentity(TenantModel):
         subject="user_id",
         other_subjects=("own_id",),
         key="id",
-        export=Export(kind="identities", position=10, is_mutable=True, since=2),
+        export=Export(kind="identities", position=10, is_mutable=True),
         merge=Merge(unchanged="the link between the two ids"),
     )
 

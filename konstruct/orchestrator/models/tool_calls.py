@@ -110,7 +110,7 @@ class ToolCall(AgentUserModel):
         agent="agent_id",
         message="message_id",
         key="id",
-        export=Export(kind="tool_calls", position=8, is_mutable=True, since=2),
+        export=Export(kind="tool_calls", position=8, is_mutable=True),
     )
 
     class Meta:

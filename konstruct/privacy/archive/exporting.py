@@ -14,7 +14,6 @@ from psycopg import IsolationLevel
 
 from konstruct.privacy.archive.manifest import (
     FORMAT,
-    OFFLINE,
     TABLES,
     Manifest,
     digest_of,
@@ -105,10 +104,7 @@ def _write(file: SQLiteManager, tenant: Tenant, user_id: str | None, say: Say) -
             "UPDATE conversations SET updated_at ="
             " (SELECT max(timestamp) FROM messages WHERE conversation_id = conversations.id)"
         )
-        found = {
-            name: digest_of(rows_of(file, name))
-            for name in [*(kind.name for kind in kinds()), *OFFLINE]
-        }
+        found = {kind.name: digest_of(rows_of(sqlite, kind.name)) for kind in kinds()}
         manifest = Manifest(
             format=FORMAT,
             exported_at=datetime.now(UTC).isoformat(timespec="seconds"),

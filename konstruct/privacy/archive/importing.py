@@ -10,20 +10,18 @@ from collections.abc import Callable, Iterator, Set
 from pathlib import Path
 from typing import Any, Final
 
+import apsw
 from django.db import DatabaseError
 
 from konstruct.privacy.archive.manifest import (
-    OFFLINE,
     ArchiveRefused,
     Kind,
     Manifest,
-    changed,
-    check_digests,
+    check_digest,
     kinds,
     opened,
     rows_of,
 )
-from memory.archive import UntrustedArchive
 from memory.context.exceptions import CheckpointRefused
 from memory.conversations.metadata import write_attributes as write_message_attributes
 from memory.facts.versions import write_attributes
@@ -40,7 +38,6 @@ BATCH_LENGTH: Final = 2**24
 ENCODED: Final = frozenset({"checkpoint_blobs", "checkpoint_writes"})
 # As Postgres writes bytes; it would read other ways to write them too.
 _BYTES: Final = re.compile(r"\\x(?:[0-9a-f]{2})*")
-_NO_ROWS: Final = hashlib.sha256().hexdigest()
 # Columns of a table, and whether an insert can give a value.
 _COLUMNS: Final = """
     SELECT attname, attgenerated = '' AND attidentity <> 'a' FROM pg_attribute
@@ -73,13 +70,12 @@ def import_memory(
     with opened(path) as (file, manifest):
         if expected_digest and manifest.digest != expected_digest:
             raise ArchiveRefused(f"{path} is another archive: its digest is {manifest.digest}")
-        check_digests(file, manifest, OFFLINE)
         with tenant_scope(tenant.id), transaction.atomic():
             _import_all(file, manifest, say)
     return manifest
 
 
-def _import_all(file: UntrustedArchive, manifest: Manifest, say: Say) -> None:
+def _import_all(file: apsw.Connection, manifest: Manifest, say: Say) -> None:
     new_messages: set[str] = set()
     for kind in kinds():
         new = 0
@@ -92,7 +88,7 @@ def _import_all(file: UntrustedArchive, manifest: Manifest, say: Say) -> None:
 
 
 def batches_of(
-    file: UntrustedArchive, kind: Kind, manifest: Manifest
+    file: apsw.Connection, kind: Kind, manifest: Manifest
 ) -> Iterator[list[dict[str, Any]]]:
     """Read the rows of a kind, in batches that one statement takes.
 
@@ -126,8 +122,7 @@ def batches_of(
         digest.update(row.encode() + b"\n")
         batch.append(item)
         length += len(row)
-    if digest.hexdigest() != manifest.sha256.get(kind.name, _NO_ROWS):
-        raise changed(file.path, kind.name)
+    check_digest(file, manifest, kind.name, digest.hexdigest())
     yield batch
 
 

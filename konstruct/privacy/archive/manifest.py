@@ -6,34 +6,40 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from itertools import count
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 from uuid import UUID
 
-from memory.archive import IncompleteArchive, SQLiteManager, UntrustedArchive
-from memory.archive.untrusted import stored_vectors
+import apsw
+
+from memory.archive.exceptions import explained
+from memory.archive.schema import version_of
 from tenants.exceptions import KonstructError
 from tenants.personal_data import OF_MESSAGES_OF_USER, OF_USER, Export, PersonalData, exports
 
-# 2: tool calls, escalations and identities. 3: items of conversations.
+# The only format that is read. The formats before it were never released.
 FORMAT = 3
+NO_ROWS = hashlib.sha256().hexdigest()
 TABLES = """
 CREATE TABLE manifest (document TEXT NOT NULL) STRICT;
 CREATE TABLE exported (
     kind TEXT NOT NULL, position INTEGER NOT NULL, row TEXT NOT NULL, PRIMARY KEY (kind, position)
 ) STRICT, WITHOUT ROWID;
 """
-# What is searched offline, besides what is imported again. Vectors are read by `stored_vectors`.
-OFFLINE_VECTORS = "offline_vectors"
-OFFLINE = {
-    "offline_conversations": (
-        "SELECT id, title, created_at, updated_at, metadata FROM conversations ORDER BY id"
-    ),
-    "offline_messages": (
-        "SELECT id, conversation_id, role, content, timestamp, embedding_id FROM messages"
-        " ORDER BY position"
-    ),
-    OFFLINE_VECTORS: "",
+# Postgres makes no JSON of a row that is longer than 2**28 bytes.
+MAX_VALUE_BYTES = 2**28 + 2**20
+# Steps of SQLite's virtual machine for one file. To read a row of ten bytes takes fewer than 200.
+MIN_STEPS = 20_000_000
+STEPS_PER_BYTE = 60
+_STEPS_BETWEEN_CHECKS = 100_000
+_CONFIGURATION = {
+    apsw.SQLITE_DBCONFIG_DEFENSIVE: 1,
+    apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA: 0,
+    apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER: 0,
+    apsw.SQLITE_DBCONFIG_ENABLE_VIEW: 0,
+    apsw.SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION: 0,
 }
 
 
@@ -90,28 +96,9 @@ class Manifest:
     def digest(self) -> str:
         """One SHA-256 of all that is imported: equal for equal memories, whenever exported."""
         parts = [
-            [kind.name, self.sha256[kind.name]]
-            for kind in kinds()
-            if kind.export.since <= self.format
+            [kind.name, self.sha256[kind.name]] for kind in kinds() if kind.name in self.sha256
         ]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
-
-    def check(self) -> None:
-        """Raise TypeError or ValueError unless all of it is as an export writes it."""
-        texts = (self.tenant_id, self.tenant, self.exported_at, self.embedding_model)
-        if type(self.format) is not int or self.format < 1:
-            raise ValueError(f"its format is {self.format!r:.80}")
-        if not all(isinstance(text, str) and text.isprintable() for text in texts):
-            raise ValueError("it names tenant, time or model by something else than text")
-        if not isinstance(self.user_id, str | None):
-            raise TypeError(f"its user_id is {self.user_id!r:.80}")
-        UUID(self.tenant_id)
-        datetime.fromisoformat(self.exported_at)
-        for values, kind in ((self.counts, int), (self.sha256, str)):
-            if not isinstance(values, dict) or not all(
-                type(value) is kind for value in values.values()
-            ):
-                raise ValueError("its counts or digests are none")
 
     def text(self) -> str:
         """Return the JSON that the file holds."""
@@ -127,79 +114,117 @@ def digest_of(rows: Iterable[str]) -> tuple[int, str]:
     return count, digest.hexdigest()
 
 
-def rows_of(file: SQLiteManager | UntrustedArchive, kind: str) -> Iterator[str]:
+def rows_of(connection: apsw.Connection, kind: str) -> Iterator[str]:
     """Yield the rows of a kind, as text."""
-    with file.snapshot() as connection:
-        if kind == OFFLINE_VECTORS:
-            for id, model_version, vector in stored_vectors(connection):
-                yield json.dumps([id, model_version, vector.hex().upper()], ensure_ascii=False)
-        elif kind in OFFLINE:
-            for row in connection.execute(OFFLINE[kind]):
-                yield json.dumps(row, ensure_ascii=False)
-        else:
-            for (row,) in connection.execute(
-                "SELECT row FROM exported WHERE kind = ? ORDER BY position", (kind,)
-            ):
-                yield row
+    for (row,) in connection.execute(
+        "SELECT row FROM exported WHERE kind = ? ORDER BY position", (kind,)
+    ):
+        yield row
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[tuple[UntrustedArchive, Manifest]]:
-    """Open an export that this program can import. Its rows are not compared with the manifest.
+def opened(path: Path) -> Iterator[tuple[apsw.Connection, Manifest]]:
+    """Open an export for reading. Its rows are not compared with the manifest.
+
+    The file may come from an attacker. Only its tables `manifest` and `exported` are read, and they
+    must be exactly those of an export; nothing in the file runs, nothing is written, and the work
+    is bounded by the file's size.
 
     Raises:
-        ArchiveRefused: it is no export, or of a later version.
-        ArchiveError: it is no archive, damaged, or holds more than an archive does.
+        ArchiveRefused: it is no export, or of another version.
+        ArchiveError: it is no archive, or damaged.
     """
     if not path.is_file():
         raise ArchiveRefused(f"{path} is not a file: give the path of an archive")
-    try:
-        file = UntrustedArchive(path, exactly=TABLES)
-    except IncompleteArchive as error:
+    for suffix in ("-wal", "-journal"):
+        beside = Path(f"{path}{suffix}")
+        if beside.exists() and beside.stat().st_size:
+            raise ArchiveRefused(
+                f"{beside.name} beside {path} holds part of its data: open the archive once with"
+                " MemoryManager where you trust it, and close it"
+            )
+    with explained(path):
+        connection = apsw.Connection(
+            f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1",
+            flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI,
+        )
+        try:
+            _bound(connection, path.stat().st_size)
+            _check_tables(connection, path)
+            yield connection, _manifest(connection, path)
+        finally:
+            connection.close()
+
+
+def check_digest(connection: apsw.Connection, manifest: Manifest, kind: str, digest: str) -> None:
+    """Raise ArchiveRefused if the rows of a kind have another digest than the manifest has."""
+    if digest != manifest.sha256.get(kind, NO_ROWS):
         raise ArchiveRefused(
-            f"{path} is an archive, but no export of a tenant's memory: {error}"
-        ) from error
-    with file:
-        yield file, _manifest(file, path)
-
-
-def check_digests(file: UntrustedArchive, manifest: Manifest, names: Iterable[str]) -> None:
-    """Raise ArchiveRefused if rows of one of these kinds were changed since the export."""
-    for name in names:
-        if digest_of(rows_of(file, name)) != (manifest.counts[name], manifest.sha256[name]):
-            raise changed(file.path, name)
-
-
-def changed(path: Path, kind: str) -> ArchiveRefused:
-    """That a kind of rows is not what the manifest says."""
-    return ArchiveRefused(
-        f"{path} was changed since it was exported: its {kind} have another digest than its"
-        " manifest says"
-    )
+            f"{connection.filename} was changed since it was exported: its {kind} have another"
+            " digest than its manifest"
+        )
 
 
 def read_manifest(path: Path) -> Manifest:
     """Return the manifest of a file whose rows are all as exported; raises as `opened`."""
-    with opened(path) as (file, manifest):
-        check_digests(file, manifest, manifest.sha256)
+    with opened(path) as (connection, manifest):
+        for kind in kinds():
+            _, digest = digest_of(rows_of(connection, kind.name))
+            check_digest(connection, manifest, kind.name, digest)
     return manifest
 
 
-def _manifest(file: UntrustedArchive, path: Path) -> Manifest:
-    rows = file.rows("SELECT document FROM manifest LIMIT 2")
+def _bound(connection: apsw.Connection, size: int) -> None:
+    """Let nothing in the file run, and bound the work and memory that reading it takes."""
+    for option, value in _CONFIGURATION.items():
+        connection.config(option, value)
+    connection.limit(apsw.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
+    connection.limit(apsw.SQLITE_LIMIT_ATTACHED, 0)
+    connection.pragma("query_only", True)
+    connection.pragma("cell_size_check", True)
+    connection.pragma("mmap_size", 0)
+    checks = count((MIN_STEPS + STEPS_PER_BYTE * size) // _STEPS_BETWEEN_CHECKS, -1)
+    connection.set_progress_handler(lambda: next(checks) < 0, _STEPS_BETWEEN_CHECKS)
+
+
+def _check_tables(connection: apsw.Connection, path: Path) -> None:
+    if not version_of(connection, path):
+        raise ArchiveRefused(f"{path} is empty: give the path of an archive")
+    # SQLite goes by the SQL, whatever the type beside it is.
+    found = [
+        " ".join(str(sql).split())
+        for (sql,) in connection.execute(
+            "SELECT sql FROM sqlite_schema WHERE name IN ('manifest', 'exported') LIMIT 3"
+        )
+    ]
+    if sorted(found) != sorted(" ".join(sql.split()) for sql in TABLES.split(";") if sql.strip()):
+        raise ArchiveRefused(f"{path} is an archive, but no export of a tenant's memory")
+    is_cut = path.stat().st_size < connection.pragma("page_count") * connection.pragma("page_size")
+    results = ["the file is cut off"] if is_cut else []
+    for table in ("manifest", "exported"):
+        # The first error ends it: a page that is met again and again is one.
+        results.append(str(connection.execute(f"PRAGMA integrity_check({table})").get))
+    if set(results) != {"ok"}:
+        raise ArchiveRefused(f"{path} is damaged ({results[0]}): restore it from a copy")
+
+
+def _manifest(connection: apsw.Connection, path: Path) -> Manifest:
+    rows = connection.execute("SELECT document FROM manifest LIMIT 2").fetchall()
     try:
         [(text,)] = rows
-        document: dict[str, Any] = json.loads(text)
-        if document["format"] > FORMAT:
+        document: dict[str, Any] = json.loads(str(text))
+        if document["format"] != FORMAT:
             raise ArchiveRefused(
-                f"{path} has format {document['format']!r:.20}; this program knows up to {FORMAT}:"
-                " update Konstruct to import it"
+                f"{path} has format {document['format']!r:.20}; this program reads {FORMAT}"
             )
         manifest = Manifest(**document)
-        manifest.check()
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        UUID(manifest.tenant_id)
+        datetime.fromisoformat(manifest.exported_at)
+        texts = (manifest.tenant, manifest.embedding_model, *manifest.sha256.values())
+        counts = manifest.counts.values()
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise ArchiveRefused(f"{path} has a manifest that cannot be read: {error}") from error
-    names = {*(each.name for each in kinds() if each.export.since <= manifest.format), *OFFLINE}
-    if not (manifest.counts.keys() == manifest.sha256.keys() == names):
-        raise ArchiveRefused(f"{path} has a manifest that cannot be read: it names other kinds")
+    is_text = all(isinstance(each, str) and each.isprintable() for each in texts)
+    if not is_text or not all(type(each) is int for each in counts):
+        raise ArchiveRefused(f"{path} has a manifest that cannot be read: a value has another type")
     return manifest

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from memory.archive import MemoryManager
+from memory.archive import MemoryManager, SQLiteManager
 
 REPOSITORY = Path(__file__).parents[3]
 
@@ -35,6 +35,17 @@ class Letters:
 
 def opened(path: Path) -> MemoryManager:
     return MemoryManager(path, Letters(), dimensions=10)
+
+
+def verify(path: Path) -> None:
+    """Check the file by SQLite, and that vectors, embeddings and messages agree."""
+    with SQLiteManager(path) as file:
+        assert file.rows("PRAGMA integrity_check") == [("ok",)]
+        assert file.rows("PRAGMA foreign_key_check") == []
+        numbers = file.rows("SELECT number FROM embeddings ORDER BY 1")
+        assert file.rows("SELECT rowid FROM vectors ORDER BY 1") == numbers
+        unknown = "embedding_id IS NOT NULL AND embedding_id NOT IN (SELECT id FROM embeddings)"
+        assert file.rows(f"SELECT count(*) FROM messages WHERE {unknown}") == [(0,)]
 
 
 def process(code: str, path: Path, **options: Any) -> subprocess.Popen[str]:

@@ -27,7 +27,7 @@ def archive(tmp_path: Path) -> Path:
         texts = ("My sister Ana is allergic to peanuts.", "We fly on\nFriday.\x1b[2J")
         for text in texts:
             manager.add_message(trip, "user", text, timestamp=SAID_AT)
-        database = manager._sqlite.db
+        database = manager.db
         database.execute(TABLES)
         for position, fact in enumerate(facts()):
             row = ("facts", position, json.dumps(fact))
@@ -125,9 +125,9 @@ def test_a_question_without_words_is_an_error(
     ("arguments", "why"),
     [
         (["search", "nowhere.db", "?"], "there is no file 'nowhere.db'"),
-        (["search", __file__, "?", "--limit", "0"], "'0' is not a whole number from 1 to 100"),
+        (["search", __file__, "?", "--limit", "x"], "invalid int value: 'x'"),
         (["search", __file__], "the following arguments are required: question"),
-        ([], "the following arguments are required: command"),
+        ([], "the following arguments are required: command, file, question"),
     ],
 )
 def test_arguments_that_cannot_be_are_refused(

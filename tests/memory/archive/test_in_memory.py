@@ -29,7 +29,6 @@ def test_it_needs_no_file() -> None:
         conversation = file.create_conversation("Trip")
         file.add_message(conversation, "user", "We fly.")
         assert [message.content for message in file.list_messages(conversation)] == ["We fly."]
-        file.verify()
         assert file.path == Path(":memory:")
         assert os.listdir() == []
     with pytest.raises(ArchiveClosed):
@@ -49,7 +48,6 @@ def test_all_threads_of_one_object_share_one_database() -> None:
         assert max(counts) == 80
         assert manager.count_messages(conversation) == 80
         assert len(manager.search("message", 100)) == 80
-        manager.verify()
 
 
 def test_it_lives_as_long_as_its_object_and_not_as_its_first_thread() -> None:

@@ -9,7 +9,7 @@ import apsw
 import pytest
 
 from memory.archive import SQLiteManager, VectorStore
-from tests.memory.archive.processes import PREAMBLE, REPOSITORY, opened, process
+from tests.memory.archive.processes import PREAMBLE, REPOSITORY, opened, process, verify
 
 pytestmark = pytest.mark.slow
 
@@ -45,8 +45,8 @@ while True:
         # The last line may have been cut off by the kill.
         written = range(1000 * round_, max([told, *map(int, rest[:-1])]) + 1)
 
+        verify(path)
         with opened(path) as manager:
-            manager.verify()
             counts = {c.id: manager.count_messages(c.id) for c in manager.list_conversations()}
             assert set(counts.values()) <= {0, 50}
             # A number that leaves 2 is deleted by the next one, if that got so far.
@@ -80,8 +80,8 @@ manager.add_messages("c", [{{"role": "user", "content": str(n)}} for n in range(
     killed = process(code, path)
     killed.communicate()
     assert killed.returncode == -signal.SIGKILL
+    verify(path)
     with opened(path) as manager:
-        manager.verify()
         assert [m.content for m in manager.list_messages("c")] == ["stands"]
         assert manager.model_versions() == {"letters@1": 1}
         assert len(manager.add_messages("c", [{"role": "user", "content": "goes on"}])) == 1
@@ -130,4 +130,4 @@ with SQLiteManager(path) as file, file.transaction() as connection:
     with SQLiteManager(path) as file, VectorStore(file, dimensions=4) as vectors:
         vectors.store([1, 2, 3, 4])
         assert file.count_conversations() == 1
-        file.verify()
+    verify(path)

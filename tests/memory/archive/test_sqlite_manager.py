@@ -246,12 +246,12 @@ def test_a_message_that_cannot_be_one_is_refused(
 @pytest.mark.parametrize(
     ("batch", "message"),
     [
-        ([{"role": "user"}], r"messages\[0\]: 'content' is missing"),
-        ([{"content": "x"}], r"messages\[0\]: 'role' is missing"),
-        (["hello"], r"messages\[0\]: 'hello' is not a mapping with role and content"),
+        ([{"role": "user"}], "lacks role or content"),
+        ([{"content": "x"}], "lacks role or content"),
+        (["hello"], "lacks role or content"),
         ([{"role": "user", "content": "x", "text": 1}], r"messages\[0\]: 'text' is none of role"),
-        ({"role": "user", "content": "x"}, "is not a list of messages"),
-        ("hello", "messages='hello' is not a list of messages"),
+        ({"role": "user", "content": "x"}, "lacks role or content"),
+        ("hello", "lacks role or content"),
     ],
 )
 def test_a_batch_that_is_none_is_refused(store: SQLiteManager, batch: Any, message: str) -> None:
@@ -263,11 +263,11 @@ def test_a_batch_that_is_none_is_refused(store: SQLiteManager, batch: Any, messa
 @pytest.mark.parametrize(
     ("metadata", "message"),
     [
-        ([1], r"metadata=\[1\] is not a mapping"),
-        ({"at": MAY}, "is not JSON: Object of type datetime"),
-        ({"x": float("nan")}, "is not JSON: Out of range float values"),
-        ({1: "x"}, "would be read back as"),
-        ({"x": (1, 2)}, "would be read back as"),
+        ([1], "is not a JSON object"),
+        ({"at": MAY}, "is not a JSON object"),
+        ({"x": float("nan")}, "is not a JSON object"),
+        ({1: "x"}, "is not a JSON object"),
+        ({"x": (1, 2)}, "is not a JSON object"),
         ({"x": "\ud800"}, "half of a surrogate pair"),
     ],
 )
