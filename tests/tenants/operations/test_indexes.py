@@ -24,13 +24,21 @@ from tenants.operations.policies import Vacuum
 from tenants.schemas import migrating, provisioning
 from tenants.schemas.executor import AtomicExecutor
 from tenants.schemas.migrating import migrate_schema
+from tenants.schemas.recording import recording
 from tests import database
+from tests.tenants.schemas.catalogs import catalog
+from tests.tenants.schemas.test_migrate import forget_migration
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
 AsOwner = Callable[[], AbstractContextManager[None]]
 
-BEFORE = ("memory", "0007_index_what_the_admin_lists")
+# From here on there are builds, removals and vacuums.
+LONG_BEFORE = ("memory", "0007_index_what_the_admin_lists")
+# The next migration builds an index and removes one.
+BEFORE = ("memory", "0021_keep_usage_of_replies")
+NEXT = "0022_index_lexemes_of_turns"
+BUILT, REMOVED = "indexed_message_turns", "indexed_message_scope"
 # What can be run again though it is no transaction. SQL can, if it sets something.
 REPEATABLE = (AddIndexConcurrently, RemoveIndexConcurrently, Vacuum)
 REPEATABLE_SQL = r"ALTER TABLE \w+ (RE)?SET \("
@@ -43,12 +51,6 @@ def behind(as_owner: AsOwner) -> Iterator[Tenant]:
         tenant = provisioning.create_tenant(slug="behind")
         with tenant_scope(tenant.id):
             MigrationExecutor(connection).migrate([BEFORE])
-            run(
-                "INSERT INTO memory_message"
-                " (id, agent_id, user_id, thread_id, channel, role, content)"
-                " SELECT gen_random_uuid(), gen_random_uuid(), n, 't', 'rest', 'user', 'Hello'"
-                " FROM generate_series(1, 100) AS n"
-            )
         yield tenant
 
 
@@ -69,7 +71,7 @@ def indexes(tenant: Tenant) -> dict[str, bool]:
     )
 
 
-def test_wherever_it_is_cut_off_the_next_run_goes_on(behind: Tenant, tenant_a: Tenant) -> None:
+def test_wherever_it_is_cut_off_the_next_run_goes_on(as_owner: AsOwner, tenant_a: Tenant) -> None:
     """Cut off before each build, removal and vacuum: each run comes as far as one more of them."""
     cut_off: list[str] = []
 
@@ -79,33 +81,48 @@ def test_wherever_it_is_cut_off_the_next_run_goes_on(behind: Tenant, tenant_a: T
             raise DatabaseError("cut off")
         return execute(sql, *arguments)
 
-    with connection.execute_wrapper(cut):
-        while error := migrate_schema(behind.schema_name).error:
-            assert "cut off" in error
-    assert len(cut_off) > 10
-    assert indexes(behind) == indexes(tenant_a)
+    with as_owner():
+        behind = provisioning.create_tenant(slug="behind")
+        with tenant_scope(behind.id):
+            MigrationExecutor(connection).migrate([LONG_BEFORE])
+            run(
+                "INSERT INTO memory_message"
+                " (id, agent_id, user_id, thread_id, channel, role, content)"
+                " SELECT gen_random_uuid(), gen_random_uuid(), n, 't', 'rest', 'user', 'Hello'"
+                " FROM generate_series(1, 100) AS n"
+            )
+        with connection.execute_wrapper(cut):
+            while error := migrate_schema(behind.schema_name).error:
+                assert "cut off" in error
+        assert len(cut_off) > 10
+        assert any("CREATE INDEX CONCURRENTLY" in sql for sql in cut_off)
+        assert indexes(behind) == indexes(tenant_a)
+        behind.refresh_from_db()
+        assert behind.migrated_to == recording().state
+        # Columns that were taken away come back as the last ones.
+        ours, theirs = (
+            [line for line in catalog(tenant) if not line.startswith("column")]
+            for tenant in (behind, tenant_a)
+        )
+        assert ours == theirs
 
 
-def test_an_index_whose_build_was_cut_off_is_built_anew(behind: Tenant, tenant_a: Tenant) -> None:
-    cut_off_build(behind, "CREATE INDEX CONCURRENTLY message_user ON {table} (user_id)")
-    assert indexes(behind)["message_user"] is False
+def test_indexes_whose_build_or_removal_was_cut_off_are_built_anew_and_removed(
+    behind: Tenant, tenant_a: Tenant
+) -> None:
+    build = f"CREATE INDEX CONCURRENTLY {BUILT} ON {{table}} (created_at)"
+    for statement in (build, f"DROP INDEX CONCURRENTLY {{schema}}.{REMOVED}"):
+        cut_off_build(behind, statement)
+    before = indexes(behind)
+    assert (before[BUILT], before[REMOVED]) == (False, False)
     assert migrate_schema(behind.schema_name).error == ""
     assert indexes(behind) == indexes(tenant_a)
     definition = "SELECT pg_get_indexdef(%s::regclass)"
-    ((ours,),) = run(definition, f"{behind.schema_name}.message_user")
-    ((theirs,),) = run(definition, f"{tenant_a.schema_name}.message_user")
+    ((ours,),) = run(definition, f"{behind.schema_name}.{BUILT}")
+    ((theirs,),) = run(definition, f"{tenant_a.schema_name}.{BUILT}")
     assert str(ours).replace(behind.schema_name, "") == str(theirs).replace(
         tenant_a.schema_name, ""
     )
-
-
-def test_an_index_whose_removal_was_cut_off_is_removed(behind: Tenant, tenant_a: Tenant) -> None:
-    with tenant_scope(behind.id):
-        MigrationExecutor(connection).migrate([("memory", "0008_index_lists")])
-    cut_off_build(behind, "DROP INDEX CONCURRENTLY {schema}.message_time")
-    assert indexes(behind)["message_time"] is False
-    assert migrate_schema(behind.schema_name).error == ""
-    assert indexes(behind) == indexes(tenant_a)
 
 
 def test_they_are_undone_and_done_again_though_that_is_cut_off_too(
@@ -115,50 +132,40 @@ def test_they_are_undone_and_done_again_though_that_is_cut_off_too(
     back = {"app_label": "memory", "migration_name": BEFORE[1]}
     for _ in range(2):
         assert migrate_schema(behind.schema_name, back).error == ""
-        assert "message_user" not in indexes(behind)
+        assert BUILT not in indexes(behind)
         with tenant_scope(behind.id):
-            MigrationRecorder(connection).record_applied("memory", "0008_index_lists")
+            MigrationRecorder(connection).record_applied("memory", NEXT)
     with tenant_scope(behind.id):
-        MigrationRecorder(connection).record_unapplied("memory", "0008_index_lists")
+        MigrationRecorder(connection).record_unapplied("memory", NEXT)
     assert migrate_schema(behind.schema_name).error == ""
     assert indexes(behind) == indexes(tenant_a)
 
 
-def test_a_schema_that_an_earlier_version_left_half_made_is_finished(
-    behind: Tenant, tenant_a: Tenant
-) -> None:
-    """Earlier versions made a schema in many transactions, and failed at its concurrent builds."""
-    run(f"CREATE INDEX message_time ON {behind.schema_name}.memory_message (created_at, number)")
-    cut_off_build(behind, "CREATE INDEX CONCURRENTLY message_user ON {table} (user_id)")
-    Tenant.objects.filter(id=behind.id).update(state=Tenant.State.PROVISIONING)
-    assert provisioning.create_tenant(slug="behind").state == "active"
-    assert indexes(behind) == indexes(tenant_a)
-
-
 def test_a_migration_is_recorded_in_the_transaction_that_applies_it(
-    behind: Tenant, tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch
+    as_owner: AsOwner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else, killed in between, it would be applied a second time, which fails for ever."""
 
     def die(recorder: MigrationRecorder, app: str, name: str) -> None:
         raise RuntimeError("killed before it was recorded")
 
-    for app in ("audit", "orchestrator"):
-        with tenant_scope(behind.id):
-            MigrationExecutor(connection).migrate([(app, None)])
-        before = indexes(behind)
+    with as_owner():
+        tenant = provisioning.create_tenant(slug="behind")
+        complete = indexes(tenant)
+        with tenant_scope(tenant.id):
+            MigrationExecutor(connection).migrate([("audit", None)])
+        before = indexes(tenant)
         with monkeypatch.context() as patch:
             patch.setattr(MigrationRecorder, "record_applied", die)
-            outcome = migrate_schema(behind.schema_name, {"app_label": app})
+            outcome = migrate_schema(tenant.schema_name, {"app_label": "audit"})
         assert "killed before it was recorded" in outcome.error
-        assert indexes(behind) == before
-        assert migrate_schema(behind.schema_name, {"app_label": app}).error == ""
+        assert indexes(tenant) == before
+        assert migrate_schema(tenant.schema_name, {"app_label": "audit"}).error == ""
         with monkeypatch.context() as patch:
             patch.setattr(MigrationRecorder, "record_unapplied", die)
-            undone = {"app_label": app, "migration_name": "zero"}
-            assert "killed" in migrate_schema(behind.schema_name, undone).error
-    assert migrate_schema(behind.schema_name).error == ""
-    assert indexes(behind) == indexes(tenant_a)
+            undone = {"app_label": "audit", "migration_name": "zero"}
+            assert "killed" in migrate_schema(tenant.schema_name, undone).error
+        assert indexes(tenant) == complete
 
 
 def test_djangos_migrate_uses_the_executor_that_records_so() -> None:
@@ -166,7 +173,7 @@ def test_djangos_migrate_uses_the_executor_that_records_so() -> None:
 
 
 def test_a_migration_that_postgres_ended_for_another_session_is_tried_again(
-    behind: Tenant, monkeypatch: pytest.MonkeyPatch
+    as_owner: AsOwner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pauses: list[float] = []
     monkeypatch.setattr(migrating.time, "sleep", pauses.append)
@@ -179,25 +186,15 @@ def test_a_migration_that_postgres_ended_for_another_session_is_tried_again(
         return migrated(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(migrating, "_migrate", ended)
-    assert (migrate_schema(behind.schema_name).error, len(pauses)) == ("", 1)
-    pauses.clear()
-    del ends[0]
-    assert migrate_schema(behind.schema_name).error.endswith("deadlock detected")
-    assert len(pauses) == migrating.ATTEMPTS - 1
-
-
-def test_a_tenant_whose_tables_are_locked_is_left_for_later(
-    behind: Tenant, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(migrating.time, "sleep", pytest.fail)
-    with psycopg.connect(database.url_of("owner")) as other:
-        other.execute(f"LOCK TABLE {behind.schema_name}.memory_message IN ACCESS EXCLUSIVE MODE")
-        run("SET lock_timeout = '100ms'")
-        outcome = migrate_schema(behind.schema_name)
-        other.rollback()
-        assert outcome.locked
-        assert f"locked by Postgres backend {other.info.backend_pid}" in outcome.error
-    assert migrate_schema(behind.schema_name).error == ""
+    with as_owner():
+        tenant = provisioning.create_tenant(slug="behind")
+        forget_migration(tenant)
+        assert (migrate_schema(tenant.schema_name).error, len(pauses)) == ("", 1)
+        pauses.clear()
+        forget_migration(tenant)
+        del ends[0]
+        assert migrate_schema(tenant.schema_name).error.endswith("deadlock detected")
+        assert len(pauses) == migrating.ATTEMPTS - 1
 
 
 def test_every_migration_that_is_no_transaction_can_be_run_again() -> None:
@@ -221,7 +218,7 @@ def test_every_migration_that_is_no_transaction_can_be_run_again() -> None:
 
 def cut_off_build(tenant: Tenant, statement: str) -> None:
     """Let Postgres cancel the statement while it waits for another session's old snapshot."""
-    table = f"{tenant.schema_name}.memory_message"
+    table = f"{tenant.schema_name}.memory_indexedmessage"
     with (
         psycopg.connect(database.url_of("owner")) as reader,
         psycopg.connect(database.url_of("owner"), autocommit=True) as cancelled,

@@ -17,6 +17,8 @@ from django.db import connections
 from django.test import Client
 from django_redis import get_redis_connection
 
+from konstruct.channels.rest import views as rest_views
+from konstruct.interfaces.openai import views as openai_views
 from konstruct.local.embedded import paths
 from konstruct.logs import RedactingFormatter
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
@@ -216,7 +218,10 @@ def test_nothing_of_the_person_is_left_anywhere(
     llm_server: LLMServer,
     browser: Callable[..., Client],  # noqa: F811
     log: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(openai_views, "WAIT_SECONDS", 0)  # no worker answers while it waits
+    monkeypatch.setattr(rest_views, "STREAM_SECONDS", 0)
     program = speak()
     admin = browser(program.tenant)
     send_everywhere(program, llm_server, admin)
