@@ -1,12 +1,22 @@
 """Fixtures of the API's tests."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from typing import Any
 
 import pytest
+from django.db import transaction
 
+from konstruct.api.auth.keys import issue_key
+from konstruct.api.models import KeyScope
 from konstruct.interfaces.openai import views
-from tests.konstruct.api.said import Said, said_something
+from konstruct.orchestrator.agents import create_agent
+from tenants.context import public_scope
+from tenants.models import Tenant
+from tenants.servers import MAIN
+from tests import database
+from tests.konstruct.api.routes import graph
+from tests.konstruct.api.said import Said, said_something, talk
 from tests.konstruct.conftest import Program
 
 
@@ -23,3 +33,19 @@ def said(
     """The records of a tenant with conversations, made once for all tests of a module."""
     with module_transaction():
         return said_something(standing_program)
+
+
+@pytest.fixture(scope="module")
+def committed_said(django_db_setup: None, django_db_blocker: Any) -> Iterator[Said]:
+    """The same and two sessions, committed, for modules whose tests undo what they do."""
+    with django_db_blocker.unblock():
+        # A connection's first transaction asks whether it is pooled.
+        with public_scope(), transaction.atomic(using=MAIN):
+            tenant = Tenant.objects.get(slug="tenant-a")
+        agent = create_agent(tenant_id=tenant.id, name="ada", system_prompt="You are Ada.")
+        _, key = issue_key(tenant_id=tenant.id, name="tests", scopes=KeyScope.values)
+        said = said_something(Program(tenant, agent, str(key)))
+        for thread in (graph(said), "another"):
+            talk(said.program, thread, "Hello")
+        yield said
+        database.remove_committed_rows()

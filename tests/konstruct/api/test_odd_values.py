@@ -11,14 +11,14 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
+from django.db import transaction
 from django.urls import get_resolver
 
 from tests.konstruct.api.routes import CASES, V1, patterns
-from tests.konstruct.api.said import Said, said_something, talk
-from tests.konstruct.conftest import Program
+from tests.konstruct.api.said import Said
 from tests.openapi import described
 
-pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.slow
 
 DESCRIBED: dict[str, Any] = described()
 # The interfaces of other products are described by those products.
@@ -52,11 +52,22 @@ EACH = pytest.mark.parametrize(
 
 
 @pytest.fixture
-def said(program_a: Program, settings: Any) -> Said:
+def said(committed_said: Said) -> Said:
+    return committed_said
+
+
+@pytest.fixture(autouse=True)
+def _no_limits(settings: Any) -> None:
     settings.RATE_LIMIT_BURST = settings.KEY_RATE_LIMIT_BURST = 1_000_000
-    said = said_something(program_a)
-    talk(program_a, f"graph-{program_a.agent.id}", "Hello")
-    return said
+
+
+def ask(said: Said, method: str, path: str, **options: Any) -> Any:
+    """Send a request, and undo what it changes."""
+    server = said.program.tenant.server
+    with transaction.atomic(using=server):
+        response = said.program.request(method, path, **options)
+        transaction.set_rollback(True, using=server)
+    return response
 
 
 def resolved(schema: dict[str, Any]) -> dict[str, Any]:
@@ -119,12 +130,12 @@ def test_no_field_of_a_body_is_a_500(said: Said, route: str, method: str, each: 
     asked = 0
     for odd in odd_bodies(body, content, each=each):
         sent = json.dumps(odd).encode()
-        response = said.program.request(method, path, data=sent, content_type="application/json")
+        response = ask(said, method, path, data=sent, content_type="application/json")
         assert response.status_code < 500, (sent[:300], response.content)
         json.loads(response.content.decode() or "null")
         asked += 1
     raw = json.dumps(body).encode().replace(b'": "', b'": "\xed\xa0\x80', 1)
-    response = said.program.request(method, path, data=raw, content_type="application/json")
+    response = ask(said, method, path, data=raw, content_type="application/json")
     assert response.status_code < 500
     assert asked >= len(ODD)
 
@@ -141,7 +152,7 @@ def test_no_parameter_of_an_address_is_a_500(
     turns = itertools.cycle(ODD_ADDRESSES)
 
     def odds() -> tuple[str, ...]:
-        return ODD_ADDRESSES if each else (next(turns), next(turns), next(turns))
+        return ODD_ADDRESSES if each else (next(turns), next(turns))
 
     addresses = [f"{path}?{name}={odd}" for name in (*sorted(names), "%ED%A0%80") for odd in odds()]
     parts = path.removeprefix(V1).strip("/").split("/")
@@ -154,7 +165,7 @@ def test_no_parameter_of_an_address_is_a_500(
         options: dict[str, Any] = {}
         if body is not None:
             options = {"data": body, "content_type": "application/json"}
-        response = said.program.request(method, address, **options)
+        response = ask(said, method, address, **options)
         assert response.status_code < 500, (address[:300], response.content)
 
 
@@ -163,8 +174,8 @@ def test_no_parameter_of_an_address_is_a_500(
 def test_no_header_is_a_500(said: Said, header: str) -> None:
     for value in ("\xed\xa0\x80", "\xff", "x" * 5000, "", " ", '"', "\x01"):
         for path in (f"{V1}messages/", f"{V1}facts/{said.fact}/"):
-            response = said.program.request(
-                "POST" if path.endswith("messages/") else "PATCH", path, data=b"{}",
+            response = ask(
+                said, "POST" if path.endswith("messages/") else "PATCH", path, data=b"{}",
                 content_type="application/json", headers={header: value},
             )  # fmt: skip
             assert response.status_code < 500, (header, value)

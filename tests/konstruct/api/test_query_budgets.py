@@ -1,43 +1,20 @@
 """Messages to Postgres of every request: a number that is written down, whatever there is."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from django.db import transaction
 
-from konstruct.api.auth.keys import issue_key
-from konstruct.api.models import KeyScope
-from konstruct.orchestrator.agents import create_agent
-from tenants.context import public_scope
-from tenants.models import Tenant
 from tenants.servers import MAIN
-from tests import database
-from tests.konstruct.api.routes import CASES, LONG, graph
-from tests.konstruct.api.said import Said, said_something, talk
-from tests.konstruct.conftest import Program, json_bytes
+from tests.konstruct.api.routes import CASES, LONG
+from tests.konstruct.api.said import Said
+from tests.konstruct.conftest import json_bytes
 from tests.messages import messages_to_postgres
 
 
 def clears_last(case: tuple[str, str]) -> tuple[bool, str]:
     """Order the cases so that sessions, which are no part of a test's transaction, are read."""
     return case[1] == "DELETE", case[0]
-
-
-@pytest.fixture(scope="module")
-def said(django_db_setup: None, django_db_blocker: Any) -> Iterator[Said]:
-    """Something to read, made once; every test takes back what it does."""
-    with django_db_blocker.unblock():
-        # A connection's first transaction asks whether it is pooled.
-        with public_scope(), transaction.atomic(using=MAIN):
-            tenant = Tenant.objects.get(slug="tenant-a")
-        agent = create_agent(tenant_id=tenant.id, name="ada", system_prompt="You are Ada.")
-        _, key = issue_key(tenant_id=tenant.id, name="tests", scopes=KeyScope.values)
-        said = said_something(Program(tenant, agent, str(key)))
-        for thread in (graph(said), "another"):
-            talk(said.program, thread, "Hello")
-        yield said
-        database.remove_committed_rows()
 
 
 def messages_of(said: Said, method: str, address: str, body: Any = None) -> list[list[str]]:
@@ -60,8 +37,8 @@ def messages_of(said: Said, method: str, address: str, body: Any = None) -> list
 
 
 @pytest.mark.parametrize(("route", "method"), sorted(CASES, key=clears_last))
-def test_a_request_keeps_its_budget(said: Said, route: str, method: str) -> None:
-    case = CASES[route, method]
+def test_a_request_keeps_its_budget(committed_said: Said, route: str, method: str) -> None:
+    case, said = CASES[route, method], committed_said
     body = None if case.body is None else case.body(said)
     messages = messages_of(said, method, case.path(said), body)
     # Of another server's tenant the list is asked first.
@@ -70,7 +47,8 @@ def test_a_request_keeps_its_budget(said: Said, route: str, method: str) -> None
 
 
 @pytest.mark.parametrize("route", sorted(LONG))
-def test_a_list_costs_the_same_for_any_number_of_rows(said: Said, route: str) -> None:
+def test_a_list_costs_the_same_for_any_number_of_rows(committed_said: Said, route: str) -> None:
+    said = committed_said
     address = LONG[route](said)
     joint = "&" if "?" in address else "?"
     one, many = (

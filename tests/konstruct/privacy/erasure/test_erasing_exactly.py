@@ -27,24 +27,18 @@ from tenants.context import connection, tenant_scope
 from tenants.models import Tenant
 from tests import database
 
-pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("files_left_alone"),
+]
 
 EVA = Actor(ActorKind.PERSON, "1", "eva")
 # What stands in the record as the name of something, and what a pattern would be.
 LOOKALIKES = (
-    *(
-        "agent",
-        "ada",
-        "changed",
-        "fields",
-        "POST",
-        "POST /api/v1/facts/",
-        "user_id",
-        "was",
-        "query",
-    ),
-    *("null", "true", "1", "0", "%", "_", ".*", ".", "^", " ", "bob ", " bob", "Bob", "BOB", "bo"),
-    *("{}", "[]", '"', "'", "\\", "(erased)", "erased:", "eva", "facts", "view", "his", "a,b"),
+    *("agent", "ada", "changed", "POST", "POST /api/v1/facts/", "user_id", "was"),
+    *("null", "1", "%", "_", ".*", " ", "bob ", "Bob", "bo"),
+    *("{}", '"', "\\", "(erased)", "eva", "his", "a,b"),
     "00000000-0000-0000-0000-000000000000",
 )
 

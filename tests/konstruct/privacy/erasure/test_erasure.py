@@ -49,7 +49,11 @@ from tests import database
 from tests.konstruct.privacy.conftest import save_session
 from tests.konstruct.privacy.test_backups import tool
 
-pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("files_left_alone"),
+]
 
 MARIA = "U07:maria%"
 SECRET = "walnuts"

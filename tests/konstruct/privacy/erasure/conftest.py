@@ -1,0 +1,18 @@
+"""Fixtures of erasures."""
+
+from typing import Any
+
+import pytest
+
+from konstruct.privacy.erasure.stores import storage
+
+
+@pytest.fixture
+def files_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rewrite no table, and wait for no other test's transaction: test_erasure_at_scale.py does."""
+
+    def rewritten(table: str, stored: dict[str, Any], **_: Any) -> None:
+        stored["rewritten"].append(table)
+
+    monkeypatch.setattr(storage, "_wait_for_older_transactions", lambda: None)
+    monkeypatch.setattr(storage, "_settle_table", rewritten)
