@@ -202,11 +202,11 @@ class SessionStore:
         with suppress(UndefinedTable):
             self.checkpointer.delete_thread(thread_id)
 
-    def prune_session(self, thread_id: str, keep: int = 1) -> None:
-        """Remove a thread's history but for its newest `keep` states; its messages stay."""
+    def prune_session(self, thread_id: str) -> None:
+        """Remove a thread's history but for its newest state; its messages stay."""
         id_argument("thread_id", thread_id)
         with suppress(UndefinedTable):
-            self.checkpointer.prune([thread_id], keep=keep)
+            self.checkpointer.prune([thread_id])
 
     asetup = asynchronous(setup)
     aget_session_messages = asynchronous(get_session_messages)

@@ -1,25 +1,16 @@
 """LangGraph's Postgres saver inside one tenant, with every capability that LangGraph knows."""
 
 import asyncio
-from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial, wraps
+from typing import Any
 from uuid import UUID
 
-from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import (
-    ChannelVersions,
-    Checkpoint,
-    CheckpointMetadata,
-    CheckpointTuple,
-    DeltaChannelHistory,
-)
+from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.postgres import PostgresSaver
 from langgraph.checkpoint.postgres.base import PRUNE_DELTA_THREADS_SQL
 from langgraph.checkpoint.serde.base import SerializerProtocol
-from langgraph.checkpoint.serde.types import TASKS
 from psycopg import Cursor, IsolationLevel
 from psycopg.rows import DictRow
 
@@ -30,12 +21,9 @@ from memory.context.checkpoints.connections import (
 )
 from memory.context.checkpoints.serializer import strict
 from memory.context.exceptions import SessionTablesOutdated, ThreadExists
-from memory.exceptions import InvalidArgument
 from tenants.locking.schema_locks import schema_lock
 from tenants.naming import as_tenant_id, schema_name_of
 
-P = ParamSpec("P")
-R = TypeVar("R")
 _TABLES = ("checkpoints", "checkpoint_blobs", "checkpoint_writes")
 _COPY_SQL = (
     """
@@ -57,16 +45,6 @@ _COPY_SQL = (
     FROM checkpoint_writes WHERE thread_id = %(source)s
     """,
 )
-# Rows are few and narrow here: what a checkpoint holds stays in Postgres.
-_ROWS_SQL = f"""
-    SELECT checkpoint_ns, checkpoint_id, metadata -> 'parents' ->> '' AS root_id,
-           CASE WHEN (checkpoint ->> 'v')::int < 4 AND EXISTS (
-               SELECT 1 FROM checkpoint_writes w
-               WHERE w.thread_id = c.thread_id AND w.checkpoint_ns = c.checkpoint_ns
-               AND w.checkpoint_id = c.parent_checkpoint_id AND w.channel = '{TASKS}'
-           ) THEN parent_checkpoint_id END AS sends_parent_id
-    FROM checkpoints c WHERE thread_id = %s
-"""  # noqa: S608  (a constant of LangGraph's)
 _NEWEST_VALUE_SQL = """
     SELECT checkpoint -> 'channel_values' -> %(channel)s::text AS inline, value.type, value.blob
     FROM checkpoints AS newest LEFT JOIN checkpoint_blobs AS value
@@ -76,71 +54,40 @@ _NEWEST_VALUE_SQL = """
     WHERE newest.thread_id = %(thread)s AND newest.checkpoint_ns = ''
     ORDER BY checkpoint_id DESC LIMIT 1
 """
-_DELETE_CHECKPOINTS_SQL = """
-    DELETE FROM checkpoints
-    WHERE thread_id = %s AND checkpoint_ns = %s AND checkpoint_id = ANY(%s)
-    RETURNING checkpoint -> 'channel_versions' AS versions
-"""
-_DELETE_WRITES_SQL = """
-    DELETE FROM checkpoint_writes
-    WHERE thread_id = %s AND checkpoint_ns = %s AND checkpoint_id = ANY(%s)
-"""
-_ORPHAN_CHILDREN_SQL = """
-    UPDATE checkpoints SET parent_checkpoint_id = NULL
-    WHERE thread_id = %s AND checkpoint_ns = %s AND parent_checkpoint_id = ANY(%s)
-"""
-_VERSIONS_IN_USE_SQL = """
-    SELECT DISTINCT used.key AS channel, used.value AS version
-    FROM checkpoints, jsonb_each_text(checkpoint -> 'channel_versions') AS used
-    WHERE thread_id = %s AND checkpoint_ns = %s
-"""
-_DELETE_BLOBS_SQL = """
-    DELETE FROM checkpoint_blobs
-    WHERE thread_id = %s AND checkpoint_ns = %s AND channel = %s AND version = ANY(%s)
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class CheckpointRow:
-    """What the choice needs to know of a checkpoint."""
-
-    namespace: str
-    checkpoint_id: str
-    # The checkpoint of the root graph that the run of this (sub)graph started from.
-    root_id: str | None = None
-    # The parent whose pending sends this one is read with: only in LangGraph's formats before 4.
-    sends_parent_id: str | None = None
-
-
-def superfluous(rows: Iterable[CheckpointRow], keep: int) -> dict[str, set[str]]:
-    """The checkpoint ids of each namespace that go when its newest `keep` stay.
-
-    A subgraph's namespace (with a task id after a colon) exists for one step of the root graph: it
-    goes with the root's checkpoint that it started from, but not while that one is still to be
-    saved, for a run saves in the background and the subgraph's may come first.
+# Writes, references and checkpoints of runs, and then values that no checkpoint needs any more.
+_DELETE_RUNS_SQL = (
     """
-    namespaces: dict[str, list[CheckpointRow]] = defaultdict(list)
-    for row in rows:
-        namespaces[row.namespace].append(row)
-    roots = {row.checkpoint_id for row in namespaces.get("", [])}
-    kept_roots = _newest(namespaces.get("", []), keep)
-    going: dict[str, set[str]] = {}
-    for namespace, members in namespaces.items():
-        latest = max(members, key=lambda row: row.checkpoint_id)
-        if ":" in namespace and latest.root_id in roots - kept_roots:
-            kept = set()
-        else:
-            kept = _newest(members, keep)
-        if gone := {row.checkpoint_id for row in members} - kept:
-            going[namespace] = gone
-    return going
+    DELETE FROM checkpoint_writes AS written USING checkpoints AS gone
+    WHERE gone.run_id = ANY(%(runs)s) AND written.thread_id = gone.thread_id
+      AND written.checkpoint_ns = gone.checkpoint_ns
+      AND written.checkpoint_id = gone.checkpoint_id
+    """,
+    """
+    UPDATE checkpoints AS child SET parent_checkpoint_id = NULL FROM checkpoints AS gone
+    WHERE gone.run_id = ANY(%(runs)s) AND child.thread_id = gone.thread_id
+      AND child.checkpoint_ns = gone.checkpoint_ns
+      AND child.parent_checkpoint_id = gone.checkpoint_id
+    """,
+    "DELETE FROM checkpoints WHERE run_id = ANY(%(runs)s)",
+    """
+    DELETE FROM checkpoint_blobs AS value
+    WHERE thread_id = ANY(%(threads)s) AND NOT EXISTS (
+        SELECT FROM checkpoints AS kept
+        WHERE kept.thread_id = value.thread_id AND kept.checkpoint_ns = value.checkpoint_ns
+          AND kept.checkpoint -> 'channel_versions' ->> value.channel = value.version
+    )
+    """,
+)
 
 
-def _newest(rows: list[CheckpointRow], keep: int) -> set[str]:
-    """The newest ids (they grow with time), and the parents that those cannot be read without."""
-    newest = sorted(rows, key=lambda row: row.checkpoint_id, reverse=True)[:keep]
-    ids = {row.checkpoint_id for row in newest}
-    return ids | {row.sends_parent_id for row in newest if row.sends_parent_id}
+def _in_thread(method: Callable[..., Any]) -> Callable[..., Coroutine[Any, Any, Any]]:
+    """Return the asynchronous twin of a method, which runs it in a thread."""
+
+    @wraps(method)
+    async def twin(*args: Any, **kwargs: Any) -> Any:
+        return await asyncio.to_thread(method, *args, **kwargs)
+
+    return twin
 
 
 class TenantPostgresSaver(PostgresSaver):
@@ -160,17 +107,11 @@ class TenantPostgresSaver(PostgresSaver):
 
     @contextmanager
     def _cursor(self, *, pipeline: bool = False) -> Iterator[Cursor[DictRow]]:
-        """A cursor inside the tenant; with `pipeline`, its statements are one transaction."""
+        """Open a cursor inside the tenant; all of its statements are one transaction."""
         with self._lend(self.tenant_id) as connection:
-            if not pipeline:
-                with connection.cursor(binary=True) as cursor:
-                    yield cursor
-            elif self.supports_pipeline:
-                with connection.pipeline(), connection.cursor(binary=True) as cursor:
-                    yield cursor
-            else:
-                with connection.transaction(), connection.cursor(binary=True) as cursor:
-                    yield cursor
+            in_pipeline = connection.pipeline() if pipeline else nullcontext()
+            with in_pipeline, connection.cursor(binary=True) as cursor:
+                yield cursor
 
     @contextmanager
     def _snapshot(self) -> Iterator[Cursor[DictRow]]:
@@ -210,14 +151,19 @@ class TenantPostgresSaver(PostgresSaver):
                 f"tenant {self.tenant_id} has LangGraph's tables in version {version} and"
                 f" needs {wanted}: run `manage.py migrate`"
             )
-        with schema_lock(schema_name_of(self.tenant_id)):
-            # Indexes are built and dropped concurrently, which no transaction can.
-            self._lend = session_in
-            try:
-                self._drop_unfinished_indexes()
-                super().setup()
-            finally:
-                self._lend = connection_in
+        # Indexes are built and dropped concurrently, which no transaction can.
+        with schema_lock(schema_name_of(self.tenant_id)), self._lending(session_in) as saver:
+            saver._drop_unfinished_indexes()
+            super(TenantPostgresSaver, saver).setup()
+
+    @contextmanager
+    def _lending(
+        self, lend: Callable[[UUID], AbstractContextManager[TenantConnection]]
+    ) -> Iterator["TenantPostgresSaver"]:
+        """A saver like this one whose connections `lend` gives."""
+        saver = type(self)(self.tenant_id, serde=self.serde)
+        saver._lend = lend
+        yield saver
 
     def _drop_unfinished_indexes(self) -> None:
         """Drop what a cut-off build left: LangGraph's IF NOT EXISTS would take it for an index."""
@@ -254,28 +200,32 @@ class TenantPostgresSaver(PostgresSaver):
         yield from [*super().list(*args, **kwargs)]
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """Delete the checkpoints that these runs saved, their writes, and blobs nobody else needs.
+        """Delete the checkpoints that these runs saved, their writes, and values of no other.
 
-        A checkpoint that followed a deleted one is left without a parent. Not for a thread that
-        has a run in progress: it could be building on what is deleted.
+        A checkpoint that followed a deleted one is left without a parent. Not for a thread with a
+        run in progress, which may build on what is deleted.
 
         Raises:
+            TypeError: `run_ids` is one text.
             NotImplementedError: a thread uses a DeltaChannel, whose value is rebuilt from older
                 checkpoints; nothing is deleted then.
         """
-        wanted = _texts("run_ids", run_ids)
+        if isinstance(run_ids, str):
+            raise TypeError(f"run_ids={run_ids!r} is one id; pass a list of them")
+        runs = [str(run_id) for run_id in run_ids]
         with self._snapshot() as cursor:
             cursor.execute(
-                "SELECT thread_id, checkpoint_ns, checkpoint_id FROM checkpoints"
-                " WHERE run_id = ANY(%s)",
-                (wanted,),
+                "SELECT DISTINCT thread_id FROM checkpoints WHERE run_id = ANY(%s)", (runs,)
             )
-            going: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-            for row in cursor.fetchall():
-                going[row["thread_id"]][row["checkpoint_ns"]].add(row["checkpoint_id"])
-            _refuse_delta_channels(cursor, list(going))
-            for thread_id, namespaces in going.items():
-                _delete_checkpoints(cursor, thread_id, namespaces)
+            threads = [row["thread_id"] for row in cursor.fetchall()]
+            cursor.execute(PRUNE_DELTA_THREADS_SQL, (threads, threads))
+            if names := sorted(row["thread_id"] for row in cursor.fetchall()):
+                raise NotImplementedError(
+                    f"checkpoints of {', '.join(names)} cannot be deleted one by one: a"
+                    " DeltaChannel's value is rebuilt from all of them"
+                )
+            for statement in _DELETE_RUNS_SQL:
+                cursor.execute(statement, {"runs": runs, "threads": threads})
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy a thread with its whole history to a thread that has none; a missing one is empty.
@@ -294,144 +244,25 @@ class TenantPostgresSaver(PostgresSaver):
             for statement in _COPY_SQL:
                 cursor.execute(statement, names)
 
-    def prune(
-        self, thread_ids: Sequence[str], *, strategy: str = "keep_latest", keep: int = 1
-    ) -> None:
-        """Delete all but the newest `keep` checkpoints of each namespace of these threads.
+    def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """As in the base class, in transactions of the isolation level that it sets.
 
-        What the kept ones refer to stays: their pending writes and their values. A run that goes
-        on meanwhile is safe, a replay from a deleted checkpoint is not. With the strategy
-        "delete" nothing is kept. Each thread is pruned in a transaction of its own.
-
-        Raises:
-            InvalidArgument: `strategy` is neither, or `keep` is below 1.
-            NotImplementedError: a thread uses a DeltaChannel, whose value is rebuilt from older
-                checkpoints; nothing is deleted then.
+        Postgres refuses to change the level inside the transactions that `_cursor` opens.
         """
-        threads = _texts("thread_ids", thread_ids)
-        if strategy == "delete":
-            for thread_id in threads:
-                self.delete_thread(thread_id)
-            return
-        if strategy != "keep_latest":
-            raise InvalidArgument(f"strategy={strategy!r} is neither 'keep_latest' nor 'delete'")
-        if keep < 1:
-            raise InvalidArgument(f"keep={keep!r} is not at least 1; use strategy='delete'")
-        with self._cursor() as cursor:
-            _refuse_delta_channels(cursor, threads)
-        for thread_id in threads:
-            with self._snapshot() as cursor:
-                cursor.execute(_ROWS_SQL, (thread_id,))
-                rows = [
-                    CheckpointRow(
-                        namespace=row["checkpoint_ns"],
-                        checkpoint_id=row["checkpoint_id"],
-                        root_id=row["root_id"],
-                        sends_parent_id=row["sends_parent_id"],
-                    )
-                    for row in cursor.fetchall()
-                ]
-                _refuse_delta_channels(cursor, [thread_id])
-                _delete_checkpoints(cursor, thread_id, superfluous(rows, keep))
-
-    def delete_thread(self, thread_id: str) -> None:
-        """Delete everything of a thread, all or nothing."""
-        with connection_in(self.tenant_id) as connection:
-            for table in _TABLES:
-                connection.execute(
-                    f"DELETE FROM {table} WHERE thread_id = %s",  # noqa: S608  (our constants)
-                    (str(thread_id),),
-                )
+        with self._lending(partial(connection_in, level=IsolationLevel.REPEATABLE_READ)) as saver:
+            super(TenantPostgresSaver, saver).prune(thread_ids, strategy=strategy)
 
     # --- The same for asynchronous callers ----------------------------------------------------
 
-    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        return await asyncio.to_thread(self.get_tuple, config)
+    aget_tuple = _in_thread(PostgresSaver.get_tuple)
+    aput = _in_thread(PostgresSaver.put)
+    aput_writes = _in_thread(PostgresSaver.put_writes)
+    adelete_thread = _in_thread(PostgresSaver.delete_thread)
+    adelete_for_runs = _in_thread(delete_for_runs)
+    acopy_thread = _in_thread(copy_thread)
+    aprune = _in_thread(prune)
+    aget_delta_channel_history = _in_thread(PostgresSaver.get_delta_channel_history)
 
-    async def alist(
-        self,
-        config: RunnableConfig | None,
-        *,
-        filter: dict[str, Any] | None = None,
-        before: RunnableConfig | None = None,
-        limit: int | None = None,
-    ) -> AsyncIterator[CheckpointTuple]:
-        found = await asyncio.to_thread(
-            lambda: [*self.list(config, filter=filter, before=before, limit=limit)]
-        )
-        for checkpoint in found:
+    async def alist(self, *args: Any, **kwargs: Any) -> AsyncIterator[CheckpointTuple]:
+        for checkpoint in await asyncio.to_thread(lambda: [*self.list(*args, **kwargs)]):
             yield checkpoint
-
-    async def aput(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        return await asyncio.to_thread(self.put, config, checkpoint, metadata, new_versions)
-
-    async def aput_writes(
-        self,
-        config: RunnableConfig,
-        writes: Sequence[tuple[str, Any]],
-        task_id: str,
-        task_path: str = "",
-    ) -> None:
-        await asyncio.to_thread(self.put_writes, config, writes, task_id, task_path)
-
-    async def adelete_thread(self, thread_id: str) -> None:
-        await asyncio.to_thread(self.delete_thread, thread_id)
-
-    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
-        await asyncio.to_thread(self.delete_for_runs, run_ids)
-
-    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        await asyncio.to_thread(self.copy_thread, source_thread_id, target_thread_id)
-
-    async def aprune(
-        self, thread_ids: Sequence[str], *, strategy: str = "keep_latest", keep: int = 1
-    ) -> None:
-        await asyncio.to_thread(self.prune, thread_ids, strategy=strategy, keep=keep)
-
-    async def aget_delta_channel_history(
-        self, *, config: RunnableConfig, channels: Sequence[str]
-    ) -> Mapping[str, DeltaChannelHistory]:
-        return await asyncio.to_thread(
-            self.get_delta_channel_history, config=config, channels=channels
-        )
-
-
-def _texts(name: str, values: Sequence[str]) -> list[str]:
-    if isinstance(values, str):
-        raise InvalidArgument(f"{name}={values!r} is one id; pass a list of them")
-    return [str(value) for value in values]
-
-
-def _refuse_delta_channels(cursor: Cursor[DictRow], thread_ids: list[str]) -> None:
-    cursor.execute(PRUNE_DELTA_THREADS_SQL, (thread_ids, thread_ids))
-    if names := sorted(row["thread_id"] for row in cursor.fetchall()):
-        raise NotImplementedError(
-            f"checkpoints of {', '.join(names)} cannot go one by one: a DeltaChannel's value is"
-            " rebuilt from all of them"
-        )
-
-
-def _delete_checkpoints(
-    cursor: Cursor[DictRow], thread_id: str, going: Mapping[str, set[str]]
-) -> None:
-    """Delete checkpoints of a thread by namespace, with what only they refer to."""
-    for namespace, ids in going.items():
-        of_namespace = (thread_id, namespace)
-        cursor.execute(_DELETE_WRITES_SQL, (*of_namespace, list(ids)))
-        cursor.execute(_DELETE_CHECKPOINTS_SQL, (*of_namespace, list(ids)))
-        freed = {item for row in cursor.fetchall() for item in (row["versions"] or {}).items()}
-        cursor.execute(_ORPHAN_CHILDREN_SQL, (*of_namespace, list(ids)))
-        cursor.execute(_VERSIONS_IN_USE_SQL, of_namespace)
-        in_use = {(row["channel"], row["version"]) for row in cursor.fetchall()}
-        unused: dict[str, list[str]] = defaultdict(list)
-        for channel, version in freed:
-            if (channel, str(version)) not in in_use:
-                unused[channel].append(str(version))
-        for channel, versions in unused.items():
-            cursor.execute(_DELETE_BLOBS_SQL, (*of_namespace, channel, versions))
