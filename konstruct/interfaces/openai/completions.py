@@ -7,7 +7,6 @@ from typing import Any, Final
 from uuid import UUID
 
 from konstruct.channels.rest.responses import event
-from konstruct.interfaces.openai.report import Report
 
 CHUNK: Final = "chat.completion.chunk"
 DONE: Final = b"data: [DONE]\n\n"
@@ -34,7 +33,7 @@ class Completion:
     message_id: UUID
     created_at: datetime
     model: str
-    report: Report
+    report: Mapping[str, Any]
     """The parts of the request that are not followed as they were sent."""
     rounds: int = 0
     """The number of earlier answers with calls of the client's tools."""
@@ -81,8 +80,7 @@ class Completion:
 
     def _reported(self) -> dict[str, Any]:
         """Return the report, in a field that OpenAI's API does not have and its clients keep."""
-        document = self.report.document()
-        return {"konstruct": document} if document else {}
+        return {"konstruct": self.report} if self.report else {}
 
     def _document(
         self, kind: str, choice: dict[str, Any], finish_reason: str | None

@@ -31,7 +31,7 @@ from konstruct.interfaces.openai.conversation import (
     results_in,
 )
 from konstruct.interfaces.openai.errors import error_document, refused
-from konstruct.interfaces.openai.report import Report, instructions_of, report_of
+from konstruct.interfaces.openai.report import instructions_of, report_of
 from konstruct.interfaces.openai.requests import (
     ChatRequest,
     bound_to_follow,
@@ -126,8 +126,8 @@ class ChatCompletionsView(ApiView):
             self.record()
         is_repeated = not is_new and not _try_again(message, chat.options, instructions)
 
-        def report(agent: Agent) -> Report:
-            return replace(report_of(chat, agent, self.caller), is_repeated=is_repeated)
+        def report(agent: Agent) -> dict[str, Any]:
+            return report_of(chat, agent, self.caller, is_repeated=is_repeated)
 
         completion = Completion(
             message_id=message.id,
@@ -146,7 +146,7 @@ class ChatCompletionsView(ApiView):
             return replace(completion, report=report(answering)) if answering else completion
 
         if chat.stream:
-            response = stream_events(
+            return stream_events(
                 self,
                 message.id,
                 WAIT_SECONDS,
@@ -155,9 +155,6 @@ class ChatCompletionsView(ApiView):
                 end=lambda sent: self._end(message.id, sent, completion_of),
                 fail=_error_events,
             )
-            for name, value in completion.report.headers().items():
-                response.headers[name] = value
-            return response
         return when_settled(
             self,
             message.id,
@@ -225,8 +222,7 @@ class ChatCompletionsView(ApiView):
             return HttpResponse(status=202)
         if isinstance(answer, Problem):
             return problem_response(self.request._request, answer)
-        completion = completion_of(answer)
-        return Response(completion.document(answer), headers=completion.report.headers())
+        return Response(completion_of(answer).document(answer))
 
     def _end(self, message_id: UUID, sent: str, completion_of: CompletionOf) -> bytes:
         """Return the last events of a stream that has sent this text so far."""

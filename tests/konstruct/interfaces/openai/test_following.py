@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from konstruct.api.auth.keys import issue_key
-from konstruct.interfaces.openai.report import MAX_NAMED
+from konstruct.interfaces.openai.report import MAX_NAME_CHARACTERS, MAX_NAMED
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.agents import create_agent, update_agent
 from konstruct.orchestrator.builder import INSTRUCTIONS_OPENING, max_instruction_tokens
@@ -131,7 +131,6 @@ def test_a_stream_follows_the_same_and_ends_with_what_it_does_not(client: Client
     assert ["konstruct" in each for each in events] == [True, *[False] * (len(events) - 2), True]
     for each in (events[0], events[-1]):
         assert [ignored["param"] for ignored in each["konstruct"]["ignored"]] == ["store"]
-    assert response.headers["X-Konstruct-Ignored"] == "store"
 
 
 def test_the_agents_limit_is_kept_and_named(client: Client, settings: Any) -> None:
@@ -142,7 +141,6 @@ def test_the_agents_limit_is_kept_and_named(client: Client, settings: Any) -> No
     adjusted = [{"param": "max_tokens", "value": 50, "reason": why}]
     assert response.json()["konstruct"] == {"adjusted": adjusted}
     assert errors(response.json(), "Completion") == []
-    assert response.headers["X-Konstruct-Adjusted"] == "max_tokens"
     assert "konstruct" not in post(client, {**QUESTION, "content": "And?"}, max_tokens=20)
     assert sent_to(client)["max_tokens"] == 20
     assert "konstruct" not in post(client, {**QUESTION, "content": "Else?"})
@@ -186,18 +184,16 @@ def test_parameters_that_are_not_supported_are_named(client: Client) -> None:
         stream_options={"include_usage": True},
         **{"a\ud800\0\r\nb": 1},
     )
-    named = {each["param"]: each["reason"] for each in document["konstruct"]["ignored"]}
-    assert named.keys() == {
+    assert {each["param"] for each in document["konstruct"]["ignored"]} == {
         *("store", "reasoning_effort", "logit_bias", "metadata.tag"),
         *("stream_options.include_usage", "a?\r\nb"),
     }
-    assert "model tier" in named["reasoning_effort"]
     many = client.post(
         {**QUESTION, "content": "And?"}, tools=(), **{f"x{n}" * 50: n for n in range(1_000)}
     )
     ignored = many.json()["konstruct"]["ignored"]
-    assert (len(ignored), ignored[-1]["param"]) == (MAX_NAMED + 1, "*")
-    assert len(many.headers["X-Konstruct-Ignored"]) < 2_000
+    assert len(ignored) == MAX_NAMED
+    assert {len(each["param"]) for each in ignored} == {MAX_NAME_CHARACTERS}
 
 
 def test_the_built_in_responder_follows_nothing_and_says_so(client: Client, settings: Any) -> None:
