@@ -7,6 +7,7 @@ arrive, for clients that read slowly, and for replies.
 
 import asyncio
 import logging
+import tempfile
 import time
 from collections.abc import Callable, Collection, Coroutine
 from contextlib import suppress
@@ -32,6 +33,7 @@ from konstruct.web.callers import Callers, TooManyUnverified
 from konstruct.web.pool import Overloaded, Pool, Share
 from konstruct.web.replies import Texts, Waiters, stream_reply
 from konstruct.web.requests import (
+    MAX_BYTES_IN_MEMORY,
     Body,
     BodyTooSlow,
     ClientGone,
@@ -47,11 +49,10 @@ from konstruct.web.responses import (
     PIECE_BYTES,
     Answer,
     Send,
-    Stream,
     answer_of,
+    file_pieces,
     headers_of,
     refusal,
-    whole_body,
 )
 from memory.embedding.embedder import load_in_background
 from tenants.context import tenant_scope
@@ -192,24 +193,13 @@ class Handler(BaseHandler):
         self, scope: Scope, request: Request, body: Body, receive: Receive, send: Send
     ) -> Answer:
         """Answer a request, unless its client closes the connection."""
-        loop = asyncio.get_running_loop()
-        stream = Stream(loop)
-        begun: asyncio.Future[Answer] = loop.create_future()
         gone: asyncio.Future[None] = (
-            asyncio.create_task(_gone(receive)) if body.read_to_end else loop.create_future()
-        )
-        call = asyncio.create_task(
-            self._call(
-                request,
-                stream,
-                lambda answer: loop.call_soon_threadsafe(begun.set_result, answer),
-            )
+            asyncio.create_task(_gone(receive))
+            if body.read_to_end
+            else asyncio.get_running_loop().create_future()
         )
         try:
-            await _first_of(call, begun, gone)
-            if not call.done() and not begun.done():
-                raise ClientGone
-            answer = begun.result() if begun.done() else call.result()
+            answer = await _while_connected(gone, self._call(request))
             bind_ids_of_scope(scope)  # for other threads
             if (deferred := answer.deferred) is not None and answer.complete is not None:
                 wait = self._waiters.wait(deferred.tenant_id, deferred.message_id, deferred.seconds)
@@ -230,18 +220,11 @@ class Handler(BaseHandler):
             return answer
         finally:
             gone.cancel()
-            call.cancel()
-            stream.give_up()
 
-    async def _call(
-        self, request: Request, stream: Stream, begin: Callable[[Answer], object]
-    ) -> Answer:
+    async def _call(self, request: Request) -> Answer:
         """Answer a request in a thread of its caller's share."""
         request.share = await self._callers.share_of(request)
-        context = copy_context()
-        return await self._pool.run(
-            request.share, context.run, self._respond, request, stream, begin
-        )
+        return await self._pool.run(request.share, copy_context().run, self._respond, request)
 
     async def _ready(self, scope: Scope) -> Answer:
         """Return whether this process is ready. Concurrent requests share one check.
@@ -269,13 +252,8 @@ class Handler(BaseHandler):
 
         return await self._pool.run(share, copy_context().run, call)
 
-    def _respond(
-        self, request: Request, stream: Stream, begin: Callable[[Answer], object]
-    ) -> Answer:
-        """In a thread: let Django answer. `begin` gets an answer whose body is still written.
-
-        Raises ClientGone if the client has closed the connection.
-        """
+    def _respond(self, request: Request) -> Answer:
+        """In a thread: let Django answer. Raises ClientGone if the client has gone."""
         if not request.claim():
             raise ClientGone
         set_script_prefix("/")
@@ -284,15 +262,19 @@ class Handler(BaseHandler):
         try:
             if not response.streaming:
                 return answer_of(request, response)
+            answer = Answer(response.status_code, headers_of(response))
+            if request.method == "HEAD":
+                return answer
             if isinstance(response, FileResponse):
                 response.block_size = PIECE_BYTES
-            body, rest = (b"", None) if request.method == "HEAD" else whole_body(iter(response))
-            if rest is None:
-                return Answer(response.status_code, headers_of(response), body)
-            answer = Answer(response.status_code, headers_of(response), pieces=stream.read())
-            begin(answer)
-            stream.write(rest)
-            return answer
+            file = tempfile.SpooledTemporaryFile(max_size=MAX_BYTES_IN_MEMORY)  # noqa: SIM115
+            try:
+                file.writelines(response)
+                file.seek(0)
+            except BaseException:
+                file.close()
+                raise
+            return replace(answer, pieces=file_pieces(file))
         finally:
             response.close()  # sends request_finished
 
@@ -325,15 +307,11 @@ async def _gone(receive: Receive) -> None:
         pass
 
 
-async def _first_of(*futures: "asyncio.Future[Any]") -> None:
-    await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
-
-
 async def _while_connected(gone: "asyncio.Future[None]", work: Coroutine[Any, Any, T]) -> T:
     """Do the work. Raises ClientGone if the client closes the connection before."""
     task = asyncio.create_task(work)
     try:
-        await _first_of(task, gone)
+        await asyncio.wait((task, gone), return_when=asyncio.FIRST_COMPLETED)
         if not task.done():
             raise ClientGone
         return task.result()

@@ -1,16 +1,10 @@
 """Responses: from Django's responses to the messages that an ASGI server sends.
 
-A streamed response is made by one thread as fast as it can, and sent as fast as the client reads. A
-thread that made each piece when the client had read the piece before would belong to the slowest
-client. The thread writes to a temporary file, and the event loop sends the file.
+A thread writes a streamed response to a temporary file, and the event loop sends the file as fast
+as the client reads. A thread that sent the response itself would wait for the slowest client.
 """
 
-import asyncio
-import itertools
-import os
-import tempfile
-import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import IO, Any
@@ -23,8 +17,6 @@ from konstruct.orchestrator.replies.reply_wait import DeferredResponse, Streamin
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
-# A body up to this size is sent at once, without a file.
-MAX_WHOLE_BYTES = 1024 * 1024
 PIECE_BYTES = 64 * 1024
 
 _gzip = GZipMiddleware(lambda request: HttpResponse())
@@ -118,85 +110,8 @@ def refusal(request: HttpRequest, problem: Problem) -> Answer:
     return answer_of(request, response)
 
 
-class CutShort(Exception):
-    """The writer of a stream has failed."""
-
-
-def whole_body(pieces: Iterator[bytes]) -> tuple[bytes, Iterator[bytes] | None]:
-    """Return a short body and None, or b"" and an iterator over all of a long body."""
-    read: list[bytes] = []
-    size = 0
-    for piece in pieces:
-        read.append(piece)
-        size += len(piece)
-        if size > MAX_WHOLE_BYTES:
-            return b"", itertools.chain(read, pieces)
-    return b"".join(read), None
-
-
-class Stream:
-    """A body that a thread writes and the event loop reads."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self._news = asyncio.Event()
-        self._size = 0
-        self._ended = False
-        self._failed = False
-        self._given_up = False
-        self._file: IO[bytes] | None = None
-        self._sides_left = 0
-        self._leaving = threading.Lock()
-
-    def write(self, pieces: Iterator[bytes]) -> None:
-        """Write the pieces, until the end or until the reader gives up."""
-        try:
-            self._file = tempfile.TemporaryFile()  # noqa: SIM115 (closed by the side that is last)
-            for piece in pieces:
-                if self._given_up:
-                    break
-                self._file.write(piece)
-                self._file.flush()
-                self._loop.call_soon_threadsafe(self._grown, len(piece))
-        except BaseException:
-            self._failed = True
-            raise
-        finally:
-            self._loop.call_soon_threadsafe(self._end)
-            self._leave()
-
-    async def read(self) -> AsyncGenerator[bytes]:
-        """Yield the pieces as they are written. Raises CutShort if the writer fails."""
-        offset = 0
-        # Ends: when the writer ends or fails. It waits for news between two turns.
-        while True:
-            while self._file is not None and offset < self._size:
-                piece = os.pread(self._file.fileno(), PIECE_BYTES, offset)
-                offset += len(piece)
-                yield piece
-            if self._ended and self._failed:
-                raise CutShort
-            if self._ended:
-                return
-            self._news.clear()
-            await self._news.wait()
-
-    def give_up(self) -> None:
-        """Stop reading; then the writer stops too."""
-        self._given_up = True
-        self._leave()
-
-    def _leave(self) -> None:
-        """Close the file when both sides have left it."""
-        with self._leaving:
-            self._sides_left += 1
-            if self._sides_left == 2 and self._file is not None:
-                self._file.close()
-
-    def _grown(self, size: int) -> None:
-        self._size += size
-        self._news.set()
-
-    def _end(self) -> None:
-        self._ended = True
-        self._news.set()
+async def file_pieces(file: IO[bytes]) -> AsyncGenerator[bytes]:
+    """Yield the content of a file, and close the file."""
+    with file:
+        while piece := file.read(PIECE_BYTES):
+            yield piece

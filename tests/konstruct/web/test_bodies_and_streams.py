@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.http import StreamingHttpResponse
 
-from konstruct.web import responses
 from konstruct.web.handler import MAX_URL_BYTES, Handler
 from konstruct.web.requests import Body, BodyTooSlow, ClientGone, read_body
-from konstruct.web.responses import CutShort, Stream, whole_body
 
 PIECE = b"x" * 1000
+SCOPE = {"type": "http", "method": "POST", "raw_path": b"/", "path": "/", "query_string": b"",
+         "headers": []}  # fmt: skip
 
 
 def receiving(*pieces: bytes, ends: bool = True) -> Any:
@@ -63,15 +64,13 @@ def test_what_no_thread_had_when_its_client_went_is_not_answered(settings: Any) 
     handler, asked, is_free = Handler(), [], threading.Event()
     handler.get_response = asked.append
     messages = iter([{"type": "http.request", "body": b"{}"}, {"type": "http.disconnect"}])
-    scope = {"type": "http", "method": "POST", "raw_path": b"/", "path": "/", "query_string": b"",
-             "headers": []}  # fmt: skip
 
     async def receive() -> Any:
         return next(messages)
 
     async def main() -> None:
         handler._pool._executor.submit(is_free.wait)
-        await handler(scope, receive, receive)
+        await handler(dict(SCOPE), receive, receive)
         is_free.set()
         handler._pool._executor.shutdown()
 
@@ -98,83 +97,39 @@ def test_a_client_that_goes_is_noticed() -> None:
         read(receive)
 
 
-def test_a_short_stream_is_a_body(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(responses, "MAX_WHOLE_BYTES", 3000)
-    assert whole_body(iter([PIECE] * 3)) == (PIECE * 3, None)
-    nothing, rest = whole_body(iter([PIECE] * 4))
-    assert nothing == b""
-    assert rest is not None
-    assert b"".join(rest) == PIECE * 4
+def streamed(pieces: Iterator[bytes]) -> tuple[list[dict[str, Any]], list[int]]:
+    """Return the messages that a server gets, and how many threads are busy at each of them."""
+    def respond(request: Any) -> StreamingHttpResponse:
+        request.close()  # as Django does
+        return StreamingHttpResponse(pieces)
+
+    handler = Handler()
+    handler.get_response = respond
+    sent: list[dict[str, Any]] = []
+    busy: list[int] = []
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+        busy.append(handler._pool.running(is_verified=False))
+
+    asyncio.run(handler(dict(SCOPE), receiving(b""), send))
+    return sent, busy
 
 
-def test_a_stream_is_made_to_its_end_while_nobody_reads_it() -> None:
-    async def test() -> None:
-        stream = Stream(asyncio.get_running_loop())
-        writer = threading.Thread(target=stream.write, args=(iter([PIECE] * 500),))
-        writer.start()
-        await asyncio.to_thread(writer.join)  # it has ended before the first piece is read
-        assert b"".join([piece async for piece in stream.read()]) == PIECE * 500
-        stream.give_up()
-
-    asyncio.run(test())
-
-
-def test_a_stream_is_read_while_it_is_made() -> None:
-    async def test() -> None:
-        stream, go_on = Stream(asyncio.get_running_loop()), threading.Event()
-
-        def pieces() -> Iterator[bytes]:
-            yield b"first"
-            assert go_on.wait(60)
-            yield b"second"
-
-        writer = asyncio.create_task(asyncio.to_thread(stream.write, pieces()))
-        read = stream.read()
-        assert await anext(read) == b"first"
-        go_on.set()
-        assert [piece async for piece in read] == [b"second"]
-        await writer
-        stream.give_up()
-
-    asyncio.run(test())
-
-
-def test_a_stream_that_nobody_wants_any_more_stops() -> None:
-    async def test() -> None:
-        stream = Stream(asyncio.get_running_loop())
-        made = 0
-
-        def without_end() -> Iterator[bytes]:
-            nonlocal made
-            while True:
-                made += 1
-                yield PIECE
-
-        writer = asyncio.create_task(asyncio.to_thread(stream.write, without_end()))
-        await anext(stream.read())
-        stream.give_up()
-        await writer
-        assert made > 0
-
-    asyncio.run(test())
+def test_a_streamed_response_takes_no_thread_while_it_is_sent() -> None:
+    sent, busy = streamed(iter([PIECE] * 500))
+    assert b"".join(message.get("body", b"") for message in sent) == PIECE * 500
+    assert len(sent) > 5
+    assert not any(busy)
 
 
 def test_a_stream_that_cannot_be_made_is_no_short_stream() -> None:
-    async def test() -> None:
-        stream = Stream(asyncio.get_running_loop())
+    def broken() -> Iterator[bytes]:
+        yield PIECE
+        raise ZeroDivisionError
 
-        def broken() -> Iterator[bytes]:
-            yield b"first"
-            raise ZeroDivisionError
-
-        writer = asyncio.create_task(asyncio.to_thread(stream.write, broken()))
-        with pytest.raises(CutShort):
-            assert [piece async for piece in stream.read()] == [b"first"]
-        with pytest.raises(ZeroDivisionError):
-            await writer
-        stream.give_up()
-
-    asyncio.run(test())
+    with pytest.raises(ZeroDivisionError):  # the server answers with a 500
+        streamed(broken())
 
 
 def test_an_address_that_is_too_long_is_a_problem() -> None:
