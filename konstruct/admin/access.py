@@ -1,19 +1,18 @@
 """The access log of the admin: the base of model pages, and functions for other pages."""
 
-from typing import Any
-from uuid import UUID
+from typing import Any, ClassVar
 
 from django.contrib.auth import get_user_model
-from django.db.models import Model, QuerySet
+from django.db.models import Model, OuterRef, QuerySet, Subquery
 from django.http import HttpRequest
+from unfold.decorators import display
 
-from konstruct.admin.lists import BoundedPaginator, agent, with_agent_name
+from konstruct.admin.lists import BoundedPaginator
 from konstruct.api.http.problems import current_request_id
 from konstruct.orchestrator.models import Agent
 from tenants.admin.recorded import RecordedAdmin
 from tenants.admin.sites import ReadOnlyModelAdmin, tenant_site
 from tenants.audit.access_log import Actor, record_access
-from tenants.audit.changes import RowState
 from tenants.audit.models import Action, ActorKind
 
 
@@ -30,39 +29,42 @@ def note(
     action: Action,
     subject: str,
     *,
-    subject_id: object = "",
-    agent_id: UUID | None = None,
-    user_id: str | None = None,
-    before: RowState | None = None,
-    after: RowState | None = None,
+    by: Actor | None = None,
     **detail: Any,
 ) -> None:
-    """Log an action of the person, in the transaction of the change."""
+    """Log an action on the current tenant, in the transaction of the change.
+
+    Args:
+        request: the request of the person.
+        action: what the person did.
+        subject: the kind of thing that it was done with.
+        by: the actor, if it is not the person who is logged in.
+        detail: further arguments of `record_access`, such as `subject_id`, `agent_id`, `user_id`,
+            `before` and `after`, and values to keep as they are.
+    """
     record_access(
-        action,
-        subject,
-        by=actor_of(request),
-        subject_id=subject_id,
-        agent_id=agent_id,
-        user_id=user_id,
-        request_id=current_request_id(),
-        before=before,
-        after=after,
-        **detail,
+        action, subject, by=by or actor_of(request), request_id=current_request_id(), **detail
     )
 
 
-def note_row(request: HttpRequest, action: Action, row: Model, **detail: Any) -> None:
-    """Log an action on a row, with its agent and user."""
-    note(
-        request,
-        action,
-        str(row._meta.verbose_name),
-        subject_id=row.pk,
-        agent_id=row.pk if isinstance(row, Agent) else getattr(row, "agent_id", None),
-        user_id=getattr(row, "user_id", None),
-        **detail,
-    )
+def note_row(
+    request: HttpRequest, action: Action, row: Model, subject: str = "", **detail: Any
+) -> None:
+    """Log an action on a row, with its agent and user.
+
+    Args:
+        request: the request of the person.
+        action: what the person did.
+        row: the row; its primary key is the subject's id.
+        subject: the kind of thing; by default the verbose name of the row's model.
+        detail: further arguments of `note`.
+    """
+    named = {
+        "subject_id": row.pk,
+        "agent_id": row.pk if isinstance(row, Agent) else getattr(row, "agent_id", None),
+        "user_id": getattr(row, "user_id", None),
+    }
+    note(request, action, subject or str(row._meta.verbose_name), **{**named, **detail})
 
 
 def note_on_site(
@@ -72,13 +74,13 @@ def note_on_site(
     by = Actor.person(user) if user is not None else actor_of(request)
     if by.kind == ActorKind.UNKNOWN:
         by = Actor(ActorKind.UNKNOWN, "", username)
-    record_access(
+    note(
+        request,
         Action(action),
         "admin" if action != Action.EDIT else str(get_user_model()._meta.verbose_name),
         by=by,
         subject_id=by.id if action == Action.EDIT else "",
         user_id=detail.get("asked", {}).get("user") or None,
-        request_id=current_request_id(),
         **detail,
     )
 
@@ -110,10 +112,25 @@ class AuditedReadOnlyAdmin(AuditedAdmin, ReadOnlyModelAdmin):
     """Read-only rows, and a record of who reads them."""
 
 
-class AgentRowsAdmin(AuditedReadOnlyAdmin):
-    """Rows of an agent: its name is read in the same query."""
+class AgentNameAdmin(AuditedAdmin):
+    """Rows with an agent's id: the name of the agent is read in the same query."""
 
-    agent = staticmethod(agent)
+    agent_columns: ClassVar[dict[str, str]] = {"agent_name": "agent_id"}
+    """Columns with an agent's id, by the annotations that hold the names."""
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        return with_agent_name(super().get_queryset(request))
+        names = {
+            name: Subquery(Agent.objects.filter(pk=OuterRef(column)).values("name")[:1])
+            for name, column in self.agent_columns.items()
+        }
+        rows: QuerySet[Any] = super().get_queryset(request)
+        return rows.annotate(**names)
+
+    @display(description="Agent")
+    def agent(self, row: Any) -> str:
+        """The agent's name, or its id if there is no such agent any more."""
+        return row.agent_name or str(row.agent_id or "all agents")
+
+
+class AgentRowsAdmin(AgentNameAdmin, AuditedReadOnlyAdmin):
+    """Read-only rows of an agent."""

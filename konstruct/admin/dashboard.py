@@ -1,8 +1,7 @@
-"""The first page of a tenant's admin: its memory in numbers, each a way to the rows behind it."""
+"""The dashboard of a tenant's admin: numbers and charts, each with a link to its rows."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import date, timedelta
+from collections.abc import Callable, Sequence
+from datetime import timedelta
 from typing import Any
 
 from django.http import HttpRequest
@@ -25,54 +24,16 @@ BUSIEST = 5
 CHART_WIDTH, CHART_HEIGHT = 600, 160
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """One number, with the way to its rows."""
-
-    label: str
-    value: str
-    link: str
-    note: str = ""
-    is_bad: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """One day in a chart: the whole, and the part of it that is told apart."""
-
-    label: str
-    link: str
-    x: float
-    width: float
-    height: float
-    part: float
-
-    @property
-    def y(self) -> float:
-        """Where it begins, from above."""
-        return CHART_HEIGHT - self.height
-
-    @property
-    def part_y(self) -> float:
-        """Where its part begins, from above."""
-        return CHART_HEIGHT - self.part
-
-
-@dataclass(frozen=True, slots=True)
-class Chart:
-    """Days as bars."""
-
-    title: str
-    summary: str
-    bars: list[Bar]
-    first: date
-    last: date
-    most: int
-    legend: str = ""
-
-
 def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
-    """Add the numbers to the index page of a tenant's site, for those who may read messages."""
+    """Add the numbers to the context of the index page of a tenant's site (Unfold's callback).
+
+    Args:
+        request: the request.
+        context: the context of the page.
+
+    Returns:
+        The context; unchanged for operators and for a user who may not read messages.
+    """
     if getattr(request, "tenant", None) is None or not request.user.has_perm("memory.view_message"):
         return context
     note(request, Action.VIEW, "dashboard")
@@ -86,10 +47,7 @@ def _numbers() -> dict[str, Any]:
     return {
         "title": "Dashboard",
         "figures": _figures(amounts),
-        "charts": [
-            _messages_chart(amounts["messages"].rows),
-            _recalls_chart(amounts["recalls"].rows),
-        ],
+        "charts": _charts(amounts),
         "latest": statistics.LATEST,
         "busiest_agents": [
             (names.get(agent_id, str(agent_id)), count, memory_query(agent_id, None))
@@ -102,136 +60,104 @@ def _numbers() -> dict[str, Any]:
     }
 
 
-def _figures(amounts: dict[str, Amount]) -> list[Figure]:
+def _figures(amounts: dict[str, Amount]) -> list[dict[str, Any]]:
     outbox = statistics.outbox()
-    pending, embeddings = (
-        _list("orchestrator_pendingreply"),
-        _list("memory_pendingembedding"),
-    )
-    waiting = PendingReply.objects.waiting().count()
-    failed = PendingReply.objects.failed().count()
-    return [
-        Figure(
-            "Messages",
-            _shown(amounts["messages"]),
-            reverse("admin:conversations"),
-            "of users and agents",
-        ),
-        Figure("People", _shown(amounts["people"]), reverse("admin:people"), "whom agents know"),
-        Figure(
-            "Memories",
-            _shown(amounts["pieces"]),
-            _list("memory_conversationembedding"),
-            "embedded pieces",
-        ),
-        Figure(
-            "Recalls", _shown(amounts["recalls"]), _list("memory_recallevent"), "one for each reply"
-        ),
-        Figure(
-            "Facts",
-            _shown(amounts["facts"]),
-            f"{_list('memory_memoryentry')}?state=now",
-            "current",
-        ),
-        Figure(
-            "Replies queued",
-            f"{waiting:,}",
-            f"{pending}?state=queued",
-            "are written in a moment",
-        ),
-        Figure(
-            "Replies failed",
-            f"{failed:,}",
-            f"{pending}?state=failed",
-            "can be retried",
-            is_bad=failed > 0,
-        ),
-        Figure(
-            "Embeddings queued",
-            f"{outbox.waiting:,}",
-            embeddings,
-            f"the oldest for {timesince(outbox.oldest)}" if outbox.oldest else "nothing waits",
-        ),
-        Figure(
+    waiting = f"the oldest for {timesince(outbox.oldest)}" if outbox.oldest else "nothing waits"
+    replies = _list("orchestrator_pendingreply")
+    embeddings = _list("memory_pendingembedding")
+    facts = f"{_list('memory_memoryentry')}?state=now"
+    disk = filesizeformat(statistics.size_in_bytes())
+    queued, failed = PendingReply.objects.waiting().count(), PendingReply.objects.failed().count()
+    figures = (
+        ("Messages", amounts["messages"], reverse("admin:conversations"), "of users and agents"),
+        ("People", amounts["people"], reverse("admin:people"), "known to agents"),
+        ("Memories", amounts["pieces"], _list("memory_conversationembedding"), "embedded pieces"),
+        ("Recalls", amounts["recalls"], _list("memory_recallevent"), "one for each reply"),
+        ("Facts", amounts["facts"], facts, "current"),
+        ("Replies queued", queued, f"{replies}?state=queued", "written in a moment"),
+        ("Replies failed", failed, f"{replies}?state=failed", "can be retried"),
+        ("Embeddings queued", outbox.waiting, embeddings, waiting),
+        (
             "Embeddings failed",
-            f"{outbox.failed:,}",
+            outbox.failed,
             f"{embeddings}?state=failed",
             "retried automatically",
-            is_bad=outbox.failed > 0,
         ),
-        Figure(
-            "Memory on disk",
-            filesizeformat(statistics.size_in_bytes()),
-            _list("memory_message"),
-            "all tables and indexes",
-        ),
-    ]
-
-
-def _messages_chart(rows: int) -> Chart:
-    days = statistics.messages_per_day(DAYS, rows=rows)
-    total = sum(day.count for day in days)
-    address = reverse("admin:memory_message_changelist")
-    return _chart(
-        "Messages per day",
-        f"{_about(rows)}{total:,} in {DAYS} days",
-        days,
-        address,
-        lambda day: f"{day.count:,}",
+        ("Memory on disk", disk, _list("memory_message"), "all tables and indexes"),
     )
-
-
-def _recalls_chart(rows: int) -> Chart:
-    days = statistics.recalls_per_day(DAYS, rows=rows)
-    total, found = sum(day.count for day in days), sum(day.found for day in days)
-    share = f", {round(100 * found / total)} % found something" if total else ""
-    return _chart(
-        "Recalls per day",
-        f"{_about(rows)}{total:,} in {DAYS} days{share}",
-        days,
-        reverse("admin:memory_recallevent_changelist"),
-        lambda day: f"{day.count:,}, of which {day.found:,} found something",
-        legend="green: found something",
-    )
-
-
-def _chart(
-    title: str, summary: str, days: Sequence[Day], address: str, say: Any, legend: str = ""
-) -> Chart:
-    most = max(day.count for day in days)
-    step = CHART_WIDTH / len(days)
-    bars = [
-        Bar(
-            label=f"{day.day:%-d %B}: {say(day)}",
-            link=f"{address}?{_on(day.day)}",
-            x=round(number * step + 0.1 * step, 1),
-            width=round(0.8 * step, 1),
-            height=round(CHART_HEIGHT * day.count / most, 1) if most else 0,
-            part=round(CHART_HEIGHT * day.found / most, 1) if most else 0,
-        )
-        for number, day in enumerate(days)
-    ]
-    return Chart(title, summary, bars, days[0].day, days[-1].day, most, legend)
-
-
-def _on(day: date) -> str:
-    """One day as the parameters of a list."""
-    end = day + timedelta(days=1)
-    return urlencode(
+    return [
         {
-            "created_at__gte": f"{day} 00:00:00+00:00",
+            "label": label,
+            "value": _shown(value),
+            "link": link,
+            "note": note,
+            "is_bad": label.endswith("failed") and value,
+        }
+        for label, value, link, note in figures
+    ]
+
+
+def _charts(amounts: dict[str, Amount]) -> list[dict[str, Any]]:
+    messages = statistics.messages_per_day(DAYS, rows=amounts["messages"].rows)
+    recalls = statistics.recalls_per_day(DAYS, rows=amounts["recalls"].rows)
+    total, found = sum(day.count for day in recalls), sum(day.found for day in recalls)
+    share = f", {round(100 * found / total)} % found something" if total else ""
+    return [
+        {
+            "title": "Messages per day",
+            "summary": _summary(amounts["messages"], messages),
+            **_bars(messages, _list("memory_message"), lambda day: f"{day.count:,}"),
+        },
+        {
+            "title": "Recalls per day",
+            "summary": _summary(amounts["recalls"], recalls) + share,
+            "legend": "green: found something",
+            **_bars(
+                recalls,
+                _list("memory_recallevent"),
+                lambda day: f"{day.count:,}, of which {day.found:,} found something",
+            ),
+        },
+    ]
+
+
+def _summary(amount: Amount, days: Sequence[Day]) -> str:
+    about = "about " if statistics.is_sampled(amount.rows) else ""
+    return f"{about}{sum(day.count for day in days):,} in {DAYS} days"
+
+
+def _bars(days: Sequence[Day], address: str, label: Callable[[Day], str]) -> dict[str, Any]:
+    """Return a bar for each day, in units of the chart; `part` is what found something."""
+    most = max(day.count for day in days)
+    step, scale = CHART_WIDTH / len(days), CHART_HEIGHT / max(most, 1)
+    bars = []
+    for number, day in enumerate(days):
+        height, part = round(scale * day.count, 1), round(scale * day.found, 1)
+        end = day.day + timedelta(days=1)
+        shown = {
+            "created_at__gte": f"{day.day} 00:00:00+00:00",
             "created_at__lt": f"{end} 00:00:00+00:00",
         }
-    )
-
-
-def _about(rows: int) -> str:
-    return "about " if statistics.is_sampled(rows) else ""
+        bars.append(
+            {
+                "label": f"{day.day:%-d %B}: {label(day)}",
+                "link": f"{address}?{urlencode(shown)}",
+                "x": round((number + 0.1) * step, 1),
+                "width": round(0.8 * step, 1),
+                "y": CHART_HEIGHT - height,
+                "height": height,
+                "part_y": CHART_HEIGHT - part,
+                "part": part,
+            }
+        )
+    return {"bars": bars, "first": days[0].day, "last": days[-1].day, "most": most}
 
 
 def _list(name: str) -> str:
     return reverse(f"admin:{name}_changelist")
 
 
-def _shown(amount: Amount) -> str:
-    return f"{'about ' if amount.is_estimate else ''}{amount.rows:,}"
+def _shown(value: Amount | int | str) -> str:
+    if isinstance(value, Amount):
+        return f"{'about ' if value.is_estimate else ''}{value.rows:,}"
+    return value if isinstance(value, str) else f"{value:,}"

@@ -7,7 +7,7 @@ from django.db.models import OuterRef, Q, QuerySet
 from django.http import HttpRequest
 from unfold.decorators import display
 
-from konstruct.admin.access import AuditedReadOnlyAdmin, note
+from konstruct.admin.access import AuditedReadOnlyAdmin, note_row
 from tenants import transaction
 from tenants.audit.models import Action
 from tenants.jobs import JobKind
@@ -91,11 +91,8 @@ class JobAdmin(AuditedReadOnlyAdmin):
             with transaction.atomic():
                 if not self.retry_job(row):
                     continue
-                message = getattr(row, "message", None)
-                of_whom = (
-                    {"agent_id": message.agent_id, "user_id": message.user_id} if message else {}
-                )
-                note(request, Action.RETRY, self.kind.name, subject_id=row.pk, **of_whom)
+                message = getattr(row, "message", row)
+                note_row(request, Action.RETRY, message, self.kind.name, subject_id=row.pk)
             retried += 1
         if retried:
             self.message_user(request, f"{retried} retried.", messages.SUCCESS)

@@ -1,12 +1,13 @@
-"""What lists share: counting no further than is useful, agents by their names, short texts."""
+"""Parts of lists: a paginator that stops counting, filters, and short texts."""
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, ClassVar
 from uuid import UUID
 
 from django.contrib import admin
 from django.core.paginator import Paginator
-from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from unfold.decorators import display
 
@@ -21,20 +22,17 @@ class AtLeast(int):
 
 
 class BoundedPaginator(Paginator):
-    """Counts no further than this: nobody pages so far, and a million rows take a while to count.
+    """Counts at most 10,000 rows, because counting a million takes long. Filters reach the rest."""
 
-    What is older is found by narrowing the list.
-    """
-
-    most = 10_000
+    max_count = 10_000
 
     @cached_property
     def count(self) -> int:
         rows = self.object_list
         if not isinstance(rows, QuerySet):
             return len(rows)
-        counted = rows.order_by().values("pk")[: self.most + 1].count()
-        return AtLeast(self.most) if counted > self.most else counted
+        counted = rows.order_by().values("pk")[: self.max_count + 1].count()
+        return AtLeast(self.max_count) if counted > self.max_count else counted
 
 
 def agent_names() -> dict[UUID, str]:
@@ -42,8 +40,17 @@ def agent_names() -> dict[UUID, str]:
     return dict(Agent.objects.values_list("pk", "name"))
 
 
+def agent_choices(none: str) -> Callable[[], list[tuple[str, str]]]:
+    """Return the choices of a form field for an agent, read when the form is shown.
+
+    Args:
+        none: the label of the choice of no agent.
+    """
+    return lambda: [("", none), *((str(pk), name) for pk, name in agent_names().items())]
+
+
 class ChoiceFilter(admin.SimpleListFilter):
-    """A filter with fixed values: a subclass declares `values` and `narrow`."""
+    """A filter with known values: a subclass declares `values` (or `lookups`) and `narrow`."""
 
     values: ClassVar[dict[str, str]]
     """The label of each value of the parameter."""
@@ -53,29 +60,27 @@ class ChoiceFilter(admin.SimpleListFilter):
 
     def queryset(self, request: HttpRequest, queryset: Any) -> Any:
         value = self.value()
-        return self.narrow(queryset, value) if value in self.values else queryset
+        return self.narrow(queryset, value) if value in dict(self.lookup_choices) else queryset
 
     def narrow(self, rows: Any, value: str) -> Any:
         """Return the rows that match a value."""
         raise NotImplementedError
 
 
-class AgentFilter(admin.SimpleListFilter):
-    """What one agent remembers."""
+class AgentFilter(ChoiceFilter):
+    """Rows of one agent."""
 
-    title = "agent"
-    parameter_name = "agent"
+    title = parameter_name = "agent"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         return [(str(pk), name) for pk, name in agent_names().items()]
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        known = {pk for pk, _ in self.lookup_choices}
-        return queryset.filter(agent_id=self.value()) if self.value() in known else queryset
+    def narrow(self, rows: Any, value: str) -> Any:
+        return rows.filter(agent_id=value)
 
 
 class UserFilter(admin.SimpleListFilter):
-    """One user's rows: named in the address by links, for there may be a million users."""
+    """Rows of one user. Links name the user, because a list of all users would be too long."""
 
     title = "user"
     parameter_name = "user"
@@ -92,27 +97,8 @@ class UserFilter(admin.SimpleListFilter):
         return queryset if asked is None else self.rows_of(asked.replace("\0", ""), queryset)
 
     def rows_of(self, user_id: str, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """The user's; indexes begin with the agent."""
+        """Return the rows of a user. All agents are named, because indexes begin with the agent."""
         return queryset.filter(agent_id__in=agent_names(), user_id=user_id)
-
-
-def with_agent_name(rows: QuerySet[Any], **more: str) -> QuerySet[Any]:
-    """Add `agent_name` to rows that have an agent_id, in the same query.
-
-    `more` names further columns with an agent's id, by what their names are added as.
-    """
-    return rows.annotate(
-        **{
-            name: Subquery(Agent.objects.filter(pk=OuterRef(column)).values("name")[:1])
-            for name, column in {"agent_name": "agent_id", **more}.items()
-        }
-    )
-
-
-@display(description="Agent")
-def agent(row: Any) -> str:
-    """The agent's name, or its id where it is not known (any more)."""
-    return row.agent_name or str(row.agent_id or "all agents")
 
 
 @display(description="Content")

@@ -1,4 +1,4 @@
-"""Columns of the logs in both admins: the action, its parameters and the changed fields."""
+"""Columns of the logs in both admin sites: the action, its parameters and the changed fields."""
 
 import json
 from typing import Any
@@ -11,69 +11,73 @@ MAX_CELL_CHARACTERS = 120
 _SHOWN_APART = ("before", "after")
 
 
-@display(
-    description="Action",
-    label={
-        "searched": "info",
-        "exported": "warning",
-        "cleared": "warning",
-        "created": "success",
-        "edited": "success",
-        "deleted": "danger",
-        "asked to erase": "danger",
-        "suspended": "warning",
-        "failed to log in": "danger",
-        "was refused": "danger",
-    },
-)
-def what(event: Any) -> str:
-    """The action in words."""
-    return str(event.get_action_display())
+class EventColumns:
+    """Columns and fields of an admin page of logged events."""
 
+    ordering = ("-id",)
+    sortable_by = ()
+    readonly_fields: Any = ("exact_time", "changes", "asked")
 
-@display(description="Time, UTC")
-def exact_time(event: Any) -> str:
-    """To the millisecond."""
-    return f"{event.created_at:%Y-%m-%d %H:%M:%S}.{event.created_at.microsecond // 1000:03}"
+    @display(
+        description="Action",
+        label={
+            "searched": "info",
+            "exported": "warning",
+            "cleared": "warning",
+            "created": "success",
+            "edited": "success",
+            "deleted": "danger",
+            "asked to erase": "danger",
+            "suspended": "warning",
+            "failed to log in": "danger",
+            "was refused": "danger",
+        },
+    )
+    def what(self, event: Any) -> str:
+        """The action in words."""
+        return str(event.get_action_display())
 
+    @display(description="Time, UTC")
+    def exact_time(self, event: Any) -> str:
+        """To the millisecond."""
+        return f"{event.created_at:%Y-%m-%d %H:%M:%S}.{event.created_at.microsecond // 1000:03}"
 
-@display(description="Before → after, or parameters")
-def changed(event: Any) -> str:
-    """The changed fields or the parameters, in short."""
-    detail = event.detail
-    if any(name in detail for name in ("before", "after", "withheld")):
-        said = "; ".join(
-            [f"{name}: {old} → {new}" for name, old, new in _fields(detail)]
-            + [f"{name}: not shown" for name in detail.get("withheld", [])]
+    @display(description="Before → after, or parameters")
+    def changed(self, event: Any) -> str:
+        """The changed fields or the parameters, in short."""
+        detail = event.detail
+        if any(name in detail for name in ("before", "after", "withheld")):
+            said = "; ".join(
+                [f"{name}: {old} → {new}" for name, old, new in _fields(detail)]
+                + [f"{name}: not shown" for name in detail.get("withheld", [])]
+            )
+        else:
+            said = ", ".join(f"{name}: {_short(value)}" for name, value in detail.items() if value)
+        return said if len(said) <= MAX_CELL_CHARACTERS else f"{said[:MAX_CELL_CHARACTERS]}…"
+
+    @display(description="Changes")
+    def changes(self, event: Any) -> SafeString | str:
+        """Each field with its values before and after."""
+        rows = [
+            *_fields(event.detail),
+            *((name, "not shown", "changed") for name in event.detail.get("withheld", [])),
+        ]
+        if not rows:
+            return "Nothing."
+        return format_html(
+            '<table class="k-table"><thead><tr><th scope="col">Field</th>'
+            '<th scope="col">Before</th><th scope="col">After</th></tr></thead>'
+            "<tbody>{}</tbody></table>",
+            format_html_join("", '<tr><th scope="row">{}</th><td>{}</td><td>{}</td></tr>', rows),
         )
-    else:
-        said = ", ".join(f"{name}: {_short(value)}" for name, value in detail.items() if value)
-    return said if len(said) <= MAX_CELL_CHARACTERS else f"{said[:MAX_CELL_CHARACTERS]}…"
 
-
-@display(description="Changes")
-def changes(event: Any) -> SafeString | str:
-    """Each field with its values before and after."""
-    rows = [
-        *_fields(event.detail),
-        *((name, "not shown", "changed") for name in event.detail.get("withheld", [])),
-    ]
-    if not rows:
-        return "Nothing."
-    return format_html(
-        '<table class="k-table"><thead><tr><th scope="col">Field</th><th scope="col">Before</th>'
-        '<th scope="col">After</th></tr></thead><tbody>{}</tbody></table>',
-        format_html_join("", '<tr><th scope="row">{}</th><td>{}</td><td>{}</td></tr>', rows),
-    )
-
-
-@display(description="Parameters")
-def asked(event: Any) -> SafeString:
-    """The parameters and everything else that was recorded."""
-    rest = {name: each for name, each in event.detail.items() if name not in _SHOWN_APART}
-    return format_html(
-        '<pre class="k-pre">{}</pre>', json.dumps(rest, indent=2, ensure_ascii=False)
-    )
+    @display(description="Parameters")
+    def asked(self, event: Any) -> SafeString:
+        """The parameters and everything else that was recorded."""
+        rest = {name: each for name, each in event.detail.items() if name not in _SHOWN_APART}
+        return format_html(
+            '<pre class="k-pre">{}</pre>', json.dumps(rest, indent=2, ensure_ascii=False)
+        )
 
 
 def _fields(detail: dict[str, Any]) -> list[tuple[str, str, str]]:

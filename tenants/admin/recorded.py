@@ -23,20 +23,20 @@ class PossiblyOldChangeList(ChangeList):
 
 
 class RecordedAdmin(ModelAdmin):
-    """A model's pages, with a record of what they show and what they change.
+    """A model's pages. A log keeps every row that they show and every change.
 
-    What was shown is recorded once it is known that it will be: a page that is refused was not
-    looked at. A change is recorded in its transaction, with the values before and after.
+    A view is recorded when the response is a page with status 200. A change is recorded in its
+    transaction, with the values before and after.
     """
 
     def record(
         self, request: HttpRequest, action: str, row: Model | None = None, **detail: Any
     ) -> None:
-        """Write down what was done with a row, or with the list of them."""
+        """Log an action on a row, or on the list."""
         raise NotImplementedError
 
     def state_of(self, row: Model) -> RowState:
-        """Return what the record has of a row."""
+        """Return the values of a row that the log keeps."""
         return row_state(row, many=True)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
@@ -52,35 +52,22 @@ class RecordedAdmin(ModelAdmin):
             self.record(request, action, asked=request.GET.dict())
         return response
 
-    def changeform_view(
-        self,
-        request: HttpRequest,
-        object_id: str | None = None,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
-        """Show or change one; a form that comes back with its errors shows it, too."""
-        response: HttpResponse = super().changeform_view(
-            request, object_id, form_url, extra_context
-        )
-        return self.seen(request, response)
+    def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Show or change a row; a form with errors shows it, too."""
+        return self.seen(request, super().changeform_view(request, *args, **kwargs))
 
-    def delete_view(
-        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
-        """Ask whether it is meant, or delete."""
-        return self.seen(request, super().delete_view(request, object_id, extra_context))
+    def delete_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Ask for confirmation, or delete a row."""
+        return self.seen(request, super().delete_view(request, *args, **kwargs))
 
-    def history_view(
-        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
-        """Show what was done with one."""
-        return self.seen(request, super().history_view(request, object_id, extra_context))
+    def history_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Show the history of a row."""
+        return self.seen(request, super().history_view(request, *args, **kwargs))
 
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None
     ) -> Model | None:
-        """Find the row; of one that may be changed now, keep what it was."""
+        """Return the row; of a POST request, with the values before the change as `was`."""
         found: Any = super().get_object(request, object_id, from_field)
         if found is not None and request.method == "POST":
             found.was = self.state_of(found)
@@ -99,19 +86,19 @@ class RecordedAdmin(ModelAdmin):
         return super().log_change(request, obj, message)
 
     def delete_model(self, request: HttpRequest, obj: Model) -> None:
-        """Delete, and write down what it was."""
+        """Delete a row, and log its values."""
         with transaction.atomic():
             self.record(request, "delete", obj, before=self.state_of(obj))
             self.remove(obj)
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        """Delete those that were chosen in the list."""
+        """Delete the selected rows, each with a log entry."""
         with transaction.atomic():
             for obj in queryset:
                 self.delete_model(request, obj)
 
     def remove(self, obj: Model) -> None:
-        """Delete one by the service that programs use, where there is one."""
+        """Delete a row. Subclasses call the service that the API calls, if there is one."""
         obj.delete()
 
     def seen(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
@@ -124,19 +111,19 @@ class RecordedAdmin(ModelAdmin):
 
 
 class RecordedPeopleAdmin(UserAdmin):
-    """Django's pages of people, which stand before a RecordedAdmin among the bases."""
+    """Django's pages of users. List it before RecordedAdmin among the base classes."""
 
     seen: Any
 
     def user_change_password(
         self, request: HttpRequest, id: str, form_url: str = ""
     ) -> HttpResponse:
-        """Give somebody another password, and record it in the same transaction."""
+        """Set a user's password, and log it in the same transaction."""
         with transaction.atomic():
             response: HttpResponse = super().user_change_password(request, id, form_url)
         return self.seen(request, response)
 
 
 def _now(row: Model) -> Model:
-    """Return the row as it stands in the database, where services and defaults have written."""
+    """Return the row as it is in the database, with values of services and of defaults."""
     return type(row)._default_manager.get(pk=row.pk)

@@ -6,7 +6,7 @@ and domains inside a tenant's admin, and a tenant's tables where there are none.
 
 import math
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Protocol, cast
 
 from django.core.exceptions import PermissionDenied
@@ -81,21 +81,8 @@ class PagedSite(UnfoldAdminSite):
         """Let somebody log in who has not failed too often."""
         if request.method != "POST":
             return cast(HttpResponse, super().login(request, extra_context))
-        username = request.POST.get("username", "")
-        attempt = LoginAttempt(username, current_address())
-        limit = attempt.begin()
-        if not limit.allowed:
-            return self._too_many(request, attempt, limit, username)
-        with transaction.atomic():
-            response: HttpResponse = super().login(request, extra_context)
-            succeeded = response.status_code == 302
-            if succeeded:
-                self.recorder(request, "login", user=request.user)
-        if succeeded:
-            attempt.succeeded()
-        elif attempt.is_worth_recording(limit):
-            self.recorder(request, "login_failed", username=username)
-        return response
+        answer = partial(super().login, request, extra_context)
+        return self._attempt(request, request.POST.get("username", ""), answer, "login")
 
     def logout(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
@@ -118,17 +105,36 @@ class PagedSite(UnfoldAdminSite):
         """
         if request.method != "POST":
             return cast(HttpResponse, super().password_change(request, extra_context))
+        answer = partial(super().password_change, request, extra_context)
         username = request.user.get_username()
+        return self._attempt(
+            request, username, answer, "edit", field="old_password", withheld=["password"]
+        )
+
+    def _attempt(
+        self,
+        request: HttpRequest,
+        username: str,
+        answer: Callable[[], HttpResponse],
+        action: str,
+        field: str = "",
+        **detail: Any,
+    ) -> HttpResponse:
+        """Answer a form with a password, and record the outcome.
+
+        An attempt counts as failed if the form is shown again: if a `field` is named,
+        only if that field has an error.
+        """
         attempt = LoginAttempt(username, current_address())
         limit = attempt.begin()
         if not limit.allowed:
             return self._too_many(request, attempt, limit, username)
         with transaction.atomic():
-            response: HttpResponse = super().password_change(request, extra_context)
+            response = answer()
             succeeded = response.status_code == 302
             if succeeded:
-                self.recorder(request, "edit", user=request.user, withheld=["password"])
-        if succeeded or not _is_wrong(response, "old_password"):
+                self.recorder(request, action, user=request.user, **detail)
+        if succeeded or (field and not _is_wrong(response, field)):
             attempt.succeeded()
         elif attempt.is_worth_recording(limit):
             self.recorder(request, "login_failed", username=username)
@@ -137,7 +143,7 @@ class PagedSite(UnfoldAdminSite):
     def _too_many(
         self, request: HttpRequest, attempt: LoginAttempt, limit: RateLimit, username: str
     ) -> HttpResponse:
-        """Refuse an attempt without looking at its password."""
+        """Refuse an attempt without checking its password."""
         seconds = math.ceil(limit.retry_after)
         if attempt.is_worth_recording(limit):
             self.recorder(

@@ -1,5 +1,6 @@
 """Operators' admin of tenants and domains, and of the operators themselves."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from django.contrib import admin, messages
@@ -14,7 +15,7 @@ from unfold.decorators import action, display
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
 from tenants import transaction
-from tenants.admin.record_columns import asked, changed, changes, exact_time, what
+from tenants.admin.record_columns import EventColumns
 from tenants.admin.recorded import RecordedAdmin, RecordedPeopleAdmin
 from tenants.admin.sites import ReadOnlyModelAdmin, operator_site
 from tenants.admin.sizes import Size, sizes_of
@@ -25,7 +26,6 @@ from tenants.models import Domain, OperatorEvent, Tenant
 from tenants.schemas import provisioning
 from tenants.schemas.migration_state import is_fitting, number_of_tenant_tables
 from tenants.schemas.old_copies import KEPT, old_copies
-from tenants.schemas.provisioning import ask_to_migrate
 
 
 class DomainInline(TabularInline):
@@ -222,44 +222,43 @@ class TenantAdmin(OperatorAdmin):
 
     @action(description="Suspend: stop serving, keep everything", permissions=["change"])
     def suspend(self, request: HttpRequest, queryset: QuerySet[Tenant]) -> None:
-        self._each(request, queryset, provisioning.suspend_tenant, "suspend")
+        self._set_state(request, queryset, provisioning.suspend_tenant, "suspend")
 
     @action(description="Resume: serve again", permissions=["change"])
     def resume(self, request: HttpRequest, queryset: QuerySet[Tenant]) -> None:
-        self._each(request, queryset, provisioning.resume_tenant, "resume")
+        self._set_state(request, queryset, provisioning.resume_tenant, "resume")
 
     @action(description="Migrate again, or set up again", permissions=["change"])
     def migrate_again(self, request: HttpRequest, queryset: QuerySet[Tenant]) -> None:
-        for tenant in queryset:
-            try:
-                with transaction.atomic():
-                    was = self.state_of(tenant)
-                    ask_to_migrate(tenant)
-                    self.record(request, "edit", tenant, before=was, after=self.state_of(tenant))
-            except InvalidTenant as error:
-                self.message_user(request, str(error), messages.ERROR)
-            else:
-                self.message_user(
-                    request,
-                    f"{tenant} will be migrated in a moment, if manage.py owner_worker runs. If"
-                    f" not, manage.py migrate --schema {tenant} does it.",
-                )
+        for tenant in self._each(request, queryset, provisioning.ask_to_migrate, "edit"):
+            self.message_user(
+                request,
+                f"{tenant} will be migrated in a moment, if manage.py owner_worker runs. If"
+                f" not, manage.py migrate --schema {tenant} does it.",
+            )
 
     def _each(
-        self, request: HttpRequest, queryset: QuerySet[Tenant], change_state: Any, action: str
-    ) -> None:
+        self, request: HttpRequest, queryset: QuerySet[Tenant], change: Any, action: str
+    ) -> Iterator[Tenant]:
+        """Change the tenants one by one, and yield those that were changed."""
         for tenant in queryset:
             try:
                 with transaction.atomic():
                     was = self.state_of(tenant)
-                    change_state(tenant)
+                    change(tenant)
                     self.record(request, action, tenant, before=was, after=self.state_of(tenant))
             except InvalidTenant as error:
                 self.message_user(request, str(error), messages.ERROR)
             else:
-                # Django's own log only: ours has it already.
-                super(RecordedAdmin, self).log_change(request, tenant, f"Now {tenant.state}.")
-                self.message_user(request, f"{tenant} is {tenant.state}")
+                yield tenant
+
+    def _set_state(
+        self, request: HttpRequest, queryset: QuerySet[Tenant], change: Any, action: str
+    ) -> None:
+        for tenant in self._each(request, queryset, change, action):
+            # Django's own log only: the operators' log has the change already.
+            super(RecordedAdmin, self).log_change(request, tenant, f"Now {tenant.state}.")
+            self.message_user(request, f"{tenant} is {tenant.state}")
 
 
 class PersonAdmin(RecordedPeopleAdmin, OperatorAdmin):
@@ -274,29 +273,18 @@ class TeamAdmin(GroupAdmin, OperatorAdmin):  # type: ignore[misc]  # unfold has 
     """Groups with their permissions."""
 
 
-class OperatorEventAdmin(OperatorAdmin, ReadOnlyModelAdmin):
+class OperatorEventAdmin(EventColumns, OperatorAdmin, ReadOnlyModelAdmin):
     """What operators did, and who tried to be one."""
 
     list_display = ("exact_time", "actor", "what", "subject", "name", "changed", "address")
     list_filter = ("action", "actor_kind", "created_at")
     search_fields = ("=actor", "=name", "=address")
     search_help_text = "The name of who did it, what it was done with, or an address."
-    ordering = ("-id",)
     fields = (
         *("exact_time", "actor", "actor_kind", "actor_id", "address", "action", "subject", "name"),
         *("subject_id", "changes", "asked"),
     )
-    readonly_fields = ("exact_time", "changes", "asked")
     show_full_result_count = False
-
-    def get_sortable_by(self, request: HttpRequest) -> list[str]:
-        return []
-
-    what = staticmethod(what)
-    changed = staticmethod(changed)
-    changes = staticmethod(changes)
-    asked = staticmethod(asked)
-    exact_time = staticmethod(exact_time)
 
 
 operator_site.recorder = record_of_site

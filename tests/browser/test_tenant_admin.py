@@ -43,7 +43,7 @@ def test_an_admin_audits_what_an_agent_remembers(
     why = page.get_by_role("complementary", name="Sources of the reply")
     expect(why.get_by_text("What am I allergic to?").first).to_be_visible()
     expect(why.get_by_text("The prompt, as it was sent")).to_be_visible()
-    expect(why.get_by_text("What it remembers")).to_be_visible()
+    expect(why.get_by_text("Recalled memories")).to_be_visible()
 
     # A failed message says what was wrong, and is tried again.
     failed = page.locator(f"#m{aurora.failed.pk}")

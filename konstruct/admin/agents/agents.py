@@ -8,14 +8,15 @@ from django import forms
 from django.contrib import admin
 from django.contrib.postgres.forms import SimpleArrayField
 from django.core.validators import MaxLengthValidator, ProhibitNullCharactersValidator
-from django.http import Http404, HttpRequest, HttpResponseBase
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminTextareaWidget
 
-from konstruct.admin.access import AuditedAdmin, note
+from konstruct.admin.access import AuditedAdmin, note_row
 from konstruct.admin.lists import agent_names
 from konstruct.admin.memory.recall_events import why_from
 from konstruct.llm.exceptions import LLMError
@@ -40,6 +41,25 @@ def _help(name: str) -> str:
     return str(Agent._meta.get_field(name).help_text)  # type: ignore[union-attr]  # none is a relation
 
 
+class PhrasesField(SimpleArrayField):
+    """A column with phrases, one a line. Blank lines are dropped."""
+
+    def __init__(self, column: str) -> None:
+        phrase = forms.CharField(
+            max_length=200, required=False, validators=[ProhibitNullCharactersValidator()]
+        )
+        super().__init__(
+            phrase,
+            delimiter="\n",
+            required=False,
+            widget=UnfoldAdminTextareaWidget,
+            help_text=f"{_help(column)} One a line.",
+        )
+
+    def clean(self, value: Any) -> list[str]:
+        return [phrase for phrase in super().clean(value) if phrase]
+
+
 class AgentForm(forms.ModelForm):
     """Tools and agents to choose from, and phrases one a line."""
 
@@ -49,16 +69,7 @@ class AgentForm(forms.ModelForm):
         widget=forms.CheckboxSelectMultiple,
         help_text=_help("tools"),
     )
-    escalate_on = SimpleArrayField(
-        forms.CharField(
-            max_length=200, required=False, validators=[ProhibitNullCharactersValidator()]
-        ),
-        delimiter="\n",
-        required=False,
-        widget=UnfoldAdminTextareaWidget,
-        help_text=f"{_help('escalate_on')} One a line.",
-    )
-
+    escalate_on = PhrasesField("escalate_on")
     hands_to = forms.TypedMultipleChoiceField(
         coerce=UUID,
         required=False,
@@ -72,15 +83,7 @@ class AgentForm(forms.ModelForm):
         help_text="Words or phrases with which a message is for another agent, one a line with"
         " that agent's name: “invoice: billing”.",
     )
-    hand_back_on = SimpleArrayField(
-        forms.CharField(
-            max_length=200, required=False, validators=[ProhibitNullCharactersValidator()]
-        ),
-        delimiter="\n",
-        required=False,
-        widget=UnfoldAdminTextareaWidget,
-        help_text=f"{_help('hand_back_on')} One a line.",
-    )
+    hand_back_on = PhrasesField("hand_back_on")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -104,14 +107,6 @@ class AgentForm(forms.ModelForm):
             except AgentNotFound as error:
                 raise forms.ValidationError(str(error)) from error
         return rules
-
-    def clean_hand_back_on(self) -> list[str]:
-        """Without the empty lines."""
-        return [phrase for phrase in self.cleaned_data["hand_back_on"] if phrase]
-
-    def clean_escalate_on(self) -> list[str]:
-        """Without the empty lines."""
-        return [phrase for phrase in self.cleaned_data["escalate_on"] if phrase]
 
 
 @admin.register(Agent, site=tenant_site)
@@ -225,9 +220,7 @@ class TrialForm(forms.Form):
 @tenant_site.page("agents/<uuid:agent_id>/try/", name="try_agent", permission=TRY)
 def try_agent(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
     """Have a message answered as the pipeline would, and store nothing of it."""
-    agent = Agent.objects.filter(pk=agent_id).first()
-    if agent is None:
-        raise Http404("This tenant has no such agent.")
+    agent = get_object_or_404(Agent, pk=agent_id)
     form = TrialForm(request.POST or None)
     tried: dict[str, Any] = {}
     if request.method == "POST" and form.is_valid():
@@ -246,15 +239,7 @@ def _answer(request: HttpRequest, agent: Agent, form: TrialForm) -> dict[str, An
     """The reply and why it was given, or what went wrong."""
     given = form.cleaned_data
     # Only the words are written down that were asked of somebody's memory.
-    note(
-        request,
-        Action.TRY,
-        "agent",
-        subject_id=agent.pk,
-        agent_id=agent.pk,
-        user_id=given["user_id"] or None,
-        query=given["content"],
-    )
+    note_row(request, Action.TRY, agent, user_id=given["user_id"] or None, query=given["content"])
     message = KonstructMessage(
         id=uuid4(),
         tenant_id=required_tenant_id(),

@@ -1,5 +1,6 @@
 """Conversations: the threads of a tenant, each read as a chat, and why each reply was said."""
 
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -7,16 +8,15 @@ from uuid import UUID
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import OuterRef
-from django.http import Http404, HttpRequest, HttpResponseBase
-from django.shortcuts import redirect
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 
-from konstruct.admin.access import note
+from konstruct.admin.access import note, note_row
 from konstruct.admin.choosing import as_number, as_user_id, as_uuid, memory_query
 from konstruct.admin.lists import agent_names
 from konstruct.admin.memory.recall_events import why_of
 from konstruct.admin.operations.escalations import others_than
-from konstruct.admin.people.erasures import ERASE
 from konstruct.channels.models import Delivery
 from konstruct.orchestrator.exceptions import NothingToRetry
 from konstruct.orchestrator.handoff.escalations import Thread
@@ -39,17 +39,6 @@ HELD = {
     HeldFor.CONSENT: "held for consent",
     HeldFor.PROGRAM: "held for a program",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A thread in the list, with whose it is and what is wrong with it."""
-
-    thread: ThreadSummary
-    agent: str
-    waiting: int
-    failed: int
-    held: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,18 +90,8 @@ def conversation_list(request: HttpRequest) -> HttpResponseBase:
 @tenant_site.page("conversations/<uuid:message_id>/", name="conversation", permission=READ)
 def conversation(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     """One thread around a message, and beside it why a reply was said."""
-    anchor = Message.objects.filter(pk=message_id).defer("content").first()
-    if anchor is None:
-        raise Http404("This tenant has no such message.")
-    note(
-        request,
-        Action.VIEW,
-        "conversation",
-        subject_id=message_id,
-        agent_id=anchor.agent_id,
-        user_id=anchor.user_id,
-        thread_id=anchor.thread_id,
-    )
+    anchor = get_object_or_404(Message.objects.defer("content"), pk=message_id)
+    note_row(request, Action.VIEW, anchor, "conversation", thread_id=anchor.thread_id)
     shown = turns_around(anchor)
     pending = PendingReply.objects.in_bulk([turn.pk for turn in shown])
     with_jobs = Delivery.objects.annotate(**job_columns("delivery", OuterRef("message_id")))
@@ -122,7 +101,7 @@ def conversation(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     agents = list(Agent.objects.only("pk", "name", "is_active"))
     names = {each.pk: each.name for each in agents}
     escalation = _escalation(request, anchor)
-    may_escalate = request.user.has_perm("orchestrator.add_escalation")
+    may_escalate = escalation is None and request.user.has_perm("orchestrator.add_escalation")
     return tenant_site.render(
         request,
         "konstruct/conversation.html",
@@ -130,7 +109,13 @@ def conversation(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
         anchor=anchor,
         agent=names.get(anchor.agent_id, str(anchor.agent_id)),
         turns=[
-            _turn(message, pending.get(message.pk), deliveries.get(message.pk), chosen)
+            MessageRow(
+                message,
+                _status(message, pending.get(message.pk)),
+                pending.get(message.pk),
+                deliveries.get(message.pk),
+                message.pk == chosen,
+            )
             for message in shown
         ],
         earlier=earlier,
@@ -139,11 +124,7 @@ def conversation(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
         chosen=chosen,
         escalation=escalation,
         answers=escalation and escalation.to_agent_id and names.get(escalation.to_agent_id),
-        may_escalate=may_escalate,
-        others=others_than(agents, anchor.agent_id) if may_escalate and escalation is None else [],
-        may_retry=request.user.has_perm(RETRY),
-        may_erase=request.user.has_perm(ERASE),
-        may_clear=request.user.has_perm("memory.view_windowclear"),
+        others=others_than(agents, anchor.agent_id) if may_escalate else [],
         query=memory_query(anchor.agent_id, anchor.user_id),
         is_fullwidth=1,
     )
@@ -154,20 +135,11 @@ def retry(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     """Try again to answer a message whose reply was given up."""
     if request.method != "POST":
         raise PermissionDenied
-    message = Message.objects.filter(pk=message_id).defer("content").first()
-    if message is None:
-        raise Http404("This tenant has no such message.")
+    message = get_object_or_404(Message.objects.defer("content"), pk=message_id)
     try:
         with transaction.atomic():
             retry_reply(message_id, tenant_id=required_tenant_id())
-            note(
-                request,
-                Action.RETRY,
-                "reply",
-                subject_id=message_id,
-                agent_id=message.agent_id,
-                user_id=message.user_id,
-            )
+            note_row(request, Action.RETRY, message, "reply")
     except NothingToRetry as error:
         messages.warning(request, str(error))
     else:
@@ -175,36 +147,26 @@ def retry(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     return redirect(reverse("admin:conversation", args=[message_id]))
 
 
-def _rows(threads: list[ThreadSummary], names: dict[UUID, str]) -> list[Row]:
-    """The threads with what waits in them: one query for all."""
+def _rows(threads: list[ThreadSummary], names: dict[UUID, str]) -> list[dict[str, Any]]:
+    """The threads with their agents and the numbers of their pending replies: one query for all."""
     unanswered = PendingReply.objects.filter(
         message__agent_id__in={thread.agent_id for thread in threads},
         message__user_id__in={thread.user_id for thread in threads},
     ).values_list(
         "message__agent_id", "message__user_id", "message__thread_id", "failed_at", "held_for"
     )
-    held: dict[Any, int] = {}
-    waiting: dict[Any, int] = {}
-    failed: dict[Any, int] = {}
+    counts: dict[Any, Counter[str]] = defaultdict(Counter)
     for *thread, failed_at, held_for in unanswered[:10_000]:
-        counts = held if held_for else waiting if failed_at is None else failed
-        counts[tuple(thread)] = counts.get(tuple(thread), 0) + 1
+        state = "held" if held_for else "failed" if failed_at else "waiting"
+        counts[tuple(thread)][state] += 1
     return [
-        Row(
-            thread,
-            names.get(thread.agent_id, str(thread.agent_id)),
-            waiting.get((thread.agent_id, thread.user_id, thread.thread_id), 0),
-            failed.get((thread.agent_id, thread.user_id, thread.thread_id), 0),
-            held.get((thread.agent_id, thread.user_id, thread.thread_id), 0),
-        )
+        {
+            "thread": thread,
+            "agent": names.get(thread.agent_id, str(thread.agent_id)),
+            **counts[thread.agent_id, thread.user_id, thread.thread_id],
+        }
         for thread in threads
     ]
-
-
-def _turn(
-    message: Any, pending: PendingReply | None, delivery: Delivery | None, chosen: UUID | None
-) -> MessageRow:
-    return MessageRow(message, _status(message, pending), pending, delivery, message.pk == chosen)
 
 
 def _status(message: Any, pending: PendingReply | None) -> str:

@@ -1,7 +1,7 @@
 """Facts: edited with their history, ended, and merged where two say nearly the same."""
 
 import json
-from typing import Any, cast
+from typing import Any
 from uuid import UUID
 
 from django import forms
@@ -19,8 +19,8 @@ from django.utils.safestring import SafeString
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
-from konstruct.admin.access import AuditedAdmin, note, note_row
-from konstruct.admin.lists import agent, agent_names, shortened, with_agent_name
+from konstruct.admin.access import AgentNameAdmin, note_row
+from konstruct.admin.lists import AgentFilter, ChoiceFilter, agent_choices, shortened
 from konstruct.admin.memory.marking import marked_difference
 from konstruct.api.http.bodies import ID_TEXT
 from memory.exceptions import DuplicateFact, FactBusy, InvalidArgument
@@ -28,7 +28,6 @@ from memory.facts import LongTermMemory
 from memory.facts.versions import UNCHANGED, standing_entry
 from memory.models import MemoryEntry
 from memory.models.fact_filters import values_of
-from memory.models.fact_querysets import MemoryEntryQuerySet
 from tenants import transaction
 from tenants.admin.sites import tenant_site
 from tenants.audit.changes import row_state
@@ -41,14 +40,28 @@ ALIKE = 0.8
 CHANGE = "memory.change_memoryentry"
 
 
-class FactForm(forms.ModelForm):
-    """A fact as people edit it; whose it is, is settled when it is made."""
+class MetadataForm(forms.Form):
+    """A form with metadata."""
+
+    def clean_metadata(self) -> dict[str, Any]:
+        """Refuse metadata that searches cannot filter by."""
+        metadata = self.cleaned_data["metadata"] or {}
+        try:
+            values_of(metadata)
+        except InvalidArgument as error:
+            raise ValidationError(str(error)) from error
+        return dict(metadata)
+
+
+class FactForm(MetadataForm, forms.ModelForm):
+    """A fact. Its agent and its user are chosen when it is created."""
 
     agent_id = forms.TypedChoiceField(
         label="Agent",
         required=False,
         coerce=UUID,
         empty_value=None,
+        choices=agent_choices("All agents"),
         widget=UnfoldAdminSelectWidget,
         help_text="The agent that knows it; none: all agents do.",
     )
@@ -78,23 +91,11 @@ class FactForm(forms.ModelForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if not self.instance._state.adding:
-            # Whose a fact is, is settled when it is made; the page shows it as text.
+            # Agent and user do not change; the page shows them as text.
             for name in ("agent_id", "user_id"):
                 self.fields.pop(name, None)
-        elif "agent_id" in self.fields:
-            known = [(str(pk), name) for pk, name in agent_names().items()]
-            self.fields["agent_id"].choices = [("", "All agents"), *known]  # type: ignore[attr-defined]  # a choice field's
         if "valid_from" in self.fields:
             self.fields["valid_from"].required = False
-
-    def clean_metadata(self) -> dict[str, Any]:
-        """Refuse what searches could not be narrowed by."""
-        metadata = self.cleaned_data["metadata"] or {}
-        try:
-            values_of(metadata)
-        except InvalidArgument as error:
-            raise ValidationError(str(error)) from error
-        return dict(metadata)
 
     def clean_valid_from(self) -> Any:
         """Refuse a start in the future, or before the version that it replaces."""
@@ -135,50 +136,34 @@ class FactForm(forms.ModelForm):
         return {*excluded, "content_digest", "embedding"}
 
 
-def of_facts(rows: QuerySet[Any]) -> MemoryEntryQuerySet:
-    """The rows as what the admin knows them to be."""
-    return cast(MemoryEntryQuerySet, rows)
-
-
-class StateFilter(admin.SimpleListFilter):
+class StateFilter(ChoiceFilter):
     """Current facts, ended facts, or old versions. Old versions are shown only on request."""
 
-    title = "state"
-    parameter_name = "state"
+    title = parameter_name = "state"
+    values = {"now": "current", "ended": "ended or expired", "old": "old versions"}
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("now", "current"), ("ended", "ended or expired"), ("old", "old versions")]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+    def queryset(self, request: HttpRequest, queryset: Any) -> Any:
         if self.value() == "now":
-            return of_facts(queryset).as_of()
-        if self.value() == "ended":
-            over = Q(valid_to__lte=Now()) | Q(expires_at__lte=Now())
-            return of_facts(queryset).entries().filter(over)
+            return queryset.as_of()
         if self.value() == "old":
             return queryset.filter(version_of__isnull=False)
-        return of_facts(queryset).entries()
+        over = Q(valid_to__lte=Now()) | Q(expires_at__lte=Now())
+        facts = queryset.entries()
+        return facts.filter(over) if self.value() == "ended" else facts
 
 
-class FactAgentFilter(admin.SimpleListFilter):
-    """Facts of one agent, or those that all share."""
-
-    title = "agent"
-    parameter_name = "agent"
+class FactAgentFilter(AgentFilter):
+    """Facts of one agent, or those that all agents share."""
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        known = [(str(pk), name) for pk, name in agent_names().items()]
-        return [("all", "all agents"), *known]
+        return [("all", "all agents"), *super().lookups(request, model_admin)]
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        if self.value() == "all":
-            return queryset.filter(agent_id__isnull=True)
-        known = {pk for pk, _ in self.lookup_choices}
-        return queryset.filter(agent_id=self.value()) if self.value() in known else queryset
+    def narrow(self, rows: Any, value: str) -> Any:
+        return rows.filter(agent_id__isnull=True) if value == "all" else super().narrow(rows, value)
 
 
 @admin.register(MemoryEntry, site=tenant_site)
-class MemoryEntryAdmin(AuditedAdmin):
+class MemoryEntryAdmin(AgentNameAdmin):
     """Facts. Whatever is changed, what was known before stays as a version."""
 
     form = FactForm
@@ -190,13 +175,10 @@ class MemoryEntryAdmin(AuditedAdmin):
     readonly_fields = ("more", "agent", "created_at", "updated_at", "embedding_model", "memory_id")
     actions = ("end_now",)
 
-    agent = staticmethod(agent)
+    sortable_by = ()
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        return with_agent_name(super().get_queryset(request).defer("embedding"))
-
-    def get_sortable_by(self, request: HttpRequest) -> list[str]:
-        return []
+        return super().get_queryset(request).defer("embedding")
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
@@ -298,9 +280,8 @@ class MemoryEntryAdmin(AuditedAdmin):
     def end_now(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
         """End the selected facts."""
         facts, ended = LongTermMemory(), 0
-        for fact in (
-            of_facts(queryset).entries().filter(Q(valid_to__isnull=True) | Q(valid_to__gt=Now()))
-        ):
+        current: Any = queryset
+        for fact in current.entries().filter(Q(valid_to__isnull=True) | Q(valid_to__gt=Now())):
             with transaction.atomic():
                 was = row_state(fact)
                 now = facts.update(fact.pk, required_tenant_id(), valid_to=timezone.now())
@@ -309,22 +290,13 @@ class MemoryEntryAdmin(AuditedAdmin):
         self.message_user(request, f"{ended} ended.", messages.SUCCESS)
 
 
-class MergeForm(forms.Form):
+class MergeForm(MetadataForm):
     """The content of the fact that stays."""
 
     content = forms.CharField(widget=forms.Textarea(attrs={"class": "k-input"}))
     metadata = forms.JSONField(
         required=False, widget=forms.Textarea(attrs={"class": "k-input", "rows": 4})
     )
-
-    def clean_metadata(self) -> dict[str, Any]:
-        """Refuse what searches could not be narrowed by."""
-        metadata = self.cleaned_data["metadata"] or {}
-        try:
-            values_of(metadata)
-        except InvalidArgument as error:
-            raise ValidationError(str(error)) from error
-        return dict(metadata)
 
 
 @tenant_site.page("facts/<uuid:memory_id>/merge/", name="merge_facts", permission=CHANGE)
@@ -335,14 +307,7 @@ def merge(request: HttpRequest, memory_id: UUID) -> HttpResponseBase:
     if fact is None:
         messages.warning(request, "This fact was deleted or replaced.")
         return redirect(reverse("admin:memory_memoryentry_changelist"))
-    note(
-        request,
-        Action.VIEW,
-        "near duplicates",
-        subject_id=fact.pk,
-        agent_id=fact.agent_id,
-        user_id=fact.user_id,
-    )
+    note_row(request, Action.VIEW, fact, "near duplicates")
     alike = [
         other
         for other in facts.search(
@@ -386,10 +351,10 @@ def _merge(request: HttpRequest, fact: MemoryEntry, other: MemoryEntry, form: Me
                 metadata=form.cleaned_data["metadata"],
             )
             ended = facts.update(other.pk, tenant_id, valid_to=timezone.now())
-            merged = {"merged": [str(fact.pk), str(other.pk)]}
-            note_row(request, Action.EDIT, now, before=was, after=row_state(now), **merged)
+            merged = [str(fact.pk), str(other.pk)]
+            note_row(request, Action.EDIT, now, before=was, after=row_state(now), merged=merged)
             note_row(
-                request, Action.EDIT, ended, before=other_was, after=row_state(ended), **merged
+                request, Action.EDIT, ended, before=other_was, after=row_state(ended), merged=merged
             )
     except (DuplicateFact, FactBusy, InvalidArgument) as error:
         form.add_error("content", str(error))

@@ -4,13 +4,14 @@ from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
-from django.http import Http404, HttpRequest, HttpResponseBase
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import get_object_or_404
 
-from konstruct.admin.access import note
+from konstruct.admin.access import note, note_row
 from konstruct.admin.choosing import Chosen, as_user_id, as_uuid
 from konstruct.admin.lists import agent_names
 from konstruct.admin.memory.marking import highlighted
-from konstruct.admin.memory.recall_events import features_of, left_out
+from konstruct.admin.memory.recall_events import left_out, remembered
 from konstruct.orchestrator.models.agents import recall_policy
 from memory.browse.threads import nearest_neighbours
 from memory.models import Message, Scope
@@ -60,10 +61,9 @@ def memories(request: HttpRequest) -> HttpResponseBase:
         chosen=chosen,
         asked=bool(query),
         hits=_hits(result) if result else [],
-        cut=left_out(_cut(result)) if result else [],
+        cut=left_out(map(asdict, result.cut)) if result else [],
         result=result,
         users=Scope.objects.order_by("-pk").values_list("user_id", flat=True)[:SUGGESTED_USERS],
-        may_search_everyone=request.user.has_perm("audit.search_everyone"),
     )
 
 
@@ -72,17 +72,8 @@ def memories(request: HttpRequest) -> HttpResponseBase:
 )
 def neighbours(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     """What is remembered beside a message: the nearest by meaning."""
-    message = Message.objects.filter(pk=message_id).first()
-    if message is None:
-        raise Http404("This tenant has no such message.")
-    note(
-        request,
-        Action.VIEW,
-        "nearest memories",
-        subject_id=message_id,
-        agent_id=message.agent_id,
-        user_id=message.user_id,
-    )
+    message = get_object_or_404(Message, pk=message_id)
+    note_row(request, Action.VIEW, message, "nearest memories")
     return tenant_site.render(
         request,
         "konstruct/neighbours.html",
@@ -94,20 +85,12 @@ def neighbours(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
 
 
 def _hits(result: RecallResult) -> list[dict[str, Any]]:
-    """What was found, with the question's words marked."""
+    """Return the hits, with the words of the question marked."""
     return [
         {
-            **{name: getattr(hit, name) for name in ("message_id", "role", "name", "created_at")},
-            "content": hit.content,
+            **remembered(asdict(hit), asdict(hit)),
             "highlighted": highlighted(hit.content, result.query),
-            "score": hit.score,
-            "probability_percent": round(100 * hit.probability),
-            "features": features_of(hit.channels),
             "neighbours": True,
         }
         for hit in result.hits
     ]
-
-
-def _cut(result: RecallResult) -> list[dict[str, Any]]:
-    return [{**asdict(cut), "message_id": str(cut.message_id)} for cut in result.cut]

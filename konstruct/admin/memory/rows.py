@@ -36,11 +36,9 @@ from tenants.context import required_tenant_id
 
 
 class MemoryAdmin(AgentRowsAdmin):
-    """Rows of an agent and a user, in the order of the index."""
+    """Rows of an agent and a user, in the order of the index: other orders are too slow."""
 
-    def get_sortable_by(self, request: HttpRequest) -> list[str]:
-        """No other order: a million rows are not sorted for a click."""
-        return []
+    sortable_by = ()
 
 
 class PieceInline(TabularInline):

@@ -39,7 +39,6 @@ def window(request: HttpRequest) -> HttpResponseBase:
         ],
         clears=clears[:20],
         by_whom=by_whom[:20],
-        may_clear=request.user.has_perm(CLEAR),
     )
 
 

@@ -8,17 +8,16 @@ from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.core.validators import ProhibitNullCharactersValidator
-from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponseBase
-from django.shortcuts import redirect
+from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.decorators import display
 
-from konstruct.admin.access import AuditedReadOnlyAdmin, actor_of, note
+from konstruct.admin.access import AgentRowsAdmin, actor_of, note_row
 from konstruct.admin.choosing import as_uuid, memory_query
-from konstruct.admin.lists import AgentFilter, ChoiceFilter, UserFilter, agent, with_agent_name
+from konstruct.admin.lists import AgentFilter, ChoiceFilter, UserFilter
 from konstruct.orchestrator.handoff.escalations import (
     OpenedBy,
     Thread,
@@ -65,7 +64,7 @@ class ToFilter(ChoiceFilter):
 
 
 @admin.register(Escalation, site=tenant_site)
-class EscalationAdmin(AuditedReadOnlyAdmin):
+class EscalationAdmin(AgentRowsAdmin):
     """Threads in which a person or another agent answers, or has answered."""
 
     list_display = (
@@ -82,10 +81,7 @@ class EscalationAdmin(AuditedReadOnlyAdmin):
     )
     readonly_fields = ("agent", "state", "to_whom", "thread_link")
 
-    agent = staticmethod(agent)
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        return with_agent_name(super().get_queryset(request), to_agent_name="to_agent_id")
+    agent_columns = {"agent_name": "agent_id", "to_agent_name": "to_agent_id"}
 
     @display(description="Who answers")
     def to_whom(self, escalation: Any) -> str:
@@ -311,10 +307,7 @@ def _page(
 
 
 def _found(escalation_id: UUID) -> Escalation:
-    found = Escalation.objects.filter(pk=escalation_id).first()
-    if found is None:
-        raise Http404("This tenant has no such escalation.")
-    return found
+    return get_object_or_404(Escalation, pk=escalation_id)
 
 
 def _posted(request: HttpRequest) -> Any:
@@ -324,13 +317,5 @@ def _posted(request: HttpRequest) -> Any:
 
 
 def _note(request: HttpRequest, action: Action, found: Escalation, **detail: Any) -> None:
-    note(
-        request,
-        action,
-        "escalation" if action is not Action.ESCALATE else "conversation",
-        subject_id=found.pk,
-        agent_id=found.agent_id,
-        user_id=found.user_id,
-        thread_id=found.thread_id,
-        **detail,
-    )
+    subject = "escalation" if action is not Action.ESCALATE else "conversation"
+    note_row(request, action, found, subject, thread_id=found.thread_id, **detail)

@@ -1,5 +1,5 @@
 """Pages of people: their memories in one place, linked accounts, export and erasure."""
 
-from konstruct.admin.people import identities, users
+from konstruct.admin.people import erasures, identities, users
 
-__all__ = ["identities", "users"]
+__all__ = ["erasures", "identities", "users"]

@@ -4,12 +4,12 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib import admin, messages
-from django.http import Http404, HttpRequest, HttpResponseBase
-from django.shortcuts import redirect
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from unfold.decorators import display
 
-from konstruct.admin.access import AgentRowsAdmin, actor_of, note
+from konstruct.admin.access import AgentRowsAdmin, actor_of, note_row
 from konstruct.orchestrator.identities.erasure_requests import request_message_erasure
 from memory.models import Message
 from tenants import transaction
@@ -28,33 +28,31 @@ STATES = {
 @tenant_site.page("messages/<uuid:message_id>/erase/", name="erase_message", permission=ERASE)
 def erase_message(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     """Ask why, and whether only the message is meant; then note that it is to be erased."""
-    message = Message.objects.filter(pk=message_id).first()
-    if message is None:
-        raise Http404("This tenant has no such message.")
-    told: dict[str, Any] = {"agent_id": message.agent_id, "user_id": message.user_id}
+    message = get_object_or_404(Message, pk=message_id)
     if request.method != "POST":
         with transaction.atomic():
-            note(request, Action.VIEW, "message", subject_id=message.pk, **told)
+            note_row(request, Action.VIEW, message)
         return tenant_site.render(
             request, "konstruct/erase_message.html", title="Erase a message", message=message
         )
     whole = request.POST.get("what") == "conversation"
     with transaction.atomic():
         erasure = request_message_erasure(
-            **told,
+            agent_id=message.agent_id,
+            user_id=message.user_id,
             thread_id=message.thread_id,
             message_id=None if whole else message.pk,
             by=actor_of(request),
             reason=request.POST.get("reason", "").replace("\0", "")[:2000],
         )
-        note(
+        note_row(
             request,
             Action.ERASE,
+            message,
             "conversation" if whole else "message",
             subject_id=erasure.pk if whole else message.pk,
             thread_id=message.thread_id,
             erasure_id=str(erasure.pk),
-            **told,
         )
     messages.success(request, "The erasure is requested. An operator's process carries it out.")
     return redirect(reverse("admin:audit_messageerasure_change", args=[erasure.pk]))

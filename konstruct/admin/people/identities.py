@@ -1,6 +1,5 @@
 """Identities: who a channel's ids are; linking them to a person, and letting them go again."""
 
-from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -8,8 +7,8 @@ from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import Q
-from django.http import Http404, HttpRequest, HttpResponseBase
-from django.shortcuts import redirect
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.http import urlencode
@@ -31,22 +30,18 @@ SEE = "orchestrator.view_channelidentity"
 LINK = "orchestrator.change_channelidentity"
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
-    """As whom channels know a person, for the page of the person."""
+def linked_accounts(request: HttpRequest, user_id: str) -> dict[str, Any] | None:
+    """Return the identities and the open history merges of a user, for the person page.
 
-    identities: list[ChannelIdentity]
-    moves: list[HistoryMerge]
-    may_link: bool
-
-
-def known_as(request: HttpRequest, user_id: str) -> Known | None:
-    """Identities that speak as the user, or are the user by themselves; None for who may not."""
+    Returns:
+        `identities` that are linked to the user or are the user's own, and `moves`; None if the
+        reader may not see identities.
+    """
     if not request.user.has_perm(SEE):
         return None
     theirs = ChannelIdentity.objects.filter(Q(user_id=user_id) | Q(own_id=user_id))
     moves = HistoryMerge.objects.open().filter(Q(user_id=user_id) | Q(from_user=user_id))
-    return Known(list(theirs[:50]), list(moves[:50]), request.user.has_perm(LINK))
+    return {"identities": theirs[:50], "moves": moves[:50]}
 
 
 class LinkedFilter(ChoiceFilter):
@@ -99,7 +94,7 @@ class LinkForm(forms.Form):
 @tenant_site.page("identities/<uuid:identity_id>/link/", name="link_identity", permission=LINK)
 def link_page(request: HttpRequest, identity_id: UUID) -> HttpResponseBase:
     """Let an identity speak as a user who is known."""
-    identity = _found(identity_id)
+    identity = get_object_or_404(ChannelIdentity, pk=identity_id)
     form = LinkForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         user_id = form.cleaned_data["user_id"]
@@ -130,7 +125,7 @@ def unlink_page(request: HttpRequest, identity_id: UUID) -> HttpResponseBase:
     """Let an identity speak for itself again."""
     if request.method != "POST":
         raise PermissionDenied
-    identity = _found(identity_id)
+    identity = get_object_or_404(ChannelIdentity, pk=identity_id)
     try:
         with transaction.atomic():
             was = row_state(identity)
@@ -141,10 +136,3 @@ def unlink_page(request: HttpRequest, identity_id: UUID) -> HttpResponseBase:
     else:
         messages.success(request, "It speaks for itself from now on. What was moved stays.")
     return redirect(reverse("admin:link_identity", args=[identity.pk]))
-
-
-def _found(identity_id: UUID) -> ChannelIdentity:
-    found = ChannelIdentity.objects.filter(pk=identity_id).first()
-    if found is None:
-        raise Http404("This tenant has no such identity.")
-    return found

@@ -14,7 +14,7 @@ from django.utils.http import content_disposition_header, urlencode
 
 from konstruct.admin.access import actor_of, note
 from konstruct.admin.choosing import as_user_id, memory_query
-from konstruct.admin.people.identities import known_as
+from konstruct.admin.people.identities import linked_accounts
 from konstruct.api.http.problems import current_request_id
 from konstruct.orchestrator.identities.erasure_requests import AlreadyRequested, request_erasure
 from konstruct.orchestrator.identities.linked_ids import is_known, linked_ids
@@ -80,12 +80,7 @@ def person(request: HttpRequest) -> HttpResponseBase:
         spelled=spelled(user_id),
         query=urlencode({"user": user_id}),
         known=[
-            (
-                agents[each.agent_id],
-                each,
-                memory_query(each.agent_id, user_id),
-            )
-            for each in known
+            (agents[each.agent_id], each, memory_query(each.agent_id, user_id)) for each in known
         ],
         threads=[(thread, agents[thread.agent_id].name) for thread in threads],
         facts=MemoryEntry.objects.filter(user_id=user_id).entries().defer("embedding")[:20],
@@ -93,14 +88,7 @@ def person(request: HttpRequest) -> HttpResponseBase:
         erasure=erasure,
         known_now=known_now,
         linked=_linked(user_id),
-        channels=known_as(request, user_id),
-        may_export=request.user.has_perm(EXPORT),
-        may_erase=request.user.has_perm(ERASE),
-        may_see_receipt=request.user.has_perm("audit.view_erasurerequest"),
-        may_recall=request.user.has_perm("audit.recall_memories"),
-        may_read=request.user.has_perm("memory.view_message"),
-        may_see_windows=request.user.has_perm("memory.view_windowclear"),
-        may_see_facts=request.user.has_perm("memory.view_memoryentry"),
+        channels=linked_accounts(request, user_id),
     )
 
 
@@ -176,7 +164,12 @@ def _linked(user_id: str) -> list[tuple[str, str]]:
 
 
 def person_as_json(user_id: str, agents: Sequence[Agent]) -> Iterator[str]:
-    """One JSON document in pieces, so that no export is too large for memory."""
+    """Yield one JSON document in pieces, so that no export is too large for memory.
+
+    Args:
+        user_id: the user.
+        agents: the agents with memories of the user to include.
+    """
     yield f'{{"user_id": {_encode(user_id)}, "exported_at": {_encode(timezone.now())}, "agents": ['
     for number, agent in enumerate(agents):
         yield ",\n" if number else "\n"
@@ -194,15 +187,18 @@ def person_as_json(user_id: str, agents: Sequence[Agent]) -> Iterator[str]:
         yield "}"
     yield '], "facts": '
     yield from _array(people.facts_of(user_id))
-    for name, row in (
-        ("identities", ChannelIdentity),
-        ("escalations", Escalation),
-        ("tool_calls", ToolCall),
+    activity = AccessEvent.objects.filter(user_id=user_id).order_by("-id")
+    for table, found in (
+        ("identities", _rows(ChannelIdentity, user_id)),
+        ("escalations", _rows(Escalation, user_id)),
+        ("tool_calls", _rows(ToolCall, user_id)),
+        (
+            "access_log",
+            activity.values("created_at", "actor_kind", "actor", "action", "subject")[:10_000],
+        ),
     ):
-        yield f', "{name}": '
-        yield from _array(_rows(row, user_id))
-    yield ', "access_log": '
-    yield from _array(_activity(user_id))
+        yield f', "{table}": '
+        yield from _array(found)
     yield "}\n"
 
 
@@ -213,17 +209,7 @@ def _array(rows: Iterable[Any]) -> Iterator[str]:
     yield "]"
 
 
-def _rows(model: type[Model], user_id: str) -> Iterator[dict[str, Any]]:
-    """What a table has of the user, whole."""
+def _rows(model: type[Model], user_id: str) -> Iterable[Any]:
+    """All columns of the user's rows in a table."""
     names = [field.attname for field in model._meta.concrete_fields if field.name != "tenant_id"]
-    yield from model._default_manager.filter(user_id=user_id).order_by("pk").values(*names)
-
-
-def _activity(user_id: str) -> Iterator[dict[str, Any]]:
-    """The activity on this person's memory."""
-    rows = (
-        AccessEvent.objects.filter(user_id=user_id)
-        .order_by("-id")
-        .values("created_at", "actor_kind", "actor", "action", "subject")[:10_000]
-    )
-    yield from map(dict, rows)
+    return model._default_manager.filter(user_id=user_id).order_by("pk").values(*names)

@@ -4,11 +4,10 @@ from typing import Any
 
 from django.contrib import admin
 from django.db.models import QuerySet
-from django.http import HttpRequest
 
 from konstruct.admin.access import AgentRowsAdmin
 from konstruct.admin.lists import UserFilter
-from tenants.admin.record_columns import asked, changed, changes, exact_time, what
+from tenants.admin.record_columns import EventColumns
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import AccessEvent
 from tenants.audit.pseudonyms import pseudonyms
@@ -23,7 +22,7 @@ class UserOfLogFilter(UserFilter):
 
 
 @admin.register(AccessEvent, site=tenant_site)
-class AccessEventAdmin(AgentRowsAdmin):
+class AccessEventAdmin(EventColumns, AgentRowsAdmin):
     """Actions and refusals, with the values before and after, the address and the time."""
 
     list_display = (
@@ -34,18 +33,8 @@ class AccessEventAdmin(AgentRowsAdmin):
     search_help_text = (
         "The name of the actor, the id of the user, the id of the row, or an address."
     )
-    ordering = ("-id",)
     fields = (
         *("exact_time", "actor", "actor_kind", "actor_id", "address", "action", "subject"),
         *("subject_id", "agent", "user_id", "changes", "asked", "request_id"),
     )
-    readonly_fields = ("agent", "exact_time", "changes", "asked")
-
-    def get_sortable_by(self, request: HttpRequest) -> list[str]:
-        return []
-
-    what = staticmethod(what)
-    changed = staticmethod(changed)
-    changes = staticmethod(changes)
-    asked = staticmethod(asked)
-    exact_time = staticmethod(exact_time)
+    readonly_fields = ("agent", *EventColumns.readonly_fields)

@@ -31,8 +31,9 @@ def test_a_memory_is_found_by_meaning_with_what_speaks_for_it(
     answer = browser(populated_a.tenant).get(MEMORIES, query)
     best = answer.context["hits"][0]
     assert best["content"] == "My sister lives in Lisbon and visits in May."
-    assert {"cosine", "lexical"} <= {feature.name for feature in best["features"]}
+    assert {"cosine", "lexical"} <= {feature["name"] for feature in best["features"]}
     assert "<mark>visits</mark>" in answer.text
+    assert f"{MEMORIES}{best['message_id']}/" in answer.text
     with tenant_scope(populated_a.tenant.id):
         event = AccessEvent.objects.get(action="search", subject="memories")
     assert (event.user_id, event.detail) == ("maria", {"query": "When will she visit?"})
