@@ -11,6 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from django.utils import timezone
+from django_redis import get_redis_connection
 
 from konstruct.consistency.indexing import forget_words
 from konstruct.privacy.erasure.messages import shorten_window
@@ -23,6 +24,7 @@ from tenants.audit.access_log import Actor, record_access
 from tenants.audit.models import Action, ActorKind, RetentionRule
 from tenants.context import connection, required_tenant_id
 from tenants.personal_data import personal_tables
+from tenants.redis_keys import memory_short_key
 
 logger = logging.getLogger(__name__)
 
@@ -82,10 +84,14 @@ def _days_by_agent() -> dict[UUID, int]:
 
 
 def _remove_before(agent_id: UUID, days: int, before: datetime) -> Removed:
-    messages, users = 0, set()
-    for batch in _batches(agent_id, before):
+    messages, users = 0, set[str]()
+    for batch in _batches(agent_id, days, before):
         messages += len(batch)
-        users |= {user_id for _, _, user_id in batch}
+        of_batch = {user_id for _, _, user_id in batch}
+        for user_id in sorted(of_batch):
+            shorten_window(agent_id, user_id)
+        thread_window.forget_all_threads(required_tenant_id())
+        users |= of_batch
     with transaction.atomic(), connection.cursor() as cursor:
         values = {"agent": agent_id, "before": before, "users": list(users)}
         for table, of in personal_tables().items():
@@ -94,26 +100,15 @@ def _remove_before(agent_id: UUID, days: int, before: datetime) -> Removed:
                     f"DELETE FROM {table} AS kept WHERE {of.agent} = %(agent)s AND {of.retention}",
                     values,
                 )
-        if messages:
-            record_access(
-                Action.DELETE,
-                "messages past their time",
-                by=RETENTION,
-                agent_id=agent_id,
-                days=days,
-                said_before=before.isoformat(timespec="seconds"),
-                messages=messages,
-                users=len(users),
-            )
-    for user_id in sorted(users):
-        shorten_window(agent_id, user_id)
-    if users:
-        thread_window.forget_all_threads(required_tenant_id())
     return Removed(agent_id, days, messages, len(users))
 
 
-def _batches(agent_id: UUID, before: datetime) -> Iterator[list[tuple[UUID, int, str]]]:
-    """Remove messages with their replies, a batch in each transaction; yield the batches."""
+def _batches(agent_id: UUID, days: int, before: datetime) -> Iterator[list[tuple[UUID, int, str]]]:
+    """Remove messages with their replies, a batch in each transaction; yield the batches.
+
+    A batch is logged in its transaction, and windows leave the cache before the commit: a worker
+    that is killed after it leaves neither unlogged removals nor windows with removed turns.
+    """
     after: tuple[datetime, int] = (datetime.min.replace(tzinfo=UTC), 0)
     # Ends: each batch begins after the one before, and none is newer than `before`.
     while True:
@@ -136,6 +131,20 @@ def _batches(agent_id: UUID, before: datetime) -> Iterator[list[tuple[UUID, int,
             delete_rows_of_messages(cursor, ids, _not_counted)
             forget_words(numbers, scopes=scopes)
             delete_messages(cursor, ids, _not_counted)
+            record_access(
+                Action.DELETE,
+                "messages past their time",
+                by=RETENTION,
+                agent_id=agent_id,
+                days=days,
+                said_before=before.isoformat(timespec="seconds"),
+                messages=len(ids),
+                users=len(set(users)),
+            )
+            tenant_id = required_tenant_id()
+            keys = [memory_short_key(tenant_id, agent_id, user_id) for user_id in set(users)]
+            get_redis_connection("default").unlink(*keys)
+            thread_window.forget_all_threads(tenant_id)
         yield batch
 
 

@@ -99,6 +99,7 @@ def test_a_client_that_goes_is_noticed() -> None:
 
 def streamed(pieces: Iterator[bytes]) -> tuple[list[dict[str, Any]], list[int]]:
     """Return the messages that a server gets, and how many threads are busy at each of them."""
+
     def respond(request: Any) -> StreamingHttpResponse:
         request.close()  # as Django does
         return StreamingHttpResponse(pieces)
