@@ -399,6 +399,17 @@ class Job(JobColumns):
     kind = models.TextField(help_text="What is to be done: reply …")
     key = models.UUIDField(help_text="With what: the id of a message, for most kinds.")
 
+    worker = models.UUIDField(null=True, blank=True, help_text="Worker process that leases it.")
+    lease = models.PositiveIntegerField(
+        default=0, db_default=0, help_text="How often it was leased: the token of a lease."
+    )
+    leased_until = models.DateTimeField(
+        null=True, blank=True, help_text="When another worker may lease it in any case."
+    )
+    lane = models.UUIDField(
+        null=True, blank=True, help_text="Of leased jobs of one lane there is one."
+    )
+
     # The receipt of an erasure has the keys of replies, from PendingReply.
     personal_data = PersonalData(message="key", schema=PUBLIC)
 
@@ -412,11 +423,35 @@ class Job(JobColumns):
                 fields=["kind", "tenant_id", "sweep_at"],
                 name="job_turns",
                 condition=models.Q(failed_at__isnull=True, sweep_at__isnull=False),
+            ),
+            models.Index(
+                fields=["worker"], condition=models.Q(worker__isnull=False), name="job_worker"
+            ),
+        ]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["tenant_id", "kind", "lane"],
+                condition=models.Q(lane__isnull=False),
+                name="job_lane",
             )
         ]
 
     def __str__(self) -> str:
         return f"{self.kind} {self.key}"
+
+
+class Worker(models.Model):
+    """A worker process that leases jobs. The functions of Postgres that renew and end it are the
+    only way to its row: see `tenants.jobs.worker`.
+    """
+
+    id = models.UUIDField(primary_key=True)
+    expires_at = models.DateTimeField(help_text="When its leases end, unless it renews them.")
+
+    personal_data = NoPersonalData("worker processes")
+
+    def __str__(self) -> str:
+        return str(self.id)
 
 
 def jobs_of(kind: str, key: Any) -> JobQuerySet:

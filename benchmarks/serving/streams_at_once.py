@@ -194,7 +194,7 @@ async def serve_directly(pipe: Any, streams: int, tokens: int) -> None:
 def tell_all(tenant_id: UUID, streams: int, tokens: int) -> None:
     """Tell the replies to so many messages as workers do, and record them."""
     from konstruct.orchestrator.replies import queue, reply_wait
-    from konstruct.orchestrator.replies.partial_reply import telling
+    from konstruct.orchestrator.replies.partial_reply import stream_reply
     from memory.conversations.transcript import record_message
     from memory.models import Message
     from tenants.context import tenant_scope
@@ -204,7 +204,7 @@ def tell_all(tenant_id: UUID, streams: int, tokens: int) -> None:
             time.sleep(0.05)
         time.sleep(1)  # the last of them are watched by now
         messages = list(Message.objects.all())
-        say = [opened.enter_context(telling(tenant_id, message.id)) for message in messages]
+        say = [opened.enter_context(stream_reply(tenant_id, message.id, 1)) for message in messages]
         said = [""] * streams
         for _ in range(tokens):
             time.sleep(PAUSE_SECONDS)

@@ -1,20 +1,22 @@
 """The inbox: events of channels, stored before the channel's request is answered."""
 
+import hashlib
+import logging
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-from celery.exceptions import SoftTimeLimitExceeded
 from django.conf import settings
 from psycopg.types.json import Jsonb
 
-from konstruct.channels.locks import arrivals_lock
 from konstruct.channels.models import Arrival
-from tenants import transaction
 from tenants.context import connection, tenant_scope
-from tenants.jobs import JobKind
+from tenants.jobs import JobKind, LeaseLost
+
+logger = logging.getLogger(__name__)
 
 # The task is given by name: it imports the handlers of channels, which import this module.
 ARRIVALS = JobKind(
@@ -90,21 +92,14 @@ def enqueue(*, channel: str, workspace: str, key: str, event: Mapping[str, Any])
 def process(*, tenant_id: UUID, channel: str, workspace: str, handler: Handler) -> None:
     """Give the events of a workspace to its handler, in the order of their arrival.
 
-    One worker at a time, because messages of a thread must keep their order. A worker that finds
-    the workspace locked returns at once: the other looks again after it has released the lock.
+    One event of a workspace is leased at a time, because messages of a thread must keep their
+    order. A worker that finds one leased returns at once: the other looks again after its lease.
     """
     until = time.monotonic() + MAX_TURN_SECONDS
     with tenant_scope(tenant_id):
-        # Ends: each iteration processes all due events, or stops after MAX_TURN_SECONDS.
-        while True:
-            with arrivals_lock(tenant_id, channel, workspace) as is_ours:
-                if not is_ours:
-                    return
-                while (arrival := _oldest(channel, workspace)) is not None:
-                    if time.monotonic() > until:
-                        return  # the sweep wakes a worker for the rest
-                    _process(arrival, tenant_id, handler)
-            if _oldest(channel, workspace) is None:
+        # Ends: each iteration processes an event; after MAX_TURN_SECONDS the sweep wakes a worker.
+        while time.monotonic() < until and (arrival := _oldest(channel, workspace)) is not None:
+            if not _process(arrival, tenant_id, handler):
                 return
 
 
@@ -131,20 +126,30 @@ def _oldest(channel: str, workspace: str) -> Arrival | None:
     return Arrival.objects.due().filter(channel=channel, workspace=workspace).first()
 
 
-def _process(arrival: Arrival, tenant_id: UUID, handler: Handler) -> None:
-    """Count an attempt, handle the event and remove it, or record the failure."""
+def _lane(channel: str, workspace: str) -> UUID:
+    return UUID(bytes=hashlib.sha256(f"{channel}\x1f{workspace}".encode()).digest()[:16])
+
+
+def _process(arrival: Arrival, tenant_id: UUID, handler: Handler) -> bool:
+    """Count an attempt, handle the event and remove it, or record the failure.
+
+    Returns:
+        False if the workspace is another worker's.
+    """
     key = arrival.job_key
+    lease = ARRIVALS.begin(key, _lane(arrival.channel, arrival.workspace))
+    if lease is None:
+        return False
     try:
-        if not ARRIVALS.begin(key):
-            return
-        with transaction.atomic():
+        lease.refuse_lost()
+        with lease.transaction():
             handler(tenant_id, arrival.event)
             with connection.cursor() as cursor:
                 cursor.execute(_FINISH, {"id": arrival.pk, "key": key})
+    except LeaseLost as error:
+        logger.warning("%s", error)
+        return False
     except Exception as error:  # any error is for people to read
-        ARRIVALS.record_failure(key, error)
-        if isinstance(error, SoftTimeLimitExceeded):
-            raise
-    except BaseException:
-        ARRIVALS.cancel_attempt_if_stopping(key)
-        raise
+        with suppress(LeaseLost), lease.transaction():
+            ARRIVALS.record_failure(key, error)
+    return True

@@ -1,23 +1,20 @@
-"""Messages and threads as the pipeline has them, whatever the channel, and the locks of threads."""
+"""Messages and threads as the pipeline has them, whatever the channel, and locks of windows."""
 
+import hashlib
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from django.conf import settings
-
 from konstruct.orchestrator.exceptions import Busy
-from tenants.context import required_tenant_id
+from tenants import transaction
+from tenants.context import connection
 from tenants.locking.polling import poll
-from tenants.locking.tenant_locks import held_lock, held_of
 
-# An erasure or a move of a long conversation holds the window for seconds.
+# An erasure or a merge of a long conversation locks the window for seconds.
 WINDOW_SECONDS = 60.0
-ASKED_FOR_AT_ONCE = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +29,12 @@ class Thread:
     def of(cls, row: "KonstructMessage | Message | Escalation") -> "Thread":
         """The thread of a message, or of an escalation."""
         return cls(row.agent_id, row.user_id, row.thread_id)
+
+    @property
+    def lane(self) -> UUID:
+        """The lane of its replies: one is written at a time."""
+        name = _joined(str(self.agent_id), self.user_id, self.thread_id)
+        return UUID(bytes=hashlib.sha256(name.encode()).digest()[:16])
 
     @property
     def named(self) -> dict[str, UUID | str]:
@@ -76,54 +79,50 @@ def konstruct_message(row: "Message") -> KonstructMessage:
 # --- Locks ----------------------------------------------------------------------------------------
 
 
-def thread_lock(thread: Thread) -> AbstractContextManager[bool]:
-    """Hold the thread; gives False at once if another worker holds it."""
-    return held_lock(_key("konstruct.thread", thread, thread.thread_id))
-
-
-def wait_for_threads(threads: Iterable[Thread]) -> None:
-    """Return when the workers that answer in these threads, if any, are done.
-
-    Raises Busy if one of them is not when its task's time must be over.
-    """
-    keys = iter([_key("konstruct.thread", thread, thread.thread_id) for thread in threads])
-    while batch := list(islice(keys, ASKED_FOR_AT_ONCE)):
-
-        def none_is_held(batch: list[str] = batch) -> bool:
-            batch[:] = held_of(batch)  # who was free once is not waited for again
-            return not batch
-
-        if not poll(none_is_held, seconds=settings.CELERY_TASK_TIME_LIMIT):
-            raise Busy(f"{len(batch)} conversations are still being answered.")
-
-
 @contextmanager
-def window_lock(thread: Thread) -> Iterator[None]:
-    """Hold the window of the thread's agent and user, waiting for who holds it.
+def locked_windows(threads: Iterable[Thread]) -> Iterator[None]:
+    """Do the block in a transaction that locks the windows of the threads' agents and users.
 
-    That is mostly for milliseconds. Threads of one user are answered side by side and share a
-    window. Inside, a reply is recorded and appended in one go, so that the window has the
-    transcript's order. Taken inside of a thread's lock, never around one. Raises Busy after
-    WINDOW_SECONDS.
+    Threads of one user are answered side by side and share a window. A transaction that writes a
+    turn holds the lock, so that the window has the transcript's order. Nothing waits for anything
+    else while it holds the lock.
+
+    Raises:
+        Busy: another transaction holds one of the locks for WINDOW_SECONDS.
     """
-    key = _key("konstruct.window", thread)
+    keys = sorted({_window_key(thread) for thread in threads})
     with ExitStack() as stack:
 
         def take() -> bool:
-            return stack.enter_context(held_lock(key))
+            attempt = transaction.atomic()
+            attempt.__enter__()
+            if _try_locks(keys):
+                stack.push(attempt)
+                return True
+            transaction.set_rollback(True)
+            attempt.__exit__(None, None, None)
+            return False
 
         if not poll(take, seconds=WINDOW_SECONDS):
-            raise Busy(
-                f"Somebody else has been at work on this conversation for {WINDOW_SECONDS:g}"
-                " seconds."
-            )
+            raise Busy(f"This conversation is locked for {WINDOW_SECONDS:g} seconds.")
         yield
 
 
-def _key(purpose: str, thread: Thread, *more: str) -> str:
-    # Lengths keep apart what a separator alone would not: ids are any text that a channel makes.
-    parts = [str(required_tenant_id()), str(thread.agent_id), thread.user_id, *more]
-    return "\x1f".join([purpose, *(f"{len(part)}:{part}" for part in parts)])
+def _try_locks(keys: list[str]) -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT bool_and(public.try_tenant_lock(key)) FROM unnest(%s::text[]) AS key", [keys]
+        )
+        return cursor.fetchone()[0] is not False
+
+
+def _window_key(thread: Thread) -> str:
+    return f"konstruct.window\x1f{_joined(str(thread.agent_id), thread.user_id)}"
+
+
+def _joined(*ids: str) -> str:
+    # An id may have any character: its length tells where it ends.
+    return "\x1f".join(f"{len(each)}:{each}" for each in ids)
 
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ one when it writes the reply (pipeline.conclude). Tables declare how they move: 
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -18,7 +18,7 @@ from django.db.models.functions import Now
 from django_redis import get_redis_connection
 
 from konstruct.orchestrator import thread_cache
-from konstruct.orchestrator.messages import Thread, window_lock
+from konstruct.orchestrator.messages import Thread, locked_windows
 from konstruct.orchestrator.models import Escalation, HistoryMerge, ToolCall
 from konstruct.privacy.erasure.stores.rows import LOCK_EMBEDDING
 from memory.conversations import short_term, thread_window, window_store
@@ -28,7 +28,7 @@ from tenants import transaction
 from tenants.audit.access_log import Actor, record_access
 from tenants.audit.models import Action, ActorKind
 from tenants.context import connection, required_tenant_id
-from tenants.locking.tenant_locks import held_lock
+from tenants.locking.schema_locks import MERGE, owner_lock
 from tenants.personal_data import Merge, PersonalData, personal_tables
 from tenants.redis_keys import (
     escalation_status_key,
@@ -66,7 +66,7 @@ def carry_out(move: HistoryMerge, *, looked_for: timedelta | None = None) -> boo
     Returns:
         Whether it is finished: nothing more can come under the old id.
     """
-    with held_lock(f"konstruct.moving {move.pk}") as is_held:
+    with owner_lock(MERGE, move.pk) as is_held:
         if not is_held:
             return False
         for agent_id in _agents(move):
@@ -99,7 +99,7 @@ def _agents(move: HistoryMerge) -> list[UUID]:
 def _move_messages(move: HistoryMerge, agent_id: UUID) -> bool:
     """Move the next messages of one agent; False if there are none."""
     parameters = _parameters(move, agent_id)
-    with _windows(move, agent_id), transaction.atomic(), connection.cursor() as cursor:
+    with _windows(move, agent_id), connection.cursor() as cursor:
         if not _still_wanted(move):
             return False
         cursor.execute(_NEXT, {**parameters, "limit": BATCH})
@@ -114,7 +114,7 @@ def _move_messages(move: HistoryMerge, agent_id: UUID) -> bool:
 
 
 def _move_of_agent(move: HistoryMerge, agent_id: UUID) -> None:
-    with _windows(move, agent_id), transaction.atomic():
+    with _windows(move, agent_id):
         if _still_wanted(move):
             _do(move, _for_agent, _parameters(move, agent_id))
 
@@ -218,10 +218,6 @@ def _shorten_windows(move: HistoryMerge) -> None:
 # --- Locks ----------------------------------------------------------------------------------------
 
 
-@contextmanager
-def _windows(move: HistoryMerge, agent_id: UUID) -> Iterator[None]:
-    """Lock the windows of both users, so that no reply is written meanwhile."""
-    with ExitStack() as stack:
-        for user_id in sorted((move.from_user, move.user_id)):
-            stack.enter_context(window_lock(Thread(agent_id, user_id, "")))
-        yield
+def _windows(move: HistoryMerge, agent_id: UUID) -> AbstractContextManager[None]:
+    """Lock the windows of both users in a transaction, so that no reply is written meanwhile."""
+    return locked_windows([Thread(agent_id, user, "") for user in (move.from_user, move.user_id)])

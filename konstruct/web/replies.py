@@ -18,11 +18,11 @@ import redis.asyncio
 from redis.exceptions import RedisError
 
 from konstruct.orchestrator.replies.partial_reply import (
-    EVERY_TEXT,
+    CHUNK_CHANNELS,
     Place,
-    Told,
-    read_new,
-    told_message,
+    ReplyChunk,
+    message_of_chunk,
+    read_chunks,
 )
 from konstruct.orchestrator.replies.reply_wait import (
     EVERY_ANNOUNCEMENT,
@@ -68,7 +68,7 @@ class Watched:
         self._was_taken = self._was_taken or bool(text)
         return text
 
-    def add(self, entries: Iterable[Told]) -> None:
+    def add(self, entries: Iterable[ReplyChunk]) -> None:
         """Add new entries."""
         for each in entries:
             if each.place <= self.place:
@@ -148,7 +148,7 @@ class Texts:
     async def _read_from(self, cache: "redis.asyncio.Redis", keys: Iterable[str]) -> None:
         places = {key: min(each.place for each in self._watching[key]) for key in keys}
         found = await cache.xread({key: "{}-{}".format(*place) for key, place in places.items()})
-        for key, entries in read_new(found):
+        for key, entries in read_chunks(found):
             for watched in self._watching.get(key, ()):
                 watched.add(entries)
 
@@ -254,7 +254,7 @@ class Waiters:
             redis.asyncio.from_url(self._cache_url, health_check_interval=PING_SECONDS) as cache,
             cache.pubsub() as subscription,
         ):
-            await subscription.psubscribe(EVERY_ANNOUNCEMENT, EVERY_TEXT)
+            await subscription.psubscribe(EVERY_ANNOUNCEMENT, CHUNK_CHANNELS)
             while not self._stopping:
                 heard = await subscription.get_message(timeout=PING_SECONDS)
                 if heard is None:
@@ -263,7 +263,7 @@ class Waiters:
                     self._listening = True
                     self._look_at(self._waiting)
                     self._texts.look_at_all()
-                elif (written := told_message(heard["channel"])) is not None:
+                elif (written := message_of_chunk(heard["channel"])) is not None:
                     self._texts.announced(*written)
                 elif (key := announced_message(heard["channel"])) is not None:
                     self._wake(key)

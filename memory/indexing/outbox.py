@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from celery.exceptions import SoftTimeLimitExceeded
 from django.db.models import F, Q
 from django.db.models.functions import Coalesce, Least, Now
 from django.utils import timezone
@@ -140,8 +139,6 @@ def _store_batch(message_ids: Sequence[UUID]) -> int:
     """Store these together; where that fails, those apart from the culprit. Return how many."""
     try:
         return _store(message_ids)
-    except SoftTimeLimitExceeded:
-        raise  # these are begun, so that each is tried alone next time
     except Exception:
         if not connection.is_usable():
             raise
@@ -153,11 +150,12 @@ def _store_batch(message_ids: Sequence[UUID]) -> int:
 
 def _store_alone(message_id: UUID) -> int:
     """Count an attempt and store this one; return 1, or 0 if it failed or is gone."""
+    lease = EMBEDDINGS.begin(message_id)
+    if lease is None:
+        return 0
     try:
-        return _store([message_id]) if EMBEDDINGS.begin(message_id) else 0
-    except SoftTimeLimitExceeded as error:
-        EMBEDDINGS.record_failure(message_id, error)
-        raise
+        lease.refuse_lost()
+        return _store([message_id])
     except Exception as error:
         if not connection.is_usable():
             raise

@@ -8,12 +8,10 @@ from tenants.jobs.kind import (
     MAX_GRACE,
     WORK,
     JobKind,
-    TookTooLong,
-    WorkerLost,
     enqueue_task,
-    failure_of,
     owner_kind,
 )
+from tenants.jobs.lease import Lease, LeaseLost, WorkerLost
 
 __all__ = [
     "GRACE",
@@ -23,12 +21,12 @@ __all__ = [
     "WORK",
     "Claim",
     "JobKind",
-    "TookTooLong",
+    "Lease",
+    "LeaseLost",
     "WorkerLost",
     "claim",
     "claim_of_all_servers",
     "enqueue_task",
-    "failure_of",
     "owner_kind",
     "sweep",
 ]

@@ -4,31 +4,31 @@ A job is a row of `tenants_job`, named by its tenant, its kind and its key. The 
 job is due, how often it was begun, and why it failed. What the job is about is a row of its own:
 the message, the delivery, the request that has the same id.
 
-An attempt is counted before the work. A row with `begun_at` is in the hands of a worker; a worker
-that holds the lock of this work and finds `begun_at` set knows that the worker before it has died.
-A job that kills its workers is therefore given up like any job that fails.
+An attempt is counted before the work, with a lease (`tenants.jobs.lease`): only the worker that has
+the lease does the job. A worker that leases a job and finds `begun_at` set knows that the worker
+before it has died. A job that kills its workers is therefore given up like any job that fails.
 """
 
 import logging
 import sys
 from collections.abc import Callable, Collection
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
-from billiard.common import terminate_handler_fired  # type: ignore[attr-defined]  # its stubs are older
 from celery import Task, current_app
-from celery.exceptions import SoftTimeLimitExceeded
-from django.db import DatabaseError, InterfaceError
+from django.conf import settings
+from django.db import IntegrityError
 from django.db.models import F
 from django.db.models.functions import Greatest, Now
 
 from tenants import transaction
 from tenants.context import connection, current_server, required_tenant_id, tenant_connection
 from tenants.exceptions import KonstructError, code_of, detail_of, reason_of
+from tenants.jobs.lease import Lease, WorkerLost
+from tenants.jobs.worker import this_worker
 from tenants.models import Job, JobQuerySet
 from tenants.outages import is_outage
 from tenants.servers import MAIN
@@ -72,24 +72,41 @@ DELETE FROM tenants_job
 WHERE tenant_id = %(tenant_id)s AND kind = %(kind)s AND key = ANY (%(keys)s::uuid[])
 """
 _FINISH_BEGUN = _FINISH + "AND begun_at IS NOT NULL"
+# The next statement leases another job of the lane.
+_END_OVERDUE = """
+UPDATE tenants_job SET worker = NULL, leased_until = NULL, lane = NULL
+WHERE tenant_id = %(tenant_id)s AND kind = %(kind)s AND lane = %(lane)s AND key <> %(key)s
+  AND leased_until <= statement_timestamp()
+"""
+# An attempt after which the job is given up is not counted again.
+_BEGIN = """
+WITH free AS (
+    SELECT job.attempts, job.begun_at IS NOT NULL AND job.attempts >= %(lost_at)s AS is_lost
+    FROM tenants_job AS job
+    WHERE tenant_id = %(tenant_id)s AND kind = %(kind)s AND key = %(key)s
+      AND failed_at IS NULL AND held_for = ''
+      AND (leased_until IS NULL OR leased_until <= statement_timestamp())
+      AND NOT EXISTS (
+          SELECT FROM tenants_job AS other
+          WHERE other.tenant_id = job.tenant_id AND other.kind = job.kind
+            AND other.lane = %(lane)s AND other.key <> job.key
+      )
+    FOR UPDATE SKIP LOCKED
+)
+UPDATE tenants_job AS job
+SET attempts = free.attempts + (NOT free.is_lost)::int, begun_at = statement_timestamp(),
+    lease = lease + 1, worker = %(worker)s, lane = %(lane)s,
+    leased_until = statement_timestamp() + make_interval(secs => %(seconds)s),
+    sweep_at = statement_timestamp() + make_interval(secs => %(seconds)s)
+FROM free WHERE tenant_id = %(tenant_id)s AND kind = %(kind)s AND key = %(key)s
+RETURNING job.lease, free.is_lost
+"""
 
 KINDS: Final[dict[str, "JobKind"]] = {}
 
 
-class WorkerLost(KonstructError):
-    """The worker that had begun this job has died."""
-
-    code = "worker_lost"
-
-
-class TookTooLong(KonstructError):
-    """The job was stopped: it took longer than the time limit of a task."""
-
-    code = "time_limit"
-
-
 # Codes of failures after which a part of the work may be done.
-INTERRUPTED = frozenset({WorkerLost.code, TookTooLong.code})
+INTERRUPTED = frozenset({WorkerLost.code})
 
 
 def _once() -> int:
@@ -161,41 +178,51 @@ class JobKind:
 
     # --- Attempts --------------------------------------------------------------------------------
 
-    def begin(self, key: UUID) -> bool:
-        """Count an attempt, before the work; return False if the job is gone.
+    def begin(self, key: UUID, lane: UUID | None = None) -> Lease | None:
+        """Lease a job and count an attempt, before the work.
 
-        Call it outside of a transaction, holding the lock of this work.
+        Call it outside of a transaction. Each write of the work goes into a transaction of the
+        lease, which ends with the time limit of a job (TASK_TIME_LIMIT) or with its worker.
 
-        Raises:
-            WorkerLost: the last worker died over the job, and not for the first time, or in its
-                last attempt. Record it like any other failure.
+        Args:
+            key: of the job.
+            lane: jobs of one lane are done one at a time, such as those of a conversation.
+
+        Returns:
+            None if the job is gone, given up or held, or if it, or a job of its lane, is leased.
         """
-        jobs = self.jobs([key])
-        count = {"attempts": F("attempts") + 1, "begun_at": Now(), "sweep_at": Now() + GRACE}
-        if jobs.filter(begun_at__isnull=True).update(**count):
-            return True
-        lost = jobs.values_list("attempts", flat=True).first()
-        if lost is None:
-            return False
-        if lost > FREE_RETRIES or lost >= self.max_attempts():
-            raise WorkerLost("The worker was killed, or lost its connection, while it was at work.")
-        return bool(jobs.update(**count))
+        values = {
+            **self._values([key]),
+            "key": key,
+            "lane": lane,
+            "worker": this_worker(),
+            "seconds": settings.TASK_TIME_LIMIT,
+            "lost_at": min(FREE_RETRIES + 1, self.max_attempts()),
+        }
+        if lane is not None:
+            tenant_connection().queue(_END_OVERDUE, values, with_next=True)
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute(_BEGIN, values)
+                row = cursor.fetchone()
+        except IntegrityError:
+            return None  # another worker has just leased another job of the lane
+        return None if row is None else Lease(self.name, key, *row)
 
     def cancel_attempt(self, key: UUID) -> None:
         """Do not count the attempt that was begun: the job was neither done nor did it fail."""
         self.jobs([key]).filter(begun_at__isnull=False).update(
-            attempts=Greatest(F("attempts") - 1, 0), begun_at=None
+            **NOT_BEGUN, attempts=Greatest(F("attempts") - 1, 0), sweep_at=Now()
         )
 
-    def cancel_attempt_if_stopping(self, key: UUID) -> None:
-        """Do not count the attempt if this worker was told to stop in the middle of it.
+    def cancel_all_attempts(self) -> int:
+        """End the leases of this kind in the current tenant: the jobs are begun anew. Count them.
 
-        Call it while the exception that ends the process passes; nothing is raised in its place.
+        What the workers of the leases would still write is not written.
         """
-        if terminate_handler_fired():
-            # Stopped in the middle of a statement, the attempt counts.
-            with suppress(DatabaseError, InterfaceError):
-                self.cancel_attempt(key)
+        leased = self.jobs().filter(leased_until__isnull=False)
+        now = {"due_at": Now(), "sweep_at": Now()}
+        return leased.update(**NOT_BEGUN, **now, attempts=Greatest(F("attempts") - 1, 0))
 
     def finish(self, key: UUID, *, unless_requeued: bool = False) -> bool:
         """Remove the job, which is done; return whether it was there.
@@ -203,9 +230,15 @@ class JobKind:
         Call it in the transaction that does the job, if there is one.
 
         Args:
-            unless_requeued: keep a job that `enqueue_again` reset after it was begun.
+            unless_requeued: keep a job that `enqueue_again` reset after it was begun, without its
+                lease.
         """
-        return self._execute(_FINISH_BEGUN if unless_requeued else _FINISH, [key])
+        if not unless_requeued:
+            return self._execute(_FINISH, [key])
+        is_finished = self._execute(_FINISH_BEGUN, [key])
+        if not is_finished:
+            self.jobs([key]).update(**NOT_BEGUN)
+        return is_finished
 
     def finish_many(self, keys: Collection[UUID]) -> None:
         """Remove jobs that are done."""
@@ -228,11 +261,13 @@ class JobKind:
         Returns:
             Whether the job was given up.
         """
-        error = failure_of(error)
         with transaction.atomic():
             jobs = self.jobs([key])
             job = jobs.select_for_update().first()
-            if job is None or (unless_requeued and job.begun_at is None):
+            if job is None:
+                return False
+            if unless_requeued and job.begun_at is None:
+                jobs.update(**NOT_BEGUN)
                 return False
             attempt = job.attempts + (job.begun_at is None)
             is_busy = self.is_busy(error)
@@ -240,8 +275,8 @@ class JobKind:
             later = Now() + self._pause(attempt, error)
             when = {"failed_at": Now()} if is_given_up else {"due_at": later, "sweep_at": later}
             jobs.update(
+                **NOT_BEGUN,
                 attempts=attempt - is_busy,
-                begun_at=None,
                 error_code=code_of(error),
                 last_error=reason_of(error),
                 **when,
@@ -281,7 +316,7 @@ class JobKind:
         """
         sweep_at = None if max_time is None else Now() + max_time
         waiting = self.jobs([key]).filter(failed_at__isnull=True)
-        return bool(waiting.update(held_for=held_for, begun_at=None, sweep_at=sweep_at))
+        return bool(waiting.update(**NOT_BEGUN, held_for=held_for, sweep_at=sweep_at))
 
     def release(self, key: UUID) -> bool:
         """Enqueue a held job as new; return False if it is not held."""
@@ -294,7 +329,7 @@ class JobKind:
     def give_up(self, key: UUID, *, code: str, reason: str) -> None:
         """End the attempts, or the holding, and keep the reason."""
         end = {"held_for": "", "failed_at": Now(), "error_code": code, "last_error": reason}
-        self.jobs([key]).update(attempts=0, begun_at=None, **end)
+        self.jobs([key]).update(**NOT_BEGUN, attempts=0, **end)
 
     # --- Workers ---------------------------------------------------------------------------------
 
@@ -318,7 +353,7 @@ class JobKind:
 
     def _retry(self, jobs: JobQuerySet) -> bool:
         now = {"due_at": Now(), "sweep_at": Now(), "failed_at": None, "held_for": ""}
-        if not jobs.update(**_RESET, begun_at=None, **now):
+        if not jobs.update(**_RESET, **NOT_BEGUN, **now):
             return False
         self.wake_on_commit()
         return True
@@ -340,6 +375,13 @@ class JobKind:
             return bool(cursor.rowcount)
 
 
+# Of a job that no worker does.
+NOT_BEGUN: Final[dict[str, Any]] = {
+    "begun_at": None,
+    "worker": None,
+    "leased_until": None,
+    "lane": None,
+}
 _RESET: Final[dict[str, Any]] = {"attempts": 0, "error_code": "", "last_error": ""}
 
 
@@ -354,19 +396,6 @@ def owner_kind(name: str) -> JobKind:
         max_backoff=3600.0,
         of_suspended_too=True,
     )
-
-
-def failure_of(error: Exception) -> Exception:
-    """Return the error to record: TookTooLong in place of Celery's time limit.
-
-    The time limit may have interrupted a statement: a connection that is broken is closed, so that
-    the failure can be recorded on another.
-    """
-    if not isinstance(error, SoftTimeLimitExceeded):
-        return error
-    if not connection.in_atomic_block and not connection.is_usable():
-        connection.close()
-    return TookTooLong("It took longer than a worker may take, and was stopped.")
 
 
 def enqueue_task(task: Task, *args: Any) -> None:

@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
+from uuid import UUID
 
 from django.db import InterfaceError, OperationalError
 
@@ -20,6 +21,8 @@ from tenants.exceptions import PooledOwner, SchemaBusy
 
 MIGRATE_ALL: Final = (7_401, 0)
 MIGRATE_SCHEMA: Final = 7_402
+ERASURE: Final = 7_403
+MERGE: Final = 7_404
 
 # Setting a tenant up takes seconds. A migration that builds indexes of a large tenant takes longer;
 # whoever waits for that long is told so instead.
@@ -67,6 +70,23 @@ def schema_lock(schema_name: str, *, wait_seconds: float = WAIT_SECONDS) -> Iter
         yield
     finally:
         _unlock(key)
+
+
+@contextmanager
+def owner_lock(purpose: int, request_id: UUID) -> Iterator[bool]:
+    """Hold the lock of a request that only the owner carries out; yield False if it is held.
+
+    Args:
+        purpose: ERASURE or MERGE.
+        request_id: of the request.
+    """
+    key = (purpose, zlib.crc32(request_id.bytes) - 2**31)
+    is_held = _try(key)
+    try:
+        yield is_held
+    finally:
+        if is_held:
+            _unlock(key)
 
 
 def _try(key: tuple[int, int]) -> bool:

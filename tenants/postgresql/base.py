@@ -67,23 +67,6 @@ class DatabaseWrapper(base.DatabaseWrapper):
         self.queued: list[Queued] = []
         self._exchange: Exchange | None = None
         self._is_pooled: bool | None = None
-        self._lock_holder: DatabaseWrapper | None = None
-        # Of a connection that holds locks: how many.
-        self.locks_held = 0
-
-    def lock_holder(self) -> "DatabaseWrapper":
-        """Another connection in the same tenant, which this one takes along when it is closed."""
-        if self._lock_holder is None:
-            self._lock_holder = self.copy()
-        self._lock_holder.set_schema(self.schema_name)
-        return self._lock_holder
-
-    def close(self) -> None:
-        """Close the connection, and the one that holds its locks."""
-        holder, self._lock_holder = self._lock_holder, None
-        if holder is not None:
-            holder.close()
-        super().close()
 
     @property
     def is_pooled(self) -> bool:

@@ -5,60 +5,61 @@ intent looks in the channel for the post, by its mark, before it posts again. No
 while the channel is asked.
 """
 
+import logging
+from contextlib import suppress
 from uuid import UUID
-
-from celery.exceptions import SoftTimeLimitExceeded
 
 from konstruct.channels.delivery import queue
 from konstruct.channels.delivery.adapter import Adapter, Mark, Part, View, adapter_of
 from konstruct.channels.delivery.rendering import NO_MORE, view_of
 from konstruct.channels.exceptions import ChannelBusy, ChannelRefused, PostGone
-from konstruct.channels.locks import delivery_lock
 from konstruct.channels.models import Delivery
 from tenants.context import tenant_scope
+from tenants.jobs import Lease, LeaseLost
+
+logger = logging.getLogger(__name__)
 
 
 def deliver(*, tenant_id: UUID, message_id: UUID) -> None:
     """Show the message's present state in its channel.
 
-    One worker at a time. A worker that finds the delivery locked returns at once: the other looks
-    again after it has released the lock, so that no change is missed.
+    One worker at a time. A worker that finds the delivery leased returns at once: the other looks
+    again after it has ended its lease, so that no change is missed.
     """
     with tenant_scope(tenant_id):
         if not Delivery.objects.filter(pk=message_id).exists():
             queue.DELIVERIES.finish(message_id)  # the message was erased
             return
         # Ends: each iteration shows the newest state, or delays the next attempt.
-        while queue.due(message_id) is not None:
-            with delivery_lock(tenant_id, message_id) as is_ours:
-                if not is_ours:
-                    return
-                while (delivery := queue.due(message_id)) is not None:
-                    bring_up_to_date(delivery)
+        while (delivery := queue.due(message_id)) is not None:
+            if not bring_up_to_date(delivery):
+                return
 
 
-def bring_up_to_date(delivery: Delivery) -> None:
+def bring_up_to_date(delivery: Delivery) -> bool:
     """Show the message, or record the failure. The attempt is counted first.
 
-    Raises:
-        SoftTimeLimitExceeded: the task's time is over; the failure is recorded.
+    Returns:
+        False if the delivery is another worker's.
     """
+    lease = queue.DELIVERIES.begin(delivery.pk)
+    if lease is None:
+        return False
     try:
-        if not queue.DELIVERIES.begin(delivery.pk):
-            return
+        lease.refuse_lost()
         adapter = adapter_of(delivery.channel)
         view = view_of(delivery.message_id, can_edit=adapter.can_edit)
         for number, part in enumerate(parts_of(view, delivery, adapter)):
-            show(delivery, number, part, adapter)
+            show(delivery, number, part, adapter, lease)
+        with lease.transaction():
+            queue.finish(delivery)
+    except LeaseLost as error:
+        logger.warning("%s", error)
+        return False
     except Exception as error:  # any error is for people to read
-        queue.DELIVERIES.record_failure(delivery.pk, error, unless_requeued=True)
-        if isinstance(error, SoftTimeLimitExceeded):
-            raise
-    except BaseException:
-        queue.DELIVERIES.cancel_attempt_if_stopping(delivery.pk)
-        raise
-    else:
-        queue.finish(delivery)
+        with suppress(LeaseLost), lease.transaction():
+            queue.DELIVERIES.record_failure(delivery.pk, error, unless_requeued=True)
+    return True
 
 
 def parts_of(view: View | None, delivery: Delivery, adapter: Adapter) -> list[Part]:
@@ -73,7 +74,7 @@ def parts_of(view: View | None, delivery: Delivery, adapter: Adapter) -> list[Pa
     return parts + adapter.parts(NO_MORE)[:1] * left_over
 
 
-def show(delivery: Delivery, number: int, part: Part, adapter: Adapter) -> None:
+def show(delivery: Delivery, number: int, part: Part, adapter: Adapter, lease: Lease) -> None:
     """Let one post show the part: change the one that stands, or make it."""
     mark = Mark(delivery.message_id, number)
     if number < len(delivery.posted):
@@ -81,7 +82,7 @@ def show(delivery: Delivery, number: int, part: Part, adapter: Adapter) -> None:
         if standing["digest"] == part.digest:
             return
         try:
-            change(delivery, standing["id"], part, adapter, mark)
+            change(delivery, standing["id"], part, adapter, mark, lease)
         except PostGone:
             pass  # somebody removed it
         else:
@@ -89,19 +90,28 @@ def show(delivery: Delivery, number: int, part: Part, adapter: Adapter) -> None:
     found = adapter.find(delivery.address, mark) if delivery.intent == number else None
     if found is not None:
         # A worker was killed before it could write this down. What it shows is not known.
-        queue.note_posted(delivery, number, found, "")
-        change(delivery, found, part, adapter, mark)
+        with lease.transaction():
+            queue.note_posted(delivery, number, found, "")
+        change(delivery, found, part, adapter, mark, lease)
         return
-    queue.intend(delivery, number)
+    with lease.transaction():
+        queue.intend(delivery, number)
     try:
         posted = adapter.post(delivery.address, part, mark)
     except (ChannelBusy, ChannelRefused):
-        queue.intend(delivery, None)  # it surely was not made
+        with lease.transaction():
+            queue.intend(delivery, None)  # it surely was not made
         raise
-    queue.note_posted(delivery, number, posted, part.digest)
+    with lease.transaction():
+        queue.note_posted(delivery, number, posted, part.digest)
 
 
-def change(delivery: Delivery, posted: str, part: Part, adapter: Adapter, mark: Mark) -> None:
-    """Let a post that stands show something else."""
+def change(
+    delivery: Delivery, posted: str, part: Part, adapter: Adapter, mark: Mark, lease: Lease
+) -> None:
+    """Let an existing post show something else."""
+    with lease.transaction():
+        pass  # a worker that has lost the delivery changes no post
     adapter.update(delivery.address, posted, part, mark)
-    queue.note_posted(delivery, mark.part, posted, part.digest)
+    with lease.transaction():
+        queue.note_posted(delivery, mark.part, posted, part.digest)

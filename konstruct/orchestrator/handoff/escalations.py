@@ -24,7 +24,12 @@ from konstruct.orchestrator.exceptions import (
 )
 from konstruct.orchestrator.handoff import thread_turns
 from konstruct.orchestrator.handoff.detection import asks_for_a_person, phrase_in
-from konstruct.orchestrator.messages import KonstructMessage, Thread, konstruct_message, window_lock
+from konstruct.orchestrator.messages import (
+    KonstructMessage,
+    Thread,
+    konstruct_message,
+    locked_windows,
+)
 from konstruct.orchestrator.models import Agent, Escalation, HeldFor, PendingReply
 from konstruct.orchestrator.replies import delivery_hooks, queue
 from memory import short_term
@@ -293,30 +298,27 @@ def answer_as_person(
         raise InvalidArgument("content='' says nothing: write what the user is to read")
     text_argument("name", name)
     last = _last_said(_found(escalation_id))
-    with window_lock(Thread.of(last)):
-        with transaction.atomic():
-            escalation = _locked(escalation_id)
-            if escalation.to_agent_id is not None:
-                raise WithAnotherAgent(
-                    "Another agent answers in this thread. Let a person answer there first."
-                )
-            earlier = held_in(Thread.of(escalation))
-            newest = earlier.pop() if earlier else None
-            asked = None if newest is None else konstruct_message(newest.message)
-            turn = _record(escalation, content, name=name, asked=asked)
-            if asked is not None:
-                queue.REPLIES.finish(asked.id)
-                queue.announce_change(asked)
-            else:
-                delivery_hooks.said(turn, after=last)
-            for each in earlier:
-                reason = f"Answered by {name} together with a later message."
-                queue.close(konstruct_message(each.message), reason)
-            on_change(turn)
-        turns = [] if newest is None else [Turn.of(newest.message)]
-        short_term.append_turns(
-            turn.tenant_id, turn.agent_id, turn.user_id, [*turns, Turn.of(turn)]
-        )
+    with locked_windows([Thread.of(last)]):
+        escalation = _locked(escalation_id)
+        if escalation.to_agent_id is not None:
+            raise WithAnotherAgent(
+                "Another agent answers in this thread. Let a person answer there first."
+            )
+        earlier = held_in(Thread.of(escalation))
+        newest = earlier.pop() if earlier else None
+        asked = None if newest is None else konstruct_message(newest.message)
+        turn = _record(escalation, content, name=name, asked=asked)
+        if asked is not None:
+            queue.REPLIES.finish(asked.id)
+            queue.announce_change(asked)
+        else:
+            delivery_hooks.said(turn, after=last)
+        for each in earlier:
+            reason = f"Answered by {name} together with a later message."
+            queue.close(konstruct_message(each.message), reason)
+        on_change(turn)
+    turns = [] if newest is None else [Turn.of(newest.message)]
+    short_term.append_turns(turn.tenant_id, turn.agent_id, turn.user_id, [*turns, Turn.of(turn)])
     return turn
 
 

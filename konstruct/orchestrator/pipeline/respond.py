@@ -27,11 +27,12 @@ from konstruct.orchestrator.pipeline.decisions import (
 from konstruct.orchestrator.pipeline.snapshot import Snapshot
 from konstruct.orchestrator.pipeline.tool_rounds import ask_with_tools, may_use_tools
 from konstruct.orchestrator.replies import delivery_hooks
-from konstruct.orchestrator.replies.partial_reply import telling
+from konstruct.orchestrator.replies.partial_reply import stream_reply
 from konstruct.orchestrator.runner import RunOptions
 from memory.conf import FACT_FLOOR, NEAR_FACT_FLOOR
 from memory.context import ContextManager
 from memory.context.prompt import Gathered, Prompt
+from tenants.jobs import Lease
 
 # One agent may hand the message to the next, out and back; each other change happens once.
 MAX_DECISIONS = 2 * handovers.MAX_AGENTS + 3
@@ -41,20 +42,20 @@ MAX_DECISIONS = 2 * handovers.MAX_AGENTS + 3
 context = ContextManager(fact_floor=FACT_FLOOR, near_fact_floor=NEAR_FACT_FLOOR)
 
 
-def respond(snapshot: Snapshot) -> Draft | None:
+def respond(snapshot: Snapshot, lease: Lease) -> Draft | None:
     """Return what is said to the message; None if it is held, for a person or for consent."""
     for _ in range(MAX_DECISIONS):
         decision = decide(snapshot)
         if isinstance(decision, AskModel):
-            outcome = ask_language_model(snapshot, decision.agent)
+            outcome = ask_language_model(snapshot, decision.agent, lease)
         else:
-            outcome = write.carry_out(decision, snapshot)
+            outcome = write.carry_out(decision, snapshot, lease)
         if isinstance(outcome, Draft):
             return outcome
         if isinstance(outcome, Held):
             return None
         snapshot = outcome
-    write.call_person(snapshot, "The conversation went from agent to agent.")
+    write.call_person(snapshot, lease, "The conversation went from agent to agent.")
     return notice(snapshot)
 
 
@@ -83,13 +84,13 @@ def decide(snapshot: Snapshot) -> Decision:
     return AskModel(agent)
 
 
-def ask_language_model(snapshot: Snapshot, agent: Agent) -> Draft | Held | Snapshot:
+def ask_language_model(snapshot: Snapshot, agent: Agent, lease: Lease) -> Draft | Held | Snapshot:
     """Do what was consented to, remember, and ask.
 
     Returns what the agent says; or that the message is held; or a snapshot to decide on anew, where
     the language model has handed the thread over.
     """
-    message, calls = snapshot.message, write.carry_out_calls(snapshot)
+    message, calls = snapshot.message, write.carry_out_calls(snapshot, lease)
     if isinstance(calls, Held):
         return calls
     session = None
@@ -98,23 +99,29 @@ def ask_language_model(snapshot: Snapshot, agent: Agent) -> Draft | Held | Snaps
     instructions = instructions_for(agent, snapshot.instructions)
     prompt = build_prompt(agent, gather_context(message, agent, session, instructions), session)
     has_tools = may_use_tools(agent, snapshot.thread)
-    with nullcontext() if has_tools else _telling(message, agent) as tell:
+    with nullcontext() if has_tools else _streaming(message, agent, lease) as on_text:
         if has_tools or calls or "tools" in snapshot.options:
-            said = ask_with_tools(snapshot, agent, prompt.messages, calls, tell)
+            completion = ask_with_tools(snapshot, agent, prompt.messages, calls, lease, on_text)
         else:
-            options = RunOptions(options=snapshot.options, on_text=tell)
-            said = runner.complete(message, agent, prompt.messages, options)
-    return Draft.of(said, agent, prompt) if isinstance(said, Completion) else said
+            options = RunOptions(options=snapshot.options, on_text=on_text)
+            completion = runner.complete(message, agent, prompt.messages, options)
+    if isinstance(completion, Completion):
+        return Draft.of(completion, agent, prompt)
+    return completion
 
 
-def _telling(message: KonstructMessage, agent: Agent) -> AbstractContextManager[OnText | None]:
-    """OnText the answer as it comes, if anybody watches.
+def _streaming(
+    message: KonstructMessage, agent: Agent, lease: Lease
+) -> AbstractContextManager[OnText | None]:
+    """Stream the reply as it is written, to clients that watch it.
 
-    Not that of an agent to which the thread was handed, which says first who it is.
+    The reply of an agent that a thread was handed to is not streamed: it begins with its name.
     """
     if agent.id != message.agent_id:
         return nullcontext()
-    return telling(message.tenant_id, message.id, delivery_hooks.follower(message))
+    return stream_reply(
+        message.tenant_id, message.id, lease.token, delivery_hooks.follower(message)
+    )
 
 
 def draft_reply(message: KonstructMessage, agent: Agent) -> Draft:

@@ -21,6 +21,7 @@ from konstruct.orchestrator.pipeline.snapshot import Snapshot
 from konstruct.orchestrator.tool_catalog import described
 from memory.context import WorkingContextCompiler
 from memory.context.tokens import count_up_to, cut, even_cut
+from tenants.jobs import Lease
 
 # So often a language model may ask for tools before it has to answer in words.
 MAX_ROUNDS: Final = 4
@@ -33,7 +34,8 @@ def ask_with_tools(
     agent: Agent,
     prompt: Sequence[Mapping[str, Any]],
     of_all: Sequence[ToolCall],
-    tell: OnText | None = None,
+    lease: Lease,
+    on_text: OnText | None = None,
 ) -> Completion | Held | Snapshot:
     """Return the agent's answer, with what all rounds took, or what came of its calls instead.
 
@@ -42,7 +44,8 @@ def ask_with_tools(
 
     Args:
         of_all: the tool calls that the message has led to so far, in their order.
-        tell: is told the text of each answer as it comes, that of one with calls too.
+        lease: of the reply.
+        on_text: is called with the text of each answer as it comes, that of one with calls too.
     """
     own = [
         *described(agent.tools),
@@ -68,14 +71,19 @@ def ask_with_tools(
             tools=[*own, *of_program],
             may_call=len(own_rounds) < MAX_ROUNDS and len(rounds) < MAX_PROGRAM_ROUNDS,
             options=options,
-            on_text=tell,
+            on_text=on_text,
         )
-        said = runner.complete(snapshot.message, agent, messages, asked)
-        usages.append(said.usage)
-        if not said.requested:
-            return replace(said, usage=total(usages))
+        completion = runner.complete(snapshot.message, agent, messages, asked)
+        usages.append(completion.usage)
+        if not completion.requested:
+            return replace(completion, usage=total(usages))
         outcome = write.carry_out_request(
-            snapshot, agent, said, round_number=round_number, of_program=program_names
+            snapshot,
+            agent,
+            completion,
+            lease,
+            round_number=round_number,
+            of_program=program_names,
         )
         if isinstance(outcome, Held | Snapshot):
             return outcome

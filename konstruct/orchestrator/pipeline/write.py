@@ -12,7 +12,7 @@ from konstruct.llm.completions import Completion
 from konstruct.orchestrator.exceptions import AlreadyDecided, MessageNotFound
 from konstruct.orchestrator.handoff import escalations, handovers, thread_turns
 from konstruct.orchestrator.handoff.escalations import OpenedBy, who_answers
-from konstruct.orchestrator.messages import KonstructMessage, Thread, window_lock
+from konstruct.orchestrator.messages import KonstructMessage, Thread, locked_windows
 from konstruct.orchestrator.models import Agent, AnswerOptions, ToolCall
 from konstruct.orchestrator.pipeline.decisions import (
     Agreed,
@@ -35,7 +35,7 @@ from memory.conversations.reading import Turn
 from memory.models import Message, Role
 from tenants import transaction
 from tenants.exceptions import reason_of
-from tenants.jobs import enqueue_task, failure_of
+from tenants.jobs import Lease, enqueue_task
 
 # What opens the first reply of an agent to which a thread was handed.
 INTRODUCTION = "This is {name}. This conversation was handed to me."
@@ -44,133 +44,185 @@ INTRODUCTION = "This is {name}. This conversation was handed to me."
 # --- Who answers, and what may be done ------------------------------------------------------------
 
 
-def carry_out(decision: Decision, snapshot: Snapshot) -> Draft | Held | Snapshot:
-    """Write the decision; what is said, or that the message is held, or on what to decide anew."""
-    match decision:
-        case Draft():
-            return decision
-        case Held():
-            # Whoever had the thread may have let go of it.
-            held = escalations.hold_for_person(snapshot.message)
-            return decision if held else snapshot.without_handover()
-        case CallPerson():
-            return call_person(snapshot, decision.reason, decision.opened_by)
-        case HandBack():
-            if not handovers.hand_back(snapshot.thread, decision.from_agent):
-                return replace(snapshot, may_hand_back=False)
-        case PassOn():
-            handovers.pass_on(
-                snapshot.message,
-                decision.from_agent,
-                decision.to_agent,
-                opened_by=OpenedBy.RULE,
-                reason=decision.reason,
-            )
-        case Agreed(agent, consent):
-            try:
+def carry_out(decision: Decision, snapshot: Snapshot, lease: Lease) -> Draft | Held | Snapshot:
+    """Write a decision.
+
+    Returns:
+        The draft of a reply; or that the message is held; or a snapshot to decide on anew.
+
+    Raises:
+        LeaseLost: another worker has the message. Nothing was written.
+    """
+    if isinstance(decision, Draft):
+        return decision
+    if isinstance(decision, CallPerson):
+        return call_person(snapshot, lease, decision.reason, decision.opened_by)
+    with lease.transaction():
+        match decision:
+            case Held():
+                # The person may have resolved the escalation in the meantime.
+                held = escalations.hold_for_person(snapshot.message)
+                return decision if held else snapshot.without_handover()
+            case HandBack():
+                if not handovers.hand_back(snapshot.thread, decision.from_agent):
+                    return replace(snapshot, may_hand_back=False)
+            case PassOn():
+                handovers.pass_on(
+                    snapshot.message,
+                    decision.from_agent,
+                    decision.to_agent,
+                    opened_by=OpenedBy.RULE,
+                    reason=decision.reason,
+                )
+            case Agreed(agent, consent):
                 if consent.call_id is not None:
-                    tool_calls.decide_by_message(snapshot.message, consent.call_id, consent.approve)
-            except AlreadyDecided:
-                return replace(snapshot, consent=None)
-            thanks = (
-                tool_calls.CONSENT_GIVEN_REPLY
-                if consent.approve
-                else tool_calls.CONSENT_DENIED_REPLY
-            )
-            return Draft(agent, thanks)
+                    try:
+                        tool_calls.decide_by_message(
+                            snapshot.message, consent.call_id, consent.approve
+                        )
+                    except AlreadyDecided:
+                        return replace(snapshot, consent=None)
+                reply = (
+                    tool_calls.CONSENT_GIVEN_REPLY
+                    if consent.approve
+                    else tool_calls.CONSENT_DENIED_REPLY
+                )
+                return Draft(agent, reply)
     return read(snapshot.message)
 
 
 def call_person(
-    snapshot: Snapshot, reason: str, opened_by: OpenedBy = OpenedBy.RULE
+    snapshot: Snapshot, lease: Lease, reason: str, opened_by: OpenedBy = OpenedBy.RULE
 ) -> Draft | Snapshot:
-    """Ask for a person; what the user is told then.
+    """Open an escalation to a person.
 
-    A snapshot to decide on anew where a person was asked for already, and not by this message.
+    Returns:
+        The notice to the user; or, where another message had opened one, a snapshot to decide on.
+
+    Raises:
+        LeaseLost: another worker has the message. Nothing was written.
     """
     message = snapshot.message
-    opened, _ = escalations.open_escalation(
-        snapshot.thread,
-        opened_by=opened_by,
-        reason=reason,
-        channel=message.channel,
-        message_id=message.id,
-    )
+    with lease.transaction():
+        opened, _ = escalations.open_escalation(
+            snapshot.thread,
+            opened_by=opened_by,
+            reason=reason,
+            channel=message.channel,
+            message_id=message.id,
+        )
     return notice(snapshot) if opened.message_id == message.id else read(message)
 
 
-def carry_out_calls(snapshot: Snapshot) -> Held | list[ToolCall]:
-    """Do what was approved of a message's tool calls; all of them as they are then.
+def carry_out_calls(snapshot: Snapshot, lease: Lease) -> Held | list[ToolCall]:
+    """Run the approved tool calls of a message.
 
-    Or that the message is held, where a program has still to send its results.
+    Returns:
+        All its calls; or that the message is held, where a program has still to send its results.
+
+    Raises:
+        LeaseLost: another worker has the message. No tool was run.
     """
-    calls = tool_calls.carry_out(snapshot.calls)
-    is_held = any(map(tool_calls.awaits_client, calls)) and tool_calls.hold_for_client(
-        snapshot.message
-    )
+    if not snapshot.calls:
+        return []
+    with lease.transaction():
+        calls = tool_calls.carry_out(snapshot.calls)
+        is_held = any(map(tool_calls.awaits_client, calls)) and tool_calls.hold_for_client(
+            snapshot.message
+        )
     return Held.FOR_CALLS if is_held else calls
 
 
 def carry_out_request(
     snapshot: Snapshot,
     agent: Agent,
-    said: Completion,
+    completion: Completion,
+    lease: Lease,
     *,
     round_number: int,
     of_program: Collection[str],
 ) -> Held | Snapshot | list[ToolCall]:
-    """Write down what the language model asked for, and do what needs nobody's consent.
-
-    Returns that the message is held; or a snapshot to decide on anew, where the thread was handed
-    over; or the message's tool calls, with which the language model is to be asked again.
+    """Record the tool calls that the language model asked for.
 
     Args:
-        of_program: names of the tools that the program has which sent the message.
+        snapshot: the message.
+        agent: who asked for them.
+        completion: the answer with the calls.
+        lease: of the reply.
+        round_number: the round of tool calls.
+        of_program: names of the tools of the program that sent the message.
+
+    Returns:
+        That the message is held; or a snapshot to decide on, where the thread was handed over; or
+        the message's tool calls, with which the language model is to be asked again.
+
+    Raises:
+        LeaseLost: another worker has the message. Nothing was written.
     """
     message = snapshot.message
-    if any(call.name in handovers.NAMES for call in said.requested):
-        if handovers.follow(message, agent, said, round_number=round_number):
-            return read(message)
-    elif tool_calls.record(message, agent, said, round_number=round_number, of_program=of_program):
-        return Held.FOR_CALLS
+    with lease.transaction():
+        if any(call.name in handovers.NAMES for call in completion.requested):
+            is_decided_anew = handovers.follow(
+                message, agent, completion, round_number=round_number
+            )
+        else:
+            is_decided_anew = False
+            if tool_calls.record(
+                message, agent, completion, round_number=round_number, of_program=of_program
+            ):
+                return Held.FOR_CALLS
+    if is_decided_anew:
+        return read(message)
     return list(ToolCall.objects.of_message(message.id))
 
 
 # --- The reply ------------------------------------------------------------------------------------
 
 
-def write_reply(snapshot: Snapshot, said: Draft | Message) -> None:
-    """Write down what is said, or the reply that stands, and be done with the message."""
+def write_reply(snapshot: Snapshot, draft: Draft | Message, lease: Lease) -> None:
+    """Record the reply, append both turns to the window, and finish the job.
+
+    Args:
+        snapshot: the message.
+        draft: the reply, or the one that an earlier attempt has recorded.
+        lease: of the reply.
+
+    Raises:
+        LeaseLost: another worker has the message. Nothing was written.
+    """
     message = snapshot.message
-    with window_lock(snapshot.thread):
-        reply = conclude(snapshot, said)
-    if reply is not None and (guest := guest_of(reply)) is not None:
+    reply = draft if isinstance(draft, Message) else record_draft(snapshot, draft, lease)
+    if reply is None:
+        return
+    append_to_window(message, reply)
+    has_options = bool(snapshot.options or snapshot.instructions)
+    with lease.transaction():
+        finish(message, reply, has_options=has_options)
+    if (guest := guest_of(reply)) is not None:
         append_copies(message, reply, guest)
 
 
-def conclude(snapshot: Snapshot, said: Draft | Message) -> Message | None:
-    """Write the reply down and be done; None if it is not given. Inside of the window's lock.
+def record_draft(snapshot: Snapshot, draft: Draft, lease: Lease) -> Message | None:
+    """Record the reply; None if the thread is not the agent's any more.
 
-    What the language model has said took a while: it is not given where somebody else has the
-    thread by now.
+    The language model took its time: a person may have taken the thread, it may have been handed to
+    another agent, and the message may have been merged into another user's history.
     """
     message = snapshot.message
-    if not _is_still_theirs(message):
-        queue.REPLIES.cancel_attempt(message.id)
-        return None  # it was moved to another user meanwhile, and is answered anew as theirs
-    if isinstance(said, Draft) and said.prompt is not None:
-        answering = who_answers(snapshot.thread)
-        is_person = answering is not None and answering.is_person
-        if is_person and escalations.hold_for_person(message):
-            return None
-        if said.agent.id != ((answering and answering.agent_id) or message.agent_id):
+    with locked_windows([snapshot.thread]):
+        lease.check()
+        if not _is_still_theirs(message):
             queue.REPLIES.cancel_attempt(message.id)
-            return None  # it was handed over meanwhile, and is answered anew by who has it now
-    reply = said if isinstance(said, Message) else record_reply(message, said)
-    append_to_window(message, reply)
-    has_options = bool(snapshot.options or snapshot.instructions)
-    finish(message, reply, has_options=has_options)
-    return reply
+            return None  # it is answered anew in its new thread
+        if draft.prompt is not None:
+            answering = who_answers(snapshot.thread)
+            is_person = answering is not None and answering.is_person
+            if is_person and escalations.hold_for_person(message):
+                return None
+            if draft.agent.id != ((answering and answering.agent_id) or message.agent_id):
+                queue.REPLIES.cancel_attempt(message.id)
+                return None  # the other agent answers it
+        return record_reply(message, draft)
 
 
 def _is_still_theirs(message: KonstructMessage) -> bool:
@@ -244,14 +296,12 @@ def finish(message: KonstructMessage, reply: Message, *, has_options: bool = Fal
 def append_copies(message: KonstructMessage, reply: Message, agent_id: UUID) -> None:
     """Append the copies of the exchange to the window of an agent that answered as a guest.
 
-    Under that window's lock, and no other's. Whoever is killed before it leaves a gap, which the
-    next turn of that window finds.
+    A worker that is killed before it leaves a gap, which the next turn of that window finds.
     """
     ids = [copy_id(message.id, agent_id), copy_id(reply.id, agent_id)]
-    with window_lock(Thread(agent_id, message.user_id, message.thread_id)):
-        copies = Message.objects.filter(pk__in=ids).order_by("created_at", "number")
-        turns = [Turn.of(copy) for copy in copies]
-        short_term.append_turns(message.tenant_id, agent_id, message.user_id, turns)
+    copies = Message.objects.filter(pk__in=ids).order_by("created_at", "number")
+    turns = [Turn.of(copy) for copy in copies]
+    short_term.append_turns(message.tenant_id, agent_id, message.user_id, turns)
 
 
 def guest_of(reply: Message) -> UUID | None:
@@ -262,13 +312,16 @@ def guest_of(reply: Message) -> UUID | None:
 # --- No reply -------------------------------------------------------------------------------------
 
 
-def record_failure(message: KonstructMessage, error: Exception) -> bool:
-    """Note that it failed, and call for a person if the agent's rule wants one by now.
+def record_failure(message: KonstructMessage, error: Exception, lease: Lease) -> bool:
+    """Record a failed attempt; open an escalation if the agent's rule wants one by now.
 
-    Returns whether it was given up.
+    Returns:
+        Whether the reply was given up.
+
+    Raises:
+        LeaseLost: another worker has the message. Nothing was written.
     """
-    error = failure_of(error)
-    with transaction.atomic():
+    with lease.transaction():
         given_up = queue.REPLIES.record_failure(message.id, error)
         if given_up and escalations.reached_failure_limit(message):
             escalations.open_escalation(

@@ -1,8 +1,9 @@
-"""A reply's text while it is written: told by the worker in the cache, to whoever watches.
+"""The text of a reply while it is written, in the cache, for clients that watch it.
 
-It is never the truth: a reply is what the transcript has of it. Each message that is watched has a
-stream in the cache, of which an entry is some text of one attempt at the reply. A new attempt
-begins the text anew. Without the cache nothing is told, and the reply comes whole.
+The reply itself is in the transcript. Each watched message has a stream in the cache; an entry has
+some text of one attempt at the reply, and a new attempt begins the text anew. The number of an
+attempt is the token of its lease: a worker that has lost its lease adds nothing to the stream of
+its successor. Without the cache nothing is streamed, and the reply comes whole.
 """
 
 import logging
@@ -11,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from django_redis import get_redis_connection
 from redis.exceptions import RedisError
@@ -24,35 +25,56 @@ from tenants.redis_keys import (
 
 logger = logging.getLogger(__name__)
 
-# A message that nobody watches any more, or whose worker was killed, leaves its text for so long.
+# Time to live of a stream that nobody writes to any more.
 KEPT_SECONDS: Final = 600
-# After the reply is there, for those who are still reading.
+# The same after the reply is complete, for clients that still read the stream.
 READ_SECONDS: Final = 30
-# Text is told at once, and then at most so often.
-PAUSE_SECONDS: Final = 0.05
-# A channel that shows the text is told of it so often.
+# The first text is written at once, and further text at most this often.
+PAUSE_SECONDS: Final = 0.1
+# A channel that shows the text is called this often.
 FOLLOW_SECONDS: Final = 1.5
-EVERY_TEXT: Final = any_partial_reply_pattern()
+CHUNK_CHANNELS: Final = any_partial_reply_pattern()
 
 _ATTEMPT, _TEXT, _BROKEN = b"attempt", b"text", b"broken"
 
+# Adds an entry, and announces it. An attempt begins after every earlier one, and goes on as long as
+# the last entry is its own: then no later attempt has begun, and the stream was not erased.
+_WRITE: Final = """
+local last = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)
+local attempt, begins = tonumber(ARGV[1]), ARGV[2] == '1'
+local latest = nil
+if last[1] then
+  for i = 1, #last[1][2], 2 do
+    if last[1][2][i] == 'attempt' then latest = tonumber(last[1][2][i + 1]) or 0 end
+  end
+end
+if begins and latest and latest > attempt then return 0 end
+if not begins and latest ~= attempt then return 0 end
+local entry = {'attempt', ARGV[1], 'text', ARGV[3]}
+if ARGV[4] == '1' then entry[5], entry[6] = 'broken', '1' end
+redis.call('XADD', KEYS[1], '*', unpack(entry))
+redis.call('EXPIRE', KEYS[1], ARGV[5])
+redis.call('PUBLISH', KEYS[1], '')
+return 1
+"""
 
-# Of an entry in its stream: later ones are greater.
+# Id of an entry in its stream: later ones are greater.
 Place = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """Some text of one attempt at a reply; `broken` says that the attempt has come to nothing."""
+class ReplyChunk:
+    """Some text of one attempt at a reply."""
 
     place: Place
     attempt: bytes
     text: str
     broken: bool
+    """Whether the attempt has failed: its text does not count."""
 
 
 def watch(tenant_id: UUID, message_id: UUID) -> None:
-    """Let the worker tell the text of this message's reply. To be called before it has begun."""
+    """Make workers stream the reply to a message. Call it before the message is enqueued."""
     key = partial_reply_key(tenant_id, message_id)
     try:
         pipe = get_redis_connection().pipeline(transaction=False)
@@ -60,20 +82,25 @@ def watch(tenant_id: UUID, message_id: UUID) -> None:
         pipe.expire(key, KEPT_SECONDS)
         pipe.execute()
     except RedisError as error:
-        logger.warning("The reply to %s will not be told as it comes: %s", message_id, error)
+        logger.warning("The reply to %s will not be streamed: %s", message_id, error)
 
 
 @contextmanager
-def telling(
-    tenant_id: UUID, message_id: UUID, follow: Callable[[], None] | None = None
+def stream_reply(
+    tenant_id: UUID, message_id: UUID, attempt: int, follow: Callable[[], None] | None = None
 ) -> Iterator[Callable[[str], None] | None]:
-    """Tell the text of a reply that is written in the block, if anybody watches.
+    """Stream the text of a reply that is written in the block, if a client watches it.
 
-    Yields what is to be called with each piece of it; None if nobody watches. A block that raises
-    has told nothing: whoever has read of it is told that too.
+    A block that raises marks its text as broken.
 
     Args:
-        follow: is called now and then after some text was told, for a channel that shows it.
+        tenant_id: the tenant.
+        message_id: the message of the user.
+        attempt: the token of the reply's lease.
+        follow: is called every FOLLOW_SECONDS after some text, for a channel that shows it.
+
+    Yields:
+        A function to call with each piece of the text; None if no client watches.
     """
     key = partial_reply_key(tenant_id, message_id)
     try:
@@ -83,101 +110,102 @@ def telling(
     if not is_watched:
         yield None
         return
-    teller = _Teller(key, follow)
+    stream = _Stream(key, attempt, follow)
     try:
-        yield teller.say
+        yield stream.add
     except BaseException:
-        teller.end(broken=True)
+        stream.end(broken=True)
         raise
-    teller.end(broken=False)
+    stream.end(broken=False)
 
 
 def text_so_far(tenant_id: UUID, message_id: UUID) -> str:
-    """Return what was told of the latest attempt at a reply; "" if there is nothing."""
+    """Return the text of the latest attempt at a reply; "" if there is none."""
     try:
         entries = get_redis_connection().xrange(partial_reply_key(tenant_id, message_id))
     except RedisError:
         return ""
     attempt, pieces = b"", list[str]()
-    for told in (_told(name, entry) for name, entry in entries):
-        if told.attempt != attempt or told.broken:
-            attempt = told.attempt
+    for chunk in (_chunk(name, entry) for name, entry in entries):
+        if chunk.attempt != attempt or chunk.broken:
+            attempt = chunk.attempt
             pieces.clear()
-        if not told.broken:
-            pieces.append(told.text)
+        if not chunk.broken:
+            pieces.append(chunk.text)
     return "".join(pieces)
 
 
-def read_new(found: Iterable[Any]) -> Iterator[tuple[str, list[Told]]]:
-    """Read the answer of XREAD: the key of each stream, and what was told there."""
+def read_chunks(found: Iterable[Any]) -> Iterator[tuple[str, list[ReplyChunk]]]:
+    """Read the result of XREAD: the key of each stream, and its chunks."""
     for key, entries in found:
-        yield key.decode(), [_told(name, entry) for name, entry in entries]
+        yield key.decode(), [_chunk(name, entry) for name, entry in entries]
 
 
-def _told(name: bytes, entry: Mapping[bytes, bytes]) -> Told:
+def _chunk(name: bytes, entry: Mapping[bytes, bytes]) -> ReplyChunk:
     milliseconds, _, number = name.partition(b"-")
     place = int(milliseconds), int(number)
     text = entry.get(_TEXT, b"").decode()
-    return Told(place, entry.get(_ATTEMPT, b""), text, broken=_BROKEN in entry)
+    return ReplyChunk(place, entry.get(_ATTEMPT, b""), text, broken=_BROKEN in entry)
 
 
-def told_message(channel: bytes) -> tuple[UUID, UUID] | None:
-    """The tenant and the message of whose reply some text was told; None if it is another's."""
+def message_of_chunk(channel: bytes) -> tuple[UUID, UUID] | None:
+    """Return the tenant and the message of a chunk's announcement; None for another channel."""
     try:
         return tenant_and_partial_reply(channel.decode())
     except ValueError:
         return None
 
 
-class _Teller:
-    """Tells the text of one attempt. An attempt is announced before its text, and ends the last."""
+class _Stream:
+    """Writes the text of one attempt."""
 
-    def __init__(self, key: str, follow: Callable[[], None] | None) -> None:
+    def __init__(self, key: str, attempt: int, follow: Callable[[], None] | None) -> None:
         self._key = key
+        self._attempt = attempt
         self._follow = follow
         self._followed_at = time.monotonic()
-        self._attempt = uuid4().bytes
         self._pieces: list[str] = []
-        self._told_at = float("-inf")
-        self._has_told = False
-        self._write()
+        self._written_at = float("-inf")
+        self._has_text = False
+        self._is_ours = self._write("", begins=True)
 
-    def say(self, text: str) -> None:
-        """Tell some more of the text, soon."""
+    def add(self, text: str) -> None:
+        """Write some more of the text, now or within PAUSE_SECONDS."""
         self._pieces.append(text)
-        if time.monotonic() - self._told_at >= PAUSE_SECONDS:
+        if time.monotonic() - self._written_at >= PAUSE_SECONDS:
             self._flush()
         if self._follow is not None and time.monotonic() - self._followed_at >= FOLLOW_SECONDS:
             self._follow()
             self._followed_at = time.monotonic()
 
     def end(self, *, broken: bool) -> None:
-        """Tell what is left; or that nothing of it counts."""
+        """Write the rest of the text, or mark all of it as broken."""
         if not broken:
             self._flush(kept_seconds=READ_SECONDS)
-        elif self._has_told:
-            self._write(extra={_BROKEN: b"1"})
+        elif self._has_text:
+            self._write("", broken=True)
 
     def _flush(self, kept_seconds: int = KEPT_SECONDS) -> None:
         text = "".join(self._pieces)
         self._pieces.clear()
-        self._told_at = time.monotonic()
-        self._has_told = True
-        self._write(text, kept_seconds=kept_seconds)
+        self._written_at = time.monotonic()
+        self._has_text = True
+        if self._is_ours:
+            self._is_ours = self._write(text, kept_seconds=kept_seconds)
 
     def _write(
         self,
-        text: str = "",
+        text: str,
         *,
-        extra: Mapping[bytes, bytes] | None = None,
+        begins: bool = False,
+        broken: bool = False,
         kept_seconds: int = KEPT_SECONDS,
-    ) -> None:
-        entry: dict[Any, Any] = {_ATTEMPT: self._attempt, _TEXT: text.encode(), **(extra or {})}
+    ) -> bool:
+        """Write an entry; return False if the stream is another attempt's, or gone."""
+        values = [self._attempt, int(begins), text.encode(), int(broken), kept_seconds]
         try:
-            pipe = get_redis_connection().pipeline(transaction=False)
-            pipe.xadd(self._key, entry)
-            pipe.expire(self._key, kept_seconds)
-            pipe.publish(self._key, b"")
-            pipe.execute()
+            write = get_redis_connection().register_script(_WRITE)
+            return bool(write(keys=[self._key], args=values))
         except RedisError as error:
-            logger.debug("Some text of a reply was not told: %s", error)
+            logger.debug("Some text of a reply was not streamed: %s", error)
+            return True

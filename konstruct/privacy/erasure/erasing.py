@@ -14,7 +14,6 @@ from typing import Any
 from django.db import IntegrityError
 from django.db.models.functions import Now
 
-from konstruct.orchestrator.messages import Thread, wait_for_threads
 from konstruct.orchestrator.models import HistoryMerge, PendingReply
 from konstruct.privacy.erasure.person import Person
 from konstruct.privacy.erasure.progress import ErasureProgress, Report, now
@@ -25,8 +24,7 @@ from tenants.audit.models import ErasureRequest
 from tenants.audit.pseudonyms import pseudonym
 from tenants.context import required_tenant_id, tenant_connection
 from tenants.exceptions import KonstructError, SchemaBusy
-from tenants.locking.schema_locks import schema_lock
-from tenants.locking.tenant_locks import held_lock
+from tenants.locking.schema_locks import ERASURE, owner_lock, schema_lock
 from tenants.schemas.old_copies import drop_old_copies
 
 logger = logging.getLogger(__name__)
@@ -65,7 +63,7 @@ def carry_out(
         UnknownTable: a table has no declaration of its personal data.
     """
     drop_old_copies(required_tenant_id())
-    with held_lock(f"konstruct.erasure {request.pk}") as is_held:
+    with owner_lock(ERASURE, request.pk) as is_held:
         if not is_held:
             raise ErasedElsewhere("another process is carrying it out at this moment")
         request.refresh_from_db()
@@ -128,7 +126,7 @@ def _erase_once(request: ErasureRequest, progress: ErasureProgress) -> Person:
         progress.step("chooses words to look for")
         progress.found["words"] = choose_sequences(person, request)
     _end_moves(person)
-    _let_workers_finish(person, progress)
+    _take_from_workers(person, progress)
     try:
         # Before the rows: the logs are searched for ids of rows.
         progress.step("takes them out of the record")
@@ -156,8 +154,8 @@ def _end_moves(person: Person) -> None:
         )
 
 
-def _let_workers_finish(person: Person, progress: ErasureProgress) -> None:
-    """Take the person's messages from the outbox, and wait for replies in progress."""
+def _take_from_workers(person: Person, progress: ErasureProgress) -> None:
+    """Delete the jobs of the person's replies: what a worker writes at this moment, it loses."""
     messages = Message.objects.filter(user_id__in=person.user_ids)
     if person.agent_id is not None:
         messages = messages.filter(agent_id=person.agent_id)
@@ -166,8 +164,6 @@ def _let_workers_finish(person: Person, progress: ErasureProgress) -> None:
     waiting.delete()
     progress.add_rows(PendingReply._meta.db_table, ids, len(ids), "removed")
     progress.save()
-    threads = messages.values_list("agent_id", "user_id", "thread_id").order_by().distinct()
-    wait_for_threads(Thread(*of_thread) for of_thread in threads)
 
 
 def _found(progress: ErasureProgress) -> bool:

@@ -7,8 +7,9 @@ killed at any point and run again.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
@@ -19,18 +20,17 @@ from django_redis import get_redis_connection
 
 from konstruct.api.models import IdempotencyRecord
 from konstruct.consistency.indexing import forget_words, index_again
-from konstruct.orchestrator.messages import Thread, wait_for_threads, window_lock
+from konstruct.orchestrator.messages import Thread, locked_windows
 from konstruct.orchestrator.models import Escalation, PendingReply
 from konstruct.orchestrator.replies import queue
 from konstruct.privacy.erasure.progress import add_rows, now
 from konstruct.privacy.erasure.stores.rows import delete_messages, delete_rows_of_messages
-from konstruct.privacy.erasure.traces import forget_in_traces, quotes_of
+from konstruct.privacy.erasure.traces import forget_in_new_replies, forget_in_traces, quotes_of
 from memory.conversations import short_term, thread_window, window_store
 from memory.conversations.copies import COPY_PREFIX, copy_id
 from memory.models import ConversationItem, MemoryAttribute, MemoryEntry, Message, PendingEmbedding
 from memory.scopes import scope_number
 from memory.text.lexical import CONTEXT_WEIGHTS
-from tenants import transaction
 from tenants.audit.models import MessageErasure
 from tenants.context import connection, required_tenant_id
 from tenants.redis_keys import idempotency_key, memory_short_key, partial_reply_key
@@ -104,11 +104,13 @@ def carry_out(request: MessageErasure) -> MessageErasure:
     for batch in _batches(request):
         _take_from_workers(batch)
         receipt["quoted_in"] += _quotes(batch, request)
-        with _windows(batch), transaction.atomic():
-            _remove(batch, request, receipt["tables"])
+        with _windows(batch):
+            began_at = _remove(batch, request, receipt["tables"])
             request.receipt = receipt | {IN_CACHE: batch.in_cache()}
             request.save(update_fields=["receipt"])
         _forget_in_cache(batch.in_cache())
+        for table, count in forget_in_new_replies(batch.messages, began_at).items():
+            add_rows(receipt["tables"], table, None, count, "changed")
     if request.message_id is None:
         _remove_items(request, receipt["tables"])
     request.receipt = receipt | {"found": bool(receipt["tables"]), "ended_at": now()}
@@ -141,9 +143,8 @@ def _one_parameter(values: Iterable[Any], kind: str = "uuid") -> RawSQL:
 
 
 def _take_from_workers(batch: Batch) -> None:
-    """Take the messages from the outbox, and wait for replies in progress."""
+    """Delete the jobs of their replies: what a worker writes at this moment, it loses."""
     PendingReply.objects.filter(message__in=_one_parameter(batch.ids)).delete()
-    wait_for_threads(batch.threads)
 
 
 def _quotes(batch: Batch, request: MessageErasure) -> list[str]:
@@ -153,8 +154,12 @@ def _quotes(batch: Batch, request: MessageErasure) -> list[str]:
     return [pk for message in named for pk in quotes_of(message) if pk not in gone]
 
 
-def _remove(batch: Batch, request: MessageErasure, tables: Tables) -> None:
-    """Remove rows of all tables, those that refer to others first."""
+def _remove(batch: Batch, request: MessageErasure, tables: Tables) -> datetime:
+    """Remove rows of all tables, those that refer to others first.
+
+    Returns:
+        When the transaction began, by the clock of Postgres.
+    """
 
     def add(table: str, keys: Iterable[str] | None, count: int, done: str) -> None:
         add_rows(tables, table, keys, count, done)
@@ -162,6 +167,8 @@ def _remove(batch: Batch, request: MessageErasure, tables: Tables) -> None:
     values: dict[str, Any] = {"ids": batch.ids, "most": len(CONTEXT_WEIGHTS)}
     unanswered = _left_without_reply(batch)
     with connection.cursor() as cursor:
+        cursor.execute("SELECT now()")
+        began_at: datetime = cursor.fetchone()[0]
         cursor.execute(_FOLLOWING, values)
         following = dict(cursor.fetchall())
         # Wait for a worker that indexes them at this moment, with the words of these.
@@ -187,6 +194,7 @@ def _remove(batch: Batch, request: MessageErasure, tables: Tables) -> None:
     for message in unanswered:
         queue.enqueue(message)
         queue.REPLIES.give_up(message.pk, code=queue.CLOSED, reason=REPLY_ERASED)
+    return began_at
 
 
 def _remove_items(request: MessageErasure, tables: Tables) -> None:
@@ -247,15 +255,11 @@ def _forget_in_cache(left: Mapping[str, Any] | None) -> None:
 def shorten_window(agent_id: UUID, user_id: str) -> None:
     """Rebuild the window from the transcript, if the cache has one."""
     tenant_id = required_tenant_id()
-    with window_lock(Thread(agent_id, user_id, "")):
+    with locked_windows([Thread(agent_id, user_id, "")]):
         if window_store.read(memory_short_key(tenant_id, agent_id, user_id)):
             short_term.rebuild_window(tenant_id, agent_id, user_id)
 
 
-@contextmanager
-def _windows(batch: Batch) -> Iterator[None]:
-    """Lock the windows, so that no reply is written meanwhile."""
-    with ExitStack() as stack:
-        for agent_id, user_id in batch.users:
-            stack.enter_context(window_lock(Thread(agent_id, user_id, "")))
-        yield
+def _windows(batch: Batch) -> AbstractContextManager[None]:
+    """Lock the windows in a transaction, so that no reply is written meanwhile."""
+    return locked_windows([Thread(agent_id, user_id, "") for agent_id, user_id in batch.users])

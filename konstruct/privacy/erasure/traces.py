@@ -6,11 +6,13 @@ name of the speaker before them; other lines stay.
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from django.db.models import Model
 
 from konstruct.orchestrator.models import Escalation, ToolCall
+from konstruct.orchestrator.replies import queue
 from memory.models import ConversationItem, Message, PendingEmbedding, RecallEvent
 from tenants.context import connection
 
@@ -52,22 +54,29 @@ COPIES: Final = (
 )
 _OF_SAME_USER: Final = """
     OR (copy.agent_id, copy.user_id) IN (
-        SELECT agent_id, user_id FROM memory_message WHERE id = ANY(%(ids)s))
+        SELECT agent_id, user_id FROM unnest(%(agents)s::uuid[], %(same_users)s::text[])
+            AS same (agent_id, user_id))
 """
 
 
 def forget_in_traces(
     messages: Sequence[Message], *, without_users: Collection[str] = ()
 ) -> dict[str, int]:
-    """Redact messages, which still exist, in the rows of others; the numbers of rows by table.
+    """Redact messages, which may be deleted already, in the rows of others.
 
     Args:
+        messages: the messages.
         without_users: users all of whose rows are removed anyway.
+
+    Returns:
+        The numbers of changed rows by table.
     """
     ids = {str(message.pk) for message in messages}
+    pairs = sorted({(message.agent_id, message.user_id) for message in messages})
     firsts = {line for message in messages for line in _lines(message.content)[:1]}
     values = {
-        "ids": [message.pk for message in messages],
+        "agents": [agent_id for agent_id, _ in pairs],
+        "same_users": [user_id for _, user_id in pairs],
         "threads": sorted({message.thread_id for message in messages}),
         "users": [*without_users],
         "probes": sorted(
@@ -87,6 +96,30 @@ def forget_in_traces(
                 table = copies.model._meta.db_table
                 changed[table] = changed.get(table, 0) + 1
     return changed
+
+
+def forget_in_new_replies(
+    messages: Sequence[Message], began_at: datetime, *, without_users: Collection[str] = ()
+) -> dict[str, int]:
+    """Redact deleted messages in what workers wrote while these were being deleted.
+
+    Call it after the transaction that deleted them. A reply whose prompt may hold their words is
+    written by then, and is redacted; or it loses its lease here, and is begun anew without them.
+
+    Args:
+        messages: the deleted messages.
+        began_at: when the transaction began, by the clock of Postgres.
+        without_users: users all of whose rows are removed anyway.
+
+    Returns:
+        The numbers of changed rows by table.
+    """
+    queue.REPLIES.cancel_all_attempts()
+    replies = Message.objects.filter(in_reply_to__isnull=False, created_at__gte=began_at)
+    calls = ToolCall.objects.filter(created_at__gte=began_at)
+    if not (replies.exists() or calls.exists()):
+        return {}
+    return forget_in_traces(messages, without_users=without_users)
 
 
 def quotes_of(message: Message) -> list[str]:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from django.db import connections
 from django.test.utils import CaptureQueriesContext
+from tenants.locking.tenant_locks import held_lock
 
 from konstruct.management.commands import owner_worker
 from konstruct.orchestrator.identities import channel_identities
@@ -20,7 +21,6 @@ from konstruct.privacy.erasure import erasing
 from tenants.audit.access_log import Actor
 from tenants.audit.models import OF_THE_TENANT, ActorKind, ErasureRequest, RetentionRule
 from tenants.context import public_scope, tenant_scope
-from tenants.locking.tenant_locks import held_lock
 from tenants.models import Job, Tenant
 from tests import database
 

@@ -20,7 +20,7 @@ from slack_sdk.signature import SignatureVerifier
 
 from konstruct.api.auth.keys import new_key, parse_key, revoke_key
 from konstruct.api.models import ApiKey
-from konstruct.orchestrator.replies.partial_reply import Told
+from konstruct.orchestrator.replies.partial_reply import ReplyChunk
 from konstruct.orchestrator.replies.reply_wait import StreamingResponse
 from konstruct.web import callers
 from konstruct.web.callers import Callers, TooManyUnverified
@@ -417,11 +417,11 @@ def test_an_open_stream_ends_when_its_caller_may_read_no_more(
             response, waiters, texts, end, lambda: verifying.callers.is_still_valid(request, share)
         )
         got = [await anext(pieces)]
-        watched.add([Told((1, 0), b"1", "first", broken=False)])
+        watched.add([ReplyChunk((1, 0), b"1", "first", broken=False)])
         got.append(await anext(pieces))
         await asyncio.to_thread(end_access)
         verifying.clock.now += callers.RECHECK_SECONDS
-        watched.add([Told((2, 0), b"1", "second", broken=False)])
+        watched.add([ReplyChunk((2, 0), b"1", "second", broken=False)])
         return [*got, *[piece async for piece in pieces]]
 
     assert asyncio.run(read()) == [b"opening", b"first", b"refused"]

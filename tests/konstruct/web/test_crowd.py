@@ -223,7 +223,7 @@ def test_streams_take_no_thread_while_nothing_comes(
         messages = list(Message.objects.values_list("id", "content"))
     assert len(messages) == WAITING
     for message_id, content in messages:
-        with partial_reply.telling(program_a.tenant.id, message_id) as tell:
+        with partial_reply.stream_reply(program_a.tenant.id, message_id, 1) as tell:
             assert tell is not None
             tell(f"You said: {content}")
     for content, stream in streams.items():

@@ -15,6 +15,7 @@ import psycopg
 import pytest
 from django.contrib.auth.models import User
 from django.db import DatabaseError, connections
+from tenants.locking.tenant_locks import held_lock
 
 from memory.context import SessionStore
 from memory.context.checkpoints.connections import close_pools
@@ -24,7 +25,6 @@ from tenants import transaction
 from tenants.checks.at_start import CANNOT_BOOT, refuse_unsafe_role
 from tenants.checks.connections import why_pooler_is_unsafe
 from tenants.context import connection, public_scope, tenant_scope
-from tenants.locking.tenant_locks import held_lock
 from tenants.models import Tenant
 from tests import database
 from tests.servers import pooler

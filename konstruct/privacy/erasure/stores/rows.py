@@ -1,14 +1,14 @@
 """Removes a person's rows: messages in batches, with rows that belong to them; then the rest."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Final
 from uuid import UUID
 
-from konstruct.orchestrator.messages import Thread, window_lock
+from konstruct.orchestrator.messages import Thread, locked_windows
 from konstruct.privacy.erasure.person import OF_PERSON, Person
 from konstruct.privacy.erasure.progress import ErasureProgress
-from konstruct.privacy.erasure.traces import forget_in_traces
+from konstruct.privacy.erasure.traces import forget_in_new_replies, forget_in_traces
 from memory.models import Message
 from tenants import transaction
 from tenants.context import connection, tenant_connection
@@ -87,11 +87,13 @@ def remove_messages(person: Person, progress: ErasureProgress) -> None:
 
 
 def _remove_batch(person: Person, agent_id: UUID, progress: ErasureProgress) -> bool:
-    with _windows(person, agent_id), transaction.atomic(), connection.cursor() as cursor:
+    with _windows(person, agent_id), connection.cursor() as cursor:
         cursor.execute(_NEXT, person.parameters(agent=agent_id, limit=BATCH))
         ids = [id for (id,) in cursor.fetchall()]
         if not ids:
             return False
+        cursor.execute("SELECT now()")
+        began_at = cursor.fetchone()[0]
         messages = list(Message.objects.filter(pk__in=ids))
         for table, count in forget_in_traces(messages, without_users=person.user_ids).items():
             progress.add_rows(table, None, count, "changed")
@@ -99,6 +101,9 @@ def _remove_batch(person: Person, agent_id: UUID, progress: ErasureProgress) -> 
         delete_messages(cursor, ids, progress.add_rows)
         progress.add_messages(len(ids))
         progress.save()
+    found = forget_in_new_replies(messages, began_at, without_users=person.user_ids)
+    for table, count in found.items():
+        progress.add_rows(table, None, count, "changed")
     return True
 
 
@@ -143,10 +148,6 @@ def _delete(
     add(table, keys, len(keys), "removed")
 
 
-@contextmanager
-def _windows(person: Person, agent_id: UUID) -> Iterator[None]:
-    """Lock the person's windows, so that no reply is written meanwhile."""
-    with ExitStack() as stack:
-        for user_id in sorted(person.user_ids):
-            stack.enter_context(window_lock(Thread(agent_id, user_id, "")))
-        yield
+def _windows(person: Person, agent_id: UUID) -> AbstractContextManager[None]:
+    """Lock the person's windows in a transaction, so that no reply is written meanwhile."""
+    return locked_windows([Thread(agent_id, user_id, "") for user_id in person.user_ids])

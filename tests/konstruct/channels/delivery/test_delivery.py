@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 from django.utils import timezone
+from konstruct.channels.locks import delivery_lock
 
 from konstruct.channels.delivery import queue, worker
 from konstruct.channels.delivery.adapter import Button, View
 from konstruct.channels.delivery.rendering import APOLOGY, PLACEHOLDER
-from konstruct.channels.locks import delivery_lock
 from konstruct.channels.models import Delivery
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.messages import KonstructMessage

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import ExitStack
+from itertools import count
 from uuid import UUID, uuid4
 
 import pytest
@@ -10,11 +11,12 @@ from django.conf import settings
 from django_redis import get_redis_connection
 
 from konstruct.orchestrator.replies import partial_reply
-from konstruct.orchestrator.replies.partial_reply import telling, told_message, watch
+from konstruct.orchestrator.replies.partial_reply import message_of_chunk, stream_reply, watch
 from konstruct.web.replies import Texts, Watched
 from tenants.redis_keys import partial_reply_key
 
 TENANT, OTHER = uuid4(), uuid4()
+attempts = count(1)
 
 
 @pytest.fixture(autouse=True)
@@ -24,7 +26,7 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def tell(message_id: UUID, *texts: str, error: Exception | None = None) -> None:
     """Tell an attempt at a reply."""
-    with telling(TENANT, message_id) as say:
+    with stream_reply(TENANT, message_id, next(attempts)) as say:
         assert say is not None
         for text in texts:
             say(text)
@@ -67,7 +69,7 @@ def broken(message_id: UUID, *texts: str) -> Callable[[], None]:
 
 def test_nothing_is_told_where_nobody_watches() -> None:
     message = uuid4()
-    with telling(TENANT, message) as say:
+    with stream_reply(TENANT, message, next(attempts)) as say:
         assert say is None
     assert get_redis_connection().exists(partial_reply_key(TENANT, message)) == 0
 
@@ -76,7 +78,7 @@ def test_text_is_taken_as_it_is_told() -> None:
     message = uuid4()
     watch(TENANT, message)
     with ExitStack() as told:
-        say = told.enter_context(telling(TENANT, message))
+        say = told.enter_context(stream_reply(TENANT, message), next(attempts))
         assert say is not None
         steps = [lambda: say("Hel"), lambda: say("lo ä"), lambda: None, told.close]
         assert watched(message, *steps) == ["Hel", "lo ä", "", ""]
@@ -97,7 +99,7 @@ def test_who_has_taken_text_of_a_broken_attempt_is_told() -> None:
     assert watched(message, broken(message, "Hel"), again) == ["", "Bonjour"]
     message = uuid4()
     watch(TENANT, message)
-    with telling(TENANT, message) as say:  # a worker that is killed here
+    with stream_reply(TENANT, message, next(attempts)) as say:  # a worker that is killed here
         assert say is not None
         assert watched(message, lambda: say("Hel"), again_of(message))[1] == "Bonjour!"
 
@@ -129,15 +131,15 @@ def test_without_the_cache_nothing_is_told(
 
     monkeypatch.setattr(partial_reply, "get_redis_connection", lost)
     watch(TENANT, uuid4())
-    with telling(TENANT, uuid4()) as say:
+    with stream_reply(TENANT, uuid4(), next(attempts)) as say:
         assert say is None
 
 
 def test_a_channel_names_tenant_and_message() -> None:
     message = uuid4()
-    assert told_message(partial_reply_key(TENANT, message).encode()) == (TENANT, message)
-    assert told_message(f"{TENANT}:reply:{message}".encode()) is None
-    assert told_message(b"\xff".replace(b"\xff", b"x")) is None
+    assert message_of_chunk(partial_reply_key(TENANT, message).encode()) == (TENANT, message)
+    assert message_of_chunk(f"{TENANT}:reply:{message}".encode()) is None
+    assert message_of_chunk(b"\xff".replace(b"\xff", b"x")) is None
 
 
 def test_nothing_of_nobodys_reply_is_kept_in_the_process() -> None:
@@ -149,3 +151,33 @@ def test_nothing_of_nobodys_reply_is_kept_in_the_process() -> None:
         return len(texts._watching)
 
     assert asyncio.run(follow()) == 0
+
+
+def test_an_attempt_that_lost_its_lease_adds_nothing() -> None:
+    message = uuid4()
+    watch(TENANT, message)
+    with stream_reply(TENANT, message, 1) as late:
+        assert late is not None
+        late("Hel")
+        with stream_reply(TENANT, message, 2) as say:
+            assert say is not None
+            late("lo")
+            say("Bonjour")
+            late(", late")
+            assert partial_reply.text_so_far(TENANT, message) == "Bonjour"
+    assert partial_reply.text_so_far(TENANT, message) == "Bonjour"
+    with stream_reply(TENANT, message, 1) as late:
+        assert late is not None
+        late("again")
+    assert partial_reply.text_so_far(TENANT, message) == "Bonjour"
+
+
+def test_nothing_is_added_to_a_stream_that_was_erased() -> None:
+    message = uuid4()
+    watch(TENANT, message)
+    with stream_reply(TENANT, message, 1) as say:
+        assert say is not None
+        say("secret")
+        get_redis_connection().delete(partial_reply_key(TENANT, message))
+        say("more")
+    assert not get_redis_connection().exists(partial_reply_key(TENANT, message))
