@@ -1,9 +1,18 @@
-"""What tests ask of the outbox."""
+"""What tests ask of jobs."""
 
 from uuid import UUID
 
+from django.db.models.functions import Now
+
 from tenants import jobs, tasks
+from tenants.models import Job
 from tenants.servers import servers
+
+
+def expire_leases() -> int:
+    """End all leases of the current tenant as those of dead workers end; return their number."""
+    leased = Job.objects.filter(leased_until__isnull=False)
+    return leased.update(leased_until=Now(), sweep_at=Now())
 
 
 def claimed(kind: jobs.JobKind) -> list[UUID]:

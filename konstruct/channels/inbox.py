@@ -4,7 +4,6 @@ import hashlib
 import logging
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
@@ -13,8 +12,9 @@ from django.conf import settings
 from psycopg.types.json import Jsonb
 
 from konstruct.channels.models import Arrival
+from tenants import transaction
 from tenants.context import connection, tenant_scope
-from tenants.jobs import JobKind, LeaseLost
+from tenants.jobs import JobKind, Lease, LeaseLost
 
 logger = logging.getLogger(__name__)
 
@@ -56,6 +56,7 @@ _FINISH = """
 WITH done AS (DELETE FROM channels_arrival WHERE id = %(id)s RETURNING tenant_id)
 DELETE FROM tenants_job AS job USING done
 WHERE job.tenant_id = done.tenant_id AND job.kind = 'arrival' AND job.key = %(key)s
+  AND job.lease = %(token)s AND job.leased_until IS NOT NULL
 """
 
 
@@ -137,19 +138,30 @@ def _process(arrival: Arrival, tenant_id: UUID, handler: Handler) -> bool:
         False if the workspace is another worker's.
     """
     key = arrival.job_key
-    lease = ARRIVALS.begin(key, _lane(arrival.channel, arrival.workspace))
-    if lease is None:
-        return False
     try:
-        lease.refuse_lost()
-        with lease.transaction():
-            handler(tenant_id, arrival.event)
-            with connection.cursor() as cursor:
-                cursor.execute(_FINISH, {"id": arrival.pk, "key": key})
+        with ARRIVALS.leased(key, _lane(arrival.channel, arrival.workspace)) as lease:
+            if lease is None:
+                return False
+            try:
+                lease.refuse_lost()
+                with transaction.atomic():
+                    handler(tenant_id, arrival.event)
+                    _finish(arrival, lease)
+            except LeaseLost:
+                raise
+            except Exception as error:  # any error is for people to read
+                with lease.transaction():
+                    ARRIVALS.record_failure(key, error)
     except LeaseLost as error:
         logger.warning("%s", error)
         return False
-    except Exception as error:  # any error is for people to read
-        with suppress(LeaseLost), lease.transaction():
-            ARRIVALS.record_failure(key, error)
     return True
+
+
+def _finish(arrival: Arrival, lease: Lease) -> None:
+    """Remove the event and its job, or raise LeaseLost."""
+    values = {"id": arrival.pk, "key": lease.key, "token": lease.token}
+    with connection.cursor() as cursor:
+        cursor.execute(_FINISH, values)
+        if not cursor.rowcount:
+            raise lease.lost()

@@ -11,6 +11,7 @@ from uuid import UUID
 from konstruct.orchestrator.exceptions import Busy
 from tenants import transaction
 from tenants.context import connection
+from tenants.jobs import Lease
 from tenants.locking.polling import poll
 
 # An erasure or a merge of a long conversation locks the window for seconds.
@@ -80,27 +81,31 @@ def konstruct_message(row: "Message") -> KonstructMessage:
 
 
 @contextmanager
-def locked_windows(threads: Iterable[Thread]) -> Iterator[None]:
+def locked_windows(threads: Iterable[Thread], lease: Lease | None = None) -> Iterator[None]:
     """Do the block in a transaction that locks the windows of the threads' agents and users.
 
     Threads of one user are answered side by side and share a window. A transaction that writes a
     turn holds the lock, so that the window has the transcript's order. Nothing waits for anything
     else while it holds the lock.
 
+    Args:
+        threads: of the windows.
+        lease: under which the block writes, if a worker writes it.
+
     Raises:
         Busy: another transaction holds one of the locks for WINDOW_SECONDS.
+        LeaseLost: the lease has ended. The block was not begun.
     """
     keys = sorted({_window_key(thread) for thread in threads})
     with ExitStack() as stack:
 
         def take() -> bool:
-            attempt = transaction.atomic()
-            attempt.__enter__()
-            if _try_locks(keys):
-                stack.push(attempt)
-                return True
-            transaction.set_rollback(True)
-            attempt.__exit__(None, None, None)
+            with ExitStack() as attempt:
+                attempt.enter_context(transaction.atomic())
+                if _try_locks(keys) if lease is None else lease.check(keys):
+                    stack.push(attempt.pop_all())
+                    return True
+                transaction.set_rollback(True)
             return False
 
         if not poll(take, seconds=WINDOW_SECONDS):

@@ -11,7 +11,8 @@ before it has died. A job that kills its workers is therefore given up like any 
 
 import logging
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -177,6 +178,17 @@ class JobKind:
         self.wake_on_commit()
 
     # --- Attempts --------------------------------------------------------------------------------
+
+    @contextmanager
+    def leased(self, key: UUID, lane: UUID | None = None) -> Iterator[Lease | None]:
+        """Lease a job for the block, as `begin` does. An error that leaves the block ends it."""
+        lease = self.begin(key, lane)
+        try:
+            yield lease
+        except BaseException:
+            if lease is not None:
+                lease.abandon()
+            raise
 
     def begin(self, key: UUID, lane: UUID | None = None) -> Lease | None:
         """Lease a job and count an attempt, before the work.

@@ -6,21 +6,43 @@ new token. A worker that goes on without knowing this writes nothing: each of it
 locks the job's row and compares the token.
 """
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from tenants import transaction
-from tenants.context import connection, required_tenant_id
+from tenants.context import connection, required_tenant_id, tenant_scope
 from tenants.exceptions import KonstructError
+from tenants.outages import OUTAGES, outage_reason
 
+logger = logging.getLogger(__name__)
+
+# The row is locked first. Where there is none, no lock is tried.
 _CHECK = """
-SELECT FROM tenants_job
+SELECT (SELECT bool_and(public.try_tenant_lock(key)) FROM unnest(%(locks)s::text[]) AS key)
+FROM tenants_job
 WHERE tenant_id = %(tenant_id)s AND kind = %(kind)s AND key = %(key)s AND lease = %(token)s
   AND leased_until IS NOT NULL
 FOR UPDATE
 """
+# An interrupted attempt: it counts, and the job is due at once.
+_ABANDON = """
+UPDATE tenants_job SET worker = NULL, leased_until = NULL, lane = NULL, sweep_at = now()
+WHERE tenant_id = %(tenant_id)s AND kind = %(kind)s AND key = %(key)s AND lease = %(token)s
+  AND leased_until IS NOT NULL
+"""
+_FINISH = """
+DELETE FROM tenants_job
+WHERE tenant_id = %(tenant_id)s AND kind = %(kind)s AND key = %(key)s AND lease = %(token)s
+  AND leased_until IS NOT NULL
+"""
+
+
+# Leases of this process that could not be ended. Its heartbeat ends them.
+_abandoned: list[dict[str, Any]] = []
 
 
 class LeaseLost(KonstructError):
@@ -66,14 +88,71 @@ class Lease:
             self.check()
             yield
 
-    def check(self) -> None:
+    def check(self, locks: Sequence[str] = ()) -> bool:
         """Lock the job until the transaction ends.
+
+        Args:
+            locks: names of further locks of the tenant that are to be taken.
+
+        Returns:
+            Whether all of them were taken.
 
         Raises:
             LeaseLost: the lease has ended.
         """
-        names = {"kind": self.kind, "key": self.key, "token": self.token}
         with connection.cursor() as cursor:
-            cursor.execute(_CHECK, {"tenant_id": required_tenant_id(), **names})
-            if cursor.fetchone() is None:
-                raise LeaseLost(f"The {self.kind} of {self.key} is another worker's by now.")
+            cursor.execute(_CHECK, {**self._names(), "locks": list(locks)})
+            row = cursor.fetchone()
+        if row is None:
+            raise self.lost()
+        return row[0] is not False
+
+    def finish(self) -> None:
+        """Remove the job, which is done. Call it in the transaction that does the job.
+
+        Raises:
+            LeaseLost: the lease has ended. Let it end the transaction.
+        """
+        with connection.cursor() as cursor:
+            cursor.execute(_FINISH, self._names())
+            if not cursor.rowcount:
+                raise self.lost()
+
+    def abandon(self) -> None:
+        """End the lease, if it has not ended: its worker was interrupted by an error.
+
+        Where Postgres is down, the process ends it as soon as Postgres is back.
+        """
+        names = self._names()
+        try:
+            _abandon(names)
+        except OUTAGES as error:
+            logger.warning("A lease will be ended later: %s", outage_reason(error))
+            _abandoned.append(names)
+
+    def lost(self) -> LeaseLost:
+        """Return the error of a lease that has ended."""
+        return LeaseLost(f"The {self.kind} of {self.key} is another worker's by now.")
+
+    def _names(self) -> dict[str, Any]:
+        return {
+            "tenant_id": required_tenant_id(),
+            "kind": self.kind,
+            "key": self.key,
+            "token": self.token,
+        }
+
+
+def end_abandoned() -> None:
+    """End the leases that `Lease.abandon` could not end. Raises an outage if it cannot either."""
+    while _abandoned:
+        with tenant_scope(_abandoned[-1]["tenant_id"]):
+            _abandon(_abandoned[-1])
+        _abandoned.pop()
+
+
+def _abandon(names: dict[str, Any]) -> None:
+    if connection.connection is not None and not connection.is_usable():
+        connection.close()
+    with connection.cursor() as cursor:
+        cursor.execute(_ABANDON, names)

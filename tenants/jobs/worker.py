@@ -11,12 +11,14 @@ A process without `start`, such as a command, leases jobs until the time limit o
 import logging
 import os
 import threading
+from contextlib import suppress
 from typing import Final
 from uuid import UUID, uuid4
 
 from django.db import DatabaseError, InterfaceError
 
 from tenants.context import connection, server_scope
+from tenants.jobs.lease import end_abandoned
 from tenants.outages import OUTAGES, outage_reason
 from tenants.postgresql.exceptions import ServerDown
 from tenants.servers import servers
@@ -45,6 +47,8 @@ class _Process:
         """Renew until `ended`."""
         while not self.ended.wait(RENEW_SECONDS):
             renew()
+            with suppress(*OUTAGES):  # it is tried again
+                end_abandoned()
 
 
 _process: _Process | None = None

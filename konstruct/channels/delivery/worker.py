@@ -6,7 +6,6 @@ while the channel is asked.
 """
 
 import logging
-from contextlib import suppress
 from uuid import UUID
 
 from konstruct.channels.delivery import queue
@@ -42,23 +41,26 @@ def bring_up_to_date(delivery: Delivery) -> bool:
     Returns:
         False if the delivery is another worker's.
     """
-    lease = queue.DELIVERIES.begin(delivery.pk)
-    if lease is None:
-        return False
     try:
-        lease.refuse_lost()
-        adapter = adapter_of(delivery.channel)
-        view = view_of(delivery.message_id, can_edit=adapter.can_edit)
-        for number, part in enumerate(parts_of(view, delivery, adapter)):
-            show(delivery, number, part, adapter, lease)
-        with lease.transaction():
-            queue.finish(delivery)
+        with queue.DELIVERIES.leased(delivery.pk) as lease:
+            if lease is None:
+                return False
+            try:
+                lease.refuse_lost()
+                adapter = adapter_of(delivery.channel)
+                view = view_of(delivery.message_id, can_edit=adapter.can_edit)
+                for number, part in enumerate(parts_of(view, delivery, adapter)):
+                    show(delivery, number, part, adapter, lease)
+                with lease.transaction():
+                    queue.finish(delivery)
+            except LeaseLost:
+                raise
+            except Exception as error:  # any error is for people to read
+                with lease.transaction():
+                    queue.DELIVERIES.record_failure(delivery.pk, error, unless_requeued=True)
     except LeaseLost as error:
         logger.warning("%s", error)
         return False
-    except Exception as error:  # any error is for people to read
-        with suppress(LeaseLost), lease.transaction():
-            queue.DELIVERIES.record_failure(delivery.pk, error, unless_requeued=True)
     return True
 
 

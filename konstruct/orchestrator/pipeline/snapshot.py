@@ -91,11 +91,6 @@ def ready_in(thread: Thread) -> PendingReplyQuerySet:
     return PendingReply.objects.due().in_thread(**thread.named)  # type: ignore[arg-type]
 
 
-def next_in(thread: Thread) -> UUID | None:
-    """Return the oldest message of the thread that may be worked on now, if any."""
-    return ready_in(thread).values_list("message_id", flat=True).first()
-
-
 def thread_of(message_id: UUID) -> tuple[Thread, UUID | None]:
     """Return the message's thread, and its oldest message that may be worked on now, if any.
 

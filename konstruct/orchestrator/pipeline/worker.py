@@ -15,7 +15,7 @@ from konstruct.orchestrator.pipeline.snapshot import Snapshot, oldest_ready, thr
 from konstruct.orchestrator.replies import queue, reply_wait
 from konstruct.orchestrator.tools import tool_calls
 from tenants.context import tenant_scope
-from tenants.jobs import Lease, LeaseLost
+from tenants.jobs import LeaseLost
 
 logger = logging.getLogger(__name__)
 
@@ -65,28 +65,23 @@ def answer(snapshot: Snapshot) -> bool:
         False if the thread is another worker's: nothing more is to be done in it.
     """
     message, is_tried_again = snapshot.message, False
-    lease = queue.REPLIES.begin(message.id, snapshot.thread.lane)
-    if lease is None:
-        return False
     try:
-        _answer(snapshot, lease)
+        with queue.REPLIES.leased(message.id, snapshot.thread.lane) as lease:
+            if lease is None:
+                return False
+            try:
+                lease.refuse_lost()
+                reply = snapshot.reply or respond(snapshot, lease)
+                if reply is not None:
+                    write.write_reply(snapshot, reply, lease)
+            except LeaseLost:
+                raise
+            except Exception as error:  # any error is for people to read, on the message
+                is_tried_again = not write.record_failure(message, error, lease)
     except LeaseLost as error:
         logger.warning("%s", error)
         return False
-    except Exception as error:  # any error is for people to read, on the message
-        try:
-            is_tried_again = not write.record_failure(message, error, lease)
-        except LeaseLost:
-            logger.warning("The error is not recorded, the message is another worker's: %s", error)
-            return False
     # A program that sent the message by REST fetches the reply itself, and waits for it.
     if not is_tried_again:
         reply_wait.announce(message.tenant_id, message.id)
     return True
-
-
-def _answer(snapshot: Snapshot, lease: Lease) -> None:
-    lease.refuse_lost()
-    reply = snapshot.reply or respond(snapshot, lease)
-    if reply is not None:
-        write.write_reply(snapshot, reply, lease)

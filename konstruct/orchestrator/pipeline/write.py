@@ -196,8 +196,7 @@ def write_reply(snapshot: Snapshot, draft: Draft | Message, lease: Lease) -> Non
         return
     append_to_window(message, reply)
     has_options = bool(snapshot.options or snapshot.instructions)
-    with lease.transaction():
-        finish(message, reply, has_options=has_options)
+    finish(message, reply, lease, has_options=has_options)
     if (guest := guest_of(reply)) is not None:
         append_copies(message, reply, guest)
 
@@ -209,8 +208,7 @@ def record_draft(snapshot: Snapshot, draft: Draft, lease: Lease) -> Message | No
     another agent, and the message may have been merged into another user's history.
     """
     message = snapshot.message
-    with locked_windows([snapshot.thread]):
-        lease.check()
+    with locked_windows([snapshot.thread], lease):
         if not _is_still_theirs(message):
             queue.REPLIES.cancel_attempt(message.id)
             return None  # it is answered anew in its new thread
@@ -275,13 +273,18 @@ def append_to_window(message: KonstructMessage, reply: Message) -> None:
     )
 
 
-def finish(message: KonstructMessage, reply: Message, *, has_options: bool = False) -> None:
-    """Take the message out of the outbox, and hand both turns to `embed_and_store`.
+def finish(
+    message: KonstructMessage, reply: Message, lease: Lease, *, has_options: bool = False
+) -> None:
+    """Remove the job of the reply, and enqueue the embedding of both turns.
 
     An agent that answered in another's thread remembers the exchange by copies of its own.
+
+    Raises:
+        LeaseLost: another worker has the message. Nothing was written.
     """
     with transaction.atomic():
-        queue.REPLIES.finish(message.id)
+        lease.finish()
         if has_options:
             AnswerOptions.objects.filter(pk=message.id).delete()
         delivery_hooks.changed(message)

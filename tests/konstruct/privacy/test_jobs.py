@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from django.db import connections
 from django.test.utils import CaptureQueriesContext
-from tenants.locking.tenant_locks import held_lock
 
 from konstruct.management.commands import owner_worker
 from konstruct.orchestrator.identities import channel_identities
@@ -21,6 +20,7 @@ from konstruct.privacy.erasure import erasing
 from tenants.audit.access_log import Actor
 from tenants.audit.models import OF_THE_TENANT, ActorKind, ErasureRequest, RetentionRule
 from tenants.context import public_scope, tenant_scope
+from tenants.locking.schema_locks import ERASURE, owner_lock
 from tenants.models import Job, Tenant
 from tests import database
 
@@ -105,7 +105,7 @@ def test_what_another_process_is_at_is_left_to_it(
         with (
             database.as_owner(),
             tenant_scope(tenant_a.id),
-            held_lock(f"konstruct.erasure {request.pk}"),
+            owner_lock(ERASURE, request.pk),
         ):
             begun.set()
             let_go.wait(60)

@@ -6,7 +6,6 @@ from itertools import pairwise
 from uuid import uuid4
 
 import pytest
-from celery.exceptions import SoftTimeLimitExceeded
 from django.db import OperationalError
 from django.db.models import F
 from django.utils import timezone
@@ -76,31 +75,6 @@ def test_what_a_batch_was_begun_with_and_still_stands_is_tried_by_itself(
     assert seen == [3, 3, 1]
     with tenant_scope(tenant_a.id):
         assert sorted(EMBEDDINGS.jobs().values_list("attempts", flat=True)) == [0, 0, 1]
-
-
-def test_a_time_limit_ends_a_batch_and_what_was_in_it_is_tried_by_itself(
-    tenant_a, say, monkeypatch
-):
-    for number in range(4):
-        say(tenant_a.id, sentence(number))
-
-    def index(messages):
-        if any(message.content == sentence(2) for message in messages):
-            raise SoftTimeLimitExceeded
-        index_messages(messages)
-
-    monkeypatch.setattr(outbox, "index_messages", index)
-    with pytest.raises(SoftTimeLimitExceeded):
-        drain(tenant_a.id)
-    with pytest.raises(SoftTimeLimitExceeded):
-        drain(tenant_a.id, alone=True)
-    row = job_of(tenant_a.id, sentence(2))
-    assert (row.attempts, row.last_error) == (
-        1,
-        "It took longer than a worker may take, and was stopped.",
-    )
-    drain(tenant_a.id)
-    assert [sentence(2)] == waiting(tenant_a.id)
 
 
 def test_one_that_fails_takes_no_other_with_it(tenant_a, say, failing, caplog):

@@ -14,8 +14,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 from django.contrib.auth.models import User
-from django.db import DatabaseError, connections
-from tenants.locking.tenant_locks import held_lock
+from django.db import DatabaseError
 
 from memory.context import SessionStore
 from memory.context.checkpoints.connections import close_pools
@@ -186,23 +185,3 @@ def test_a_pooler_of_transactions_may_be_served_through(pooled: tuple[Tenant, Te
     assert connection.is_pooled
     assert why_pooler_is_unsafe() == ""
     refuse_unsafe_role()
-
-
-def test_a_lock_is_held_across_sessions(pooled: tuple[Tenant, Tenant]) -> None:
-    tenant, other = pooled
-
-    def take(of: Tenant) -> bool:
-        try:
-            with tenant_scope(of.id), held_lock("thread") as ours:
-                return ours
-        finally:
-            connections["default"].close()
-
-    with ThreadPoolExecutor(1) as thread, tenant_scope(tenant.id):
-        with held_lock("thread") as ours:
-            assert ours
-            assert names() == ["of-tenant-a"]
-            assert not thread.submit(take, tenant).result()
-            assert thread.submit(take, other).result()
-        assert thread.submit(take, tenant).result()
-    connection.close()

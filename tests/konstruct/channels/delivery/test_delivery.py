@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from django.utils import timezone
-from konstruct.channels.locks import delivery_lock
 
 from konstruct.channels.delivery import queue, worker
 from konstruct.channels.delivery.adapter import Button, View
@@ -16,7 +15,7 @@ from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.messages import KonstructMessage
 from konstruct.orchestrator.models import PendingReply
 from konstruct.orchestrator.replies import partial_reply
-from tests.jobs import claimed
+from tests.jobs import claimed, expire_leases
 from tests.konstruct.channels.conftest import answer_all, make_due, show_all
 from tests.konstruct.channels.delivery.conftest import Post
 from tests.konstruct.conftest import Program
@@ -268,27 +267,31 @@ def test_a_failure_to_show_what_was_is_none_to_show_what_is(
 
 
 def test_what_another_worker_shows_is_left_to_it(asked: Program, slack: SlackServer) -> None:
-    from tenants.context import connection
-
     (message_id,) = PendingReply.objects.values_list("pk", flat=True)
-    other = connection.copy()
-    try:
-        other.set_tenant(asked.tenant)
-        other.set_autocommit(False)
-        with other.cursor() as cursor:
-            cursor.execute(
-                "SELECT public.try_tenant_lock(%s)",
-                [f"konstruct.delivery\x1f{asked.tenant.id}\x1f{message_id}"],
-            )
-        with delivery_lock(asked.tenant.id, message_id) as ours:
-            assert not ours
+    with queue.DELIVERIES.leased(message_id):
         show_all(asked)
         assert slack.posts("T1") == []
-        other.rollback()  # and is waited for, which the end of a connection is not
-    finally:
-        other.close()
+    expire_leases()
     show_all(asked)
     assert slack.posts("T1") == [PLACEHOLDER.text]
+
+
+def test_a_worker_that_has_lost_its_lease_posts_and_notes_nothing(
+    asked: Program, slack: SlackServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was stopped while it looked at what is to be shown; another worker has shown it since."""
+    view_of = worker.view_of
+
+    def late(*args: Any, **options: Any) -> Any:
+        monkeypatch.setattr(worker, "view_of", view_of)
+        expire_leases()
+        show_all(asked)
+        return view_of(*args, **options)
+
+    monkeypatch.setattr(worker, "view_of", late)
+    show_all(asked)
+    assert slack.posts("T1") == [PLACEHOLDER.text]
+    assert not queue.DELIVERIES.jobs().exists()
 
 
 def test_a_worker_claims_what_is_to_be_shown(asked: Program, slack: SlackServer) -> None:

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 from uuid import UUID
@@ -24,9 +23,9 @@ from konstruct.orchestrator.models import PendingReply
 from konstruct.orchestrator.replies import queue
 from memory.conversations import short_term
 from memory.models import Message, PendingEmbedding
-from tenants.context import connection, tenant_scope
+from tenants.context import tenant_scope
 from tenants.jobs import JobKind, WorkerLost
-from tests import database
+from tests.jobs import expire_leases
 from tests.konstruct.conftest import MESSAGES, Program
 from tests.konstruct.running import PROJECT
 from tests.servers.llm import Answer, LLMServer
@@ -123,20 +122,6 @@ def pass_time(kind: JobKind) -> None:
     kind.jobs().waiting().update(due_at=F("created_at"), sweep_at=Now())
 
 
-def wait_until_unlocked() -> None:
-    """Postgres notices a dead client when its socket closes, a moment later."""
-    for _ in range(200):
-        with database.as_owner(), connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND database ="
-                " (SELECT oid FROM pg_database WHERE datname = current_database())"
-            )
-            if cursor.fetchone() == (0,):
-                return
-        time.sleep(0.02)
-    raise AssertionError("the dead worker's locks are still held")
-
-
 EVENT = {
     "kind": "mention", "workspace": "T1", "channel": "C1", "user": "U1", "ts": "1.1",
     "thread_ts": "1.1", "text": "", "name": "", "files": [],
@@ -166,8 +151,8 @@ def test_a_message_that_kills_its_workers_is_given_up(
     ended = []
     for attempt in range(1, 4):
         ended.append(workers(**job))
-        wait_until_unlocked()
         with tenant_scope(program_a.tenant.id):
+            assert expire_leases() == 1
             row = PendingReply.objects.get(pk=deadly)
             assert (row.attempts, row.failed_at) == (attempt, None)
             if attempt == 2:
@@ -220,7 +205,8 @@ def test_a_worker_that_is_killed_once_costs_the_message_nothing_but_time(
         "name": name, "when": when, "how": "kill",
     }  # fmt: skip
     assert workers(**job) == -signal.SIGKILL
-    wait_until_unlocked()
+    with tenant_scope(program_a.tenant.id):
+        assert expire_leases() == 1
     assert workers(**{**job, "module": ""}) == 0
     with tenant_scope(program_a.tenant.id):
         replies = Message.objects.filter(in_reply_to__isnull=False).order_by("number")
@@ -274,8 +260,8 @@ def kill_until_given_up(
     ended = []
     for _ in range(10):
         ended.append(workers(**job))
-        wait_until_unlocked()
         with tenant_scope(program.tenant.id):
+            expire_leases()
             if kind.jobs().failed().exists():
                 return [status for status in ended if status]
             pass_time(kind)

@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 from konstruct.llm.exceptions import LLMReplyInvalid, LLMUnavailable
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.exceptions import MessageNotFound
-from konstruct.orchestrator.messages import konstruct_message, thread_lock
+from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import PendingReply
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from konstruct.orchestrator.replies import queue
@@ -120,33 +120,18 @@ def test_a_thread_is_worked_on_by_one_at_a_time(
         pipeline.handle(tenant_id=message.tenant_id, message_id=message.id)
         return Message.objects.filter(in_reply_to=message).exists()
 
-    with thread_lock(konstruct_message(message)) as ours:
-        assert ours
+    with queue.REPLIES.leased(message.id, Thread.of(message).lane) as lease:
+        assert lease is not None
         assert in_another_process(handle) is False
+        lease.abandon()
     assert in_another_process(handle) is True
 
 
-def test_threads_of_equal_looking_ids_do_not_share_a_lock(
-    transactional_db: None, send: Callable[..., Message], program_a: Program
-) -> None:
-    def message(user_id: str, thread_id: str) -> Any:
-        row = konstruct_message(send())
-        return type(row)(
-            row.id, row.tenant_id, row.agent_id, user_id, thread_id, row.channel, row.content
-        )
-
-    def try_lock(other: Any) -> bool:
-        try:
-            with tenant_scope(program_a.tenant.id), thread_lock(other) as ours:
-                return ours
-        finally:
-            connections.close_all()
-
-    first, same = message("a:b", "c"), message("a:b", "c")
-    others = [message("a", "b:c"), message("a:b", "c "), message("a\x1f1:b", "c")]
-    with thread_lock(first), ThreadPoolExecutor(1) as threads:
-        assert threads.submit(try_lock, same).result() is False
-        assert [threads.submit(try_lock, other).result() for other in others] == [True] * 3
+def test_threads_of_equal_looking_ids_have_lanes_of_their_own() -> None:
+    agent = UUID(int=1)
+    threads = [("a:b", "c"), ("a", "b:c"), ("a:b", "c "), ("a\x1f1:b", "c"), ("a", "b\x1f1:c")]
+    assert len({Thread(agent, *ids).lane for ids in threads}) == len(threads)
+    assert Thread(agent, "a", "b").lane == Thread(agent, "a", "b").lane
 
 
 def test_enqueueing_never_raises(

@@ -1,0 +1,230 @@
+"""Leases: one worker does a job, and who has lost the lease writes nothing."""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from django.db import OperationalError, ProgrammingError, connections
+
+from tenants.context import connection, public_scope, tenant_scope
+from tenants.jobs import JobKind, LeaseLost, WorkerLost, lease, worker
+from tenants.models import Job, Tenant
+from tests import database
+from tests.jobs import claimed, expire_leases
+
+pytestmark = pytest.mark.django_db(transaction=True)
+KIND = JobKind("leased-in-tests", task="", queue="", max_attempts=lambda: 3)
+LANE = uuid4()
+
+
+def put(tenant: Tenant, count: int = 1) -> list[UUID]:
+    keys = [uuid4() for _ in range(count)]
+    with tenant_scope(tenant.id):
+        KIND.enqueue_many(keys)
+    return keys
+
+
+def in_other_threads(count: int, function: Any) -> list[Any]:
+    def run(_: int) -> Any:
+        try:
+            return function()
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(count) as threads:
+        return list(threads.map(run, range(count)))
+
+
+@pytest.fixture
+def process(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A worker process, which renews only when it is told to."""
+    started = worker._Process()
+    monkeypatch.setattr(worker, "_process", started)
+    worker.renew()
+    yield started
+    worker.give_back_all()
+
+
+def expire(process: Any) -> None:
+    with database.as_owner(), public_scope(), connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE public.tenants_worker SET expires_at = now() - interval '1 second'"
+            " WHERE id = %s",
+            [process.id],
+        )
+        assert cursor.rowcount == 1
+
+
+def test_one_of_many_workers_gets_the_lease(tenant_a: Tenant) -> None:
+    (key,) = put(tenant_a)
+
+    def begin() -> bool:
+        with tenant_scope(tenant_a.id):
+            return KIND.begin(key) is not None
+
+    assert sum(in_other_threads(8, begin)) == 1
+    with tenant_scope(tenant_a.id):
+        assert Job.objects.get(key=key).attempts == 1
+
+
+def test_one_job_of_a_lane_is_leased_at_a_time(tenant_a: Tenant, tenant_b: Tenant) -> None:
+    keys, others = put(tenant_a, 8), put(tenant_b)
+    left = list(keys)
+
+    def begin() -> bool:
+        with tenant_scope(tenant_a.id):
+            return KIND.begin(left.pop(), LANE) is not None
+
+    assert sum(in_other_threads(8, begin)) == 1
+    with tenant_scope(tenant_b.id):
+        assert KIND.begin(others[0], LANE) is not None
+    with tenant_scope(tenant_a.id):
+        (leased,) = Job.objects.filter(lane=LANE)
+        (free, *_) = set(keys) - {leased.key}
+        assert KIND.begin(free, LANE) is None
+        # A worker that hangs loses its lane with its lease.
+        expire_leases()
+        assert KIND.begin(free, LANE) is not None
+        assert KIND.begin(leased.key, LANE) is None
+
+
+def test_who_has_lost_the_lease_writes_nothing(tenant_a: Tenant) -> None:
+    (key,) = put(tenant_a)
+    with tenant_scope(tenant_a.id):
+        late = KIND.begin(key)
+        assert late is not None
+        expire_leases()
+        current = KIND.begin(key)
+        assert current is not None
+        assert current.token > late.token
+        for write in (late.check, late.finish):
+            with pytest.raises(LeaseLost):
+                write()
+        with pytest.raises(LeaseLost), late.transaction():
+            raise AssertionError("it was begun")
+        late.abandon()
+        current.finish()
+        assert not Job.objects.exists()
+        with pytest.raises(LeaseLost):
+            current.check()
+
+
+def test_an_error_ends_the_lease_and_the_attempt_counts(tenant_a: Tenant) -> None:
+    (key,) = put(tenant_a)
+    with tenant_scope(tenant_a.id):
+        with pytest.raises(ValueError, match="broken"), KIND.leased(key):
+            raise ValueError("broken")
+        row = Job.objects.get()
+        assert (row.attempts, row.leased_until, row.begun_at is None) == (1, None, False)
+        assert claimed(KIND) == [key]
+        again = KIND.begin(key)
+        assert again is not None
+        again.refuse_lost()  # the first worker may have died for another reason
+        again.abandon()
+        third = KIND.begin(key)
+        assert third is not None
+        with pytest.raises(WorkerLost):
+            third.refuse_lost()
+        assert Job.objects.get().attempts == 2
+
+
+def test_a_lease_that_cannot_be_ended_is_ended_when_the_server_is_back(
+    tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (key,) = put(tenant_a)
+
+    def down(names: object) -> None:
+        raise OperationalError("the server is away")
+
+    with tenant_scope(tenant_a.id):
+        with monkeypatch.context() as patch:
+            patch.setattr(lease, "_abandon", down)
+            with pytest.raises(ValueError, match="broken"), KIND.leased(key):
+                raise ValueError("broken")
+        assert KIND.begin(key) is None
+    lease.end_abandoned()
+    with tenant_scope(tenant_a.id):
+        assert KIND.begin(key) is not None
+
+
+def test_a_process_that_renews_keeps_its_leases(tenant_a: Tenant, process: Any) -> None:
+    (key,) = put(tenant_a)
+    with tenant_scope(tenant_a.id):
+        assert KIND.begin(key) is not None
+        assert Job.objects.get().worker == process.id
+    worker.renew()
+    expire(process)
+    worker.renew()  # late, and nobody has ended it
+    with tenant_scope(tenant_a.id):
+        assert Job.objects.get().worker == process.id
+
+
+def test_jobs_of_a_process_that_expired_are_due_at_once(
+    tenant_a: Tenant, tenant_b: Tenant, process: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late = {}
+    for tenant in (tenant_a, tenant_b):
+        (key,) = put(tenant)
+        with tenant_scope(tenant.id):
+            late[key] = KIND.begin(key, LANE)
+    assert claimed(KIND) == []
+    expire(process)
+    other = worker._Process()
+    with monkeypatch.context() as patch:
+        patch.setattr(worker, "_process", other)
+        worker.renew()  # a process ends the leases of others from its second turn on
+        assert claimed(KIND) == []
+        worker.renew()
+        assert set(claimed(KIND)) == set(late)
+        worker.give_back_all()
+    # The process goes on, and finds itself expired: it begins anew.
+    was = process.id
+    worker.renew()
+    assert process.id != was
+    with tenant_scope(tenant_a.id):
+        row = Job.objects.get()
+        assert (row.worker, row.lane, row.leased_until) == (None, None, None)
+        with pytest.raises(LeaseLost):
+            late[row.key].check()
+
+
+def test_a_process_that_stops_gives_its_attempts_back(tenant_a: Tenant, process: Any) -> None:
+    begun, waiting = put(tenant_a, 2)
+    with tenant_scope(tenant_a.id):
+        held = KIND.begin(begun)
+        assert held is not None
+        assert KIND.begin(waiting) is not None
+        KIND.record_failure(waiting, ValueError("no"))
+    assert worker.give_back_all() == 1
+    with tenant_scope(tenant_a.id):
+        row = Job.objects.get(key=begun)
+        assert (row.attempts, row.begun_at, row.worker) == (0, None, None)
+        assert Job.objects.get(key=waiting).attempts == 1
+        with pytest.raises(LeaseLost):
+            held.finish()
+
+
+def test_no_tenant_reaches_workers_and_other_tenants_leases(
+    tenant_a: Tenant, tenant_b: Tenant, process: Any
+) -> None:
+    (key,) = put(tenant_a)
+    with tenant_scope(tenant_a.id):
+        assert KIND.begin(key) is not None
+    with tenant_scope(tenant_b.id), connection.cursor() as cursor:
+        for call in ("renew_worker(%s, interval '-1 hour', false)", "give_back_jobs(%s)"):
+            cursor.execute(f"SELECT public.{call}", [process.id])
+            assert not cursor.fetchone()[0]
+        cursor.execute("SELECT public.return_expired_jobs()")
+        assert cursor.fetchone() == (0,)
+        cursor.execute("UPDATE tenants_job SET leased_until = NULL, worker = NULL")
+        assert cursor.rowcount == 0
+        with pytest.raises(ProgrammingError, match="permission denied"):
+            cursor.execute("SELECT * FROM public.tenants_worker")
+    with public_scope(), connection.cursor() as cursor:
+        with pytest.raises(ProgrammingError, match="permission denied"):
+            cursor.execute("DELETE FROM public.tenants_worker")
+        cursor.execute("UPDATE tenants_job SET leased_until = NULL, worker = NULL")
+        assert cursor.rowcount == 0
+    with tenant_scope(tenant_a.id):
+        assert Job.objects.get().worker == process.id
