@@ -18,6 +18,7 @@ from konstruct.orchestrator.messages import konstruct_message
 from konstruct.orchestrator.models import Agent, Escalation, HistoryMerge, ToolCall
 from konstruct.orchestrator.pipeline import respond, snapshot, write
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
+from konstruct.orchestrator.replies import queue
 from konstruct.privacy import jobs
 from konstruct.privacy import merge as merging
 from konstruct.privacy.erasure.erasing import carry_out as erase
@@ -186,10 +187,12 @@ def test_what_comes_late_under_the_old_id_is_looked_for_unless_unlinked(
     assert not move(said, looked_for=timedelta(hours=1))
     late, _ = accept(Incoming(agent.id, "U1", "late", "rest", "Late."), tenant_id=said.id)
     answered = snapshot.read(konstruct_message(late))
+    lease = queue.REPLIES.begin(late.id, answered.thread.lane)
+    assert lease is not None
     draft = respond.draft_reply(answered.message, agent)
     assert move(said)
     # A worker that has begun under the old id leaves it to one who begins anew.
-    write.conclude(answered, draft)
+    write.write_reply(answered, draft, lease)
     assert not Message.objects.filter(in_reply_to=late).exists()
     pipeline.handle(tenant_id=said.id, message_id=late.id)
     assert Message.objects.get(in_reply_to=late).user_id == "maria"

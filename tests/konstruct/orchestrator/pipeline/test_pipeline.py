@@ -21,7 +21,7 @@ from memory.conversations.short_term import get_recent_messages
 from memory.indexing import outbox as embedding_outbox
 from memory.models import Message, PendingEmbedding, RecallEvent, Role
 from tenants.context import tenant_scope
-from tests.jobs import claimed
+from tests.jobs import claimed, expire_leases
 from tests.konstruct.conftest import Program
 from tests.servers.llm import Answer, LLMServer
 
@@ -148,14 +148,19 @@ def test_a_reply_that_stands_is_finished_and_not_asked_for_again(
 def test_of_two_workers_that_answer_one_message_the_first_reply_stands(
     send: Callable[..., Message], llm_server: LLMServer, program: Program
 ) -> None:
-    """As when Postgres forgets a lock while its holder asks the language model."""
+    """The first one lost its lease after it had recorded its reply."""
     llm_server.answers = [Answer({"content": "First."}), Answer({"content": "Second."})]
     message = konstruct_message(send())
-    for _ in range(2):
+    for is_late in (True, False):
+        lease = queue.REPLIES.begin(message.id)
+        assert lease is not None
         reply = write.record_reply(message, respond.draft_reply(message, program.agent))
         assert reply.content == "First."
         write.append_to_window(message, reply)
-        write.finish(message, reply)
+        if is_late:
+            expire_leases()
+        else:
+            write.finish(message, reply, lease)
     assert replies() == [("Hello", "First.")]
     assert window(send("next")) == [("user", "Hello"), ("assistant", "First.")]
 

@@ -21,7 +21,7 @@ from konstruct.orchestrator.models import Agent, PendingReply
 from konstruct.orchestrator.tools import tool_calls
 from memory.embedding.embedder import get_embedder
 from memory.models import Message
-from tenants.context import connection, tenant_connection
+from tenants.context import connection
 from tests.konstruct.conftest import Program
 from tests.servers.llm import Answer, LLMServer
 
@@ -48,15 +48,11 @@ def committed(django_capture_on_commit_callbacks: Any) -> Committed:
 
 
 def statements_of(message: Message) -> list[str]:
-    """Return the statements of a worker that is given the message; savepoints are not counted.
-
-    Those of the connection that holds its locks are among them.
-    """
-    holder = tenant_connection().lock_holder()
-    with CaptureQueriesContext(connection) as queries, CaptureQueriesContext(holder) as locks:
+    """Return the statements of a worker that is given the message; savepoints are not counted."""
+    with CaptureQueriesContext(connection) as queries:
         pipeline.handle(tenant_id=message.tenant_id, message_id=message.id)
     uncounted = ("SAVEPOINT", "RELEASE", "ROLLBACK TO")
-    statements = [query["sql"] for query in (*queries, *locks)]
+    statements = [query["sql"] for query in queries]
     return [each for each in statements if not each.startswith(uncounted)]
 
 
@@ -72,10 +68,10 @@ def test_a_plain_reply(say: Say, committed: Committed) -> None:
     """The first of a user and a thread reads from tables what further ones find in the cache."""
     with committed():
         first = say(handled=False)
-    require(21, first)
+    require(20, first)
     with committed():
         second = say(handled=False)
-    require(17, second)
+    require(16, second)
     assert not PendingReply.objects.exists()
 
 
@@ -90,7 +86,7 @@ def test_a_reply_with_a_tool_call(
     llm_server.answers = [Answer({"tool_calls": [wants]})]
     with committed():
         asked = say("Remember that I like tea.", handled=False)
-    require(14, asked)
+    require(13, asked)
     (call,) = tool_calls.waiting_for(asked.id)
     with committed():
         tool_calls.decide(asked.tenant_id, call.id, True, by="maria")
@@ -104,10 +100,10 @@ def test_a_held_thread(say: Say, committed: Committed) -> None:
         escalations.open_escalation(thread, opened_by=OpenedBy.PROGRAM, reason="It is urgent.")
     with committed():
         first = say(handled=False)
-    require(11, first)
+    require(10, first)
     with committed():
         second = say(handled=False)
-    require(10, second)
+    require(9, second)
     assert PendingReply.objects.held().count() == 2
 
 
@@ -121,7 +117,7 @@ def test_a_handed_over_thread(say: Say, program: Program, committed: Committed) 
         say()
     with committed():
         message = say(handled=False)
-    require(27, message)
+    require(26, message)
     assert Message.objects.get(in_reply_to=message).answered_by_id == bert.id
 
 

@@ -78,7 +78,7 @@ def test_text_is_taken_as_it_is_told() -> None:
     message = uuid4()
     watch(TENANT, message)
     with ExitStack() as told:
-        say = told.enter_context(stream_reply(TENANT, message), next(attempts))
+        say = told.enter_context(stream_reply(TENANT, message, next(attempts)))
         assert say is not None
         steps = [lambda: say("Hel"), lambda: say("lo ä"), lambda: None, told.close]
         assert watched(message, *steps) == ["Hel", "lo ä", "", ""]
