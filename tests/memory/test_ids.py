@@ -131,7 +131,7 @@ def _user_of(tenant: Tenant, id: str) -> str:
         return channel_identities.user_of("slack", "T1", id)
 
 
-@pytest.mark.parametrize("id", NEVER, ids=ascii)
+@pytest.mark.parametrize("id", ["a\u202eb", "\u3000", "x" * 1025], ids=ascii)
 @pytest.mark.parametrize("writer", WRITERS)
 def test_what_cannot_be_seen_is_refused(tenant_a: Tenant, writer: str, id: str) -> None:
     with pytest.raises(InvalidArgument):
@@ -141,6 +141,9 @@ def test_what_cannot_be_seen_is_refused(tenant_a: Tenant, writer: str, id: str) 
 
 
 def test_the_refusal_names_the_character_and_its_place() -> None:
+    for id in NEVER:
+        with pytest.raises(InvalidArgument):
+            new_id_argument("user_id", id)
     with pytest.raises(InvalidArgument, match=r"user_id='a\\u202eb' holds U\+202E at 1, a control"):
         new_id_argument("user_id", "a\u202eb")
     with pytest.raises(InvalidArgument, match=r"user_id='\\u3000' is blank"):

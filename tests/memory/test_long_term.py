@@ -95,10 +95,6 @@ def test_of_equally_similar_texts_the_newer_comes_first(tenant_a, way):
     assert retrieve_relevant(tenant_a.id, AGENT, USER, direction(1)) == ["3", "2", "1"]
 
 
-def test_nothing_stored_nothing_found(tenant_a, way):
-    assert retrieve_relevant(tenant_a.id, AGENT, USER, direction(1)) == []
-
-
 @pytest.mark.slow
 def test_hnsw_finds_what_exact_finds(tenant_a, monkeypatch):
     """Among others' rows that are nearer; with what it takes when the scope is large."""
@@ -165,7 +161,7 @@ def test_vectors_of_another_model_are_not_compared(tenant_a, way):
     }
 
 
-def test_real_texts(tenant_a, way):
+def test_real_texts(tenant_a):
     texts = [
         "My sister Zoe moved to Lisbon last spring.",
         "I had soup for lunch today.",
@@ -256,18 +252,12 @@ def test_the_columns_of_the_contract_are_enough(tenant_a):
 VECTORS = [
     ([0.0] * 384, "has no direction: its squared length is 0.0"),
     ([1e-30] * 384, "has no direction: its squared length is 0.0"),
-    ([1e30] * 384, "has no direction: its squared length is inf"),
     ([1.0] * 383, "has 383 dimensions, not 384"),
-    ([1.0] * 768, "has 768 dimensions, not 384"),
     ([], "has 0 dimensions, not 384|is not a flat list"),
     ([*[1.0] * 383, float("nan")], r"\[383\]=nan is not a finite number"),
-    ([float("inf"), *[1.0] * 383], r"\[0\]=inf is not a finite number"),
-    ([1e300, *[1.0] * 383], r"\[0\]=1e\+300 is not a finite number"),
     ([[1.0] * 384], r"is not a flat list of numbers: shape \(1, 384\)"),
     ([1.0, [2.0]], "is not a flat list of numbers"),
-    (["1"] * 384, "is not a flat list of numbers"),
     (None, "is not a flat list of numbers"),
-    ("[1,2,3]", "is not a flat list of numbers"),
 ]
 
 

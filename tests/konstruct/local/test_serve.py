@@ -148,8 +148,8 @@ def test_the_owners_password_is_given_to_nobody_who_is_the_application(server: S
 
 @pytest.mark.parametrize(
     "words",
-    [("gunicorn",), ("celery", "worker"), ("celery", "beat"), ("owner_worker",)],
-    ids=["web", "worker", "beat", "owner"],
+    [("gunicorn",), ("celery", "worker")],
+    ids=["web", "worker"],
 )
 def test_what_is_killed_is_started_again_and_its_children_are_gone(
     server: Server, words: tuple[str, ...]

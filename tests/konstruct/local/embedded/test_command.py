@@ -25,7 +25,7 @@ def test_a_tool_works_on_the_database_as_the_superuser_who_may_back_it_up(home: 
     assert "COPY public.forced" in dump
 
 
-@pytest.mark.parametrize("arguments", [(), ("start",), ("run", "mysql"), ("tool",)])
+@pytest.mark.parametrize("arguments", [(), ("run", "mysql")])
 def test_a_wrong_call_of_the_module_prints_the_usage(arguments: tuple[str, ...]) -> None:
     status, printed, error = embedded_command(*arguments)
     assert (status, printed) == (2, "")

@@ -89,7 +89,7 @@ def test_processes_that_start_together_share_one_instance_until_the_last_one_lea
     users[1].kill()
     users[1].wait()
     assert (postmaster(), valkey_server()) == first
-    leave(users[2])
+    users[2].kill()
     eventually(lambda: processes_in(home) == [])
 
 
@@ -106,22 +106,6 @@ def test_data_survives_a_restart(home: Path) -> None:
     assert sql("SELECT word FROM kept") == [("lighthouse",)]
     with redis.Redis.from_url(embedded.redis_url(), decode_responses=True) as client:
         assert client.lrange("kept", 0, -1) == ["lighthouse"]
-
-
-def test_waiting_for_the_stop_says_that_somebody_else_is_still_there(
-    home: Path, new_user: Callable[..., subprocess.Popen[str]]
-) -> None:
-    new_user(home)
-    embedded.ensure()
-    assert embedded.wait_stopped() is False
-    assert sql("SELECT 1") == [(1,)]
-
-
-def test_a_killed_user_is_no_user(
-    home: Path, new_user: Callable[..., subprocess.Popen[str]]
-) -> None:
-    new_user(home).kill()
-    eventually(lambda: processes_in(home) == [])
 
 
 def test_a_forked_child_is_a_user_after_its_parent(home: Path) -> None:
@@ -148,6 +132,7 @@ def test_a_forked_child_is_a_user_after_its_parent(home: Path) -> None:
 
 def test_a_process_that_lost_its_open_files_registers_again(home: Path) -> None:
     embedded.ensure_valkey()
+    assert sorted(processes_in(home)) == ["supervisord", "valkey-server"]  # and no Postgres
     (descriptor,) = embedded.supervision._held.values()
     os.close(descriptor)  # as a program that becomes a daemon does
     embedded.ensure_valkey()
@@ -185,11 +170,6 @@ def test_stop_ends_a_server_of_this_home_too(home: Path) -> None:
     assert embedded_command("stop") == (0, "", "")
     server.communicate()
     assert server.returncode == -signal.SIGTERM
-
-
-def test_one_service_starts_without_the_other(home: Path) -> None:
-    embedded.ensure_valkey()
-    assert sorted(processes_in(home)) == ["supervisord", "valkey-server"]
 
 
 def test_two_homes_run_side_by_side(
