@@ -235,6 +235,23 @@ def require_server_up() -> None:
         there.ensure_connection()
 
 
+@contextmanager
+def connections_released() -> Iterator[None]:
+    """Hold no database connection during the block, where DATABASE_POOL_SIZE is set.
+
+    For waiting for something outside of the database: this thread's connections go back to their
+    pools, for other threads. The tenant is kept, and the next statement, in the block or after it,
+    takes a connection again. Without a pool it does nothing.
+
+    Raises:
+        ProgrammingError: a transaction is open, or statements are queued. No connection could be
+            given back without losing them.
+    """
+    for each in connections.all(initialized_only=True):
+        cast(DatabaseWrapper, each).release()
+    yield
+
+
 def leave_tenant() -> None:
     """Be in the public schema of the main server, whatever this thread did before."""
     for each in connections.all(initialized_only=True):

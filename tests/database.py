@@ -19,11 +19,13 @@ from django.db.models import QuerySet
 from django.test import override_settings
 from django_tenants.utils import schema_context
 from psycopg import sql
+from psycopg_pool import ConnectionPool
 
 from konstruct.local import embedded
 from memory.context.checkpoints.connections import close_pools
 from tenants.context import tenant_connection
 from tenants.models import Tenant
+from tenants.postgresql.connecting import pool_options
 from tenants.roles import APP_ROLE
 from tenants.schemas import provisioning
 from tenants.servers import MAIN, servers
@@ -178,6 +180,25 @@ def through(url: str) -> Iterator[None]:
         close_pools()
         connection.close()
         connection.settings_dict.update(before)
+
+
+@contextmanager
+def pools(size: int) -> Iterator[dict[str, ConnectionPool[Any]]]:
+    """Let the application's connections be those of a pool for each server, in every thread."""
+    found = {alias: connections[alias] for alias in connections.settings}
+    with ExitStack() as stack:
+        for alias, connection in found.items():
+            connection.close()
+            given = connection.settings_dict["OPTIONS"]
+            pooled = {
+                "OPTIONS": {**given, "pool": pool_options(alias, size, 600)},
+                "CONN_MAX_AGE": 0,
+                "CONN_HEALTH_CHECKS": False,
+            }
+            stack.enter_context(mock.patch.dict(connection.settings_dict, pooled))
+            stack.callback(connection.close_pool)
+            stack.callback(connection.close)
+        yield {alias: connection.pool for alias, connection in found.items()}
 
 
 def plan_of(query: QuerySet[Any] | str, values: Any = None) -> str:

@@ -34,6 +34,8 @@ LOGGING = {
         "httpx": {"level": "WARNING"},
         # At DEBUG it would log prompts.
         "openai": {"level": "WARNING"},
+        # At INFO three lines for each connection that is taken from the pool and given back.
+        "psycopg.pool": {"level": "WARNING"},
         "sentence_transformers": {"level": "WARNING"},
         # At DEBUG it would log what Slack answers, tokens of new workspaces too.
         "slack_sdk": {"level": "CRITICAL"},

@@ -18,6 +18,7 @@ from konstruct.settings.deployment import (
     TENANT_DATABASES_REPLICAS,
 )
 from konstruct.settings.environment import number, text
+from tenants.postgresql.connecting import pool_options
 
 # Web and workers are the application role; migrate, provision and erase are the owner
 # (manage.py chooses by command).
@@ -52,12 +53,16 @@ if _unknown := sorted(
         f"konstruct: {', '.join(_unknown)} is no server of TENANT_DATABASES; "
         "TENANT_DATABASES_OWNER and TENANT_DATABASES_CLOSED name others."
     )
+DATABASE_CONN_MAX_AGE = number("DATABASE_CONN_MAX_AGE", 600)
+# Connections that all threads of the process share, for each server; 0: each thread keeps its own.
+# The owner's statements belong to a session.
+DATABASE_POOL_SIZE = number("DATABASE_POOL_SIZE", 0, least=0) if DB_ROLE == "app" else 0
 DATABASES: dict[str, dict[str, Any]] = {
     _server: {
         **dj_database_url.parse(
             _server_url,
-            conn_max_age=number("DATABASE_CONN_MAX_AGE", 600),
-            conn_health_checks=True,
+            conn_max_age=0 if DATABASE_POOL_SIZE else DATABASE_CONN_MAX_AGE,
+            conn_health_checks=not DATABASE_POOL_SIZE,  # take_from_pool checks without asking
         ),
         "ENGINE": "tenants.postgresql",
     }
@@ -72,8 +77,12 @@ _PATIENCE = {
     "keepalives_count": "3",
     "tcp_user_timeout": "30000",
 }
-for _database in DATABASES.values():
+for _server, _database in DATABASES.items():
     _database["OPTIONS"] = {**_PATIENCE, **_database.get("OPTIONS", {})}
+    if DATABASE_POOL_SIZE:
+        _database["OPTIONS"]["pool"] = pool_options(
+            _server, DATABASE_POOL_SIZE, DATABASE_CONN_MAX_AGE
+        )
 # Called before a connection is opened; starts the embedded Postgres where there is no URL.
 DATABASE_BEFORE_CONNECT = "konstruct.local.embedded.ensure_postgres" if EMBEDDED_DATABASE else None
 # The second, which django-tenants wants there, has nothing to say after the first.

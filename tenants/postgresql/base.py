@@ -1,13 +1,16 @@
 """Database backend: django-tenants', with the tenant in the same round trip as each statement."""
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, cast
 from uuid import UUID
+from weakref import WeakKeyDictionary
 
 import psycopg
-from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, ProgrammingError, connections
 from django.db.backends.base.base import NO_DB_ALIAS
 from django.db.backends.postgresql.base import TIMESTAMPTZ_OID
 from django.db.backends.postgresql.features import DatabaseFeatures
@@ -25,7 +28,14 @@ from psycopg.pq.abc import PGresult
 from tenants.exceptions import TenantPinned
 from tenants.naming import tenant_id_of
 from tenants.postgresql.allowed import refuse_unless_of_the_application
-from tenants.postgresql.connecting import call_before_connect, connect_unless_down
+from tenants.postgresql.connecting import (
+    abandon,
+    call_before_connect,
+    connect_unless_down,
+    is_alive,
+    is_idle,
+    take_from_pool,
+)
 from tenants.postgresql.cursors import TenantCursor, TenantNamedCursor
 from tenants.postgresql.entering import Queued, begin_exchange, statements_entering
 from tenants.postgresql.exchange import Exchange
@@ -40,6 +50,17 @@ class Features(DatabaseFeatures):
     """What Django has to know of the cursors."""
 
     uses_server_side_binding = True
+
+
+@dataclass(slots=True)
+class Session:
+    """What is known of one connection to Postgres, whichever thread has it from the pool."""
+
+    prepared: PreparedStatements = field(default_factory=PreparedStatements)
+    is_pooled: bool | None = None
+
+
+_sessions: WeakKeyDictionary[psycopg.Connection[Any], Session] = WeakKeyDictionary()
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
@@ -63,10 +84,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.introspection = OwnSchemaIntrospection(self)
-        self.prepared = PreparedStatements()
         self.queued: list[Queued] = []
+        self._session = Session()
         self._exchange: Exchange | None = None
-        self._is_pooled: bool | None = None
 
     @property
     def is_pooled(self) -> bool:
@@ -74,14 +94,20 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
         A pooler makes up the process id that it tells its clients.
         """
-        if self._is_pooled is None:
-            self.ensure_connection()
+        self.ensure_connection()
+        if self._session.is_pooled is None:
             if self.connection.info.transaction_status == TransactionStatus.INERROR:
                 return True  # nobody can be asked
             self.finish_exchange()
             found = self._run_in_session(b"SELECT pg_backend_pid()").get_value(0, 0)
-            self._is_pooled = found != str(self.connection.pgconn.backend_pid).encode()
-        return self._is_pooled
+            backend_pid = str(self.connection.pgconn.backend_pid).encode()
+            self._session.is_pooled = found != backend_pid
+        return self._session.is_pooled
+
+    @property
+    def prepared(self) -> PreparedStatements:
+        """What this thread's connection has prepared."""
+        return self._session.prepared
 
     @property
     def tenant_id(self) -> UUID | None:
@@ -163,6 +189,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
             f"SET LOCAL {name} = {sql.quote(value)}".encode() for name, value in settings.items()
         ]
         if with_next:
+            self.close_if_health_check_failed()
+            self.ensure_connection()  # a new connection has nothing queued
             self.queued += [Queued(statement) for statement in statements]
             return
         exchange = begin_exchange(self)
@@ -275,14 +303,18 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return params
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
-        self._exchange = self._is_pooled = None
+        self._exchange = None
         self.queued.clear()
-        self.prepared = PreparedStatements()
         connect = partial(super().get_new_connection, conn_params)
-        if self.alias not in (DEFAULT_DB_ALIAS, NO_DB_ALIAS):
-            return connect_unless_down(self.alias, connect)
-        call_before_connect()
-        return connect()
+        if self.pool is not None:
+            connection = take_from_pool(self.pool, connect)
+        elif self.alias not in (DEFAULT_DB_ALIAS, NO_DB_ALIAS):
+            connection = connect_unless_down(self.alias, connect)
+        else:
+            call_before_connect()
+            connection = connect()
+        self._session = _sessions.setdefault(connection, Session())
+        return connection
 
     def _configure_timezone(self, connection: Any) -> bool:
         """As Django's own, without a function that any statement could call."""
@@ -315,12 +347,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
         Django's own asks Postgres, which is a round trip for each request.
         """
-        if self.connection is None or self.connection.closed:
-            return False
-        try:
-            for _ in ("what it said last", "its end"):
-                self.connection.pgconn.consume_input()
-        except psycopg.OperationalError:
+        if self.connection is None or not is_alive(self.connection):
             return False
         return self.connection.info.transaction_status in (
             TransactionStatus.IDLE,
@@ -373,10 +400,56 @@ class DatabaseWrapper(base.DatabaseWrapper):
         super()._rollback()
 
     def _close(self) -> None:
+        """Close the connection. A pool's is given back if it is idle, or else discarded."""
         self.queued.clear()
+        if self.connection is not None and self.pool is not None:
+            with suppress(psycopg.Error):
+                self.finish_exchange()
+            if not is_idle(self.connection):
+                self.connection.close()
         self._exchange = None
         super()._close()
+
+    def release(self) -> None:
+        """Give the connection back to its pool, if it is a pool's; the next statement takes one.
+
+        Raises:
+            ProgrammingError: a transaction is open, or statements are queued.
+        """
+        if self.connection is None or self.pool is None:
+            return
+        with suppress(psycopg.Error):
+            self.finish_exchange()
+        is_in_transaction = self.in_atomic_block or self.connection.info.transaction_status in (
+            TransactionStatus.INTRANS,
+            TransactionStatus.INERROR,
+        )
+        if is_in_transaction or self.queued:
+            held = "statements are queued" if self.queued else "a transaction is open"
+            raise ProgrammingError(
+                f"{held} on the connection to {self.alias!r}, which cannot be given back to its "
+                "pool: end the transaction before you wait for a model or a channel"
+            )
+        self.close()
+
+    def __del__(self) -> None:
+        # A thread has ended without closing it. Its place in the pool must not be lost.
+        if getattr(self.connection, "_pool", None) is not None:
+            abandon(self.connection)
 
 
 def _words(name: str) -> str:
     return name.replace("_", " ")
+
+
+# A forked child must neither use nor close what its parent is connected to.
+_inherited: list[Any] = []
+
+
+def _forget_inherited_pools() -> None:
+    pools = DatabaseWrapper._connection_pools
+    _inherited.extend(pools.values())
+    pools.clear()
+
+
+os.register_at_fork(after_in_child=_forget_inherited_pools)

@@ -1,19 +1,42 @@
-"""Connecting to a server: what is called before, and not trying one that is down again at once."""
+"""Connecting to a server, or taking a connection from the process's pool of them.
+
+With DATABASE_POOL_SIZE the threads of a process share connections (Django's OPTIONS["pool"],
+psycopg_pool). While a server takes no connection, the pool tries it twice a second if a thread asks
+for one. Its own tries, with pauses that double for minutes, are off.
+"""
 
 import time
+from collections import deque
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, Final, Self
 
 import psycopg
 from django.conf import settings
 from django.utils.module_loading import import_string
+from psycopg.pq import TransactionStatus
+from psycopg_pool import ConnectionPool, PoolTimeout
 
-from tenants.postgresql.exceptions import ServerDown
+from tenants.postgresql.exceptions import PoolExhausted, ServerDown
 
 # After a server has refused a connection, how long the next one is not tried.
 DOWN_SECONDS = 2.0
+# How long a thread waits for a connection of the pool, and how often it looks meanwhile whether the
+# server is down.
+MAX_POOL_WAIT_SECONDS: Final = 10.0
+CHECK_SECONDS: Final = 1.0
 _down_until: dict[str, float] = {}
+# Connections of threads that have ended without giving them back.
+_abandoned: deque[psycopg.Connection[Any]] = deque()
+
+
+class HookedConnection(psycopg.Connection[Any]):
+    """Calls what settings.DATABASE_BEFORE_CONNECT names, before it connects."""
+
+    @classmethod
+    def connect(cls, conninfo: str = "", **kwargs: Any) -> Self:
+        call_before_connect()
+        return super().connect(conninfo, **kwargs)
 
 
 def call_before_connect() -> None:
@@ -22,8 +45,32 @@ def call_before_connect() -> None:
         _imported(dotted_path)()
 
 
+def pool_options(alias: str, size: int, max_lifetime: int) -> dict[str, Any]:
+    """Return Django's `OPTIONS["pool"]` of a server: connections are opened as they are needed.
+
+    Args:
+        alias: Django's name of the server.
+        size: the most connections that the process has to it.
+        max_lifetime: seconds after which a connection is opened anew.
+    """
+    return {
+        "name": alias,
+        "connection_class": HookedConnection,
+        "min_size": 0,
+        "max_size": size,
+        "max_lifetime": max_lifetime,
+        "timeout": CHECK_SECONDS,
+        "reconnect_timeout": CHECK_SECONDS,
+        "reconnect_failed": _note_down,
+    }
+
+
+def _note_down(pool: ConnectionPool[Any]) -> None:
+    _down_until[pool.name] = time.monotonic() + DOWN_SECONDS
+
+
 def connect_unless_down(alias: str, connect: Callable[[], Any]) -> Any:
-    """Connect; after a failure nobody in this process tries again, or waits, for a moment.
+    """Connect; after a failure this process does not try again, or wait, for a moment.
 
     Raises:
         ServerDown: the server does not answer, or did not a moment ago.
@@ -35,6 +82,68 @@ def connect_unless_down(alias: str, connect: Callable[[], Any]) -> Any:
     except psycopg.OperationalError as error:
         _down_until[alias] = time.monotonic() + DOWN_SECONDS
         raise ServerDown(alias, detail=str(error)) from error
+
+
+def take_from_pool(pool: ConnectionPool[Any], take: Callable[[], Any]) -> Any:
+    """Take a connection that Postgres has not ended. Those that it has are discarded.
+
+    The pool's own check asks Postgres, and pauses after each that has ended.
+
+    Args:
+        pool: the pool; its name is Django's alias of the server.
+        take: takes a connection of it, or raises PoolTimeout after CHECK_SECONDS.
+
+    Raises:
+        ServerDown: none is free, and the server takes no further one.
+        PoolExhausted: no connection was free for MAX_POOL_WAIT_SECONDS.
+    """
+    while _abandoned:
+        discard(_abandoned.popleft())
+    began = time.monotonic()
+    while time.monotonic() < began + MAX_POOL_WAIT_SECONDS:
+        try:
+            connection = take()
+        except PoolTimeout:
+            if _down_until.get(pool.name, 0.0) > began:
+                raise ServerDown(pool.name) from None
+            continue
+        if is_alive(connection):
+            return connection
+        discard(connection)
+    raise PoolExhausted(pool.name, pool.max_size, MAX_POOL_WAIT_SECONDS)
+
+
+def is_alive(connection: psycopg.Connection[Any]) -> bool:
+    """Return whether Postgres has not ended the connection, by its socket: no round trip."""
+    if connection.closed:
+        return False
+    try:
+        for _ in ("what it said last", "its end"):
+            connection.pgconn.consume_input()
+    except psycopg.OperationalError:
+        return False
+    return True
+
+
+def is_idle(connection: psycopg.Connection[Any]) -> bool:
+    """Return whether nothing of a statement or a transaction is left in the connection."""
+    is_between = connection.info.transaction_status == TransactionStatus.IDLE
+    return is_between and not connection.pgconn.pipeline_status
+
+
+def discard(connection: psycopg.Connection[Any]) -> None:
+    """Close a connection, and have its pool open another in its place."""
+    connection.close()
+    if connection._pool is not None:
+        connection._pool.putconn(connection)  # type: ignore[attr-defined]
+
+
+def abandon(connection: psycopg.Connection[Any]) -> None:
+    """Have a connection discarded by the thread that needs one next.
+
+    For finalizers: they may run within the pool's own code, and must take no lock.
+    """
+    _abandoned.append(connection)
 
 
 @cache

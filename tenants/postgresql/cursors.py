@@ -80,8 +80,8 @@ class TenantCursor(base.CursorMixin):
         return True
 
     def _run(self, query: str | sql.Composable, params: Any) -> tuple[PGresult, Transformer]:
-        if self.closed:
-            raise psycopg.InterfaceError("the cursor is closed")
+        if self.closed or self.connection is not self._wrapper.connection:
+            raise psycopg.InterfaceError("the cursor is closed, or its connection was given back")
         text = query.as_string(self.connection) if isinstance(query, sql.Composable) else query
         transformer: Transformer = TransformerClass(self)
         if params is None:
@@ -196,7 +196,8 @@ class TenantNamedCursor(TenantCursor):
     def close(self) -> None:
         """Close the cursor in Postgres too, unless its transaction has ended."""
         status = self.connection.info.transaction_status
-        if self._is_open and status == TransactionStatus.INTRANS:
+        is_ours = self.connection is self._wrapper.connection
+        if self._is_open and is_ours and status == TransactionStatus.INTRANS:
             super().execute(f"CLOSE {self._name}")
         self._is_open = False
         super().close()

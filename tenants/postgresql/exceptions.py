@@ -21,6 +21,18 @@ class ServerDown(KonstructError, OperationalError):
         self.detail = f"({detail})" if detail else ""
 
 
+class PoolExhausted(KonstructError, OperationalError):
+    """No connection of the process's pool became free in time."""
+
+    code = "pool_exhausted"
+
+    def __init__(self, server: str, size: int, seconds: float) -> None:
+        super().__init__(
+            f"none of this process's {size} connections to the database server {server!r} became "
+            f"free within {seconds:g} seconds: raise DATABASE_POOL_SIZE, or find what holds them"
+        )
+
+
 class NotWritable(KonstructError, OperationalError):
     """The main database accepts logins and refuses writes."""
 

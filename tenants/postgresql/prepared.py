@@ -90,8 +90,8 @@ class PreparedStatements:
 class PreparingWrapper(Wrapper, Protocol):
     """What this cursor needs of the Django connection besides."""
 
-    prepared: PreparedStatements
-
+    @property
+    def prepared(self) -> PreparedStatements: ...
     def keep_exchange(self, exchange: Exchange) -> None: ...
 
 
@@ -112,6 +112,7 @@ class TenantPreparedCursor:
     def __init__(self, wrapper: PreparingWrapper) -> None:
         self._wrapper = wrapper
         self.connection: psycopg.Connection[Any] = wrapper.connection
+        self._prepared = wrapper.prepared
         self._exchange: Exchange | None = None
         self._numbers: list[int] = []
         self._at = 0
@@ -122,6 +123,8 @@ class TenantPreparedCursor:
     def execute(self, query: str, params: Mapping[str, Any] | None = None) -> Self:
         """Send a statement, or `Statements`; wait for the first answer."""
         statements = query if isinstance(query, Statements) else Statements(query)
+        if self.connection is not self._wrapper.connection:
+            raise psycopg.InterfaceError("the cursor's connection was given back")
         self._wrapper.finish_exchange()
         is_alone = (
             self.connection.autocommit
@@ -132,7 +135,7 @@ class TenantPreparedCursor:
         except InvalidSqlStatementName:  # a DISCARD ALL, of which we have not heard
             if not is_alone:
                 raise
-            self._wrapper.prepared.clear()
+            self._prepared.clear()
             self._execute(statements, params or {}, is_alone=True)
         return self
 
@@ -141,7 +144,7 @@ class TenantPreparedCursor:
     ) -> None:
         transformer: Transformer = TransformerClass(self.connection)
         each = [_bound(statement, params, transformer) for statement in statements.each]
-        prepared = None if self._wrapper.is_pooled else self._wrapper.prepared
+        prepared = None if self._wrapper.is_pooled else self._prepared
         exchange = self._exchange = begin_exchange(self._wrapper)
         self._wrapper.keep_exchange(exchange)
         self._numbers, self._at, self._preparing = [], -1, []
@@ -203,10 +206,12 @@ class TenantPreparedCursor:
     def _note_prepared(self, exchange: Exchange) -> None:
         for key, name, number in self._preparing:
             if exchange.is_ok(number):
-                self._wrapper.prepared.add(key, name)
+                self._prepared.add(key, name)
 
     def _give_up_some(self) -> None:
-        names = self._wrapper.prepared.given_up()
+        if self.connection is not self._wrapper.connection:
+            return
+        names = self._prepared.given_up()
         if names and self.connection.info.transaction_status != TransactionStatus.INERROR:
             exchange = begin_exchange(self._wrapper)
             for name in names:

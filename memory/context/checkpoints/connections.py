@@ -10,13 +10,11 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Self, cast
+from typing import Any, cast
 from uuid import UUID
 
 import psycopg
-from django.conf import settings
 from django.db import connections
-from django.utils.module_loading import import_string
 from psycopg import IsolationLevel, sql
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import ConnectionPool
@@ -24,6 +22,7 @@ from psycopg_pool import ConnectionPool
 from tenants.context import current_server, tenant_scope
 from tenants.naming import schema_name_of
 from tenants.postgresql.base import DatabaseWrapper
+from tenants.postgresql.connecting import HookedConnection
 from tenants.servers import MAIN
 
 MAX_CONNECTIONS = 8
@@ -39,16 +38,6 @@ SET LOCAL app.current_tenant = {tenant}
 """
 
 TenantConnection = psycopg.Connection[DictRow]
-
-
-class _Connection(psycopg.Connection[Any]):
-    """Starts the embedded Postgres where there is no URL, as Django's connections do."""
-
-    @classmethod
-    def connect(cls, conninfo: str = "", **kwargs: Any) -> Self:
-        if hook := getattr(settings, "DATABASE_BEFORE_CONNECT", None):
-            import_string(hook)()
-        return super().connect(conninfo, **kwargs)
 
 
 _lock = threading.Lock()
@@ -153,7 +142,7 @@ def _pool_on(server: str) -> ConnectionPool[TenantConnection]:
             return replaced
         pool: ConnectionPool[TenantConnection] = ConnectionPool(
             kwargs=target,
-            connection_class=_Connection,
+            connection_class=HookedConnection,
             min_size=0,
             max_size=MAX_CONNECTIONS,
             max_idle=MAX_IDLE,

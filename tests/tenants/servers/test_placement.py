@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import DatabaseError, close_old_connections
+from django.db import DatabaseError, ProgrammingError, close_old_connections
 from django.test import Client
 
 from konstruct.api.auth.keys import issue_key
@@ -15,6 +15,7 @@ from konstruct.orchestrator.models import Agent
 from tenants import jobs, transaction
 from tenants.context import (
     connection,
+    connections_released,
     current_server,
     current_tenant_id,
     public_scope,
@@ -84,6 +85,30 @@ def test_scopes_of_several_servers_stand_in_each_other(placed: dict[str, Tenant]
         assert list(Tenant.objects.all()) == [placed["eu1"]]
         assert [each.domain for each in Domain.objects.all()] == ["on-eu1.localhost"]
     assert (current_server(), current_tenant_id()) == (MAIN, None)
+
+
+def test_each_server_has_a_pool_of_its_own(placed: dict[str, Tenant]) -> None:
+    def free() -> list[int]:
+        return [pool.get_stats()["pool_available"] for pool in pools.values()]
+
+    with database.pools(1) as pools:
+        assert list(pools) == [MAIN, "eu1", "eu2"]
+        for server, tenant in placed.items():
+            with tenant_scope(tenant.id):
+                assert [agent.name for agent in Agent.objects.all()] == [server]
+        assert free() == [0, 0, 0]
+        with tenant_scope(placed["eu1"].id):
+            with connections_released():
+                assert free() == [1, 1, 1]
+                assert current_tenant_id() == placed["eu1"].id
+            assert [agent.name for agent in Agent.objects.all()] == ["eu1"]
+            with (
+                transaction.atomic(),
+                pytest.raises(ProgrammingError, match="open on the connection to 'eu1'"),
+                connections_released(),
+            ):
+                pass
+        assert free() == [1, 0, 1]
 
 
 def test_a_pin_holds_on_every_server(placed: dict[str, Tenant]) -> None:

@@ -1,0 +1,569 @@
+"""Threads that share a pool of connections: each in its own tenant, and free while they wait."""
+
+import gc
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from random import Random
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+from django.contrib.auth.models import User
+from django.db import (
+    DatabaseError,
+    InterfaceError,
+    OperationalError,
+    ProgrammingError,
+    close_old_connections,
+    connections,
+)
+from psycopg.pq import TransactionStatus
+from psycopg_pool import ConnectionPool
+
+from memory.conversations.transcript import record_message
+from memory.models import Message
+from tenants import transaction
+from tenants.context import connection, connections_released, tenant_scope
+from tenants.models import Tenant
+from tenants.outages import is_outage
+from tenants.postgresql import connecting
+from tenants.postgresql.exceptions import PoolExhausted, ServerDown
+from tenants.postgresql.prepared import Statements
+from tenants.servers import MAIN
+from tests import database
+from tests.servers import pooler
+from tests.tenants.accidents import ACCIDENTS, SETTINGS, names
+
+Pool = ConnectionPool[Any]
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.of_one_server(reason="one connection enters several tenants"),
+]
+
+AGENT = UUID(int=7)
+THREADS, UNITS, SIZE = 100, 20, 4
+IDS = "SELECT id FROM memory_message WHERE agent_id = %(agent)s AND user_id = %(user)s"
+
+
+@pytest.fixture
+def pool(users: tuple[Tenant, Tenant]) -> Iterator[Pool]:
+    """The one connection of all threads."""
+    with database.pools(1) as made:
+        yield made[MAIN]
+
+
+def free(pool: Pool) -> int:
+    """Connections that no thread has."""
+    return pool.get_stats()["pool_available"]
+
+
+def in_thread(function: Callable[[], Any]) -> Any:
+    """Do it in a thread that gives its connections back in the end."""
+
+    def done() -> Any:
+        try:
+            return function()
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(done).result()
+
+
+def backend() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        number: int = cursor.fetchone()[0]
+        return number
+
+
+def terminate(number: int) -> None:
+    with psycopg.connect(database.url_of("superuser"), autocommit=True) as superuser:
+        superuser.execute("SELECT pg_terminate_backend(%s, 5000)", [number])
+
+
+@pytest.fixture
+def five(
+    tenant_a: Tenant, tenant_b: Tenant, make_tenant: Callable[..., Tenant]
+) -> dict[UUID, set[UUID]]:
+    """Five tenants with the same agent, user and text, and the ids of their messages."""
+    tenants = [tenant_a, tenant_b, *(make_tenant() for _ in range(3))]
+    return {tenant.id: {record(tenant.id)} for tenant in tenants}
+
+
+def record(tenant_id: UUID) -> UUID:
+    message, _ = record_message(
+        tenant_id=tenant_id, agent_id=AGENT, user_id="maria", thread_id="t", channel="rest",
+        role="user", content="The canary sings.",
+    )  # fmt: skip
+    return UUID(str(message.id))
+
+
+def ids_by_the_orm() -> set[UUID]:
+    of_maria = Message.objects.filter(agent_id=AGENT, user_id="maria", content="The canary sings.")
+    return set(of_maria.values_list("id", flat=True))
+
+
+def ids_prepared() -> set[UUID]:
+    with connection.prepared_cursor() as cursor:
+        cursor.execute(IDS, {"agent": AGENT, "user": "maria"})
+        return {found for (found,) in cursor.fetchall()}
+
+
+def ids_in_a_transaction() -> set[UUID]:
+    with transaction.atomic():
+        ids_prepared()
+        return ids_by_the_orm()
+
+
+def ids_after_an_error() -> set[UUID]:
+    with pytest.raises(DatabaseError), transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SELECT 1 / 0")
+    return ids_by_the_orm()
+
+
+def ids_after_a_rollback() -> set[UUID]:
+    with suppress(ZeroDivisionError), transaction.atomic():
+        User.objects.create(username="rolled back")
+        raise ZeroDivisionError
+    return ids_prepared()
+
+
+WAYS = [
+    ids_by_the_orm,
+    ids_prepared,
+    ids_in_a_transaction,
+    ids_after_an_error,
+    ids_after_a_rollback,
+]
+
+
+def read_and_write(tenants: dict[UUID, set[UUID]], seed: int) -> tuple[set[UUID], int]:
+    """Units of work of random tenants: ids that it wrote, and how often it saw another's."""
+    random, written, crossed = Random(seed), set(), 0
+    known = {each: set(found) for each, found in tenants.items()}
+    try:
+        for _ in range(UNITS):
+            tenant_id = random.choice(list(known))
+            with tenant_scope(tenant_id):
+                if random.random() < 0.1:
+                    ours = record(tenant_id)
+                    written.add(ours)
+                    known[tenant_id].add(ours)
+                others = set().union(*(known[each] for each in known if each != tenant_id))
+                for way in random.sample(WAYS, 2):
+                    with connections_released():
+                        found = way()
+                    crossed += not (known[tenant_id] <= found and not found & others)
+    finally:
+        connections.close_all()
+    return written, crossed
+
+
+@contextmanager
+def behind(kind: str) -> Iterator[None]:
+    with ExitStack() as stack:
+        if kind == "a pooler":
+            stack.enter_context(database.through(stack.enter_context(pooler.pooler(size=3))))
+        yield
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "Postgres",
+        pytest.param(
+            "a pooler",
+            marks=pytest.mark.skipif(
+                pooler.EXECUTABLE is None and not os.environ.get("CI"), reason="no pgbouncer"
+            ),
+        ),
+    ],
+)
+def test_a_hundred_threads_on_four_connections_see_their_own_tenants_rows_alone(
+    five: dict[UUID, set[UUID]], place: str
+) -> None:
+    with behind(place), database.pools(SIZE) as pools:
+        with ThreadPoolExecutor(THREADS) as threads:
+            done = list(threads.map(lambda seed: read_and_write(five, seed), range(THREADS)))
+        assert [crossed for _, crossed in done] == [0] * THREADS
+        assert pools[MAIN].get_stats()["pool_size"] == free(pools[MAIN]) == SIZE
+        left = []
+        for tenant_id in five:
+            with tenant_scope(tenant_id):
+                left.append(ids_by_the_orm())
+    expected = set().union(*five.values(), *(written for written, _ in done))
+    assert set().union(*left) == expected
+    assert sum(map(len, left)) == len(expected)
+
+
+@pytest.mark.of_a_session
+def test_what_a_connection_has_prepared_stays_with_it(
+    pool: Pool, users: tuple[Tenant, Tenant]
+) -> None:
+    """Another thread that is lent it executes what the first has prepared, under its name."""
+
+    def read() -> int:
+        for tenant in users:
+            with tenant_scope(tenant.id), connection.prepared_cursor() as cursor:
+                cursor.execute("SELECT username FROM auth_user WHERE id > %(least)s", {"least": 0})
+                assert cursor.fetchall() == [(f"of-{tenant.slug}",)]
+        return backend()
+
+    connection.close()
+    first = in_thread(read)
+    assert [in_thread(read) for _ in range(3)] == [first] * 3
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT generic_plans, custom_plans FROM pg_prepared_statements")
+        assert cursor.fetchall() == [(4, 0)] * 2
+
+
+def test_connections_have_names_of_their_own_for_what_they_prepare(
+    users: tuple[Tenant, Tenant],
+) -> None:
+    """The first name of each connection is of another statement, since the threads take turns."""
+    texts = ["SELECT 'one', username FROM auth_user", "SELECT 'two', username FROM auth_user"]
+
+    def read(order: list[str]) -> list[Any]:
+        found = []
+        for tenant in users:
+            for text in order:
+                with tenant_scope(tenant.id), connection.prepared_cursor() as cursor:
+                    cursor.execute(text, {})
+                    found.append((text, tenant.slug, cursor.fetchall()))
+        return found
+
+    with database.pools(2) as pools:
+        pool = pools[MAIN]
+        pool.open()
+        taken = [pool.getconn(), pool.getconn()]
+        for each in taken:
+            pool.putconn(each)
+        for order in (texts, texts[::-1]):  # the connections are lent in turn
+            for text, slug, found in read(order):
+                assert found == [(text[8:11], f"of-{slug}")]
+            connections.close_all()
+        for _ in range(4):
+            for text, slug, found in in_thread(lambda: read(texts)):
+                assert found == [(text[8:11], f"of-{slug}")]
+
+
+def test_a_cursor_is_of_no_use_once_its_connection_is_anothers(
+    pool: Pool, users: tuple[Tenant, Tenant]
+) -> None:
+    a, b = users
+    with tenant_scope(a.id):
+        cursor = connection.cursor()
+        prepared = connection.prepared_cursor()
+        prepared.execute(Statements("SELECT 1", "SELECT 2"), {})
+        with connections_released():
+            pass
+        with tenant_scope(b.id):
+            assert in_thread(settings_now) == ("", "public")
+        with pytest.raises(InterfaceError, match="was given back"):
+            cursor.execute("SELECT 1")
+        assert prepared.nextset()
+        assert prepared.fetchall() == [(2,)]
+        with pytest.raises(InterfaceError, match="was given back"):
+            prepared.execute("SELECT 1", {})
+
+
+@pytest.mark.parametrize("accident", ACCIDENTS)
+def test_after_any_accident_the_next_thread_is_in_its_own_tenant(
+    pool: Pool, users: tuple[Tenant, Tenant], accident: Callable[[Tenant], None]
+) -> None:
+    a, b = users
+    connection.set_tenant(a)
+    accident(b)
+    connection.close()
+
+    def read() -> list[str]:
+        with tenant_scope(a.id):
+            return names()
+
+    assert in_thread(read) == ["of-tenant-a"]
+    assert in_thread(settings_now) == ("", "public")
+
+
+def settings_now() -> tuple[str, str]:
+    with connection.cursor() as cursor:
+        cursor.execute(SETTINGS)
+        found: tuple[str, str] = cursor.fetchone()
+        return found
+
+
+def leave_raw_transaction() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("BEGIN")
+        User.objects.create(username="lost")
+
+
+def leave_aborted_transaction() -> None:
+    leave_raw_transaction()
+    with suppress(DatabaseError), connection.cursor() as cursor:
+        cursor.execute("SELECT 1 / 0")
+
+
+def leave_settings_of_the_session() -> None:
+    connection.ensure_connection()
+    connection.connection.execute("SET app.current_tenant = 'x'; SET search_path = pg_catalog")
+
+
+def leave_answers_unread() -> None:
+    cursor = connection.prepared_cursor()
+    cursor.execute(Statements("SELECT 1", "SELECT 2"), {})
+
+
+def run_for_long() -> None:
+    connection.set_local({"statement_timeout": "10ms"})
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM generate_series(1, 1000000000)")
+
+
+def leave_statement_that_was_stopped() -> None:
+    with pytest.raises(OperationalError, match="statement timeout"), transaction.atomic():
+        run_for_long()
+
+
+def leave_killed_backend() -> None:
+    number = backend()
+    terminate(number)
+
+
+def read_on_killed_backend() -> None:
+    terminate(backend())
+    names()
+
+
+def leave_backend_that_was_killed_in_a_transaction() -> None:
+    with pytest.raises(OperationalError), transaction.atomic():
+        read_on_killed_backend()
+
+
+def leave_pipeline() -> None:
+    connection.ensure_connection()
+    connection.connection.pgconn.enter_pipeline_mode()
+
+
+LEFT = [
+    leave_raw_transaction,
+    leave_aborted_transaction,
+    leave_settings_of_the_session,
+    leave_answers_unread,
+    leave_statement_that_was_stopped,
+    leave_killed_backend,
+    leave_backend_that_was_killed_in_a_transaction,
+    leave_pipeline,
+]
+
+
+@pytest.mark.of_a_session
+@pytest.mark.parametrize("given_back", [connections.close_all, close_old_connections])
+@pytest.mark.parametrize("leave", LEFT)
+def test_whatever_a_thread_leaves_the_next_one_is_clean(
+    pool: Pool,
+    users: tuple[Tenant, Tenant],
+    leave: Callable[[], None],
+    given_back: Callable[[], None],
+) -> None:
+    a, b = users
+    with tenant_scope(a.id):
+        leave()
+    given_back()
+
+    def work() -> tuple[list[str], TransactionStatus, bool]:
+        with tenant_scope(b.id):
+            User.objects.create(username="kept")
+            found = names()
+            return found, connection.connection.info.transaction_status, connection.is_pooled
+
+    found, status, is_pooled = in_thread(work)
+    assert sorted(found) == ["kept", "of-tenant-b"]
+    assert (status, is_pooled) == (TransactionStatus.IDLE, False)
+    with tenant_scope(a.id):
+        assert names() == ["of-tenant-a"]
+    with tenant_scope(b.id):
+        assert sorted(names()) == ["kept", "of-tenant-b"]
+
+
+def test_no_statement_of_the_application_changes_a_shared_session(pool: Pool) -> None:
+    for statement in ("SET statement_timeout = 1", "SELECT set_config('work_mem', '64kB', false)"):
+        with pytest.raises(DatabaseError, match="permission denied"), connection.cursor() as cursor:
+            cursor.execute(statement)
+
+
+def test_all_connections_that_a_restart_has_ended_are_replaced_at_once(
+    users: tuple[Tenant, Tenant],
+) -> None:
+    with database.pools(3) as pools:
+        pool = pools[MAIN]
+        pool.open()
+        taken = [pool.getconn() for _ in range(3)]
+        numbers = [each.info.backend_pid for each in taken]
+        for each in taken:
+            pool.putconn(each)
+        for number in numbers:
+            terminate(number)
+        with tenant_scope(users[0].id):
+            assert names() == ["of-tenant-a"]
+            assert backend() not in numbers
+
+
+def test_where_no_connection_becomes_free_the_error_is_an_outage_and_names_the_setting(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connecting, "MAX_POOL_WAIT_SECONDS", 0.2)
+    connection.ensure_connection()
+    with pytest.raises(PoolExhausted) as caught:
+        in_thread(names)
+    assert is_outage(caught.value)
+    assert str(caught.value) == (
+        "none of this process's 1 connections to the database server 'default' became free within "
+        "0.2 seconds: raise DATABASE_POOL_SIZE, or find what holds them"
+    )
+    connection.close()
+    assert in_thread(settings_now) == ("", "public")
+
+
+def test_a_thread_waits_its_turn(pool: Pool, users: tuple[Tenant, Tenant]) -> None:
+    """For longer than it takes it to look whether the server is down."""
+    connection.ensure_connection()
+    with ThreadPoolExecutor(1) as thread:
+        waiting = thread.submit(lambda: (settings_now(), connections.close_all())[0])
+        time.sleep(connecting.CHECK_SECONDS * 1.5)
+        assert not waiting.done()
+        connection.close()
+        assert waiting.result() == ("", "public")
+
+
+def test_where_the_server_takes_no_connection_all_hear_of_it_and_the_next_try_is_soon(
+    users: tuple[Tenant, Tenant], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connecting, "DOWN_SECONDS", 0.1)
+    right = dict(connections["default"].settings_dict)
+    with database.pools(2) as pools:
+        pool = pools[MAIN]
+        pool.kwargs = {**pool.kwargs, "password": "wrong"}  # type: ignore[dict-item]
+        with ThreadPoolExecutor(8) as threads:
+            outcomes = [threads.submit(in_thread, settings_now) for _ in range(8)]
+        assert all(isinstance(each.exception(), ServerDown) for each in outcomes)
+        assert all(is_outage(each.exception()) for each in outcomes)
+        pool.kwargs = {**pool.kwargs, "password": right["PASSWORD"]}  # type: ignore[dict-item]
+        time.sleep(0.15)
+        assert in_thread(settings_now) == ("", "public")
+
+
+def test_a_thread_that_ends_with_a_connection_leaves_its_place_to_another(
+    pool: Pool, users: tuple[Tenant, Tenant]
+) -> None:
+    connection.close()
+    thread = threading.Thread(target=names)
+    thread.start()
+    thread.join()
+    gc.collect()
+    assert in_thread(settings_now) == ("", "public")
+
+
+def test_a_connection_is_free_while_a_thread_waits(
+    pool: Pool, users: tuple[Tenant, Tenant]
+) -> None:
+    with tenant_scope(users[0].id):
+        assert names() == ["of-tenant-a"]
+        assert free(pool) == 0
+        with connections_released():
+            assert free(pool) == 1
+            assert in_thread(settings_now) == ("", "public")
+            assert names() == ["of-tenant-a"]  # takes one again
+            assert free(pool) == 0
+        assert names() == ["of-tenant-a"]
+        with connections_released(), connections_released():
+            assert free(pool) == 1
+
+
+def test_in_a_transaction_no_thread_may_wait(pool: Pool, users: tuple[Tenant, Tenant]) -> None:
+    with tenant_scope(users[0].id):
+        with (
+            transaction.atomic(),
+            pytest.raises(ProgrammingError, match="a transaction is open on the connection"),
+            connections_released(),
+        ):
+            pass
+        with connection.cursor() as cursor:
+            cursor.execute("BEGIN")
+            with (
+                pytest.raises(ProgrammingError, match="a transaction is open"),
+                connections_released(),
+            ):
+                pass
+            cursor.execute("ROLLBACK")
+        queued = connection.queue("SELECT %(one)s::int", {"one": 1}, with_next=True)
+        with (
+            pytest.raises(ProgrammingError, match="statements are queued"),
+            connections_released(),
+        ):
+            pass
+        connection.send_queued()
+        assert queued.is_done
+        with connections_released():
+            assert free(pool) == 1
+
+
+def test_what_is_sent_with_the_next_statement_survives_that_there_was_no_connection(
+    pool: Pool,
+) -> None:
+    connection.close()
+    connection.set_local({"statement_timeout": "1234ms"}, with_next=True)
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW statement_timeout")
+        assert cursor.fetchone() == ("1234ms",)
+
+
+def test_without_a_pool_a_thread_keeps_its_connection(users: tuple[Tenant, Tenant]) -> None:
+    with tenant_scope(users[0].id), transaction.atomic():
+        ours = backend()
+        with connections_released():
+            assert backend() == ours
+
+
+def test_a_forked_child_uses_no_connection_of_its_parents(
+    process_environment: dict[str, str],
+) -> None:
+    script = """
+import os, sys, django
+django.setup()
+from django.db import connections
+main = connections["default"]
+def backend():
+    with main.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        return cursor.fetchone()[0]
+assert main.pool.max_size == 2
+parents = backend()
+main.close()
+child = os.fork()
+if not child:
+    other = backend()
+    main.close()
+    os._exit(other == parents)
+assert os.waitpid(child, 0)[1] == 0
+assert backend() == parents
+main.close()
+print("done")
+"""
+    environment = {
+        **process_environment,
+        "DATABASE_POOL_SIZE": "2",
+        "DJANGO_SETTINGS_MODULE": "konstruct.settings",
+    }
+    ran = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False
+    )
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "done\n", "")
