@@ -13,7 +13,7 @@ import random
 import threading
 import time
 from base64 import b64encode
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from queue import SimpleQueue
@@ -42,6 +42,7 @@ from konstruct.llm.exceptions import (
     LLMUnavailable,
 )
 from konstruct.llm.responder import BuiltInResponder
+from tenants.context import connections_released
 from tenants.exceptions import detail_of
 
 if TYPE_CHECKING:
@@ -65,6 +66,8 @@ EVENT_STREAM: Final = "text/event-stream"
 
 # The API that a URL turned out to speak, so that `auto` asks once per process.
 _known_apis: dict[str, str] = {}
+# One thread makes the process's event loop; without it, the first threads would each make one.
+_connecting = threading.Lock()
 _max_characters: ContextVar[int] = ContextVar("max_characters")
 
 
@@ -84,12 +87,17 @@ class HttpLanguageModel:
     """A longer answer is an error, and no more of it is read than is needed."""
     sleep: Callable[[float], None] = time.sleep
 
+    @connections_released()
     def complete(self, request: CompletionRequest, on_text: OnText | None = None) -> Completion:
         """Return the answer, after up to MAX_TRIES tries.
 
+        While it waits, this thread holds no connection of a pool (DATABASE_POOL_SIZE): it is not
+        called in a transaction.
+
         Args:
             request: the prompt, tools and options.
-            on_text: is called with each piece of the text as it comes, in this thread. Tool calls
+            on_text: is called with each piece of the text as it comes, in this thread. It may use
+                the database; a connection that it takes is given back after it. Tool calls
                 can follow the text. After the first piece there is no other try.
 
         Raises:
@@ -100,7 +108,8 @@ class HttpLanguageModel:
         """
         now = time.monotonic()
         deadline, last_try = now + self.timeout, now + min(self.timeout, MAX_RETRY_SECONDS)
-        loop, client = _connection(os.getpid())
+        with _connecting:
+            loop, client = _connection(os.getpid())
         for attempt in range(1, MAX_TRIES + 1):
             pieces: SimpleQueue[str | None] = SimpleQueue()
             send = None if on_text is None else pieces.put
@@ -110,7 +119,7 @@ class HttpLanguageModel:
             answer.add_done_callback(lambda _, queue=pieces: queue.put(None))  # type: ignore[misc]
             has_text = False
             try:
-                for piece in iter(pieces.get, None):  # ends: `_ask` ends at the deadline
+                for piece in _received(pieces):
                     has_text = True
                     on_text(piece)  # type: ignore[misc]
                 return answer.result()
@@ -223,6 +232,16 @@ class HttpLanguageModel:
                 "The language model's answer cannot be read: it is not JSON.",
                 detail=f"{endpoint.url} answered {excerpt!r}.",
             ) from None
+
+
+def _received(pieces: SimpleQueue[str | None]) -> Iterator[str]:
+    """Yield the pieces as they come, until the request ends: at the latest by its deadline."""
+    while True:
+        with connections_released():
+            piece = pieces.get()
+        if piece is None:
+            return
+        yield piece
 
 
 def language_model(timeout: float | None = None) -> HttpLanguageModel | BuiltInResponder:

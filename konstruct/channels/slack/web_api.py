@@ -18,6 +18,7 @@ from konstruct.channels.exceptions import (
     ChannelUnavailable,
     PostGone,
 )
+from tenants.context import connections_released
 from tenants.exceptions import KonstructError
 
 TIMEOUT_SECONDS: Final = 10
@@ -57,6 +58,8 @@ REMEDIES: Final = {
 def ask(method: str, *, token: str | None = None, **arguments: Any) -> dict[str, Any]:
     """Call a method of the Web API (`chat_postMessage`) once, and return its response.
 
+    Not in a transaction: this thread holds no connection of a pool (DATABASE_POOL_SIZE) meanwhile.
+
     Raises:
         ChannelBusy: Slack's rate limit; the call was not executed.
         ChannelUnavailable: a temporary error; the call may have been executed.
@@ -67,7 +70,8 @@ def ask(method: str, *, token: str | None = None, **arguments: Any) -> dict[str,
         token, base_url=settings.SLACK_API_URL, timeout=TIMEOUT_SECONDS, retry_handlers=[]
     )
     try:
-        answer = getattr(client, method)(**arguments)
+        with connections_released():
+            answer = getattr(client, method)(**arguments)
     except SlackApiError as error:
         raise _error_of(method.replace("_", "."), error.response) from None
     except (SlackClientError, HTTPException, OSError, ValueError) as error:

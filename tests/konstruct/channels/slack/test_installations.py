@@ -9,16 +9,19 @@ import pytest
 from cryptography.fernet import Fernet
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
-from django.db import IntegrityError
+from django.db import IntegrityError, ProgrammingError
 
 from konstruct.channels.exceptions import InstallationInvalid, TokenUnreadable
 from konstruct.channels.models import SlackInstallation, SlackUser
 from konstruct.channels.slack.installations import connect, decrypt, encrypt, token_of
 from konstruct.channels.slack.users import fetch_name
+from konstruct.channels.slack.web_api import ask
 from konstruct.settings.environment import fernet_keys
 from tenants import transaction
-from tenants.context import tenant_scope
+from tenants.context import public_scope, tenant_scope
 from tenants.models import Tenant
+from tenants.servers import MAIN
+from tests import database
 from tests.konstruct.channels.conftest import install, messages, take_in_all
 from tests.konstruct.conftest import Program
 from tests.servers.slack import SlackServer, Trouble, mention
@@ -167,3 +170,25 @@ def test_who_was_erased_while_their_name_was_asked_for_is_not_written_down_again
     with tenant_scope(connected.tenant.id):
         fetch_name("T1", "U1", "U1")
         assert not SlackUser.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_slack_is_waited_for_without_a_database_connection(slack: SlackServer) -> None:
+    slack.add("T9")
+    held: list[int] = []
+    answer = slack.answer
+
+    def answer_and_look(*request: Any) -> Any:
+        stats = pools[MAIN].get_stats()
+        held.append(stats["pool_size"] - stats["pool_available"])
+        return answer(*request)
+
+    with database.pools(1) as pools, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(slack, "answer", answer_and_look)
+        with public_scope():
+            Tenant.objects.count()
+            assert ask("auth_test", token=slack.workspaces["T9"].token)["ok"]
+            assert held == [0]
+            with transaction.atomic(), pytest.raises(ProgrammingError, match="is open"):
+                ask("auth_test", token=slack.workspaces["T9"].token)
+    assert held == [0]

@@ -1,0 +1,197 @@
+"""Who waits for a language model holds no connection to the database, and no transaction."""
+
+import asyncio
+import functools
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import psycopg
+import pytest
+from django.contrib.auth.models import User
+from django.db import ProgrammingError, connections
+from psycopg_pool import ConnectionPool
+
+from konstruct.llm import client
+from konstruct.llm.client import HttpLanguageModel
+from konstruct.llm.completions import CompletionRequest
+from tenants import transaction
+from tenants.context import tenant_scope
+from tenants.models import Tenant
+from tenants.servers import MAIN
+from tests import database
+from tests.servers.llm import Answer, LLMServer, Request, streamed
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ASKED = 20
+SIZE = 2
+REQUEST = CompletionRequest([{"role": "user", "content": "Hi"}], model="", tier="fast")
+
+
+@pytest.fixture
+def pool() -> Iterator[ConnectionPool[Any]]:
+    with database.pools(SIZE) as made:
+        yield made[MAIN]
+
+
+def checked_out(pool: ConnectionPool[Any]) -> int:
+    stats = pool.get_stats()
+    return stats["pool_size"] - stats["pool_available"]
+
+
+def loops() -> set[threading.Thread]:
+    return {thread for thread in threading.enumerate() if thread.name == "language-model"}
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def open_transactions() -> int:
+    with psycopg.connect(database.url_of("superuser")) as superuser:
+        (found,) = superuser.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE usename = 'konstruct_app'"
+            " AND datname = current_database() AND xact_start IS NOT NULL"
+        ).fetchone()  # type: ignore[misc]
+        return int(found)
+
+
+def names() -> list[str]:
+    return list(User.objects.values_list("username", flat=True))
+
+
+def reply_to(request: Request) -> Answer:
+    if request.body.get("stream"):
+        return streamed("Yes", ", indeed.", wait=True)
+    return Answer({"content": "Yes, indeed."}, wait=True)
+
+
+def converse(server: LLMServer, tenant: Tenant, number: int, read: list[str]) -> str:
+    """Read before, while the answer streams, and after it, as a reply does."""
+    model = HttpLanguageModel(server.url, api="openai" if number % 2 else "pool")
+    try:
+        with tenant_scope(tenant.id, pinned=True):
+            read += names()
+            on_text = (lambda _: read.extend(names())) if number % 2 else None
+            text = model.complete(REQUEST, on_text).text
+            with transaction.atomic():
+                read += names()
+            return text
+    finally:
+        connections.close_all()
+
+
+def test_many_wait_on_few_connections_and_hold_none(
+    pool: ConnectionPool[Any],
+    llm_server: LLMServer,
+    tenant_a: Tenant,
+    tenant_b: Tenant,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tenants = (tenant_a, tenant_b)
+    for tenant in tenants:
+        with tenant_scope(tenant.id):
+            User.objects.create(username=f"of-{tenant.slug}")
+    connections.close_all()
+    monkeypatch.setattr(llm_server, "reply_to", reply_to)
+    read: list[list[str]] = [[] for _ in range(ASKED)]
+    with ThreadPoolExecutor(ASKED) as threads:
+        answers = [
+            threads.submit(converse, llm_server, tenants[number % 4 // 2], number, read[number])
+            for number in range(ASKED)
+        ]
+        try:
+            llm_server.wait_for_requests(ASKED)
+            wait_until(lambda: all(len(each) == 2 for each in read[1::2]))  # a piece has come
+            wait_until(lambda: checked_out(pool) == 0)
+            assert open_transactions() == 0
+        finally:
+            llm_server.release()
+        for number, answer in enumerate(answers):
+            assert answer.result() == "Yes, indeed."
+            times = 4 if number % 2 else 2
+            assert read[number] == [f"of-{tenants[number % 4 // 2].slug}"] * times
+    assert pool.get_stats()["pool_size"] <= SIZE
+    assert checked_out(pool) == 0
+
+
+def test_what_a_piece_of_a_stream_needed_is_given_back_before_the_next(
+    pool: ConnectionPool[Any], llm_server: LLMServer, tenant_a: Tenant
+) -> None:
+    llm_server.default = streamed("Yes", ", indeed.", wait=True)
+    written = threading.Event()
+
+    def on_text(piece: str) -> None:
+        with transaction.atomic():
+            User.objects.create(username=piece)
+        assert checked_out(pool) == 1
+        written.set()
+
+    def ask() -> None:
+        try:
+            with tenant_scope(tenant_a.id):
+                HttpLanguageModel(llm_server.url, api="openai").complete(REQUEST, on_text)
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(1) as thread:
+        answer = thread.submit(ask)
+        try:
+            assert written.wait(60)
+            with tenant_scope(tenant_a.id):  # takes the connection that the thread has given back
+                assert names() == ["Yes"]
+            connections.close_all()
+            wait_until(lambda: checked_out(pool) == 0)
+        finally:
+            llm_server.release()
+        answer.result()
+
+
+def test_between_tries_no_connection_is_held(
+    pool: ConnectionPool[Any], llm_server: LLMServer, tenant_a: Tenant
+) -> None:
+    held: list[int] = []
+    llm_server.answers = [Answer("busy", 503)]
+    with tenant_scope(tenant_a.id):
+        names()
+        assert checked_out(pool) == 1
+        model = HttpLanguageModel(
+            llm_server.url, api="pool", sleep=lambda _: held.append(checked_out(pool))
+        )
+        assert model.complete(REQUEST).text == "Noted."
+    assert held == [0]
+
+
+def test_threads_that_ask_first_share_one_event_loop(
+    llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connection = functools.cache(client._connection.__wrapped__)
+    monkeypatch.setattr(client, "_connection", connection)
+    before = loops()
+    model = HttpLanguageModel(llm_server.url, api="pool")
+    with ThreadPoolExecutor(ASKED) as threads:
+        assert {each.text for each in threads.map(model.complete, [REQUEST] * ASKED)} == {"Noted."}
+    (thread,) = loops() - before
+    loop, sdk = connection(os.getpid())
+    asyncio.run_coroutine_threadsafe(sdk.close(), loop).result()
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join()
+    loop.close()
+
+
+def test_no_model_is_asked_in_a_transaction(
+    pool: ConnectionPool[Any], llm_server: LLMServer, tenant_a: Tenant
+) -> None:
+    with (
+        tenant_scope(tenant_a.id),
+        pytest.raises(ProgrammingError, match="end the transaction before you wait"),
+        transaction.atomic(),
+    ):
+        HttpLanguageModel(llm_server.url, api="pool").complete(REQUEST)
