@@ -150,6 +150,11 @@ class MemoryEntry(TenantModel):
             ),
         ]
 
+    @property
+    def fact_id(self) -> uuid.UUID:
+        """The id of the fact, which all its versions share."""
+        return self.version_of or self.memory_id
+
     def __str__(self) -> str:
         return self.content[:60]
 

@@ -3,14 +3,15 @@
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from functools import cached_property
 from typing import Any, ClassVar, TypeVar
 from uuid import UUID
 
-from django.db.models import Model
+from django.db.models import Model, QuerySet
 from django.http import HttpResponseBase
+from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import serializers
 from rest_framework.exceptions import APIException
@@ -28,7 +29,7 @@ from konstruct.api.http.schema import header, problems
 from konstruct.api.models import KeyScope
 from konstruct.orchestrator.models import Agent
 from tenants import transaction
-from tenants.audit.changes import RowState
+from tenants.audit.changes import RowState, row_state
 from tenants.audit.models import Action
 from tenants.context import tenant_connection
 from tenants.exceptions import KonstructError
@@ -82,7 +83,8 @@ def operation(
         description: replaces the rest of the docstring, for text with values in it.
         returns: the serializer of a 200, or the responses by status.
         page: the serializer of the rows of a list.
-        errors: statuses of errors that not every operation has.
+        errors: statuses of errors that not every operation has, and that its headers and fields do
+            not imply: If-Match implies 412, and a field `agent` implies 422.
         headers: headers of the request and of the response.
     """
 
@@ -110,11 +112,20 @@ def operation(
             description=description,
             request=body,
             parameters=[*parameters, *headers],
-            responses={**responses, **problems(*errors)},
+            responses={**responses, **problems(*errors, *_implied_errors(headers, query, body))},
         )(handler)
         return described
 
     return declare
+
+
+def _implied_errors(
+    headers: Sequence[OpenApiParameter], *requests: type[StrictSerializer] | None
+) -> Iterator[int]:
+    if IF_MATCH in headers:
+        yield 412
+    if any(each is not None and "agent" in each().fields for each in requests):
+        yield 422
 
 
 def _usual_scope(action: Action) -> KeyScope:
@@ -230,6 +241,13 @@ class ApiView(RateLimited):
         noted.before, noted.after = before or noted.before, after or noted.after
         noted.detail |= detail
 
+    def note_created(self, row: Model, *, is_new: bool) -> None:
+        """Add a row to the request's entry: as created, or as shown if it existed before."""
+        if is_new:
+            self.note(row, after=row_state(row))
+        else:
+            self.note(row, action=Action.VIEW)
+
     def record(self) -> None:
         """Write the entry of the request, in the current transaction if there is one."""
         record_request(self.request, self.caller, self._noted, self.operation)
@@ -256,6 +274,14 @@ class ApiView(RateLimited):
         """Answer with a page of rows."""
         page = pages.paginate_queryset(rows, self.request, view=self)
         return pages.get_paginated_response(self.documents(page, serializer_class))
+
+    def show(
+        self, rows: QuerySet[Any], serializer_class: type[serializers.Serializer], pk: UUID
+    ) -> Response:
+        """Answer with one of the rows that the caller may see. Raises Http404 if there is none."""
+        row = get_object_or_404(self.caller.rows(rows), pk=pk)
+        self.note(row)
+        return Response(self.document(row, serializer_class))
 
     def documents(
         self, rows: Iterable[Any], serializer_class: type[serializers.Serializer]

@@ -91,7 +91,6 @@ class MessagesView(ApiView):
             202: OpenApiResponse(MessageSerializer, description="Accepted; the reply is to come."),
             (200, MEDIA_TYPE): OpenApiResponse(str, description="The reply, as it is written."),
         },
-        errors=(422,),
         headers=[IDEMPOTENCY_KEY, LOCATION],
     )
     def post(self, request: Request) -> Any:
@@ -169,7 +168,6 @@ class MessagesView(ApiView):
         query=ListSerializer,
         id="list_messages",
         page=MessageSerializer,
-        errors=(422,),
     )
     def get(self, request: Request) -> Response:
         """List messages, newest first.

@@ -363,7 +363,7 @@ def history_documents(versions: Sequence[MemoryEntry]) -> list[dict[str, Any]]:
         documents.append(
             {
                 "id": version.memory_id,
-                "memory_id": version.version_of or version.memory_id,
+                "memory_id": version.fact_id,
                 "event": "ADD" if before is None else "UPDATE",
                 "old_memory": before,
                 "new_memory": version.content,

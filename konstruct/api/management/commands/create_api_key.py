@@ -17,6 +17,8 @@ from tenants.audit.models import Action
 from tenants.context import tenant_scope
 from tenants.management.base import KonstructCommand, UsageError, tenant_of
 
+MAX_DAYS = 36_500
+
 
 class Command(KonstructCommand):
     """Creates an API key and prints it, alone, on standard output."""
@@ -62,10 +64,6 @@ class Command(KonstructCommand):
 def _expiry(days: int | None) -> datetime | None:
     if days is None:
         return None
-    try:
-        expiry = timezone.now() + timedelta(days=days)
-    except OverflowError:
-        days = 0
-    if days < 1:
-        raise UsageError("--days: give a whole number of days, from 1 on")
-    return expiry
+    if not 1 <= days <= MAX_DAYS:
+        raise UsageError(f"--days: give a whole number of days from 1 to {MAX_DAYS:,}")
+    return timezone.now() + timedelta(days=days)

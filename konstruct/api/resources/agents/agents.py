@@ -233,10 +233,7 @@ class AgentsView(ApiView):
             return made[0].id
 
         agent = Agent.objects.get(pk=create_once(request, make))
-        if made:
-            self.note(agent, after=row_state(agent))
-        else:
-            self.note(agent, action=Action.VIEW)
+        self.note_created(agent, is_new=bool(made))
         document = self.document(agent, AgentSerializer)
         headers = {"Location": document["url"], "ETag": etag_of(document)}
         return Response(document, status=201, headers=headers)
@@ -269,7 +266,7 @@ class AgentView(ApiView):
         body=AgentChanges,
         id="update_agent",
         returns=AgentSerializer,
-        errors=(409, 412, 422),
+        errors=(409, 422),
         headers=[IF_MATCH, ETAG],
     )
     def patch(self, request: Request, agent_id: UUID) -> Response:

@@ -148,7 +148,6 @@ class ConversationsView(ApiView):
         query=ConversationsQuery,
         id="list_conversations",
         page=ConversationSerializer,
-        errors=(422,),
     )
     def get(self, request: Request) -> Response:
         """List conversations.
@@ -173,7 +172,6 @@ class TranscriptView(ApiView):
         query=TranscriptQuery,
         id="get_transcript",
         page=TurnSerializer,
-        errors=(422,),
     )
     def get(self, request: Request) -> Response:
         """Read a conversation.
@@ -193,7 +191,6 @@ class TranscriptView(ApiView):
         query=EraseConversationSerializer,
         id="erase_conversation",
         returns={202: ErasureSerializer},
-        errors=(422,),
         headers=[ERASURE_LOCATION],
     )
     def delete(self, request: Request) -> Response:

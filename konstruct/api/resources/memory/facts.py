@@ -14,7 +14,6 @@ from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.reverse import reverse
 
 from konstruct.api.auth.permissions import Caller
 from konstruct.api.http.bodies import (
@@ -39,6 +38,7 @@ from konstruct.api.http.views import (
     IF_MATCH,
     AgentNameField,
     ApiView,
+    UrlField,
     etag_of,
     no_content,
     operation,
@@ -217,10 +217,8 @@ class VersionPages(KeysetPagination):
     orderings = {"-updated_at": ("-updated_at", "-memory_id")}
 
 
-class FactListSerializer(PageQuerySerializer, AtSerializer):
-    """Query parameters of the list."""
-
-    ordering = ordering_field(FactPages)
+class OwnerSerializer(StrictSerializer):
+    """Limits facts to those that concern an agent and a user."""
 
     agent = ChannelIdField(
         required=False, help_text="Only what this agent knows: its own facts, and all agents'."
@@ -228,22 +226,22 @@ class FactListSerializer(PageQuerySerializer, AtSerializer):
     user_id = ChannelIdField(
         required=False, help_text="Only what concerns this user: facts about them, and nobody's."
     )
+
+
+class FactListSerializer(PageQuerySerializer, AtSerializer, OwnerSerializer):
+    """Query parameters of the list."""
+
+    ordering = ordering_field(FactPages)
     filters = FiltersTextField(required=False, help_text=f"{FILTERS_HELP} As JSON text.")
 
 
-class FactSearchSerializer(AtSerializer):
+class FactSearchSerializer(AtSerializer, OwnerSerializer):
     """A question to the facts."""
 
     query = StrictCharField(
         max_length=MAX_QUERY_CHARACTERS,
         validators=[NOT_BLANK],
         help_text="The question, in any words.",
-    )
-    agent = ChannelIdField(
-        required=False, help_text="Only what this agent knows: its own facts, and all agents'."
-    )
-    user_id = ChannelIdField(
-        required=False, help_text="Only what concerns this user: facts about them, and nobody's."
     )
     shared_only = StrictBooleanField(
         required=False, default=False, help_text="Only facts about nobody in particular."
@@ -265,28 +263,13 @@ class FactSearchSerializer(AtSerializer):
     )
 
 
-class FactIdField(serializers.UUIDField):
-    """The id that all versions of a fact have in common."""
-
-    def get_attribute(self, instance: MemoryEntry) -> UUID:
-        """Return the id."""
-        return instance.version_of or instance.memory_id
-
-
-class FactUrlField(serializers.URLField):
-    """The address that all versions of a fact have in common."""
-
-    def get_attribute(self, instance: MemoryEntry) -> str:
-        """Return the absolute address."""
-        fact_id = instance.version_of or instance.memory_id
-        return reverse("fact", args=[fact_id], request=self.context["request"])
-
-
 class FactSerializer(serializers.Serializer):
     """A fact, or what it was before."""
 
-    memory_id = FactIdField(help_text="The fact's id, through all changes.")
-    url = FactUrlField(help_text="The fact's address.")
+    memory_id = serializers.UUIDField(
+        source="fact_id", help_text="The fact's id, through all changes."
+    )
+    url = UrlField("fact", "fact_id", help_text="The fact's address.")
     agent = AgentNameField(allow_null=True, help_text="Who knows it; null: all agents.")
     agent_id = serializers.UUIDField(allow_null=True)
     user_id = serializers.CharField(allow_null=True, help_text="Whom it is about; null: nobody.")
@@ -392,14 +375,11 @@ class FactsView(ApiView):
         memory_id = create_once(request, keep)
         # An earlier request with the same Idempotency-Key may have stored the fact.
         stored = kept[0] if kept else Stored(memory_id, created=False)
-        standing = facts_here().entries().defer("embedding").filter(memory_id=memory_id).first()
-        if standing is None:
+        fact = facts_here().entries().defer("embedding").filter(memory_id=memory_id).first()
+        if fact is None:
             raise FactNotFound(f"there is no fact {memory_id} any more")
-        if stored.created:
-            self.note(standing, after=row_state(standing))
-        else:
-            self.note(standing, action=Action.VIEW)
-        (document,) = _stored_documents(self, [standing], [stored])
+        self.note_created(fact, is_new=stored.created)
+        (document,) = _stored_documents(self, [fact], [stored])
         status = 201 if stored.created else 200
         return Response(document, status=status, headers={"Location": document["url"]})
 
@@ -410,7 +390,6 @@ class FactsView(ApiView):
         query=FactListSerializer,
         id="list_facts",
         page=FactSerializer,
-        errors=(422,),
     )
     def get(self, request: Request) -> Response:
         """List facts, newest first.
@@ -483,7 +462,6 @@ class FactSearchView(ApiView):
         body=FactSearchSerializer,
         id="search_facts",
         returns=FactSearchResultSerializer,
-        errors=(422,),
     )
     def post(self, request: Request) -> Response:
         """Search facts.
@@ -545,7 +523,7 @@ class FactView(ApiView):
         body=FactChangeSerializer,
         id="change_fact",
         returns=FactSerializer,
-        errors=(409, 412),
+        errors=(409,),
         headers=[IF_MATCH, ETAG],
     )
     def patch(self, request: Request, memory_id: UUID) -> Response:
@@ -568,7 +546,6 @@ class FactView(ApiView):
         permission="memory.delete_memoryentry",
         id="delete_fact",
         returns=no_content("It is gone."),
-        errors=(412,),
         headers=[IF_MATCH],
     )
     def delete(self, request: Request, memory_id: UUID) -> Response:

@@ -154,7 +154,6 @@ class ItemsView(ApiView):
         description="What a framework has kept of its runs, the newest first. A page has at most "
         f"{MAX_BYTES:,} bytes of JSON, unless a single item is larger.",
         page=ItemSerializer,
-        errors=(422,),
     )
     def get(self, request: Request) -> Response:
         """List the items of a conversation."""
@@ -202,7 +201,6 @@ class ItemsView(ApiView):
         query=ConversationSerializer,
         id="clear_conversation_items",
         returns=no_content("There are none."),
-        errors=(422,),
     )
     def delete(self, request: Request) -> Response:
         """Remove all items of a conversation.

@@ -144,7 +144,6 @@ class MemorySearchView(ApiView):
         f"a cosine of {FACT_FLOOR}, one of the {NEAR_FACTS} nearest {NEAR_FACT_FLOOR}, as in a "
         "prompt.",
         returns=SearchResultSerializer,
-        errors=(422,),
     )
     def post(self, request: Request) -> Response:
         """Search an agent's memory of a user."""

@@ -100,7 +100,6 @@ class RecallEventsView(ApiView):
         query=RecallEventsQuery,
         id="list_recall_events",
         page=RecallEventSerializer,
-        errors=(422,),
     )
     def get(self, request: Request) -> Response:
         """List recall events, newest first.

@@ -71,7 +71,6 @@ class WindowView(ApiView):
         query=WindowQuery,
         id="get_window",
         returns=WindowSerializer,
-        errors=(422,),
     )
     def get(self, request: Request) -> Response:
         """Read a window.
@@ -106,7 +105,6 @@ class WindowView(ApiView):
         own_transaction=True,
         id="clear_window",
         returns={204: None},
-        errors=(422,),
     )
     def delete(self, request: Request) -> Response:
         """Clear a window.

@@ -183,7 +183,6 @@ class CompileView(ApiView):
         body=CompileSerializer,
         id="compile_context",
         returns=CompiledSerializer,
-        errors=(422,),
     )
     def post(self, request: Request) -> Response:
         """Compile the context of a prompt.

@@ -148,7 +148,6 @@ class EscalationsView(ApiView):
         query=EscalationQuery,
         id="list_escalations",
         page=EscalationSerializer,
-        errors=(422,),
     )
     def get(self, request: Request) -> Response:
         """List escalations, newest first."""
@@ -164,7 +163,6 @@ class EscalationsView(ApiView):
         body=NewEscalationSerializer,
         id="open_escalation",
         returns={200: EscalationSerializer, 201: EscalationSerializer},
-        errors=(422,),
         headers=[LOCATION],
     )
     def post(self, request: Request) -> Response:
@@ -192,10 +190,7 @@ class EscalationsView(ApiView):
             escalation, is_new = hand_over(thread, to_agent.id, **opening)
         else:
             escalation, is_new = open_escalation(thread, **opening)
-        if is_new:
-            self.note(escalation, after=row_state(escalation))
-        else:
-            self.note(escalation, action=Action.VIEW)
+        self.note_created(escalation, is_new=is_new)
         document = self.document(escalation, EscalationSerializer)
         return Response(
             document, status=201 if is_new else 200, headers={"Location": document["url"]}
@@ -218,9 +213,7 @@ class EscalationView(ApiView):
     )
     def get(self, request: Request, escalation_id: UUID) -> Response:
         """Get an escalation."""
-        found = get_object_or_404(self.caller.rows(Escalation.objects.all()), pk=escalation_id)
-        self.note(found)
-        return Response(self.document(found, EscalationSerializer))
+        return self.show(Escalation.objects.all(), EscalationSerializer, escalation_id)
 
 
 class ResolutionView(ApiView):

@@ -3,7 +3,6 @@
 from uuid import UUID
 
 from django.db.models import Q
-from django.shortcuts import get_object_or_404
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -78,7 +77,6 @@ class ToolCallsView(ApiView):
         query=ToolCallQuery,
         id="list_tool_calls",
         page=ToolCallSerializer,
-        errors=(422,),
     )
     def get(self, request: Request) -> Response:
         """List tool calls.
@@ -105,9 +103,7 @@ class ToolCallView(ApiView):
     )
     def get(self, request: Request, call_id: UUID) -> Response:
         """Get a tool call."""
-        found = get_object_or_404(self.caller.rows(ToolCall.objects.all()), pk=call_id)
-        self.note(found)
-        return Response(self.document(found, ToolCallSerializer))
+        return self.show(ToolCall.objects.all(), ToolCallSerializer, call_id)
 
 
 class DecisionView(ApiView):

@@ -109,7 +109,6 @@ class UsersView(ApiView):
         f"each agent, and facts, are counted up to {MAX_COUNTED_IN_LIST:,}, and up to "
         f"{MAX_COUNTED:,} where `user_id` names one user.",
         page=UserSerializer,
-        errors=(422,),
     )
     def get(self, request: Request) -> Response:
         """List end users."""

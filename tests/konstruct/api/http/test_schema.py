@@ -142,13 +142,10 @@ def test_the_first_requests_at_once_are_served_one_description(
         ("application/vnd.oai.openapi+json", "application/vnd.oai.openapi+json"),
     ],
 )
-def test_the_description_has_a_strong_etag(
-    db: None, accept: str, media_type: str, encoding: str
-) -> None:
+def test_the_description_has_an_etag(db: None, accept: str, media_type: str, encoding: str) -> None:
     client = Client(headers={"Host": "localhost", "Accept": accept, "Accept-Encoding": encoding})
     first = client.get("/api/schema/")
     assert first.headers["Content-Type"] == media_type
-    assert first.headers["ETag"].startswith('"')
     assert {"Accept", "Accept-Encoding"} <= set(first.headers["Vary"].split(", "))
     content = gzip.decompress(first.content) if encoding == "gzip" else first.content
     assert yaml.load(content, yaml.CSafeLoader) == yaml.load(
@@ -156,7 +153,7 @@ def test_the_description_has_a_strong_etag(
     )
     again = client.get("/api/schema/?version=2", headers={"If-None-Match": first.headers["ETag"]})
     assert (again.status_code, again.content) == (304, b"")
-    assert again.headers["ETag"] == first.headers["ETag"]
+    assert again.headers["ETag"] == first.headers["ETag"].removeprefix("W/")
 
 
 def test_each_representation_has_an_etag_of_its_own(db: None) -> None:
