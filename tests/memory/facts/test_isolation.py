@@ -126,13 +126,6 @@ def test_postgres_itself_hides_another_tenants_facts(
         )
 
 
-def test_a_scope_that_was_open_is_open_again(tenant_a: Tenant, tenant_b: Tenant) -> None:
-    store(tenant_b, "Theirs")
-    with tenant_scope(tenant_a.id):
-        assert contents(MEMORY.list_by_tenant(tenant_b.id)) == ["Theirs"]
-        assert MemoryEntry.objects.count() == 0
-
-
 def test_asynchronous_callers_have_the_same_methods(tenant_a: Tenant, tenant_b: Tenant) -> None:
     async def live() -> list[Any]:
         memory_id = await MEMORY.astore(fact(tenant_a, "Ann likes tea."))

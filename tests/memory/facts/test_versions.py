@@ -123,18 +123,6 @@ def test_an_update_may_say_since_when_it_is_so(tenant_a: Tenant) -> None:
     assert len(MEMORY.history(memory_id, tenant_a.id)) == 2
 
 
-def test_an_update_of_the_metadata_alone_is_a_version_too(tenant_a: Tenant) -> None:
-    memory_id = store(tenant_a, "Ann likes tea.", metadata={"topic": "food"})
-
-    MEMORY.update(memory_id, tenant_a.id, metadata={"topic": "drink"})
-
-    now, then = MEMORY.history(memory_id, tenant_a.id)
-    assert (now.content, now.metadata) == ("Ann likes tea.", {"topic": "drink"})
-    assert (then.content, then.metadata) == ("Ann likes tea.", {"topic": "food"})
-    assert MEMORY.list_by_tenant(tenant_a.id, filters={"topic": "food"}) == []
-    assert len(MEMORY.list_by_tenant(tenant_a.id, filters={"topic": "drink"})) == 1
-
-
 def test_an_update_that_changes_nothing_makes_no_version(tenant_a: Tenant) -> None:
     memory_id = store(tenant_a, "Ann likes tea.", metadata={"topic": "food"})
 

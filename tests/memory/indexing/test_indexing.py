@@ -71,12 +71,6 @@ def test_an_empty_text_is_indexed_as_nothing_to_find(tenant_a: Tenant) -> None:
         assert IndexedMessage.objects.get().words == 0
 
 
-def test_nothing_to_index_is_nothing_done(tenant_a: Tenant) -> None:
-    with tenant_scope(tenant_a.id), transaction.atomic():
-        index_messages([])
-        assert not Scope.objects.exists()
-
-
 def test_speakers_without_a_name_are_user_and_assistant(tenant_a: Tenant) -> None:
     say(tenant_a, "I have moved to Lisbon.")
     say(tenant_a, "How nice, how is it?", role="assistant", start=START + timedelta(hours=1))

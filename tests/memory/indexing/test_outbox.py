@@ -44,10 +44,6 @@ def test_what_waits_is_stored_and_waits_no_more(tenant_a, say):
         assert Posting.objects.exists()
 
 
-def test_nothing_waits_nothing_is_done(tenant_a):
-    assert drain(tenant_a.id) == Drained(stored=0, more=False)
-
-
 def test_twice_is_once(tenant_a, say):
     messages = [say(tenant_a.id, sentence(number)) for number in range(3)]
     ids = [message.id for message in messages]
@@ -55,24 +51,6 @@ def test_twice_is_once(tenant_a, say):
     assert drain(tenant_a.id, ids).stored == 0
     assert drain(tenant_a.id).stored == 0
     assert stored(tenant_a.id) == {sentence(number): 1 for number in range(3)}
-
-
-def test_only_the_messages_asked_for_are_taken(tenant_a, say):
-    first, second = say(tenant_a.id, sentence(1)), say(tenant_a.id, sentence(2))
-    assert drain(tenant_a.id, [str(second.id), uuid4()]) == Drained(stored=1, more=False)
-    assert waiting(tenant_a.id) == [first.content]
-    assert drain(tenant_a.id, []) == Drained(stored=0, more=False)
-    assert waiting(tenant_a.id) == [first.content]
-
-
-def test_a_limit_leaves_the_rest_for_the_next_task(tenant_a, say, monkeypatch):
-    monkeypatch.setattr(outbox, "OUTBOX_BATCH", 2)
-    for number in range(7):
-        say(tenant_a.id, sentence(number))
-    assert drain(tenant_a.id, limit=3) == Drained(stored=3, more=True)
-    assert drain(tenant_a.id, limit=3) == Drained(stored=3, more=True)
-    assert drain(tenant_a.id, limit=3) == Drained(stored=1, more=False)
-    assert len(stored(tenant_a.id)) == 7
 
 
 def test_a_task_takes_what_is_overdue_with_its_own(tenant_a, say, monkeypatch):
@@ -143,7 +121,7 @@ def test_a_message_of_many_sentences_is_wholly_stored_once(tenant_a, say):
     assert all(any(sentence(number) in text for text in texts) for number in range(40))
 
 
-@pytest.mark.parametrize("text", ["", " ", "\n", "?", "😀", "ok", "你好。再见。", "x" * 32_000])
+@pytest.mark.parametrize("text", ["", "\n", "😀", "你好。再见。", "x" * 32_000])
 def test_any_text_can_be_stored(tenant_a, say, text):
     say(tenant_a.id, text)
     assert drain(tenant_a.id) == Drained(stored=1, more=False)

@@ -19,7 +19,7 @@ from memory.recall.policy import RecallPolicy
 from tenants import transaction
 from tenants.context import tenant_scope
 from tenants.models import Tenant
-from tests.memory.recalled import SMALL_TALK, UNGATED
+from tests.memory.recalled import SMALL_TALK
 from tests.memory.said import AGENT, START, say
 
 CONVERSATIONS: list[dict[str, Any]] = json.loads(
@@ -112,14 +112,6 @@ def test_the_same_question_asked_before_does_not_stand_in_the_answers_way(tenant
     assert {hit.content for hit in hits}.isdisjoint({NOTHING, *again})
 
 
-def test_what_only_asks_the_same_is_told_of_as_left_out(tenant_a: Tenant) -> None:
-    (allergic,) = hold(tenant_a, ["I am allergic to hazelnuts."], [NOTED], "sam")
-    say(tenant_a, QUESTION, user="sam", start=START + timedelta(days=1))
-    result = recall(tenant_a.id, AGENT, "sam", QUESTION)
-    assert result.hits[0].message_id == allergic
-    assert [cut.reason for cut in result.cut].count("asks the same") == 1
-
-
 # A statement, a question, and how the user has asked the same before.
 ASKED_IN_OTHER_WORDS = [
     (
@@ -141,7 +133,7 @@ ASKED_IN_OTHER_WORDS = [
 ]
 
 
-@pytest.mark.parametrize("policy", [RecallPolicy(), UNGATED, RecallPolicy(mode="vector")])
+@pytest.mark.parametrize("policy", [RecallPolicy(), RecallPolicy(mode="vector")])
 @pytest.mark.parametrize(("statement", "question", "asked_before"), ASKED_IN_OTHER_WORDS)
 def test_an_earlier_question_in_other_words_stands_below_the_statement(
     tenant_a: Tenant, statement: str, question: str, asked_before: str, policy: RecallPolicy

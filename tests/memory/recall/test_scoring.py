@@ -181,7 +181,7 @@ def _speaks(other: dict[str, Any] | None, row: dict[str, Any]) -> bool:
     return other is not None and other["session"] == row["session"] and not other["echo"]
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("old", [0, 0.5, 1])
 def test_weighs_as_by_hand(seed: int, old: float) -> None:
     evidence = evidence_of(seed, old=old)
@@ -228,7 +228,7 @@ def test_the_date_of_a_turn_before_is_not_among_the_words_said_before() -> None:
 
 
 @pytest.mark.parametrize("echoes_last", [False, True])
-@pytest.mark.parametrize("limit", [1, 7, 25, 39, 40])
+@pytest.mark.parametrize("limit", [1, 25, 40])
 def test_the_first_of_all_are_the_first_of_some(limit: int, echoes_last: bool) -> None:
     turns, pieces = evidence_of(3)
     alike = (

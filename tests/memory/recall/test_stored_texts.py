@@ -81,10 +81,3 @@ def test_a_stored_text_is_a_message_of_its_channel_and_no_turn_of_the_window(
         assert row.message is not None
         assert (row.message.content, row.message.channel) == (SISTER, "stored")
         assert IndexedMessage.objects.count() == Message.objects.count() == 2
-
-
-def test_a_text_that_cannot_be_stored_leaves_nothing(tenant_a: Tenant) -> None:
-    with tenant_scope(tenant_a.id):
-        with pytest.raises(ValueError, match="is blank"):
-            store_embedding(tenant_a.id, AGENT, "ann", " ", "user", [1.0] * 384)
-        assert not Message.objects.exists()
