@@ -113,13 +113,6 @@ def test_a_memory_gets_the_tenant_as_it_was_given(tenant_id: UUID | str) -> None
 
 
 @pytest.mark.usefixtures("_no_embedding")
-def test_rated_entries_are_told_best_first() -> None:
-    memory = PlainMemory([Rated("c", 0.1), Rated("b", 0.2), Rated("a", 0.9), Rated("d", 0.1)])
-    compiled = ContextManager(None, memory).compile_working_context(TENANT, "t1", "What?", "")
-    assert compiled["context"].split("\n") == [f"- Fact: {each}" for each in "abcd"]
-
-
-@pytest.mark.usefixtures("_no_embedding")
 def test_a_memory_that_knows_users_is_told_whose_facts_may_be_found() -> None:
     calls: list[dict[str, Any]] = []
 

@@ -98,11 +98,6 @@ def test_a_value_that_holds_itself_is_refused() -> None:
         Task.of(endless)
 
 
-def test_a_task_that_fits_is_whole() -> None:
-    fitted = Task.of(DISCOUNT).fitted(1200)
-    assert (fitted.text, fitted.cut) == (DISCOUNT_TEXT, ())
-
-
 def test_the_longest_value_is_cut_with_a_mark_and_the_others_stay() -> None:
     task = Task.of({**DISCOUNT, "contract": "clause " * 5000, "last": "here"})
 

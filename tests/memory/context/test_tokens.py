@@ -56,10 +56,6 @@ def test_a_text_far_over_the_limit_is_known_to_be_so_without_encoding_it() -> No
     assert tokens.count_up_to("a", -5) > -5
 
 
-def test_a_text_that_fits_is_not_touched() -> None:
-    assert tokens.cut("hello world", 2) == "hello world"
-
-
 def test_a_long_text_keeps_its_beginning_and_its_end() -> None:
     text = " ".join(f"line{number}" for number in range(1000)) + " What does line7 say?"
 

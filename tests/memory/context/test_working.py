@@ -92,35 +92,12 @@ def test_the_least_relevant_memories_go_first() -> None:
     assert compiled["token_usage"]["memory"] <= 2800
 
 
-def test_memories_with_scores_are_put_in_the_order_of_their_scores() -> None:
-    memories = [
-        {"content": "second", "score": 0.5},
-        {"content": "third", "score": -1},
-        {"content": "first", "score": 0.9},
-    ]
-
-    compiled = WorkingContextCompiler().compile("", [], memories, "")
-
-    assert compiled["context"] == "first\nsecond\nthird"
-
-
 def test_memories_without_a_score_come_last_in_their_order() -> None:
     memories = [{"content": "second"}, {"content": "first", "score": 0.9}, "third", "  "]
 
     compiled = WorkingContextCompiler().compile("", [], memories, "")
 
     assert compiled["context"] == "first\nsecond\nthird"
-
-
-def test_a_task_with_data_is_compiled_within_its_share() -> None:
-    task = {"description": "Grant it?", "deal_id": "D-17", "contract": "clause " * 9000}
-
-    fitted = WorkingContextCompiler("fast").fit("", [], [], task)
-
-    assert fitted.task.startswith("Grant it?\n\nData of the task:\n- deal_id: D-17\n- contract: ")
-    assert fitted.task_cut == ("contract",)
-    assert fitted.truncated == {"task"}
-    assert 1100 < fitted.token_usage["task"] <= 1200
 
 
 def test_a_text_is_counted_and_cut_by_the_compiler() -> None:
@@ -132,13 +109,6 @@ def test_a_text_is_counted_and_cut_by_the_compiler() -> None:
     assert compiler.count_tokens(cut) <= 100
     with pytest.raises(InvalidArgument, match="budget=-1 is not a whole number"):
         compiler.truncate_to_budget("x", -1)
-
-
-def test_an_oversized_memory_is_cut_and_marked() -> None:
-    compiled = WorkingContextCompiler("fast").compile("", [], ["word " * 9000, "small"], "")
-
-    assert tokens.MARK in compiled["context"]
-    assert 2700 < compiled["token_usage"]["memory"] <= 2800
 
 
 def test_oversized_memories_leave_room_to_those_after_them() -> None:
