@@ -47,16 +47,6 @@ def test_a_key_that_was_asked_for_nothing_else_reads_and_writes(tenant_a: Tenant
     assert key.scopes == ["read", "write"]
 
 
-def test_a_reading_key_reads_and_searches_and_cannot_write(program_a: Program) -> None:
-    reader = with_key(program_a, scopes=["read"])
-    assert reader.get(MESSAGES).status_code == 200
-    asked = {"agent": "ada", "user_id": "maria", "query": "Where?"}
-    assert reader.post(SEARCH, asked).status_code == 200
-    assert refusal(reader.send(), 403) == "This needs the scope write; yours: read."
-    with tenant_scope(program_a.tenant.id):
-        assert not Message.objects.exists()
-
-
 def test_a_writing_key_writes_and_cannot_read(program_a: Program) -> None:
     writer = with_key(program_a, scopes=["write"])
     assert writer.send().status_code == 202

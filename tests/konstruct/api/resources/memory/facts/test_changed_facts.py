@@ -1,7 +1,7 @@
 """Facts by REST: changed with their history, deleted, and nobody else's."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
 
@@ -14,7 +14,6 @@ from konstruct.orchestrator.models import Agent
 from tenants.context import tenant_scope
 from tests.konstruct.api.resources.memory.facts.keeping import (
     FACTS,
-    SEARCH,
     bad_fields,
     change,
     found,
@@ -160,34 +159,6 @@ def test_a_change_of_what_somebody_has_changed_meanwhile_is_refused(program_a: P
     assert listed(program_a) == ["Maria lives in Rome."]
 
 
-def test_two_tenants_with_the_same_texts_never_meet(program_a: Program, program_b: Program) -> None:
-    ours, theirs = (
-        keep(program, "Our secret is tea.", user_id="maria", metadata={"topic": "secret"})
-        for program in (program_a, program_b)
-    )
-    ours["path"] = path_of(ours)
-    change(program_a, ours, content="Our secret is green tea.")
-
-    assert ours["memory_id"] != theirs["memory_id"]
-    assert listed(program_b) == listed(program_b, user_id="maria") == ["Our secret is tea."]
-    assert found(program_b, "green tea", user_id="maria") == ["Our secret is tea."]
-    for response in (
-        program_b.get(ours["path"]),
-        program_b.get(f"{ours['path']}history/"),
-        change(program_b, ours, content="Stolen."),
-        change(program_b, ours, expires_at="2020-01-01T00:00:00Z"),
-        program_b.request("DELETE", ours["path"]),
-        # Agents have other ids in other tenants.
-        program_b.get(f"{FACTS}?agent={program_a.agent.id}"),
-        program_b.post(SEARCH, {"agent": str(program_a.agent.id), "query": "tea"}),
-        program_b.post(FACTS, {"agent": str(program_a.agent.id), "content": "Smuggled."}),
-    ):
-        assert response.status_code in (404, 422)
-        assert b"tea" not in response.content
-    assert listed(program_a) == ["Our secret is green tea."]
-    assert (stored(program_a), stored(program_b)) == (2, 1)
-
-
 def test_agents_with_the_same_id_in_two_tenants_share_no_fact(
     program_a: Program, program_b: Program, as_owner: Callable[..., Any]
 ) -> None:
@@ -197,26 +168,6 @@ def test_agents_with_the_same_id_in_two_tenants_share_no_fact(
     for name in ("twin", str(program_a.agent.id)):
         assert listed(program_b, agent=name) == []
         assert found(program_b, "tea", agent=name, user_id="maria") == []
-
-
-@pytest.mark.parametrize(
-    ("method", "tail"),
-    [
-        ("GET", ""),
-        ("POST", ""),
-        ("POST", "search/"),
-        ("GET", "{}/"),
-        ("PATCH", "{}/"),
-        ("DELETE", "{}/"),
-        ("GET", "{}/history/"),
-    ],
-)
-def test_without_a_key_there_is_nothing(program_a: Program, method: str, tail: str) -> None:
-    fact = keep(program_a, "Tea.")
-    stranger = Program(program_a.tenant, program_a.agent, "ks_wrong")
-    response = stranger.request(method, FACTS + tail.format(fact["memory_id"]))
-    assert response.status_code == 401
-    assert stored(program_a) == 1
 
 
 def bound(program: Program, **binding: Any) -> Program:
@@ -280,24 +231,6 @@ def test_an_agents_key_sees_what_the_agent_knows_and_changes_its_own(
     assert adas.post(FACTS, {"content": "Theo likes tea."}).json()["agent"] == "ada"
     assert change(adas, own, content="Maria loves tea.").status_code == 200
     assert stored(program_a) == 5
-
-
-def test_a_reading_key_searches_and_changes_nothing(program_a: Program) -> None:
-    fact = keep(program_a, "Tea.")
-    reader = bound(program_a, scopes=["read"])
-    assert listed(reader) == found(reader, "tea") == ["Tea."]
-    for response in (
-        reader.post(FACTS, {"content": "Coffee."}),
-        change(reader, fact, content="Coffee."),
-        reader.request("DELETE", path_of(fact)),
-    ):
-        assert response.status_code == 403
-    assert listed(program_a) == ["Tea."]
-
-
-def test_moments_are_told_in_utc(program_a: Program) -> None:
-    fact = keep(program_a, "Tea.", valid_from="2020-06-01T12:00:00+02:00")
-    assert datetime.fromisoformat(fact["valid_from"]) == datetime(2020, 6, 1, 10, tzinfo=UTC)
 
 
 def test_what_is_sent_with_a_text_that_stands_is_added_and_nothing_is_dropped(
