@@ -1,34 +1,87 @@
-"""Celery tasks that do jobs: one claims and does a job, the other wakes workers for due jobs."""
+"""Celery tasks that do jobs: one claims and does jobs, the other wakes workers for due jobs."""
 
+import functools
 import logging
+import threading
+import time
 
-from celery import current_app, shared_task
+from celery import Task, current_app, shared_task
 from celery.exceptions import Ignore, SoftTimeLimitExceeded
+from django.conf import settings
 from structlog.contextvars import bound_contextvars
 
 from tenants import jobs
 from tenants.context import tenant_scope
 from tenants.jobs import KINDS
+from tenants.limits.fair_shares import FairShares
 from tenants.outages import OUTAGES, outage_reason
 from tenants.servers import MAIN
 
 logger = logging.getLogger(__name__)
 
+# Set when this process is to end: its threads claim nothing more.
+_is_stopping = threading.Event()
+# When each thread began its job, by time.monotonic().
+_begun: dict[int, float] = {}
+
+
+class Slots:
+    """The jobs that this process does at once for one queue."""
+
+    def __init__(self, queue: str) -> None:
+        self.shares = FairShares(*settings.JOB_SLOTS.get(queue, (1, 0)))
+        self._claiming = threading.Lock()
+
+    def claim(self, kind: jobs.JobKind, server: str) -> jobs.Claim | None:
+        """Claim a job and take a slot for its tenant; return None if there is no job, or no slot.
+
+        One thread at a time: what a thread finds that claims after another's job has ended is all
+        that the first one did not take.
+        """
+        with self._claiming:
+            if _is_stopping.is_set() or self.shares.is_full():
+                return None
+            claimed = jobs.claim(kind, server, without=self.shares.full())
+            if claimed is not None:
+                self.shares.enter(claimed.tenant_id)
+            return claimed
+
+
+@functools.cache
+def slots(queue: str) -> Slots:
+    """Return the slots of this process for jobs of a queue."""
+    return Slots(queue)
+
 
 @shared_task(name=jobs.WORK)
-def work(kind: str, server: str = MAIN) -> None:
-    """Claim the next job of this kind on a server, and do it.
+def work(kind: str, server: str = MAIN, is_swept: bool = False) -> None:
+    """Do jobs of this kind on a server, one after the other, until none can be claimed.
 
-    Where no job is due, another worker has done it.
+    A tenant that has its share of the slots is passed over; the thread that ends a job of it claims
+    the next one. So a slot that becomes free is filled without a message.
+
+    Args:
+        kind: name of the JobKind.
+        server: of the tenants.
+        is_swept: wake another worker for each job that is found.
     """
     task = current_app.tasks[KINDS[kind].task]
+    of_queue = slots(KINDS[kind].queue)
+    until = time.monotonic() + settings.TASK_TIME_LIMIT
     try:
-        claimed = jobs.claim(KINDS[kind], server)
-        if claimed is None:
-            return
-        named = bound_contextvars(task_name=task.name)  # the log names the task that it runs
-        with named, tenant_scope(claimed.tenant_id, pinned=True):
-            task.run(str(claimed.tenant_id), str(claimed.key))
+        # Ends: where no job can be claimed; after TASK_TIME_LIMIT another worker goes on.
+        while (claimed := of_queue.claim(KINDS[kind], server)) is not None:
+            _begun[threading.get_ident()] = time.monotonic()
+            try:
+                if is_swept:
+                    KINDS[kind].wake(server, is_swept=True)
+                _do(task, claimed)
+            finally:
+                del _begun[threading.get_ident()]
+                of_queue.shares.leave(claimed.tenant_id)
+            if time.monotonic() > until:
+                KINDS[kind].wake(server)
+                return
     except OUTAGES as error:
         # The job stays queued. The traceback of an outage does not help.
         logger.warning("task %s waits: %s", task.name, outage_reason(error))
@@ -39,6 +92,12 @@ def work(kind: str, server: str = MAIN) -> None:
         raise Ignore from late
 
 
+def _do(task: Task, claimed: jobs.Claim) -> None:
+    named = bound_contextvars(task_name=task.name)  # the log names the task that it runs
+    with named, tenant_scope(claimed.tenant_id, pinned=True):
+        task.run(str(claimed.tenant_id), str(claimed.key))
+
+
 @shared_task
 def sweep() -> int:
     """Wake workers for due jobs whose task was lost, or whose worker died."""
@@ -47,3 +106,14 @@ def sweep() -> int:
     except OUTAGES as error:
         logger.warning("the sweep waits: %s", outage_reason(error))
         raise Ignore from error
+
+
+def stop_claiming() -> None:
+    """Let no thread of this process claim another job."""
+    _is_stopping.set()
+
+
+def overdue_jobs(seconds: float) -> int:
+    """Return how many threads of this process have been at one job for longer than this."""
+    since = time.monotonic() - seconds
+    return sum(begun < since for begun in list(_begun.values()))

@@ -14,10 +14,12 @@ import threading
 import time
 from base64 import b64encode
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
 
 import httpx
 from django.conf import settings
@@ -42,8 +44,9 @@ from konstruct.llm.exceptions import (
     LLMUnavailable,
 )
 from konstruct.llm.responder import BuiltInResponder
-from tenants.context import connections_released
+from tenants.context import connections_released, current_tenant_id
 from tenants.exceptions import detail_of
+from tenants.limits.fair_shares import FairShares
 
 if TYPE_CHECKING:
     import openai
@@ -63,6 +66,9 @@ BYTES_BESIDE_THE_TEXT: Final = 64 * 1024
 RETRIED_STATUSES: Final = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
 UNKNOWN_PATH_STATUSES: Final = frozenset({404, 405})
 EVENT_STREAM: Final = "text/event-stream"
+# How often a request that waits for LLM_MAX_CONCURRENT looks for a slot, and for whom without one.
+SLOT_SECONDS: Final = 0.1
+NO_TENANT: Final = UUID(int=0)
 
 # The API that a URL turned out to speak, so that `auto` asks once per process.
 _known_apis: dict[str, str] = {}
@@ -86,6 +92,8 @@ class HttpLanguageModel:
     max_characters: int = 65_536
     """A longer answer is an error, and no more of it is read than is needed."""
     sleep: Callable[[float], None] = time.sleep
+    shares: FairShares | None = None
+    """Requests that this process may have at the server at once. None: no limit."""
 
     @connections_released()
     def complete(self, request: CompletionRequest, on_text: OnText | None = None) -> Completion:
@@ -114,7 +122,7 @@ class HttpLanguageModel:
             pieces: SimpleQueue[str | None] = SimpleQueue()
             send = None if on_text is None else pieces.put
             answer = asyncio.run_coroutine_threadsafe(
-                self._ask(client, request, send, deadline), loop
+                self._ask(client, request, send, deadline, current_tenant_id()), loop
             )
             answer.add_done_callback(lambda _, queue=pieces: queue.put(None))  # type: ignore[misc]
             has_text = False
@@ -141,13 +149,17 @@ class HttpLanguageModel:
         request: CompletionRequest,
         on_text: OnText | None,
         deadline: float,
+        tenant_id: UUID | None,
     ) -> Completion:
         _max_characters.set(self.max_characters)
         # Without the credentials, an error can name the address.
         url, _ = split_credentials(self.url)
         *others, last = endpoints(url, self.api, known=_known_apis.get(url))
         try:
-            async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
+            async with (
+                asyncio.timeout(max(0.0, deadline - time.monotonic())),
+                self._slot(tenant_id or NO_TENANT),
+            ):
                 for endpoint in (*others, last):
                     try:
                         data = await self._post(client, endpoint, request, on_text)
@@ -158,7 +170,8 @@ class HttpLanguageModel:
         except TimeoutError:
             raise LLMTimeout(
                 f"The language model did not answer within {self.timeout:g} seconds.",
-                detail=f"{url} was asked. Raise LLM_TIMEOUT if it needs longer.",
+                detail=f"{url} was asked. Raise LLM_TIMEOUT if it needs longer, or "
+                "LLM_MAX_CONCURRENT if it may be asked more at once.",
             ) from None
         if self.api == "auto":
             _known_apis[url] = endpoint.api
@@ -170,6 +183,19 @@ class HttpLanguageModel:
         if len(completion.text) > self.max_characters:
             raise LLMReplyTooLong(f"{len(completion.text):,} characters", self.max_characters)
         return completion
+
+    @asynccontextmanager
+    async def _slot(self, tenant_id: UUID) -> AsyncIterator[None]:
+        """Wait until the tenant may ask the server; it may ask for the time of the block."""
+        if self.shares is None:
+            yield
+            return
+        while not self.shares.enter(tenant_id):  # ends: at the deadline
+            await asyncio.sleep(SLOT_SECONDS)
+        try:
+            yield
+        finally:
+            self.shares.leave(tenant_id)
 
     async def _post(
         self,
@@ -259,7 +285,14 @@ def language_model(timeout: float | None = None) -> HttpLanguageModel | BuiltInR
         default_model=settings.LLM_MODEL,
         timeout=settings.LLM_TIMEOUT if timeout is None else min(timeout, settings.LLM_TIMEOUT),
         max_characters=settings.LLM_MAX_REPLY_CHARACTERS,
+        shares=_shares(settings.LLM_POOL_URL, settings.LLM_MAX_CONCURRENT),
     )
+
+
+@functools.cache
+def _shares(url: str, max_concurrent: int) -> FairShares | None:
+    """Return the requests that this process may have at the server at once. 0 is no limit."""
+    return FairShares(max_concurrent, max_concurrent // 10) if max_concurrent else None
 
 
 class _UnknownPath(LLMRefused):
@@ -298,6 +331,8 @@ def _connection(process_id: int) -> tuple[asyncio.AbstractEventLoop, "openai.Asy
     timeout = httpx.Timeout(None, connect=CONNECT_SECONDS)
     http = httpx.AsyncClient(
         timeout=timeout,
+        # By default at most 100 requests at once.
+        limits=httpx.Limits(max_keepalive_connections=20),
         headers={"Accept-Encoding": "identity"},
         event_hooks={"response": [_limit_body]},
     )

@@ -22,6 +22,8 @@ if LLM_API not in ("auto", "pool", "openai"):
     raise ImproperlyConfigured(f"LLM_API={LLM_API!r} is none of auto, pool and openai")
 LLM_API_KEY = text("LLM_API_KEY")
 LLM_MODEL = text("LLM_MODEL")
+# Requests that a process has at the language model at once; 0: as many as it has replies in work.
+LLM_MAX_CONCURRENT = number("LLM_MAX_CONCURRENT", 0, least=0)
 LLM_TIMEOUT = number("LLM_TIMEOUT", 60)
 LLM_MAX_REPLY_CHARACTERS = number("LLM_MAX_REPLY_CHARACTERS", 65_536)
 # Pauses double from two seconds: six attempts give a language model a minute to come back.

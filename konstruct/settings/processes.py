@@ -15,6 +15,23 @@ HEARTBEAT_FILE = Path(text("HEARTBEAT_FILE")) if text("HEARTBEAT_FILE") else Non
 
 # Threads of each web process that answer requests; each keeps a database connection.
 WEB_THREADS = number("WEB_THREADS", 16)
+# Requests to mem0's API for which a web process asks the language model at once, each in a thread.
+MEM0_CONCURRENCY = number("MEM0_CONCURRENCY", max(1, WEB_THREADS // 2))
+
+# Jobs that a worker process does at once. Each has a thread, which mostly waits: for the language
+# model, for Slack. Embeddings are computed, by all cores for each job.
+REPLY_CONCURRENCY = number("REPLY_CONCURRENCY", 500)
+DELIVERY_CONCURRENCY = number("DELIVERY_CONCURRENCY", 32)
+EMBEDDING_CONCURRENCY = number("EMBEDDING_CONCURRENCY", 1)
+# Replies only for tenants that have none in work (tenants/limits/fair_shares.py).
+REPLY_RESERVE = number("REPLY_RESERVE", REPLY_CONCURRENCY // 10, least=0)
+# By queue: slots of a worker process, and how many of them are the reserve.
+JOB_SLOTS = {
+    "replies": (REPLY_CONCURRENCY, REPLY_RESERVE),
+    "deliveries": (DELIVERY_CONCURRENCY, DELIVERY_CONCURRENCY // 10),
+    "embeddings": (EMBEDDING_CONCURRENCY, 0),
+    "sweeps": (1, 0),
+}
 
 CELERY_BROKER_URL = url("CELERY_BROKER_URL") or (
     embedded.broker_url() if EMBEDDED_CACHE else REDIS_URL

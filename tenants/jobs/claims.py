@@ -5,7 +5,7 @@ tenant with ten thousand jobs has no more turns than a tenant with one.
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
@@ -20,8 +20,12 @@ from tenants.servers import MAIN, note_server, servers
 
 logger = logging.getLogger(__name__)
 
-# Tasks that one sweep sends to a queue at most, less those that are in it already.
-MAX_SWEPT_JOBS = 200
+# Tasks that one sweep sends to a queue at most, less those that are in it already. Each that finds
+# a job sends another one, so that all workers are busy soon, and few are woken for jobs of tenants
+# that have their share already.
+MAX_SWEPT_JOBS = 50
+# Tenants' ids are between these.
+FIRST_ID, LAST_ID = UUID(int=0), UUID(int=2**128 - 1)
 # A job of a tenant that is not served is not claimed again for this time. `resume_tenant` wakes it.
 SUSPENDED_DELAY = timedelta(hours=1)
 
@@ -34,24 +38,19 @@ _SERVED = """EXISTS (
     SELECT FROM tenants_tenant AS tenant WHERE tenant.id = job.tenant_id
         AND tenant.state = ANY (%(states)s) AND tenant.moving_to = '' AND tenant.server = %(server)s
 )"""
-# One job, in one statement, by the index on kind, tenant and time: of the next tenant after the one
-# that had the last turn, or of the first. Rows that others are claiming are skipped. The row is
-# updated by its key: in a join, a table that was almost empty at its last vacuum is read whole.
+# One job, in one statement, by the index on kind, tenant and time: of the first tenant that has one
+# in the ranges of ids, which are read one after the other. Rows that others are claiming are
+# skipped. The row is updated by its key: in a join, a table that was almost empty at its last
+# vacuum is read whole.
 _CLAIM = f"""
 WITH next AS (
-    SELECT * FROM (
+    SELECT waiting.* FROM unnest(%(after)s::uuid[], %(before)s::uuid[]) AS range (after, before)
+    CROSS JOIN LATERAL (
         SELECT tenant_id, kind, key FROM tenants_job
         WHERE kind = %(kind)s AND failed_at IS NULL AND sweep_at <= statement_timestamp()
-          AND tenant_id > %(after)s
+          AND tenant_id > range.after AND tenant_id < range.before
         ORDER BY tenant_id, sweep_at LIMIT 1 FOR UPDATE SKIP LOCKED
-    ) AS further
-    UNION ALL
-    SELECT * FROM (
-        SELECT tenant_id, kind, key FROM tenants_job
-        WHERE kind = %(kind)s AND failed_at IS NULL AND sweep_at <= statement_timestamp()
-          AND tenant_id <= %(after)s
-        ORDER BY tenant_id, sweep_at LIMIT 1 FOR UPDATE SKIP LOCKED
-    ) AS around
+    ) AS waiting
     LIMIT 1
 )
 UPDATE tenants_job AS job
@@ -100,20 +99,29 @@ class Claim:
     key: UUID
 
 
-def claim(kind: JobKind, server: str = MAIN) -> Claim | None:
+def claim(
+    kind: JobKind, server: str = MAIN, without: Collection[UUID] = frozenset()
+) -> Claim | None:
     """Claim the next tenant's job that is due longest; return None if no job is due.
 
     Each worker process goes round the tenants of the server that have due jobs, and takes one job
     of each. Jobs of tenants that are not served are delayed on the way.
+
+    Args:
+        kind: of the job.
+        server: of the tenant.
+        without: tenants whose jobs are not claimed. However many jobs they have, they are not read.
     """
     states = SERVED_OR_SUSPENDED if kind.of_suspended_too else SERVED
     turn = (server, kind.name)
     with server_scope(server), connection.cursor() as cursor:
         # Ends: each iteration returns a job, or delays one by SUSPENDED_DELAY.
         while True:
+            after, before = _ranges(_last.get(turn, FIRST_ID), without)
             values = {
                 "kind": kind.name,
-                "after": _last.get(turn, UUID(int=0)),
+                "after": after,
+                "before": before,
                 "grace": GRACE,
                 "longest": MAX_GRACE,
                 "suspended_delay": SUSPENDED_DELAY,
@@ -135,6 +143,18 @@ def claim(kind: JobKind, server: str = MAIN) -> Claim | None:
             if is_served:
                 note_server(tenant_id, server)
                 return Claim(tenant_id, key)
+
+
+def _ranges(last: UUID, without: Collection[UUID]) -> tuple[list[UUID], list[UUID]]:
+    """Return the ranges of tenant ids of a claim: from the last turn to the end, and from the start.
+
+    The bounds are no parts of a range. No tenant has the first or the last id.
+    """
+    skipped = sorted(without)
+    later = [each for each in skipped if each > last]
+    earlier = [each for each in skipped if each <= last]
+    until = UUID(int=last.int + 1)
+    return [last, *later, FIRST_ID, *earlier], [*later, LAST_ID, *earlier, until]
 
 
 def claim_of_all_servers(kind: JobKind) -> Iterator[Claim]:
@@ -180,7 +200,7 @@ def sweep() -> int:
             # One at least: the tasks in the queue may be of another kind.
             missing = max(count - queued[queue], 1)
             for _ in range(missing):
-                KINDS[name].wake(server)
+                KINDS[name].wake(server, is_swept=True)
             woken += missing
     return woken
 

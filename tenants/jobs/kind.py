@@ -345,10 +345,15 @@ class JobKind:
 
     # --- Workers ---------------------------------------------------------------------------------
 
-    def wake(self, server: str = MAIN) -> None:
-        """Wake a worker, which claims a job of this kind that is due on the server."""
+    def wake(self, server: str = MAIN, *, is_swept: bool = False) -> None:
+        """Wake a worker, which claims jobs of this kind that are due on the server.
+
+        Args:
+            server: of the jobs.
+            is_swept: let the worker wake another one if it finds a job.
+        """
         if self.queue:
-            where = () if server == MAIN else (server,)
+            where = (server, is_swept) if is_swept else () if server == MAIN else (server,)
             send = partial(current_app.send_task, WORK, queue=self.queue, retry=False)
             _enqueue(send, WORK, (self.name, *where))
 

@@ -1,12 +1,8 @@
 """Extraction: the language model lists the facts of a conversation while the client waits."""
 
 import logging
-import threading
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, Final
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 from django.conf import settings
 
@@ -18,13 +14,11 @@ from konstruct.strict_json import NotStrictJSON, read_json
 from memory.arguments import text_argument
 from memory.exceptions import InvalidArgument
 from tenants.context import required_tenant_id
+from tenants.limits.fair_shares import FairShares
 
 logger = logging.getLogger(__name__)
 
 TIMEOUT_SECONDS: Final = 20
-# Each extraction holds a thread of the web process. One tenant has at most half of these threads.
-MAX_EXTRACTIONS: Final = max(1, settings.WEB_THREADS // 4)
-MAX_EXTRACTIONS_OF_TENANT: Final = max(1, MAX_EXTRACTIONS // 2)
 MAX_FACTS: Final = 50
 MAX_FACT_CHARACTERS: Final = 1_000
 PROMPT: Final = """\
@@ -46,8 +40,8 @@ BUSY: Final = (
     "Too many requests wait for the language model, so the users' texts are kept unchanged."
 )
 
-_running: Counter[UUID] = Counter()
-_lock = threading.Lock()
+# Each extraction holds a thread of the web process. A quarter is for tenants that have none.
+shares = FairShares(settings.MEM0_CONCURRENCY, settings.MEM0_CONCURRENCY // 4)
 
 
 class NotExtracted(Exception):
@@ -60,33 +54,20 @@ def extract_facts(conversation: str) -> list[str]:
     It may take `TIMEOUT_SECONDS`: do not call it in a transaction.
 
     Raises:
-        NotExtracted: no language model, no slot for the request, or no valid answer.
+        NotExtracted: no language model, no free slot for the tenant, or no valid answer.
     """
     if not settings.LLM_POOL_URL:
         raise NotExtracted(NO_MODEL)
-    with _slot(required_tenant_id()):
-        try:
-            return parse_facts(_ask(f"Conversation:\n\n{conversation}"))
-        except (LLMError, NotStrictJSON, InvalidArgument) as error:
-            logger.warning("No facts were extracted: %s", error)
-            raise NotExtracted(NO_ANSWER) from error
-
-
-@contextmanager
-def _slot(tenant_id: UUID) -> Iterator[None]:
-    """Count the extractions of this process. Raises NotExtracted if there are too many."""
-    with _lock:
-        of_tenant = _running[tenant_id]
-        if of_tenant >= MAX_EXTRACTIONS_OF_TENANT or _running.total() >= MAX_EXTRACTIONS:
-            raise NotExtracted(BUSY)
-        _running[tenant_id] += 1
+    tenant_id = required_tenant_id()
+    if not shares.enter(tenant_id):
+        raise NotExtracted(BUSY)
     try:
-        yield
+        return parse_facts(_ask(f"Conversation:\n\n{conversation}"))
+    except (LLMError, NotStrictJSON, InvalidArgument) as error:
+        logger.warning("No facts were extracted: %s", error)
+        raise NotExtracted(NO_ANSWER) from error
     finally:
-        with _lock:
-            _running[tenant_id] -= 1
-            if not _running[tenant_id]:
-                del _running[tenant_id]
+        shares.leave(tenant_id)
 
 
 def _ask(content: str) -> str:

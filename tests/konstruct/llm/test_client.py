@@ -6,8 +6,10 @@ import socket
 import threading
 from base64 import b64encode
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from traceback import format_exception
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -22,7 +24,9 @@ from konstruct.llm.exceptions import (
     LLMUnavailable,
 )
 from konstruct.llm.responder import BuiltInResponder
+from tenants.context import tenant_scope
 from tenants.exceptions import detail_of
+from tenants.limits.fair_shares import FairShares
 from tests.servers.llm import Answer, LLMServer, streamed
 
 MESSAGES = [{"role": "user", "content": "Hi"}]
@@ -399,3 +403,41 @@ def test_the_settings_choose_the_language_model(settings: object) -> None:
     settings.LLM_MODEL, settings.LLM_TIMEOUT = "m", 9
     settings.LLM_MAX_REPLY_CHARACTERS = 5
     assert language_model() == HttpLanguageModel("http://llm", "pool", "key", "m", 9, 5)
+
+
+def test_a_tenant_does_not_take_all_that_the_server_may_be_asked_at_once(
+    llm_server: LLMServer, settings: Any
+) -> None:
+    """Three of tenant A's requests wait for one that is asked; tenant B's is asked at once."""
+    settings.LLM_POOL_URL, settings.LLM_API = llm_server.url, "pool"
+    settings.LLM_MAX_CONCURRENT = 3
+    llm_server.default = Answer({"content": "Noted."}, wait=True)
+
+    def ask_for(tenant_id: UUID) -> str:
+        with tenant_scope(tenant_id):
+            return language_model().complete(REQUEST).text
+
+    a, b = UUID(int=1), UUID(int=2)
+    with ThreadPoolExecutor(5) as threads:
+        answers = [threads.submit(ask_for, a) for _ in range(4)]
+        llm_server.wait_for_requests(1)
+        answers.append(threads.submit(ask_for, b))
+        llm_server.wait_for_requests(2)
+        shares = language_model().shares  # type: ignore[union-attr]
+        assert shares is not None
+        assert shares.full() == {a, b}
+        llm_server.release()
+        assert [answer.result() for answer in answers] == ["Noted."] * 5
+    assert shares.in_flight() == 0
+
+
+def test_who_finds_no_slot_until_the_deadline_is_not_asked(
+    llm_server: LLMServer, pauses: list[float]
+) -> None:
+    shares = FairShares(1)
+    assert shares.enter(UUID(int=1))
+    with pytest.raises(LLMTimeout, match="did not answer within 1 seconds") as caught:
+        ask(llm_server, pauses, shares=shares, timeout=1)
+    assert "LLM_MAX_CONCURRENT" in caught.value.detail
+    assert llm_server.requests == []
+    assert shares.in_flight() == 1

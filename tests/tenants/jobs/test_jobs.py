@@ -1,6 +1,6 @@
 """The outbox: whose turn it is, what a worker does with it, and who may see and change what."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -131,7 +131,23 @@ def test_a_claim_reads_no_more_of_a_tenant_that_has_much(
     as_owner_outside("ANALYZE tenants_job")
     for after in (UUID(int=0), tenants[0].id, tenants[1].id):
         assert _rows_read(plan_of_claim(after)) < FEW
+        assert _rows_read(plan_of_claim(after, without=[tenants[0].id])) < FEW
     as_owner_outside("TRUNCATE tenants_job")  # so many rows are deleted slowly
+
+
+def test_a_claim_passes_over_the_tenants_that_it_is_told(
+    notes: jobs.JobKind, tenants: list[Tenant]
+) -> None:
+    keys = {tenant.id: put(notes, tenant)[0] for tenant in tenants}
+    first, second, third = sorted(keys)
+    for without in ({first, second}, {first, third}, {second, third}):
+        (left,) = keys.keys() - without
+        claim = jobs.claim(notes, without=without)
+        assert claim == jobs.Claim(left, keys[left])
+        assert jobs.claim(notes, without=without) is None
+        with tenant_scope(left):
+            Job.objects.update(sweep_at=F("created_at"))
+    assert jobs.claim(notes, without=keys) is None
 
 
 @pytest.mark.parametrize("known", ["never", "VACUUM", "VACUUM ANALYZE"])
@@ -177,9 +193,11 @@ def as_owner_outside(statement: str) -> None:
         cursor.execute(statement)
 
 
-def plan_of_claim(after: UUID) -> dict[str, Any]:
+def plan_of_claim(last: UUID, without: Collection[UUID] = ()) -> dict[str, Any]:
     """Claim, and return what was done; as the owner, for the application is explained nothing."""
-    values = {"kind": "note", "after": after, "grace": SECOND, "longest": SECOND}
+    after, before = claims._ranges(last, without)
+    values: dict[str, Any] = {"kind": "note", "grace": SECOND, "longest": SECOND}
+    values |= {"after": after, "before": before}
     values |= {"suspended_delay": SECOND, "states": claims.SERVED, "has_list": True, "server": MAIN}
     with database.as_owner(), public_scope(), connection.cursor() as cursor:
         connection.set_local(claims._BY_INDEXES, with_next=True)
@@ -272,7 +290,7 @@ def test_a_sweep_wakes_workers_for_what_has_no_task_in_the_queue(
     notes: jobs.JobKind, tenants: list[Tenant], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     woken: list[str] = []
-    monkeypatch.setattr(jobs.JobKind, "wake", lambda kind, server: woken.append(kind.name))
+    monkeypatch.setattr(jobs.JobKind, "wake", lambda kind, *_, **__: woken.append(kind.name))
     put(notes, tenants[0], 3)
     put(notes, tenants[1], 2)
     monkeypatch.setattr(claims, "_queue_length", lambda queue: 1)

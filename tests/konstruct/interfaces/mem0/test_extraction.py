@@ -1,7 +1,6 @@
 """Facts that a language model extracts from what is added, and what is kept without them."""
 
 import json
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
@@ -11,6 +10,7 @@ import pytest
 from konstruct.interfaces.mem0 import extraction
 from konstruct.orchestrator import runner
 from tenants.context import connection
+from tenants.limits.fair_shares import FairShares
 from tests.konstruct.conftest import Program
 from tests.konstruct.interfaces.mem0.calls import ADD, listed, refusal
 from tests.servers.llm import Answer, LLMServer
@@ -103,24 +103,30 @@ def test_a_model_that_refuses_loses_nothing(program: Program, model: LLMServer) 
 def test_as_many_wait_for_the_model_as_may(
     program: Program, model: LLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(extraction, "MAX_EXTRACTIONS", 0)
+    monkeypatch.setattr(extraction, "shares", FairShares(0))
     told = program.post(ADD, BODY).json()
     assert told["ignored"]["infer"] == extraction.BUSY
     assert model.requests == []
 
 
-def test_one_tenant_does_not_keep_the_model_from_another(
-    program: Program, model: LLMServer, monkeypatch: pytest.MonkeyPatch
+def test_slow_requests_of_one_tenant_do_not_keep_the_model_from_another(
+    program: Program, model: LLMServer
 ) -> None:
-    waiting = Counter({program.tenant.id: extraction.MAX_EXTRACTIONS_OF_TENANT})
-    monkeypatch.setattr(extraction, "_running", waiting)
-    assert program.post(ADD, BODY).json()["ignored"]["infer"] == extraction.BUSY
-    another = uuid4()
-    waiting[another] = waiting.pop(program.tenant.id)
-    for _ in range(2):
+    """A tenant that has all that it may have is told so; another one's facts are extracted."""
+    tenant_id, another = program.tenant.id, uuid4()
+    for slow in (tenant_id, another):
+        own = 0
+        while extraction.shares.enter(slow):
+            own += 1
         says(model, json.dumps({"facts": FACTS}))
-        assert "infer" not in program.post(ADD, BODY).json().get("ignored", {})
-    assert waiting == {another: extraction.MAX_EXTRACTIONS_OF_TENANT}
+        told = program.post(ADD, BODY).json()
+        assert told.get("ignored", {}).get("infer") == (
+            extraction.BUSY if slow == tenant_id else None
+        )
+        for _ in range(own):
+            extraction.shares.leave(slow)
+        model.answers.clear()
+    assert extraction.shares.in_flight() == 0
 
 
 def test_the_model_is_asked_outside_of_a_transaction_and_for_nobody_in_vain(

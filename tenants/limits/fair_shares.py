@@ -1,0 +1,69 @@
+"""Fair shares: a number of slots of which no tenant takes so many that others wait."""
+
+import threading
+from collections import Counter
+from uuid import UUID
+
+
+class FairShares:
+    """Slots that tenants take and give back. Safe to share between threads.
+
+    A tenant that has none may take any free slot. A tenant that has some may take more only up to
+    half of the slots that the other tenants leave free, less the reserve:
+
+        own slots <= (slots - reserve - slots of others) / 2
+
+    With 100 slots and a reserve of 10, one tenant alone gets 45, two get 30 each, eight get 10
+    each; a ninth still finds free slots, since `reserve` slots are only for tenants that have none.
+
+    Args:
+        slots: how many tenants have together at most.
+        reserve: how many of them are only for tenants that have none.
+    """
+
+    def __init__(self, slots: int, reserve: int = 0) -> None:
+        self.slots, self.reserve = slots, reserve
+        self._taken: Counter[UUID] = Counter()
+        self._changed = threading.Condition()
+
+    def enter(self, tenant: UUID, *, seconds: float = 0.0) -> bool:
+        """Take a slot for the tenant; return False if it may take none.
+
+        Args:
+            tenant: for whom.
+            seconds: how long to wait for a slot. 0: not at all.
+        """
+        with self._changed:
+            if not self._changed.wait_for(lambda: self._may_enter(tenant), seconds):
+                return False
+            self._taken[tenant] += 1
+            return True
+
+    def leave(self, tenant: UUID) -> None:
+        """Give back one of the tenant's slots."""
+        with self._changed:
+            self._taken[tenant] -= 1
+            if not self._taken[tenant]:
+                del self._taken[tenant]
+            self._changed.notify_all()
+
+    def is_full(self) -> bool:
+        """Return whether all slots are taken."""
+        with self._changed:
+            return self._taken.total() >= self.slots
+
+    def full(self) -> frozenset[UUID]:
+        """Return the tenants that have slots and may take no more."""
+        with self._changed:
+            return frozenset(each for each in self._taken if not self._may_enter(each))
+
+    def in_flight(self) -> int:
+        """Return the number of slots that are taken."""
+        with self._changed:
+            return self._taken.total()
+
+    def _may_enter(self, tenant: UUID) -> bool:
+        own, taken = self._taken[tenant], self._taken.total()
+        if not own:
+            return taken < self.slots
+        return 2 * (own + 1) <= self.slots - self.reserve - (taken - own)

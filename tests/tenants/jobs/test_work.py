@@ -1,0 +1,134 @@
+"""Work of a process: threads claim job after job, and no tenant takes the slots of others."""
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from celery import shared_task
+from django.db import connections
+
+from tenants import jobs, tasks
+from tenants.context import tenant_scope
+from tenants.jobs import claims
+from tenants.jobs import kind as kinds
+from tenants.limits.fair_shares import FairShares
+from tenants.models import Tenant
+from tenants.serving.tenant_task import TenantTask
+from tests.konstruct.running import eventually
+
+A_FEW_SLOTS = 5
+
+begun: list[UUID] = []
+done: list[UUID] = []
+released = threading.Event()
+
+
+@shared_task(base=TenantTask, name="tests.work.wait")
+def wait(tenant_id: str, key: str) -> None:
+    """Take as long as the test wants."""
+    begun.append(UUID(tenant_id))
+    assert released.wait(60)
+    done.append(UUID(tenant_id))
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch, transactional_db: None) -> Iterator[jobs.JobKind]:
+    """A kind of job that waits for `released`, in a process with a few slots."""
+    known: dict[str, jobs.JobKind] = {}
+    for module in (kinds, claims, tasks):
+        monkeypatch.setattr(module, "KINDS", known)
+    monkeypatch.setattr(claims, "_last", {})
+    monkeypatch.setattr(jobs.JobKind, "wake", lambda *_, **__: None)
+    tasks.slots.cache_clear()
+    tasks.slots("waits").shares = FairShares(A_FEW_SLOTS, 1)
+    begun.clear()
+    done.clear()
+    released.clear()
+    yield jobs.JobKind("wait", task=wait.name, queue="waits")
+    released.set()
+    tasks.slots.cache_clear()
+
+
+def put(kind: jobs.JobKind, tenant: Tenant, count: int) -> None:
+    with tenant_scope(tenant.id):
+        kind.enqueue_many([uuid4() for _ in range(count)])
+
+
+def work_in_thread(is_swept: bool = False) -> threading.Thread:
+    def run() -> None:
+        tasks.work("wait", is_swept=is_swept)
+        connections.close_all()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    return thread
+
+
+def finish(threads: list[threading.Thread]) -> None:
+    released.set()
+    for thread in threads:
+        thread.join()
+
+
+def test_a_tenant_with_much_leaves_slots_to_another(
+    waits: jobs.JobKind, tenant_a: Tenant, tenant_b: Tenant
+) -> None:
+    put(waits, tenant_a, 20)
+    threads = [work_in_thread() for _ in range(A_FEW_SLOTS)]
+    eventually(lambda: sum(thread.is_alive() for thread in threads) == 2)
+    assert begun == [tenant_a.id] * 2
+    put(waits, tenant_b, 1)
+    threads.append(work_in_thread())
+    eventually(lambda: len(begun) == 3)
+    assert begun[2] == tenant_b.id
+    finish(threads)
+    # The threads that were left did all the rest.
+    assert Counter(done) == {tenant_a.id: 20, tenant_b.id: 1}
+    assert tasks.slots("waits").shares.in_flight() == 0
+
+
+def test_a_worker_that_finds_what_was_swept_wakes_another(
+    waits: jobs.JobKind, tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    woken: list[bool] = []
+    monkeypatch.setattr(jobs.JobKind, "wake", lambda *_, is_swept: woken.append(is_swept))
+    released.set()
+    tasks.work("wait", is_swept=True)
+    assert woken == []
+    put(waits, tenant_a, 2)
+    tasks.work("wait", is_swept=True)
+    assert (woken, len(done)) == ([True, True], 2)
+
+
+def test_a_worker_gives_way_to_others_after_the_time_of_a_task(
+    waits: jobs.JobKind, tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    woken: list[str] = []
+    monkeypatch.setattr(jobs.JobKind, "wake", lambda kind, server: woken.append(server))
+    settings.TASK_TIME_LIMIT = 0
+    released.set()
+    put(waits, tenant_a, 2)
+    tasks.work("wait")
+    assert (woken, len(done)) == (["default"], 1)
+
+
+def test_a_process_that_is_to_end_claims_nothing(
+    waits: jobs.JobKind, tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tasks, "_is_stopping", threading.Event())
+    put(waits, tenant_a, 1)
+    tasks.stop_claiming()
+    tasks.work("wait")
+    assert begun == []
+
+
+def test_jobs_that_take_too_long_are_counted(waits: jobs.JobKind, tenant_a: Tenant) -> None:
+    put(waits, tenant_a, 1)
+    threads = [work_in_thread()]
+    eventually(lambda: len(begun) == 1)
+    assert (tasks.overdue_jobs(600), tasks.overdue_jobs(-1)) == (0, 1)
+    finish(threads)
+    assert tasks.overdue_jobs(-1) == 0

@@ -1,0 +1,102 @@
+"""Fair shares of slots: half of the free ones for a tenant, and a reserve for the others."""
+
+import threading
+from uuid import UUID, uuid4
+
+import pytest
+
+from tenants.limits.fair_shares import FairShares
+
+A, B, C = UUID(int=1), UUID(int=2), UUID(int=3)
+
+
+def taken(shares: FairShares, tenant: UUID) -> int:
+    """Take slots for the tenant until it may take no more; return how many."""
+    count = 0
+    while shares.enter(tenant):
+        count += 1
+    return count
+
+
+@pytest.mark.parametrize(
+    ("slots", "reserve", "share"), [(100, 10, 45), (500, 50, 225), (10, 0, 5), (3, 0, 1), (1, 0, 1)]
+)
+def test_one_tenant_alone_gets_half_of_the_slots_less_the_reserve(
+    slots: int, reserve: int, share: int
+) -> None:
+    shares = FairShares(slots, reserve)
+    assert taken(shares, A) == share
+    assert shares.full() == {A}
+    assert shares.in_flight() == share
+
+
+def test_each_further_tenant_gets_half_of_what_the_others_leave() -> None:
+    shares = FairShares(100, 10)
+    assert [taken(shares, tenant) for tenant in (A, B, C)] == [45, 22, 11]
+
+
+def test_shares_become_equal_as_slots_are_given_back() -> None:
+    shares = FairShares(100, 10)
+    counts = {A: taken(shares, A), B: taken(shares, B)}
+    # Ends: each round moves the shares nearer to each other.
+    for _ in range(100):
+        for tenant in (A, B):
+            shares.leave(tenant)
+            counts[tenant] += taken(shares, tenant) - 1
+    assert counts == {A: 30, B: 30}
+
+
+def test_a_tenant_that_has_none_always_gets_a_slot_while_one_is_free() -> None:
+    shares = FairShares(100, 10)
+    others = [uuid4() for _ in range(8)]
+    # Ends as above.
+    for _ in range(100):
+        for tenant in others:
+            taken(shares, tenant)
+            shares.leave(tenant)
+    newcomers = [uuid4() for _ in range(100 - shares.in_flight())]
+    assert len(newcomers) > 10
+    assert all(shares.enter(tenant) for tenant in newcomers)
+    assert shares.is_full()
+    assert not shares.enter(uuid4())
+    shares.leave(newcomers[0])
+    assert not shares.is_full()
+    assert newcomers[0] not in shares.full()
+    assert shares.full() == {*others, *newcomers[1:]}
+
+
+def test_a_reserve_of_all_slots_leaves_each_tenant_one() -> None:
+    shares = FairShares(3, 10)
+    assert [taken(shares, tenant) for tenant in (A, B, C)] == [1, 1, 1]
+
+
+def test_a_tenant_waits_for_a_slot_for_some_time() -> None:
+    shares = FairShares(1)
+    assert shares.enter(A)
+    assert not shares.enter(B, seconds=0.01)
+    entered = threading.Event()
+    waiting = threading.Thread(target=lambda: shares.enter(B, seconds=60) and entered.set())
+    waiting.start()
+    shares.leave(A)
+    waiting.join()
+    assert entered.is_set()
+    assert shares.full() == {B}
+
+
+def test_threads_share_the_slots() -> None:
+    shares = FairShares(100, 10)
+    most = []
+
+    def hold() -> None:
+        for _ in range(200):
+            if shares.enter(A):
+                most.append(shares.in_flight())
+                shares.leave(A)
+
+    threads = [threading.Thread(target=hold) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert shares.in_flight() == 0
+    assert max(most) <= 8
