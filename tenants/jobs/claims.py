@@ -146,7 +146,7 @@ def claim(
 
 
 def _ranges(last: UUID, without: Collection[UUID]) -> tuple[list[UUID], list[UUID]]:
-    """Return the ranges of tenant ids of a claim: from the last turn to the end, and from the start.
+    """Return the ranges of tenant ids of a claim: from the last turn on, then from the first.
 
     The bounds are no parts of a range. No tenant has the first or the last id.
     """
