@@ -83,6 +83,8 @@ def renew() -> None:
         return
     for server in servers():
         try:
+            with server_scope(server):
+                connection.close_if_broken()
             with server_scope(server), connection.cursor() as cursor:
                 is_new = server not in process.known
                 cursor.execute(_RENEW, [process.id, VALID_SECONDS, is_new])

@@ -43,12 +43,12 @@ class Exchange:
     )
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        if connection.closed:  # maybe within an exchange
+            raise psycopg.OperationalError("the connection is closed")
         if connection.pgconn.pipeline_status:
             raise psycopg.NotSupportedError("a statement has no place in a connection.pipeline()")
         self._connection = connection
         self._pgconn = connection.pgconn
-        if connection.closed:
-            raise psycopg.OperationalError("the connection is closed")
         self._results: list[PGresult] = []
         self._sent = 0
         self._carried: Sequence[Carried] = ()

@@ -4,12 +4,14 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import UUID, uuid4
 
+import psycopg
 import pytest
 from django.db import OperationalError, ProgrammingError, connections
 
 from tenants.context import connection, public_scope, tenant_scope
 from tenants.jobs import JobKind, LeaseLost, WorkerLost, lease, worker
 from tenants.models import Job, Tenant
+from tenants.servers import servers
 from tests import database
 from tests.jobs import claimed, expire_leases
 
@@ -158,6 +160,19 @@ def test_a_process_that_renews_keeps_its_leases(tenant_a: Tenant, process: Any) 
     worker.renew()  # late, and nobody has ended it
     with tenant_scope(tenant_a.id):
         assert Job.objects.get().worker == process.id
+
+
+@pytest.mark.of_a_session
+def test_a_process_renews_on_another_connection_when_its_own_was_ended(process: Any) -> None:
+    before = process.id
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        (backend,) = cursor.fetchone()
+    with psycopg.connect(database.url_of("superuser"), autocommit=True) as superuser:
+        superuser.execute("SELECT pg_terminate_backend(%s, 5000)", [backend])
+    worker.renew()
+    assert process.known == set(servers())
+    assert process.id == before
 
 
 def test_jobs_of_a_process_that_expired_are_due_at_once(

@@ -101,6 +101,20 @@ def test_a_terminated_connection_comes_back_in_the_same_tenant(in_a: Tenant) -> 
 
 
 @pytest.mark.of_a_session
+def test_on_a_connection_that_was_terminated_every_statement_fails_as_in_an_outage(
+    in_a: Tenant,
+) -> None:
+    connection.ensure_connection()
+    gone = connection.connection.info.backend_pid
+    with psycopg.connect(database.url_of("superuser"), autocommit=True) as superuser:
+        superuser.execute("SELECT pg_terminate_backend(%s, 5000)", [gone])
+    for _ in range(3):
+        with pytest.raises(OperationalError):
+            names()
+    connection.close()
+
+
+@pytest.mark.of_a_session
 @pytest.mark.parametrize("first", ["statement", "prepared", "queued"])
 def test_what_was_terminated_between_requests_is_opened_anew_without_asking(
     in_a: Tenant, first: str
