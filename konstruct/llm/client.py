@@ -65,6 +65,12 @@ BYTES_PER_STREAMED_CHARACTER: Final = 512
 BYTES_BESIDE_THE_TEXT: Final = 64 * 1024
 RETRIED_STATUSES: Final = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
 UNKNOWN_PATH_STATUSES: Final = frozenset({404, 405})
+SENT_HEADERS: Final = frozenset(
+    {
+        *("host", "connection", "user-agent", "authorization"),
+        *("accept", "accept-encoding", "content-type", "content-length"),
+    }
+)
 EVENT_STREAM: Final = "text/event-stream"
 # How often a request that waits for LLM_MAX_CONCURRENT looks for a slot, and for whom without one.
 SLOT_SECONDS: Final = 0.1
@@ -334,7 +340,7 @@ def _connection(process_id: int) -> tuple[asyncio.AbstractEventLoop, "openai.Asy
         # By default at most 100 requests at once.
         limits=httpx.Limits(max_keepalive_connections=20),
         headers={"Accept-Encoding": "identity"},
-        event_hooks={"response": [_limit_body]},
+        event_hooks={"request": [_keep_own_headers], "response": [_limit_body]},
     )
     # Each request has its own key and its whole address. Without these two, the SDK takes those of
     # the environment.
@@ -346,6 +352,12 @@ def _connection(process_id: int) -> tuple[asyncio.AbstractEventLoop, "openai.Asy
 
 def _is_event_stream(answer: httpx.Response) -> bool:
     return answer.headers.get("Content-Type", "").startswith(EVENT_STREAM)
+
+
+async def _keep_own_headers(request: httpx.Request) -> None:
+    """Remove the headers that the SDK adds of itself, and by variables of the environment."""
+    for name in request.headers.keys() - SENT_HEADERS:
+        del request.headers[name]
 
 
 async def _limit_body(answer: httpx.Response) -> None:

@@ -62,7 +62,9 @@ def message_document(
         "metadata": message.metadata or {},
         "created_at": message.created_at,
         "reply": reply
-        and {"id": reply.id, "content": reply.content, "created_at": reply.created_at},
+        and {
+            name: getattr(reply, name) for name in ("id", "content", "created_at", "finish_reason")
+        },
         "waits_for": waiting.get(message.id),
         "answered_by": reply.name if reply else "",
         "answered_by_id": reply and reply.answered_by_id,

@@ -95,6 +95,10 @@ class ReplySerializer(serializers.Serializer):
     id = serializers.UUIDField()
     content = serializers.CharField()
     created_at = serializers.DateTimeField()
+    finish_reason = serializers.CharField(
+        help_text="Why the language model ended the reply: stop, length (cut at the limit of "
+        "tokens) or content_filter. Empty: no language model wrote it."
+    )
 
 
 class FailureSerializer(serializers.Serializer):

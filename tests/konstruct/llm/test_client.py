@@ -1,5 +1,6 @@
 """Language models behind HTTP, against a real server on loopback."""
 
+import asyncio
 import contextlib
 import json
 import socket
@@ -84,6 +85,25 @@ def test_an_openai_server_is_asked_with_key_and_model(
     assert request.path == "/v1/chat/completions"
     assert request.headers["Authorization"] == "Bearer secret"
     assert request.body == {"model": "small", "messages": MESSAGES}
+
+
+def test_the_environment_adds_no_header(
+    llm_server: LLMServer, pauses: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """openai's SDK takes an organisation, a project and any headers from the environment."""
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-1")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "project-1")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Other: 1\nAuthorization: Bearer other")
+    loop, sdk = client._connection.__wrapped__(0)
+    monkeypatch.setattr(client, "_connection", lambda process_id: (loop, sdk))
+    assert ask(llm_server, pauses, api="openai") == "Noted."
+    for closing in (sdk.close(), asyncio.sleep(0)):  # the socket is closed in the loop's next turn
+        asyncio.run_coroutine_threadsafe(closing, loop).result()
+    names = {name.lower() for name in llm_server.requests[0].headers}
+    assert names == {
+        *("host", "connection", "user-agent"),
+        *("accept", "accept-encoding", "content-type", "content-length"),
+    }
 
 
 def test_auto_finds_out_once_which_api_a_server_speaks(

@@ -733,6 +733,9 @@ class Reply(TypedDict):
     id: str
     content: str
     created_at: str
+    finish_reason: str
+    """Why the language model ended the reply: stop, length (cut at the limit of tokens) or
+    content_filter. Empty: no language model wrote it."""
 
 
 class SearchResult(TypedDict):

@@ -76,6 +76,7 @@ def test_an_answered_message_shows_its_reply(program_a: Program) -> None:
         "id": str(reply.id),
         "content": "Hi there",
         "created_at": reply.created_at.isoformat().replace("+00:00", "Z"),
+        "finish_reason": reply.finish_reason,
     }
 
 
