@@ -163,10 +163,10 @@ def _model() -> str:
 
 
 def _migrations() -> str:
-    """Whether the public schema and a tenant fit the code; known once, for the code stays.
+    """Return whether the public schema and a tenant fit the code. A success is remembered.
 
-    A tenant that is behind is answered with 503 itself, and keeps nobody else from being served.
-    Where all are, they wait for `manage.py migrate`.
+    A tenant that is behind gets a 503, and the other tenants are served. If all are behind, they
+    wait for `manage.py migrate`.
     """
     if _up_to_date.is_set():
         return "ok"

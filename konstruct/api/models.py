@@ -33,7 +33,7 @@ class KeyScope(models.TextChoices):
     ERASE = "erase", "erase: delete facts, clear windows and sessions, request erasures"
 
 
-# What a key may do that was asked for nothing else: all but taking away.
+# The default scopes of a key: everything except erasing.
 USUAL_SCOPES = (KeyScope.READ, KeyScope.WRITE)
 
 
@@ -41,7 +41,7 @@ class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
     """API keys of a tenant."""
 
     def valid(self) -> "ApiKeyQuerySet":
-        """Those that open the door now."""
+        """Return the keys that are valid now."""
         in_time = models.Q(expires_at__isnull=True) | models.Q(expires_at__gt=Now())
         return self.filter(in_time, revoked_at__isnull=True)
 
@@ -66,7 +66,7 @@ class ApiKey(TenantModel):
     scopes = ArrayField(models.TextField(choices=KeyScope), help_text="What it may do.")
     agent = models.ForeignKey(
         Agent,
-        # Not SET_NULL: a key would see more than before because something was taken away.
+        # Not SET_NULL: a key that loses its agent would see more than before.
         on_delete=models.PROTECT,
         null=True,
         blank=True,

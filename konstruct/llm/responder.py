@@ -200,7 +200,7 @@ def tool_wanted(
 
 
 def after_tool(result: str) -> str:
-    """Answer once the tool has said what came of it."""
+    """Return the answer after the result of the tool."""
     was_done = result.startswith(("Remembered", "This was known"))
     return f"{result} {DISCLAIMER}" if was_done else NOT_DONE
 

@@ -144,5 +144,5 @@ def note_use(key: ApiKey) -> None:
 
 
 def revoke_key(key_id: UUID) -> bool:
-    """Close the door for a key, for good. Tells whether it was open."""
+    """Revoke a key for good. Return whether it was valid until now."""
     return bool(ApiKey.objects.filter(pk=key_id, revoked_at__isnull=True).update(revoked_at=Now()))

@@ -106,13 +106,13 @@ class Caller:
         return self.user(fields["user_id"]) if "user_id" in fields else self.user_id
 
     def require_prompts(self) -> None:
-        """Raise OutsideOfKey for a user's key: what an agent is told is not a user's to read.
+        """Raise OutsideOfKey for a key that is bound to a user, which must not read prompts.
 
-        A prompt holds the agent's instructions, and facts that are about nobody in particular.
+        A prompt holds the agent's instructions, and facts that are about no user.
         """
         if self.user_id is not None:
             raise OutsideOfKey(
-                f"What an agent is told is not for a user's key to read, here {self.user_id!r}'s."
+                f"This key is bound to the user {self.user_id!r}, and such a key reads no prompts."
             )
 
 

@@ -1,4 +1,4 @@
-"""Rate limits of the API: token buckets of tenants and keys, and the headers that tell of them."""
+"""Rate limits of the API: token buckets of tenants and keys, and the headers that report them."""
 
 import math
 from typing import Any
@@ -28,9 +28,9 @@ class TenantThrottle(BaseThrottle):
         self.retry_after = 0.0
 
     def allow_request(self, request: Request, view: APIView) -> bool:
-        """Take a token; leave what the bucket said for the response's headers."""
+        """Take a token, and store the bucket's answer for the response's headers."""
         tenant_id = current_tenant_id()
-        if tenant_id is None:  # nobody was authenticated: such a request does nothing
+        if tenant_id is None:  # an unauthenticated request does nothing
             return True
         channel = READING if request.method in ("GET", "HEAD", "OPTIONS") else SENDING
         buckets = [Bucket(channel, settings.RATE_LIMIT_BURST, settings.RATE_LIMIT_PER_SECOND)]

@@ -1,4 +1,4 @@
-"""Strict serializers: what is not understood is refused by name, and nothing is guessed."""
+"""Strict serializers: unknown fields and values of other types are refused by name."""
 
 import copy
 import math
@@ -74,7 +74,7 @@ NOT_BLANK = RegexValidator(
 
 
 class StrictCharField(serializers.CharField):
-    """Text, exactly as it was sent: not trimmed, and no number taken for one."""
+    """Text, exactly as it was sent: it is not trimmed, and a number is refused."""
 
     default_error_messages = {
         "surrogate": "Give Unicode text: this holds half of a surrogate pair, which UTF-8 has not."
@@ -108,7 +108,7 @@ class ChannelIdField(StrictCharField):
 
 
 class StrictIntegerField(serializers.IntegerField):
-    """A whole number, and no text or truth value taken for one."""
+    """A whole number. Text and truth values are refused."""
 
     def to_internal_value(self, data: Any) -> int:
         """Refuse what is not a whole JSON number; 3.0 is one."""
@@ -120,7 +120,7 @@ class StrictIntegerField(serializers.IntegerField):
 
 
 class StrictFloatField(serializers.FloatField):
-    """A number, and no text or truth value taken for one."""
+    """A number. Text and truth values are refused."""
 
     def to_internal_value(self, data: Any) -> float:
         """Refuse what is not a JSON number, and what is none: 1e999 reads as infinity."""
@@ -136,7 +136,7 @@ class StrictFloatField(serializers.FloatField):
 
 
 class StrictBooleanField(serializers.BooleanField):
-    """true or false, and no word taken for one."""
+    """true or false. Words are refused."""
 
     def to_internal_value(self, data: Any) -> bool:
         """Refuse what is not a JSON truth value."""
@@ -162,7 +162,7 @@ class BoundedListField(serializers.ListField):
 
 
 class MomentField(serializers.DateTimeField):
-    """A moment: a time that says its time zone, so that it is not taken for another."""
+    """A time with a time zone."""
 
     def enforce_timezone(self, value: datetime) -> datetime:
         """Refuse a time that could be anywhere; in UTC, for Postgres does not know all zones."""

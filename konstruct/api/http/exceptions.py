@@ -1,4 +1,4 @@
-"""From what went wrong to what the caller is told: the one place that knows status codes."""
+"""Converts exceptions to problem documents: the only place that maps them to status codes."""
 
 import logging
 import math

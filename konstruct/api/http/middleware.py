@@ -55,7 +55,7 @@ class RequestIdMiddleware:
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
 
-# Of a response that a problem stands for.
+# The headers that a problem takes over from the response that it replaces.
 KEPT_HEADERS = ("Retry-After",)
 # Bytes of a body that are read before anybody knows whether its key is valid.
 MAX_SCANNED_BYTES = 1 << 16
@@ -83,7 +83,7 @@ class ProblemMiddleware:
 
 
 def _problem_of(request: HttpRequest, response: HttpResponse) -> Problem:
-    """Return the problem that Django's own response, or the tenant middleware's, stands for."""
+    """Return the problem that replaces a response of Django or of the tenant middleware."""
     headers = {name: response.headers[name] for name in KEPT_HEADERS if name in response.headers}
     if hasattr(request, "tenant") or headers:
         return Problem.of_status(response.status_code, headers=headers)

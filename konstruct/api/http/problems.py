@@ -13,7 +13,7 @@ from tenants.http.refusals import leave_log_to_request
 
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:konstruct:problem:"
-# Longer values are not sent back: whoever sent them has them. What is said of them is cut off.
+# Longer values are not sent back, and longer texts are cut.
 MAX_VALUE_CHARACTERS = 100
 MAX_NAME_CHARACTERS = 200
 MAX_DETAIL_CHARACTERS = 1_000
@@ -28,7 +28,7 @@ _BY_STATUS = {
     405: ("method-not-allowed", "This address does not know that method; see the Allow header."),
     406: ("not-acceptable", "The API speaks application/json only; send Accept: application/json."),
     408: ("request-timeout", "The request's body did not arrive in time. Send it again."),
-    409: ("conflict", "The request contradicts what stands."),
+    409: ("conflict", "The request contradicts the current state."),
     412: ("changed-since", "It was changed since you read it. Read it again and decide anew."),
     413: ("body-too-large", "The request's body is too large."),
     414: ("address-too-long", "The request's address is too long. Send what is long in the body."),
@@ -77,7 +77,7 @@ class Problem:
         errors: tuple[FieldError, ...] = (),
         headers: Mapping[str, str] | None = None,
     ) -> "Problem":
-        """Return the problem that this status stands for, in its own words or in these."""
+        """Return the problem of a status, with the usual detail or with this one."""
         kind, usual = _BY_STATUS.get(status, _BY_STATUS[400 if status < 500 else 500])
         return cls(status, kind, detail or usual, errors, headers or {})
 

@@ -28,7 +28,7 @@ class ProblemSerializer(serializers.Serializer):
     title = serializers.CharField(help_text="The HTTP status in words.")
     status = serializers.IntegerField(help_text="The HTTP status.")
     detail = serializers.CharField(help_text="What went wrong, for people.")
-    instance = serializers.CharField(help_text="The path that was asked for.")
+    instance = serializers.CharField(help_text="The path of the request.")
     request_id = serializers.CharField(help_text="Names the request in our logs.")
     errors = FieldErrorSerializer(  # type: ignore[assignment]  # a field of that name, not the property
         many=True, required=False
@@ -60,12 +60,12 @@ _WITH_A_BODY = {
 }
 # What views say of themselves, by `problems`.
 _SOMETIMES = {
-    409: ("Conflict", "It contradicts what stands, such as a fact that says the same."),
+    409: ("Conflict", "It contradicts the current state, such as a fact with the same text."),
     412: ("ChangedSince", "It was changed since: its ETag is another than `If-Match` says."),
     422: (
         "Unprocessable",
         "Understood, but it cannot be done: the agent is unknown, or the Idempotency-Key "
-        "stands for something else.",
+        "belongs to another request.",
     ),
 }
 _HEADERS = {
@@ -100,27 +100,27 @@ class ApiSchema(AutoSchema):
         return [" ".join(each.split("\n")) for each in paragraphs]
 
     def _postprocess_serializer_schema(self, schema: Any, serializer: Any, direction: Any) -> Any:
-        """Say of strict serializers that they take no unknown fields."""
+        """Describe that strict serializers take no unknown fields."""
         schema = super()._postprocess_serializer_schema(schema, serializer, direction)
         if isinstance(serializer, StrictSerializer) and direction == "request":
             schema["additionalProperties"] = False
-            _tell_defaults(schema["properties"])
+            _describe_defaults(schema["properties"])
             if serializer.least_fields:
                 schema["minProperties"] = serializer.least_fields
         return schema
 
 
-def _tell_defaults(properties: dict[str, Any]) -> None:
-    """Tell defaults in words: generators of types take a field with a default for one that is sent.
+def _describe_defaults(properties: dict[str, Any]) -> None:
+    """Write defaults into the descriptions.
 
-    That is so of responses, and of requests it would make required what is not.
+    Generators of types take a field with a `default` for one that is always present.
     """
     for described in properties.values():
         if "default" in described:
             default = json.dumps(described.pop("default"))
-            told = described.get("description", "")
-            if "Default:" not in told:
-                described["description"] = f"{told} Default: {default}.".strip()
+            text = described.get("description", "")
+            if "Default:" not in text:
+                described["description"] = f"{text} Default: {default}.".strip()
 
 
 def describe_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:

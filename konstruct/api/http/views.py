@@ -37,7 +37,7 @@ from tenants.outages import is_outage
 from tenants.postgresql.entering import Queued
 
 IF_MATCH = header(
-    "If-Match", "The ETag that you read: the change is refused if somebody was faster."
+    "If-Match", "The ETag that you read: the change is refused if the resource has changed since."
 )
 _TAG = re.compile(r'(?:W/)?("[\x21\x23-\x7e]*")')
 

@@ -178,7 +178,7 @@ class Checkpoint(TypedDict):
 
 
 class Compiled(TypedDict):
-    """What fits into one prompt, section by section, and the prompt made of it."""
+    """The sections that fit into one prompt, and the prompt."""
 
     system_prompt: str
     messages: list[ChatMessage]
@@ -212,11 +212,11 @@ class Conversation(TypedDict):
     first_at: str
     """When it began."""
     last_at: str
-    """When something was said last."""
+    """The time of the last message."""
     last_role: Literal["user", "assistant"]
     """Who spoke last."""
     last_content: str
-    """What was said last, its first 200 characters."""
+    """The first 200 characters of the last message."""
 
 
 class Erasure(TypedDict):
@@ -247,7 +247,7 @@ class Erasure(TypedDict):
     """Why it could not be finished yet, or empty."""
     done_at: str | None
     receipt: Any
-    """How much was removed of what, with digests of the ids; nothing that was said. `found` is
+    """How much was removed of what, with digests of the ids, and without texts. `found` is
     false where nothing was kept of the user. `storage` says which files were written anew,
     and what is gone from the others only later."""
 
@@ -289,7 +289,7 @@ class Escalation(TypedDict):
     from_agent_id: NotRequired[str | None]
     """The agent that answered before, to which a handover can be handed back."""
     opened_by: Literal["user", "rule", "agent", "program", "person"]
-    """On whose account."""
+    """Who opened it."""
     opened_by_name: NotRequired[str]
     """Their name, if it was a program or person."""
     reason: str
@@ -307,7 +307,7 @@ class Escalation(TypedDict):
 
 
 class Fact(TypedDict):
-    """A fact, or what it was before."""
+    """A fact, or an earlier version."""
 
     memory_id: str
     """The fact's id, through all changes."""
@@ -317,7 +317,7 @@ class Fact(TypedDict):
     """Who knows it; null: all agents."""
     agent_id: str | None
     user_id: str | None
-    """Whom it is about; null: nobody."""
+    """The user whom it is about, or null."""
     content: str
     metadata: dict[str, Any]
     created_at: str
@@ -337,7 +337,7 @@ class Fact(TypedDict):
 
 
 class FactSearchResult(TypedDict):
-    """What was found, best first."""
+    """The facts of a search, best first."""
 
     results: list[FoundFact]
 
@@ -367,7 +367,7 @@ class FoundFact(TypedDict):
     """Who knows it; null: all agents."""
     agent_id: str | None
     user_id: str | None
-    """Whom it is about; null: nobody."""
+    """The user whom it is about, or null."""
     content: str
     metadata: dict[str, Any]
     created_at: str
@@ -389,7 +389,7 @@ class FoundFact(TypedDict):
 
 
 class Identity(TypedDict):
-    """Somebody as a channel knows them, and the user whose memory what they say becomes."""
+    """The id of a sender in a channel, and the user that its messages belong to."""
 
     id: str
     url: str
@@ -428,13 +428,13 @@ class Item(TypedDict):
     id: str
     item: dict[str, Any]
     message_id: str | None
-    """What it says, in the transcript. Null: it is not remembered."""
+    """Its message in the transcript. Null: it is not remembered."""
     created_at: str
     """When it was added."""
 
 
 class LeftOut(TypedDict):
-    """What found no room."""
+    """The numbers of turns and memories that did not fit."""
 
     messages: int
     """Turns of the session, the oldest."""
@@ -491,7 +491,7 @@ class Memory(TypedDict):
     """The speaker's display name, or empty."""
     content: str
     created_at: str
-    """When it was said."""
+    """The time of the message."""
     metadata: NotRequired[dict[str, Any]]
     """As it was sent with the message, or empty."""
     score: float
@@ -499,7 +499,7 @@ class Memory(TypedDict):
     probability: float
     """That it is relevant, as the gate sees it."""
     channels: NotRequired[dict[str, float]]
-    """What each channel said, before its weight; with explain."""
+    """The score of each channel before its weight; with explain."""
 
 
 class Message(TypedDict):
@@ -624,7 +624,7 @@ class AgentChanges(TypedDict):
 
 
 class FactChange(TypedDict):
-    """What is to be another; the rest stays. What was known before is kept as a version."""
+    """The fields of a fact that change. The former values are kept as a version."""
 
     content: NotRequired[str]
     """The fact, in words."""
@@ -664,7 +664,7 @@ class RecallEvent(TypedDict):
     reply_id: str | None
     """The reply that was written with these memories."""
     query: str
-    """What was asked of memory."""
+    """The query."""
     abstained: bool
     """Nothing was worth giving."""
     embedding_model: str
@@ -695,7 +695,7 @@ class RecallEventInFull(TypedDict):
     reply_id: str | None
     """The reply that was written with these memories."""
     query: str
-    """What was asked of memory."""
+    """The query."""
     abstained: bool
     """Nothing was worth giving."""
     embedding_model: str
@@ -794,7 +794,7 @@ class Source(TypedDict):
 
 
 class StoredFact(TypedDict):
-    """A fact as it stands, and what was known already."""
+    """A stored fact, and similar facts that existed before."""
 
     memory_id: str
     """The fact's id, through all changes."""
@@ -804,7 +804,7 @@ class StoredFact(TypedDict):
     """Who knows it; null: all agents."""
     agent_id: str | None
     user_id: str | None
-    """Whom it is about; null: nobody."""
+    """The user whom it is about, or null."""
     content: str
     metadata: dict[str, Any]
     created_at: str
@@ -822,7 +822,7 @@ class StoredFact(TypedDict):
     supersedes: str | None
     """The version that this one replaced."""
     created: bool
-    """False: the same text stood already, and has taken in what was sent beside it."""
+    """False: the same text existed. The other fields of the request were added to it."""
     near_duplicates: list[NearFact]
     """Facts that say nearly the same. They are reported, never merged."""
 
@@ -846,12 +846,12 @@ class TokenUsage(TypedDict):
 
 
 class ToolCall(TypedDict):
-    """Something that an agent asked to do while it answered a message."""
+    """A tool call that an agent requested while it answered a message."""
 
     id: str
     url: str
     state: Literal["waiting", "with_program", "approved", "denied", "expired", "done", "failed"]
-    """How far it is."""
+    """The state of the call."""
     agent: str
     """The agent's name."""
     agent_id: str
@@ -861,7 +861,7 @@ class ToolCall(TypedDict):
     thread_id: str
     """The conversation of the message."""
     message_id: str
-    """The message that it is to help to answer."""
+    """The message that the agent answers."""
     asked_by_id: NotRequired[str | None]
     """The agent that asked for it, where the thread was handed to another than its own; what
     it does is done for that agent."""
@@ -870,7 +870,7 @@ class ToolCall(TypedDict):
     name: str
     """Which tool."""
     arguments: Any
-    """What it is to be done with."""
+    """The arguments of the call."""
     question: NotRequired[str]
     """What the user is asked."""
     created_at: str
@@ -888,7 +888,7 @@ class ToolCall(TypedDict):
 
 
 class Turn(TypedDict):
-    """What was said, verbatim."""
+    """A message, verbatim."""
 
     id: str
     role: Literal["user", "assistant"]
@@ -928,7 +928,7 @@ class Usage(TypedDict):
     pending_replies: int
     """Messages not yet answered."""
     failed_replies: int
-    """Messages whose reply was given up."""
+    """Messages whose reply has failed."""
     not_exact: NotRequired[list[str]]
     """The counts above 100,000, if there are any: they are estimates, or for a bound key the
     least that there are."""
@@ -944,9 +944,9 @@ class User(TypedDict):
     facts: int
     """Facts about them that hold now."""
     first_at: str | None
-    """When something was said first; null if only facts are known."""
+    """The time of the first message; null if there are only facts."""
     last_at: str | None
-    """When something was said last."""
+    """The time of the last message."""
     agents: list[AgentOfUser]
 
 
@@ -980,7 +980,7 @@ class WaitsFor(TypedDict):
 
 
 class Window(TypedDict):
-    """What the agent has before its eyes, oldest first."""
+    """The recent turns of an agent and a user, oldest first."""
 
     agent: str
     """The agent's name."""
@@ -999,4 +999,4 @@ class WindowTurn(TypedDict):
     """The speaker's display name, or empty."""
     content: str
     at: str | None
-    """When it was said, if known."""
+    """The time of the turn, if known."""

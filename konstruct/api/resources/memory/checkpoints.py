@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 # A page ends before its checkpoints have more bytes than this, but not before the first of them.
 PAGE_BYTES = 4_000_000
-# No answer has more: it stands in memory until it is sent, in base64.
+# The limit of an answer, which is held in memory, in base64, until it is sent.
 MAX_BYTES = 24_000_000
 
 
@@ -342,13 +342,13 @@ class CheckpointsView(ApiView):
         changed = {each["channel"]: _encoded(each) for each in fields["values"]}
         unknown = changed.keys() - state["channel_versions"].keys()
         if unknown:
-            told = f"These have no version in channel_versions: {', '.join(unknown)}."
-            raise Refusal(Problem.of_status(422, told))
+            why = f"These have no version in channel_versions: {', '.join(unknown)}."
+            raise Refusal(Problem.of_status(422, why))
         versions = {channel: str(state["channel_versions"][channel]) for channel in changed}
         place = {name: fields[name] for name in ("thread_id", "checkpoint_ns")}
         place["checkpoint_id"] = fields.get("parent_checkpoint_id")
         checkpoint = {**state, "ts": state["ts"].isoformat(), "channel_values": changed}
-        self.record()  # LangGraph's connection is another one, whose transaction this is no part of
+        self.record()  # LangGraph uses another connection, with a transaction of its own
         _saver().put({"configurable": place}, checkpoint, fields["metadata"], versions)
         return Response(status=204)
 
@@ -403,7 +403,7 @@ def _encoded(value: Mapping[str, Any]) -> Encoded:
 
 
 def _document(found: Any) -> dict[str, Any]:
-    """A checkpoint as it is told."""
+    """Return a checkpoint as CheckpointSerializer describes it."""
     place, parent = found.config["configurable"], found.parent_config
     state = dict(found.checkpoint)
     values = state.pop("channel_values")
@@ -411,17 +411,17 @@ def _document(found: Any) -> dict[str, Any]:
         **{name: place[name] for name in ("thread_id", "checkpoint_ns", "checkpoint_id")},
         "parent_checkpoint_id": parent["configurable"]["checkpoint_id"] if parent else None,
         "checkpoint": state,
-        "values": [{"channel": name, **_told(value)} for name, value in values.items()],
+        "values": [{"channel": name, **_encoded_value(value)} for name, value in values.items()],
         "metadata": found.metadata,
         "pending_writes": [
-            {"task_id": task_id, "channel": channel, **_told(value)}
+            {"task_id": task_id, "channel": channel, **_encoded_value(value)}
             for task_id, channel, value in found.pending_writes or []
         ],
     }
 
 
-def _told(value: Any) -> dict[str, Any]:
-    """A value that was kept encoded; or one that a saver of ours has kept in JSON."""
+def _encoded_value(value: Any) -> dict[str, Any]:
+    """Return type and base64 of a value that was stored encoded or, by our own saver, as JSON."""
     if isinstance(value, Encoded):
         type_, data = value.type, value.data
     elif value is None:

@@ -1,4 +1,4 @@
-"""Conversations: which there are, and what was said in one."""
+"""Conversations and their transcripts."""
 
 from typing import Any
 from urllib.parse import urlencode
@@ -66,19 +66,19 @@ class ConversationSerializer(serializers.Serializer):
     messages = serializers.IntegerField(help_text="Turns of both.")
     first_at = serializers.DateTimeField(help_text="When it began.")
     last_at = serializers.DateTimeField(
-        source="created_at", help_text="When something was said last."
+        source="created_at", help_text="The time of the last message."
     )
     last_role = serializers.ChoiceField(
         source="role", choices=Role.choices, help_text="Who spoke last."
     )
     last_content = PreviewField(
         source="content",
-        help_text=f"What was said last, its first {MAX_PREVIEW_CHARACTERS} characters.",
+        help_text=f"The first {MAX_PREVIEW_CHARACTERS} characters of the last message.",
     )
 
 
 class TurnSerializer(serializers.ModelSerializer):
-    """What was said, verbatim."""
+    """A message, verbatim."""
 
     in_reply_to = serializers.UUIDField(
         source="in_reply_to_id", allow_null=True, help_text="The message that it answers."
@@ -111,7 +111,7 @@ class TranscriptQuery(InTime, PageQuerySerializer):
     agent = ChannelIdField(help_text="Name or id of the agent.")
     user_id = ChannelIdField(help_text="The user.")
     thread_id = ChannelIdField(
-        required=False, help_text="The conversation; without it, all that the two have said."
+        required=False, help_text="The conversation. Without it, all conversations of the two."
     )
     filters = FiltersTextField(required=False, help_text=f"{FILTERS_HELP} As JSON text.")
     ordering = serializers.ChoiceField(
@@ -160,7 +160,7 @@ class ConversationsView(ApiView):
 
 
 class TranscriptView(ApiView):
-    """What was said."""
+    """The messages of a conversation."""
 
     tag = "conversations"
     keeps_to_binding = True

@@ -1,4 +1,4 @@
-"""Facts by REST: what is known apart from any conversation, with its versions and its time."""
+"""Facts by REST, with their versions and their times of validity."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -59,15 +59,15 @@ from tenants.context import required_tenant_id
 
 
 def facts_here() -> MemoryEntryQuerySet:
-    """All facts and versions of the tenant that we are in."""
+    """Return all facts and versions of the current tenant."""
     return MemoryEntry.objects.of_tenant(required_tenant_id())
 
 
 def visible_facts(caller: Caller) -> MemoryEntryQuerySet:
-    """The facts and versions that the caller may see.
+    """Return the facts and versions that the caller may see.
 
-    To an agent's key, what the agent knows; to a user's, what is known of them: what agents are
-    told of the tenant's affairs is not every user's to read.
+    A key that is bound to an agent sees what the agent knows. A key that is bound to a user sees
+    the user's facts: other facts are the tenant's own, and not for every user.
     """
     facts = facts_here()
     if caller.agent_id is not None:
@@ -78,9 +78,9 @@ def visible_facts(caller: Caller) -> MemoryEntryQuerySet:
 
 
 def locked_fact(caller: Caller, memory_id: UUID) -> MemoryEntry:
-    """The fact, which nobody else changes meanwhile; a shared one is not a bound key's to change.
+    """Return a fact, locked for update. A bound key cannot change shared facts.
 
-    Raises FactNotFound where there is none.
+    Raises FactNotFound if the caller may change no such fact.
     """
     own = caller.rows(facts_here().entries().filter(memory_id=memory_id).defer("embedding"))
     fact = own.select_for_update().first()
@@ -132,7 +132,7 @@ class FiltersTextField(StrictCharField):
 
 
 class FactFields(StrictSerializer):
-    """What of a fact can be said when it is made, and changed afterwards."""
+    """The fields of a fact that can be set and changed."""
 
     content = StrictCharField(
         max_length=settings.MAX_MESSAGE_CHARACTERS,
@@ -161,7 +161,7 @@ class NewFactSerializer(FactFields):
     )
     user_id = ChannelIdField(
         required=False,
-        help_text="The user whom it is about. Default: nobody in particular; for a key that is "
+        help_text="The user whom it is about. Default: no user; for a key that is "
         "bound to a user, that one.",
     )
 
@@ -178,7 +178,7 @@ class NewFactsSerializer(StrictSerializer):
 
 
 class FactChangeSerializer(FactFields):
-    """What is to be another; the rest stays. What was known before is kept as a version."""
+    """The fields of a fact that change. The former values are kept as a version."""
 
     least_fields = 1
     content = StrictCharField(
@@ -224,7 +224,7 @@ class OwnerSerializer(StrictSerializer):
         required=False, help_text="Only what this agent knows: its own facts, and all agents'."
     )
     user_id = ChannelIdField(
-        required=False, help_text="Only what concerns this user: facts about them, and nobody's."
+        required=False, help_text="Only facts about this user, and about no user."
     )
 
 
@@ -236,7 +236,7 @@ class FactListSerializer(PageQuerySerializer, AtSerializer, OwnerSerializer):
 
 
 class FactSearchSerializer(AtSerializer, OwnerSerializer):
-    """A question to the facts."""
+    """A search of facts."""
 
     query = StrictCharField(
         max_length=MAX_QUERY_CHARACTERS,
@@ -244,7 +244,7 @@ class FactSearchSerializer(AtSerializer, OwnerSerializer):
         help_text="The question, in any words.",
     )
     shared_only = StrictBooleanField(
-        required=False, default=False, help_text="Only facts about nobody in particular."
+        required=False, default=False, help_text="Only facts about no user."
     )
     filters = CheckedObjectField(check=parse_filters, required=False, help_text=FILTERS_HELP)
     limit = StrictIntegerField(
@@ -264,7 +264,7 @@ class FactSearchSerializer(AtSerializer, OwnerSerializer):
 
 
 class FactSerializer(serializers.Serializer):
-    """A fact, or what it was before."""
+    """A fact, or an earlier version."""
 
     memory_id = serializers.UUIDField(
         source="fact_id", help_text="The fact's id, through all changes."
@@ -272,7 +272,9 @@ class FactSerializer(serializers.Serializer):
     url = UrlField("fact", "fact_id", help_text="The fact's address.")
     agent = AgentNameField(allow_null=True, help_text="Who knows it; null: all agents.")
     agent_id = serializers.UUIDField(allow_null=True)
-    user_id = serializers.CharField(allow_null=True, help_text="Whom it is about; null: nobody.")
+    user_id = serializers.CharField(
+        allow_null=True, help_text="The user whom it is about, or null."
+    )
     content = serializers.CharField()
     metadata = serializers.DictField(child=serializers.JSONField(allow_null=True))
     created_at = serializers.DateTimeField(help_text="When it was stored first.")
@@ -299,10 +301,10 @@ class NearFactSerializer(serializers.Serializer):
 
 
 class StoredFactSerializer(FactSerializer):
-    """A fact as it stands, and what was known already."""
+    """A stored fact, and similar facts that existed before."""
 
     created = serializers.BooleanField(
-        help_text="False: the same text stood already, and has taken in what was sent beside it."
+        help_text="False: the same text existed. The other fields of the request were added to it."
     )
     near_duplicates = NearFactSerializer(
         many=True, help_text="Facts that say nearly the same. They are reported, never merged."
@@ -323,7 +325,7 @@ class FoundFactSerializer(FactSerializer):
 
 
 class FactSearchResultSerializer(serializers.Serializer):
-    """What was found, best first."""
+    """The facts of a search, best first."""
 
     results = FoundFactSerializer(many=True)
 
@@ -350,7 +352,7 @@ class FactsView(ApiView):
             201: OpenApiResponse(StoredFactSerializer, description="Kept."),
             200: OpenApiResponse(
                 StoredFactSerializer,
-                description="The same text stood already; what was sent beside it was added.",
+                description="The same text existed. The other fields were added to it.",
             ),
         },
         errors=(409, 422),
@@ -561,7 +563,7 @@ class FactView(ApiView):
 
 
 class FactHistoryView(ApiView):
-    """What a fact was before."""
+    """The versions of a fact."""
 
     tag = "facts"
     keeps_to_binding = True

@@ -1,4 +1,4 @@
-"""Items of conversations by REST: what frameworks keep of their runs."""
+"""Items of conversations by REST: the records that frameworks keep of their runs."""
 
 import json
 from itertools import accumulate, takewhile
@@ -63,7 +63,7 @@ class SpokenField(serializers.Field):
 
 
 class SpokenSerializer(StrictSerializer):
-    """Who said what."""
+    """A message for the transcript."""
 
     role = serializers.ChoiceField(choices=Role.choices)
     content = SpokenField()
@@ -111,7 +111,7 @@ class ItemSerializer(serializers.ModelSerializer):
 
     item = serializers.SerializerMethodField()
     message_id = serializers.UUIDField(
-        allow_null=True, help_text="What it says, in the transcript. Null: it is not remembered."
+        allow_null=True, help_text="Its message in the transcript. Null: it is not remembered."
     )
 
     @extend_schema_field({"type": "object", "additionalProperties": True})
@@ -142,7 +142,7 @@ class ItemsView(ApiView):
 
     tag = "conversations"
 
-    # Who may add may take back: what was said stays in the transcript.
+    # A key that may add may remove: messages stay in the transcript.
     keeps_to_binding = True
 
     @operation(
@@ -240,7 +240,7 @@ class ItemView(ApiView):
             item = self.caller.rows(ConversationItem.objects.filter(pk=item_id)).first()
             if item is None or not item.delete()[0]:
                 raise Http404
-            item.pk = item_id  # which Django has taken from what it deleted
+            item.pk = item_id  # Django sets it to None
             self.note(item)
             return item_id
 

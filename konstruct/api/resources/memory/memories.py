@@ -1,4 +1,4 @@
-"""Search in what an agent remembers of a user: the recall that the pipeline uses."""
+"""Search in an agent's memory of a user, by the recall of the pipeline."""
 
 from dataclasses import replace
 from typing import Any
@@ -68,7 +68,7 @@ class SearchSerializer(StrictSerializer):
         help_text="hybrid uses every sign, vector the cosine alone. Default: the agent's policy.",
     )
     explain = StrictBooleanField(
-        required=False, default=False, help_text="Add what each channel said of each result."
+        required=False, default=False, help_text="Add the score of each channel to each result."
     )
     include = BoundedListField(
         child=serializers.ChoiceField(choices=KINDS),
@@ -81,10 +81,10 @@ class SearchSerializer(StrictSerializer):
     filters = CheckedObjectField(
         check=parse_filters,
         required=False,
-        help_text=f"{FILTERS_HELP} Messages are recalled as if nothing else had been said.",
+        help_text=f"{FILTERS_HELP} Other messages are ignored, as if they did not exist.",
     )
     at = MomentField(
-        required=False, help_text="Only what had been said by then (ISO 8601 with a time zone)."
+        required=False, help_text="Only messages up to this time (ISO 8601 with a time zone)."
     )
 
 
@@ -97,7 +97,7 @@ class MemorySerializer(serializers.Serializer):
     role = serializers.CharField(help_text="user or assistant.")
     name = serializers.CharField(help_text="The speaker's display name, or empty.")
     content = serializers.CharField()
-    created_at = serializers.DateTimeField(help_text="When it was said.")
+    created_at = serializers.DateTimeField(help_text="The time of the message.")
     metadata = serializers.DictField(
         child=serializers.JSONField(allow_null=True),
         required=False,
@@ -108,7 +108,7 @@ class MemorySerializer(serializers.Serializer):
     channels = serializers.DictField(
         child=serializers.FloatField(),
         required=False,
-        help_text="What each channel said, before its weight; with explain.",
+        help_text="The score of each channel before its weight; with explain.",
     )
 
 
@@ -173,10 +173,10 @@ class MemorySearchView(ApiView):
         return Response(document)
 
 
-def _policy(standing: RecallPolicy, fields: dict[str, Any]) -> RecallPolicy:
-    """Return the agent's policy with what the request says otherwise."""
-    asked = {name: fields[name] for name in ("top_k", "gate", "mode") if name in fields}
-    return replace(standing, neighbours=0, **asked)
+def _policy(policy: RecallPolicy, fields: dict[str, Any]) -> RecallPolicy:
+    """Return the agent's policy with the values of the request."""
+    given = {name: fields[name] for name in ("top_k", "gate", "mode") if name in fields}
+    return replace(policy, neighbours=0, **given)
 
 
 def _document(result: RecallResult | None, *, explain: bool) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Recall events: what was recalled for a reply, and why."""
+"""Recall events: the memories that were recalled for a reply, and why."""
 
 from uuid import UUID
 
@@ -23,7 +23,7 @@ from tenants.audit.models import Action
 
 
 class BaseRecallEventSerializer(serializers.Serializer):
-    """What is said of every recall."""
+    """The fields of every recall event."""
 
     id = serializers.UUIDField()
     url = UrlField("recall-event", help_text="Where it is in full.")
@@ -36,7 +36,7 @@ class BaseRecallEventSerializer(serializers.Serializer):
     reply_id = serializers.UUIDField(
         allow_null=True, help_text="The reply that was written with these memories."
     )
-    query = serializers.CharField(help_text="What was asked of memory.")
+    query = serializers.CharField(help_text="The query.")
     abstained = serializers.BooleanField(help_text="Nothing was worth giving.")
     embedding_model = serializers.CharField()
     milliseconds = serializers.FloatField(help_text="Time that the recall took.")
@@ -88,7 +88,7 @@ class RecallEventsQuery(OfAgentAndUser, InTime, PageQuerySerializer):
 
 
 class RecallEventsView(ApiView):
-    """Why agents said what they said."""
+    """Recall events: the reasons for replies."""
 
     tag = "recall events"
     keeps_to_binding = True
@@ -119,7 +119,7 @@ class RecallEventsView(ApiView):
 
 
 class RecallEventView(ApiView):
-    """Why an agent said what it said."""
+    """One recall event."""
 
     tag = "recall events"
 

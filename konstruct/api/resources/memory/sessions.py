@@ -90,7 +90,7 @@ class LastUsedFirst(KeysetPagination):
 
 
 class SessionsView(ApiView):
-    """The tenant's sessions. A thread is nobody's in particular, so that no bound key sees them."""
+    """The tenant's sessions. A session belongs to no user, so that bound keys do not see them."""
 
     tag = "sessions"
 
@@ -147,7 +147,7 @@ class SessionView(ApiView):
         Its whole history is deleted for good. Messages in the transcript stay.
         """
         _session(thread_id)
-        self.record()  # LangGraph's connection is another one, whose transaction this is no part of
+        self.record()  # LangGraph uses another connection, with a transaction of its own
         _store().clear_session(thread_id)
         return Response(status=204)
 

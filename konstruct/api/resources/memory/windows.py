@@ -1,4 +1,4 @@
-"""The short-term window: what an agent has before its eyes of a user."""
+"""The short-term window: the recent turns of an agent and a user."""
 
 from datetime import datetime
 
@@ -20,7 +20,7 @@ MAX_TURNS = 200
 
 
 class WindowOf(StrictSerializer):
-    """Whose window."""
+    """The agent and the user of a window."""
 
     agent = ChannelIdField(help_text="Name or id of the agent.")
     user_id = ChannelIdField(help_text="The user.")
@@ -46,11 +46,11 @@ class WindowTurnSerializer(serializers.Serializer):
     role = serializers.ChoiceField(choices=Role.choices)
     name = serializers.CharField(help_text="The speaker's display name, or empty.")
     content = serializers.CharField()
-    at = serializers.DateTimeField(allow_null=True, help_text="When it was said, if known.")
+    at = serializers.DateTimeField(allow_null=True, help_text="The time of the turn, if known.")
 
 
 class WindowSerializer(serializers.Serializer):
-    """What the agent has before its eyes, oldest first."""
+    """The recent turns of an agent and a user, oldest first."""
 
     agent = serializers.CharField(help_text="The agent's name.")
     agent_id = serializers.UUIDField()

@@ -1,4 +1,4 @@
-"""The context of one prompt by REST: what a program gives a language model of its own."""
+"""The context of one prompt by REST, for programs with a language model of their own."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ class GivenTurnSerializer(StrictSerializer):
 
     role = serializers.ChoiceField(choices=["user", "assistant"])
     content = StrictCharField(
-        allow_blank=True, max_length=settings.MAX_MESSAGE_CHARACTERS, help_text="What was said."
+        allow_blank=True, max_length=settings.MAX_MESSAGE_CHARACTERS, help_text="The text."
     )
 
 
@@ -75,17 +75,17 @@ class TaskField(serializers.Field):
 
 
 class CompileSerializer(StrictSerializer):
-    """A task, and whose memory it may be told."""
+    """A task, and the agent and user of its memories."""
 
     agent = ChannelIdField(help_text="Name or id of an agent: its prompt, its recall, its facts.")
     task = TaskField(
-        help_text="What is asked now: text, or an object with a `description` and further data of "
-        "yours. Facts and conversations are searched with the text or the description; without "
+        help_text="The current question: text, or an object with a `description` and further data "
+        "of yours. Facts and conversations are searched with the text or the description; without "
         "one nothing is searched. Each further field is a line of the task in the prompt.",
     )
     user_id = ChannelIdField(
         required=False,
-        help_text="Who asks. Without it no user's facts and conversations are told.",
+        help_text="The user. Without it, no user's facts and messages are included.",
     )
     thread_id = ChannelIdField(
         required=False,
@@ -122,7 +122,7 @@ class TokenUsageSerializer(serializers.Serializer):
 
 
 class LeftOutSerializer(serializers.Serializer):
-    """What found no room."""
+    """The numbers of turns and memories that did not fit."""
 
     messages = serializers.IntegerField(help_text="Turns of the session, the oldest.")
     memories = serializers.IntegerField(help_text="Memories, the least relevant.")
@@ -147,7 +147,7 @@ class ChatMessageSerializer(serializers.Serializer):
 
 
 class CompiledSerializer(serializers.Serializer):
-    """What fits into one prompt, section by section, and the prompt made of it."""
+    """The sections that fit into one prompt, and the prompt."""
 
     system_prompt = serializers.CharField()
     messages = ChatMessageSerializer(many=True, help_text="The newest turns of the session.")
@@ -164,7 +164,7 @@ class CompiledSerializer(serializers.Serializer):
 
 
 class CompileView(ApiView):
-    """The one door to an agent's context, as the pipeline uses it."""
+    """Compiles an agent's context as the pipeline does."""
 
     tag = "context"
 

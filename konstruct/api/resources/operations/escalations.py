@@ -1,4 +1,4 @@
-"""Escalations: threads in which a person or another agent answers, and not the agent."""
+"""Escalations: conversations in which a person or another agent answers instead of the agent."""
 
 from uuid import UUID
 
@@ -42,9 +42,7 @@ class NewEscalationSerializer(StrictSerializer):
         help_text="Name or id of the agent that the thread's messages are sent to."
     )
     user_id = ChannelIdField(help_text="The user.")
-    thread_id = ChannelIdField(
-        help_text="The conversation; the user must have said something there."
-    )
+    thread_id = ChannelIdField(help_text="The conversation; it must have a message of the user.")
     reason = StrictCharField(
         max_length=MAX_NOTE_CHARACTERS, validators=[NOT_BLANK], help_text="Why, for the record."
     )
@@ -58,14 +56,14 @@ class ResolutionSerializer(StrictSerializer):
     """How an escalation ends."""
 
     let_agent_answer = StrictBooleanField(
-        help_text="true: the agent answers what waits. false: it is closed, as taken care of by a "
-        "person."
+        help_text="true: the agent answers the held messages. false: they are closed, because a "
+        "person has handled them."
     )
     note = StrictCharField(
         required=False,
         allow_blank=True,
         max_length=MAX_NOTE_CHARACTERS,
-        help_text="What came of it.",
+        help_text="The result, for the record.",
     )
 
 
@@ -94,7 +92,7 @@ class EscalationSerializer(serializers.ModelSerializer):
         choices=Escalation.Outcome.choices, help_text="How it ended; empty while it is open."
     )
     opened_by = serializers.ChoiceField(
-        choices=Escalation.OpenedBy.choices, help_text="On whose account."
+        choices=Escalation.OpenedBy.choices, help_text="Who opened it."
     )
 
     class Meta:
@@ -121,7 +119,7 @@ class EscalationQuery(OfAgentAndUser, PageQuerySerializer):
         source="resolved_at__isnull",
         choices=["open", "resolved"],
         required=False,
-        help_text="Only those that are so.",
+        help_text="Only escalations in this state.",
     )
     to = FlagField(
         source="to_agent_id__isnull",

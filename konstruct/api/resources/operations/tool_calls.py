@@ -1,4 +1,4 @@
-"""Tool calls: what agents want to do, and the user's consent to it."""
+"""Tool calls of agents, and the user's consent to them."""
 
 from uuid import UUID
 
@@ -33,17 +33,19 @@ from tenants.context import required_tenant_id
 class DecisionSerializer(StrictSerializer):
     """The user's decision."""
 
-    approve = StrictBooleanField(help_text="true: it may be done. false: it may not.")
+    approve = StrictBooleanField(help_text="true executes the call, false denies it.")
 
 
 class ToolCallSerializer(serializers.ModelSerializer):
-    """Something that an agent asked to do while it answered a message."""
+    """A tool call that an agent requested while it answered a message."""
 
     url = UrlField("tool-call")
     agent = AgentNameField(help_text="The agent's name.")
-    message_id = serializers.UUIDField(help_text="The message that it is to help to answer.")
-    arguments = serializers.JSONField(help_text="What it is to be done with.")
-    state = serializers.ChoiceField(choices=ToolCallState.choices, help_text="How far it is.")
+    message_id = serializers.UUIDField(help_text="The message that the agent answers.")
+    arguments = serializers.JSONField(help_text="The arguments of the call.")
+    state = serializers.ChoiceField(
+        choices=ToolCallState.choices, help_text="The state of the call."
+    )
 
     class Meta:
         model = ToolCall
@@ -59,7 +61,7 @@ class ToolCallQuery(OfAgentAndUser, InTime, PageQuerySerializer):
 
     message_id = serializers.UUIDField(required=False, help_text="Only those of this message.")
     state = serializers.ChoiceField(
-        choices=ToolCallState.choices, required=False, help_text="Only those that are so far."
+        choices=ToolCallState.choices, required=False, help_text="Only calls in this state."
     )
     ordering = ordering_field(ByCreation)
 

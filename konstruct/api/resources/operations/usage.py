@@ -1,4 +1,4 @@
-"""How much a tenant remembers, and what is still to be done."""
+"""Counts of a tenant's rows, stored and pending."""
 
 from typing import Any, TypeVar
 
@@ -39,7 +39,7 @@ class UsageSerializer(serializers.Serializer):
         help_text="Of these, how many failed before and are tried again."
     )
     pending_replies = serializers.IntegerField(help_text="Messages not yet answered.")
-    failed_replies = serializers.IntegerField(help_text="Messages whose reply was given up.")
+    failed_replies = serializers.IntegerField(help_text="Messages whose reply has failed.")
     not_exact = serializers.ListField(
         child=serializers.CharField(),
         required=False,
@@ -96,5 +96,5 @@ class UsageView(ApiView):
 
 
 def _counted(rows: QuerySet[Any]) -> int:
-    """How many rows there are; one more than `COUNTED_UP_TO` stands for any number above it."""
+    """Count rows up to `COUNTED_UP_TO` + 1, which means any larger number."""
     return rows.order_by().values("pk")[: COUNTED_UP_TO + 1].count()

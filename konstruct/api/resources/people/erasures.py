@@ -1,4 +1,4 @@
-"""Asking that a person be forgotten, and seeing what became of it."""
+"""Requests of erasure, and their receipts."""
 
 from typing import Any
 from uuid import UUID
@@ -36,7 +36,7 @@ ERASURE_LOCATION = response_header("Location", "The request's own address.", 202
 
 
 class NewErasureSerializer(StrictSerializer):
-    """Whom to forget."""
+    """The user to be erased."""
 
     user_id = ChannelIdField(
         help_text="The user, exactly. Ids that are linked to this one are the same person's."
@@ -100,7 +100,7 @@ class ErasureSerializer(serializers.Serializer):
     done_at = serializers.DateTimeField(allow_null=True)
     receipt = serializers.JSONField(
         allow_null=True,
-        help_text="How much was removed of what, with digests of the ids; nothing that was said. "
+        help_text="How much was removed of what, with digests of the ids, and without texts. "
         "`found` is false where nothing was kept of the user. `storage` says which files were "
         "written anew, and what is gone from the others only later.",
     )
@@ -115,7 +115,7 @@ class EraseSerializer(StrictSerializer):
 
 
 class ErasuresView(ApiView):
-    """Where erasures are asked for."""
+    """Requests of erasure."""
 
     tag = "erasures"
     keeps_to_binding = True
@@ -200,7 +200,7 @@ def erase_messages(
     message_id: UUID | None = None,
     reason: str = "",
 ) -> Response:
-    """Note that a message, or a conversation, is to be erased; the answer to who asks for it."""
+    """Request the erasure of a message or a conversation, and answer with the request."""
     request = view.request
     erasure = request_message_erasure(
         agent_id=agent_id,

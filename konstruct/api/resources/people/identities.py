@@ -29,7 +29,7 @@ LOCATION = response_header("Location", "The identity's own address.", 200)
 
 
 class NewIdentitySerializer(StrictSerializer):
-    """Somebody as a channel knows them."""
+    """The id of a sender in a channel."""
 
     channel = ChannelIdField(help_text="slack …")
     workspace = ChannelIdField(required=False, help_text="Where in the channel, if it has such.")
@@ -40,13 +40,13 @@ class NewIdentitySerializer(StrictSerializer):
 
 
 class LinkSerializer(StrictSerializer):
-    """Who it is."""
+    """The user of an identity."""
 
-    user_id = ChannelIdField(help_text="The user as whom they speak from now on.")
+    user_id = ChannelIdField(help_text="The user that the identity is from now on.")
 
 
 class IdentitySerializer(serializers.ModelSerializer):
-    """Somebody as a channel knows them, and the user whose memory what they say becomes."""
+    """The id of a sender in a channel, and the user that its messages belong to."""
 
     url = UrlField("identity")
 
@@ -69,7 +69,7 @@ class IdentityQuery(PageQuerySerializer):
 
 
 class IdentitiesView(ApiView):
-    """Who is who."""
+    """Identities of the tenant."""
 
     tag = "identities"
 
@@ -137,7 +137,7 @@ class IdentityView(ApiView):
 
 
 class LinkView(ApiView):
-    """As whom an identity speaks."""
+    """The user of an identity."""
 
     tag = "identities"
 

@@ -1,4 +1,4 @@
-"""End users: whom the tenant's agents know, and how much of them."""
+"""End users, with counts of their messages and facts."""
 
 from typing import Any
 from uuid import UUID
@@ -56,9 +56,9 @@ class UserSerializer(serializers.Serializer):
     )
     facts = serializers.IntegerField(help_text="Facts about them that hold now.")
     first_at = serializers.DateTimeField(
-        allow_null=True, help_text="When something was said first; null if only facts are known."
+        allow_null=True, help_text="The time of the first message; null if there are only facts."
     )
-    last_at = serializers.DateTimeField(allow_null=True, help_text="When something was said last.")
+    last_at = serializers.DateTimeField(allow_null=True, help_text="The time of the last message.")
     agents = AgentOfUserSerializer(many=True, source="messages_by_agent")
 
 
@@ -93,7 +93,7 @@ class UsersQuery(OfAgentAndUser, PageQuerySerializer):
 
 
 class UsersView(ApiView):
-    """Whom the agents know."""
+    """The end users of the tenant."""
 
     tag = "users"
     keeps_to_binding = True
@@ -104,7 +104,7 @@ class UsersView(ApiView):
         permission="memory.view_scope",
         query=UsersQuery,
         id="list_users",
-        description="Everybody who has said something or about whom there is a fact, in the order "
+        description="Every user with a message or a fact, in the order "
         "of their ids, with counts of the messages and facts that the key may see. Messages with "
         f"each agent, and facts, are counted up to {MAX_COUNTED_IN_LIST:,}, and up to "
         f"{MAX_COUNTED:,} where `user_id` names one user.",
