@@ -39,8 +39,7 @@ FROM memory_message AS message
 LEFT JOIN memory_pendingembedding AS pending ON pending.message_id = message.id
 FULL JOIN memory_indexedmessage AS indexed ON indexed.message_number = message.number
 FULL JOIN (
-    SELECT message_number, scope_id, count(*) FILTER (WHERE own) AS words,
-           bit_xor(h) FILTER (WHERE own) AS print
+    SELECT message_number, scope_id, count(*) AS words, bit_xor(h) AS print
     FROM memory_posting GROUP BY message_number, scope_id
 ) AS posted ON posted.message_number = coalesce(message.number, indexed.message_number)
 """

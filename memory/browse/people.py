@@ -173,15 +173,6 @@ def recalls_of(user_id: str, agent_id: UUID) -> Iterator[dict[str, Any]]:
             yield _fields(event, *(name for name in names if name not in hidden))
 
 
-def direct_embeddings_of(user_id: str, agent_id: UUID) -> Iterator[dict[str, Any]]:
-    """Texts that were stored without a message."""
-    rows = ConversationEmbedding.objects.filter(
-        agent_id=agent_id, user_id=user_id, message__isnull=True
-    )
-    for piece in rows.defer("embedding", "quantized").order_by("created_at", "pk"):
-        yield _fields(piece, "id", "role", "content", "embedding_model", "created_at")
-
-
 def items_of(user_id: str, agent_id: UUID) -> Iterator[dict[str, Any]]:
     """What frameworks keep of their runs."""
     rows = ConversationItem.objects.filter(agent_id=agent_id, user_id=user_id)

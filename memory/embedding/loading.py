@@ -7,7 +7,7 @@ from memory.embedding.model_files import ModelFiles
 from memory.embedding.text_model import TextModel
 from memory.exceptions import EmbeddingModelError
 
-# Graphs of models by the digest of their weights, written by bert_graph.py.
+# Graphs of models by the digest of their weights, written by tests/memory/embedding/bert_graph.py.
 GRAPHS: Final = Path(__file__).parent / "graphs"
 
 

@@ -361,9 +361,6 @@ OF_SCOPES: Final = "scope_id = ANY(%(scopes)s)"
 class Posting(TenantModel):
     """The weight of one lexeme in one message: the lexical index. Append-only.
 
-    Messages that were indexed before IndexedMessage.lexemes was there have rows for the words of
-    the three turns before them too, and weights in that context.
-
     No foreign keys: twenty rows a message would each pay for their check. The primary key carries
     the other columns too (see the migration), so that a search reads nothing but the index.
     """
@@ -373,7 +370,9 @@ class Posting(TenantModel):
     h = models.BigIntegerField(help_text="64-bit hash of the lexeme.")
     message_number = models.BigIntegerField(help_text="Message.number")
     w = RealField(help_text="Saturated weight of the lexeme in the message.")
-    own = models.BooleanField(help_text="Said in the message itself, not only around it.")
+    own = models.BooleanField(
+        default=True, help_text="Always true: the message itself holds the lexeme."
+    )
 
     personal_data = PersonalData(
         where=OF_SCOPES,
@@ -420,6 +419,7 @@ _INSERT_INDEX: Final = (
     FROM jsonb_array_elements(%(rows)s::jsonb) AS item
     JOIN memory_message AS message ON message.id = (item ->> 'message_id')::uuid,
     jsonb_array_elements(coalesce(nullif(item -> 'postings', 'null'), '[]')) AS posting
+    WHERE (posting ->> 2)::boolean
     ON CONFLICT DO NOTHING
     """,
 )
@@ -443,7 +443,7 @@ class IndexedMessage(TenantModel):
     asks = models.BooleanField(db_default=False, help_text="Only asks, and says nothing.")
     lexemes = models.IntegerField(
         db_default=0,
-        help_text="Number of its lexemes; 0 where its postings hold the turns before it too.",
+        help_text="Number of its lexemes.",
     )
     packed_row = models.GeneratedField(
         db_column="card",

@@ -53,7 +53,7 @@ class Turns:
     asks: Flags
     by_user: Flags
     lexemes: NDArray[np.int32]
-    """How many; 0 where its postings hold the turns before it too."""
+    """The number of lexemes."""
     near: Flags
     """Of a large scope: a candidate, and not only a turn beside one."""
     aside: Flags
@@ -63,7 +63,6 @@ class Turns:
     """Of each posting."""
     posting_number: NDArray[np.int64]
     posting_weight: NDArray[np.float32]
-    posting_own: Flags
 
     counted_term: NDArray[np.int64]
     """Of each word of a large scope. Of a whole one the postings tell."""
@@ -179,8 +178,7 @@ def gather(cursor: CursorWrapper, values: Mapping[str, Any], strategy: Strategy)
         aside=near < 1,
         posting_term=term,
         posting_number=number,
-        posting_weight=abs(weight),
-        posting_own=weight > 0,
+        posting_weight=weight,
         counted_term=counted_term,
         counted=counted,
     )

@@ -85,7 +85,7 @@ WITH entries AS MATERIALIZED (
         LIMIT %(whole_scope)s + 1
     ) AS entry
 ), posting AS (
-    SELECT h, message_number, w, own FROM memory_posting
+    SELECT h, message_number, w FROM memory_posting
     WHERE scope_id = %(scope)s AND h = ANY (%(terms)s::bigint[]) AND (SELECT fits FROM entries)
       {posting_until}
 )
@@ -180,7 +180,7 @@ WITH size AS MATERIALIZED (
     FROM unnest(%(terms)s::bigint[]) AS asked (h), LATERAL (
         SELECT count(*)::float8 AS df FROM (
             SELECT FROM memory_posting AS posting
-            WHERE scope_id = %(scope)s AND posting.h = asked.h AND own
+            WHERE scope_id = %(scope)s AND posting.h = asked.h
             LIMIT %(most_counted)s
         ) AS few
     ) AS bounded
@@ -190,7 +190,7 @@ WITH size AS MATERIALIZED (
     SELECT message_number, sum(w * idf) AS weight
     FROM counted, LATERAL (
         SELECT message_number, w FROM memory_posting
-        WHERE scope_id = %(scope)s AND memory_posting.h = counted.h AND own {posting_until}
+        WHERE scope_id = %(scope)s AND memory_posting.h = counted.h {posting_until}
         LIMIT %(candidate_postings)s
     ) AS held
     WHERE rare
@@ -202,7 +202,7 @@ WITH size AS MATERIALIZED (
         UNION ALL
         SELECT message_number, w * idf FROM counted, LATERAL (
             SELECT message_number, w FROM memory_posting
-            WHERE scope_id = %(scope)s AND memory_posting.h = counted.h AND own
+            WHERE scope_id = %(scope)s AND memory_posting.h = counted.h
               AND message_number = ANY (ARRAY(SELECT message_number FROM by_rare_words))
             OFFSET 0
         ) AS held
@@ -248,7 +248,7 @@ WITH size AS MATERIALIZED (
            coalesce(string_agg(message_id::text, ',') FILTER (WHERE near > 0), '') AS ids
     FROM entry
 ), posting AS (
-    SELECT h, message_number, w, own FROM memory_posting
+    SELECT h, message_number, w FROM memory_posting
     WHERE scope_id = %(scope)s AND h = ANY (ARRAY(SELECT h FROM counted))
       AND message_number = ANY (ARRAY(SELECT message_number FROM entry))
 )
@@ -283,8 +283,7 @@ _COLUMNS = {
     "packed_rows": "coalesce(string_agg(card || int4send(lexemes), ''), '')",
     "near": _sent("near"),
     "counted": _sent("h", "df"),
-    # No weight is 0: that it was said in the message itself is told by its sign.
-    "postings": _sent("h", "message_number", "CASE WHEN own THEN w ELSE -w END"),
+    "postings": _sent("h", "message_number", "w"),
     "pieces": _sent("message_id", "cosine"),
     "columns": """number, external_id, thread_id, role, name, content, CASE
         WHEN metadata IS NULL THEN '{}'

@@ -19,7 +19,6 @@ from memory.recall.evidence import Flags, Pieces, Turns
 from memory.recall.policy import RecallWeights
 from memory.recall.query_analysis import Question
 from memory.text.lexical import (
-    AVERAGE_LENGTH,
     BESIDE_TEXT,
     CONTEXT_WEIGHTS,
     date_lexemes,
@@ -210,7 +209,7 @@ class _Terms:
     said: Flags
     """Of each word: it is one of the question's own."""
     own: Flags
-    """Of each word and message: it is said there, and not only in the turns before."""
+    """Of each word and message: the message holds the word itself."""
     weight: Floats
     """Of each word and message, 0 where it is not said."""
     known: float
@@ -231,7 +230,7 @@ def _weigh_terms(turns: Turns, question: Question) -> _Terms:
     term_of = np.searchsorted(terms, turns.posting_term)
     at = _Places(turns.number).of(turns.posting_number)
     own = np.zeros((len(terms), len(turns.number)), bool)
-    own[term_of, at] = turns.posting_own
+    own[term_of, at] = True
     weight = _weights_in_context(turns, terms, said, term_of, at)
     counted: NDArray[Any]
     if turns.large:
@@ -257,28 +256,18 @@ def _weigh_terms(turns: Turns, question: Question) -> _Terms:
 def _weights_in_context(
     turns: Turns, terms: NDArray[np.int64], said: Flags, term_of: Positions, at: Positions
 ) -> Floats:
-    """What each word is worth in each message, with what was said in the turns before it (BM25F).
-
-    What was written by an earlier version holds the turns before already.
-    """
-    whole = turns.lexemes == 0
-    length = np.where(whole, float(AVERAGE_LENGTH), turns.lexemes)
+    """Return the weight of each word in each message, with the turns before it (BM25F)."""
+    length = turns.lexemes.astype(float)
     frequency = np.zeros((len(said), len(length)))
-    own, weight = turns.posting_own, turns.posting_weight.astype(float)
-    frequency[term_of[own], at[own]] = np.maximum(
-        1, np.rint(frequency_of(weight[own], length[at[own]]))
-    )
+    weight = turns.posting_weight.astype(float)
+    frequency[term_of, at] = np.maximum(1, np.rint(frequency_of(weight, length[at])))
     around, spoken = frequency.copy(), length - BESIDE_TEXT
     spoken_words = said[:, None] * np.maximum(0, frequency - _in_date(terms, turns.created_at))
     for back, share in enumerate(CONTEXT_WEIGHTS, 1):
         same = share * (turns.session[back:] == turns.session[:-back])
         around[:, back:] += same * spoken_words[:, :-back]
         length[back:] += same * spoken[:-back]
-    weights = saturated(around, length)
-    weights[:, whole] = 0
-    kept = whole[at]
-    weights[term_of[kept], at[kept]] = weight[kept]
-    return weights
+    return saturated(around, length)
 
 
 def _in_date(terms: NDArray[np.int64], created_at: NDArray[np.int64]) -> Flags:

@@ -176,7 +176,6 @@ def person_as_json(user_id: str, agents: Sequence[Agent]) -> Iterator[str]:
         yield f'{{"id": {_encode(agent.pk)}, "name": {_encode(agent.name)}'
         for name, rows in (
             ("messages", people.messages_of(user_id, agent.pk)),
-            ("stored_directly", people.direct_embeddings_of(user_id, agent.pk)),
             ("recalls", people.recalls_of(user_id, agent.pk)),
             ("window", get_recent_messages(required_tenant_id(), agent.pk, user_id)),
             ("items", people.items_of(user_id, agent.pk)),

@@ -1,8 +1,7 @@
 """Erases one message or a conversation. Everything else of the user stays.
 
 With a message, its reply, copies of both for other agents, and all that was derived from them are
-removed: vectors, words of the index, facts that name it, traces of recalls. Turns after it are
-indexed again where their index holds its words, as an earlier version wrote it. An erasure can be
+removed: vectors, words of the index, facts that name it, traces of recalls. An erasure can be
 killed at any point and run again.
 """
 
@@ -19,7 +18,7 @@ from django.db.models.functions import Now
 from django_redis import get_redis_connection
 
 from konstruct.api.models import IdempotencyRecord
-from konstruct.consistency.indexing import forget_words, index_again
+from konstruct.consistency.indexing import forget_words
 from konstruct.orchestrator.messages import Thread, locked_windows
 from konstruct.orchestrator.models import Escalation, PendingReply
 from konstruct.orchestrator.replies import queue
@@ -28,9 +27,8 @@ from konstruct.privacy.erasure.stores.rows import delete_messages, delete_rows_o
 from konstruct.privacy.erasure.traces import forget_in_new_replies, forget_in_traces, quotes_of
 from memory.conversations import short_term, thread_window, window_store
 from memory.conversations.copies import COPY_PREFIX, copy_id
-from memory.models import ConversationItem, MemoryAttribute, MemoryEntry, Message, PendingEmbedding
+from memory.models import ConversationItem, MemoryAttribute, MemoryEntry, Message
 from memory.scopes import scope_number
-from memory.text.lexical import CONTEXT_WEIGHTS
 from tenants.audit.models import MessageErasure
 from tenants.context import connection, required_tenant_id
 from tenants.redis_keys import idempotency_key, memory_short_key, partial_reply_key
@@ -40,22 +38,6 @@ from tenants.schemas.old_copies import drop_old_copies
 BATCH: Final = 500
 IN_CACHE: Final = "in_cache"
 REPLY_ERASED: Final = "Its reply was erased."
-# The turns of the same threads after these whose index may hold their words: it was written by an
-# earlier version, or is being written.
-_FOLLOWING: Final = """
-    SELECT DISTINCT turn.id, turn.number FROM memory_message AS message, LATERAL (
-        SELECT id, number FROM memory_message AS later
-        WHERE later.agent_id = message.agent_id AND later.user_id = message.user_id
-          AND later.thread_id = message.thread_id
-          AND (later.created_at, later.number) > (message.created_at, message.number)
-          AND later.id <> ALL(%(ids)s)
-        ORDER BY later.created_at, later.number LIMIT %(most)s
-    ) AS turn
-    WHERE message.id = ANY(%(ids)s) AND NOT EXISTS (
-        SELECT FROM memory_indexedmessage AS indexed
-        WHERE indexed.message_number = turn.number AND indexed.lexemes > 0
-    )
-"""
 Tables = dict[str, dict[str, Any]]
 
 
@@ -164,15 +146,10 @@ def _remove(batch: Batch, request: MessageErasure, tables: Tables) -> datetime:
     def add(table: str, keys: Iterable[str] | None, count: int, done: str) -> None:
         add_rows(tables, table, keys, count, done)
 
-    values: dict[str, Any] = {"ids": batch.ids, "most": len(CONTEXT_WEIGHTS)}
     unanswered = _left_without_reply(batch)
     with connection.cursor() as cursor:
         cursor.execute("SELECT now()")
         began_at: datetime = cursor.fetchone()[0]
-        cursor.execute(_FOLLOWING, values)
-        following = dict(cursor.fetchall())
-        # Wait for a worker that indexes them at this moment, with the words of these.
-        list(PendingEmbedding.objects.select_for_update().filter(pk__in=following))
         delete_rows_of_messages(cursor, batch.ids, add)
         for table, count in forget_in_traces(batch.messages).items():
             add(table, None, count, "changed")
@@ -186,10 +163,9 @@ def _remove(batch: Batch, request: MessageErasure, tables: Tables) -> datetime:
         add("orchestrator_escalation", None, _forget_in_escalations(batch, request), "changed")
         numbers = [message.number for message in batch.messages]
         scopes = [scope_number(*pair) for pair in batch.users]
-        words = forget_words([*numbers, *following.values()], scopes=scopes)
+        words = forget_words(numbers, scopes=scopes)
         for table, count in zip(("memory_posting", "memory_indexedmessage"), words, strict=True):
             add(table, None, count, "removed")
-        index_again([str(pk) for pk in following])
         delete_messages(cursor, batch.ids, add)
     for message in unanswered:
         queue.enqueue(message)

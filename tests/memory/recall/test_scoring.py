@@ -27,19 +27,15 @@ QUESTION = Question.of("When did my sister move to Lisbon?")
 WEIGHTS = RecallWeights()
 
 
-def evidence_of(seed: int, *, old: float = 0.5) -> tuple[Turns, Pieces]:
-    """Return 40 messages in a few conversations, some of which ask the same as the question.
-
-    Args:
-        old: so large a share was indexed with the words of the turns before it.
-    """
+def evidence_of(seed: int) -> tuple[Turns, Pieces]:
+    """Return 40 messages in a few conversations, some of which ask the same as the question."""
     random = np.random.default_rng(seed)
     count = 40
     number = random.permutation(1000)[:count]
     asks = random.random(count) < 0.3
-    lexemes = np.where(random.random(count) < old, 0, random.integers(8, 40, count))
+    lexemes = random.integers(8, 40, count)
     postings = [
-        (term, at, weight_of(random, lexemes[at]), bool(asks[at] or lexemes[at] or chance < 0.5))
+        (term, at, weight_of(random, lexemes[at]))
         for at in range(count)
         for term, chance in zip(QUESTION.terms, random.random(len(QUESTION.terms)), strict=True)
         if asks[at] or random.random() < 0.3
@@ -62,9 +58,8 @@ def evidence_of(seed: int, *, old: float = 0.5) -> tuple[Turns, Pieces]:
         near=np.zeros(count, bool),
         aside=np.zeros(count, bool),
         posting_term=np.array([term for term, *_ in postings]),
-        posting_number=number[[at for _, at, *_ in postings]],
-        posting_weight=np.array([weight for *_, weight, _ in postings]),
-        posting_own=np.array([own for *_, own in postings]),
+        posting_number=number[[at for _, at, _ in postings]],
+        posting_weight=np.array([weight for *_, weight in postings]),
         counted_term=np.empty(0, np.int64),
         counted=np.empty(0),
     )
@@ -72,7 +67,7 @@ def evidence_of(seed: int, *, old: float = 0.5) -> tuple[Turns, Pieces]:
 
 
 def weight_of(random: np.random.Generator, lexemes: int) -> float:
-    """What is written for a word: of a message of so many lexemes, or of one that is old."""
+    """What is written for a word of a message of so many lexemes."""
     return term_weights(["it"] * random.integers(1, 4) + ["other"] * (lexemes - 3))["it"]
 
 
@@ -141,18 +136,18 @@ def by_hand(turns: Turns, pieces: Pieces) -> list[dict[str, Any]]:
 def in_context(turns: Turns) -> list[tuple[int, int, float, bool]]:
     """What each word is worth in each message, with the turns before it: (word, number, …)."""
     written = {
-        (term, number): (weight, own)
-        for term, number, weight, own in zip(
+        (term, number): weight
+        for term, number, weight in zip(
             turns.posting_term.tolist(), turns.posting_number.tolist(),
-            turns.posting_weight.tolist(), turns.posting_own.tolist(), strict=True,
+            turns.posting_weight.tolist(), strict=True,
         )
     }  # fmt: skip
-    lengths = [lexemes or 32 for lexemes in turns.lexemes.tolist()]
+    lengths = turns.lexemes.tolist()
 
     def said(term: int, at: int) -> float:
-        weight, own = written.get((term, int(turns.number[at])), (0.0, False))
+        weight = written.get((term, int(turns.number[at])), 0.0)
         damping = 0.6 * (0.7 + 0.3 * lengths[at] / 32)
-        return max(1, round(weight * damping / (1.6 - weight))) if own else 0
+        return max(1, round(weight * damping / (1.6 - weight))) if weight else 0
 
     found = []
     for at, number in enumerate(turns.number.tolist()):
@@ -164,10 +159,6 @@ def in_context(turns: Turns) -> list[tuple[int, int, float, bool]]:
         # Without who spoke and the date, which are four of its lexemes.
         length = lengths[at] + sum(share * (lengths[other] - 4) for share, other in before)
         for term in QUESTION.terms:
-            if not turns.lexemes[at]:
-                if (term, number) in written:
-                    found.append((term, number, *written[term, number]))
-                continue
             own = said(term, at)
             around = sum(share * said(term, other) for share, other in before)
             frequency = own + (around if term in QUESTION.said_terms else 0)
@@ -182,9 +173,8 @@ def _speaks(other: dict[str, Any] | None, row: dict[str, Any]) -> bool:
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("old", [0, 0.5, 1])
-def test_weighs_as_by_hand(seed: int, old: float) -> None:
-    evidence = evidence_of(seed, old=old)
+def test_weighs_as_by_hand(seed: int) -> None:
+    evidence = evidence_of(seed)
     expected = by_hand(*evidence)
     ranking = ranking_of(*evidence, echoes_last=True, limit=100)
     assert any(found.echo for found in ranking.found)
@@ -206,7 +196,7 @@ def test_words_of_time_count_where_it_is_asked_when() -> None:
 
 
 def test_the_date_of_a_turn_before_is_not_among_the_words_said_before() -> None:
-    turns, _ = evidence_of(0, old=0)
+    turns, _ = evidence_of(0)
     (day, *_) = (lexeme_hash(lexeme) for lexeme in date_lexemes(EPOCH))
     dated = replace(
         turns,
@@ -215,7 +205,6 @@ def test_the_date_of_a_turn_before_is_not_among_the_words_said_before() -> None:
         posting_term=np.full(40, day),
         posting_number=turns.number,
         posting_weight=np.full(40, term_weights(["1"] + 9 * ["other"])["1"]),
-        posting_own=np.ones(40, bool),
     )
     question = Question.of("What was said on the 1?")
     alone = replace(dated, session=np.arange(40), lexemes=np.full(40, 16))

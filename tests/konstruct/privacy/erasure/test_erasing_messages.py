@@ -20,10 +20,9 @@ from memory.conversations.copies import copy_for_agent
 from memory.conversations.items import add_items
 from memory.conversations.short_term import get_recent_messages
 from memory.indexing import outbox as embeddings
-from memory.models import IndexedMessage, MemoryEntry, Message, Posting, RecallEvent
+from memory.models import MemoryEntry, Message, RecallEvent
 from memory.recall import recall
 from memory.recall.policy import RecallPolicy
-from memory.text.lexical import lexeme_hash, stem
 from tenants.audit.models import AccessEvent, Action, MessageErasure
 from tenants.context import tenant_scope
 from tenants.models import Tenant
@@ -73,14 +72,6 @@ def said(tenant_a: Tenant, agent: Agent, talk: Callable[..., Message]) -> Messag
             partial_reply_key(tenant_a.id, said.id), {"text": SECRET}
         )
     embeddings.drain(tenant_a.id)
-    with database.as_owner(), tenant_scope(tenant_a.id):
-        # As if an earlier version had indexed the turn after it, with its words.
-        following = Message.objects.get(content="Good morning.")
-        own = Posting.objects.get(message_number=said.number, h=lexeme_hash(stem(SECRET)))
-        Posting.objects.create(
-            scope_id=own.scope_id, h=own.h, message_number=following.number, w=0.4, own=False
-        )
-        IndexedMessage.objects.filter(message_id=following.pk).update(lexemes=0)
     get_recent_messages(tenant_a.id, agent.id, "maria")
     return said
 

@@ -1,10 +1,11 @@
 """Builds the ONNX graph of a BERT sentence encoder: a few kilobytes, without the weights.
 
-    python -m memory.embedding.bert_graph
+    python -m tests.memory.embedding.bert_graph
 
-writes the graph of the packaged model into `graphs/`, once for each release of the package. The
-graph names the bytes of `model.safetensors` where each weight lies: the weights have one copy on
-disk, which ONNX Runtime maps into memory. It needs `onnx` (requirements/dev.txt), and no torch.
+writes the graph of the packaged model into `memory/embedding/graphs/`, once for each release of
+the package. The graph names the bytes of `model.safetensors` where each weight lies: the weights
+have one copy on disk, which ONNX Runtime maps into memory. It needs `onnx` (requirements/dev.txt),
+and no torch.
 """
 
 import json
