@@ -175,24 +175,24 @@ class BuiltInResponder:
 
 def respond(messages: Sequence[Mapping[str, Any]]) -> str:
     """Answer the last user message from the recalled lines and the user's turns in the window."""
-    question = next((_said(m) for m in reversed(messages) if m["role"] == "user"), "")
+    question = next((_text_of(m) for m in reversed(messages) if m["role"] == "user"), "")
     courtesy = small_talk(question)
     if courtesy is not None:
         return courtesy
-    just_said = _said_in_window(messages, question)[:MAX_FROM_WINDOW]
+    from_window = _lines_of_window(messages, question)[:MAX_FROM_WINDOW]
     recalled = _recalled(messages)[:MAX_RECALLED]
-    if not just_said and not recalled:
+    if not from_window and not recalled:
         return NOTHING if any(map(is_question, split_sentences(question))) else NOTED
-    return "\n".join((FOUND, *(f"- {line}" for line in (*just_said, *recalled)), DISCLAIMER))
+    return "\n".join((FOUND, *(f"- {line}" for line in (*from_window, *recalled)), DISCLAIMER))
 
 
 def tool_wanted(
     messages: Sequence[Mapping[str, Any]], tools: Iterable[Mapping[str, Any]]
 ) -> Requested | None:
     """The call for what the user explicitly asks to be remembered, if there is the tool for it."""
-    said = _said(messages[-1])
-    found = _TO_REMEMBER.fullmatch(said)
-    if found is None or said.rstrip().endswith("?"):
+    text = _text_of(messages[-1])
+    found = _TO_REMEMBER.fullmatch(text)
+    if found is None or text.rstrip().endswith("?"):
         return None
     if not any(tool["function"]["name"] == REMEMBER for tool in tools):
         return None
@@ -214,22 +214,22 @@ def _recalled(messages: Iterable[Mapping[str, Any]]) -> list[str]:
     return []
 
 
-def _said_in_window(messages: Sequence[Mapping[str, Any]], question: str) -> list[str]:
+def _lines_of_window(messages: Sequence[Mapping[str, Any]], question: str) -> list[str]:
     """Return the user's statements that share at least half of the question's words, best first.
 
     The window is not recalled, since a model sees it anyway; here there are only words to go by.
     """
-    asked = _words(question)
+    wanted = _words(question)
     scored = []
     for position, message in enumerate(messages[:-1]):
-        said = " ".join(_said(message).split())
-        shared = len(asked & _words(said))
-        if message["role"] == "user" and 0 < len(asked) <= 2 * shared and not said.endswith("?"):
-            scored.append((shared, position, said))
-    return [said for _, _, said in sorted(scored, reverse=True)]
+        text = " ".join(_text_of(message).split())
+        shared = len(wanted & _words(text))
+        if message["role"] == "user" and 0 < len(wanted) <= 2 * shared and not text.endswith("?"):
+            scored.append((shared, position, text))
+    return [text for _, _, text in sorted(scored, reverse=True)]
 
 
-def _said(message: Mapping[str, Any]) -> str:
+def _text_of(message: Mapping[str, Any]) -> str:
     """Return the text of a message without the dates that a prompt writes before turns."""
     return undated(message["content"])
 

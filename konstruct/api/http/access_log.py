@@ -32,8 +32,8 @@ RECORDED_PARAMETERS: Final = ("agent", "query", "task", "thread_id")
 
 
 @dataclass(frozen=True)
-class Asked:
-    """The operation of a request whose body names it, such as an MCP call: `request.asked`."""
+class BodyOperation:
+    """The operation that a request's body names, such as an MCP call (`request.body_operation`)."""
 
     action: Action
     subject: str
@@ -41,7 +41,7 @@ class Asked:
 
 
 @dataclass
-class Noted:
+class EntryValues:
     """Values for the entry of a request that its view adds."""
 
     action: Action | None = None
@@ -53,16 +53,16 @@ class Noted:
 
 def recorded_as(request: Request, operation: Operation | None) -> tuple[Action, str] | None:
     """Return action and subject of the request's entry; None where no operation is known."""
-    asked = _asked_in_body(request)
-    if asked is not None:
-        return asked.action, asked.subject
+    named = _body_operation(request)
+    if named is not None:
+        return named.action, named.subject
     return None if operation is None else (operation.action, operation.subject)
 
 
 def record_request(
     request: Request,
     caller: Caller,
-    noted: Noted,
+    values: EntryValues,
     operation: Operation | None,
     *,
     with_next: bool = False,
@@ -76,16 +76,16 @@ def record_request(
         return None
     action, subject = known
     return record_access(
-        noted.action or action,
+        values.action or action,
         subject,
         by=actor_of(request),
         request_id=current_request_id(),
-        before=noted.before,
-        after=noted.after,
+        before=values.before,
+        after=values.after,
         with_next=with_next,
-        **_subject_of(request, caller, noted.row),
+        **_subject_of(request, caller, values.row),
         **_parameters_of(request),
-        **noted.detail,
+        **values.detail,
     )
 
 
@@ -170,8 +170,8 @@ def _parameters_of(request: Request) -> dict[str, Any]:
 
 def _given(request: Request) -> dict[str, Any]:
     """Parameters of body and query, as far as they were read."""
-    if (asked := _asked_in_body(request)) is not None:
-        return dict(asked.given)
+    if (named := _body_operation(request)) is not None:
+        return dict(named.given)
     sent = getattr(request, "_full_data", None)
     given = dict(sent) if isinstance(sent, dict) else {}
     with suppress(SuspiciousOperation):  # such as thousands of query parameters
@@ -179,5 +179,5 @@ def _given(request: Request) -> dict[str, Any]:
     return given
 
 
-def _asked_in_body(request: Request) -> Asked | None:
-    return getattr(request._request, "asked", None)
+def _body_operation(request: Request) -> BodyOperation | None:
+    return getattr(request._request, "body_operation", None)

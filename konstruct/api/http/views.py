@@ -22,7 +22,13 @@ from rest_framework.utils.encoders import JSONEncoder
 
 from konstruct.api.auth.permissions import Caller, Operation, caller_of
 from konstruct.api.auth.throttling import RateLimited
-from konstruct.api.http.access_log import READS, Noted, record_refusal, record_request, recorded_as
+from konstruct.api.http.access_log import (
+    READS,
+    EntryValues,
+    record_refusal,
+    record_request,
+    recorded_as,
+)
 from konstruct.api.http.bodies import NoParametersSerializer, StrictSerializer, checked_query
 from konstruct.api.http.lists import KeysetPagination, page_of
 from konstruct.api.http.schema import header, problems
@@ -181,7 +187,7 @@ class ApiView(RateLimited):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self._noted = Noted()
+        self._entry_values = EntryValues()
         self._is_recorded = False
         self._queued_entry: Queued | None = None
 
@@ -236,10 +242,10 @@ class ApiView(RateLimited):
             before: the row before a change.
             after: the row after it.
         """
-        noted = self._noted
-        noted.row, noted.action = row or noted.row, action or noted.action
-        noted.before, noted.after = before or noted.before, after or noted.after
-        noted.detail |= detail
+        values = self._entry_values
+        values.row, values.action = row or values.row, action or values.action
+        values.before, values.after = before or values.before, after or values.after
+        values.detail |= detail
 
     def note_created(self, row: Model, *, is_new: bool) -> None:
         """Add a row to the request's entry: as created, or as shown if it existed before."""
@@ -250,14 +256,14 @@ class ApiView(RateLimited):
 
     def record(self) -> None:
         """Write the entry of the request, in the current transaction if there is one."""
-        record_request(self.request, self.caller, self._noted, self.operation)
+        record_request(self.request, self.caller, self._entry_values, self.operation)
         self._is_recorded = True
 
     def log_with_next_query(self) -> None:
         """Send the entry of a read together with the next query. Call `note` before."""
         if not self._is_recorded and self._is_read():
             self._queued_entry = record_request(
-                self.request, self.caller, self._noted, self.operation, with_next=True
+                self.request, self.caller, self._entry_values, self.operation, with_next=True
             )
             self._is_recorded = True
 

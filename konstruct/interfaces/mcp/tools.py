@@ -226,9 +226,7 @@ def _user_id(caller: Caller, fields: dict[str, Any]) -> str:
     if "user_id" in fields:
         return caller.user(fields["user_id"])
     if caller.user_id is None:
-        raise ValidationError(
-            {"user_id": "Say whose memory is meant, or use a key that is bound to a user."}
-        )
+        raise ValidationError({"user_id": "Name the user, or use a key that is bound to a user."})
     return caller.user_id
 
 
@@ -276,7 +274,7 @@ def _message(message: Hit | Message, user_id: str) -> dict[str, Any]:
 
 def _lines(memories: Iterable[dict[str, Any]]) -> str:
     return "\n".join(
-        f"- {each['kind']} {each['id']} ({_day(each['when'])}, {each['who'] or 'nobody'}): "
+        f"- {each['kind']} {each['id']} ({_day(each['when'])}, {each['who'] or 'no user'}): "
         f"{each['content']}"
         for each in memories
     )

@@ -13,7 +13,7 @@ from rest_framework.request import Request
 
 from konstruct.api.auth.authentication import ApiKeyAuthentication
 from konstruct.api.auth.permissions import require_scope
-from konstruct.api.http.access_log import READS, Asked, record_refusal
+from konstruct.api.http.access_log import READS, BodyOperation, record_refusal
 from konstruct.api.http.exceptions import problem_of
 from konstruct.api.http.problems import Problem
 from konstruct.api.http.views import ApiView
@@ -88,13 +88,15 @@ class McpView(ApiView):
     def _call(self, tool: Tool, arguments: dict[str, Any]) -> ToolResult:
         """Run a tool. A change and its entry in the access log are one transaction."""
         http: Any = self.request._request
-        http.asked = Asked(tool.action, tool.subject, arguments)
+        http.body_operation = BodyOperation(tool.action, tool.subject, arguments)
         reads = tool.action in READS
         try:
             require_scope(self.caller, tool.scope)
             with nullcontext() if reads else transaction.atomic():
                 done = tool.run(self.caller, arguments)
-                http.asked = Asked(tool.action, done.subject or tool.subject, arguments)
+                http.body_operation = BodyOperation(
+                    tool.action, done.subject or tool.subject, arguments
+                )
                 self.note(
                     done.row,
                     action=done.action,

@@ -142,7 +142,7 @@ def require_entity(caller: Caller, tree: Filter) -> None:
     """
     if not caller.is_bound and not any(each.field in ENTITIES for each in conditions(tree)):
         raise InvalidArgument(
-            "Say whose memories are meant: name user_id, agent_id, app_id or run_id in filters,"
+            "The filters name no owner: add user_id, agent_id, app_id or run_id to filters,"
             ' such as {"user_id": "alex"}, or {"user_id": "*"} for all users.'
         )
 

@@ -178,8 +178,8 @@ class MemoriesView(Mem0View):
         tree = _filters_of_query(request.query_params)
         if not filters.is_limited_to_entities(tree):
             raise InvalidArgument(
-                "Nothing was deleted: name whose memories are to go, by user_id, agent_id, app_id"
-                " or run_id. A wildcard is not taken here."
+                "Nothing was deleted: name the owner of the memories by user_id, agent_id, app_id"
+                " or run_id, without a wildcard."
             )
         removed = delete_facts(memories_of(self.caller, tree, expired=True))
         self.note(deleted=removed, named=named_entities(tree))

@@ -214,7 +214,7 @@ def test_a_key_lists_and_uses_what_its_scopes_allow(program_a: Program) -> None:
 @pytest.mark.parametrize(
     ("tool", "arguments", "told"),
     [
-        ("remember", {"content": "Maria lies."}, "user_id: Say whose memory is meant"),
+        ("remember", {"content": "Maria lies."}, "user_id: Name the user"),
         ("remember", {"user_id": "maria"}, "content: This field is required."),
         ("remember", {"content": 5, "user_id": "maria"}, "content: Not a valid string."),
         ("remember", {"content": " ", "user_id": "maria"}, "content: This may not be blank"),

@@ -143,7 +143,7 @@ def test_everything_that_the_client_does(
         assert texts(client.search("walnuts", filters={"user_id": "alex"})) == ["I live in Rome."]
         with pytest.raises(Invalid, match="Nothing was deleted"):
             client.delete_all()
-        with pytest.raises(Invalid, match="Say whose memories are meant"):
+        with pytest.raises(Invalid, match="The filters name no owner"):
             client.get_all()
         client.delete_all(options=DeleteAllMemoryOptions(filters={"run_id": "r1"}))
         assert texts(client.get_all(filters={"user_id": "alex"})) == []

@@ -115,7 +115,7 @@ def test_everybodys_memories_are_not_read_by_forgetting_to_say_whose(
     for filters in (None, {}, {"metadata": {"n": 1}}):
         query = {"query": "a"} if path == SEARCH else {}
         answer = program.post(path, {"filters": filters, **query})
-        assert refusal(answer).startswith("Say whose memories are meant")
+        assert refusal(answer).startswith("The filters name no owner")
 
 
 def test_what_is_deleted_is_not_found(program: Program) -> None:
