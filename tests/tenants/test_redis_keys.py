@@ -62,33 +62,22 @@ IDS = {"message_id", "thread_id", "user_id", "nonce"}
 COLLIDING = ["a:b", ":", "a\x00", "a\nb", "\x7f", "\ud800"]
 
 
-@pytest.mark.parametrize("bad", ["", *COLLIDING, None, b"a", 1.5, True])
 @pytest.mark.parametrize("constructor", ALL)
-def test_no_part_may_be_empty_or_able_to_collide(
-    constructor: Callable[..., str], bad: object
+def test_no_part_may_be_empty_or_able_to_collide_and_an_id_is_escaped(
+    constructor: Callable[..., str],
 ) -> None:
-    names = list(inspect.signature(constructor).parameters)
-    for position, name in enumerate(names):
-        if name in IDS and bad in COLLIDING:
-            continue
-        parts: list[object] = ["x"] * len(names)
-        parts[position] = bad
-        with pytest.raises(InvalidKeyPart):
-            constructor(*parts)
-
-
-@pytest.mark.parametrize("text", COLLIDING)
-@pytest.mark.parametrize("constructor", ALL)
-def test_an_id_is_any_text_and_escaped_inside(constructor: Callable[..., str], text: str) -> None:
     names = list(inspect.signature(constructor).parameters)
     plain = constructor(*["x"] * len(names))
     for position, name in enumerate(names):
-        if name in IDS:
-            parts = ["x"] * len(names)
+        for text in ("", *COLLIDING, None, b"a", 1.5, True):
+            parts: list[object] = ["x"] * len(names)
             parts[position] = text
-            key = constructor(*parts)
-            assert key.count(":") == plain.count(":")
-            assert key.isprintable()
+            if name in IDS and text in COLLIDING:
+                key = constructor(*parts)
+                assert (key.count(":"), key.isprintable()) == (plain.count(":"), True)
+                continue
+            with pytest.raises(InvalidKeyPart):
+                constructor(*parts)
 
 
 def test_the_error_names_the_value() -> None:

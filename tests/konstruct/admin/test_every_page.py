@@ -91,7 +91,7 @@ def list_addresses(
     """
     address = page(model, "changelist")
     yield address
-    odd = ODD_QUERIES if each else [next(TURNS) for _ in range(4)]
+    odd = ODD_QUERIES if each else [next(TURNS) for _ in range(2)]
     yield from (address + query for query in odd)
     columns = [str(column) for column in range(len(site_admin.list_display) + 1)]
     for orders in columns if each else [".".join(columns)]:
@@ -109,11 +109,11 @@ def row_addresses(model: type[Model], keys: list[Any], *, each: bool) -> Iterato
     """The pages of some rows, of rows that do not exist, and of one to be added.
 
     Args:
-        each: ask every page for every key that no row has; else all of them of one page only.
+        each: ask every page for every key that no row has; else for two of them.
     """
     yield page(model, "add")
     for name in ("change", "history", "delete"):
-        odd = ODD_KEYS if each or name == "change" else ODD_KEYS[-2:]
+        odd = ODD_KEYS if each else ODD_KEYS[-2:]
         for key in (*keys[: 2 if each else 1], *odd):
             yield page(model, name, key)
 

@@ -37,6 +37,9 @@ def test_after_any_accident_the_next_query_is_of_the_tenant_last_entered(
 ) -> None:
     accident(in_a)
     assert names() == ["of-tenant-b"]
+    # The driver's own cursor is in no tenant.
+    tenant, schema = connection.connection.execute(SETTINGS).fetchone()
+    assert (tenant or "", schema) == ("", "public")
 
 
 @pytest.mark.parametrize("accident", ACCIDENTS)
@@ -46,16 +49,6 @@ def test_after_any_accident_a_named_cursor_is_of_the_tenant_last_entered(
     accident(in_a)
     with transaction.atomic():
         assert [user.username for user in User.objects.iterator()] == ["of-tenant-b"]
-
-
-@pytest.mark.parametrize("accident", ACCIDENTS)
-def test_after_any_accident_the_drivers_own_cursor_is_in_no_tenant(
-    in_a: Tenant, accident: Callable[[Tenant], None]
-) -> None:
-    accident(in_a)
-    assert names() == ["of-tenant-b"]
-    tenant, schema = connection.connection.execute(SETTINGS).fetchone()
-    assert (tenant or "", schema) == ("", "public")
 
 
 def test_an_accident_in_the_public_schema_brings_no_tenant_back(in_a: Tenant) -> None:

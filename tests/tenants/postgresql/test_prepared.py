@@ -200,8 +200,7 @@ def test_statements_that_were_discarded_unheard_are_prepared_anew(in_a: Tenant) 
         assert names() == ["of-tenant-b"]
 
 
-@pytest.mark.parametrize("failing", range(3))
-@pytest.mark.parametrize("in_transaction", [False, True])
+@pytest.mark.parametrize(("failing", "in_transaction"), [(0, False), (1, True), (2, False)])
 def test_one_that_fails_leaves_the_connection_as_it_was(
     in_a: Tenant, failing: int, in_transaction: bool, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -61,40 +61,41 @@ def test_migrating_sets_a_role_right_again(tenant_a: Tenant) -> None:
         assert auditor.permissions.count() == len(ROLES["auditor"])
 
 
+EVERY_ROLE = "auditor curator admin"
 # Page, and the roles that may open it. A GET, for what follows from a POST is tested below.
 PAGES = {
-    "/admin/": "auditor curator admin",
-    "/admin/conversations/": "auditor curator admin",
-    "/admin/memories/": "auditor curator admin",
-    "/admin/people/": "auditor curator admin",
-    "/admin/people/person/?user=maria": "auditor curator admin",
-    "/admin/window/?agent={agent}&user=maria": "auditor curator admin",
+    "/admin/": EVERY_ROLE,
+    "/admin/conversations/": EVERY_ROLE,
+    "/admin/memories/": EVERY_ROLE,
+    "/admin/people/": EVERY_ROLE,
+    "/admin/people/person/?user=maria": EVERY_ROLE,
+    "/admin/window/?agent={agent}&user=maria": EVERY_ROLE,
     "/admin/window/clear/?agent={agent}&user=maria": "curator admin",
     "/admin/people/person/erase/?user=maria": "admin",
     "/admin/agents/{agent}/try/": "admin",
     "/admin/facts/{fact}/merge/": "curator admin",
-    "/admin/memory/message/": "auditor curator admin",
-    "/admin/memory/conversationembedding/": "auditor curator admin",
-    "/admin/memory/recallevent/": "auditor curator admin",
-    "/admin/memory/memoryentry/": "auditor curator admin",
+    "/admin/memory/message/": EVERY_ROLE,
+    "/admin/memory/conversationembedding/": EVERY_ROLE,
+    "/admin/memory/recallevent/": EVERY_ROLE,
+    "/admin/memory/memoryentry/": EVERY_ROLE,
     "/admin/memory/memoryentry/add/": "curator admin",
-    "/admin/orchestrator/agent/": "auditor curator admin",
+    "/admin/orchestrator/agent/": EVERY_ROLE,
     "/admin/orchestrator/agent/add/": "admin",
-    "/admin/orchestrator/pendingreply/": "auditor curator admin",
-    "/admin/orchestrator/escalation/": "auditor curator admin",
-    "/admin/orchestrator/toolcall/": "auditor curator admin",
-    "/admin/orchestrator/channelidentity/": "auditor curator admin",
-    "/admin/escalations/{escalation}/": "auditor curator admin",
+    "/admin/orchestrator/pendingreply/": EVERY_ROLE,
+    "/admin/orchestrator/escalation/": EVERY_ROLE,
+    "/admin/orchestrator/toolcall/": EVERY_ROLE,
+    "/admin/orchestrator/channelidentity/": EVERY_ROLE,
+    "/admin/escalations/{escalation}/": EVERY_ROLE,
     "/admin/identities/{identity}/link/": "admin",
-    "/admin/audit/accessevent/": "auditor curator admin",
-    "/admin/audit/erasurerequest/": "auditor curator admin",
-    "/admin/audit/messageerasure/": "auditor curator admin",
+    "/admin/audit/accessevent/": EVERY_ROLE,
+    "/admin/audit/erasurerequest/": EVERY_ROLE,
+    "/admin/audit/messageerasure/": EVERY_ROLE,
     "/admin/messages/{message}/erase/": "admin",
-    "/admin/audit/retentionrule/": "auditor curator admin",
-    "/admin/channels/arrival/": "auditor curator admin",
-    "/admin/channels/delivery/": "auditor curator admin",
-    "/admin/channels/slackinstallation/": "auditor curator admin",
-    "/admin/channels/slackuser/": "auditor curator admin",
+    "/admin/audit/retentionrule/": EVERY_ROLE,
+    "/admin/channels/arrival/": EVERY_ROLE,
+    "/admin/channels/delivery/": EVERY_ROLE,
+    "/admin/channels/slackinstallation/": EVERY_ROLE,
+    "/admin/channels/slackuser/": EVERY_ROLE,
     "/admin/slack/connect/": "admin",
     "/admin/api/apikey/": "admin",
     "/admin/api/apikey/add/": "admin",
@@ -120,6 +121,9 @@ def test_a_role_opens_its_pages_and_no_others(
             "message": Message.objects.get(content="Answer me!").pk,
         }
     for address, roles in PAGES.items():
+        # The auditor has the fewest permissions of those who may open it.
+        if roles == EVERY_ROLE and role != "auditor":
+            continue
         opened = client.get(address.format(**named)).status_code
         assert (address, opened) == (address, 200 if role in roles.split() else 403)
 
