@@ -10,7 +10,7 @@ from tests.attacks.on_patterns import calls_in, sources
 
 # No divisor of how many texts there are of a kind, so that each kind has its turn.
 EVERY = pytest.mark.parametrize(
-    "every", [7, pytest.param(1, marks=pytest.mark.long)], ids=["some", "all"]
+    "every", [13, pytest.param(1, marks=pytest.mark.long)], ids=["some", "all"]
 )
 
 

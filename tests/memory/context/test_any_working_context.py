@@ -50,7 +50,7 @@ TIER = st.sampled_from(sorted(SmallCompiler.TOKEN_BUDGETS))
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     tier=TIER,
     system=TEXT,
@@ -83,7 +83,7 @@ def test_no_input_breaks_a_share_or_the_budget(
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(tier=TIER, session=st.lists(TURN, max_size=14))
 def test_the_history_that_stays_is_the_newest_and_in_order(
     tier: str, session: list[dict[str, Any]]
@@ -101,7 +101,7 @@ def test_the_history_that_stays_is_the_newest_and_in_order(
         )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(tier=TIER, contents=st.lists(st.tuples(TEXT, TEXT), max_size=7))
 def test_user_and_assistant_keep_alternating(tier: str, contents: list[tuple[str, str]]) -> None:
     session = [
@@ -115,7 +115,7 @@ def test_user_and_assistant_keep_alternating(tier: str, contents: list[tuple[str
     assert roles == (["user", "assistant"] * len(roles))[: len(roles)]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(tier=TIER, memories=st.lists(TEXT, max_size=8))
 def test_the_memories_that_stay_are_the_most_relevant(tier: str, memories: list[str]) -> None:
     context = SmallCompiler(tier).compile("", [], memories, "")["context"]

@@ -133,7 +133,7 @@ VALUES = st.text(max_size=300) | st.integers() | st.lists(st.text(max_size=30), 
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     given=st.dictionaries(st.text(max_size=20), VALUES, max_size=40),
     description=st.text(max_size=2000),

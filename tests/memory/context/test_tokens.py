@@ -83,7 +83,7 @@ def test_no_room_for_the_mark_keeps_the_beginning_alone() -> None:
     assert tokens.cut("one two", -1) == ""
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(text=TEXTS, limit=st.integers(-2, 120))
 def test_a_cut_fits_and_is_made_of_the_text(text: str, limit: int) -> None:
     cut = tokens.cut(text, limit)

@@ -147,16 +147,17 @@ def test_another_tenants_facts_are_never_told(
 
 
 FILLERS = ["word ", "слово ", "文字列", "🦄🏳️‍🌈", "ﷺ", "a\u0301 ", "{}();\n"]
+SHORT_RUN = [("fast", "文字列"), ("fast", "🦄🏳️‍🌈"), ("reasoning", "{}();\n")]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("tier", "filler"),
     [
-        # Every filler with one of the tiers; with the other one in the long run.
-        pytest.param(tier, filler, marks=[pytest.mark.long] if (row + column) % 2 else [])
-        for row, tier in enumerate(BUDGETS)
-        for column, filler in enumerate(FILLERS)
+        # Some fillers with one of the tiers; all of them with both in the long run.
+        pytest.param(tier, filler, marks=[] if (tier, filler) in SHORT_RUN else [pytest.mark.long])
+        for tier in BUDGETS
+        for filler in FILLERS
     ],
 )
 def test_no_history_makes_a_prompt_exceed_the_budget_of_the_agents_tier(
@@ -203,7 +204,7 @@ TURN = st.fixed_dictionaries({"role": st.sampled_from(["user", "assistant"]), "c
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     tier=st.sampled_from(sorted(BUDGETS)),
     system=TEXT,
