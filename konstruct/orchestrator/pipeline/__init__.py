@@ -1,9 +1,9 @@
 """From an accepted message to its reply.
 
 1. `accept`: a channel's message is written down and waits in the outbox of replies.
-2. `worker.handle`: a worker takes the lock of the thread and answers what is due, oldest first.
+2. `worker.handle`: a worker leases the messages of a thread that are due, oldest first.
 3. `snapshot.oldest_ready`: all that the reply depends on is read into one `Snapshot`.
-4. `worker.answer`: the attempt is counted before the work.
+4. `worker.answer`: the lease of the reply begins, and with it an attempt is counted.
 5. `respond.respond`: `decide` says what is to be done (`decisions` has all that can be). Most often
    the language model is asked: `gather_context`, `build_prompt`, `ask`, and, where the agent
    has tools, `tool_rounds`.

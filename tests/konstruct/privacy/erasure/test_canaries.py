@@ -8,6 +8,7 @@ import base64
 import json
 import logging
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from konstruct.interfaces.openai import views as openai_views
 from konstruct.local.embedded import paths
 from konstruct.logs import RedactingFormatter
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
-from konstruct.orchestrator.models import Agent
+from konstruct.orchestrator.models import Agent, PendingReply
 from konstruct.privacy.erasure import carry_out
 from memory.indexing import outbox
 from memory.models import Message, RecallEvent
@@ -140,6 +141,46 @@ def test_others_recall_events_keep_all_but_the_words_of_the_person(
     assert "(erased)" in json.dumps(shown["prompt"])
     assert "Is Otto's boat green?" in json.dumps(shown["prompt"])
     assert receipt["residue"]["words"] == {}
+
+
+def test_a_reply_in_flight_to_another_person_is_written_anew_without_the_words(
+    speak: Callable[[], Program],
+    llm_server: LLMServer,
+    post: Callable[..., Any],  # noqa: F811
+) -> None:
+    """The model is asked with the person's words, and answers after these were erased."""
+    program = speak()
+    post(said("T1", "And is it fast?", user=O, thread_ts=thread_of_slack(program)))
+    llm_server.answers = [Answer({"content": "late"}, wait=True), Answer({"content": "It is."})]
+    before = len(llm_server.requests)
+    with ThreadPoolExecutor(1) as threads:
+        answering = threads.submit(_answer_all_and_close, program)
+        llm_server.wait_for_requests(before + 1, seconds=60)
+        assert {"slack", "file", "name"} <= {*found(json.dumps(llm_server.requests[-1].body))}
+        erase(program)
+        llm_server.release()
+        answering.result()
+    answer_all(program)
+    assert found(json.dumps(llm_server.requests[-1].body)) == []
+    outbox.drain(program.tenant.id)
+    with tenant_scope(program.tenant.id):
+        asked = Message.objects.get(content="And is it fast?")
+        assert asked.reply.content == "It is."
+        assert found(json.dumps(RecallEvent.objects.get(reply=asked.reply).prompt)) == []
+        assert not PendingReply.objects.exists()
+
+
+def thread_of_slack(program: Program) -> str:
+    """Return Slack's id of the thread."""
+    with tenant_scope(program.tenant.id):
+        return Message.objects.filter(user_id=O).first().thread_id.split("/")[-1]
+
+
+def _answer_all_and_close(program: Program) -> None:
+    try:
+        answer_all(program)
+    finally:
+        connections.close_all()
 
 
 def send_everywhere(program: Program, llm_server: LLMServer, admin: Client) -> None:
