@@ -254,7 +254,7 @@ def test_an_erasure_that_was_interrupted_at_every_step_goes_on(
 ) -> None:
     request = request_erasure(MARIA, by=EVA)
     for step in (
-        "erasing._let_workers_finish",
+        "erasing._take_from_workers",
         "stores.records.forget",
         "stores.cache.remove_keys",
         "stores.rows.remove_messages",
