@@ -177,7 +177,7 @@ def test_work_is_claimed_from_the_outbox_of_its_server(
 ) -> None:
     notes = jobs.JobKind(name="note", task="", queue="notes")
     woken: list[str] = []
-    monkeypatch.setattr(jobs.JobKind, "wake", lambda kind, server: woken.append(server))
+    monkeypatch.setattr(jobs.JobKind, "wake", lambda kind, server, **options: woken.append(server))
     try:
         for tenant in placed.values():
             with tenant_scope(tenant.id):
