@@ -36,13 +36,13 @@ def test_every_type_of_problem_has_an_error() -> None:
     assert set(errors.BY_KIND) == kinds
 
 
-@pytest.mark.parametrize("path", [*SOURCE.rglob("*.py")], ids=lambda path: path.stem)
-def test_nothing_of_the_server_is_imported(path: Path) -> None:
-    tree = ast.walk(ast.parse(path.read_text()))
-    names = [each.module for each in tree if isinstance(each, ast.ImportFrom) and each.module]
-    names += [alias.name for each in tree if isinstance(each, ast.Import) for alias in each.names]
-    roots = {name.partition(".")[0] for name in names}
-    assert not roots & {"konstruct", "memory", "tenants", "django"}
+def test_nothing_of_the_server_is_imported() -> None:
+    for path in SOURCE.rglob("*.py"):
+        tree = [*ast.walk(ast.parse(path.read_text()))]
+        names = [each.module for each in tree if isinstance(each, ast.ImportFrom) and each.module]
+        names += [name.name for each in tree if isinstance(each, ast.Import) for name in each.names]
+        roots = {name.partition(".")[0] for name in names}
+        assert (path, roots & {"konstruct", "memory", "tenants", "django"}) == (path, set())
 
 
 @pytest.mark.slow

@@ -19,10 +19,8 @@ from tests.memory.context.checkpoints.attacks import json_attacks, msgpack_attac
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
-ATTACKS = [
-    *(("msgpack", name) for name, _ in msgpack_attacks(Path("/nowhere"))),
-    *(("json", name) for name, _ in json_attacks(Path("/nowhere"))),
-]
+# All of them are in tests/memory/context/checkpoints/test_serializer.py.
+ATTACKS = [("msgpack", "call-0"), ("msgpack", "in-a-list"), ("json", "lc-2")]
 
 
 @pytest.fixture
@@ -69,9 +67,7 @@ def test_what_would_run_code_is_refused_by_its_row_and_class(
         (put("pickle+aes", b"x"), "the encoding 'pickle.aes'"),
         (put("msgpack", b"\xc1"), "not readable msgpack"),
         (lambda rows: rows[0].update(blob="\\001abc"), "not written in hexadecimal"),
-        (lambda rows: rows[0].update(blob="\\xZZ"), "not written in hexadecimal"),
         (lambda rows: rows[0].update(blob=["\\x00"]), "no encoding and value"),
-        (lambda rows: rows[0].update(type=None), "no encoding and value"),
         (lambda rows: rows.__setitem__(0, [1]), "is no JSON object"),
         (lambda rows: rows[0].pop("blob"), "not readable msgpack"),
         (lambda rows: rows[0].pop("channel"), "has no channel"),
