@@ -2,9 +2,10 @@
 
     python -m benchmarks.fleet.entering [--repeats 2000] [--delay 1ms]
 
-The median of each in microseconds, and beside that of two messages, the way of before. As the
-application's role, to the database of the settings; with a delay that a network would have, each
-way.
+The median of each in microseconds, and beside that of two messages, the way of before; of wall time
+and of this process's CPU time. As the application's role, to the database of the settings; with a
+delay that a network would have, each way. `backend` keeps the thread's connection, `pool` takes one
+from a pool for each read, `reconnect` opens one for each read.
 """
 
 import argparse
@@ -49,9 +50,16 @@ def measure(tenant_id: Any, repeats: int) -> None:
     import psycopg
 
     from tenants.context import tenant_connection, tenant_scope
+    from tenants.postgresql.connecting import pool_options
 
     with tenant_scope(tenant_id):
         ours = tenant_connection()
+        pooled = ours.copy("pooled")
+        pooled.settings_dict.update(CONN_MAX_AGE=0, CONN_HEALTH_CHECKS=False)
+        pooled.settings_dict["OPTIONS"]["pool"] = pool_options("pooled", 2, 600)
+        reconnected = ours.copy()
+        for each in (pooled, reconnected):
+            each.set_schema(ours.schema_name)
         ours.ensure_connection()
         plain: Any = ours.connection
         entering = [statement.decode() for statement in ours.entering]
@@ -75,23 +83,44 @@ def measure(tenant_id: Any, repeats: int) -> None:
                 plain.execute("COMMIT")
                 cursor.fetchall()
 
-        def backend() -> None:
-            with ours.cursor() as cursor:
+        def read(django: Any) -> None:
+            with django.cursor() as cursor:
                 cursor.execute(STATEMENT, ["ada"])
                 cursor.fetchall()
 
-        ways: list[Callable[[], None]] = [no_tenant, two_messages, drivers_pipeline, backend]
-        taken: dict[str, list[float]] = {way.__name__: [] for way in ways}
+        def backend() -> None:
+            read(ours)
+
+        def pool() -> None:
+            read(pooled)
+            pooled.release()
+
+        def reconnect() -> None:
+            read(reconnected)
+            reconnected.close()
+
+        ways: list[Callable[[], None]] = [
+            no_tenant, two_messages, drivers_pipeline, backend, pool, reconnect,
+        ]  # fmt: skip
+        taken: dict[str, list[tuple[float, float]]] = {way.__name__: [] for way in ways}
         for _ in range(repeats):
             for way in ways:
-                started = time.perf_counter()
+                started, worked = time.perf_counter(), time.process_time()
                 way()
-                taken[way.__name__].append(1e6 * (time.perf_counter() - started))
+                wall, cpu = time.perf_counter() - started, time.process_time() - worked
+                taken[way.__name__].append((wall, cpu))
         plain.execute("RESET search_path; RESET app.current_tenant")
-    before = statistics.median(taken["two_messages"])
-    for name, each in taken.items():
-        median = statistics.median(each)
-        sys.stdout.write(f"{name:17} {median:8.0f} µs {median / before:6.2f}\n")
+        pooled.close_pool()
+    medians = {
+        name: [1e6 * statistics.median(each) for each in zip(*measured, strict=True)]
+        for name, measured in taken.items()
+    }
+    wall_before, cpu_before = medians["two_messages"]
+    for name, (wall, cpu) in medians.items():
+        sys.stdout.write(
+            f"{name:17} {wall:8.0f} µs {wall / wall_before:6.2f}"
+            f"   CPU {cpu:6.0f} µs {cpu / cpu_before:6.2f}\n"
+        )
 
 
 if __name__ == "__main__":
