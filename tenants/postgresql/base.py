@@ -410,6 +410,12 @@ class DatabaseWrapper(base.DatabaseWrapper):
         self._exchange = None
         super()._close()
 
+    def copy(self, alias: str | None = None) -> "DatabaseWrapper":
+        """Return a wrapper with a connection of its own, which is never one of the pool."""
+        copied = cast(DatabaseWrapper, super().copy(alias))
+        copied.settings_dict["OPTIONS"].pop("pool", None)
+        return copied
+
     def release(self) -> None:
         """Give the connection back to its pool, if it is a pool's; the next statement takes one.
 

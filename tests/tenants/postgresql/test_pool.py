@@ -30,6 +30,7 @@ from psycopg_pool import ConnectionPool
 from memory.conversations.transcript import record_message
 from memory.models import Message
 from tenants import transaction
+from tenants.checks.writable import require_writable
 from tenants.context import connection, connections_released, tenant_scope
 from tenants.models import Tenant
 from tenants.outages import is_outage
@@ -431,6 +432,12 @@ def test_where_no_connection_becomes_free_the_error_is_an_outage_and_names_the_s
     )
     connection.close()
     assert in_thread(settings_now) == ("", "public")
+
+
+def test_a_health_check_has_a_connection_of_its_own(pool: Pool) -> None:
+    connection.ensure_connection()
+    require_writable()
+    assert free(pool) == 0
 
 
 def test_a_thread_waits_its_turn(pool: Pool, users: tuple[Tenant, Tenant]) -> None:

@@ -1,0 +1,98 @@
+"""Connections to Postgres: as many for each process as docs/scaling.md says, whatever the load."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from threading import Event, Thread
+from uuid import UUID, uuid4
+
+import psycopg
+import pytest
+from django.conf import settings
+from django.db import connections
+
+from konstruct.management.commands.owner_worker import LOOPS
+from memory.context import SessionStore
+from memory.context.checkpoints.connections import APPLICATION_NAME, MAX_CONNECTIONS, close_pools
+from memory.conversations.transcript import record_message
+from tenants.checks.writable import require_writable
+from tenants.context import connections_released, tenant_scope
+from tenants.models import Tenant
+from tests import database
+
+THREADS, UNITS, SIZE = 40, 5, 3
+
+
+def documented() -> dict[str, list[str]]:
+    """The table of docs/scaling.md: by process, what it says of each kind of connection."""
+    text = (settings.BASE_DIR / "docs" / "scaling.md").read_text()
+    rows = re.findall(r"^\| (.+) \| (.+) \| (\d+) \| (\d+) \|$", text, re.MULTILINE)
+    return {process: rest for process, *rest in rows}
+
+
+def test_the_documented_numbers_are_those_of_the_code() -> None:
+    said = documented()
+    of_sessions = {process: int(row[1]) for process, row in said.items() if process != "beat"}
+    assert len(of_sessions) == 5
+    assert set(of_sessions.values()) == {MAX_CONNECTIONS}
+    assert said["beat"] == ["0", "0", "0"]
+    assert said["owner worker"][0].startswith(f"{len(LOOPS)}, one for each of its threads")
+
+
+@contextmanager
+def counting() -> Iterator[Counter[str]]:
+    """Count the application's connections all the time; yield the most of each kind."""
+    most: Counter[str] = Counter()
+    done = Event()
+
+    def count() -> None:
+        with psycopg.connect(database.url_of("superuser"), autocommit=True) as superuser:
+            while not done.wait(0.005):
+                for kind, found in superuser.execute(
+                    "SELECT application_name, count(*) FROM pg_stat_activity"
+                    " WHERE usename = 'konstruct_app' AND datname = current_database() GROUP BY 1"
+                ).fetchall():
+                    most[kind] = max(most[kind], found)
+
+    thread = Thread(target=count)
+    thread.start()
+    try:
+        yield most
+    finally:
+        done.set()
+        thread.join()
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.of_a_session
+@pytest.mark.of_one_server(reason="connections to one server are counted")
+def test_a_process_of_many_threads_has_no_more_connections_than_documented(
+    tenant_a: Tenant, tenant_b: Tenant
+) -> None:
+    agent = uuid4()
+    close_pools()
+
+    def converse(number: int) -> int:
+        tenant_id: UUID = (tenant_a, tenant_b)[number % 2].id
+        try:
+            with tenant_scope(tenant_id):
+                for unit in range(UNITS):
+                    record_message(
+                        tenant_id=tenant_id, agent_id=agent, user_id=f"user-{number}",
+                        thread_id="t", channel="rest", role="user", content=f"Note {unit}.",
+                    )  # fmt: skip
+                    with connections_released():
+                        assert SessionStore(tenant_id).get_session_messages(f"t-{number}") == []
+        finally:
+            connections.close_all()
+        return number
+
+    with database.pools(SIZE), counting() as most, ThreadPoolExecutor(THREADS) as threads:
+        begun = [threads.submit(converse, number) for number in range(THREADS)]
+        require_writable()  # the health check of a worker
+        assert [each.result() for each in begun] == list(range(THREADS))
+    close_pools()
+    assert 0 < most[APPLICATION_NAME] <= MAX_CONNECTIONS
+    assert SIZE <= most[""] <= SIZE + 1
