@@ -94,7 +94,7 @@ class OnErasure(Enum):
 
     DELETE = "delete"
     PSEUDONYMIZE = "pseudonymize"
-    """Records of who did what stay, without the person: erasure/stores/records.py."""
+    """Records of who did what stay, without the person: erasure/records.py."""
     RECEIPT = "receipt"
     """Requests to erase stay as receipts, with keyed digests instead of ids."""
 

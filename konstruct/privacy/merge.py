@@ -20,7 +20,7 @@ from django_redis import get_redis_connection
 from konstruct.orchestrator import thread_cache
 from konstruct.orchestrator.messages import Thread, locked_windows
 from konstruct.orchestrator.models import Escalation, HistoryMerge, ToolCall
-from konstruct.privacy.erasure.stores.rows import LOCK_EMBEDDING
+from konstruct.privacy.erasure.rows import LOCK_EMBEDDING
 from memory.conversations import short_term, thread_window, window_store
 from memory.models import Message
 from memory.scopes import scope_number

@@ -15,7 +15,7 @@ from django_redis import get_redis_connection
 
 from konstruct.consistency.indexing import forget_words
 from konstruct.privacy.erasure.messages import shorten_window
-from konstruct.privacy.erasure.stores.rows import delete_messages, delete_rows_of_messages
+from konstruct.privacy.erasure.rows import delete_messages, delete_rows_of_messages
 from memory.conversations import thread_window
 from memory.models import Message
 from memory.scopes import scope_number

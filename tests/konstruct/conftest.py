@@ -13,7 +13,7 @@ from konstruct.api.auth.keys import new_key
 from konstruct.api.models import ApiKey, KeyScope
 from konstruct.llm import client as llm_client
 from konstruct.orchestrator.models import Agent
-from konstruct.privacy.erasure.stores import storage
+from konstruct.privacy.erasure import storage
 from tenants.context import public_scope, tenant_scope
 from tenants.models import Tenant
 from tests.servers.llm import LLMServer

@@ -15,10 +15,10 @@ from django.db import IntegrityError
 from django.db.models.functions import Now
 
 from konstruct.orchestrator.models import HistoryMerge, PendingReply
+from konstruct.privacy.erasure import cache, records, rows, storage
 from konstruct.privacy.erasure.person import Person
 from konstruct.privacy.erasure.progress import ErasureProgress, Report, now
 from konstruct.privacy.erasure.residue import choose_sequences, left_of, scan
-from konstruct.privacy.erasure.stores import cache, records, rows, storage
 from memory.models import Message
 from tenants.audit.models import ErasureRequest
 from tenants.audit.pseudonyms import pseudonym
@@ -118,9 +118,7 @@ def _end(
 
 def _erase_once(request: ErasureRequest, progress: ErasureProgress) -> Person:
     """Remove all that is there at this moment; the person, with all that was found so far."""
-    person, earlier = Person.of(request), progress.person()
-    if earlier is not None:
-        person = person.together_with(earlier)
+    person = Person.of(request, progress.found)
     progress.begin_round(person, rows.count_messages(person))
     if "words" not in progress.found:
         progress.step("chooses words to look for")

@@ -23,7 +23,7 @@ from konstruct.orchestrator.messages import Thread, locked_windows
 from konstruct.orchestrator.models import Escalation, PendingReply
 from konstruct.orchestrator.replies import queue
 from konstruct.privacy.erasure.progress import add_rows, now
-from konstruct.privacy.erasure.stores.rows import delete_messages, delete_rows_of_messages
+from konstruct.privacy.erasure.rows import delete_messages, delete_rows_of_messages
 from konstruct.privacy.erasure.traces import forget_in_new_replies, forget_in_traces, quotes_of
 from memory.conversations import short_term, thread_window, window_store
 from memory.conversations.copies import COPY_PREFIX, copy_id

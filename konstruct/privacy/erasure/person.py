@@ -1,7 +1,7 @@
 """The person whom an erasure removes. Their rows are found by exact values, never by words."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 from uuid import UUID
 
@@ -67,49 +67,37 @@ class Person:
     """Number of their threads with a session that is not theirs, or not theirs alone."""
 
     @classmethod
-    def of(cls, request: ErasureRequest) -> Self:
-        """Look up the person's ids, agents and threads."""
-        user_ids = tuple(linked_ids(request.user_id))
-        threads = threads_of(user_ids, agent_id=request.agent_id, named=request.threads)
+    def of(cls, request: ErasureRequest, earlier: Mapping[str, Any]) -> Self:
+        """Look up the person's ids, agents and threads, and add those of earlier rounds.
+
+        Args:
+            earlier: `fields` of the round before; empty for the first round.
+        """
+        found = [*linked_ids(request.user_id), *earlier.get("user_ids", ())]
+        person = cls(request.tenant_id, tuple(dict.fromkeys(found)), request.agent_id)
+        threads = threads_of(person.user_ids, agent_id=request.agent_id, named=request.threads)
         sessions = {
             thread.thread_id
             for thread in threads
             if thread.session_is_theirs(strict=request.by_bound_key)
         }
         own = {thread.thread_id for thread in threads if thread.is_theirs_alone}
-        person = cls(request.tenant_id, user_ids, request.agent_id)
         with connection.cursor() as cursor:
             cursor.execute(_agents_sql(), person.parameters())
-            agents = sorted(agent for (agent,) in cursor.fetchall())
-        return cls(
-            person.tenant_id,
-            user_ids,
-            person.agent_id,
-            agents=tuple(agents),
-            threads=tuple(sorted(own | sessions)),
-            sessions=tuple(sorted(sessions)),
-            shared_threads=sum(thread.spoke and thread.others_spoke for thread in threads),
-            sessions_left=sum(
-                thread.has_session and thread.thread_id not in sessions for thread in threads
-            ),
+            agents = {agent for (agent,) in cursor.fetchall()}
+        shared = sum(thread.spoke and thread.others_spoke for thread in threads)
+        left = sum(thread.has_session and thread.thread_id not in sessions for thread in threads)
+        return replace(
+            person,
+            agents=tuple(sorted(agents.union(map(UUID, earlier.get("agents", ()))))),
+            threads=tuple(sorted((own | sessions).union(earlier.get("threads", ())))),
+            sessions=tuple(sorted(sessions.union(earlier.get("sessions", ())))),
+            shared_threads=max(shared, earlier.get("shared_threads", 0)),
+            sessions_left=max(left, earlier.get("sessions_left", 0)),
         )
 
-    @classmethod
-    def read(cls, request: ErasureRequest, progress: dict[str, Any]) -> Self:
-        """Return the person whom an interrupted erasure has saved."""
-        return cls(
-            request.tenant_id,
-            tuple(progress["user_ids"]),
-            request.agent_id,
-            agents=tuple(UUID(agent) for agent in progress["agents"]),
-            threads=tuple(progress["threads"]),
-            sessions=tuple(progress["sessions"]),
-            shared_threads=progress["shared_threads"],
-            sessions_left=progress["sessions_left"],
-        )
-
-    def written(self) -> dict[str, Any]:
-        """Return the fields that `read` reads."""
+    def fields(self) -> dict[str, Any]:
+        """Return what `of` takes in the next round, as JSON."""
         return {
             "user_ids": list(self.user_ids),
             "agents": [str(agent) for agent in self.agents],
@@ -118,21 +106,6 @@ class Person:
             "shared_threads": self.shared_threads,
             "sessions_left": self.sessions_left,
         }
-
-    def together_with(self, earlier: "Person") -> "Person":
-        """Return the same person, with ids and threads of an earlier round too."""
-        named, *_ = self.user_ids
-        others = set(self.user_ids) | set(earlier.user_ids)
-        return Person(
-            self.tenant_id,
-            (named, *sorted(others - {named})),
-            self.agent_id,
-            agents=_union(self.agents, earlier.agents),
-            threads=_union(self.threads, earlier.threads),
-            sessions=_union(self.sessions, earlier.sessions),
-            shared_threads=max(self.shared_threads, earlier.shared_threads),
-            sessions_left=max(self.sessions_left, earlier.sessions_left),
-        )
 
     def parameters(self, **more: Any) -> dict[str, Any]:
         """Return the parameters of statements about this person."""
@@ -147,7 +120,3 @@ class Person:
             "sessions": list(self.sessions),
             **more,
         }
-
-
-def _union(*parts: Iterable[Any]) -> tuple[Any, ...]:
-    return tuple(sorted({each for part in parts for each in part}))

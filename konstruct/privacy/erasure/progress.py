@@ -31,14 +31,10 @@ class ErasureProgress:
         self._request.refresh_from_db(fields=["progress"])
         self.found = self._request.progress or self.found
 
-    def person(self) -> Person | None:
-        """Return the person as an interrupted erasure has found them; None for a new erasure."""
-        return Person.read(self._request, self.found) if "user_ids" in self.found else None
-
     def begin_round(self, person: Person, messages: int) -> None:
         """Record the person of this round, and the number of messages to remove."""
         removed = self.found["messages"]["removed"]
-        self.found |= {**person.written(), "rounds": self.found["rounds"] + 1}
+        self.found |= {**person.fields(), "rounds": self.found["rounds"] + 1}
         self.found["messages"] = {"removed": removed, "of": removed + messages}
         self.step("waits for replies that are being written")
 

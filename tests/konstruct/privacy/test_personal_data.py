@@ -20,7 +20,7 @@ from konstruct.orchestrator.models import Agent
 from konstruct.privacy import merge
 from konstruct.privacy.archive import export_memory, import_memory
 from konstruct.privacy.erasure import carry_out
-from konstruct.privacy.erasure.stores.rows import UnknownTable
+from konstruct.privacy.erasure.rows import UnknownTable
 from konstruct.privacy.jobs import MERGE
 from konstruct.privacy.retention import apply_rules
 from memory.models import AgentUserModel, Message

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from konstruct.orchestrator.models import Agent
-from konstruct.privacy.erasure.stores.scrubbing import Names, scrubbed
+from konstruct.privacy.erasure.records import Names, scrubbed
 from memory.models import MemoryEntry
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from konstruct.privacy.erasure.stores import storage
+from konstruct.privacy.erasure import storage
 
 
 @pytest.fixture

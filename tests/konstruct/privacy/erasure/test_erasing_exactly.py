@@ -15,8 +15,7 @@ from konstruct.orchestrator.identities.erasure_requests import ThreadOfOthers, r
 from konstruct.orchestrator.identities.linked_ids import is_known, linked_ids
 from konstruct.orchestrator.models import Agent, ChannelIdentity
 from konstruct.privacy import jobs
-from konstruct.privacy.erasure import carry_out
-from konstruct.privacy.erasure.stores import rows
+from konstruct.privacy.erasure import carry_out, rows
 from memory.context import SessionStore
 from memory.models import Message
 from tenants.audit.access_log import Actor, record_access

@@ -31,8 +31,7 @@ from konstruct.orchestrator.models import (
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from konstruct.privacy import jobs
 from konstruct.privacy.archive import export_memory
-from konstruct.privacy.erasure import carry_out
-from konstruct.privacy.erasure.stores import rows
+from konstruct.privacy.erasure import carry_out, rows
 from memory.context import SessionStore
 from memory.conversations.items import add_items
 from memory.conversations.short_term import append_message, clear_window, get_recent_messages
@@ -255,13 +254,13 @@ def test_an_erasure_that_was_interrupted_at_every_step_goes_on(
     request = request_erasure(MARIA, by=EVA)
     for step in (
         "erasing._take_from_workers",
-        "stores.records.forget",
-        "stores.cache.remove_keys",
-        "stores.rows.remove_messages",
-        "stores.rows.remove_rest",
+        "records.forget",
+        "cache.remove_keys",
+        "rows.remove_messages",
+        "rows.remove_rest",
         "erasing.left_of",
         "erasing.scan",
-        "stores.storage.settle",
+        "storage.settle",
         "erasing._write_receipt",
     ):
         with monkeypatch.context() as patch:

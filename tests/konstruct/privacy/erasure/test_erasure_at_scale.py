@@ -17,8 +17,7 @@ from konstruct.local import embedded
 from konstruct.local.embedded import paths
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.orchestrator.models import Agent
-from konstruct.privacy.erasure import carry_out
-from konstruct.privacy.erasure.stores import rows, storage
+from konstruct.privacy.erasure import carry_out, rows, storage
 from memory.conversations.short_term import append_message
 from memory.models import ConversationEmbedding, Message
 from tenants.audit.access_log import Actor

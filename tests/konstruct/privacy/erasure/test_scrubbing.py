@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from konstruct.privacy.erasure.stores.scrubbing import (
+from konstruct.privacy.erasure.records import (
     ERASED,
     Names,
     scrubbed,

@@ -1,7 +1,12 @@
-"""The record of who did what: it stays when a person is erased, and does not name them any more."""
+"""Takes a person out of the access log and of Django's admin log. The entries stay.
 
-from collections.abc import Iterator, Sequence
-from typing import Final
+Ids become pseudonyms; texts about the person become a marker.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
 from urllib.parse import quote, quote_plus
 
 from django.contrib.admin.models import LogEntry
@@ -9,20 +14,22 @@ from django.contrib.admin.models import LogEntry
 from konstruct.api.models import IdempotencyRecord
 from konstruct.privacy.erasure.person import IDS, OF_PERSON, Person
 from konstruct.privacy.erasure.progress import ErasureProgress
-from konstruct.privacy.erasure.stores.scrubbing import (
-    ERASED,
-    Names,
-    scrubbed,
-    scrubbed_change_message,
-)
+from konstruct.privacy.erasure.traces import ERASED
 from tenants import transaction
 from tenants.audit.access_log import ABOUT_USERS
 from tenants.audit.models import AccessEvent, Action, ErasedId
-from tenants.audit.pseudonyms import dumps, pseudonym
+from tenants.audit.pseudonyms import FIXED_FIELDS, candidates, dumps, pseudonym, replaced
 from tenants.context import connection
 
 BATCH = 1000
 _COLUMNS: Final = ("user_id", "subject_id", "request_id", "detail")
+
+# Fields that hold the id of a thread.
+_THREADS: Final = frozenset({"thread", "thread_id"})
+# Objects of which the names are ours; "" is the event's details.
+_NESTED: Final = frozenset({"", "asked", "before", "after"})
+# Of an entry about the person, these say nothing of them.
+_KEPT: Final = FIXED_FIELDS | {"address", "path", "result"}
 
 # Each reads the table once.
 _EVENTS: Final = f"""
@@ -52,6 +59,18 @@ _CREATED: Final = f"""
     DELETE FROM api_creation USING ({IDS}) AS theirs
     WHERE made::text = theirs.id RETURNING made::text
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What a person is called in the record, and what takes its place."""
+
+    users: Mapping[str, str]
+    """Each id of theirs, and its pseudonym."""
+    threads: frozenset[str] = field(default_factory=frozenset)
+    """Threads that are theirs alone."""
+    everywhere: bool = True
+    """Ids are replaced in texts too, and not only in fields that hold a user's id."""
 
 
 def forget(person: Person, progress: ErasureProgress) -> None:
@@ -151,3 +170,65 @@ def _forget_log_entries(ids: Sequence[int], progress: ErasureProgress) -> None:
 def _batches(ids: Sequence[int]) -> Iterator[tuple[int, ...]]:
     for start in range(0, len(ids), BATCH):
         yield tuple(ids[start : start + BATCH])
+
+
+def scrubbed(
+    event: Mapping[str, Any], names: Names, *, is_theirs: bool, user_fields: set[str]
+) -> dict[str, Any]:
+    """Return an event of the access log without the person.
+
+    Args:
+        event: `user_id`, `subject_id`, `request_id` and `detail`.
+        is_theirs: the event is about the person: texts in its details are replaced by a marker.
+        user_fields: more names of fields that hold a user's id.
+    """
+    text = dumps(event)
+    hits = [
+        (each.start, each.stop, names.users[each.id])
+        for each in candidates(text, user_fields=user_fields)
+        if each.id in names.users and (names.everywhere or each.in_user_field)
+    ]
+    changed: dict[str, Any] = json.loads(replaced(text, hits))
+    changed["detail"] = _without_texts("", changed["detail"], names, is_theirs=is_theirs)
+    return changed
+
+
+def _without_texts(name: str, value: Any, names: Names, *, is_theirs: bool) -> Any:
+    if isinstance(value, Mapping):
+        if is_theirs and name not in _NESTED:
+            return ERASED  # names in it, such as those of metadata, are theirs too
+        return {
+            each: _without_texts(each, value[each], names, is_theirs=is_theirs) for each in value
+        }
+    if isinstance(value, list):
+        return [_without_texts(name, each, names, is_theirs=is_theirs) for each in value]
+    if not isinstance(value, str) or not value or value in names.users.values():
+        return value
+    is_text = is_theirs and name not in _KEPT
+    is_thread = name in _THREADS and value in names.threads
+    return ERASED if is_text or is_thread else value
+
+
+def scrubbed_change_message(message: str) -> str:
+    """Return what Django's admin log says of a change of something of the person's.
+
+    Names of fields stay, names of things do not.
+    """
+    try:
+        changes = json.loads(message)
+    except ValueError:
+        return ERASED if message else ""
+    if not isinstance(changes, list):
+        return ERASED
+    kept = []
+    for change in changes:
+        if not isinstance(change, dict):
+            return ERASED
+        kept.append(
+            {
+                kind: {**told, "object": ERASED} if "object" in told else told
+                for kind, told in change.items()
+                if isinstance(told, dict)
+            }
+        )
+    return json.dumps(kept)
