@@ -1,4 +1,4 @@
-"""Heartbeats of the processes that serve no requests: worker, beat and owner worker.
+"""Heartbeats of the processes that serve no requests: workers, beat and owner worker.
 
 Such a process writes its heartbeat while it does its work. /health/ready reports a process without
 a heartbeat; a health check of its container looks at the age of the file HEARTBEAT_FILE.
@@ -14,7 +14,8 @@ from redis.exceptions import RedisError
 
 logger = logging.getLogger(__name__)
 
-WORKER: Final = "worker"
+# Workers, by their queues.
+WORKERS: Final = ("replies", "deliveries", "embeddings", "sweeps")
 BEAT: Final = "beat"
 OWNER: Final = "owner"
 # How often a heartbeat is written, and how old it may be.

@@ -1,16 +1,74 @@
-"""The Celery worker takes no tasks while its database is down."""
+"""Celery workers: a process for one or more queues, its database, and its end.
+
+Each job is done in a thread. Celery's pool of threads knows no time limits and waits for its
+threads when it stops, so both are here: a process ends itself when too many jobs take too long, and
+gives back what is in work when it is told to stop.
+"""
 
 import logging
-from typing import Any
+import os
+import threading
+from collections.abc import Sequence
+from typing import Any, Final
 
-from celery import bootsteps
+from celery import bootsteps, current_app
 from celery.worker.consumer.tasks import Tasks
+from django.conf import settings
 
-from konstruct.heartbeats import INTERVAL_SECONDS, WORKER, write_heartbeat
+from konstruct.heartbeats import INTERVAL_SECONDS, write_heartbeat
+from tenants import jobs
 from tenants.checks.writable import require_writable
+from tenants.jobs import worker
 from tenants.outages import OUTAGES, outage_reason
+from tenants.tasks import overdue_jobs, stop_claiming
 
 logger = logging.getLogger(__name__)
+
+# Of the ten seconds that a container has for its end, and the fifteen under `manage.py serve`.
+STOP_SECONDS: Final = 7.0
+# What needs the embedding model. Other processes never load it.
+EMBEDDING_QUEUES: Final = frozenset({"replies", "embeddings"})
+
+
+def run(queues: Sequence[str]) -> None:
+    """Do jobs of the queues until SIGTERM, at most as many at once as settings.JOB_SLOTS says.
+
+    Args:
+        queues: names of settings.JOB_SLOTS.
+    """
+    if EMBEDDING_QUEUES.intersection(queues):
+        from memory.embedding.embedder import load_in_background  # numpy, ONNX Runtime
+
+        load_in_background()
+    if "replies" in queues and settings.LLM_POOL_URL:
+        import openai  # noqa: F401  (the import takes a second; no reply waits for it)
+    slots = sum(settings.JOB_SLOTS[queue][0] for queue in queues)
+    current_app.worker_main(
+        ["--quiet", "worker", "--hostname", f"{'-'.join(queues)}@%h", "--queues", ",".join(queues),
+         "--pool", "threads", "--concurrency", str(slots), "--without-gossip", "--without-mingle",
+         "--loglevel", "INFO"]
+    )  # fmt: skip
+    end_process(0)
+
+
+def stop_soon() -> None:
+    """Claim nothing more, and end this process after STOP_SECONDS if it has not ended by itself."""
+    stop_claiming()
+    timer = threading.Timer(STOP_SECONDS, end_process, (0,))
+    timer.daemon = True
+    timer.start()
+
+
+def end_process(status: int) -> None:
+    """Give back what is in work, wake other workers for it, and exit: no thread is waited for."""
+    try:
+        if count := worker.give_back_all():
+            logger.warning("%s jobs are given back: other workers do them", count)
+            jobs.sweep()
+    except Exception:
+        logger.exception("Jobs may wait until their leases expire")
+    logging.shutdown()
+    os._exit(status)
 
 
 class DatabaseGate(bootsteps.StartStopStep):
@@ -49,10 +107,27 @@ class DatabaseGate(bootsteps.StartStopStep):
                 tasks.cancel_by_queue(queue.name)
                 self._closed_queues.append(queue)
             return
+        worker.start()
         if self._closed_queues:
             for queue in self._closed_queues:
                 tasks.add_queue(queue)
             self._closed_queues = []
             tasks.consume()
             logger.warning("Taking tasks again: the database is back")
-        write_heartbeat(WORKER)
+        for queue in tasks.queues:
+            write_heartbeat(queue.name)
+        _end_if_overdue([queue.name for queue in tasks.queues])
+
+
+def _end_if_overdue(queues: Sequence[str]) -> None:
+    """End a process of which half of the slots are held by jobs that take too long.
+
+    Other workers may do such jobs by now. Its supervisor starts another process.
+    """
+    slots = sum(settings.JOB_SLOTS[queue][0] for queue in queues if queue in settings.JOB_SLOTS)
+    overdue = overdue_jobs(settings.TASK_TIME_LIMIT)
+    if overdue and 2 * overdue >= slots:
+        logger.error(
+            "%s of %s jobs take longer than TASK_TIME_LIMIT: this process ends", overdue, slots
+        )
+        end_process(1)

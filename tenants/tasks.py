@@ -6,7 +6,7 @@ import threading
 import time
 
 from celery import Task, current_app, shared_task
-from celery.exceptions import Ignore, SoftTimeLimitExceeded
+from celery.exceptions import Ignore
 from django.conf import settings
 from structlog.contextvars import bound_contextvars
 
@@ -86,10 +86,6 @@ def work(kind: str, server: str = MAIN, is_swept: bool = False) -> None:
         # The job stays queued. The traceback of an outage does not help.
         logger.warning("task %s waits: %s", task.name, outage_reason(error))
         raise Ignore from error
-    except SoftTimeLimitExceeded as late:
-        # The job has recorded it.
-        logger.error("task %s was stopped: its time limit is over", task.name)  # noqa: TRY400
-        raise Ignore from late
 
 
 def _do(task: Task, claimed: jobs.Claim) -> None:

@@ -19,7 +19,7 @@ from django.views.decorators.http import require_safe
 from django_redis import get_redis_connection
 
 from konstruct.celery import app
-from konstruct.heartbeats import BEAT, OWNER, WORKER, has_heartbeat
+from konstruct.heartbeats import BEAT, OWNER, WORKERS, has_heartbeat
 from memory.embedding.embedder import is_loaded, load_in_background, model_version
 from memory.exceptions import EmbeddingModelError
 from tenants.checks.writable import require_writable
@@ -189,10 +189,10 @@ CHECKS: Final[Mapping[str, Callable[[], str]]] = {
     "model": _model,
     "migrations": _migrations,
 }
-# Without these requests are served and accepted, and something waits: replies without a worker,
-# retries without beat, erasures and new tenants without the owner's worker, some tenants.
+# Without these requests are served and accepted, and something waits: replies without their worker,
+# retries without sweeps or beat, erasures and new tenants without the owner's worker, some tenants.
 DEGRADING: Final[Mapping[str, Callable[[], str]]] = {
-    process: partial(_heartbeat, process) for process in (WORKER, BEAT, OWNER)
+    process: partial(_heartbeat, process) for process in (*WORKERS, BEAT, OWNER)
 }
 
 urlpatterns = [

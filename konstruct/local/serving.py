@@ -1,4 +1,4 @@
-"""Web, worker and beat of one machine, under supervisord, as long as a `with serving(…)` lasts.
+"""Web, workers and beat of one machine, under supervisord, as long as a `with serving(…)` lasts.
 
 supervisord restarts a process that dies; this process restarts supervisord and the embedded
 services' supervisors. Who is killed takes what it started with it (see
@@ -24,6 +24,7 @@ import psutil
 from django.conf import settings
 
 from konstruct.celery import app
+from konstruct.heartbeats import WORKERS
 from konstruct.local import embedded
 from konstruct.local.embedded.paths import make_home, migrating_lock, serve_lock
 from konstruct.local.embedded.supervision import try_lock
@@ -107,16 +108,16 @@ class Processes:
             "PYTHONWARNINGS": "ignore:You're running the worker with superuser privileges",
         }
         self._tails = [
-            LogTail(self._logs / f"{name}.log", f"{name:6} | ", say)
-            for name in ("web", "worker", "beat", "owner", "supervisord")
+            LogTail(self._logs / f"{name}.log", f"{name:10} | ", say)
+            for name in ("web", *WORKERS, "beat", "owner", "supervisord")
         ]
         self._healed = time.monotonic()
         self._supervisord = self._start()
 
     def wait_ready(self) -> None:
-        """Return when the web answers and a worker takes tasks."""
+        """Return when the web answers and the workers take tasks."""
         deadline = time.monotonic() + READY_SECONDS
-        while not (self._web_answers() and self._worker_answers()):
+        while not (self._web_answers() and self._workers_answer()):
             self._look()
             if time.monotonic() > deadline:
                 raise ServingError(
@@ -178,10 +179,11 @@ class Processes:
         except httpx.TransportError:
             return False
 
-    def _worker_answers(self) -> bool:
+    def _workers_answer(self) -> bool:
         try:
-            # The first answer is enough; who does not listen yet has not heard it, and never will.
-            return bool(app.control.ping(timeout=PING_SECONDS, limit=1))
+            # A worker that does not listen yet does not answer this ping later.
+            answers = app.control.ping(timeout=PING_SECONDS, limit=len(WORKERS))
+            return len(answers) == len(WORKERS)
         except kombu.exceptions.OperationalError:
             return False
 

@@ -46,16 +46,13 @@ BROKER_BEFORE_CONNECT = "konstruct.local.embedded.ensure_valkey" if EMBEDDED_CAC
 # Data alone: whoever writes to the broker must not run code in the worker.
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_SERIALIZER = "json"
-# A reply with four rounds of tools asks the language model five times.
+# Seconds after which another worker may do a job. A reply with four rounds of tools asks the
+# language model five times.
 TASK_TIME_LIMIT = number("TASK_TIME_LIMIT", 7 * LLM_TIMEOUT)
 CELERY_TASK_IGNORE_RESULT = True
-# First the task is told, and notes that it failed; then its process is killed.
-CELERY_TASK_SOFT_TIME_LIMIT = TASK_TIME_LIMIT
-CELERY_TASK_TIME_LIMIT = TASK_TIME_LIMIT + 30
-# A task is acknowledged when it is done, so that a killed child's task is delivered again; what
-# a killed worker or a flushed broker loses is found again in Postgres by the sweepers.
+# A task is acknowledged when it is done, so that a process takes no more tasks than it has threads;
+# what a killed worker or a flushed broker loses is found again in Postgres by the sweepers.
 CELERY_TASK_ACKS_LATE = True
-CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_TASK_DEFAULT_QUEUE = "replies"
 CELERY_TASK_ROUTES = {
@@ -66,9 +63,9 @@ CELERY_TASK_ROUTES = {
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 # Accepting a message must not wait for a broker that is down: the sweeper enqueues it.
 CELERY_BROKER_TRANSPORT_OPTIONS = {
-    # Longer than one task that waits behind another may take. A killed worker's tasks are not
-    # waited for: the sweepers find what they were about.
-    "visibility_timeout": 2 * CELERY_TASK_TIME_LIMIT + 60,
+    # Longer than a task may take, which begins no job after TASK_TIME_LIMIT. A killed worker's
+    # tasks are not waited for: the sweepers find what they were about.
+    "visibility_timeout": 2 * TASK_TIME_LIMIT + 60,
     "socket_connect_timeout": 2,
     "socket_timeout": 30,
     # Of publishing: by default kombu would sleep for six seconds between its tries.

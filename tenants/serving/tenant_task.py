@@ -4,7 +4,7 @@ import logging
 from typing import Any
 
 from celery import Task
-from celery.exceptions import Ignore, SoftTimeLimitExceeded
+from celery.exceptions import Ignore
 
 from tenants.context import public_scope, tenant_scope
 from tenants.exceptions import InvalidTenantId, TenantNotServing, UnknownTenant
@@ -48,11 +48,4 @@ class TenantTask(Task):
             logger.warning("task %s dropped: %s", self.name, refusal)
             raise Ignore from refusal
         with tenant_scope(tenant_id, pinned=True):
-            try:
-                return super().__call__(*args, **kwargs)
-            except SoftTimeLimitExceeded as late:
-                if self.request.called_directly:
-                    raise
-                # What it was at has noted it; what else it was asked for is swept.
-                logger.error("task %s was stopped: its time limit is over", self.name)  # noqa: TRY400
-                raise Ignore from late
+            return super().__call__(*args, **kwargs)

@@ -86,8 +86,7 @@ def test_messages_of_a_thread_are_answered_in_order_through_all_of_this(
     deployment: Deployment, tenant: Tenant
 ) -> None:
     sent = [tenant.send(f"Number {number}.", thread_id="order") for number in range(8)]
-    for child in deployment.worker.children():
-        child.kill()
+    deployment.worker.kill()
     for message_id in sent:
         tenant.wait_for(message_id)
     tenant.assert_whole()

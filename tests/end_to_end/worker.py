@@ -1,4 +1,4 @@
-"""The Celery worker, as in deploy/supervisord.conf, which can be told to die at any step.
+"""The worker of all queues, which can be told to die at any step.
 
     python -m tests.end_to_end.worker DIRECTORY
 
@@ -70,13 +70,13 @@ def main() -> None:
     from konstruct.celery import app
 
     app.loader.import_default_modules()
+    from django.conf import settings
+
+    from konstruct.worker import run
+
     for module, name in (*STEPS, *STEPS_OF_CHANNELS):
         breakable(importlib.import_module(module), name, Path(sys.argv[1]))
-    app.worker_main(
-        ["--quiet", "worker", "--queues", "replies,embeddings,deliveries,sweeps",
-         "--pool", "prefork",
-         "--concurrency", "2", "--without-gossip", "--without-mingle", "--loglevel", "INFO"]
-    )  # fmt: skip
+    run(list(settings.JOB_SLOTS))
 
 
 if __name__ == "__main__":

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 import yaml
 
+from konstruct.heartbeats import WORKERS
 from tests.konstruct.running import PROJECT
 
 SETTINGS = [str(each) for each in (PROJECT / "konstruct" / "settings").glob("*.py")]
 TEXT = (PROJECT / "docker-compose.yml").read_text()
 SERVICES: dict[str, dict[str, Any]] = yaml.safe_load(TEXT)["services"]
-OURS = ("migrate", "web", "worker", "beat", "owner")
+OURS = ("migrate", "web", *WORKERS, "beat", "owner")
 # What the image sets, or the command decides, or has no meaning in a container.
 OWNERS = {"DATABASE_OWNER_URL", "TENANT_DATABASES_OWNER"}
 NOT_PASSED = {
@@ -37,7 +38,7 @@ def test_each_service_that_stays_has_a_health_check_and_comes_back(name: str) ->
     assert SERVICES[name]["restart"] == "unless-stopped"
 
 
-@pytest.mark.parametrize("name", ["web", "worker", "beat", "owner"])
+@pytest.mark.parametrize("name", ["web", *WORKERS, "beat", "owner"])
 def test_nothing_serves_before_the_schemas_are_migrated(name: str) -> None:
     conditions = {other: on["condition"] for other, on in SERVICES[name]["depends_on"].items()}
     assert conditions == {
@@ -47,7 +48,7 @@ def test_nothing_serves_before_the_schemas_are_migrated(name: str) -> None:
     }
 
 
-@pytest.mark.parametrize("name", ["web", "worker", "beat"])
+@pytest.mark.parametrize("name", ["web", *WORKERS, "beat"])
 def test_what_serves_does_not_know_the_owner(name: str) -> None:
     environment = yaml.dump(SERVICES[name])
     assert "OWNER" not in environment
@@ -77,7 +78,7 @@ def test_settings_documentation_compose_and_example_name_the_same() -> None:
     read |= names_read_by("deploy/gunicorn.conf.py") | {"GUNICORN_CMD_ARGS"}
     documented = set(re.findall(r"^\| `(\w+)`", (PROJECT / "docs/settings.md").read_text(), re.M))
     assert documented == read
-    for name in ("web", "worker", "beat"):
+    for name in ("web", *WORKERS, "beat"):
         assert set(SERVICES[name]["environment"]) == documented - NOT_PASSED
     for name in ("migrate", "owner"):
         passed = set(SERVICES[name]["environment"])

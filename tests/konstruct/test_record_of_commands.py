@@ -51,6 +51,7 @@ CHANGE_NOTHING_OF_A_TENANT = {
     "migrate": "schemas; roles are set right as the code has them",
     "migrate_schemas": "the same",
     "owner_worker": "does what was asked for, and recorded where it was",
+    "worker": "does jobs, which are recorded where they were asked for",
     "prove_isolation": "attacks tenants that it makes itself",
     "serve": "starts processes",
 }

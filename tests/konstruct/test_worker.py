@@ -1,19 +1,30 @@
 """The gate of a worker: it takes tasks while its database can be used, and only then."""
 
+import time
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from django.db import connections
+from django_redis import get_redis_connection
 from kombu import Connection, Consumer, Queue
 
 from konstruct.celery import app
-from konstruct.heartbeats import WORKER, has_heartbeat
+from konstruct.heartbeats import has_heartbeat
 from konstruct.worker import DatabaseGate
-from tests.konstruct.running import forget_heartbeats
+from tenants import tasks
+from tenants.jobs import worker
 
 NAMES = ["test-of-the-gate-1", "test-of-the-gate-2"]
+
+
+@pytest.fixture(autouse=True)
+def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Note when this process would register itself as a worker, and begin no thread for it."""
+    calls: list[str] = []
+    monkeypatch.setattr(worker, "start", lambda: calls.append("started"))
+    return calls
 
 
 @pytest.fixture
@@ -33,9 +44,12 @@ def consumer(broker: Connection) -> SimpleNamespace:
 
 
 def test_no_task_is_taken_while_the_database_is_down(
-    transactional_db: None, consumer: Any, caplog: pytest.LogCaptureFixture
+    transactional_db: None,
+    consumer: Any,
+    caplog: pytest.LogCaptureFixture,
+    started: list[str],
 ) -> None:
-    forget_heartbeats()
+    get_redis_connection().delete(*(f"public:heartbeat:{name}" for name in NAMES))
     tasks, gate = consumer.task_consumer, DatabaseGate(consumer)
     given = connections["default"].settings_dict
     before = given["HOST"]
@@ -45,12 +59,14 @@ def test_no_task_is_taken_while_the_database_is_down(
         tasks.consume()  # as Celery does once all is started
         assert [tasks.consuming_from(name) for name in NAMES] == [False, False]
         gate._look(consumer)
-        assert not has_heartbeat(WORKER)
+        assert not any(map(has_heartbeat, NAMES))
+        assert not started
     finally:
         given["HOST"] = before
     gate._look(consumer)
     assert [tasks.consuming_from(name) for name in NAMES] == [True, True]
-    assert has_heartbeat(WORKER)
+    assert all(map(has_heartbeat, NAMES))
+    assert started
     first, last = caplog.messages
     assert first.startswith("Taking no tasks until the database is back: OperationalError: ")
     assert last == "Taking tasks again: the database is back"
@@ -71,3 +87,23 @@ def test_tasks_are_taken_no_more_once_the_database_takes_no_writes(
     finally:
         given["OPTIONS"] = before
     assert [tasks.consuming_from(name) for name in NAMES] == [False, False]
+
+
+@pytest.mark.parametrize(("overdue", "is_ended"), [(1, False), (2, True)])
+def test_a_process_ends_when_half_of_its_jobs_take_too_long(
+    transactional_db: None,
+    consumer: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    settings: Any,
+    overdue: int,
+    is_ended: bool,
+) -> None:
+    ended: list[int] = []
+    monkeypatch.setattr("konstruct.worker.end_process", ended.append)
+    settings.JOB_SLOTS = {NAMES[0]: (3, 0), NAMES[1]: (1, 0)}
+    now, limit = time.monotonic(), settings.TASK_TIME_LIMIT
+    ages = [limit + 1] * overdue + [limit - 60] * (4 - overdue)
+    monkeypatch.setattr(tasks, "_begun", {n: now - age for n, age in enumerate(ages)})
+    gate = DatabaseGate(consumer)
+    gate.start(consumer)
+    assert ended == [1] * is_ended

@@ -25,15 +25,8 @@ def kill_web(deployment: Deployment, random: Random) -> None:
 
 
 def kill_worker(deployment: Deployment, random: Random) -> None:
-    """With its children."""
+    """With all that it has in work."""
     deployment.worker.kill()
-
-
-def kill_child_of_worker(deployment: Deployment, random: Random) -> None:
-    """One of those that answer."""
-    if children := deployment.worker.children():
-        with contextlib.suppress(psutil.NoSuchProcess):
-            random.choice(children).kill()
 
 
 def kill_beat(deployment: Deployment, random: Random) -> None:
@@ -112,7 +105,6 @@ def poison_outbox(deployment: Deployment, random: Random) -> None:
 FAULTS: tuple[Fault, ...] = (
     kill_web,
     kill_worker,
-    kill_child_of_worker,
     kill_beat,
     kill_valkey,
     lose_valkey,

@@ -128,7 +128,7 @@ class Production(Deployment):
             self.web = self._supervised(
                 stack, "web", ["-m", "gunicorn", "--config", "deploy/gunicorn.conf.py"]
             )
-            self.worker = self._supervised(stack, "worker", [*CELERY, *WORKER])
+            self.worker = self._supervised(stack, "worker", WORKER)
             self.beat = self._supervised(stack, "beat", [*CELERY, *BEAT])
             self.owner = self._supervised(
                 stack, "owner", ["manage.py", "owner_worker"],
@@ -162,7 +162,7 @@ class Production(Deployment):
 
     def another_worker(self, name: str, **environment: str) -> Supervised:
         """Start another worker, with its log under this name."""
-        command = [*CELERY, *WORKER, "--hostname", f"{name}@%h"]
+        command = WORKER
         return Supervised(command, {**self.environment, **environment}, self.home / f"{name}.log")
 
     def log_of(self, name: str) -> str:
@@ -176,10 +176,7 @@ class Production(Deployment):
 
 
 CELERY = ["-m", "celery", "--quiet", "--app", "konstruct"]
-WORKER = [
-    "worker", "--queues", "replies,embeddings,deliveries,sweeps", "--concurrency", "2",
-    "--without-gossip", "--without-mingle", "--loglevel", "INFO",
-]  # fmt: skip
+WORKER = ["manage.py", "worker", "replies", "deliveries", "embeddings", "sweeps"]
 BEAT = ["beat", "--pidfile=", "--loglevel", "WARNING"]
 
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import httpx
 
+from konstruct.heartbeats import WORKERS
 from konstruct.processes import bound_to_us
 from tests.konstruct.running import PROJECT, eventually
 
 WEB = ["gunicorn", "--config", "deploy/gunicorn.conf.py", "--workers", "1"]
-WORKER = ["celery", "--quiet", "--app", "konstruct", "worker", "--pool", "solo", "--queues"]
-WORKER += ["replies,embeddings,deliveries,sweeps", "--without-gossip", "--without-mingle"]
+WORKER = ["django", "worker", *WORKERS]
 
 
 @contextlib.contextmanager

@@ -14,10 +14,13 @@ import psutil
 import pytest
 from django.core.management import load_command_class
 
+from konstruct import heartbeats
 from konstruct.local import embedded
 from konstruct.processes import is_alive
 from tenants.checks.at_start import CANNOT_BOOT
 from tests.konstruct.running import PROJECT, eventually, kill, processes_in
+
+WORKERS = [("worker", queue) for queue in heartbeats.WORKERS]
 
 pytestmark = pytest.mark.slow
 
@@ -142,7 +145,7 @@ def test_the_owners_password_is_given_to_nobody_who_is_the_application(server: S
         return any(OWNERS_PASSWORD in str(each.environ()) for each in every)
 
     assert is_told("owner_worker")
-    for words in (("gunicorn",), ("celery", "worker"), ("celery", "beat")):
+    for words in (("gunicorn",), *WORKERS, ("celery", "beat")):
         assert not is_told(*words)
 
 
@@ -167,10 +170,10 @@ def test_a_killed_supervisor_takes_all_with_it_and_all_is_started_again(server: 
     supervisord = server.find("supervisor.supervisord")
     assert supervisord is not None
     before = supervisord.children(recursive=True)
-    assert len(before) >= 3
+    assert len(before) >= 7
     kill(supervisord)
     eventually(lambda: not any(map(is_alive, before)))
-    for words in (("gunicorn",), ("celery", "worker"), ("celery", "beat")):
+    for words in (("gunicorn",), *WORKERS, ("celery", "beat")):
         eventually(lambda words=words: server.find(*words) not in (None, *before))
     eventually(server.answers)
 

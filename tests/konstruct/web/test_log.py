@@ -82,9 +82,8 @@ def test_each_line_is_an_object_that_names_the_request_the_tenant_and_the_key(
         "WEB_THREADS": "2",
         "UNVERIFIED_RATE_LIMIT_BURST": "1000",
     }
-    worker = [*WORKER, "--loglevel", "INFO"]  # as it is deployed
     with (
-        running(worker, environment, log),
+        running(WORKER, environment, log),
         serving(environment, log) as url,
         httpx.Client(timeout=60) as client,
     ):

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 from uuid import UUID
 
@@ -27,7 +28,7 @@ from tenants.context import tenant_scope
 from tenants.jobs import JobKind, WorkerLost
 from tests.jobs import expire_leases
 from tests.konstruct.conftest import MESSAGES, Program
-from tests.konstruct.running import PROJECT
+from tests.konstruct.running import PROJECT, eventually
 from tests.servers.llm import Answer, LLMServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -268,23 +269,68 @@ def kill_until_given_up(
     raise AssertionError(f"it is not given up: {ended}")
 
 
-def test_a_worker_that_is_told_to_end_gives_its_attempt_back(
+@contextmanager
+def worker_of_replies(environment: dict[str, str]) -> Iterator[None]:
+    """Let a worker run during the block; it ends in order."""
+    command = [sys.executable, "manage.py", "worker", "replies"]
+    with subprocess.Popen(command, cwd=PROJECT, env=environment) as worker:
+        try:
+            yield
+            worker.terminate()
+            assert worker.wait(60) == 0
+        finally:
+            worker.kill()
+
+
+def reply_to(program: Program, message_id: str) -> str:
+    """Wait for the reply to a message; return its text."""
+    path = f"{MESSAGES}{message_id}/"
+    eventually(lambda: program.get(path).json()["status"] == "answered")
+    return str(program.get(path).json()["reply"]["content"])
+
+
+def test_a_worker_that_is_told_to_end_gives_its_attempts_back(
     program_a: Program,
     environment_of_processes: dict[str, str],
     llm_server: LLMServer,
 ) -> None:
-    """Celery lets it finish first, if it can: here the language model does not answer."""
+    """It waits some seconds for the language model; then another worker answers, at once."""
     llm_server.default = Answer({"content": "late"}, wait=True)
     environment = {**environment_of_processes, "LLM_POOL_URL": llm_server.url}
-    command = ["celery", "--quiet", "--app", "konstruct", "worker", "--queues", "replies"]
-    command += ["--concurrency", "1", "--without-gossip", "--without-mingle"]
-    with subprocess.Popen([sys.executable, "-m", *command], cwd=PROJECT, env=environment) as worker:
-        sent = program_a.send().json()["id"]
-        llm_server.wait_for_requests(1, seconds=90)
+    with worker_of_replies(environment):
+        sent = [program_a.send(thread_id=thread).json()["id"] for thread in ("a", "b", "c")]
+        llm_server.wait_for_requests(3, seconds=90)
         with tenant_scope(program_a.tenant.id):
-            assert PendingReply.objects.get().attempts == 1
-        worker.terminate()
-        worker.wait(60)
+            leased = queue.REPLIES.jobs().filter(leased_until__isnull=False)
+            assert [job.attempts for job in leased] == [1] * 3
     with tenant_scope(program_a.tenant.id):
-        row = PendingReply.objects.get(pk=sent)
-        assert (row.attempts, row.begun_at, row.last_error) == (0, None, "")
+        for job in queue.REPLIES.jobs():
+            assert (job.attempts, job.leased_until, job.last_error) == (0, None, "")
+    llm_server.default = Answer({"content": "Noted."})
+    with worker_of_replies(environment):
+        for message_id in sent:
+            assert reply_to(program_a, message_id) == "Noted."
+    assert len(llm_server.requests) == 6
+
+
+def test_a_tenant_with_many_messages_does_not_delay_anothers(
+    program_a: Program,
+    program_b: Program,
+    environment_of_processes: dict[str, str],
+    llm_server: LLMServer,
+) -> None:
+    """Twenty of tenant A's wait for a model that does not answer: B's one is asked all the same."""
+    llm_server.default = Answer({"content": "late"}, wait=True)
+    environment = {**environment_of_processes, "LLM_POOL_URL": llm_server.url}
+    environment["REPLY_CONCURRENCY"] = "6"
+    with worker_of_replies(environment):
+        sent = [program_a.send(thread_id=f"t{n}").json()["id"] for n in range(20)]
+        llm_server.wait_for_requests(3, seconds=90)
+        last = program_b.send("B's only message.").json()["id"]
+        llm_server.wait_for_requests(4)
+        assert llm_server.requests[3].question == "B's only message."
+        llm_server.release()
+        for program, ids in ((program_b, [last]), (program_a, sent)):
+            for message_id in ids:
+                assert reply_to(program, message_id) == "late"
+    assert len(llm_server.requests) == 21
