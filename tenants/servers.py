@@ -7,6 +7,8 @@ from uuid import UUID
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, connections
 
+from tenants.exceptions import InvalidTenant
+
 # The server that keeps the list of tenants. It may have tenants like any other.
 MAIN: Final = DEFAULT_DB_ALIAS
 # How long a process trusts what it has read. Requests and tasks read their tenant's row, and note
@@ -22,6 +24,16 @@ _noted: dict[UUID, tuple[str, float]] = {}
 def servers() -> list[str]:
     """The names of all servers, which are Django's aliases of them; the main one first."""
     return [MAIN, *settings.TENANT_DATABASES]
+
+
+def require_server(name: str) -> None:
+    """Check the name of a server.
+
+    Raises:
+        InvalidTenant: there is no such server.
+    """
+    if name not in servers():
+        raise InvalidTenant(f"no server is called {name!r}, but {', '.join(servers())} are")
 
 
 def open_servers() -> list[str]:

@@ -1,7 +1,7 @@
-"""Writing the access log: one row for each time that somebody has to do with a tenant.
+"""Functions that write the access log of a tenant.
 
-Whoever changes something calls `record_access` in the same transaction; whoever shows something
-calls it before it is sent. What cannot be written down is not done.
+Code that changes a row calls `record_access` in the same transaction; code that shows a row calls
+it before the response is sent. If the entry cannot be written, the action fails.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from uuid import UUID
 
 from django.db.models import Model
 
-from tenants.audit.changes import NOTHING, RowState, abridged, differences
+from tenants.audit.changes import RowState, abridged, log_detail
 from tenants.audit.models import Action, ActorKind
 from tenants.audit.operator_log import operator_name
 from tenants.audit.pseudonyms import candidates, dumps, pseudonyms
@@ -49,7 +49,7 @@ ABOUT_USERS = frozenset({"people", "person"})
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Somebody who has access."""
+    """A person, program or operator with access to a tenant."""
 
     kind: ActorKind
     id: str
@@ -57,12 +57,12 @@ class Actor:
 
     @classmethod
     def person(cls, user: Any) -> "Actor":
-        """A person who is logged in."""
+        """Return the actor of a user who is logged in."""
         return cls(ActorKind.PERSON, str(user.pk), user.get_username())
 
     @classmethod
     def operator(cls, name: str) -> "Actor":
-        """Whoever runs a command on the machine, by the name of their account there."""
+        """Return the actor of a command, by the name of the account that runs it."""
         return cls(ActorKind.OPERATOR, name, name)
 
 
@@ -82,27 +82,33 @@ def record_access(
 ) -> Queued:
     """Write an event into the access log of the current tenant.
 
-    The ids of erased users in it are replaced by their pseudonyms.
-
-    In a transaction it goes to Postgres with what comes next, at the latest with the COMMIT, which
-    then fails if it cannot be written. Outside of one it is written at once.
+    The ids of erased users in it are replaced by their pseudonyms. In a transaction the event is
+    sent with the next statement, at the latest with the COMMIT, which fails if the event cannot be
+    written. Outside of a transaction it is written at once.
 
     Args:
-        before: the row as it was, if it was changed or removed. The log has the fields that differ.
-        after: the row as it is now, if it was changed or made.
-        with_next: outside of a transaction too it goes with the statement that comes next, and the
-            caller sees to it in the end that it `is_done`.
-        detail: what was asked for and how much came of it; texts in it are abridged.
+        action: what was done.
+        subject: the kind of thing that it was done with.
+        by: the actor.
+        subject_id: the id of the thing.
+        agent_id: the agent whose memory was used.
+        user_id: the user whose memory was used.
+        request_id: the id of the request.
+        before: the row before a change or deletion. The log has the fields that differ.
+        after: the row after a change or creation.
+        with_next: send the event with the next statement outside of a transaction, too. The caller
+            checks `is_done` of the result.
+        detail: parameters and numbers of results; texts in them are abridged.
+
+    Returns:
+        The queued statement.
     """
-    told = {name: abridged(value) for name, value in detail.items()}
-    if before is not None or after is not None:
-        told |= differences(before or NOTHING, after or NOTHING)
     event = dumps(
         {
             "subject_id": abridged(str(subject_id)),
             "user_id": abridged(user_id),
             "request_id": request_id,
-            "detail": told,
+            "detail": log_detail(detail, before, after),
         }
     )
     user_fields = {"subject_id"} if subject in ABOUT_USERS else set()
@@ -135,33 +141,26 @@ def record_command(
     command: str,
     action: Action,
     subject: str | Model,
-    *,
-    subject_id: object = "",
-    agent_id: UUID | None = None,
-    user_id: str | None = None,
-    before: RowState | None = None,
-    after: RowState | None = None,
     **detail: Any,
 ) -> None:
-    """Write down what a command has done in the tenant that we are in: in its transaction.
+    """Log an action of a command in the current tenant, in the transaction of the change.
 
-    Who did it is the account on the machine that runs it. Of a row, whose it is comes from itself.
+    The actor is the account that runs the process.
+
+    Args:
+        command: the name of the command.
+        action: what it did.
+        subject: the row, with its agent and user, or the kind of thing.
+        detail: further arguments of `record_access`.
     """
     if isinstance(subject, Model):
-        subject_id = subject.pk
         is_agent = subject._meta.model_name == "agent"
-        agent_id = subject.pk if is_agent else getattr(subject, "agent_id", None)
-        user_id = getattr(subject, "user_id", None)
+        detail = {
+            "subject_id": subject.pk,
+            "agent_id": subject.pk if is_agent else getattr(subject, "agent_id", None),
+            "user_id": getattr(subject, "user_id", None),
+            **detail,
+        }
         subject = str(subject._meta.verbose_name)
-    record_access(
-        action,
-        subject,
-        by=Actor.operator(operator_name()),
-        subject_id=subject_id,
-        agent_id=agent_id,
-        user_id=user_id,
-        before=before,
-        after=after,
-        command=command,
-        **detail,
-    )
+    by = Actor.operator(operator_name())
+    record_access(action, subject, by=by, command=command, **detail)

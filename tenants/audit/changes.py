@@ -90,6 +90,22 @@ def differences(before: RowState, after: RowState) -> dict[str, Any]:
     return told
 
 
+def log_detail(
+    detail: Mapping[str, Any], before: RowState | None, after: RowState | None
+) -> dict[str, Any]:
+    """Return the detail of a log entry: the given values, abridged, and the fields that differ.
+
+    Args:
+        detail: parameters of the request or the command.
+        before: the row before a change or deletion.
+        after: the row after a change or creation.
+    """
+    found = {name: abridged(value) for name, value in detail.items()}
+    if before is None and after is None:
+        return found
+    return found | differences(before or NOTHING, after or NOTHING)
+
+
 def abridged(value: Any) -> Any:
     """Return what was asked for as it is written down: texts in it are cut."""
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""Writing the operators' log: who did what with tenants, operators and their rights."""
+"""Functions that write the operators' log: changes of tenants, operators and their permissions."""
 
 import getpass
 import os
@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import Model
 from django.http import HttpRequest
 
-from tenants.audit.changes import NOTHING, RowState, abridged, differences, row_state
+from tenants.audit.changes import RowState, abridged, log_detail, row_state
 from tenants.context import public_scope
 from tenants.http.client_address import current_address
 from tenants.models import Domain, OperatorEvent, Tenant
@@ -26,16 +26,21 @@ def record_operation(
     after: RowState | None = None,
     **detail: Any,
 ) -> OperatorEvent:
-    """Write down what an operator did: in the transaction of the change.
+    """Write an entry into the operators' log, in the transaction of the change.
 
     Args:
-        subject: the row, or what it was if it was no single row.
-        before: the row as it was, if it was changed or removed. The log has the fields that differ.
-        after: the row as it is now, if it was changed or made.
+        action: the value of an `OperatorEvent.Action`.
+        subject: the row, or the kind of thing if it is no single row.
+        kind: the kind of the actor.
+        actor: the name of the actor.
+        actor_id: the id of the user who is logged in.
+        before: the row before a change or deletion. The log has the fields that differ.
+        after: the row after a change or creation.
+        detail: parameters; texts in them are abridged.
+
+    Returns:
+        The entry.
     """
-    told = {name: abridged(value) for name, value in detail.items()}
-    if before is not None or after is not None:
-        told |= differences(before or NOTHING, after or NOTHING)
     row = subject if isinstance(subject, Model) else None
     with public_scope():
         return OperatorEvent.objects.create(
@@ -47,12 +52,12 @@ def record_operation(
             subject_id="" if row is None else str(row.pk),
             name="" if row is None else str(row),
             address=current_address(),
-            detail=told,
+            detail=log_detail(detail, before, after),
         )
 
 
 def record_command(command: str, action: str, subject: str | Model, **detail: Any) -> OperatorEvent:
-    """Write down what a command has done: by the account on the machine that runs it."""
+    """Log an action of a command. The actor is the account that runs the process."""
     return record_operation(
         action, subject, kind=Kind.COMMAND, actor=operator_name(), command=command, **detail
     )
@@ -61,7 +66,7 @@ def record_command(command: str, action: str, subject: str | Model, **detail: An
 def record_of_site(
     request: HttpRequest, action: str, *, user: Any = None, username: str = "", **detail: Any
 ) -> None:
-    """Write down logins, logouts, changed passwords and refusals of the operators' site."""
+    """Log logins, logouts, changed passwords and refused pages of the operators' site."""
     record_by_person(
         request, action, user if action == "edit" else "admin", user=user, name=username, **detail
     )
@@ -76,7 +81,16 @@ def record_by_person(
     name: str = "",
     **detail: Any,
 ) -> None:
-    """Write down what whoever sent the request has done; `name` is what was typed as theirs."""
+    """Log an action of the person who sent a request.
+
+    Args:
+        request: the request.
+        action: the value of an `OperatorEvent.Action`.
+        subject: the row, or the kind of thing.
+        user: the person, if it is not the user of the request.
+        name: the username that was typed, of a person who is not logged in.
+        detail: further arguments of `record_operation`.
+    """
     by = user if user is not None else request.user
     known = by.is_authenticated
     record_operation(
@@ -90,14 +104,14 @@ def record_by_person(
 
 
 def state_of_tenant(tenant: Tenant) -> RowState:
-    """Return what the log has of a tenant, with its host names."""
+    """Return the values of a tenant for the log, with its host names."""
     shown = row_state(tenant)
     domains = Domain.objects.filter(tenant=tenant).order_by("domain")
     return RowState({**shown.shown, "domains": list(domains.values_list("domain", flat=True))})
 
 
 def operator_name() -> str:
-    """Return the account that runs this process, as the machine calls it."""
+    """Return the name of the account that runs this process."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # a container's number without a name

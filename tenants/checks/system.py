@@ -13,7 +13,6 @@ from tenants.checks.walls import open_ways
 from tenants.context import server_scope, tenant_connection
 from tenants.naming import SCHEMA_PATTERN
 from tenants.personal_data import models_without_declaration
-from tenants.postgresql.base import DatabaseWrapper
 from tenants.roles import APP_ROLE
 from tenants.schemas.rls_enforcement import unprotected_relations
 from tenants.servers import servers
@@ -31,28 +30,6 @@ _LOGS_CONTENT = """
        OR name = 'log_transaction_sample_rate' AND setting <> '0'
     ORDER BY name
 """
-
-
-def check_settings(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]:
-    """Our engine, and no caching of the search_path."""
-    found: list[checks.CheckMessage] = []
-    if not isinstance(tenant_connection(), DatabaseWrapper):
-        found.append(
-            checks.Error(
-                "The database's ENGINE does not set row-level security's tenant.",
-                hint='Set ENGINE to "tenants.postgresql".',
-                id="tenants.E001",
-            )
-        )
-    if getattr(settings, "TENANT_LIMIT_SET_CALLS", False):
-        found.append(
-            checks.Error(
-                "TENANT_LIMIT_SET_CALLS trusts a search_path that a rollback may have reverted.",
-                hint="Set it to False.",
-                id="tenants.E002",
-            )
-        )
-    return found
 
 
 def check_declarations(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]:
@@ -164,6 +141,5 @@ def check_admin_pages(app_configs: Any, **_: object) -> list[checks.CheckMessage
 def register_all() -> None:
     """Register the checks with Django."""
     checks.register(check_admin_pages, checks.Tags.admin)
-    checks.register(check_settings, "tenants")
     checks.register(check_declarations, "tenants")
     checks.register(check_database, checks.Tags.database)

@@ -1,4 +1,4 @@
-"""Base of our commands: whatever goes wrong is one clear line, wrong arguments exit with 2."""
+"""Base class of our commands: an error is one line; wrong arguments exit with status 2."""
 
 from signal import SIGINT
 from typing import Any, Final
@@ -33,7 +33,7 @@ class UsageError(CommandError):
 
 
 class OneLineParser(CommandParser):
-    """Says what is wrong in one line, without the usage."""
+    """Reports an error in one line, without the usage."""
 
     def error(self, message: str) -> Any:
         if self.called_from_command_line:
@@ -49,7 +49,7 @@ class KonstructCommand(BaseCommand):
 
     @property
     def name(self) -> str:
-        """What is typed after manage.py."""
+        """The name of the command."""
         return type(self).__module__.rpartition(".")[2]
 
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
@@ -64,14 +64,34 @@ class KonstructCommand(BaseCommand):
         except WRONG_ARGUMENTS as error:
             raise UsageError(str(error)) from error
         except (KonstructError, OperationalError) as error:
-            said = detail_of(error) if isinstance(error, KonstructError) else str(error)
-            raise CommandError(" ".join(said.split())) from error
+            text = detail_of(error) if isinstance(error, KonstructError) else str(error)
+            raise CommandError(" ".join(text.split())) from error
         except ProgrammingError as error:
             if not isinstance(error.__cause__, UndefinedTable):
                 raise
             raise CommandError("the database is not migrated: run manage.py migrate") from error
         except KeyboardInterrupt:
             raise CommandError("interrupted", returncode=128 + SIGINT) from None
+
+
+def require_confirmation(question: str, answer: str, error: str) -> None:
+    """Ask on the terminal, unless the right answer is typed raise.
+
+    Args:
+        question: the text to show.
+        answer: the text that the operator has to type.
+        error: the message of the error for another answer.
+
+    Raises:
+        UsageError: there is no terminal.
+        CommandError: the operator typed another text.
+    """
+    try:
+        typed = input(question)
+    except EOFError:
+        raise UsageError("there is no terminal to confirm on: pass --yes") from None
+    if typed != answer:
+        raise CommandError(error)
 
 
 def tenant_of(slug: str, *, provisioned: bool = True) -> Tenant:

@@ -22,7 +22,7 @@ from django.conf import settings
 from django.db import Error, connections, transaction  # noqa: TID251 (several servers are meant)
 
 from tenants.audit.operator_log import record_command, state_of_tenant
-from tenants.context import public_scope, server_scope, tenant_connection, tenant_scope
+from tenants.context import public_scope, server_scope, tenant_scope
 from tenants.exceptions import (
     InvalidTenant,
     KonstructError,
@@ -36,9 +36,10 @@ from tenants.moving.rows import count_of, run, session_on
 from tenants.moving.transfer import TAKE_OUTBOX, UNCHANGED, Transfer, Watch, enter, entered
 from tenants.postgresql.base import DatabaseWrapper
 from tenants.postgresql.exceptions import ServerDown
+from tenants.schemas.migration_state import schema_exists
 from tenants.schemas.old_copies import drop_old_copies, old_copies
 from tenants.schemas.recording import recording
-from tenants.servers import MAIN, forget_servers, servers
+from tenants.servers import MAIN, forget_servers, require_server, servers
 
 logger = logging.getLogger(__name__)
 
@@ -123,7 +124,7 @@ def move_tenant(
                     return None
             _refuse(tenant, to)
             drop_old_copies()
-            _refuse_standing(tenant, to)
+            _refuse_existing_schema(tenant, to)
             move = Transfer(tenant, to, patience, watch or Watch())
             move.copy()
             _switch(tenant)
@@ -171,7 +172,7 @@ def settle(tenant: Tenant) -> None:
         tenant.refresh_from_db()
         if not tenant.moving_to:
             return
-        if _stands(tenant, tenant.server):
+        if _has_schema(tenant, tenant.server):
             _drop_copy_begun(tenant)
             Tenant.objects.filter(id=tenant.id).update(moving_to="")
             tenant.refresh_from_db()
@@ -211,8 +212,7 @@ def _alone_with(tenant: Tenant, *to: str, wait_seconds: float = WAIT_SECONDS) ->
         SchemaBusy: another process is at it.
     """
     for name in to:
-        if name not in servers():
-            raise InvalidTenant(f"no server is called {name!r}, but {', '.join(servers())} are")
+        require_server(name)
     where = {tenant.server, *to} | ({tenant.moving_to} - {""})
     with ExitStack() as locks:
         for server in sorted(where):
@@ -238,8 +238,7 @@ def _alone_with(tenant: Tenant, *to: str, wait_seconds: float = WAIT_SECONDS) ->
 
 
 def _refuse(tenant: Tenant, to: str) -> None:
-    if to not in servers():
-        raise InvalidTenant(f"no server is called {to!r}, but {', '.join(servers())} are")
+    require_server(to)
     if tenant.server == to:
         raise InvalidTenant(f"tenant {tenant.slug!r} is on {to} already")
     if to in settings.TENANT_DATABASES_CLOSED:
@@ -274,25 +273,24 @@ def _drop_copy_begun(tenant: Tenant) -> None:
         )
 
 
-def _refuse_standing(tenant: Tenant, to: str) -> None:
-    if _stands(tenant, to):
+def _refuse_existing_schema(tenant: Tenant, to: str) -> None:
+    if _has_schema(tenant, to):
         raise InvalidTenant(
-            f"a schema {tenant.schema_name} stands on {to} already: look what it is, and rename or"
+            f"a schema {tenant.schema_name} exists on {to} already: see what it is, and rename or"
             " drop it, then move the tenant"
         )
 
 
-def _stands(tenant: Tenant, server: str) -> bool:
-    with server_scope(server), tenant_connection().cursor() as cursor:
-        cursor.execute("SELECT to_regnamespace(%s) IS NOT NULL", [tenant.schema_name])
-        return bool(cursor.fetchone()[0])
+def _has_schema(tenant: Tenant, server: str) -> bool:
+    with server_scope(server):
+        return schema_exists(tenant.schema_name)
 
 
 def _switch(tenant: Tenant) -> None:
     """Let the tenant be served where it was moved to, and write that down."""
     with public_scope():
         tenant.refresh_from_db()
-        if not _stands(tenant, tenant.moving_to):
+        if not _has_schema(tenant, tenant.moving_to):
             left = [f"{each.schema_name} on {each.server}" for each in old_copies(tenant.id)]
             raise KonstructError(
                 f"tenant {tenant.slug!r} has no schema {tenant.schema_name}, neither on"

@@ -29,7 +29,7 @@ from tenants.models import SchemaState, Tenant
 from tenants.naming import tenant_id_of
 from tenants.roles import APP_ROLE
 from tenants.schemas.executor import DJANGO_OPTIONS, MigrateSchema, lock_timeout
-from tenants.schemas.migration_state import known_migrations, standing_schema, state_of
+from tenants.schemas.migration_state import known_migrations, schema_exists, state_of
 from tenants.schemas.recording import Recording, RecordingFailed, recording
 from tenants.schemas.replaying import Replay
 from tenants.schemas.rls_enforcement import bare_schemas, enforce_rls
@@ -197,7 +197,7 @@ def _migrate(schema_name: str, command: MigrateSchema, options: dict[str, Any]) 
             with connection.cursor() as cursor:
                 cursor.execute(_CLOSE_THE_LIST)
         return {"unapplied": unapplied}
-    tenant = Tenant.objects.filter(id=tenant_id).annotate(stands=standing_schema()).first()
+    tenant = Tenant.objects.filter(id=tenant_id).first()
     if tenant is None:
         raise KonstructError("the tenant was deleted")
     if tenant.moving_to or tenant.server != connection.alias:
@@ -209,11 +209,7 @@ def _migrate(schema_name: str, command: MigrateSchema, options: dict[str, Any]) 
     made = recording_for(options)
     if tenant.state == Tenant.State.PROVISIONING:
         return _provision(tenant, command, options, made)
-    if connection.alias != MAIN:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT to_regnamespace(%s)::text", [schema_name])
-            (tenant.stands,) = cursor.fetchone()
-    if tenant.stands is None:
+    if not schema_exists(schema_name):
         raise KonstructError(f"the schema {schema_name} does not exist; restore it from a backup")
     if options.get("restored"):
         tenant.migrated_to = ""  # what it says is of before
@@ -301,9 +297,8 @@ def _provision(
                 f"SET LOCAL lock_timeout = '{NEW_SCHEMA_LOCK_TIMEOUT}';"
                 " SET CONSTRAINTS ALL IMMEDIATE"
             )
-            # It exists if an earlier version made it, which did so in many transactions.
-            cursor.execute("SELECT to_regnamespace(%s) IS NULL", [tenant.schema_name])
-            (is_new,) = cursor.fetchone()
+        # On another server it exists if the process was killed before the tenant's row was updated.
+        is_new = not schema_exists(tenant.schema_name)
         connection.set_schema(tenant.schema_name)
         if made is not None and is_new:
             _replay(tenant, command, made).fill()

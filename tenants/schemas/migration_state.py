@@ -7,14 +7,12 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import Any
 from uuid import UUID
 
 from django.apps import apps
 from django.conf import settings
 from django.db.migrations.loader import MigrationLoader
-from django.db.models import Exists, Func, OuterRef, Q, QuerySet, TextField
-from django.db.models.lookups import IsNull
+from django.db.models import Exists, OuterRef, QuerySet
 
 from tenants.context import server_scope, tenant_connection
 from tenants.exceptions import SchemaOutdated, UnknownTenant
@@ -22,7 +20,7 @@ from tenants.models import SchemaState, Tenant
 from tenants.naming import SCHEMA_PATTERN
 from tenants.postgresql.exceptions import ServerDown
 from tenants.schemas.rls_enforcement import bare_schemas
-from tenants.servers import MAIN, servers
+from tenants.servers import servers
 
 
 def digest_of(lines: Iterable[str]) -> str:
@@ -84,39 +82,37 @@ def fits(migrated_to: str) -> bool:
     return migrated_to in _fitting
 
 
-def standing_schema() -> Func:
-    """For a queryset of tenants: the name of each one's schema, None where it is gone.
-
-    Of those on the main server.
-    """
-    return Func("schema_name", function="to_regnamespace", output_field=TextField())
+def schema_exists(schema_name: str) -> bool:
+    """Return whether the current server has a schema of this name."""
+    with tenant_connection().cursor() as cursor:
+        cursor.execute("SELECT to_regnamespace(%s) IS NOT NULL", [schema_name])
+        return bool(cursor.fetchone()[0])
 
 
 def schemas_to_visit(state: str) -> set[str]:
-    """Names of the schemas in which migrate has something to do, in two queries for each server.
+    """Return the names of the schemas in which migrate has something to do.
 
-    They are in another state, or gone, or hold a table that nobody has protected; or their server
-    is down, and nothing is known of them.
+    They are in another state, or gone, or have an unprotected table; or their server is down.
+    It sends three queries for each server.
+
+    Args:
+        state: the state of a schema that is up to date.
     """
     found: set[str] = set()
     for server in servers():
         tenants = Tenant.objects.provisioned().filter(server=server)
+        states = dict(tenants.values_list("schema_name", "migrated_to"))
         try:
             with server_scope(server), tenant_connection().cursor() as cursor:
                 found |= bare_schemas(cursor, SCHEMA_PATTERN)
-                elsewhere = tenants.filter(~Q(migrated_to=state) | ~_stands(cursor, server))
+                cursor.execute(
+                    "SELECT nspname FROM pg_namespace WHERE nspname ~ %s", [SCHEMA_PATTERN]
+                )
+                existing = {name for (name,) in cursor.fetchall()}
         except ServerDown:
-            elsewhere = tenants
-        found.update(elsewhere.values_list("schema_name", flat=True))
+            existing = set()
+        found |= {name for name in states if states[name] != state or name not in existing}
     return found
-
-
-def _stands(cursor: Any, server: str) -> Q:
-    """Of a tenant: that its schema is there."""
-    if server == MAIN:
-        return Q(IsNull(standing_schema(), False))
-    cursor.execute("SELECT nspname FROM pg_namespace WHERE nspname ~ %s", [SCHEMA_PATTERN])
-    return Q(schema_name__in=[name for (name,) in cursor.fetchall()])
 
 
 def require_migrated(tenant_id: UUID | None = None) -> None:

@@ -17,6 +17,7 @@ from tenants.exceptions import KonstructError
 from tenants.models import Job, Tenant
 from tenants.naming import schema_name_of
 from tenants.postgresql.exceptions import ServerDown
+from tenants.schemas.migration_state import schema_exists
 from tenants.servers import servers
 
 KEPT: Final = timedelta(days=1)
@@ -28,7 +29,7 @@ SELECT nspname FROM pg_namespace WHERE nspname ~ '^moved_[0-9a-f]{32}_\d+$' ORDE
 
 
 class SchemaLeftOver(KonstructError):
-    """A schema of a tenant's name stands on a server that it is not on."""
+    """A server has a schema of a tenant that is on another server."""
 
 
 @dataclass(frozen=True)
@@ -93,14 +94,12 @@ def _drop_left_over(tenant_id: UUID) -> int:
         if tenant is not None and server in (tenant.server, tenant.moving_to):
             continue
         with suppress(ServerDown), server_scope(server):
-            with tenant_connection().cursor() as cursor:
-                cursor.execute("SELECT to_regnamespace(%s) IS NOT NULL", [name])
-                if cursor.fetchone() == (False,):
-                    continue
+            if not schema_exists(name):
+                continue
             if tenant is not None:
                 raise SchemaLeftOver(
-                    f"a schema {name} stands on {server}, and tenant {tenant.slug!r} is on"
-                    f" {tenant.server}: look what it is, and drop it there, with the tenant's rows"
+                    f"a schema {name} exists on {server}, and tenant {tenant.slug!r} is on"
+                    f" {tenant.server}: see what it is, and drop it there, with the tenant's rows"
                     " in public.tenants_job"
                 )
             _drop(server, name)

@@ -21,7 +21,7 @@ from tenants.redis_keys import all_keys_pattern
 from tenants.schemas.migrating import migrate_schema
 from tenants.schemas.migration_state import fits
 from tenants.schemas.old_copies import drop_old_copies
-from tenants.servers import MAIN, servers
+from tenants.servers import MAIN, require_server
 
 logger = logging.getLogger(__name__)
 
@@ -68,9 +68,9 @@ def create_tenant(
     with public_scope():
         tenant = Tenant.objects.filter(slug=slug).first()
         if tenant is None:
-            _refuse_unknown(server)
             tenant = Tenant(slug=slug, name=name or slug)
             if server:
+                require_server(server)
                 tenant.server = server
             _register(tenant, domain or default_domain(slug), on_register)
         elif tenant.state != Tenant.State.PROVISIONING:
@@ -205,11 +205,6 @@ def forget_cache(tenant: Tenant) -> int:
     for start in range(0, len(keys), 1000):
         client.unlink(*keys[start : start + 1000])
     return len(keys)
-
-
-def _refuse_unknown(server: str) -> None:
-    if server and server not in servers():
-        raise InvalidTenant(f"no server is called {server!r}, but {', '.join(servers())} are")
 
 
 def _register(tenant: Tenant, domain: str, on_register: Recorded) -> None:

@@ -8,7 +8,6 @@ code that it was recorded with. Names of schema and tenant in it are those of th
 import io
 import re
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from hashlib import blake2b
@@ -53,9 +52,6 @@ _SQL_OPERATIONS: Final = (
 )
 _READS = re.compile(r"(SELECT|SHOW|EXPLAIN|SAVEPOINT|RELEASE)\b", re.IGNORECASE)
 _WRITES_ROWS = re.compile(r"(INSERT|UPDATE|DELETE|MERGE|COPY|TRUNCATE|WITH)\b", re.IGNORECASE)
-_DROPS_IF_THERE = re.compile(r"DROP POLICY IF EXISTS\b", re.IGNORECASE)
-_MAKES_INDEX = re.compile(r'CREATE (?:UNIQUE )?INDEX "(\w+)" ON', re.IGNORECASE)
-_DROPS_INDEX = re.compile(r'DROP INDEX (?:IF EXISTS )?(?:"\w+"\.)?"(\w+)"$', re.IGNORECASE)
 _NOTED = re.compile(r'INSERT INTO "django_migrations"', re.IGNORECASE)
 
 
@@ -70,7 +66,6 @@ class Step:
     app: str
     name: str
     sql: list[str] = field(default_factory=list, hash=False)
-    idle: list[int] = field(default_factory=list, hash=False)  # those that it could do without
     is_sql: bool = True  # all of it is SQL, the same in a schema with rows
     makes_rows: bool = False  # its Python may have written rows, in an empty schema too
 
@@ -112,20 +107,11 @@ class Recording:
         return state_of(known_migrations(), upkeep=self.upkeep)
 
 
-def statements_of(steps: Sequence[Step], *, empty: bool) -> list[str]:
-    """What the steps send, and the rows by which Django knows them as applied.
-
-    Where the schema is ``empty``, without what changes nothing in the end.
-    """
+def statements_of(steps: Sequence[Step]) -> list[str]:
+    """Return the statements of the steps, and the INSERT that records them as applied."""
     rows = ", ".join(f"({_quoted(step.app)}, {_quoted(step.name)}, now())" for step in steps)
     noted = f"INSERT INTO django_migrations (app, name, applied) VALUES {rows}"  # noqa: S608
-    sent = [
-        statement
-        for step in steps
-        for number, statement in enumerate(step.sql)
-        if not (empty and number in step.idle)
-    ]
-    return [*sent, noted]
+    return [*(statement for step in steps for statement in step.sql), noted]
 
 
 def _quoted(text: str) -> str:
@@ -196,7 +182,6 @@ def record() -> Recording:
                 cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
                 cursor.execute(f"CREATE SCHEMA {RECORDED_SCHEMA}")
             connection.set_schema(RECORDED_SCHEMA)
-            connection.connection.add_notice_handler(recorder.notice)
             with connection.execute_wrapper(recorder):
                 command.run()
             recorder.made.protection = rls_statements(connection)
@@ -205,28 +190,8 @@ def record() -> Recording:
         where = f"{command.current}: " if command.current else ""
         raise RecordingFailed(f"{where}{error}") from error
     finally:
-        with suppress(ValueError):
-            connection.connection.remove_notice_handler(recorder.notice)
         connection.set_schema_to_public()
-    _pass_over_dropped_indexes(recorder.made.steps)
     return recorder.made
-
-
-def _pass_over_dropped_indexes(steps: Sequence[Step]) -> None:
-    """Note as idle the statements that make an index and drop it again, with no use in between."""
-    if not all(step.can_be_replayed(empty=True) for step in steps):
-        return  # Django's executor, which acts in between, would miss the index
-    sent = [(step, number) for step in steps for number in range(len(step.sql))]
-    made: dict[str, int] = {}
-    for place, (step, number) in enumerate(sent):
-        if found := _MAKES_INDEX.match(step.sql[number]):
-            made[found[1]] = place
-        elif (found := _DROPS_INDEX.match(step.sql[number])) and found[1] in made:
-            first = made.pop(found[1])
-            between = (step.sql[number] for step, number in sent[first + 1 : place])
-            if not any(found[1] in statement for statement in between):
-                for step, number in (sent[first], sent[place]):
-                    step.idle.append(number)
 
 
 class _Recorder:
@@ -235,7 +200,6 @@ class _Recorder:
     def __init__(self) -> None:
         self.made = Recording()
         self._sent = self.made.head
-        self._noticed = False
 
     def __call__(
         self,
@@ -245,7 +209,6 @@ class _Recorder:
         many: bool,
         context: dict[str, Any],
     ) -> Any:
-        self._noticed = False
         result = execute(sql, params, many, context)
         sql = sql.strip()
         if _READS.match(sql.lstrip("( \n")) or _NOTED.match(sql):
@@ -255,14 +218,8 @@ class _Recorder:
         if params is not None:
             driver = tenant_connection().connection
             sql = psycopg.ClientCursor(driver).mogrify(sql, params)
-        if self._noticed and _DROPS_IF_THERE.match(sql):
-            self.made.steps[-1].idle.append(len(self._sent))
         self._sent.append(sql.rstrip(";"))
         return result
-
-    def notice(self, _: object) -> None:
-        """Called with what Postgres remarks, such as that there was nothing to drop."""
-        self._noticed = True
 
     def begin(self, migration: Migration) -> None:
         step = Step(migration.app_label, migration.name, is_sql=_is_sql(migration))

@@ -38,7 +38,7 @@ class Replay:
         first: Sequence[str] = [f"CREATE SCHEMA {self._schema}", *recording.head]
         for replayed, steps in _runs(recording.steps, empty=True):
             if replayed:
-                self._send([*first, *statements_of(steps, empty=True)], len(steps))
+                self._send([*first, *statements_of(steps)], len(steps))
             else:
                 self._send(first)
                 self._apply_by_django(steps)
@@ -58,7 +58,7 @@ class Replay:
                 continue
             with transaction.atomic(using=tenant_connection().alias):
                 statements = [*be_impatient(), "SET CONSTRAINTS ALL IMMEDIATE"]
-                self._send([*statements, *statements_of(steps, empty=False)], len(steps))
+                self._send([*statements, *statements_of(steps)], len(steps))
                 if number == len(runs):
                     last()
         return len(lacking)

@@ -4,8 +4,6 @@ import json
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import CommandError
-
 from konstruct.orchestrator.agents import find_agent
 from konstruct.orchestrator.exceptions import AgentNotFound
 from konstruct.orchestrator.identities.erasure_requests import (
@@ -21,7 +19,7 @@ from tenants.audit.changes import row_state
 from tenants.audit.models import Action, ErasureRequest
 from tenants.audit.operator_log import operator_name
 from tenants.context import tenant_scope
-from tenants.management.base import KonstructCommand, UsageError, tenant_of
+from tenants.management.base import KonstructCommand, UsageError, require_confirmation, tenant_of
 
 
 class Command(KonstructCommand):
@@ -58,7 +56,8 @@ class Command(KonstructCommand):
         with tenant_scope(tenant.id):
             self._tell_who_it_is(user, tenant.slug)
             if not options["yes"]:
-                self._ask(user, tenant.slug)
+                question = f"Erase {user!r} of {tenant.slug}? Type the user's id to confirm: "
+                require_confirmation(question, user, "not erased")
             request = carry_out(
                 self._request(user, options),
                 rewrite=options["rewrite"],
@@ -93,14 +92,6 @@ class Command(KonstructCommand):
             self.stderr.write(f"Nothing is known of {user!r} in {slug}.")
         for other in user_ids[1:]:
             self.stderr.write(f"{other!r} is linked to {user!r}, and erased with them.")
-
-    def _ask(self, user: str, slug: str) -> None:
-        try:
-            answer = input(f"Erase {user!r} of {slug}? Type the user's id to confirm: ")
-        except EOFError:
-            raise UsageError("nobody is there to confirm: pass --yes") from None
-        if answer != user:
-            raise CommandError("not erased")
 
     def _request(self, user: str, options: dict[str, Any]) -> ErasureRequest:
         try:

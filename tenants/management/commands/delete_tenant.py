@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from django.core.management.base import CommandError, CommandParser
+from django.core.management.base import CommandParser
 
 from tenants.audit.operator_log import record_command, state_of_tenant
 from tenants.cache_file import rewrite_cache_file
-from tenants.management.base import KonstructCommand, UsageError, tenant_of
+from tenants.management.base import KonstructCommand, require_confirmation, tenant_of
 from tenants.schemas import provisioning
 
 
@@ -23,12 +23,9 @@ class Command(KonstructCommand):
         tenant = tenant_of(options["slug"], provisioned=False)
         if not options["yes"]:
             question = f"Delete tenant {tenant.slug} ({tenant.name}) and all its data?"
-            try:
-                answer = input(f"{question} Type the slug to confirm: ")
-            except EOFError:
-                raise UsageError("nobody is there to confirm: pass --yes") from None
-            if answer.strip() != tenant.slug:
-                raise CommandError("not deleted")
+            require_confirmation(
+                f"{question} Type the slug to confirm: ", tenant.slug, "not deleted"
+            )
         provisioning.delete_tenant(
             tenant,
             on_delete=lambda gone: record_command(

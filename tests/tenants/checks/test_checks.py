@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 from django.core import checks as django_checks
-from django.db import connections
 from django.test import override_settings
-from django_tenants.postgresql_backend.base import DatabaseWrapper as StockWrapper
 
 from tenants.checks import system
 from tenants.checks.at_start import CANNOT_BOOT, refuse_unsafe_role
@@ -59,17 +57,6 @@ def test_a_web_process_with_the_owners_role_ends_with_one_line(
     assert (ran.returncode, ran.stdout) == (CANNOT_BOOT, "")
     assert ran.stderr.startswith("konstruct: refusing to serve: the database role konstruct_owner")
     assert ran.stderr.count("\n") == 1
-
-
-def test_our_settings_pass() -> None:
-    assert system.check_settings(None) == []
-
-
-def test_the_stock_engine_and_its_cache_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    stock = StockWrapper({**connections["default"].settings_dict}, alias="default")
-    monkeypatch.setattr(system, "tenant_connection", lambda: stock)
-    with override_settings(TENANT_LIMIT_SET_CALLS=True):
-        assert ids(system.check_settings(None)) == ["tenants.E001", "tenants.E002"]
 
 
 def test_the_database_passes(tenant_a: Tenant) -> None:

@@ -100,7 +100,7 @@ def test_a_tenants_life(manage: Callable[..., Ran]) -> None:
             ["delete_tenant", "acme", "--yes"],
             "no tenant is called 'acme' (list_tenants shows them)",
         ),
-        (["delete_tenant", "tenant-a"], "nobody is there to confirm: pass --yes"),
+        (["delete_tenant", "tenant-a"], "there is no terminal to confirm on: pass --yes"),
         (["migrate", "--parallel", "0"], "--parallel must be at least 1"),
         (["migrate", "--parallel", "many"], "argument --parallel: invalid int value: 'many'"),
         (["migrate", "--schema", "acme"], "no tenant is called 'acme'"),

@@ -163,9 +163,9 @@ def test_a_copy_that_could_not_be_taken_back_stops_erasures_until_it_is_dropped(
     tenant.refresh_from_db()
     assert (tenant.server, tenant.moving_to) == ("eu1", "")
     with database.as_owner():
-        with tenant_scope(tenant.id), pytest.raises(SchemaLeftOver, match="stands on eu2"):
+        with tenant_scope(tenant.id), pytest.raises(SchemaLeftOver, match="exists on eu2"):
             erasure.carry_out(request_erasure("bob", by=EVA))
-        with pytest.raises(CommandError, match="stands on eu2 already: look what it is"):
+        with pytest.raises(CommandError, match="exists on eu2 already: see what it is"):
             call_command("move_tenant", "mover", to="eu2")
         provisioning.delete_tenant(tenant)
     assert where(tenant) == {}

@@ -238,7 +238,7 @@ def test_what_cannot_be_moved_is_refused_before_anything_is_done(
     settings.TENANT_DATABASES_CLOSED = ["eu1"]
     assert "the server 'eu1' takes no new tenants (TENANT_DATABASES_CLOSED)" in refusal("eu1")
     further["eu2"].do(f"CREATE SCHEMA {tenant.schema_name}")
-    assert f"a schema {tenant.schema_name} stands on eu2 already" in refusal("eu2")
+    assert f"a schema {tenant.schema_name} exists on eu2 already" in refusal("eu2")
     further["eu2"].do(f"DROP SCHEMA {tenant.schema_name}")
     further["eu2"].do(
         "CREATE TABLE lost AS SELECT * FROM django_migrations;"
