@@ -160,15 +160,30 @@ class RetentionRule(TenantModel):
             RETENTION.enqueue_if_missing(OF_THE_TENANT)
 
 
-class ErasureRequest(TenantModel):
-    """That a person is to be forgotten. Only the owner's process can do it, and notes what it did.
-
-    It stays when all else is gone, and holds neither content nor, once done, the person's id.
-    """
+class Erasure(TenantModel):
+    """A request to erase something. Only the owner's process can do it, and writes the receipt."""
 
     id = models.UUIDField(
         primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
     )
+    reason = models.TextField(blank=True, default="", db_default="", help_text="Reason.")
+    requested_by = models.TextField(help_text="Who asked for it.")
+    created_at = models.DateTimeField(db_default=Now(), help_text="When it was asked for.")
+    last_error = models.TextField(
+        blank=True, default="", db_default="", help_text="Why it could not be finished yet."
+    )
+    done_at = models.DateTimeField(null=True, blank=True, help_text="When it was done.")
+
+    class Meta:
+        abstract = True
+
+
+class ErasureRequest(Erasure):
+    """A request to erase a person. It stays as a receipt.
+
+    It holds no content. Once it is done, it holds a digest instead of the person's id.
+    """
+
     user_id = models.TextField(
         "user", help_text="Who is to be forgotten. Once it is done, a keyed digest of the id."
     )
@@ -196,19 +211,12 @@ class ErasureRequest(TenantModel):
         blank=True,
         help_text="Sessions of graphs that are the user's, beside those that the transcript knows.",
     )
-    reason = models.TextField(blank=True, default="", db_default="", help_text="Reason.")
-    requested_by = models.TextField(help_text="Who asked for it.")
-    created_at = models.DateTimeField(db_default=Now(), help_text="When it was asked for.")
     progress = models.JSONField(
         null=True,
         blank=True,
         editable=False,
         help_text="While it is being done: how far it is, and what is to be removed yet.",
     )
-    last_error = models.TextField(
-        blank=True, default="", db_default="", help_text="Why it could not be finished yet."
-    )
-    done_at = models.DateTimeField(null=True, blank=True, help_text="When it was done.")
     receipt = models.JSONField(
         null=True, blank=True, help_text="How much was removed from where, and what was found left."
     )
@@ -253,28 +261,18 @@ class ErasedId(TenantModel):
         return self.digest
 
 
-class MessageErasure(TenantModel):
-    """That one message, or a conversation, is to be erased. As ErasureRequest, but of no person.
+class MessageErasure(Erasure):
+    """A request to erase one message, or a conversation.
 
-    It holds no content. It goes when its user is erased.
+    It holds no content. It is removed when its user is erased.
     """
 
-    id = models.UUIDField(
-        primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
-    )
     agent_id = models.UUIDField("agent", help_text="The agent that forgets it.")
     user_id = models.TextField("user", help_text="The user whose conversation it is.")
     thread_id = models.TextField("thread", help_text="The conversation.")
     message_id = models.UUIDField(
         "message", null=True, blank=True, help_text="The message; none: the whole conversation."
     )
-    reason = models.TextField(blank=True, default="", db_default="", help_text="Reason.")
-    requested_by = models.TextField(help_text="Who asked for it.")
-    created_at = models.DateTimeField(db_default=Now(), help_text="When it was asked for.")
-    last_error = models.TextField(
-        blank=True, default="", db_default="", help_text="Why it could not be finished yet."
-    )
-    done_at = models.DateTimeField(null=True, blank=True, help_text="When it was done.")
     receipt = models.JSONField(
         null=True, blank=True, help_text="How much was removed from where, with digests of the ids."
     )

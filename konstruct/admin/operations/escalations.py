@@ -1,6 +1,7 @@
 """Escalations: the threads in which a person or another agent answers; answering, handing back."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -208,51 +209,46 @@ def end(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
 def escalate(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     """Let a person answer in the thread of a message from now on."""
     form = CallForm(_posted(request))
-    said = Message.objects.filter(pk=message_id).defer("content").first()
-    if said is None:
-        raise Http404("This tenant has no such message.")
-    name = request.user.get_username()
     reason = form.cleaned_data["reason"] if form.is_valid() else ""
-    try:
-        with transaction.atomic():
-            opened, is_new = open_escalation(
-                Thread.of(said),
-                opened_by=OpenedBy.PERSON,
-                name=name,
-                reason=reason or f"{name} wants to answer.",
-            )
-            if is_new:
-                _note(request, Action.ESCALATE, opened, after=row_state(opened))
-    except KonstructError as error:
-        messages.warning(request, str(error))
-        return redirect(reverse("admin:conversation", args=[message_id]))
-    return redirect(reverse("admin:escalation", args=[opened.pk]))
+    reason = reason or f"{request.user.get_username()} wants to answer."
+    return _open(request, message_id, partial(open_escalation, reason=reason))
 
 
 @tenant_site.page("conversations/<uuid:message_id>/hand-over/", name="hand_over", permission=CALL)
 def hand(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     """Let another agent answer in the thread of a message from now on."""
-    posted = _posted(request)
-    said = Message.objects.filter(pk=message_id).defer("content").first()
-    to_agent = as_uuid(posted.get("agent"))
-    if said is None or to_agent is None:
-        raise Http404("This tenant has no such message, or no such agent.")
-    name = request.user.get_username()
+    to_agent = as_uuid(_posted(request).get("agent"))
+    if to_agent is None:
+        raise Http404("This tenant has no such agent.")
+    reason = f"{request.user.get_username()} transferred it."
+    return _open(
+        request,
+        message_id,
+        partial(hand_over, to_agent=to_agent, reason=reason),
+        "Transferred. The other agent answers in this thread.",
+    )
+
+
+def _open(
+    request: HttpRequest,
+    message_id: UUID,
+    open_in: Callable[..., tuple[Escalation, bool]],
+    success: str = "",
+) -> HttpResponseBase:
+    """Open an escalation in the thread of a message, log it, and go to its page."""
+    message = get_object_or_404(Message.objects.defer("content"), pk=message_id)
     try:
         with transaction.atomic():
-            opened, is_new = hand_over(
-                Thread.of(said),
-                to_agent,
-                opened_by=OpenedBy.PERSON,
-                name=name,
-                reason=f"{name} transferred it.",
+            opened, is_new = open_in(
+                Thread.of(message), opened_by=OpenedBy.PERSON, name=request.user.get_username()
             )
             if is_new:
                 _note(request, Action.ESCALATE, opened, after=row_state(opened))
     except KonstructError as error:
         messages.warning(request, str(error))
         return redirect(reverse("admin:conversation", args=[message_id]))
-    messages.success(request, "Transferred. The other agent answers in this thread.")
+    if success:
+        messages.success(request, success)
     return redirect(reverse("admin:escalation", args=[opened.pk]))
 
 
