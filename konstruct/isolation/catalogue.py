@@ -5,7 +5,7 @@ from typing import Final
 
 from konstruct.isolation.attempts import Attempt, Layer
 from tenants.checks.connections import why_role_is_unsafe
-from tenants.checks.walls import open_ways
+from tenants.checks.walls import open_privileges
 from tenants.context import connection, server_scope
 from tenants.naming import SCHEMA_PATTERN
 from tenants.roles import APP_ROLE
@@ -87,7 +87,7 @@ def _check_catalogue(where: str) -> Iterator[Attempt]:
         reason = why_role_is_unsafe()
         found = {
             (Layer.ROLE, "the role could bypass policies"): [reason] if reason else [],
-            (Layer.ROLE, "SQL could enter a tenant, or harm all"): open_ways(cursor),
+            (Layer.ROLE, "SQL could enter a tenant, or harm all"): open_privileges(cursor),
             (Layer.POLICY, "a tenant's table has no forced policy"): [
                 f"{relation.schema}.{relation.name}"
                 for relation in unprotected_relations(cursor, SCHEMA_PATTERN)

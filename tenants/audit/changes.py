@@ -19,7 +19,7 @@ MAX_TEXT_CHARACTERS: Final = 500
 # By parts of their names, so that a field that is yet to come is withheld, too.
 SECRET_WORDS: Final = frozenset({"password", "secret", "token", "digest"})
 # Computed from other fields, or nothing to people.
-UNTOLD: Final = frozenset(
+UNLOGGED_FIELDS: Final = frozenset(
     {"tenant_id", "embedding", "quantized", "embedding_model", "migrated_to", "last_login"}
 )
 
@@ -46,7 +46,7 @@ def row_state(row: Model | None, *, many: bool = False) -> RowState:
     shown, secret = {}, {}
     left_out = row.get_deferred_fields()
     for each in row._meta.concrete_fields:
-        if each.attname in left_out or each.attname in UNTOLD or each.generated:
+        if each.attname in left_out or each.attname in UNLOGGED_FIELDS or each.generated:
             continue
         value = getattr(row, each.attname)
         if is_secret(each.name):

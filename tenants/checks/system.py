@@ -9,7 +9,7 @@ from django.contrib.admin.checks import check_admin_app
 from django.core import checks
 
 from tenants.checks.connections import why_pooler_is_unsafe, why_role_is_unsafe
-from tenants.checks.walls import open_ways
+from tenants.checks.walls import open_privileges
 from tenants.context import server_scope, tenant_connection
 from tenants.naming import SCHEMA_PATTERN
 from tenants.personal_data import models_without_declaration
@@ -98,7 +98,7 @@ def _check_server() -> list[checks.CheckMessage]:
 def _check_walls() -> list[checks.CheckMessage]:
     """SQL that is data of a request can neither enter a tenant nor harm the others."""
     with tenant_connection().cursor() as cursor:
-        found = open_ways(cursor)
+        found = open_privileges(cursor)
     if not found:
         return []
     return [

@@ -35,11 +35,11 @@ ALLOWED_FUNCTIONS: Final = frozenset(
     }
 )
 # They compute nothing new, but read what others send, or run text.
-_TELLTALES: Final = r"^((table|schema|database)_to_xml|pg_stat_get_(backend_)?activity$)"
+_REVEALING_FUNCTIONS: Final = r"^((table|schema|database)_to_xml|pg_stat_get_(backend_)?activity$)"
 
 _CALLABLE = """
     SELECT DISTINCT p.proname FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
-    WHERE (p.provolatile = 'v' OR p.proname ~ %(telltales)s)
+    WHERE (p.provolatile = 'v' OR p.proname ~ %(revealing)s)
       AND p.prorettype NOT IN
           ('trigger'::regtype, 'event_trigger'::regtype, 'language_handler'::regtype)
       AND NOT 'internal'::regtype = ANY (p.proargtypes::oid[])
@@ -63,9 +63,13 @@ _OTHER = """
 """
 
 
-def open_ways(cursor: Any) -> list[str]:
+def open_privileges(cursor: Any) -> list[str]:
     """Functions and commands by which SQL of the application could enter a tenant, or harm all."""
-    values = {"role": APP_ROLE, "allowed": list(ALLOWED_FUNCTIONS), "telltales": _TELLTALES}
+    values = {
+        "role": APP_ROLE,
+        "allowed": list(ALLOWED_FUNCTIONS),
+        "revealing": _REVEALING_FUNCTIONS,
+    }
     found: list[str] = []
     for statement in (_CALLABLE, _OTHER):
         cursor.execute(statement, values)

@@ -32,7 +32,7 @@ from tenants.moving.rows import (
     tables_of,
 )
 from tenants.roles import APP_ROLE
-from tenants.schemas.migrating import HOLDERS
+from tenants.schemas.migrating import LOCK_HOLDERS
 from tenants.schemas.old_copies import name_of_copy
 from tenants.schemas.recording import Recording, recording
 from tenants.schemas.replaying import Replay
@@ -282,7 +282,7 @@ def _lock(session: Session, tenant: Tenant, tables: list[Table]) -> None:
             run(session, "ROLLBACK")
             if time.monotonic() >= give_up_at:
                 holders = ", ".join(
-                    str(pid) for (pid,) in run(session, HOLDERS, tenant.schema_name)
+                    str(pid) for (pid,) in run(session, LOCK_HOLDERS, tenant.schema_name)
                 )
                 raise KonstructError(
                     f"tables of tenant {tenant.slug!r} are in use and were not free within"

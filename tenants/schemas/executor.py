@@ -1,4 +1,4 @@
-"""Django's migrate and its executor, for the schema that the connection is in."""
+"""Django's migrate command and its executor, for the current schema of the connection."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,7 +23,7 @@ DJANGO_OPTIONS: dict[str, Any] = {
     "prune": False,
     "verbosity": 0,
 }
-# Those that are always the same.
+# Options with a fixed value.
 _FIXED: dict[str, Any] = {
     "interactive": False,
     "skip_checks": True,
@@ -38,10 +38,13 @@ _lock_timeout: ContextVar[str] = ContextVar("lock_timeout", default="")
 
 @contextmanager
 def lock_timeout(duration: str) -> Iterator[None]:
-    """In the block, let a migration wait for a lock no longer than this, such as "2s".
+    """Limit how long a migration in the block waits for a lock.
 
-    A migration that is no transaction waits for as long as it takes: for the ends of others'
-    transactions, in which nobody waits for it.
+    A migration without a transaction has no limit: CREATE INDEX CONCURRENTLY waits for the end of
+    other transactions, and no session waits for it.
+
+    Args:
+        duration: an interval of Postgres, such as "2s"; empty for no limit.
     """
     token = _lock_timeout.set(duration)
     try:
@@ -50,27 +53,27 @@ def lock_timeout(duration: str) -> Iterator[None]:
         _lock_timeout.reset(token)
 
 
-def be_impatient() -> list[str]:
-    """Statements by which a transaction ends with an error where a lock is not had in time."""
+def lock_timeout_statements() -> list[str]:
+    """Return the statements that set the limit of `lock_timeout` for a transaction."""
     duration = _lock_timeout.get()
     return [f"SET LOCAL lock_timeout = '{duration}'"] if duration else []
 
 
 @contextmanager
-def impatient_transaction(connection: Any) -> Iterator[None]:
-    """A transaction that ends with an error where a lock is not to be had in time."""
+def transaction_with_lock_timeout(connection: Any) -> Iterator[None]:
+    """Run the block in a transaction with the limit of `lock_timeout`."""
     with transaction.atomic(using=connection.alias):
-        for statement in be_impatient():
+        for statement in lock_timeout_statements():
             with connection.cursor() as cursor:
                 cursor.execute(statement)
         yield
 
 
 class AtomicExecutor(MigrationExecutor):
-    """Django's executor, which notes a migration as applied in the transaction that applies it.
+    """Django's executor, but it records a migration in the transaction that applies it.
 
-    Django itself does so after the transaction where SQL was deferred to its end, as foreign keys
-    are. Killed in between, it would apply the migration a second time.
+    Django records a migration after the transaction if SQL was deferred to its end, such as foreign
+    keys. A process that is killed in between would apply the migration a second time.
     """
 
     def apply_migration(
@@ -78,13 +81,13 @@ class AtomicExecutor(MigrationExecutor):
     ) -> Any:
         if not migration.atomic:
             return super().apply_migration(state, migration, fake, fake_initial)
-        with impatient_transaction(self.connection):
+        with transaction_with_lock_timeout(self.connection):
             return super().apply_migration(state, migration, fake, fake_initial)
 
     def unapply_migration(self, state: Any, migration: Any, fake: bool = False) -> Any:
         if not migration.atomic:
             return super().unapply_migration(state, migration, fake)
-        with impatient_transaction(self.connection):
+        with transaction_with_lock_timeout(self.connection):
             return super().unapply_migration(state, migration, fake)
 
 
@@ -93,7 +96,7 @@ django_migrate.MigrationExecutor = AtomicExecutor  # type: ignore[attr-defined]
 
 
 class MigrateSchema(django_migrate.Command):
-    """Django's migrate, which works on the connection's schema, and counts."""
+    """Django's migrate command for the schema of the connection. It counts migrations."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -101,7 +104,7 @@ class MigrateSchema(django_migrate.Command):
         self.current = ""
 
     def run(self, **options: Any) -> bool:
-        """Migrate with options of Django's; whether ``check_unapplied`` has found something."""
+        """Run the command with Django's options. Return whether --check found migrations."""
         try:
             self.execute(**{**DJANGO_OPTIONS, **options, **_FIXED}, database=current_server())
         except SystemExit:  # Django's answer to --check

@@ -1,4 +1,4 @@
-"""Migrating many tenants: some first, then the others in waves, and the busy ones last."""
+"""Migrates many tenants: canaries, then the others in waves, then those with locked tables."""
 
 import os
 import signal
@@ -17,17 +17,17 @@ from tenants.locking.schema_locks import WAIT_SECONDS
 from tenants.schemas.migrating import MigrationResult, migrate_schema
 
 # A pool of processes costs more than it gains below this many schemas (about 100 ms each).
-WORTH_A_POOL = 8
-# If all of so many fail, so will the next, and old code serves those that are left as they are.
+MIN_POOLED_SCHEMAS = 8
+# If all tenants of a wave fail, the run stops; the old version goes on serving the rest.
 WAVE: Final = 100
-# Tenants whose tables others hold are tried again after all others, after so many seconds each.
-PAUSES: Final = (1.0, 5.0, 15.0)
+# Tenants with locked tables are tried again after all others, after each of these pauses.
+RETRY_PAUSES_SECONDS: Final = (1.0, 5.0, 15.0)
 
 KILLED: Final = "the process that migrated it was killed"
 
 
 class Fleet:
-    """A run over many schemas, which tells what becomes of each."""
+    """A run of migrate over many schemas."""
 
     def __init__(
         self,
@@ -42,13 +42,12 @@ class Fleet:
         """Prepare a run.
 
         Args:
-            options: of Django's migrate, for each schema.
-            parallel: how many processes there are at most.
-            canary: so many schemas come first; if one of them fails, no other is begun.
-            stop: whether no other is begun in any case.
-            wave: of the others so many are begun before the outcome is looked at; if all of them
-                fail, no other is begun.
-            wait_seconds: how long to wait for another process that is at a schema.
+            options: options of Django's migrate, for each schema.
+            parallel: the maximum number of processes.
+            canary: number of schemas to migrate first; if one of them fails, the run stops.
+            stop: whether the run stops after the canaries in any case.
+            wave: number of schemas between two checks; if all of them fail, the run stops.
+            wait_seconds: how long to wait for another process that migrates the same schema.
         """
         self._options = options
         self._parallel = parallel
@@ -56,11 +55,11 @@ class Fleet:
         self._stop = stop
         self._wave = wave
         self._wait_seconds = wait_seconds
-        # Why schemas were left as they are, if any were.
+        # Why the run stopped before all schemas; empty if it did not.
         self.stopped = ""
 
     def migrate(self, schema_names: Sequence[str]) -> Iterator[MigrationResult]:
-        """Migrate the schemas, yielding each outcome as it comes."""
+        """Migrate the schemas. Yield each result when it is there."""
         locked: list[MigrationResult] = []
         for wave in self._waves(schema_names):
             failed = 0
@@ -78,7 +77,7 @@ class Fleet:
                 self.stopped = f"{failed} failed one after the other"
             if self.stopped:
                 break
-        for pause in PAUSES:
+        for pause in RETRY_PAUSES_SECONDS:
             if not locked:
                 return
             time.sleep(pause)
@@ -101,7 +100,7 @@ class Fleet:
             yield rest[start : start + self._wave]
 
     def _migrate(self, schema_names: Sequence[str]) -> Iterator[MigrationResult]:
-        if self._parallel < 2 or len(schema_names) < WORTH_A_POOL:
+        if self._parallel < 2 or len(schema_names) < MIN_POOLED_SCHEMAS:
             for schema_name in schema_names:
                 yield migrate_schema(schema_name, self._options, wait_seconds=self._wait_seconds)
             return
@@ -135,7 +134,7 @@ class Fleet:
 
 
 def default_parallel() -> int:
-    """As many processes as there are cores for us, and not so many that Postgres runs short."""
+    """Return the number of cores of this process, at most 8, so that Postgres has enough."""
     return min(len(os.sched_getaffinity(0)), 8)
 
 

@@ -1,10 +1,10 @@
-"""Migrating one schema.
+"""Migrates one schema.
 
-Whatever cuts a migration off, the next run goes on by itself:
+A migration that is interrupted is continued by the next run:
 
-- a new tenant's schema is made in one transaction, so that there is all of it or nothing;
-- Django's migrations are recorded in the transaction that applies them;
-- those that are no transaction have operations that can be run again (`operations/indexes.py`).
+- the schema of a new tenant is created in one transaction;
+- a migration is recorded in the transaction that applies it;
+- migrations without a transaction have operations that can be repeated (`operations/indexes.py`).
 """
 
 import io
@@ -32,19 +32,19 @@ from tenants.schemas.executor import DJANGO_OPTIONS, MigrateSchema, lock_timeout
 from tenants.schemas.migration_state import known_migrations, schema_exists, state_of
 from tenants.schemas.recording import Recording, RecordingFailed, recording
 from tenants.schemas.replaying import Replay
-from tenants.schemas.rls_enforcement import bare_schemas, enforce_rls
+from tenants.schemas.rls_enforcement import enforce_rls, unprotected_schemas
 from tenants.servers import MAIN, server_of
 
 logger = logging.getLogger(__name__)
 
-# What Postgres ends in favour of another session is tried again: all of it was rolled back, or can
-# be run again. A tenant whose tables are locked for longer is left for later.
+# A migration that Postgres cancelled because of another session is repeated: it was rolled back, or
+# can be repeated. A tenant with tables that stay locked is migrated later.
 ATTEMPTS: Final = 3
 PAUSE_SECONDS: Final = 0.5
-IN_THE_WAY = (errors.DeadlockDetected, errors.LockNotAvailable, errors.SerializationFailure)
-# Who waits for a lock longer than this gives up, for others wait behind.
+RETRIED_ERRORS = (errors.DeadlockDetected, errors.LockNotAvailable, errors.SerializationFailure)
+# Other sessions wait behind a migration that waits for a lock, so it gives up after this time.
 LOCK_TIMEOUT: Final = "2s"
-# With one of these options Django migrates, schema by schema.
+# With one of these options Django migrates each schema without the recording.
 NOT_REPLAYED: Final = (
     "app_label",
     "fake",
@@ -54,12 +54,12 @@ NOT_REPLAYED: Final = (
     "plan",
     "check_unapplied",
 )
-# Nobody else uses a schema that is being made. What it needs of the public one is free in no time.
+# No other session uses a new schema; locks in the public schema are held for moments.
 NEW_SCHEMA_LOCK_TIMEOUT: Final = "30s"
 
 
 # Other sessions that hold locks on what is in a schema.
-HOLDERS = """
+LOCK_HOLDERS = """
     SELECT DISTINCT l.pid
     FROM pg_depend AS d
     JOIN pg_locks AS l ON l.relation = d.objid AND l.locktype = 'relation' AND l.granted
@@ -70,7 +70,7 @@ HOLDERS = """
 
 
 # On servers other than the main one the application writes no public table but the outbox.
-_CLOSE_THE_LIST = f"""
+_REVOKE_PUBLIC_WRITES = f"""
 DO $$
 DECLARE closed text;
 BEGIN
@@ -87,16 +87,16 @@ END $$
 
 @dataclass(frozen=True)
 class MigrationResult:
-    """What happened to one schema."""
+    """The result of migrating one schema."""
 
     schema_name: str
     seconds: float = 0.0
     applied: int = 0
     protected: tuple[str, ...] = ()
-    unapplied: bool = False  # with --check: there is something to do
-    error: str = ""  # one line; empty: all went well
-    busy: bool = False  # another process is at it; an error too
-    locked: bool = False  # another session holds its tables; an error too
+    unapplied: bool = False  # with --check: there are unapplied migrations
+    error: str = ""  # one line; empty on success
+    busy: bool = False  # another process migrates the schema; an error, too
+    locked: bool = False  # another session has locked its tables; an error, too
     details: str = ""  # Django's own output, and the traceback of an error
 
 
@@ -107,14 +107,20 @@ def migrate_schema(
     server: str = "",
     wait_seconds: float = WAIT_SECONDS,
 ) -> MigrationResult:
-    """Migrate one schema with the options of Django's migrate; never raise, but report.
+    """Migrate one schema. Errors are in the result; the function raises none.
 
-    It is on its tenant's server; public is on each, by default on the main one that is meant.
+    A tenant in state provisioning gets its schema first, and is activated at the end.
 
-    A tenant that is being provisioned gets its schema first and is activated in the end. Where
-    another process is at the same schema, it is waited for; the outcome is busy if that takes
-    longer than ``wait_seconds``. With an option ``restored`` nothing is taken for granted of the
-    state that the schema was left in, for it may be another's.
+    Args:
+        schema_name: a tenant's schema, or "public".
+        options: options of Django's migrate; with `restored` the recorded state of the schema is
+            not trusted, because a backup may have replaced the schema.
+        server: the server of the public schema; by default the main one.
+        wait_seconds: how long to wait for another process that migrates the same schema. The
+            result is `busy` after that.
+
+    Returns:
+        What was applied, or the error.
     """
     tenant_id = tenant_id_of(schema_name)
     if tenant_id is not None:
@@ -157,7 +163,7 @@ def _migrate_there(
 
 
 def recording_for(options: Mapping[str, Any]) -> Recording | None:
-    """The recording, where all migrations are wanted and nothing else, and if it can be made."""
+    """Return the recording if the options ask for all migrations, and if it can be made."""
     if any(options.get(name) for name in NOT_REPLAYED):
         return None
     try:
@@ -170,7 +176,7 @@ def recording_for(options: Mapping[str, Any]) -> Recording | None:
 def _migrate_again_if_ended(
     schema_name: str, command: MigrateSchema, options: dict[str, Any]
 ) -> dict[str, Any]:
-    """Migrate, and again where Postgres ended it because another session was in the way."""
+    """Migrate, and repeat it if Postgres cancelled it because of another session."""
     wanted = options.pop("lock_timeout", LOCK_TIMEOUT)
     for attempt in range(1, ATTEMPTS + 1):
         try:
@@ -178,7 +184,7 @@ def _migrate_again_if_ended(
                 return _migrate(schema_name, command, options)
         except OperationalError as error:
             cause = error.__cause__
-            if attempt == ATTEMPTS or not isinstance(cause, IN_THE_WAY):
+            if attempt == ATTEMPTS or not isinstance(cause, RETRIED_ERRORS):
                 raise
             if isinstance(cause, errors.LockNotAvailable) and tenant_id_of(schema_name):
                 raise
@@ -195,7 +201,7 @@ def _migrate(schema_name: str, command: MigrateSchema, options: dict[str, Any]) 
         unapplied = _apply(schema_name, command, options)
         if connection.alias != MAIN and not (options["plan"] or options["check_unapplied"]):
             with connection.cursor() as cursor:
-                cursor.execute(_CLOSE_THE_LIST)
+                cursor.execute(_REVOKE_PUBLIC_WRITES)
         return {"unapplied": unapplied}
     tenant = Tenant.objects.filter(id=tenant_id).first()
     if tenant is None:
@@ -230,7 +236,7 @@ def _apply(schema_name: str, command: MigrateSchema, options: dict[str, Any]) ->
 
 
 def _upgrade(tenant: Tenant, command: MigrateSchema, made: Recording) -> dict[str, Any] | None:
-    """Bring the tenant up to date by the recording; None if Django has to go on."""
+    """Bring the tenant up to date with the recording. Return None if Django has to continue."""
     connection = tenant_connection()
     connection.set_schema(tenant.schema_name)
     is_kept = tenant.migrated_to.endswith(f".{made.upkeep}")
@@ -238,14 +244,14 @@ def _upgrade(tenant: Tenant, command: MigrateSchema, made: Recording) -> dict[st
 
     def note_at_once() -> None:
         nonlocal is_noted
-        if connection.alias == MAIN and is_kept and not _is_bare(tenant.schema_name):
+        if connection.alias == MAIN and is_kept and not _is_unprotected(tenant.schema_name):
             _note_success(tenant.id, made.state)
             is_noted = True
 
     try:
         _replay(tenant, command, made).upgrade(last=note_at_once)
     except DatabaseError as error:
-        if isinstance(error.__cause__, IN_THE_WAY) or command.current:
+        if isinstance(error.__cause__, RETRIED_ERRORS) or command.current:
             raise
         # Django goes on from there, and says which migration it was.
         command.stdout.write(f"not replayed: {_one_line(error)}")
@@ -257,15 +263,15 @@ def _upgrade(tenant: Tenant, command: MigrateSchema, made: Recording) -> dict[st
     if not is_kept:
         with transaction.atomic(using=connection.alias):
             emit_post_migrate_signal(0, False, connection.alias)
-    if not is_kept or _is_bare(tenant.schema_name):
+    if not is_kept or _is_unprotected(tenant.schema_name):
         protected = enforce_rls(connection)
     _note_success(tenant.id, made.state)
     return {"protected": tuple(protected)}
 
 
-def _is_bare(schema_name: str) -> bool:
+def _is_unprotected(schema_name: str) -> bool:
     with tenant_connection().cursor() as cursor:
-        return bool(bare_schemas(cursor, f"^{schema_name}$"))
+        return bool(unprotected_schemas(cursor, f"^{schema_name}$"))
 
 
 def _replay(tenant: Tenant, command: MigrateSchema, made: Recording) -> Replay:
@@ -281,10 +287,9 @@ def _replay(tenant: Tenant, command: MigrateSchema, made: Recording) -> Replay:
 def _provision(
     tenant: Tenant, command: MigrateSchema, options: dict[str, Any], made: Recording | None
 ) -> dict[str, Any]:
-    """Make a new tenant's schema and let it serve, in one transaction: all of it or nothing.
+    """Create the schema of a new tenant and activate the tenant, in one transaction.
 
-    Only the end of it touches what others use, the tenant's row. On another server than that row's
-    it is a transaction of its own.
+    On another server than the main one the tenant's row is updated in a separate transaction.
     """
     if options["app_label"]:
         raise KonstructError("it is not provisioned yet, and gets all migrations or none")
@@ -316,7 +321,7 @@ def _provision(
 
 
 def _reached(tenant: Tenant) -> str:
-    """The state of a schema that Django has migrated, perhaps not to the end."""
+    """Return the state of a schema after Django has migrated it, perhaps partly."""
     connection = tenant_connection()
     with connection.cursor() as cursor:
         cursor.execute(
@@ -342,7 +347,7 @@ def _note_success(tenant_id: UUID, migrated_to: str, **changes: Any) -> None:
 
 
 def _note_failure(schema_name: str, error: str) -> None:
-    """Let operators see what went wrong, if Postgres is there to note it."""
+    """Show the error to operators, if Postgres can be reached."""
     tenant_id = tenant_id_of(schema_name)
     if tenant_id is not None:
         with suppress(DatabaseError):
@@ -358,13 +363,13 @@ def _failed(command: MigrateSchema, error: Exception) -> dict[str, Any]:
 
 
 def _locked(schema_name: str, error: OperationalError) -> dict[str, Any]:
-    """Say who holds the tables, if that is what went wrong."""
+    """Return the error with the sessions that hold the lock, if a lock was the cause."""
     if not isinstance(error.__cause__, errors.LockNotAvailable):
         return {}
     with suppress(DatabaseError):
         tenant_connection().set_schema_to_public()
         with tenant_connection().cursor() as cursor:
-            cursor.execute(HOLDERS, [schema_name])
+            cursor.execute(LOCK_HOLDERS, [schema_name])
             holders = ", ".join(str(pid) for (pid,) in cursor.fetchall())
         said = f"its tables are locked by Postgres backend {holders or '(gone by now)'}"
         return {"error": f"{said}; wait for its end, or end it, and migrate again", "locked": True}

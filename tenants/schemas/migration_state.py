@@ -19,7 +19,7 @@ from tenants.exceptions import SchemaOutdated, UnknownTenant
 from tenants.models import SchemaState, Tenant
 from tenants.naming import SCHEMA_PATTERN
 from tenants.postgresql.exceptions import ServerDown
-from tenants.schemas.rls_enforcement import bare_schemas
+from tenants.schemas.rls_enforcement import unprotected_schemas
 from tenants.servers import servers
 
 
@@ -104,7 +104,7 @@ def schemas_to_visit(state: str) -> set[str]:
         states = dict(tenants.values_list("schema_name", "migrated_to"))
         try:
             with server_scope(server), tenant_connection().cursor() as cursor:
-                found |= bare_schemas(cursor, SCHEMA_PATTERN)
+                found |= unprotected_schemas(cursor, SCHEMA_PATTERN)
                 cursor.execute(
                     "SELECT nspname FROM pg_namespace WHERE nspname ~ %s", [SCHEMA_PATTERN]
                 )

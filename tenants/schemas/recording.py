@@ -1,8 +1,8 @@
-"""The SQL of all migrations, recorded once, so that each tenant's schema gets it as one message.
+"""The SQL of all migrations, recorded once and then sent to each tenant's schema as one message.
 
-Django migrates an empty schema of no tenant, in a transaction that is rolled back. What its schema
-editor, `post_migrate` and row-level security send meanwhile is kept in the public schema, for the
-code that it was recorded with. Names of schema and tenant in it are those of that empty schema.
+Django migrates an empty schema, in a transaction that is rolled back. The statements that the
+schema editor, `post_migrate` and row-level security send are kept in the public schema, together
+with a digest of the code. They name the empty schema and its tenant.
 """
 
 import io
@@ -56,12 +56,12 @@ _NOTED = re.compile(r'INSERT INTO "django_migrations"', re.IGNORECASE)
 
 
 class RecordingFailed(KonstructError):
-    """What a migration does could not be recorded."""
+    """The SQL of a migration could not be recorded."""
 
 
 @dataclass(unsafe_hash=True)
 class Step:
-    """A migration: its statements as an empty schema got them, and whether they do elsewhere."""
+    """A migration: the statements that it sent to an empty schema, and where they are replayed."""
 
     app: str
     name: str
@@ -74,16 +74,19 @@ class Step:
         return self.app, self.name
 
     def can_be_replayed(self, *, empty: bool) -> bool:
-        """Whether its statements do what Django would do, in an empty schema or in one with rows.
+        """Return whether the statements have the effect of the migration in another schema.
 
-        Python that writes rows into an empty schema may make them up for each tenant anew.
+        Python that writes rows may write other rows for each tenant.
+
+        Args:
+            empty: whether the schema has no rows.
         """
         return self.is_sql or (empty and not self.makes_rows)
 
 
 @dataclass
 class Recording:
-    """How an empty schema comes to the state of this code, and one of an earlier state."""
+    """The statements that bring an empty schema, or one of an earlier state, up to date."""
 
     head: list[str] = field(default_factory=list)  # before the first migration
     steps: list[Step] = field(default_factory=list)
@@ -98,12 +101,12 @@ class Recording:
 
     @property
     def upkeep(self) -> str:
-        """Digest of what every migrate sets right: permissions, roles, policies."""
+        """Digest of the statements that every migrate repeats: permissions, roles, policies."""
         return digest_of([*self.tail, *self.protection, *protect_sql(f"{RECORDED_SCHEMA}.any")])
 
     @property
     def state(self) -> str:
-        """What `Tenant.migrated_to` says of a schema that is up to date."""
+        """The value of `Tenant.migrated_to` for a schema that is up to date."""
         return state_of(known_migrations(), upkeep=self.upkeep)
 
 
@@ -126,9 +129,10 @@ def script_for(schema_name: str, tenant_id: UUID, statements: Sequence[str]) -> 
 
 @cache
 def recording(*, keep: bool = True) -> Recording:
-    """The recording of this code; made if no process has made it before.
+    """Return the recording of this code. The first process makes it. Needs the owner's role.
 
-    A process with the owner's role does this. Where not ``keep``, nothing is changed.
+    Args:
+        keep: whether to store a new recording in the public schema.
 
     Raises:
         RecordingFailed: a migration cannot be recorded.
@@ -156,7 +160,7 @@ def recording(*, keep: bool = True) -> Recording:
 
 @cache
 def digest_of_code() -> str:
-    """A digest of all that a recording depends on: migrations, and the project's own code."""
+    """Return a digest of what a recording depends on: migrations, settings and our own code."""
     said = (django.__version__, psycopg.__version__, settings.INSTALLED_APPS, settings.TENANT_APPS)
     digest = blake2b(repr(said).encode(), digest_size=16)
     roots = {config.name.partition(".")[0] for config in apps.get_app_configs()}
@@ -168,7 +172,7 @@ def digest_of_code() -> str:
 
 
 def record() -> Recording:
-    """Migrate an empty schema that nobody sees, and return what was sent.
+    """Migrate an empty schema in a transaction that is rolled back, and return the statements.
 
     Raises:
         RecordingFailed: a migration cannot be recorded, or failed.
@@ -195,7 +199,7 @@ def record() -> Recording:
 
 
 class _Recorder:
-    """Wraps each execution of a statement, and notes those that change something."""
+    """A wrapper of `execute` that keeps the statements that change something."""
 
     def __init__(self) -> None:
         self.made = Recording()
@@ -233,7 +237,7 @@ class _Recorder:
 
 
 class _RecordedMigrate(MigrateSchema):
-    """Django's migrate, which tells a recorder where a migration begins and ends."""
+    """Django's migrate command, which calls a recorder at the start and end of each migration."""
 
     def __init__(self, recorder: _Recorder) -> None:
         super().__init__(stdout=io.StringIO(), stderr=io.StringIO(), no_color=True)

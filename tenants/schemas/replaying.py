@@ -1,6 +1,6 @@
-"""Bringing a schema up to date by the recording: as few messages as possible, each a transaction.
+"""Brings a schema up to date with the recording, in few messages, each of them a transaction.
 
-What cannot be replayed, Django's executor does, migration by migration, in between.
+Django's executor applies the migrations that cannot be replayed.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -12,10 +12,10 @@ from django.contrib.contenttypes.management import inject_rename_contenttypes_op
 from django.db import transaction
 
 from tenants.context import tenant_connection
-from tenants.schemas.executor import AtomicExecutor, be_impatient
+from tenants.schemas.executor import AtomicExecutor, lock_timeout_statements
 from tenants.schemas.recording import Recording, Step, script_for, statements_of
 
-# Called with a migration that is about to be applied, and with those that have been.
+# Called with the name of a migration before it is applied, and with the number applied.
 Begun = Callable[[str], object]
 Done = Callable[[int], object]
 
@@ -33,7 +33,7 @@ class Replay:
         self._done = done
 
     def fill(self) -> None:
-        """Make everything that a new schema holds, in the caller's transaction."""
+        """Create the schema with everything in it, in the caller's transaction."""
         recording = self._recording
         first: Sequence[str] = [f"CREATE SCHEMA {self._schema}", *recording.head]
         for replayed, steps in _runs(recording.steps, empty=True):
@@ -46,9 +46,13 @@ class Replay:
         self._send([*recording.tail, *recording.protection])
 
     def upgrade(self, *, last: Callable[[], object]) -> int:
-        """Apply what the schema lacks; return how many migrations that were.
+        """Apply the missing migrations.
 
-        ``last`` is called in the transaction that replays the last of them, if it is replayed.
+        Args:
+            last: called in the transaction that replays the last migration, if it is replayed.
+
+        Returns:
+            The number of migrations.
         """
         lacking = lacking_steps(self._recording, self._schema)
         runs = list(_runs(lacking, empty=False))
@@ -57,7 +61,7 @@ class Replay:
                 self._apply_by_django(steps)
                 continue
             with transaction.atomic(using=tenant_connection().alias):
-                statements = [*be_impatient(), "SET CONSTRAINTS ALL IMMEDIATE"]
+                statements = [*lock_timeout_statements(), "SET CONSTRAINTS ALL IMMEDIATE"]
                 self._send([*statements, *statements_of(steps)], len(steps))
                 if number == len(runs):
                     last()
@@ -83,9 +87,9 @@ class Replay:
 
 
 def lacking_steps(recording: Recording, schema_name: str) -> list[Step]:
-    """The migrations that a schema has not had, in the order in which they were recorded.
+    """Return the migrations that a schema lacks, in the order of the recording.
 
-    The connection is in that schema.
+    The schema is the current one of the connection.
 
     Raises:
         ProgrammingError: there is no such schema, or none of ours.
@@ -98,6 +102,6 @@ def lacking_steps(recording: Recording, schema_name: str) -> list[Step]:
 
 
 def _runs(steps: Iterable[Step], *, empty: bool) -> Iterable[tuple[bool, list[Step]]]:
-    """Neighbours that are replayed together, and those that are not."""
+    """Group consecutive migrations by whether they can be replayed."""
     for replayed, run in groupby(steps, key=lambda step: step.can_be_replayed(empty=empty)):
         yield replayed, list(run)

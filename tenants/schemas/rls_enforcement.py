@@ -69,7 +69,7 @@ _RELATIONS = """
 
 # Schemas with a relation that nobody has protected yet. What policies say is not read, which takes
 # ten times as long: `manage.py check` does that.
-_BARE = """
+_UNPROTECTED_SCHEMAS = """
     SELECT DISTINCT n.nspname
     FROM pg_namespace AS n
     JOIN pg_depend AS d ON d.refobjid = n.oid AND d.refclassid = 'pg_namespace'::regclass
@@ -134,9 +134,9 @@ def unprotected_relations(cursor: Any, schemas: str) -> list[Relation]:
     return [relation for relation in relations if not relation.is_enforced]
 
 
-def bare_schemas(cursor: Any, schemas: str) -> set[str]:
+def unprotected_schemas(cursor: Any, schemas: str) -> set[str]:
     """Which of the schemas whose names match hold something without policy or check."""
-    cursor.execute(_BARE, {"policy": POLICY, "check": CHECK, "schemas": schemas})
+    cursor.execute(_UNPROTECTED_SCHEMAS, {"policy": POLICY, "check": CHECK, "schemas": schemas})
     return {name for (name,) in cursor.fetchall()}
 
 

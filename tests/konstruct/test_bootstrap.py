@@ -12,7 +12,7 @@ import pytest
 
 from konstruct.local import embedded
 from konstruct.local.embedded import postgres
-from tenants.checks.walls import open_ways
+from tenants.checks.walls import open_privileges
 from tests import database
 
 pytestmark = pytest.mark.slow
@@ -77,7 +77,7 @@ def migrated(*names: str) -> None:
 def test_an_empty_database_is_closed_at_once(created: None) -> None:
     assert (bootstrap().returncode, bootstrap().stderr) == (0, "")
     with psycopg.connect(embedded.database_url("app", NAME)) as app:
-        assert open_ways(app.cursor()) == []
+        assert open_privileges(app.cursor()) == []
 
 
 def test_the_old_version_serves_until_it_is_migrated_and_replaced(created: None) -> None:
@@ -97,7 +97,7 @@ def test_the_old_version_serves_until_it_is_migrated_and_replaced(created: None)
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         ask("app", OLD_STATEMENT)
     with psycopg.connect(embedded.database_url("app", NAME)) as app:
-        assert open_ways(app.cursor()) == []
+        assert open_privileges(app.cursor()) == []
 
 
 def test_without_pgvector_nothing_is_changed(created: None) -> None:

@@ -25,7 +25,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from konstruct.local.embedded import postgres
 from tenants.audit.models import AccessEvent
-from tenants.checks.walls import open_ways
+from tenants.checks.walls import open_privileges
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests import database
@@ -312,7 +312,7 @@ def test_the_second_login_can_do_what_the_first_can_and_nothing_more(second_logi
     with psycopg.connect(second_login, autocommit=True) as session:
         acts_as = "SELECT current_user::text, current_setting('statement_timeout')"
         assert session.execute(acts_as).fetchall() == [("konstruct_app", "5min")]
-        assert open_ways(session.cursor()) == []
+        assert open_privileges(session.cursor()) == []
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             session.execute("DROP OWNED BY konstruct_app")
         with pytest.raises(psycopg.errors.InsufficientPrivilege):

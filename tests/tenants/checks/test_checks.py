@@ -91,5 +91,5 @@ def test_an_unprotected_table_and_an_unsafe_role_are_errors(
 
 def test_the_checks_are_registered() -> None:
     registered = django_checks.registry.registry.get_checks()
-    assert system.check_settings in registered
+    assert system.check_declarations in registered
     assert system.check_database in registered

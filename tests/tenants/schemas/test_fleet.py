@@ -21,11 +21,11 @@ AsOwner = Callable[[], AbstractContextManager[None]]
 
 @pytest.fixture(autouse=True)
 def _as_owner(as_owner: AsOwner, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(fleet, "PAUSES", (0, 0))
+    monkeypatch.setattr(fleet, "RETRY_PAUSES_SECONDS", (0, 0))
     with as_owner():
         yield
         # The standing tenants are as they were.
-        fleet.PAUSES = ()
+        fleet.RETRY_PAUSES_SECONDS = ()
         migrate(tenant=True)
 
 
@@ -174,7 +174,7 @@ def test_a_killed_process_takes_nobody_else_with_it(
             fleet.os._exit(9)
         return ours(tenant, *others)
 
-    monkeypatch.setattr(fleet, "WORTH_A_POOL", 0)
+    monkeypatch.setattr(fleet, "MIN_POOLED_SCHEMAS", 0)
     monkeypatch.setattr(migrating, "_replay", die)
     _, err, failure = migrate(parallel=2)
     (line,) = err

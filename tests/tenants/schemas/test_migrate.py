@@ -98,7 +98,7 @@ def test_one_tenants_failure_does_not_stop_the_others(tenant_b: Tenant) -> None:
 def test_several_processes_do_what_one_does(
     monkeypatch: pytest.MonkeyPatch, tenant_b: Tenant, worth_a_pool: int
 ) -> None:
-    monkeypatch.setattr(fleet, "WORTH_A_POOL", worth_a_pool)
+    monkeypatch.setattr(fleet, "MIN_POOLED_SCHEMAS", worth_a_pool)
     broken = provisioning.create_tenant(slug="tenant-c")
     break_schema(broken)
     forget_migration(tenant_b)
@@ -117,7 +117,7 @@ def test_a_tenant_that_never_served_is_no_failure_of_the_run(
     monkeypatch: pytest.MonkeyPatch, tenant_a: Tenant
 ) -> None:
     """Else neither `manage.py serve` nor compose would start for all the others."""
-    monkeypatch.setattr(fleet, "WORTH_A_POOL", 0)
+    monkeypatch.setattr(fleet, "MIN_POOLED_SCHEMAS", 0)
     never = Tenant.objects.create(slug="a-never-served", name="cannot be set up")
     run(f"CREATE SCHEMA {never.schema_name}")
     run(f"CREATE TABLE {never.schema_name}.memory_message (other int)")  # in the way
