@@ -1,4 +1,4 @@
-"""The sidebars of both sites: the pages that a person may open, in the order of their use."""
+"""The sidebars of both admin sites: the pages that the user may open."""
 
 from typing import Any
 

@@ -1,14 +1,13 @@
-"""A move, step by step. Killed after any statement, it goes on or goes back: see `settle`.
+"""Moves a tenant to another server. After an interruption `settle` completes or undoes the move.
 
 1. A schema is made on the other server and filled from a snapshot, all in one transaction there.
    The tenant is served meanwhile.
-2. The tenant is held: the list says where it is moved to. What has begun may end.
-3. Its tables are locked against everybody, and what has changed since is copied and compared.
-   Where the two differ, nothing is changed, and it is served where it was.
+2. The tenant is held: `Tenant.moving_to` names the other server. Running work may end.
+3. Its tables are locked, and rows that changed since are copied and compared. If they differ,
+   nothing is changed, and the tenant is served where it was.
 4. The other server's transaction is committed.
-5. The schema that is left gets another name, so that whoever still believes the tenant there meets
-   an error rather than tables that nobody reads any more.
-6. One statement on the list lets the tenant be served where it is now.
+5. The old schema is renamed, so that a process with an old entry of the tenant gets an error.
+6. One statement on the main server sets `Tenant.server`.
 """
 
 import logging
@@ -43,19 +42,19 @@ from tenants.servers import MAIN, forget_servers, require_server, servers
 
 logger = logging.getLogger(__name__)
 
-# For another process that migrates or moves the tenant.
+# How long to wait for another process that migrates or moves the tenant.
 WAIT_SECONDS: Final = 10.0
-# For the locks of a session of ours that was lost, until Postgres knows of it.
+# How long to wait for the locks of a lost session of this process, until Postgres ends it.
 LOST_SECONDS: Final = 2.0
 
 
 class MoveCutOff(KonstructError):
-    """A server, or the connection to it, was lost during a move. What is now is said."""
+    """A server, or the connection to it, was lost during a move. The message has the state."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """The size of a tenant that is to be moved."""
+    """The size of a tenant."""
 
     tables: int
     rows: int
@@ -64,7 +63,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Moved:
-    """A move that is done."""
+    """The result of a move."""
 
     rows: int
     changed_meanwhile: int
@@ -75,11 +74,11 @@ class Moved:
 
 
 def estimate(tenant: Tenant, to: str) -> Estimate:
-    """Check that the tenant can be moved, and return its size. Changes nothing.
+    """Check that a tenant can be moved to a server, and return its size. It changes nothing.
 
     Raises:
-        InvalidTenant: it cannot be moved there.
-        ServerDown: one of the two servers is.
+        InvalidTenant: the tenant cannot be moved to this server.
+        ServerDown: one of the two servers is down.
         SchemaOutdated: it, or the other server, lacks migrations.
     """
     _refuse(tenant, to)
@@ -98,21 +97,25 @@ def estimate(tenant: Tenant, to: str) -> Estimate:
 def move_tenant(
     tenant: Tenant, to: str, *, patience: float = 10.0, watch: Watch | None = None
 ) -> Moved | None:
-    """Move a tenant to another server; None if it is there, for a move that was cut off went on.
-
-    A process with the owner's role does this.
+    """Move a tenant to another server. Needs the owner's role.
 
     Args:
-        patience: seconds for which work that a worker has begun may go on while the tenant is held.
-            What takes longer is cut off, as if its worker were killed, and done again.
+        tenant: the tenant.
+        to: the name of the server.
+        patience: how many seconds running jobs may take while the tenant is held. Longer jobs are
+            cancelled and repeated.
+        watch: receives the progress.
+
+    Returns:
+        The result, or None if this completed an interrupted move to the same server.
 
     Raises:
-        InvalidTenant: it cannot be moved there.
-        ServerDown: one of the two servers is.
+        InvalidTenant: the tenant cannot be moved to this server.
+        ServerDown: one of the two servers is down.
         SchemaOutdated: it, or the other server, lacks migrations.
         UnknownTenant: it was deleted.
         SchemaBusy: another process migrates, deletes or moves it.
-        CopyDiffers: the copy is not what it should be.
+        CopyDiffers: the copy differs from the original.
         MoveCutOff: a server was lost meanwhile.
     """
     move: Transfer | None = None
@@ -142,7 +145,7 @@ def move_tenant(
 
 
 def _settle_what_was_cut_off(tenant: Tenant) -> bool:
-    """Settle a move of this process; False if that fails too, and is for the owner's worker."""
+    """Settle a move of this process. Return False if that fails; the owner's worker repeats it."""
     for each in connections.all(initialized_only=True):
         cast(DatabaseWrapper, each).close_if_broken()
     with suppress(Error, KonstructError), public_scope():
@@ -164,9 +167,9 @@ def _what_now(tenant: Tenant, to: str, is_settled: bool) -> str:
 
 
 def settle(tenant: Tenant) -> None:
-    """Let a move that was cut off go back, or go on where the tenant has left its server already.
+    """Undo an interrupted move, or complete it if the old schema is renamed already.
 
-    The caller holds the locks of its schema.
+    The caller holds the locks of the schema.
     """
     with public_scope():
         tenant.refresh_from_db()
@@ -182,9 +185,12 @@ def settle(tenant: Tenant) -> None:
 
 
 def settle_moves() -> int:
-    """Settle the moves that were cut off, and drop old copies that are due; how many those were.
+    """Settle interrupted moves, and drop old copies that are due. Needs the owner's role.
 
-    A process with the owner's role does this. A move that goes on is left alone.
+    Running moves are skipped.
+
+    Returns:
+        The number of moves and copies.
     """
     if len(servers()) == 1:
         return 0
@@ -204,12 +210,12 @@ def settle_moves() -> int:
 
 @contextmanager
 def _alone_with(tenant: Tenant, *to: str, wait_seconds: float = WAIT_SECONDS) -> Iterator[None]:
-    """Keep others from making, migrating, moving or dropping the tenant's schema, where it may be.
+    """Lock the tenant's schema on all servers that may have it.
 
     Raises:
         InvalidTenant: there is no such server.
-        UnknownTenant: it was deleted.
-        SchemaBusy: another process is at it.
+        UnknownTenant: the tenant was deleted.
+        SchemaBusy: another process migrates, deletes or moves it.
     """
     for name in to:
         require_server(name)
@@ -258,14 +264,14 @@ def _refuse(tenant: Tenant, to: str) -> None:
 
 
 def _drop_copy_begun(tenant: Tenant) -> None:
-    """Drop what a move to another server has made there, when it goes back."""
+    """Drop the copy of an interrupted move."""
     try:
         with session_on(tenant.moving_to) as there, there.transaction():
             run(there, f"DROP SCHEMA IF EXISTS {tenant.schema_name} CASCADE")
             enter(there, tenant)
             run(there, TAKE_OUTBOX, tenant.id)
     except ServerDown as error:
-        # To be served again is worth more.
+        # The tenant is served again without waiting for the server.
         logger.warning(
             "a copy of tenant %s, schema %s, may stand on %s: drop it before the tenant is moved"
             " there (%s)",
@@ -287,7 +293,7 @@ def _has_schema(tenant: Tenant, server: str) -> bool:
 
 
 def _switch(tenant: Tenant) -> None:
-    """Let the tenant be served where it was moved to, and write that down."""
+    """Set the tenant's server to the one that it was moved to, and log it."""
     with public_scope():
         tenant.refresh_from_db()
         if not _has_schema(tenant, tenant.moving_to):
@@ -306,6 +312,6 @@ def _switch(tenant: Tenant) -> None:
 
 
 def _wake(tenant: Tenant) -> None:
-    """Let workers claim what waits: while the tenant was held they have put it aside."""
+    """Let workers claim the due jobs, which they postponed while the tenant was held."""
     with suppress(ServerDown), tenant_scope(tenant.id):
         Job.objects.wake()

@@ -1,7 +1,7 @@
-"""Copies that tenants leave when they are moved to another server, where they stay for a day.
+"""Old copies of tenants that were moved to another server. They are kept for a day.
 
-A copy's schema has a name of its own, so that nobody serves from it: `moved_`, the tenant's id, and
-when it was left, in seconds since 1970.
+No process serves a copy. The name of its schema is `moved_`, the tenant's id, and the time of the
+move in seconds since 1970.
 """
 
 import re
@@ -34,7 +34,7 @@ class SchemaLeftOver(KonstructError):
 
 @dataclass(frozen=True)
 class OldCopy:
-    """A copy of a tenant that serves nobody."""
+    """The schema that a tenant left on its former server."""
 
     server: str
     schema_name: str
@@ -43,12 +43,12 @@ class OldCopy:
 
 
 def name_of_copy(tenant_id: UUID, left_at: datetime) -> str:
-    """The name of the schema that a tenant leaves."""
+    """Return the name of the schema that a tenant leaves at this time."""
     return f"moved_{tenant_id.hex}_{int(left_at.timestamp())}"
 
 
 def old_copies(tenant_id: UUID | None = None) -> Iterator[OldCopy]:
-    """The copies of a tenant, or of all, on the servers that are up: one query for each."""
+    """Yield the old copies of a tenant, or of all tenants: one query for each server that is up."""
     for server in servers() if len(servers()) > 1 else ():
         try:
             with server_scope(server), tenant_connection().cursor() as cursor:
@@ -63,13 +63,19 @@ def old_copies(tenant_id: UUID | None = None) -> Iterator[OldCopy]:
 
 
 def drop_old_copies(tenant_id: UUID | None = None) -> int:
-    """Drop all copies of a tenant, or those of any that are a day old; how many that were.
+    """Drop all old copies of a tenant, or the copies of all tenants that are a day old.
 
-    A process with the owner's role does this.
+    Needs the owner's role.
+
+    Args:
+        tenant_id: the tenant; by default all tenants.
+
+    Returns:
+        The number of copies.
 
     Raises:
-        SchemaLeftOver: a move that was cut off may have left a copy under the tenant's own name. It
-            is dropped here only where the tenant was deleted.
+        SchemaLeftOver: an interrupted move left a copy under the tenant's own name. Such a copy is
+            dropped only if the tenant was deleted.
     """
     dropped = 0
     for copy in list(old_copies(tenant_id)):

@@ -1,4 +1,4 @@
-"""Creating, migrating, suspending and deleting tenants, for commands and for the owner's worker."""
+"""Functions that create, migrate, suspend and delete tenants."""
 
 import logging
 from collections.abc import Callable
@@ -25,12 +25,12 @@ from tenants.servers import MAIN, require_server
 
 logger = logging.getLogger(__name__)
 
-# A tenant that could not be set up is tried again after this: the cause may have been removed.
+# A tenant that could not be set up is tried again after this time.
 TRY_AGAIN_AFTER = timedelta(minutes=1)
-# Deleting waits this long for requests that are still inside the schema, then gives up.
+# How long a deletion waits for the locks of running requests.
 DROP_LOCK_TIMEOUT = "30s"
 
-# Writes down what was done with a tenant, in the same transaction.
+# Logs a change of a tenant, in the same transaction.
 Recorded = Callable[[Tenant], object]
 
 
@@ -46,23 +46,25 @@ def create_tenant(
     server: str = "",
     on_register: Recorded = _unrecorded,
 ) -> Tenant:
-    """Register a tenant, make and migrate its schema, and let it serve.
+    """Register a tenant, create and migrate its schema, and activate it. Needs the owner's role.
 
-    A process with the owner's role does this. If it fails or is killed, the tenant stays in state
-    provisioning, in which it does not serve; calling this again finishes the work. Where the
-    owner's worker has begun already, it is waited for.
+    If it fails or is killed, the tenant stays in state provisioning and is not served. A second
+    call finishes the work. If the owner's worker has begun, the call waits for it.
 
     Args:
         slug: one label of a host name.
-        name: what people read; the slug if empty.
-        domain: host name; ``SLUG.<TENANT_DOMAIN_SUFFIX>`` if empty.
-        server: name of the database server; one that takes new tenants if empty.
+        name: the name that people read; by default the slug.
+        domain: the host name; by default ``SLUG.<TENANT_DOMAIN_SUFFIX>``.
+        server: the name of the database server; by default the one with the fewest tenants.
         on_register: called with a new tenant in the transaction that registers it.
 
+    Returns:
+        The active tenant.
+
     Raises:
-        InvalidTenant: slug, name, domain or server cannot be used, or are taken.
-        PooledOwner: a connection pooler is between us and Postgres.
-        ProvisioningFailed: the schema could not be made or migrated.
+        InvalidTenant: slug, name, domain or server is invalid, or taken.
+        PooledOwner: the owner connects through a connection pooler.
+        ProvisioningFailed: the schema could not be created or migrated.
     """
     refuse_a_pooled_owner()
     with public_scope():
@@ -90,10 +92,12 @@ def create_tenant(
 
 
 def provision_registered() -> int:
-    """Make and migrate the schema of each tenant that waits for it; how many serve now.
+    """Set up the tenants in state provisioning. Needs the owner's role.
 
-    A process with the owner's role does this. It passes over a tenant that another process is
-    setting up, `create_tenant` for example.
+    A tenant that another process sets up, such as `create_tenant`, is skipped.
+
+    Returns:
+        The number of tenants that are active now.
     """
     rested = (
         Q(provisioning_failed_at=None)
@@ -118,10 +122,10 @@ def provision_registered() -> int:
 
 
 def ask_to_migrate(tenant: Tenant) -> None:
-    """Let the owner's worker set the tenant up, or migrate it, at its next look.
+    """Ask the owner's worker to set up or migrate a tenant.
 
     Raises:
-        InvalidTenant: it is up to date.
+        InvalidTenant: the tenant is up to date.
     """
     if tenant.state != Tenant.State.PROVISIONING and fits(tenant.migrated_to):
         raise InvalidTenant(f"tenant {tenant.slug!r} is up to date")
@@ -129,9 +133,10 @@ def ask_to_migrate(tenant: Tenant) -> None:
 
 
 def migrate_asked() -> int:
-    """Migrate each tenant for which an operator has asked; how many are up to date now.
+    """Migrate the tenants that operators asked for. Needs the owner's role.
 
-    A process with the owner's role does this.
+    Returns:
+        The number of tenants that are up to date now.
     """
     migrated = 0
     with public_scope():
@@ -146,28 +151,39 @@ def migrate_asked() -> int:
 
 
 def default_domain(slug: str) -> str:
-    """Return the host name that a tenant gets where none is given."""
+    """Return the default host name of a tenant."""
     return f"{slug}.{settings.TENANT_DOMAIN_SUFFIX}"
 
 
 def suspend_tenant(tenant: Tenant) -> None:
-    """Stop serving the tenant; everything stays where it is."""
+    """Stop serving an active tenant. Its data stays.
+
+    Raises:
+        InvalidTenant: it is not active.
+    """
     _change_state(tenant, Tenant.State.ACTIVE, Tenant.State.SUSPENDED)
 
 
 def resume_tenant(tenant: Tenant) -> None:
-    """Serve a suspended tenant again."""
+    """Serve a suspended tenant again.
+
+    Raises:
+        InvalidTenant: it is not suspended.
+    """
     _change_state(tenant, Tenant.State.SUSPENDED, Tenant.State.ACTIVE)
-    # Where its server is down, what waits is looked at within the hour.
+    # If the server is down, the jobs are claimed within the hour.
     with suppress(ServerDown), tenant_scope(tenant.id):
         Job.objects.wake()
 
 
 def delete_tenant(tenant: Tenant, *, on_delete: Recorded = _unrecorded) -> None:
-    """Stop serving the tenant, then remove its schema, its cache keys and its registration.
+    """Delete a tenant with its schema, cache keys, jobs and old copies. Needs the owner's role.
 
-    `on_delete` is called in the transaction that removes it. A process with the owner's role does
-    this. It may be called again if it fails half-way.
+    It can be repeated if it fails.
+
+    Args:
+        tenant: the tenant.
+        on_delete: called with the tenant in the transaction that removes its row.
 
     Raises:
         SchemaBusy: another process makes, migrates or moves the schema.
@@ -180,10 +196,10 @@ def delete_tenant(tenant: Tenant, *, on_delete: Recorded = _unrecorded) -> None:
                 f" move_tenant {tenant.slug} if it is not served, then delete it"
             )
         Tenant.objects.filter(id=tenant.id).update(state=Tenant.State.SUSPENDED)
-        # Before the rows: with the cache down nothing is lost yet, and one can try again.
+        # Before the rows: if the cache is down, nothing is deleted yet.
         forget_cache(tenant)
         connection = tenant_connection()
-        # The list's transaction ends last: its row says what there is to delete.
+        # The main server commits last, because the tenant's row names what is to be deleted.
         with transaction.atomic(using=MAIN):
             with transaction.atomic(using=connection.alias), connection.cursor() as cursor:
                 cursor.execute(f"SET LOCAL lock_timeout = '{DROP_LOCK_TIMEOUT}'")
@@ -193,13 +209,13 @@ def delete_tenant(tenant: Tenant, *, on_delete: Recorded = _unrecorded) -> None:
                     Job.objects.all().delete()
             on_delete(tenant)
             Tenant.objects.filter(id=tenant.id).delete()
-        # What a request that was still running wrote meanwhile.
+        # Running requests may have written keys meanwhile.
         forget_cache(tenant)
     drop_old_copies(tenant.id)
 
 
 def forget_cache(tenant: Tenant) -> int:
-    """Remove every cache key of the tenant; return how many there were."""
+    """Remove all cache keys of a tenant, and return their number."""
     client = get_redis_connection("default")
     keys = list(client.scan_iter(match=all_keys_pattern(tenant.id), count=1000))
     for start in range(0, len(keys), 1000):

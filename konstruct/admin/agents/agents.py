@@ -1,4 +1,4 @@
-"""Agents: who they are, which model speaks for them, how they remember; and trying them out."""
+"""Agents: their prompt, language model and recall settings, and a page to try them."""
 
 import logging
 from typing import Any
@@ -111,7 +111,7 @@ class AgentForm(forms.ModelForm):
 
 @admin.register(Agent, site=tenant_site)
 class AgentAdmin(AuditedAdmin):
-    """Agents: who they are and how they remember."""
+    """Agents, with their settings."""
 
     form = AgentForm
     list_display = ("name", "model_tier", "model", "recall_mode", "is_active", "created_at")
@@ -139,7 +139,7 @@ class AgentAdmin(AuditedAdmin):
             "Applications",
             {
                 "fields": ("accepts_client_instructions",),
-                "description": "What programs that speak OpenAI's interface may decide.",
+                "description": "What programs that use the OpenAI interface may set.",
             },
         ),
         (
@@ -170,14 +170,14 @@ class AgentAdmin(AuditedAdmin):
                     "recall_keep_at",
                     "recall_weights",
                 ),
-                "description": "What is left blank is as measured, which is right for most agents."
-                " Under “Memories” you see at once what a change finds.",
+                "description": "A blank field has the measured default, which suits most agents."
+                " The page “Memories” shows the effect of a change at once.",
             },
         ),
     )
 
     def get_fieldsets(self, request: HttpRequest, obj: Agent | None = None) -> Any:
-        """Of a new one without what Postgres will say."""
+        """Return the fieldsets; for a new agent without the fields that Postgres fills in."""
         if obj is not None:
             return self.fieldsets
         (title, first), *others = self.fieldsets
@@ -185,12 +185,12 @@ class AgentAdmin(AuditedAdmin):
         return ((title, {"fields": written}), *others)
 
     def has_delete_permission(self, request: HttpRequest, obj: Agent | None = None) -> bool:
-        """Its memory would be nobody's: an agent that is not wanted any more is made inactive."""
+        """Refuse: memories belong to an agent. An agent is made inactive instead."""
         return False
 
     @display(description="Try it")
     def trial(self, agent: Agent) -> SafeString | str:
-        """The way to a message that is answered and not stored."""
+        """A link to the page that answers a message without storing it."""
         if agent._state.adding:
             return "Once it is saved."
         return format_html(
@@ -207,7 +207,7 @@ class TrialForm(forms.Form):
         required=False,
         strip=False,
         max_length=255,
-        help_text="Whose memories it has. Blank: somebody whom it does not know.",
+        help_text="The user whose memories the agent recalls. Blank: an unknown user.",
         widget=forms.TextInput(attrs={"class": "k-input", "autocomplete": "off"}),
     )
     content = forms.CharField(
@@ -219,7 +219,7 @@ class TrialForm(forms.Form):
 
 @tenant_site.page("agents/<uuid:agent_id>/try/", name="try_agent", permission=TRY)
 def try_agent(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
-    """Have a message answered as the pipeline would, and store nothing of it."""
+    """Answer a message as the pipeline does, and store nothing."""
     agent = get_object_or_404(Agent, pk=agent_id)
     form = TrialForm(request.POST or None)
     tried: dict[str, Any] = {}
@@ -236,9 +236,8 @@ def try_agent(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
 
 
 def _answer(request: HttpRequest, agent: Agent, form: TrialForm) -> dict[str, Any]:
-    """The reply and why it was given, or what went wrong."""
+    """Return the reply and its sources, or the problem."""
     given = form.cleaned_data
-    # Only the words are written down that were asked of somebody's memory.
     note_row(request, Action.TRY, agent, user_id=given["user_id"] or None, query=given["content"])
     message = KonstructMessage(
         id=uuid4(),

@@ -1,4 +1,4 @@
-"""The tables of memory: everything can be looked at, nothing that is append-only changed."""
+"""The tables of memory. All rows are shown; append-only rows cannot be changed."""
 
 from typing import Any
 from uuid import UUID
@@ -84,13 +84,13 @@ class MessageAdmin(MemoryAdmin):
     actions = ("clear_windows",)
 
     def get_search_fields(self, request: HttpRequest) -> tuple[str, ...]:
-        """Only who may search among all users has a box for it."""
+        """Return the search fields, for users with the permission to search all users."""
         return self.search_fields if request.user.has_perm("audit.search_everyone") else ()
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-        """By the lexical index, by user, or by id: each has an index, where LIKE has none."""
+        """Search by the lexical index, by user or by id. Each has an index; LIKE has none."""
         asked = search_term.strip()
         if not asked or not self.get_search_fields(request):
             return queryset, False
@@ -102,34 +102,34 @@ class MessageAdmin(MemoryAdmin):
 
     @display(description="Speaker", label={"user": "info", "assistant": "success"})
     def speaker(self, message: Message) -> tuple[str, str]:
-        """Who spoke, by name if it is known."""
+        """The name of the speaker, or the role."""
         return message.role, message.name or message.role
 
     @display(description="Conversation")
     def conversation(self, message: Message) -> SafeString:
-        """The way to what was said around it."""
+        """A link to the conversation."""
         return format_html(
             '<a class="k-link" href="{}">Open conversation</a>',
             reverse("admin:conversation", args=[message.pk]),
         )
 
     def has_clear_permission(self, request: HttpRequest) -> bool:
-        """Who may write down that a window was cleared."""
+        """Whether the user may clear recent turns."""
         return request.user.has_perm("memory.add_windowclear")
 
     @admin.action(
-        description="Empty the short-term window of these users (long-term memory stays)",
+        description="Clear the recent turns of these users (long-term memory stays)",
         permissions=["clear"],
     )
     def clear_windows(self, request: HttpRequest, queryset: QuerySet[Message]) -> None:
-        """Empty each window that a selected message belongs to, once."""
+        """Clear each window that has a selected message, once."""
         windows = set(queryset.values_list("agent_id", "user_id"))
         for agent_id, user_id in windows:
             with transaction.atomic():
                 note(request, Action.CLEAR, "window", agent_id=agent_id, user_id=user_id)
                 clear_window(required_tenant_id(), agent_id, user_id)
         if windows:
-            self.message_user(request, f"{len(windows)} emptied.", messages.SUCCESS)
+            self.message_user(request, f"{len(windows)} cleared.", messages.SUCCESS)
 
 
 class ModelFilter(ChoiceFilter):
@@ -145,7 +145,7 @@ class ModelFilter(ChoiceFilter):
 
 @admin.register(ConversationEmbedding, site=tenant_site)
 class ConversationEmbeddingAdmin(MemoryAdmin):
-    """What was embedded, and by which model."""
+    """Embedded texts, with the model of the vectors."""
 
     list_display = ("created_at", "agent", "user_id", "role", shortened, "embedding_model")
     list_filter = (AgentFilter, UserFilter, "role", ModelFilter, "created_at")
@@ -179,7 +179,7 @@ class PendingEmbeddingAdmin(JobAdmin):
 
 @admin.register(RecallEvent, site=tenant_site)
 class RecallEventAdmin(MemoryAdmin):
-    """Why an agent said what it said: what it remembered for a reply, and what it did not."""
+    """Recalls: the memories that were found for a reply, and those that were left out."""
 
     list_display = ("created_at", "agent", "user_id", "query", "found", "abstained", "took")
     list_filter = (AgentFilter, UserFilter, "abstained", "created_at")
@@ -206,7 +206,7 @@ class RecallEventAdmin(MemoryAdmin):
 
     @display(description="Why it was said")
     def why(self, event: RecallEvent) -> SafeString | str:
-        """The way to the reply, with what was recalled for it beside it."""
+        """A link to the reply and its sources."""
         if event.reply_id is None:
             return "Recalled for no reply."
         return format_html(
@@ -217,7 +217,7 @@ class RecallEventAdmin(MemoryAdmin):
 
 @admin.register(Scope, site=tenant_site)
 class ScopeAdmin(MemoryAdmin):
-    """Who has memories: every user of every agent, by the number that the index of recall uses."""
+    """Each user of each agent, with the number that the index of recall uses."""
 
     list_display = ("id", "agent", "user_id")
     list_filter = (AgentFilter, UserFilter)
@@ -227,7 +227,7 @@ class ScopeAdmin(MemoryAdmin):
 
 @admin.register(WindowClear, site=tenant_site)
 class WindowClearAdmin(MemoryAdmin):
-    """Short-term windows that were emptied on purpose."""
+    """Recent turns that were cleared."""
 
     list_display = ("created_at", "agent", "user_id", "last_number")
     list_filter = (AgentFilter, UserFilter, "created_at")
@@ -237,7 +237,7 @@ class WindowClearAdmin(MemoryAdmin):
 
 @admin.register(ConversationItem, site=tenant_site)
 class ConversationItemAdmin(MemoryAdmin):
-    """What frameworks keep of their runs."""
+    """Items that agent frameworks store in conversations."""
 
     list_display = ("created_at", "agent", "user_id", "thread_id", "__str__")
     list_filter = (AgentFilter, UserFilter)

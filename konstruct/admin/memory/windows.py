@@ -44,7 +44,7 @@ def window(request: HttpRequest) -> HttpResponseBase:
 
 @tenant_site.page("window/clear/", name="clear_window", permission=CLEAR)
 def clear(request: HttpRequest) -> HttpResponseBase:
-    """Ask for confirmation, then clear the window and record it."""
+    """Ask for confirmation, then clear the window and log it."""
     chosen = Chosen.required(request)
     if request.method != "POST":
         return tenant_site.render(

@@ -1,4 +1,4 @@
-"""Escalations: the threads in which a person or another agent answers; answering, handing back."""
+"""Escalations: threads in which a person or another agent answers, and the pages to answer."""
 
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -98,13 +98,13 @@ class EscalationAdmin(AgentRowsAdmin):
 
     @display(description="Thread")
     def thread_link(self, escalation: Escalation) -> SafeString:
-        """The way to the conversation, and to answering it."""
+        """A link to the page of the escalation."""
         address = reverse("admin:escalation", args=[escalation.pk])
         return format_html('<a class="k-link" href="{}">Read and answer</a>', address)
 
 
 class AnswerForm(forms.Form):
-    """What a person says to the user."""
+    """The answer of a person to the user."""
 
     content = forms.CharField(
         label="Answer as a person",
@@ -155,7 +155,7 @@ def escalation(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
     "escalations/<uuid:escalation_id>/answer/", name="answer_escalation", permission=ANSWER
 )
 def answer(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
-    """Say something as a person."""
+    """Answer the user as a person."""
     found, form = _found(escalation_id), AnswerForm(_posted(request))
     if not form.is_valid():
         return _page(request, found, form, ResolutionForm())
@@ -255,7 +255,7 @@ def _open(
 def others_than(
     agents: Iterable[Agent], agent_id: UUID, to_agent_id: UUID | None = None
 ) -> list[Agent]:
-    """Those of the agents to which a thread of this one can be handed."""
+    """Return the active agents that a thread can be transferred to."""
     return [each for each in agents if each.is_active and each.pk not in (agent_id, to_agent_id)]
 
 

@@ -63,7 +63,7 @@ class SlackInstallationAdmin(AuditedReadOnlyAdmin):
 
     @admin.action(description="Disconnect", permissions=["disconnect"])
     def disconnect(self, request: HttpRequest, queryset: QuerySet[SlackInstallation]) -> None:
-        """Neither hear nor answer in the selected workspaces, and have Slack revoke the tokens."""
+        """Disconnect the selected workspaces, and revoke their tokens at Slack."""
         done = 0
         for installation in queryset.filter(state=SlackInstallation.State.CONNECTED):
             problem = disconnect(
@@ -83,7 +83,7 @@ class SlackInstallationAdmin(AuditedReadOnlyAdmin):
 
 @admin.register(SlackUser, site=tenant_site)
 class SlackUserAdmin(AuditedReadOnlyAdmin):
-    """What people are called in Slack."""
+    """Names of Slack users."""
 
     list_display = ("slack_id", "name", "user_id", "workspace", "looked_up_at")
     search_fields = ("slack_id", "name", "user_id")
@@ -91,7 +91,7 @@ class SlackUserAdmin(AuditedReadOnlyAdmin):
 
 
 class ConnectForm(forms.Form):
-    """Who is to answer in the workspace."""
+    """The agent that answers in the workspace."""
 
     agent = forms.ModelChoiceField(
         Agent.objects.none(),
@@ -140,7 +140,7 @@ def finish(request: HttpRequest) -> HttpResponseBase:
 
 
 def _note(request: HttpRequest, was: RowState, installation: SlackInstallation) -> None:
-    """Write down that a workspace was connected, or what was changed of it."""
+    """Log that a workspace was connected or changed."""
     action = Action.CREATE if was is NOTHING else Action.EDIT
     note(
         request,

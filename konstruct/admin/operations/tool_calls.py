@@ -15,7 +15,7 @@ from tenants.admin.sites import tenant_site
 
 @admin.register(ToolCall, site=tenant_site)
 class ToolCallAdmin(AgentRowsAdmin):
-    """What agents asked to do. Only the user decides it, in their channel or by a program."""
+    """Tool calls of agents. Only the user approves or denies them."""
 
     list_display = (
         "created_at", "how_far", "name", "agent", "user_id", "question", "decided_by", "result",
@@ -45,7 +45,7 @@ class ToolCallAdmin(AgentRowsAdmin):
 
     @display(description="Arguments")
     def asked_with(self, call: ToolCall) -> SafeString:
-        """What it was asked for with."""
+        """The arguments of the call, as JSON."""
         return format_html(
             '<pre class="k-pre">{}</pre>', json.dumps(call.arguments, indent=2, ensure_ascii=False)
         )

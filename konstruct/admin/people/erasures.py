@@ -27,7 +27,7 @@ STATES = {
 
 @tenant_site.page("messages/<uuid:message_id>/erase/", name="erase_message", permission=ERASE)
 def erase_message(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
-    """Ask why, and whether only the message is meant; then note that it is to be erased."""
+    """Ask for a reason and the scope, then request the erasure."""
     message = get_object_or_404(Message, pk=message_id)
     if request.method != "POST":
         with transaction.atomic():
@@ -60,7 +60,7 @@ def erase_message(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
 
 @admin.register(ErasureRequest, site=tenant_site)
 class ErasureRequestAdmin(AgentRowsAdmin):
-    """Who is to be forgotten, and what became of it."""
+    """Requests to erase people, with their state and receipts."""
 
     list_display = ("created_at", "user_id", "agent", "requested_by", "state", "done_at")
     list_filter = (("done_at", admin.EmptyFieldListFilter), "created_at")
@@ -74,12 +74,12 @@ class ErasureRequestAdmin(AgentRowsAdmin):
 
     @display(description="Agent")
     def agent(self, request: Any) -> str:
-        """The one that forgets, or all of them."""
-        return request.agent_name or "all of them"
+        """The agent of the erasure, or all agents."""
+        return request.agent_name or "all agents"
 
     @display(description="How far")
     def how_far(self, request: ErasureRequest) -> str:
-        """What is being done, while it is."""
+        """The progress of an erasure that runs."""
         if not request.progress or "messages" not in request.progress:
             return "-"
         removed = request.progress["messages"]
@@ -94,7 +94,7 @@ class ErasureRequestAdmin(AgentRowsAdmin):
 
 @admin.register(MessageErasure, site=tenant_site)
 class MessageErasureAdmin(AgentRowsAdmin):
-    """Which messages and conversations are to be erased, and what became of it."""
+    """Requests to erase messages and conversations, with their state and receipts."""
 
     list_display = ("created_at", "user_id", "thread_id", "message_id", "requested_by", "state")
     list_filter = (("done_at", admin.EmptyFieldListFilter), "created_at")

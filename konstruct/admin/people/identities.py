@@ -1,4 +1,4 @@
-"""Identities: who a channel's ids are; linking them to a person, and letting them go again."""
+"""Identities: ids of channels, and the pages that link them to a user and unlink them."""
 
 from typing import Any
 from uuid import UUID
@@ -56,7 +56,7 @@ class LinkedFilter(ChoiceFilter):
 
 @admin.register(ChannelIdentity, site=tenant_site)
 class ChannelIdentityAdmin(AuditedReadOnlyAdmin):
-    """Whom channels have heard, and as whom they speak."""
+    """Ids of channels, with the user that each is linked to."""
 
     list_display = (
         "native_id", "name", "channel", "workspace", "user_id", "linked_by", "linked_at", "ways",
@@ -72,13 +72,13 @@ class ChannelIdentityAdmin(AuditedReadOnlyAdmin):
 
     @display(description="Link")
     def ways(self, identity: ChannelIdentity) -> SafeString:
-        """The way to linking it."""
+        """A link to the page that links the identity."""
         address = reverse("admin:link_identity", args=[identity.pk])
         return format_html('<a class="k-link" href="{}">Link or unlink</a>', address)
 
 
 class LinkForm(forms.Form):
-    """Who it is."""
+    """The user to link to."""
 
     user_id = forms.CharField(
         label="Speaks as the user",
@@ -93,7 +93,7 @@ class LinkForm(forms.Form):
 
 @tenant_site.page("identities/<uuid:identity_id>/link/", name="link_identity", permission=LINK)
 def link_page(request: HttpRequest, identity_id: UUID) -> HttpResponseBase:
-    """Let an identity speak as a user who is known."""
+    """Link an identity to a user."""
     identity = get_object_or_404(ChannelIdentity, pk=identity_id)
     form = LinkForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
@@ -122,7 +122,7 @@ def link_page(request: HttpRequest, identity_id: UUID) -> HttpResponseBase:
 
 @tenant_site.page("identities/<uuid:identity_id>/unlink/", name="unlink_identity", permission=LINK)
 def unlink_page(request: HttpRequest, identity_id: UUID) -> HttpResponseBase:
-    """Let an identity speak for itself again."""
+    """Unlink an identity."""
     if request.method != "POST":
         raise PermissionDenied
     identity = get_object_or_404(ChannelIdentity, pk=identity_id)

@@ -1,4 +1,4 @@
-"""People: an end user across agents and channels; exporting all that is known; forgetting it."""
+"""People: pages of an end user across agents and channels, with export and erasure."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -66,7 +66,7 @@ def person(request: HttpRequest) -> HttpResponseBase:
         messages.warning(request, f"Nothing is known of {user_id!r}.")
         return redirect(reverse("admin:people"))
     agents = {agent.pk: agent for agent in Agent.objects.all()}
-    # Of who is erased, looking does not write down the id again.
+    # A view of an erased user is logged with the pseudonym.
     note(request, Action.VIEW, "person", user_id=user_id if known_now else pseudonym(user_id))
     known = acquaintances(user_id, list(agents))
     threads = latest_threads(
@@ -94,7 +94,7 @@ def person(request: HttpRequest) -> HttpResponseBase:
 
 @tenant_site.page("people/person/export/", name="export_person", permission=EXPORT)
 def export(request: HttpRequest) -> HttpResponseBase:
-    """Send all that is known of a user."""
+    """Send all data of a user as JSON."""
     user_id = as_user_id(request.GET.get("user"))
     agents = list(Agent.objects.all())
     if request.method != "POST" or not user_id or not is_known([user_id]):
@@ -110,7 +110,7 @@ def export(request: HttpRequest) -> HttpResponseBase:
 
 @tenant_site.page("people/person/erase/", name="erase_person", permission=ERASE)
 def erase(request: HttpRequest) -> HttpResponseBase:
-    """Ask for the erasure of a user, once their id was typed to show that it is meant."""
+    """Request the erasure of a user, after the id was typed as a confirmation."""
     user_id = as_user_id(request.GET.get("user"))
     if not user_id or not is_known([user_id]):
         messages.warning(request, f"Nothing is known of {user_id!r}.")
@@ -159,7 +159,7 @@ def _accesses(request: HttpRequest, user_id: str) -> Any:
 
 
 def _linked(user_id: str) -> list[tuple[str, str]]:
-    """The other ids of the person, each with the address of its page."""
+    """Return the linked ids of a user, each with the parameters of its page."""
     return [(other, urlencode({"user": other})) for other in linked_ids(user_id)[1:]]
 
 

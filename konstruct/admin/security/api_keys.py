@@ -1,4 +1,4 @@
-"""API keys in a tenant's admin: made, shown once, revoked."""
+"""API keys: create a key, show it once, revoke it."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ from tenants.context import required_tenant_id
 
 
 class ApiKeyForm(forms.ModelForm):
-    """What a new key may do."""
+    """The name, scopes and limits of a new key."""
 
     scopes = forms.MultipleChoiceField(
         choices=KeyScope.choices,
@@ -62,7 +62,7 @@ class ApiKeyAdmin(AuditedAdmin):
 
     @display(label={"valid": "success", "revoked": "danger", "expired": "warning"})
     def state(self, key: ApiKey) -> str:
-        """Return the word for what the key is worth now."""
+        """Return whether the key is valid, expired or revoked."""
         if key.revoked_at is not None:
             return "revoked"
         expired = key.expires_at is not None and key.expires_at <= timezone.now()
@@ -70,11 +70,11 @@ class ApiKeyAdmin(AuditedAdmin):
 
     @display(description="scopes")
     def may(self, key: ApiKey) -> str:
-        """Return what the key may do, in words."""
+        """Return the scopes of the key."""
         return ", ".join(key.scopes)
 
     def save_model(self, request: HttpRequest, obj: ApiKey, form: Any, change: bool) -> None:
-        """Make the key by the service, as the command does, and show it this once."""
+        """Create the key with the service that the command uses, and show it once."""
         key, text = issue_key(
             tenant_id=required_tenant_id(),
             name=obj.name,
@@ -89,11 +89,11 @@ class ApiKeyAdmin(AuditedAdmin):
         )
 
     def has_change_permission(self, request: HttpRequest, obj: ApiKey | None = None) -> bool:
-        """A key is made and revoked, not edited."""
+        """Refuse: a key is created and revoked, not edited."""
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: ApiKey | None = None) -> bool:
-        """Revoked keys stay, so that it can be seen who had access."""
+        """Refuse: revoked keys stay, to show who had access."""
         return False
 
     def has_revoke_permission(self, request: HttpRequest) -> bool:
@@ -102,7 +102,7 @@ class ApiKeyAdmin(AuditedAdmin):
 
     @admin.action(description="Revoke", permissions=["revoke"])
     def revoke(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> None:
-        """Close the door for the selected keys, for good."""
+        """Revoke the selected keys."""
         revoked = 0
         for key in queryset:
             with transaction.atomic():

@@ -25,12 +25,12 @@ class PersonAdmin(RecordedPeopleAdmin, AuditedAdmin):  # type: ignore[misc]  # u
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
-        """Nobody changes somebody who may do more: a new password would be a way to become them."""
+        """Only superusers may change superusers: with a new password they could log in as them."""
         beyond_reach = obj is not None and obj.is_superuser and not _is_superuser(request)
         return not beyond_reach and bool(super().has_change_permission(request, obj))
 
     def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> Any:
-        """Who may manage people gives out roles, and not more than those."""
+        """Only superusers may grant more than roles."""
         fixed = () if _is_superuser(request) else ("is_superuser", "user_permissions")
         return (*super().get_readonly_fields(request, obj), *fixed)
 

@@ -171,7 +171,7 @@ def test_windows_of_chosen_messages_are_emptied(
     act = {"action": "clear_windows", "_selected_action": [str(message.pk)]}
     browser(tenant, "view_message").post(MESSAGES, act)
     assert len(get_recent_messages(tenant.id, agent.pk, "maria")) == 2
-    assert "1 emptied." in browser(tenant).post(MESSAGES, act, follow=True).text
+    assert "1 cleared." in browser(tenant).post(MESSAGES, act, follow=True).text
     assert get_recent_messages(tenant.id, agent.pk, "maria") == []
     assert len(get_recent_messages(tenant.id, agent.pk, "bob")) == 2
 
