@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from memory.archive import (
-    DimensionMismatch,
     DuplicateId,
     EmbedderError,
     MemoryManager,
@@ -98,10 +97,6 @@ def test_a_search_in_one_conversation_sees_no_other(manager: MemoryManager) -> N
     assert manager.search("peanuts", conversation_id=empty) == []
     with pytest.raises(UnknownId, match="there is no conversation with id='nowhere'"):
         manager.search("peanuts", conversation_id="nowhere")
-
-
-def test_an_empty_archive_finds_nothing(manager: MemoryManager) -> None:
-    assert manager.search("anything") == []
 
 
 def test_conversations_and_messages_are_managed(manager: MemoryManager) -> None:
@@ -201,18 +196,6 @@ def test_the_model_is_not_loaded_before_something_is_embedded(
         assert manager.list_messages(conversation) == []
         with pytest.raises(AssertionError, match="the model was loaded"):
             manager.search("x")
-
-
-def test_an_embedder_of_ones_own(path: Path) -> None:
-    with MemoryManager(path, Letters(), dimensions=8) as manager:
-        conversation = manager.create_conversation()
-        manager.add_messages(
-            conversation, [{"role": "user", "content": text} for text in ("aaa", "abab", "hhh")]
-        )
-        assert texts(manager.search("ab", 2)) == ["abab", "aaa"]
-        assert manager.model_versions() == {"letters@1": 3}
-    with pytest.raises(DimensionMismatch, match="holds vectors of 8 dimensions, not 384"):
-        MemoryManager(path)
 
 
 @pytest.mark.parametrize("answer", [[[1.0] * 7], [[1.0] * 8] * 2, [1.0] * 8, []])

@@ -10,7 +10,6 @@ import pytest
 
 from memory.archive import (
     ArchiveBusy,
-    ArchiveError,
     ArchiveUnavailable,
     MemoryManager,
     NewerArchive,
@@ -143,16 +142,6 @@ def test_a_step_that_fails_is_undone_and_the_steps_before_it_stand(
     with SQLiteManager(path) as file:
         assert file.schema_version == 3
         assert file.count_messages("c") == 2
-
-
-def test_a_step_runs_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = database(tmp_path / "old.db", VERSION_1)
-    extra = "CREATE TABLE extra (x); INSERT INTO extra VALUES (1);"
-    monkeypatch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, extra))
-    for _ in range(2):
-        with SQLiteManager(path) as file:
-            assert file.schema_version == 4
-            assert file.rows("SELECT count(*) FROM extra") == [(1,)]
 
 
 def test_a_file_of_a_later_version_is_refused_and_left_alone(filled: Path) -> None:
@@ -309,9 +298,3 @@ def test_a_new_file_that_somebody_holds_is_waited_for_and_then_reported(
     holder.close()
     with SQLiteManager(path) as file:
         assert file.schema_version == 3
-
-
-def test_every_error_is_one_of_the_products(tmp_path: Path) -> None:
-    assert issubclass(ArchiveError, KonstructError)
-    with pytest.raises(KonstructError):
-        SQLiteManager(tmp_path)

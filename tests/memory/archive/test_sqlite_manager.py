@@ -64,13 +64,6 @@ def test_the_tables_are_the_contracts(store: SQLiteManager) -> None:
         assert columns <= {name for (name,) in rows}
 
 
-def test_a_closed_archive_is_one_file(path: Path) -> None:
-    with SQLiteManager(path) as store:
-        store.create_conversation()
-        assert store.path == path
-    assert [entry.name for entry in path.parent.iterdir()] == ["memory.db"]
-
-
 def test_messages_come_in_the_order_of_their_time_then_of_their_insertion(
     store: SQLiteManager,
 ) -> None:
@@ -109,15 +102,6 @@ def test_an_update_changes_what_it_is_given(store: SQLiteManager) -> None:
     assert (emptied.title, emptied.metadata, emptied.created_at) == ("", {}, created.created_at)
     assert emptied.updated_at > created.updated_at
     assert store.get_conversation(id) == emptied
-
-
-def test_counts(store: SQLiteManager) -> None:
-    assert (store.count_conversations(), store.count_messages()) == (0, 0)
-    one, two = store.create_conversation(), store.create_conversation()
-    store.add_messages(one, [{"role": "user", "content": text} for text in "abc"])
-    store.add_message(two, "user", "d")
-    assert store.count_conversations() == 2
-    assert [store.count_messages(id) for id in (None, one, two)] == [4, 3, 1]
 
 
 def test_a_batch_takes_what_a_single_message_takes(store: SQLiteManager) -> None:
@@ -177,13 +161,6 @@ def test_deleting_a_conversation_takes_its_messages_and_no_others(store: SQLiteM
     assert store.count_messages() == 1
     with pytest.raises(UnknownId, match=f"there is no message with id='{lost}'"):
         store.get_message(lost)
-
-
-def test_deleting_a_message(store: SQLiteManager) -> None:
-    conversation = store.create_conversation()
-    ids = [store.add_message(conversation, "user", text) for text in "abc"]
-    store.delete_message(ids[1])
-    assert contents(store.list_messages(conversation)) == ["a", "c"]
 
 
 def test_an_unknown_id_is_named(store: SQLiteManager) -> None:

@@ -89,14 +89,6 @@ def test_search_finds_what_comparing_all_finds(path: Path) -> None:
         assert len(store.search(queries[0], 4096)) == 3000
 
 
-def test_search_among_ids(store: VectorStore) -> None:
-    for n in range(20):
-        store.store([1, n, 0], id=f"v{n}")
-    found = [hit.id for hit in store.search([1, 0, 0], 2, ids=["v9", "v7", "v3", "elsewhere"])]
-    assert found == ["v3", "v7"]
-    assert store.search([1, 0, 0], ids=iter([])) == []
-
-
 def test_a_search_among_ids_finds_the_nearest_of_them(path: Path) -> None:
     vectors = random_vectors(300)
     with VectorStore(path) as store:

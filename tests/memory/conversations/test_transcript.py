@@ -120,22 +120,18 @@ def test_an_earlier_time_is_kept(tenant_a):
     ("values", "named"),
     [
         ({"agent_id": "helper"}, "agent_id='helper' is not a UUID"),
-        ({"agent_id": None}, "agent_id=None is not a UUID"),
         ({"user_id": ""}, "user_id='' is empty"),
         ({"user_id": "u" * 2000}, "is longer than 1024 bytes"),
         ({"user_id": "a\x00b"}, r"user_id='a\\x00b' holds a NUL character at 1; remove it"),
         ({"content": "a\x00b"}, r"content='a\\x00b' holds a NUL character at 1; remove it"),
         ({"content": "a\ud800"}, r"content holds half of a surrogate pair at 1: '\\ud800'"),
         ({"content": None}, "content=None is not text"),
-        ({"thread_id": 7}, "thread_id=7 is not text"),
         ({"thread_id": ""}, "thread_id='' is empty"),
-        ({"thread_id": "t" * 3000}, "is longer than 1024 bytes"),
         ({"channel": ""}, "channel='' is empty"),
         ({"role": "system"}, "role='system' is none of user, assistant"),
         ({"name": None}, "name=None is not text"),
         ({"idempotency_key": ""}, "idempotency_key='' is empty"),
         ({"idempotency_key": "k" * 256}, "is longer than 255 characters"),
-        ({"external_id": "x" * 256}, "is longer than 255 characters"),
         ({"in_reply_to": "that one"}, "in_reply_to='that one' is not a UUID"),
         (
             {"created_at": datetime(2023, 5, 8)},  # noqa: DTZ001 - that is what is refused
