@@ -22,6 +22,7 @@ attempts = count(1)
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partial_reply, "PAUSE_SECONDS", 0)
+    monkeypatch.setattr(partial_reply, "PAUSE_SECONDS_EACH", 0)
 
 
 def tell(message_id: UUID, *texts: str, error: Exception | None = None) -> None:
@@ -181,3 +182,18 @@ def test_nothing_is_added_to_a_stream_that_was_erased() -> None:
         get_redis_connection().delete(partial_reply_key(TENANT, message))
         say("more")
     assert not get_redis_connection().exists(partial_reply_key(TENANT, message))
+
+
+def test_the_more_replies_are_streamed_the_more_rarely_each_is_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(partial_reply, "PAUSE_SECONDS_EACH", 600)
+    message = uuid4()
+    watch(TENANT, message)
+    with stream_reply(TENANT, message, 1) as say:
+        assert say is not None
+        for text in ("Hel", "lo", ", world"):
+            say(text)
+        assert partial_reply.text_so_far(TENANT, message) == "Hel"
+    assert partial_reply.text_so_far(TENANT, message) == "Hello, world"
+    assert not partial_reply._open
