@@ -170,6 +170,7 @@ def written(asked: Program, llm_server: LLMServer, settings: Any) -> Iterator[Pr
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(partial_reply, "FOLLOW_SECONDS", 0)
         patch.setattr(partial_reply, "PAUSE_SECONDS", 0)
+        patch.setattr(partial_reply, "PAUSE_SECONDS_EACH", 0)
         patch.setattr(queue.HOOK, "written", written, raising=False)
         yield asked
 
