@@ -35,7 +35,7 @@ def documented() -> dict[str, list[str]]:
 def test_the_documented_numbers_are_those_of_the_code() -> None:
     said = documented()
     of_sessions = {process: int(row[1]) for process, row in said.items() if process != "beat"}
-    assert len(of_sessions) == 5
+    assert len(of_sessions) == 4
     assert set(of_sessions.values()) == {MAX_CONNECTIONS}
     assert said["beat"] == ["0", "0", "0"]
     assert said["owner worker"][0].startswith(f"{len(LOOPS)}, one for each of its threads")
