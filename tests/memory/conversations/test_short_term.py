@@ -79,6 +79,11 @@ def test_a_bad_role_is_named(tenant_a):
         append_message(tenant_a.id, AGENT, USER, "robot", "Hello")
 
 
+def test_content_must_be_text(tenant_a):
+    with pytest.raises(InvalidArgument, match=r"^content=None is not text$"):
+        append_message(tenant_a.id, AGENT, USER, "user", None)
+
+
 @pytest.mark.parametrize("user", ["", None, 7])
 def test_a_user_must_have_an_id(tenant_a, user):
     with pytest.raises(InvalidArgument, match=r"^user_id="):
