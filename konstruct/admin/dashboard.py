@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
+from django.conf import settings
 from django.http import HttpRequest
 from django.template.defaultfilters import filesizeformat
 from django.urls import reverse
@@ -25,20 +26,37 @@ CHART_WIDTH, CHART_HEIGHT = 600, 160
 
 
 def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
-    """Add the numbers to the context of the index page of a tenant's site (Unfold's callback).
+    """Add the numbers to the index page of a tenant's site, the limits to the operators' one.
+
+    It is Unfold's callback.
 
     Args:
         request: the request.
         context: the context of the page.
 
     Returns:
-        The context; unchanged for operators and for a user who may not read messages.
+        The context; unchanged for a user who may not read messages.
     """
-    if getattr(request, "tenant", None) is None or not request.user.has_perm("memory.view_message"):
+    if getattr(request, "tenant", None) is None:
+        return {**context, "limits": _limits()}
+    if not request.user.has_perm("memory.view_message"):
         return context
     note(request, Action.VIEW, "dashboard")
     with reading_replica():
         return {**context, **_numbers()}
+
+
+def _limits() -> list[tuple[str, str, int, int]]:
+    """Return what each process does at once: the work, the setting, its value, and the reserve."""
+    slots = settings.JOB_SLOTS
+    at_model, of_mem0 = settings.LLM_MAX_CONCURRENT, settings.MEM0_CONCURRENCY
+    return [
+        ("Replies", "REPLY_CONCURRENCY", *slots["replies"]),
+        ("Deliveries", "DELIVERY_CONCURRENCY", *slots["deliveries"]),
+        ("Embeddings", "EMBEDDING_CONCURRENCY", *slots["embeddings"]),
+        ("Requests to the language model", "LLM_MAX_CONCURRENT", at_model, at_model // 10),
+        ("Extractions for mem0's API", "MEM0_CONCURRENCY", of_mem0, of_mem0 // 4),
+    ]
 
 
 def _numbers() -> dict[str, Any]:
