@@ -127,7 +127,6 @@ class SessionStore:
         self,
         limit: int = 50,
         *,
-        offset: int = 0,
         before: Session | None = None,
         after: Session | None = None,
     ) -> list[Session]:
@@ -135,23 +134,20 @@ class SessionStore:
 
         Args:
             limit: at most so many.
-            offset: without so many of the first.
-            before: only those that were used before this one; unlike an offset it stays in its
-                place while threads are used.
+            before: only those that were used before this one.
             after: only those that were used after this one, the next one first.
         """
         count_argument("limit", limit)
-        count_argument("offset", offset, minimum=0)
         beyond, sign, order = before or after, "<" if before else ">", "ASC" if after else "DESC"
         place = f"AND (newest, thread_id) {sign} (%(newest)s, %(thread)s)" if beyond else ""
-        values: dict[str, Any] = {"limit": limit, "offset": offset}
+        values: dict[str, Any] = {"limit": limit}
         if beyond:
             values |= {"newest": beyond.checkpoint_id, "thread": beyond.thread_id}
         return self._sessions(values, place=place, order=order)
 
     def get_session(self, thread_id: str) -> Session | None:
         """When a thread was used last, and how many states it has; None of an unknown thread."""
-        values = {"only": id_argument("thread_id", thread_id), "limit": 1, "offset": 0}
+        values = {"only": id_argument("thread_id", thread_id), "limit": 1}
         found = self._sessions(values, thread="AND thread_id = %(only)s")
         return found[0] if found else None
 
@@ -178,7 +174,7 @@ class SessionStore:
                     FROM thread WHERE thread_id IS NOT NULL
                 ), page AS (
                     SELECT * FROM newest_of_each WHERE newest IS NOT NULL {place}
-                    ORDER BY newest {order}, thread_id {order} LIMIT %(limit)s OFFSET %(offset)s
+                    ORDER BY newest {order}, thread_id {order} LIMIT %(limit)s
                 )
                 SELECT page.*, (checkpoint ->> 'ts')::timestamptz AS updated_at, (
                     SELECT count(*) FROM checkpoints counted

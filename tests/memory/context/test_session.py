@@ -159,7 +159,7 @@ def test_sessions_are_listed_by_their_last_use(tenant_a: Tenant) -> None:
     assert [session.thread_id for session in sessions] == ["one", "three", "two"]
     assert [session.checkpoints for session in sessions] == [6, 3, 3]
     assert store.list_sessions(1) == sessions[:1]
-    assert store.list_sessions(2, offset=1) == sessions[1:]
+    assert store.list_sessions(2, before=sessions[0]) == sessions[1:]
     assert timezone.now() - sessions[0].updated_at < timedelta(minutes=5)
     assert isinstance(sessions[0].updated_at, datetime)
 
