@@ -88,7 +88,7 @@ def _status_of_child(tenant: Tenant, work: Callable[[], object], killed_before: 
         # The connections of the parent must be neither used nor closed.
         inherited = [(each, each.connection) for each in connections.all(initialized_only=True)]
         for each, _ in inherited:
-            each.connection = each._lock_holder = None
+            each.connection = None
         left = killed_before
 
         def count(execute: Callable[..., Any], *arguments: Any) -> Any:

@@ -60,7 +60,7 @@ def _move_in_child(tenant: Tenant, to: str, *, killed_before: int) -> int | None
         # What the parent is connected to must be neither used nor closed.
         inherited = [(each, each.connection) for each in connections.all(initialized_only=True)]
         for each, _ in inherited:
-            each.connection = each._lock_holder = None
+            each.connection = None
 
         def counted(function: Any) -> Any:
             def count(*args: Any, **kwargs: Any) -> Any:
