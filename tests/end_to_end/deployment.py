@@ -190,6 +190,7 @@ class Deployment:
         self.llm = llm
         self.slack = slack
         self.tenants: list[Tenant] = []
+        self.workers: list[Supervised] = []
         self._slugs = slugs
         self.orders = home / "orders"
         self.orders.mkdir(parents=True)
@@ -226,9 +227,7 @@ class Deployment:
             self.web = self._supervised(
                 stack, "web", ["-m", "gunicorn", "--config", "deploy/gunicorn.conf.py"]
             )
-            self.worker = self._supervised(
-                stack, "worker", ["-m", "tests.end_to_end.worker", str(self.orders)]
-            )
+            self._start_workers(stack)
             self.beat = self._supervised(
                 stack,
                 "beat",
@@ -237,6 +236,12 @@ class Deployment:
             )  # fmt: skip
             eventually(self._is_ready, "the web is not ready")
             yield self
+
+    def _start_workers(self, stack: contextlib.ExitStack) -> None:
+        self.worker = self._supervised(
+            stack, "worker", ["-m", "tests.end_to_end.worker", str(self.orders)]
+        )
+        self.workers = [self.worker]
 
     def _supervised(
         self, stack: contextlib.ExitStack, name: str, command: list[str], **environment: str

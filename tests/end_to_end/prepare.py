@@ -1,10 +1,14 @@
 """Makes tenants, each with an agent, a key and an admin, in one process; prints them as JSON.
 
 python -m tests.end_to_end.prepare SLUG...
+
+AGENT_ID in the environment is the id of the agent of each tenant. By default each has its own.
 """
 
 import json
+import os
 import sys
+from uuid import UUID, uuid4
 
 
 def main() -> None:
@@ -22,7 +26,9 @@ def main() -> None:
     prepared = []
     for slug in sys.argv[1:]:
         tenant = create_tenant(slug=slug)
-        agent = create_agent(tenant_id=tenant.id, name="ada")
+        agent = create_agent(
+            tenant_id=tenant.id, name="ada", id=UUID(os.environ.get("AGENT_ID") or uuid4().hex)
+        )
         _, key = issue_key(tenant_id=tenant.id, name="tests")
         with tenant_scope(tenant.id):
             get_user_model().objects.create_superuser("eva", password="pw")

@@ -12,6 +12,7 @@ import psycopg
 import redis
 
 from konstruct.processes import working_in
+from tenants.jobs.worker import VALID_SECONDS
 from tests.end_to_end.deployment import Deployment
 from tests.survival.llm import EchoServer
 
@@ -25,8 +26,22 @@ def kill_web(deployment: Deployment, random: Random) -> None:
 
 
 def kill_worker(deployment: Deployment, random: Random) -> None:
-    """With all that it has in work."""
-    deployment.worker.kill()
+    """Of one of the queues."""
+    random.choice(deployment.workers).kill()
+
+
+def stop_worker(deployment: Deployment, random: Random) -> None:
+    """For longer than its leases are valid, or for a moment; then it goes on."""
+    seconds = random.choice([1.0, VALID_SECONDS + 2.0])
+    process = random.choice(deployment.workers).process
+    process.send_signal(signal.SIGSTOP)
+    time.sleep(seconds)
+    process.send_signal(signal.SIGCONT)
+
+
+def end_worker(deployment: Deployment, random: Random) -> None:
+    """As a deployment of a new version does."""
+    random.choice(deployment.workers).process.terminate()
 
 
 def kill_beat(deployment: Deployment, random: Random) -> None:
@@ -105,6 +120,8 @@ def poison_outbox(deployment: Deployment, random: Random) -> None:
 FAULTS: tuple[Fault, ...] = (
     kill_web,
     kill_worker,
+    stop_worker,
+    end_worker,
     kill_beat,
     kill_valkey,
     lose_valkey,

@@ -7,6 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -23,6 +24,15 @@ USERS = ("maria", "bob")
 # One in so many messages is one that the language model refuses for good.
 POISON_EVERY = 7
 SETTLE_SECONDS = 240
+
+
+class Processes(Deployment):
+    """A deployment with a process for each queue, and two for replies."""
+
+    def _start_workers(self, stack: ExitStack) -> None:
+        for name in ("replies", "replies", "deliveries", "embeddings", "sweeps"):
+            command = ["manage.py", "worker", name]
+            self.workers.append(self._supervised(stack, f"{name}-{len(self.workers)}", command))
 
 
 @dataclass
@@ -115,7 +125,7 @@ def run(
         messages: every user sends so many; by default they stop when the faults do.
     """
     random, report = Random(seed), Report(seed)
-    with EchoServer() as llm, Deployment(home, llm, SLUGS).running() as deployment:
+    with EchoServer() as llm, Processes(home, llm, SLUGS).running() as deployment:
         tenants = deployment.tenants
         clients = [Client(tenant, user, pause, messages) for tenant in tenants for user in USERS]
         began = time.monotonic()
