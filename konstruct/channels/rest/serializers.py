@@ -83,7 +83,7 @@ class ListSerializer(OfAgentAndUser, InTime, PageQuerySerializer):
     status = serializers.ChoiceField(
         choices=[status.value for status in Status],
         required=False,
-        help_text="Only messages that are so far.",
+        help_text="Only messages with this status.",
     )
     filters = FiltersTextField(required=False, help_text=f"{FILTERS_HELP} As JSON text.")
     ordering = ordering_field(NewestFirst)

@@ -104,7 +104,7 @@ class Escalation(AgentUserModel):
         blank=True, default="", db_default="", help_text="Who resolved it."
     )
     note = models.TextField(
-        blank=True, default="", db_default="", help_text="What came of it, for the record."
+        blank=True, default="", db_default="", help_text="Note on the outcome, for the record."
     )
     outcome = models.TextField(
         choices=Outcome,

@@ -55,7 +55,7 @@ def sent_messages() -> QuerySet[Message]:
 
 
 def with_status(messages: QuerySet[Message], status: Status) -> QuerySet[Message]:
-    """Only the messages that are so far."""
+    """Only messages with this status."""
     if status is Status.ANSWERED:
         return messages.filter(pending_reply__isnull=True)
     held_for = next((held for held, so_far in OF_HELD.items() if so_far is status), HeldFor.NOBODY)

@@ -301,7 +301,7 @@ class Escalation(TypedDict):
     resolved_by: NotRequired[str]
     """Who resolved it."""
     note: NotRequired[str]
-    """What came of it, for the record."""
+    """Note on the outcome, for the record."""
     outcome: Literal["resolved", "handed_on", "handed_back", "to_person"] | Literal[""]
     """How it ended; empty while it is open."""
 
