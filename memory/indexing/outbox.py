@@ -150,17 +150,17 @@ def _store_batch(message_ids: Sequence[UUID]) -> int:
 
 def _store_alone(message_id: UUID) -> int:
     """Count an attempt and store this one; return 1, or 0 if it failed or is gone."""
-    lease = EMBEDDINGS.begin(message_id)
-    if lease is None:
-        return 0
-    try:
-        lease.refuse_lost()
-        return _store([message_id])
-    except Exception as error:
-        if not connection.is_usable():
-            raise
-        EMBEDDINGS.record_failure(message_id, error)
-        return 0
+    with EMBEDDINGS.leased(message_id) as lease:
+        if lease is None:
+            return 0
+        try:
+            lease.refuse_lost()
+            return _store([message_id])
+        except Exception as error:
+            if not connection.is_usable():
+                raise
+            EMBEDDINGS.record_failure(message_id, error)
+            return 0
 
 
 def _store(message_ids: Sequence[UUID]) -> int:

@@ -127,7 +127,13 @@ class Migration(migrations.Migration):
             ],
         ),
         HideFromTenants("tenants_worker"),
-        CommentOnTables({"Worker": "A worker process that leases jobs, until it expires."}),
+        CommentOnTables(
+            {
+                "Job": "Work of a tenant that waits for a worker. One table for all tenants and"
+                " kinds of work.",
+                "Worker": "A worker process that leases jobs, until it expires.",
+            }
+        ),
         migrations.RunSQL(GRANTS, NO_GRANTS),
         migrations.RunSQL(RENEW, "DROP FUNCTION public.renew_worker(uuid, interval, boolean)"),
         migrations.RunSQL(RETURN_EXPIRED, "DROP FUNCTION public.return_expired_jobs()"),
