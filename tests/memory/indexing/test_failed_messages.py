@@ -188,7 +188,7 @@ def test_alone_each_message_is_noted_before_it_is_begun(tenant_a, say, monkeypat
     assert seen == [[sentence(0)], [sentence(1)]]
     job = job_of(tenant_a.id, sentence(1))
     assert (job.attempts, job.begun_at is None) == (1, False)
-        assert job.leased_until is None  # the next worker may try it
+    assert job.leased_until is None  # the next worker may try it
     assert drain(tenant_a.id, alone=True).stored == 1  # the culprit waits, the last is stored
     assert waiting(tenant_a.id) == [sentence(1)]
 
