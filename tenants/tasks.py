@@ -11,7 +11,7 @@ from django.conf import settings
 from structlog.contextvars import bound_contextvars
 
 from tenants import jobs
-from tenants.context import tenant_scope
+from tenants.context import connections_released, tenant_scope
 from tenants.jobs import KINDS
 from tenants.limits.fair_shares import FairShares
 from tenants.outages import OUTAGES, outage_reason
@@ -36,9 +36,10 @@ class Slots:
         """Claim a job and take a slot for its tenant; return None if there is no job, or no slot.
 
         One thread at a time: what a thread finds that claims after another's job has ended is all
-        that the first one did not take.
+        that the first one did not take. No thread waits for its turn with a connection in hand:
+        the thread whose turn it is may wait for that connection.
         """
-        with self._claiming:
+        with connections_released(), self._claiming:
             if _is_stopping.is_set() or self.shares.is_full():
                 return None
             claimed = jobs.claim(kind, server, without=self.shares.full())

@@ -11,12 +11,13 @@ from celery import shared_task
 from django.db import connections
 
 from tenants import jobs, tasks
-from tenants.context import tenant_scope
+from tenants.context import connection, tenant_scope
 from tenants.jobs import claims
 from tenants.jobs import kind as kinds
 from tenants.limits.fair_shares import FairShares
 from tenants.models import Tenant
 from tenants.serving.tenant_task import TenantTask
+from tests import database
 from tests.konstruct.running import eventually
 
 A_FEW_SLOTS = 5
@@ -132,3 +133,29 @@ def test_jobs_that_take_too_long_are_counted(waits: jobs.JobKind, tenant_a: Tena
     assert (tasks.overdue_jobs(600), tasks.overdue_jobs(-1)) == (0, 1)
     finish(threads)
     assert tasks.overdue_jobs(-1) == 0
+
+
+def test_a_thread_that_waits_for_its_turn_to_claim_has_no_connection(
+    waits: jobs.JobKind, tenant_a: Tenant
+) -> None:
+    """The thread whose turn it is may wait for that connection."""
+    put(waits, tenant_a, 1)
+    released.set()
+    has_connection = threading.Event()
+
+    def run() -> None:
+        connection.ensure_connection()
+        has_connection.set()
+        tasks.work("wait")
+        connections.close_all()
+
+    with database.pools(1):
+        thread = threading.Thread(target=run)
+        with tasks.slots("waits")._claiming:
+            thread.start()
+            assert has_connection.wait(60)
+            with tenant_scope(tenant_a.id):
+                assert waits.jobs().count() == 1
+            connections.close_all()
+        thread.join()
+    assert done == [tenant_a.id]
