@@ -267,7 +267,8 @@ class HttpLanguageModel:
 
 
 def _received(pieces: SimpleQueue[str | None]) -> Iterator[str]:
-    """Yield the pieces as they come, until the request ends: at the latest by its deadline."""
+    """Yield the pieces as they come, until the request ends."""
+    # Ends: the request ends at its deadline, and then puts None.
     while True:
         with connections_released():
             piece = pieces.get()

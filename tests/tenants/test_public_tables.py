@@ -26,12 +26,13 @@ WRITTEN = {
     "tenants_operatorevent": {"INSERT": EVERY},
     "tenants_job": {
         "INSERT": EVERY,
-        "UPDATE": "attempts, begun_at, due_at, error_code, failed_at, held_for, last_error,"
-        " sweep_at",
+        "UPDATE": "attempts, begun_at, due_at, error_code, failed_at, held_for, lane, last_error,"
+        " lease, leased_until, sweep_at, worker",
         "DELETE": EVERY,
     },
     "tenants_schemastate": {},
     "tenants_tenant": {"INSERT": EVERY, "UPDATE": "migration_asked_at, name, state"},
+    "tenants_worker": {},
     "tenants_workspaceclaim": {"INSERT": ALL_BUT_ID, "DELETE": EVERY},
 }
 OF_COLUMNS = """

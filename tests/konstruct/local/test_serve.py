@@ -151,7 +151,7 @@ def test_the_owners_password_is_given_to_nobody_who_is_the_application(server: S
 
 @pytest.mark.parametrize(
     "words",
-    [("gunicorn",), ("celery", "worker")],
+    [("gunicorn",), WORKERS[0]],
     ids=["web", "worker"],
 )
 def test_what_is_killed_is_started_again_and_its_children_are_gone(
