@@ -183,7 +183,7 @@ class Processes:
         try:
             # A worker that does not listen yet does not answer this ping later.
             answers = app.control.ping(timeout=PING_SECONDS, limit=len(WORKERS))
-            return len(answers) == len(WORKERS)
+            return len(answers or ()) == len(WORKERS)
         except kombu.exceptions.OperationalError:
             return False
 
