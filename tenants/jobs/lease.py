@@ -1,7 +1,7 @@
 """Leases: the right of one worker to do a job and to write what comes of it.
 
 A lease ends when its job is done, when the worker gives it back, when its worker process dies or
-hangs (`tenants.jobs.worker`), and after the time limit of a job. Whoever leases the job next gets a
+hangs (`tenants.jobs.worker`), and after the time limit of a job. The next lease of the job has a
 new token. A worker that goes on without knowing this writes nothing: each of its transactions first
 locks the job's row and compares the token.
 """
@@ -79,7 +79,7 @@ class Lease:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Do the block in a transaction, in which nobody else leases the job.
+        """Do the block in a transaction, in which no other worker leases the job.
 
         Raises:
             LeaseLost: the lease has ended. The block was not begun.

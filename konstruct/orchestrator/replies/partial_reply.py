@@ -25,7 +25,7 @@ from tenants.redis_keys import (
 
 logger = logging.getLogger(__name__)
 
-# Time to live of a stream that nobody writes to any more.
+# Time to live of a stream after its last entry.
 KEPT_SECONDS: Final = 600
 # The same after the reply is complete, for clients that still read the stream.
 READ_SECONDS: Final = 30
