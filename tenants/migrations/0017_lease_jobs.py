@@ -22,7 +22,8 @@ NO_GRANTS = """
 DROP POLICY workers_return ON public.tenants_job;
 DROP POLICY workers_return_look ON public.tenants_job
 """
-# The row of a worker whose leases were returned is gone, so that it renews nothing afterwards.
+# A worker whose leases were returned has no row, and renews nothing afterwards. The jobs that it
+# leases before it notices this are returned too.
 RENEW = """
 CREATE FUNCTION public.renew_worker(worker uuid, valid interval, is_new boolean) RETURNS boolean
 LANGUAGE sql VOLATILE SECURITY DEFINER
@@ -48,7 +49,13 @@ BEGIN ATOMIC
         SET worker = NULL, leased_until = NULL, lane = NULL,
             sweep_at = CASE WHEN failed_at IS NULL AND held_for = '' THEN clock_timestamp()
                             ELSE sweep_at END
-        FROM expired WHERE job.worker = expired.id RETURNING 1
+        WHERE job.worker IS NOT NULL
+          AND NULLIF(current_setting('app.current_tenant', true), '') IS NULL
+          AND NOT EXISTS (
+              SELECT FROM public.tenants_worker AS alive
+              WHERE alive.id = job.worker AND alive.expires_at >= clock_timestamp()
+          )
+        RETURNING 1
     )
     SELECT count(*) FROM returned;
 END

@@ -204,6 +204,24 @@ def test_jobs_of_a_process_that_expired_are_due_at_once(
             late[row.key].check()
 
 
+def test_a_job_that_an_expired_process_leases_before_it_notices_is_returned(
+    tenant_a: Tenant, process: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (key,) = put(tenant_a)
+    expire(process)
+    with monkeypatch.context() as patch:
+        patch.setattr(worker, "_process", worker._Process())
+        worker.renew()
+        worker.renew()
+        with tenant_scope(tenant_a.id):
+            patch.setattr(worker, "_process", process)
+            assert KIND.begin(key) is not None
+        patch.setattr(worker, "_process", worker._Process())
+        worker.renew()
+        worker.renew()
+    assert claimed(KIND) == [key]
+
+
 def test_a_process_that_stops_gives_its_attempts_back(tenant_a: Tenant, process: Any) -> None:
     begun, waiting = put(tenant_a, 2)
     with tenant_scope(tenant_a.id):
